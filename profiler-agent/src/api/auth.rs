@@ -1,0 +1,307 @@
+//! The bearer token: made or read at start, kept in a file that only its owner can read, and
+//! compared in constant time.
+
+use std::{
+    fmt, fs,
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderValue, Method, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use subtle::ConstantTimeEq;
+
+use super::{error::ApiError, state::ApiState};
+
+/// Random bytes in a token; twice as many hex digits.
+const TOKEN_BYTES: usize = 32;
+/// A token is also part of a URL: these lengths, and only characters that need no escaping there.
+const MIN_TOKEN_CHARS: usize = 32;
+const MAX_TOKEN_CHARS: usize = 256;
+
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("data directory {} is open to other users (mode {mode:04o}): chmod 700 it, or choose another with --data-dir", path.display())]
+    OpenDirectory { path: PathBuf, mode: u32 },
+    #[error("data directory {} belongs to user {owner}, not to the agent's user {user}: choose another with --data-dir", path.display())]
+    ForeignDirectory {
+        path: PathBuf,
+        owner: u32,
+        user: u32,
+    },
+    #[error("data directory {} is not a directory: choose another with --data-dir", path.display())]
+    NotDirectory { path: PathBuf },
+    #[error("token file {} is a symbolic link: give the file itself", path.display())]
+    SymbolicLink { path: PathBuf },
+    #[error("token file {} is not a regular file", path.display())]
+    NotRegular { path: PathBuf },
+    #[error("token file {} can be read by others (mode {mode:04o}): chmod 600 it", path.display())]
+    Readable { path: PathBuf, mode: u32 },
+    #[error("token file {} belongs to user {owner}, neither root nor the agent's user {user}", path.display())]
+    ForeignFile {
+        path: PathBuf,
+        owner: u32,
+        user: u32,
+    },
+    #[error("token file {} must hold one token of {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS} letters, digits, - . _ or ~: make one with `openssl rand -hex 32`", path.display())]
+    BadToken { path: PathBuf },
+    #[error("read random bytes: {0}")]
+    Random(getrandom::Error),
+}
+
+/// The secret that requests must carry. Debug output hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(***)")
+    }
+}
+
+impl Token {
+    /// Makes a fresh token and writes it to `token` in the data directory.
+    pub fn fresh(data_dir: &Path) -> Result<Self, AuthError> {
+        let token = Self::random()?;
+        token.write(&data_dir.join("token"))?;
+        Ok(token)
+    }
+
+    /// Reads the token in `path`, or makes the file when it is missing.
+    pub fn from_file(path: &Path) -> Result<Self, AuthError> {
+        match Self::read(path) {
+            Err(AuthError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                let token = Self::random()?;
+                token.write(path)?;
+                Ok(token)
+            }
+            other => other,
+        }
+    }
+
+    /// The token as text, for the URL that is printed once at start.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    fn random() -> Result<Self, AuthError> {
+        let mut bytes = [0_u8; TOKEN_BYTES];
+        getrandom::fill(&mut bytes).map_err(AuthError::Random)?;
+        Ok(Self(hex(&bytes)))
+    }
+
+    fn read(path: &Path) -> Result<Self, AuthError> {
+        let failed = |action| {
+            move |source| AuthError::Io {
+                action,
+                path: path.to_owned(),
+                source,
+            }
+        };
+        // Not following links and not blocking: a link, a FIFO or a device must not fool us.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = match fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path)
+        {
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                return Err(AuthError::SymbolicLink {
+                    path: path.to_owned(),
+                });
+            }
+            other => other.map_err(failed("open token file"))?,
+        };
+        let data = file
+            .metadata()
+            .map_err(failed("read attributes of token file"))?;
+        if !data.is_file() {
+            return Err(AuthError::NotRegular {
+                path: path.to_owned(),
+            });
+        }
+        let user = rustix::process::geteuid().as_raw();
+        if data.uid() != 0 && data.uid() != user {
+            return Err(AuthError::ForeignFile {
+                path: path.to_owned(),
+                owner: data.uid(),
+                user,
+            });
+        }
+        let mode = data.mode() & 0o7777;
+        if open_to_others(mode) {
+            return Err(AuthError::Readable {
+                path: path.to_owned(),
+                mode,
+            });
+        }
+        let mut text = String::new();
+        let limit = (MAX_TOKEN_CHARS + 16) as u64;
+        match file.take(limit).read_to_string(&mut text) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(AuthError::BadToken {
+                    path: path.to_owned(),
+                });
+            }
+            other => other.map_err(failed("read token file"))?,
+        };
+        let token = text.trim_end();
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        let fits = (MIN_TOKEN_CHARS..=MAX_TOKEN_CHARS).contains(&token.len());
+        if !fits || !token.bytes().all(allowed) {
+            return Err(AuthError::BadToken {
+                path: path.to_owned(),
+            });
+        }
+        Ok(Self(token.to_owned()))
+    }
+
+    /// Replaces `path` at once: a reader sees the old token or the new one, never a part.
+    fn write(&self, path: &Path) -> Result<(), AuthError> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".new-{}", std::process::id()));
+        let temporary = path.with_file_name(name);
+        // What an agent with the same pid left behind when it was killed.
+        if let Err(error) = fs::remove_file(&temporary)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(AuthError::Io {
+                action: "remove",
+                path: temporary,
+                source: error,
+            });
+        }
+        let written = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&temporary)
+            .and_then(|mut file| {
+                file.write_all(format!("{}\n", self.0).as_bytes())?;
+                file.sync_all()
+            })
+            .and_then(|()| fs::rename(&temporary, path));
+        written.map_err(|source| AuthError::Io {
+            action: "write token file",
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    fn matches(&self, given: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(given).into()
+    }
+}
+
+/// Lower-case hex digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
+}
+
+/// Whether the group or everybody has any right.
+fn open_to_others(mode: u32) -> bool {
+    mode & 0o077 != 0
+}
+
+/// Makes the data directory with mode 0700, or checks the one that is there. One that is empty
+/// and ours is tightened; a used one that others can enter is refused, since it may be shared.
+pub fn prepare_data_dir(path: &Path) -> Result<(), AuthError> {
+    let failed = |action| {
+        move |source| AuthError::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(failed("create data directory"))?;
+    let data = fs::metadata(path).map_err(failed("read attributes of data directory"))?;
+    if !data.is_dir() {
+        return Err(AuthError::NotDirectory {
+            path: path.to_owned(),
+        });
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if data.uid() != user {
+        return Err(AuthError::ForeignDirectory {
+            path: path.to_owned(),
+            owner: data.uid(),
+            user,
+        });
+    }
+    let mode = data.mode() & 0o7777;
+    if !open_to_others(mode) {
+        return Ok(());
+    }
+    let empty = fs::read_dir(path)
+        .map_err(failed("list data directory"))?
+        .next()
+        .is_none();
+    if !empty {
+        return Err(AuthError::OpenDirectory {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+        .map_err(failed("set mode of data directory"))
+}
+
+/// The page without data: what a browser needs before it can send the token.
+pub(super) fn is_shell(method: &Method, path: &str) -> bool {
+    let reads = method == Method::GET || method == Method::HEAD;
+    reads && (matches!(path, "/" | "/index.html" | "/favicon.ico") || path.starts_with("/assets/"))
+}
+
+/// Refuses requests without the token, except for the static shell.
+pub(super) async fn require_token(
+    State(state): State<ApiState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(token) = state.token() else {
+        return next.run(request).await;
+    };
+    if is_shell(request.method(), request.uri().path()) {
+        return next.run(request).await;
+    }
+    let mut all = request.headers().get_all(header::AUTHORIZATION).iter();
+    let given = all.next().map(HeaderValue::as_bytes);
+    if all.next().is_some() {
+        // Which one counts would be the sender's guess and a proxy's.
+        return ApiError::WrongToken.into_response();
+    }
+    let bearer = given.and_then(|value| {
+        let (scheme, rest) = value.split_at_checked(7)?;
+        scheme
+            .eq_ignore_ascii_case(b"bearer ")
+            .then(|| rest.trim_ascii())
+    });
+    match bearer {
+        None => ApiError::MissingToken.into_response(),
+        Some(given) if token.matches(given) => next.run(request).await,
+        Some(_) => ApiError::WrongToken.into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

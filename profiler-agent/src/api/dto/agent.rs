@@ -1,0 +1,189 @@
+//! The agent itself: errors, version, probes, own cost.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    model::{self, Losses},
+    probes,
+};
+
+/// An error answer (RFC 9457).
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(in crate::api) struct Problem {
+    /// Always `about:blank`.
+    #[serde(rename = "type")]
+    pub(in crate::api) kind: String,
+    /// The status in words.
+    pub(in crate::api) title: String,
+    pub(in crate::api) status: u16,
+    /// What failed, for people.
+    pub(in crate::api) detail: String,
+    /// What failed, for programs; stable.
+    pub(in crate::api) code: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::api) hint: Option<String>,
+    /// The field or parameter that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::api) field: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Health {
+    /// Always `ok`.
+    pub(in crate::api) status: &'static str,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Meta {
+    pub(in crate::api) version: &'static str,
+    /// Commit the agent was built from, or `unknown`.
+    pub(in crate::api) git_revision: &'static str,
+    /// Host name.
+    pub(in crate::api) node: String,
+    pub(in crate::api) kernel: String,
+    pub(in crate::api) arch: String,
+    /// CPUs online.
+    pub(in crate::api) cpus: usize,
+    /// Whether the kernel describes its types, which the probes need.
+    pub(in crate::api) btf: bool,
+    pub(in crate::api) limits: Limits,
+    pub(in crate::api) probes: Vec<Probe>,
+    pub(in crate::api) auth: AuthKind,
+    #[schema(required)]
+    pub(in crate::api) cpu_budget_percent: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "names on the wire")]
+pub(in crate::api) struct Limits {
+    pub(in crate::api) max_duration_s: u64,
+    pub(in crate::api) max_frequency_hz: u32,
+    pub(in crate::api) max_running_tasks: usize,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum AuthKind {
+    Token,
+    None,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Probe {
+    pub(in crate::api) name: String,
+    pub(in crate::api) state: ProbeState,
+    #[schema(required)]
+    pub(in crate::api) reason: Option<String>,
+    /// Oldest kernel that has what the probe needs.
+    pub(in crate::api) minimum_kernel: String,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum ProbeState {
+    Available,
+    Attached,
+    Unavailable,
+    Denied,
+}
+
+impl From<probes::ProbeStatus> for Probe {
+    fn from(status: probes::ProbeStatus) -> Self {
+        let probes::ProbeStatus {
+            name,
+            state,
+            reason,
+            minimum_kernel,
+        } = status;
+        let state = match state {
+            probes::ProbeState::Available => ProbeState::Available,
+            probes::ProbeState::Attached => ProbeState::Attached,
+            probes::ProbeState::Unavailable => ProbeState::Unavailable,
+            probes::ProbeState::Denied => ProbeState::Denied,
+        };
+        Self {
+            name,
+            state,
+            reason,
+            minimum_kernel,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct ProbeList {
+    pub(in crate::api) items: Vec<Probe>,
+}
+
+/// The agent's own cost and losses.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct AgentSelf {
+    /// Share of one core since the previous reading, in percent.
+    pub(in crate::api) cpu_percent: f64,
+    /// User plus system time since the agent started.
+    pub(in crate::api) cpu_seconds: f64,
+    pub(in crate::api) rss_bytes: u64,
+    pub(in crate::api) peak_rss_bytes: u64,
+    pub(in crate::api) open_files: u64,
+    pub(in crate::api) uptime_s: u64,
+    pub(in crate::api) running_tasks: usize,
+    /// Disk space that results take.
+    pub(in crate::api) store_bytes: u64,
+    /// Losses of all tasks and of the agent since it started.
+    pub(in crate::api) losses: Vec<Loss>,
+    pub(in crate::api) bpf: Bpf,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Bpf {
+    pub(in crate::api) programs: Vec<BpfProgram>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct BpfProgram {
+    pub(in crate::api) name: String,
+    /// Null unless the kernel's BPF statistics are on.
+    #[schema(required)]
+    pub(in crate::api) run_count: Option<u64>,
+    /// Null unless the kernel's BPF statistics are on.
+    #[schema(required)]
+    pub(in crate::api) run_time_ns: Option<u64>,
+    #[schema(required)]
+    pub(in crate::api) verified_instructions: Option<u64>,
+}
+
+impl From<probes::ProgramStats> for BpfProgram {
+    fn from(stats: probes::ProgramStats) -> Self {
+        let probes::ProgramStats {
+            name,
+            run_count,
+            run_time_ns,
+            verified_instructions,
+        } = stats;
+        Self {
+            name,
+            run_count,
+            run_time_ns,
+            verified_instructions,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Loss {
+    pub(in crate::api) kind: &'static str,
+    pub(in crate::api) count: u64,
+    /// What was lost and what it means for the result.
+    pub(in crate::api) meaning: &'static str,
+}
+
+pub(in crate::api) fn losses(losses: &Losses) -> Vec<Loss> {
+    let loss = |(kind, count): (model::LossKind, u64)| Loss {
+        kind: kind.name(),
+        count,
+        meaning: kind.meaning(),
+    };
+    losses.iter().map(loss).collect()
+}

@@ -1,0 +1,18 @@
+//! The wire types of the HTTP API: the only place where they are defined. Times are nanoseconds
+//! since the Unix epoch. Text that comes from processes is untrusted.
+
+mod agent;
+mod events;
+mod processes;
+mod tasks;
+
+pub use processes::{Process, ProcessList};
+
+pub(super) use agent::{
+    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, Probe, ProbeList, Problem, losses,
+};
+pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
+pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
+pub(super) use tasks::{
+    CreateTask, ProfileFormat, ProfileThread, ProfileThreadList, Task, TaskList, Timeline,
+};

@@ -1,0 +1,273 @@
+//! Tasks, their requests and their results.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::agent::{Loss, losses};
+use crate::{model, render::summary::ThreadSummary};
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum TaskKind {
+    OnCpu,
+}
+
+/// Whose CPU time is sampled; exactly one key.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum Target {
+    /// These processes and the children they fork during the task.
+    Pids(Vec<u32>),
+    /// Every process of the container: full id or a unique prefix of at least 12 digits.
+    Container(String),
+    /// Every process in this cgroup or below.
+    Cgroup(String),
+    /// Every process with this name.
+    Comm(String),
+    /// Every process of the node; always `true`.
+    All(bool),
+}
+
+impl From<&model::Target> for Target {
+    fn from(target: &model::Target) -> Self {
+        match target {
+            model::Target::Pids(pids) => Self::Pids(pids.clone()),
+            model::Target::Container(id) => Self::Container(id.clone()),
+            model::Target::Cgroup(path) => Self::Cgroup(path.clone()),
+            model::Target::Comm(comm) => Self::Comm(comm.clone()),
+            model::Target::All => Self::All(true),
+        }
+    }
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "serde wants the type of the field"
+)]
+fn default_duration() -> Option<u64> {
+    Some(10)
+}
+
+fn default_frequency() -> u32 {
+    99
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct CreateTask {
+    pub(in crate::api) kind: TaskKind,
+    pub(in crate::api) target: Target,
+    /// 1 to 3600; null: until stopped.
+    #[serde(default = "default_duration")]
+    #[schema(default = 10, minimum = 1, maximum = 3600)]
+    pub(in crate::api) duration_s: Option<u64>,
+    /// Samples per second and CPU, 1 to 4999.
+    #[serde(default = "default_frequency")]
+    #[schema(default = 99, minimum = 1, maximum = 4999)]
+    pub(in crate::api) frequency_hz: u32,
+}
+
+impl CreateTask {
+    /// The specification; `Err` is the detail for the field `target`. Bounds are the engine's.
+    pub(in crate::api) fn into_spec(self) -> Result<model::TaskSpec, &'static str> {
+        let Self {
+            kind,
+            target,
+            duration_s,
+            frequency_hz,
+        } = self;
+        let TaskKind::OnCpu = kind;
+        let target = match target {
+            Target::Pids(pids) => model::Target::Pids(pids),
+            Target::Container(id) => model::Target::Container(id),
+            Target::Cgroup(path) => model::Target::Cgroup(path),
+            Target::Comm(comm) => model::Target::Comm(comm),
+            Target::All(true) => model::Target::All,
+            Target::All(false) => return Err("all must be true, or another target must be given"),
+        };
+        Ok(model::TaskSpec {
+            kind: model::TaskKind::OnCpu,
+            target,
+            duration_s,
+            frequency_hz,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum TaskState {
+    Queued,
+    Running,
+    Finished,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub(in crate::api) enum Clock {
+    #[serde(rename = "cpu-clock")]
+    CpuClock,
+    #[serde(rename = "cycles")]
+    Cycles,
+}
+
+/// A profiling task.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Task {
+    id: String,
+    kind: TaskKind,
+    target: Target,
+    /// Null: until stopped.
+    #[schema(required)]
+    duration_s: Option<u64>,
+    frequency_hz: u32,
+    /// The rate in force; lower than asked for when the CPU budget lowered it.
+    #[schema(required)]
+    effective_frequency_hz: Option<u32>,
+    state: TaskState,
+    /// Why it failed.
+    #[schema(required)]
+    reason: Option<String>,
+    created_at_ns: u64,
+    #[schema(required)]
+    started_at_ns: Option<u64>,
+    #[schema(required)]
+    ended_at_ns: Option<u64>,
+    /// Part of the duration that has passed, 0 to 1; null without a duration.
+    #[schema(required)]
+    progress: Option<f64>,
+    #[schema(required)]
+    clock: Option<Clock>,
+    samples: u64,
+    losses: Vec<Loss>,
+    /// Remarks in the order they arose.
+    notes: Vec<String>,
+}
+
+impl Task {
+    pub(in crate::api) fn new(task: &model::Task, now_ns: u64) -> Self {
+        let model::Task {
+            id,
+            spec,
+            state,
+            created_ns,
+            started_ns,
+            ended_ns,
+            effective_frequency_hz,
+            clock,
+            samples,
+            losses: task_losses,
+            notes,
+        } = task;
+        let (state_name, reason) = match state {
+            model::TaskState::Queued => (TaskState::Queued, None),
+            model::TaskState::Running => (TaskState::Running, None),
+            model::TaskState::Finished => (TaskState::Finished, None),
+            model::TaskState::Failed { reason } => (TaskState::Failed, Some(reason.clone())),
+            model::TaskState::Cancelled => (TaskState::Cancelled, None),
+        };
+        let model::TaskKind::OnCpu = spec.kind;
+        Self {
+            id: id.to_string(),
+            kind: TaskKind::OnCpu,
+            target: (&spec.target).into(),
+            duration_s: spec.duration_s,
+            frequency_hz: spec.frequency_hz,
+            effective_frequency_hz: *effective_frequency_hz,
+            state: state_name,
+            reason,
+            created_at_ns: *created_ns,
+            started_at_ns: *started_ns,
+            ended_at_ns: *ended_ns,
+            progress: progress(task, now_ns),
+            clock: clock.map(|clock| match clock {
+                model::Clock::CpuClock => Clock::CpuClock,
+                model::Clock::Cycles => Clock::Cycles,
+            }),
+            samples: *samples,
+            losses: losses(task_losses),
+            notes: notes.clone(),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
+fn progress(task: &model::Task, now_ns: u64) -> Option<f64> {
+    let whole = task.spec.duration_s?.saturating_mul(1_000_000_000);
+    if task.state == model::TaskState::Finished {
+        return Some(1.0);
+    }
+    let end = task.ended_ns.unwrap_or(now_ns);
+    let passed = task.started_ns.map_or(0, |start| end.saturating_sub(start));
+    Some((passed as f64 / whole.max(1) as f64).clamp(0.0, 1.0))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct TaskList {
+    /// Newest first.
+    pub(in crate::api) items: Vec<Task>,
+    pub(in crate::api) total: usize,
+}
+
+/// A thread in a profile.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(in crate::api) struct ProfileThread {
+    pub(in crate::api) pid: u32,
+    pub(in crate::api) tid: u32,
+    /// Name of the process.
+    pub(in crate::api) process: String,
+    /// Name of the thread.
+    pub(in crate::api) name: String,
+    pub(in crate::api) samples: u64,
+}
+
+impl From<ThreadSummary> for ProfileThread {
+    fn from(summary: ThreadSummary) -> Self {
+        let ThreadSummary {
+            pid,
+            tid,
+            process,
+            name,
+            samples,
+        } = summary;
+        Self {
+            pid,
+            tid,
+            process,
+            name,
+            samples,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct ProfileThreadList {
+    /// Most samples first.
+    pub(in crate::api) items: Vec<ProfileThread>,
+}
+
+/// Samples over time.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(in crate::api) struct Timeline {
+    pub(in crate::api) bucket_ms: u64,
+    /// Start of the first bucket, milliseconds after the task's start.
+    pub(in crate::api) from_ms: u64,
+    /// Samples in each bucket.
+    pub(in crate::api) counts: Vec<u64>,
+}
+
+/// Formats of a profile.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the parameter; handlers parse it with render::Format"
+)]
+pub(in crate::api) enum ProfileFormat {
+    Folded,
+    Pprof,
+    Svg,
+    Speedscope,
+    Flamegraph,
+}

@@ -1,0 +1,269 @@
+//! Every error answer: problem+json (RFC 9457) with a stable `code`.
+
+use axum::{
+    extract::Request,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+use super::dto::Problem;
+use crate::{render::RenderError, task::TaskError};
+
+/// Why a request was refused or failed. Each variant has one status and one code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ApiError {
+    MissingToken,
+    WrongToken,
+    ForeignHost {
+        host: String,
+    },
+    ForeignOrigin {
+        origin: String,
+    },
+    NotFound {
+        detail: String,
+    },
+    MethodNotAllowed {
+        method: String,
+    },
+    BodyTooLarge {
+        limit_bytes: usize,
+    },
+    MalformedJson {
+        detail: String,
+    },
+    BodyInterrupted,
+    UnsupportedMediaType,
+    InvalidField {
+        field: String,
+        detail: String,
+        hint: Option<String>,
+    },
+    TaskNotFinal {
+        detail: String,
+    },
+    TooManyTasks {
+        detail: String,
+    },
+    Overloaded {
+        detail: &'static str,
+    },
+    TimedOut,
+    ShuttingDown,
+    Internal {
+        detail: String,
+    },
+}
+
+struct Parts {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    hint: Option<String>,
+    field: Option<String>,
+}
+
+impl ApiError {
+    pub(super) fn invalid_field(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::InvalidField {
+            field: field.into(),
+            detail: detail.into(),
+            hint: None,
+        }
+    }
+
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::NotFound {
+            detail: detail.into(),
+        }
+    }
+
+    pub(super) fn internal(error: impl std::fmt::Display) -> Self {
+        Self::Internal {
+            detail: error.to_string(),
+        }
+    }
+
+    fn into_parts(self) -> Parts {
+        let parts = |status, code, detail: String| Parts {
+            status,
+            code,
+            detail,
+            hint: None,
+            field: None,
+        };
+        let hinted = |status, code, detail: String, hint: &str| Parts {
+            status,
+            code,
+            detail,
+            hint: Some(hint.to_owned()),
+            field: None,
+        };
+        match self {
+            Self::MissingToken => hinted(
+                StatusCode::UNAUTHORIZED,
+                "missing_token",
+                "the request carries no token".into(),
+                "send the header Authorization: Bearer TOKEN; the token is in the URL that the agent printed \
+                 at start and in the file `token` of its data directory",
+            ),
+            Self::WrongToken => hinted(
+                StatusCode::UNAUTHORIZED,
+                "wrong_token",
+                "the token is not the one of this agent".into(),
+                "the token changes at each start of the agent unless it runs with --token-file",
+            ),
+            Self::ForeignHost { host } => hinted(
+                StatusCode::FORBIDDEN,
+                "foreign_host",
+                format!("the Host header {host:?} does not name this agent"),
+                "use the address that the agent printed at start: an IP address or localhost, with its port",
+            ),
+            Self::ForeignOrigin { origin } => hinted(
+                StatusCode::FORBIDDEN,
+                "foreign_origin",
+                format!("requests from the origin {origin:?} are not accepted"),
+                "only pages of this agent may call its API",
+            ),
+            Self::NotFound { detail } => parts(StatusCode::NOT_FOUND, "not_found", detail),
+            Self::MethodNotAllowed { method } => parts(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                format!("the method {method} is not allowed here"),
+            ),
+            Self::BodyTooLarge { limit_bytes } => parts(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "body_too_large",
+                format!("the request body is larger than {limit_bytes} bytes"),
+            ),
+            Self::MalformedJson { detail } => parts(
+                StatusCode::BAD_REQUEST,
+                "malformed_json",
+                format!("the request body is not valid JSON: {detail}"),
+            ),
+            Self::BodyInterrupted => parts(
+                StatusCode::BAD_REQUEST,
+                "body_interrupted",
+                "the request body ended early".into(),
+            ),
+            Self::UnsupportedMediaType => hinted(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "the request body must be JSON".into(),
+                "send the header Content-Type: application/json",
+            ),
+            Self::InvalidField {
+                field,
+                detail,
+                hint,
+            } => Parts {
+                status: StatusCode::UNPROCESSABLE_ENTITY,
+                code: "invalid_field",
+                detail,
+                hint,
+                field: Some(field),
+            },
+            Self::TaskNotFinal { detail } => parts(StatusCode::CONFLICT, "task_not_final", detail),
+            Self::TooManyTasks { detail } => {
+                parts(StatusCode::TOO_MANY_REQUESTS, "too_many_tasks", detail)
+            }
+            Self::Overloaded { detail } => parts(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "overloaded",
+                detail.to_owned(),
+            ),
+            Self::TimedOut => parts(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "timed_out",
+                "the answer took longer than the agent's limit".into(),
+            ),
+            Self::ShuttingDown => parts(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "shutting_down",
+                "the agent is shutting down".into(),
+            ),
+            Self::Internal { detail } => {
+                parts(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+            }
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let challenge = match self {
+            Self::MissingToken => Some("Bearer realm=\"profiler-agent\""),
+            Self::WrongToken => Some("Bearer realm=\"profiler-agent\", error=\"invalid_token\""),
+            _ => None,
+        };
+        let retry = matches!(self, Self::Overloaded { .. } | Self::TooManyTasks { .. });
+        if let Self::Internal { detail } = &self {
+            tracing::error!(detail, "request failed");
+        }
+        let Parts {
+            status,
+            code,
+            detail,
+            hint,
+            field,
+        } = self.into_parts();
+        let problem = Problem {
+            kind: "about:blank".into(),
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            detail,
+            code: code.into(),
+            hint,
+            field,
+        };
+        // A struct of strings and numbers always encodes; an empty body is the worst case.
+        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        if let Some(challenge) = challenge {
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static(challenge),
+            );
+        }
+        if retry {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<TaskError> for ApiError {
+    fn from(error: TaskError) -> Self {
+        let detail = error.to_string();
+        match error {
+            TaskError::InvalidSpec { field, detail } => Self::invalid_field(field, detail),
+            TaskError::NotFound { .. } => Self::NotFound { detail },
+            TaskError::TooMany { .. } => Self::TooManyTasks { detail },
+            TaskError::NotFinal { .. } => Self::TaskNotFinal { detail },
+            TaskError::Store(_) => Self::Internal { detail },
+        }
+    }
+}
+
+impl From<RenderError> for ApiError {
+    fn from(error: RenderError) -> Self {
+        Self::internal(error)
+    }
+}
+
+/// Answers paths that no route has.
+pub(super) async fn no_route(request: Request) -> ApiError {
+    ApiError::not_found(format!("there is nothing at {}", request.uri().path()))
+}
+
+/// Answers methods that a route does not have.
+pub(super) async fn no_method(request: Request) -> ApiError {
+    ApiError::MethodNotAllowed {
+        method: request.method().to_string(),
+    }
+}

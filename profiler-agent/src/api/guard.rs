@@ -1,0 +1,217 @@
+//! Checks before anything else: who is addressed, who asks, how much, and how busy we are.
+//!
+//! Loopback is shared with every user, container with the host's network, and web page on the
+//! machine. The Host check defeats DNS rebinding, the Origin and Sec-Fetch-Site checks defeat
+//! requests that a foreign page makes.
+
+use std::{net::IpAddr, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, Method, Uri, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures_util::StreamExt;
+
+use super::{
+    auth::is_shell,
+    error::ApiError,
+    state::{ApiState, Origin},
+};
+
+/// Largest request body.
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
+/// Longest time for an answer to begin. A profile of an hour takes seconds to render.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+/// How much of a body that is too large is read and thrown away, so that a client that is still
+/// sending sees the answer instead of a broken connection.
+const DRAIN_BYTES: usize = 32 << 20;
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// Path of the event stream, which stays open and is limited by its own count.
+pub(super) const EVENTS_PATH: &str = "/api/v1/events";
+
+/// Refuses requests that are not addressed to this agent or that a foreign page made.
+pub(super) async fn check_addressing(
+    State(state): State<ApiState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match addressed_to(state.parts.origin, &request) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn addressed_to(origin: Origin, request: &Request) -> Result<(), ApiError> {
+    let headers = request.headers();
+    let host = host_of(headers, request.uri());
+    if !host.as_deref().is_some_and(|host| names_us(origin, host)) {
+        return Err(ApiError::ForeignHost {
+            host: host.unwrap_or_default(),
+        });
+    }
+    let own = format!("{}://{}", origin.scheme(), host.unwrap_or_default());
+    for value in headers.get_all(header::ORIGIN) {
+        let given = String::from_utf8_lossy(value.as_bytes());
+        if !given.eq_ignore_ascii_case(&own) {
+            return Err(ApiError::ForeignOrigin {
+                origin: given.into_owned(),
+            });
+        }
+    }
+    let Some(site) = headers.get("sec-fetch-site") else {
+        return Ok(());
+    };
+    // `none` is typed by the user. Another port of localhost is the same *site*, yet foreign.
+    if matches!(site.as_bytes(), b"same-origin" | b"none") || is_navigation(request) {
+        return Ok(());
+    }
+    let site = String::from_utf8_lossy(site.as_bytes()).into_owned();
+    Err(ApiError::ForeignOrigin { origin: site })
+}
+
+/// A link on another page to the shell, which holds no data and cannot be framed.
+fn is_navigation(request: &Request) -> bool {
+    let is = |name: &str, value: &[u8]| {
+        request
+            .headers()
+            .get(name)
+            .is_some_and(|given| given.as_bytes() == value)
+    };
+    request.method() == Method::GET
+        && is_shell(request.method(), request.uri().path())
+        && is("sec-fetch-mode", b"navigate")
+        && is("sec-fetch-dest", b"document")
+}
+
+/// The Host header, or the authority of HTTP/2; `None` when there is not exactly one.
+fn host_of(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let mut values = headers.get_all(header::HOST).iter();
+    let header = values
+        .next()
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    if values.next().is_some() {
+        return None;
+    }
+    let authority = uri.authority().map(ToString::to_string);
+    match (header, authority) {
+        (Some(header), Some(authority)) if header != authority => None,
+        (header, authority) => header.or(authority),
+    }
+}
+
+/// Whether `host` is an IP address or `localhost` with the port we listen on. A DNS name may be
+/// pointed at us by anybody, an IP address cannot.
+fn names_us(origin: Origin, host: &str) -> bool {
+    let (name, port) = match host.rsplit_once(':') {
+        // The colon of a bare IPv6 address is not one before a port.
+        Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
+        _ => (host, Some(if origin.tls { 443 } else { 80 })),
+    };
+    let is_address = match name
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        Some(inner) => inner.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => matches!(name.parse::<IpAddr>(), Ok(IpAddr::V4(_))),
+    };
+    port == Some(origin.address.port()) && (is_address || name.eq_ignore_ascii_case("localhost"))
+}
+
+/// Refuses a body whose announced length is over the limit; the extractors watch the others.
+pub(super) async fn limit_body(request: Request, next: Next) -> Response {
+    let announced = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_none_or(|bytes| bytes <= MAX_BODY_BYTES) {
+        return next.run(request).await;
+    }
+    drain(request.into_body()).await;
+    ApiError::BodyTooLarge {
+        limit_bytes: MAX_BODY_BYTES,
+    }
+    .into_response()
+}
+
+async fn drain(body: Body) {
+    let mut chunks = body.into_data_stream();
+    let mut left = DRAIN_BYTES;
+    let reading = async {
+        while let Some(Ok(chunk)) = chunks.next().await {
+            left = left.saturating_sub(chunk.len());
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    // Running out of time ends the courtesy; the answer is the same.
+    tokio::time::timeout(DRAIN_TIME, reading).await.ok();
+}
+
+/// Bounds the requests that are worked on and the time until their answer begins.
+pub(super) async fn limit_load(
+    State(state): State<ApiState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.uri().path() == EVENTS_PATH {
+        return next.run(request).await;
+    }
+    let Ok(_permit) = state.requests.try_acquire() else {
+        return ApiError::Overloaded {
+            detail: "too many requests at once; try again soon",
+        }
+        .into_response();
+    };
+    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => ApiError::TimedOut.into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(listen: &str, tls: bool, host: &str, expected: bool) {
+        let origin = Origin {
+            address: listen.parse().unwrap(),
+            tls,
+        };
+        assert_eq!(names_us(origin, host), expected, "{listen} {host}");
+    }
+
+    #[test]
+    fn hosts_that_name_us() {
+        check("127.0.0.1:7117", false, "127.0.0.1:7117", true);
+        check("127.0.0.1:7117", false, "LocalHost:7117", true);
+        check("[::1]:7117", false, "[::1]:7117", true);
+        check("0.0.0.0:443", true, "10.1.2.3", true);
+        check("127.0.0.1:80", false, "localhost", true);
+    }
+
+    #[test]
+    fn hosts_that_do_not() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:7118",
+            "evil.example:7117",
+            "localhost.evil.example:7117",
+            "127.0.0.1.evil.example:7117",
+            "localhost:7117@evil.example",
+            "::1:7117",
+            "[::1]",
+            "[evil.example]:7117",
+            "[127.0.0.1]:7117",
+            "localhost:",
+            ":7117",
+            "",
+        ] {
+            check("127.0.0.1:7117", false, host, false);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The agent itself: version, machine, probes, own cost.
+
+use axum::{Json, extract::State};
+
+use crate::api::{
+    dto::{AgentSelf, AuthKind, Meta, Probe, ProbeList, Problem},
+    error::ApiError,
+    extract::Query,
+    state::ApiState,
+};
+
+fn probe_list(state: &ApiState) -> Vec<Probe> {
+    state
+        .parts
+        .probes
+        .probes()
+        .into_iter()
+        .map(Into::into)
+        .collect()
+}
+
+/// Version, machine, limits and probes.
+#[utoipa::path(
+    get, path = "/api/v1/meta", tag = "agent",
+    responses((status = 200, body = Meta), (status = 401, body = Problem, content_type = "application/problem+json"))
+)]
+pub(in crate::api) async fn meta(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Json<Meta>, ApiError> {
+    query.only(&[])?;
+    let node = state.parts.node.clone();
+    Ok(Json(Meta {
+        version: env!("CARGO_PKG_VERSION"),
+        git_revision: env!("PROFILER_GIT_REVISION"),
+        node: node.node,
+        kernel: node.kernel,
+        arch: node.arch,
+        cpus: node.cpus,
+        btf: node.btf,
+        limits: state.limits(),
+        probes: probe_list(&state),
+        auth: if state.token().is_some() {
+            AuthKind::Token
+        } else {
+            AuthKind::None
+        },
+        cpu_budget_percent: state.parts.cpu_budget_percent,
+    }))
+}
+
+/// What each probe can do on this kernel with these privileges.
+#[utoipa::path(
+    get, path = "/api/v1/probes", tag = "agent",
+    responses((status = 200, body = ProbeList), (status = 401, body = Problem, content_type = "application/problem+json"))
+)]
+pub(in crate::api) async fn probes(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Json<ProbeList>, ApiError> {
+    query.only(&[])?;
+    Ok(Json(ProbeList {
+        items: probe_list(&state),
+    }))
+}
+
+/// The agent's own cost and losses.
+#[utoipa::path(
+    get, path = "/api/v1/self", tag = "agent",
+    responses((status = 200, body = AgentSelf), (status = 401, body = Problem, content_type = "application/problem+json"))
+)]
+pub(in crate::api) async fn agent_self(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Json<AgentSelf>, ApiError> {
+    query.only(&[])?;
+    Ok(Json(state.agent_self().await?))
+}

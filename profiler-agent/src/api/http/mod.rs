@@ -1,0 +1,9 @@
+//! Handlers, one file for each resource.
+
+pub(super) mod containers;
+pub(super) mod events;
+pub(super) mod health;
+pub(super) mod meta;
+pub(super) mod processes;
+pub(super) mod profiles;
+pub(super) mod tasks;

@@ -1,0 +1,154 @@
+//! Processes of the node.
+
+use std::{cmp::Ordering, sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+
+use crate::{
+    api::{
+        dto::{self, Problem, ProcessDetail, ProcessList},
+        error::ApiError,
+        extract::Query,
+        state::{ApiState, blocking},
+    },
+    config::ArgumentPolicy,
+    model::{Process, ProcessKey},
+};
+
+/// How old the answer may be: many readers do not make /proc be read more often.
+pub(super) const MAX_AGE: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Order {
+    /// Busiest first.
+    #[default]
+    Cpu,
+    Pid,
+    Name,
+    /// Largest first.
+    Rss,
+}
+
+impl std::str::FromStr for Order {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "cpu" => Ok(Self::Cpu),
+            "pid" => Ok(Self::Pid),
+            "name" => Ok(Self::Name),
+            "rss" => Ok(Self::Rss),
+            _ => Err(()),
+        }
+    }
+}
+
+impl Order {
+    fn compare(self, a: &Process, b: &Process) -> Ordering {
+        let first = match self {
+            Self::Cpu => {
+                let share = |process: &Process| process.cpu_percent.unwrap_or(-1.0);
+                share(b).total_cmp(&share(a))
+            }
+            Self::Pid => Ordering::Equal,
+            Self::Name => a.comm.cmp(&b.comm),
+            Self::Rss => b.rss_bytes.cmp(&a.rss_bytes),
+        };
+        first.then(a.key.cmp(&b.key))
+    }
+}
+
+/// Whether `needle` (lower case) is in what the API shows of the process: masked arguments are
+/// not searched, or a search would tell what they are.
+fn matches(process: &Process, needle: &str, policy: ArgumentPolicy) -> bool {
+    let has = |text: &str| text.to_lowercase().contains(needle);
+    process.key.pid.to_string() == needle
+        || has(&process.comm)
+        || process.exe.as_deref().is_some_and(has)
+        || process.user.as_deref().is_some_and(has)
+        || process
+            .container
+            .as_ref()
+            .is_some_and(|container| has(&container.id))
+        || has(&process.cgroup)
+        || (policy == ArgumentPolicy::Shown && process.cmdline.iter().any(|text| has(text)))
+}
+
+/// Lists processes.
+#[utoipa::path(
+    get, path = "/api/v1/processes", tag = "processes",
+    params(
+        ("q" = Option<String>, Query, description = "Part of the name, executable, user, container id or cgroup, or a pid"),
+        ("sort" = Option<String>, Query, description = "cpu (default), pid, name or rss"),
+        ("limit" = Option<usize>, Query, description = "At most so many; default all"),
+        ("kernel" = Option<bool>, Query, description = "Also kernel threads; default false")
+    ),
+    responses(
+        (status = 200, body = ProcessList),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+    )
+)]
+pub(in crate::api) async fn list(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Json<ProcessList>, ApiError> {
+    let query = query.only(&["q", "sort", "limit", "kernel"])?;
+    let order: Order = query
+        .parsed("sort", "one of cpu, pid, name, rss")?
+        .unwrap_or_default();
+    let limit: usize = query.parsed("limit", "a number")?.unwrap_or(usize::MAX);
+    let kernel: bool = query.parsed("kernel", "true or false")?.unwrap_or(false);
+    let needle = query.text("q")?.unwrap_or("").trim().to_lowercase();
+    state.refresh_processes(MAX_AGE).await?;
+
+    let policy = state.parts.arguments;
+    let mut found: Vec<Arc<Process>> = state.parts.table.snapshot();
+    found.retain(|process| {
+        (kernel || !process.kernel_thread)
+            && (needle.is_empty() || matches(process, &needle, policy))
+    });
+    found.sort_by(|a, b| order.compare(a, b));
+    let total = found.len();
+    let items = found
+        .iter()
+        .take(limit)
+        .map(|process| dto::Process::new(process, policy))
+        .collect();
+    Ok(Json(ProcessList { items, total }))
+}
+
+/// One process with its threads.
+#[utoipa::path(
+    get, path = "/api/v1/processes/{id}", tag = "processes",
+    params(("id" = String, Path, description = "PID-STARTTICKS")),
+    responses(
+        (status = 200, body = ProcessDetail),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`")
+    )
+)]
+pub(in crate::api) async fn show(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<ProcessDetail>, ApiError> {
+    query.only(&[])?;
+    let Path(id) = id.map_err(|error| ApiError::not_found(error.body_text()))?;
+    let missing = || ApiError::not_found(format!("there is no process {id:?}; it may have exited"));
+    let key: ProcessKey = id.parse().map_err(|()| missing())?;
+    state.refresh_processes(MAX_AGE).await?;
+    let table = state.parts.table.clone();
+    let process = table
+        .get(key.pid)
+        .filter(|process| process.key == key)
+        .ok_or_else(missing)?;
+    let threads = blocking(move || table.threads(key)).await?;
+    Ok(Json(ProcessDetail {
+        process: dto::Process::new(&process, state.parts.arguments),
+        thread_list: threads.into_iter().map(Into::into).collect(),
+    }))
+}

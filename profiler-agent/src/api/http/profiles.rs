@@ -1,0 +1,273 @@
+//! Results of tasks: the profile in several formats, its threads, and samples over time.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+
+use super::tasks::task_id;
+use crate::{
+    api::{
+        dto::{Problem, ProfileFormat, ProfileThread, ProfileThreadList, Timeline},
+        error::ApiError,
+        extract::Query,
+        headers::SVG_CSP,
+        state::{ApiState, blocking},
+    },
+    model::{Profile, Selection, Target, Task, TaskId},
+    render::{Format, render, summary},
+};
+
+const NS_PER_MS: u64 = 1_000_000;
+const SELECTION: [&str; 4] = ["from", "to", "tid", "pid"];
+/// Buckets in one answer; a day at 100 ms has more.
+const MAX_BUCKETS: u64 = 100_000;
+/// More than that is a mistake, and each is compared with every sample.
+const MAX_IDS: usize = 1024;
+
+fn selection(query: &Query) -> Result<Selection, ApiError> {
+    let ms = |name| -> Result<Option<u64>, ApiError> {
+        let value: Option<u64> = query.parsed(name, "a number of milliseconds")?;
+        Ok(value.map(|ms| ms.saturating_mul(NS_PER_MS)))
+    };
+    let ids = |name| -> Result<Vec<u32>, ApiError> {
+        let ids = query.repeated(name, "a thread or process number")?;
+        if ids.len() > MAX_IDS {
+            let detail = format!(
+                "{name} is given {} times; at most {MAX_IDS} are taken",
+                ids.len()
+            );
+            return Err(ApiError::invalid_field(name, detail));
+        }
+        Ok(ids)
+    };
+    let selection = Selection {
+        from_ns: ms("from")?,
+        to_ns: ms("to")?,
+        tids: ids("tid")?,
+        pids: ids("pid")?,
+    };
+    if let (Some(from), Some(to)) = (selection.from_ns, selection.to_ns)
+        && from >= to
+    {
+        let detail = format!(
+            "to ({}) must be after from ({})",
+            to / NS_PER_MS,
+            from / NS_PER_MS
+        );
+        return Err(ApiError::invalid_field("to", detail));
+    }
+    Ok(selection)
+}
+
+async fn read(state: &ApiState, id: TaskId, selection: Selection) -> Result<Profile, ApiError> {
+    Ok(state.parts.engine.profile(id, selection).await?)
+}
+
+/// Downloads the result so far, whole or cut.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/profile", tag = "profiles",
+    params(
+        ("id" = String, Path),
+        ("format" = ProfileFormat, Query),
+        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
+        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated")
+    ),
+    responses(
+        (status = 200, description = "The profile", content(
+            (String = "text/plain"),
+            (Vec<u8> = "application/vnd.google.protobuf+gzip"),
+            (String = "image/svg+xml"),
+            (Object = "application/json"),
+            (Vec<u8> = "application/vnd.profiler-agent.flamegraph")
+        )),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+    )
+)]
+pub(in crate::api) async fn profile(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Response, ApiError> {
+    let query = query.only(&["format", "from", "to", "tid", "pid"])?;
+    let names = || Format::ALL.map(Format::name).join(", ");
+    let Some(name) = query.text("format")? else {
+        return Err(ApiError::invalid_field(
+            "format",
+            format!("format is missing: give one of {}", names()),
+        ));
+    };
+    let format = Format::ALL
+        .into_iter()
+        .find(|format| format.name() == name)
+        .ok_or_else(|| {
+            ApiError::invalid_field(
+                "format",
+                format!("format {name:?} is not one of {}", names()),
+            )
+        })?;
+    let selection = selection(&query)?;
+    let task = state.parts.engine.get(task_id(id)?)?;
+    // Waits its turn within the time limit of the request.
+    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let profile = read(&state, task.id, selection).await?;
+    let title = title(&task);
+    let bytes = blocking(move || render(&profile, format, &title)).await??;
+    Ok(file_response(task.id, format, bytes))
+}
+
+fn title(task: &Task) -> String {
+    let target = match &task.spec.target {
+        Target::Pids(pids) => {
+            let pids: Vec<_> = pids.iter().map(ToString::to_string).collect();
+            format!("pid {}", pids.join(", "))
+        }
+        Target::Container(id) => format!("container {id}"),
+        Target::Cgroup(path) => format!("cgroup {path}"),
+        Target::Comm(comm) => format!("processes named {comm}"),
+        Target::All => "all processes".to_owned(),
+    };
+    format!("On-CPU time of {target} (task {})", task.id)
+}
+
+fn file_response(task: TaskId, format: Format, bytes: Vec<u8>) -> Response {
+    let suffix = match format {
+        Format::Folded => Some("folded"),
+        Format::Pprof => Some("pb.gz"),
+        Format::Svg => Some("svg"),
+        Format::Speedscope => Some("speedscope.json"),
+        Format::Flamegraph => None,
+    };
+    let mut response = bytes.into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(format.media_type()),
+    );
+    let disposition = suffix.map(|suffix| format!("attachment; filename=\"task-{task}.{suffix}\""));
+    if let Some(Ok(value)) = disposition.map(|text| HeaderValue::from_str(&text)) {
+        headers.insert(header::CONTENT_DISPOSITION, value);
+    }
+    if format == Format::Svg {
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(SVG_CSP),
+        );
+    }
+    response
+}
+
+/// Threads in the result with their samples.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/threads", tag = "profiles",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = ProfileThreadList),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`")
+    )
+)]
+pub(in crate::api) async fn threads(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<ProfileThreadList>, ApiError> {
+    let selection = selection(&query.only(&SELECTION)?)?;
+    let profile = read(&state, task_id(id)?, selection).await?;
+    let items = blocking(move || summary::threads(&profile)).await?;
+    let items = items.into_iter().map(ProfileThread::from).collect();
+    Ok(Json(ProfileThreadList { items }))
+}
+
+/// Samples over time.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/timeline", tag = "profiles",
+    params(
+        ("id" = String, Path),
+        ("bucket_ms" = Option<u64>, Query, description = "Length of a bucket, a multiple of the task's own (default 100)")
+    ),
+    responses(
+        (status = 200, body = Timeline),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+    )
+)]
+pub(in crate::api) async fn timeline(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<Timeline>, ApiError> {
+    let query = query.only(&["bucket_ms", "from", "to", "tid", "pid"])?;
+    let bucket_ms = query
+        .parsed("bucket_ms", "a number of milliseconds")?
+        .unwrap_or(100);
+    let selection = selection(&query)?;
+    let profile = read(&state, task_id(id)?, selection).await?;
+    let timeline = blocking(move || counted(&profile, bucket_ms)).await?;
+    timeline.map(Json)
+}
+
+/// Samples in buckets whose boundaries are known and whose number is bounded.
+fn counted(profile: &Profile, bucket_ms: u64) -> Result<Timeline, ApiError> {
+    let refused = |detail| Err(ApiError::invalid_field("bucket_ms", detail));
+    let bucket_ns = bucket_ms.saturating_mul(NS_PER_MS);
+    if bucket_ns == 0 || !bucket_ns.is_multiple_of(profile.bucket_ns.max(1)) {
+        let own_ms = profile.bucket_ns.div_ceil(NS_PER_MS);
+        return refused(format!("bucket_ms must be a multiple of {own_ms}"));
+    }
+    let from_ms = summary::timeline_start_ms(profile, bucket_ms);
+    let rows = profile
+        .samples
+        .iter()
+        .map(|row| u64::from(row.bucket) + 1)
+        .max();
+    let end_ns = rows
+        .unwrap_or(0)
+        .saturating_mul(profile.bucket_ns)
+        .max(profile.to_ns);
+    let buckets = (end_ns / NS_PER_MS)
+        .saturating_sub(from_ms)
+        .div_ceil(bucket_ms);
+    if buckets > MAX_BUCKETS {
+        return refused(format!(
+            "bucket_ms gives {buckets} buckets; at most {MAX_BUCKETS} are sent: give longer ones"
+        ));
+    }
+    let counts = summary::timeline(profile, bucket_ms);
+    Ok(Timeline {
+        bucket_ms,
+        from_ms,
+        counts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::tests::sample_profile;
+
+    #[test]
+    fn timelines_keep_every_sample_and_are_bounded() {
+        let profile = sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5), (1, 1, 9, 1)]);
+        assert_eq!(counted(&profile, 200).unwrap().counts, [8, 0, 0, 0, 1]);
+        let refusal = |profile: &Profile, bucket_ms| counted(profile, bucket_ms).unwrap_err();
+        let multiple = ApiError::invalid_field("bucket_ms", "bucket_ms must be a multiple of 100");
+        assert_eq!(refusal(&profile, 150), multiple);
+        assert_eq!(refusal(&profile, 0), multiple);
+        let far = sample_profile(&[(1, 1, 200_000, 1)]);
+        assert_eq!(
+            refusal(&far, 100),
+            ApiError::invalid_field(
+                "bucket_ms",
+                "bucket_ms gives 200001 buckets; at most 100000 are sent: give longer ones"
+            )
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! Profiling tasks.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+    http::{HeaderName, StatusCode, header},
+};
+
+use crate::{
+    api::{
+        dto::{CreateTask, Problem, Task, TaskList},
+        error::ApiError,
+        extract::{JsonBody, Query},
+        state::{ApiState, now_ns},
+    },
+    model::TaskId,
+};
+
+/// The id in a path. What is not a number names no task.
+pub(super) fn task_id(id: Result<Path<String>, PathRejection>) -> Result<TaskId, ApiError> {
+    let Path(text) = id.map_err(|error| ApiError::not_found(error.body_text()))?;
+    // Only the canonical form, so that a task has one address.
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &u64| number.to_string() == text);
+    number
+        .map(TaskId)
+        .ok_or_else(|| ApiError::not_found(format!("no task {text}")))
+}
+
+/// Lists tasks, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/tasks", tag = "tasks",
+    responses((status = 200, body = TaskList), (status = 401, body = Problem, content_type = "application/problem+json"))
+)]
+pub(in crate::api) async fn list(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Json<TaskList>, ApiError> {
+    query.only(&[])?;
+    let now = now_ns();
+    let items: Vec<_> = state
+        .parts
+        .engine
+        .list()
+        .iter()
+        .map(|task| Task::new(task, now))
+        .collect();
+    let total = items.len();
+    Ok(Json(TaskList { items, total }))
+}
+
+/// Starts a task.
+#[utoipa::path(
+    post, path = "/api/v1/tasks", tag = "tasks",
+    request_body = CreateTask,
+    responses(
+        (status = 201, body = Task, headers(("Location" = String, description = "Address of the task"))),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "`malformed_json`"),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 413, body = Problem, content_type = "application/problem+json", description = "`body_too_large`"),
+        (status = 415, body = Problem, content_type = "application/problem+json", description = "`unsupported_media_type`"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
+        (status = 429, body = Problem, content_type = "application/problem+json", description = "`too_many_tasks`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`shutting_down`")
+    )
+)]
+pub(in crate::api) async fn create(
+    State(state): State<ApiState>,
+    query: Query,
+    JsonBody(body): JsonBody<CreateTask>,
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Task>), ApiError> {
+    query.only(&[])?;
+    if state.is_shutting_down() {
+        return Err(ApiError::ShuttingDown);
+    }
+    let spec = body
+        .into_spec()
+        .map_err(|detail| ApiError::invalid_field("target", detail))?;
+    let task = state.parts.engine.create(spec).await?;
+    let location = [(header::LOCATION, format!("/api/v1/tasks/{}", task.id))];
+    Ok((
+        StatusCode::CREATED,
+        location,
+        Json(Task::new(&task, now_ns())),
+    ))
+}
+
+/// Shows a task.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}", tag = "tasks",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = Task),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`")
+    )
+)]
+pub(in crate::api) async fn show(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<Task>, ApiError> {
+    query.only(&[])?;
+    let task = state.parts.engine.get(task_id(id)?)?;
+    Ok(Json(Task::new(&task, now_ns())))
+}
+
+/// Stops a task and keeps its result; a task that has ended stays as it is.
+#[utoipa::path(
+    post, path = "/api/v1/tasks/{id}/stop", tag = "tasks",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = Task),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`")
+    )
+)]
+pub(in crate::api) async fn stop(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<Task>, ApiError> {
+    query.only(&[])?;
+    let task = state.parts.engine.stop(task_id(id)?).await?;
+    Ok(Json(Task::new(&task, now_ns())))
+}
+
+/// Deletes a task that has ended, with its result.
+#[utoipa::path(
+    delete, path = "/api/v1/tasks/{id}", tag = "tasks",
+    params(("id" = String, Path)),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`task_not_final`")
+    )
+)]
+pub(in crate::api) async fn delete(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<StatusCode, ApiError> {
+    query.only(&[])?;
+    state.parts.engine.delete(task_id(id)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,202 @@
+//! Prometheus metrics: the agent's own cost, what it has collected and what it has lost. All
+//! labels are from fixed sets.
+
+use std::sync::atomic::AtomicU64;
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use prometheus_client::{
+    encoding::text::encode,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+
+use super::{error::ApiError, state::ApiState};
+use crate::{model::LossKind, probes::ProbeState};
+
+pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+const TASK_STATES: [&str; 5] = ["queued", "running", "finished", "failed", "cancelled"];
+
+type Label = [(&'static str, String); 1];
+type Counters = Family<Label, Counter>;
+type Gauges = Family<Label, Gauge>;
+type FloatCounter = Counter<f64, AtomicU64>;
+
+/// Requests by class of status.
+#[derive(Debug)]
+pub(super) struct HttpMetrics {
+    requests: Counters,
+}
+
+impl Default for HttpMetrics {
+    fn default() -> Self {
+        let requests = Counters::default();
+        for class in CLASSES {
+            drop(requests.get_or_create(&label("class", class)));
+        }
+        Self { requests }
+    }
+}
+
+fn label(name: &'static str, value: &str) -> Label {
+    [(name, value.to_owned())]
+}
+
+/// Counts every answer, those of the guard included.
+pub(super) async fn count(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let class = usize::from(response.status().as_u16() / 100).saturating_sub(1);
+    if let Some(class) = CLASSES.get(class) {
+        state
+            .http
+            .requests
+            .get_or_create(&label("class", class))
+            .inc();
+    }
+    response
+}
+
+/// All metrics in the text format of `OpenMetrics`.
+pub(super) async fn render(state: &ApiState) -> Result<String, ApiError> {
+    let mut registry = Registry::with_prefix("profiler_agent");
+    own_cost(&mut registry, state)?;
+    let store = Gauge::<i64>::default();
+    store.set(signed(state.store_bytes().await?));
+    registry.register_with_unit("store", "Disk space that results take", Unit::Bytes, store);
+    results(&mut registry, state);
+    probes(&mut registry, state);
+    registry.register(
+        "http_requests",
+        "Answers of the HTTP API by class of status",
+        state.http.requests.clone(),
+    );
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(ApiError::internal)?;
+    Ok(text)
+}
+
+fn own_cost(registry: &mut Registry, state: &ApiState) -> Result<(), ApiError> {
+    let (reading, _) = state.read_self()?;
+    let cpu = FloatCounter::default();
+    cpu.inc_by(reading.cpu_seconds);
+    registry.register_with_unit("cpu", "CPU time of the agent", Unit::Seconds, cpu);
+    let gauge = |value: u64| {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(signed(value));
+        gauge
+    };
+    let resident = gauge(reading.rss_bytes);
+    registry.register_with_unit(
+        "resident_memory",
+        "Resident memory of the agent",
+        Unit::Bytes,
+        resident,
+    );
+    registry.register_with_unit(
+        "peak_resident_memory",
+        "Highest resident memory of the agent so far",
+        Unit::Bytes,
+        gauge(reading.peak_rss_bytes),
+    );
+    registry.register(
+        "open_files",
+        "Open file descriptors of the agent",
+        gauge(reading.open_files),
+    );
+    let uptime = gauge(state.uptime().as_secs());
+    registry.register_with_unit(
+        "uptime",
+        "Time since the agent started",
+        Unit::Seconds,
+        uptime,
+    );
+    Ok(())
+}
+
+fn results(registry: &mut Registry, state: &ApiState) {
+    let samples = Counter::<u64>::default();
+    samples.inc_by(state.parts.totals.samples());
+    registry.register(
+        "samples",
+        "Samples of all tasks since the agent started",
+        samples,
+    );
+
+    let losses = Counters::default();
+    let lost = state.all_losses();
+    for kind in LossKind::ALL {
+        losses
+            .get_or_create(&label("kind", kind.name()))
+            .inc_by(lost.get(kind));
+    }
+    registry.register(
+        "losses",
+        "What was lost or degraded since the agent started",
+        losses,
+    );
+
+    let tasks = Gauges::default();
+    for name in TASK_STATES {
+        drop(tasks.get_or_create(&label("state", name)));
+    }
+    for task in state.parts.engine.list() {
+        tasks
+            .get_or_create(&label("state", task.state.name()))
+            .inc();
+    }
+    registry.register("tasks", "Tasks that are kept, by state", tasks);
+}
+
+fn probes(registry: &mut Registry, state: &ApiState) {
+    let states: Family<Vec<(&'static str, String)>, Gauge> = Family::default();
+    for probe in state.parts.probes.probes() {
+        for name in ProbeState::ALL {
+            let labels = vec![
+                ("probe", probe.name.clone()),
+                ("state", name.name().to_owned()),
+            ];
+            states
+                .get_or_create(&labels)
+                .set(i64::from(probe.state == name));
+        }
+    }
+    registry.register("probe_state", "1 for the state a probe is in", states);
+
+    let runs = Counters::default();
+    let run_time: Family<Label, FloatCounter> = Family::default();
+    for program in state.parts.probes.programs() {
+        if let Some(count) = program.run_count {
+            runs.get_or_create(&label("program", &program.name))
+                .inc_by(count);
+        }
+        if let Some(time_ns) = program.run_time_ns {
+            run_time
+                .get_or_create(&label("program", &program.name))
+                .inc_by(seconds(time_ns));
+        }
+    }
+    registry.register("bpf_runs", "Runs of a BPF program; needs --bpf-stats", runs);
+    registry.register_with_unit(
+        "bpf_run_time",
+        "Time inside a BPF program; needs --bpf-stats",
+        Unit::Seconds,
+        run_time,
+    );
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a metric needs no more than 53 bits"
+)]
+fn seconds(time_ns: u64) -> f64 {
+    time_ns as f64 / 1e9
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,33 @@
+//! The HTTP API, its security, and the embedded web UI.
+//!
+//! A request passes, from the outside in: security headers, request counting, guard (Host, Origin,
+//! size, load), token, time limit, router. Handlers are thin: they parse, ask a stage, and map the
+//! answer to the wire types of `dto`.
+
+mod auth;
+mod dto;
+mod error;
+mod extract;
+mod guard;
+mod headers;
+mod http;
+mod mask;
+mod metrics;
+mod router;
+mod server;
+mod state;
+mod stream;
+mod tls;
+mod ui;
+
+#[cfg(test)]
+mod tests;
+
+pub use auth::{AuthError, Token, prepare_data_dir};
+pub use dto::{Process, ProcessList};
+pub use mask::{MASK, masked};
+pub use router::{openapi_json, router};
+pub use server::{Server, ServerError};
+pub use state::{ApiParts, ApiState, NodeInfo, Origin};
+pub use stream::LivePump;
+pub use tls::{TlsError, load as load_tls};

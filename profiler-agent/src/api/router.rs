@@ -1,0 +1,118 @@
+//! Routes with their OpenAPI description, and the layers around them.
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    http::header,
+    middleware::{from_fn, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    auth, dto,
+    error::{no_method, no_route},
+    extract::Query,
+    guard, headers,
+    http::{containers, events, health, meta, processes, profiles, tasks},
+    metrics,
+    state::ApiState,
+    ui,
+};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "profiler-agent",
+        description = "Profiles processes, containers and the whole node by eBPF. Every request needs the \
+            header `Authorization: Bearer TOKEN`. Errors are `application/problem+json` with a stable `code`. \
+            Times are nanoseconds since the Unix epoch. Text from processes is untrusted."
+    ),
+    components(schemas(
+        dto::Problem,
+        dto::TaskDeletedEvent,
+        dto::ProcessEvent,
+        dto::ProcessesEvent,
+        dto::LaggedEvent
+    )),
+    modifiers(&BearerToken)
+)]
+struct Document;
+
+struct BearerToken;
+
+impl Modify for BearerToken {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("token", SecurityScheme::Http(scheme));
+        document.security = Some(vec![SecurityRequirement::new("token", [] as [&str; 0])]);
+    }
+}
+
+fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::metrics))
+        .routes(routes!(meta::meta))
+        .routes(routes!(meta::probes))
+        .routes(routes!(meta::agent_self))
+        .routes(routes!(processes::list))
+        .routes(routes!(processes::show))
+        .routes(routes!(containers::list))
+        .routes(routes!(tasks::list, tasks::create))
+        .routes(routes!(tasks::show, tasks::delete))
+        .routes(routes!(tasks::stop))
+        .routes(routes!(profiles::profile))
+        .routes(routes!(profiles::threads))
+        .routes(routes!(profiles::timeline))
+        .routes(routes!(events::events))
+        .split_for_parts()
+}
+
+/// The OpenAPI document as indented JSON, ending in a newline.
+pub fn openapi_json() -> Result<String, serde_json::Error> {
+    let (_, document) = documented();
+    Ok(document.to_pretty_json()? + "\n")
+}
+
+/// The complete service: routes inside all layers.
+pub fn router(state: ApiState) -> Result<Router, serde_json::Error> {
+    let (api, _) = documented();
+    let document = openapi_json()?;
+    let router = api
+        .route(
+            "/api/v1/openapi.json",
+            get(move |query: Query| async move { openapi(query, document) }),
+        )
+        .route("/", get(ui::index))
+        .route("/index.html", get(ui::index))
+        .route("/favicon.ico", get(ui::favicon))
+        .route("/assets/{*path}", get(ui::asset))
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(DefaultBodyLimit::max(guard::MAX_BODY_BYTES))
+        // The last layer is the outermost.
+        .layer(from_fn_with_state(state.clone(), guard::limit_load))
+        .layer(from_fn(guard::limit_body))
+        .layer(from_fn_with_state(state.clone(), auth::require_token))
+        .layer(from_fn_with_state(state.clone(), guard::check_addressing))
+        .layer(from_fn_with_state(state.clone(), metrics::count))
+        .layer(from_fn(headers::add))
+        .with_state(state);
+    Ok(router)
+}
+
+fn openapi(query: Query, document: String) -> Response {
+    match query.only(&[]) {
+        Ok(_) => ([(header::CONTENT_TYPE, "application/json")], document).into_response(),
+        Err(error) => error.into_response(),
+    }
+}

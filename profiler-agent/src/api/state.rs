@@ -1,0 +1,267 @@
+//! What handlers share.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use tokio::sync::{Mutex, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    auth::Token,
+    dto::{AgentSelf, Bpf, Limits, losses},
+    error::ApiError,
+    metrics::HttpMetrics,
+    stream::Live,
+};
+use crate::{
+    config::ArgumentPolicy,
+    model::{Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
+    probes::ProbeStatusSource,
+    process::ProcessTable,
+    task::Engine,
+    telemetry::{SelfMeter, Totals},
+};
+
+/// Requests that are worked on at once; streams of events have their own limit.
+const MAX_REQUESTS: usize = 64;
+/// Profiles that are rendered at once: each may need many megabytes.
+const MAX_RENDERS: usize = 2;
+
+/// How this agent is addressed, for the checks of Host and Origin.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// The address in force, with the port that was taken for port 0.
+    pub address: SocketAddr,
+    pub tls: bool,
+}
+
+impl Origin {
+    pub(super) fn scheme(self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    /// The URL for people, with the token in its fragment, which browsers never send.
+    pub fn url(self, token: Option<&Token>) -> String {
+        let fragment = token
+            .map(|token| format!("#token={}", token.reveal()))
+            .unwrap_or_default();
+        format!("{}://{}/{fragment}", self.scheme(), self.address)
+    }
+}
+
+/// Facts about the machine that do not change.
+#[derive(Clone, Debug)]
+pub struct NodeInfo {
+    pub node: String,
+    pub kernel: String,
+    pub arch: String,
+    pub cpus: usize,
+    pub btf: bool,
+}
+
+impl NodeInfo {
+    pub fn read() -> Self {
+        let system = rustix::system::uname();
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online");
+        let cpus = online.ok().and_then(|text| count_cpus(text.trim()));
+        Self {
+            node: system.nodename().to_string_lossy().into_owned(),
+            kernel: system.release().to_string_lossy().into_owned(),
+            arch: system.machine().to_string_lossy().into_owned(),
+            cpus: cpus.unwrap_or_else(|| {
+                std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+            }),
+            btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
+        }
+    }
+}
+
+/// CPUs in a list such as `0-3,8`.
+fn count_cpus(list: &str) -> Option<usize> {
+    list.split(',')
+        .map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+            Some(last.checked_sub(first)? + 1)
+        })
+        .sum()
+}
+
+/// What the state is built from.
+#[expect(
+    missing_debug_implementations,
+    reason = "holds a trait object without Debug"
+)]
+pub struct ApiParts {
+    pub engine: Engine,
+    pub table: ProcessTable,
+    pub probes: Arc<dyn ProbeStatusSource>,
+    pub totals: Arc<Totals>,
+    pub token: Option<Token>,
+    pub origin: Origin,
+    pub arguments: ArgumentPolicy,
+    pub node: NodeInfo,
+    pub max_running_tasks: usize,
+    pub cpu_budget_percent: Option<f64>,
+    pub shutdown: CancellationToken,
+}
+
+/// The state itself; its fields are the API's own.
+#[expect(
+    missing_debug_implementations,
+    reason = "holds a trait object without Debug"
+)]
+pub struct Inner {
+    pub(super) parts: ApiParts,
+    pub(super) live: Live,
+    pub(super) http: HttpMetrics,
+    pub(super) requests: Semaphore,
+    pub(super) renders: Semaphore,
+    meter: SelfMeter,
+    refreshed: Mutex<Option<Instant>>,
+}
+
+/// Shared by all handlers. Cheap to clone.
+#[derive(Clone)]
+#[expect(
+    missing_debug_implementations,
+    reason = "holds a trait object without Debug"
+)]
+pub struct ApiState(Arc<Inner>);
+
+impl std::ops::Deref for ApiState {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl ApiState {
+    pub fn new(parts: ApiParts) -> Self {
+        Self(Arc::new(Inner {
+            parts,
+            live: Live::default(),
+            http: HttpMetrics::default(),
+            requests: Semaphore::new(MAX_REQUESTS),
+            renders: Semaphore::new(MAX_RENDERS),
+            meter: SelfMeter::default(),
+            refreshed: Mutex::new(None),
+        }))
+    }
+}
+
+impl Inner {
+    pub(super) fn token(&self) -> Option<&Token> {
+        self.parts.token.as_ref()
+    }
+
+    pub(super) fn is_shutting_down(&self) -> bool {
+        self.parts.shutdown.is_cancelled()
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            max_duration_s: MAX_DURATION_S,
+            max_frequency_hz: MAX_FREQUENCY_HZ,
+            max_running_tasks: self.parts.max_running_tasks,
+        }
+    }
+
+    /// Reads the processes again unless that was done less than `max_age` ago.
+    pub(crate) async fn refresh_processes(&self, max_age: Duration) -> Result<(), ApiError> {
+        let mut refreshed = self.refreshed.lock().await;
+        if refreshed.is_some_and(|at| at.elapsed() < max_age) {
+            return Ok(());
+        }
+        let table = self.parts.table.clone();
+        blocking(move || table.refresh()).await?;
+        *refreshed = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Losses of all tasks and of the probes since the agent started.
+    pub(super) fn all_losses(&self) -> Losses {
+        let mut all = self.parts.totals.losses();
+        all.merge(&self.parts.probes.losses());
+        all
+    }
+
+    pub(super) fn read_self(&self) -> Result<(crate::telemetry::SelfReading, f64), ApiError> {
+        self.meter
+            .read()
+            .map_err(|error| ApiError::internal(format!("read /proc/self: {error}")))
+    }
+
+    pub(super) async fn store_bytes(&self) -> Result<u64, ApiError> {
+        let engine = self.parts.engine.clone();
+        blocking(move || engine.store_bytes()).await
+    }
+
+    pub(super) fn uptime(&self) -> Duration {
+        self.meter.uptime()
+    }
+
+    /// The answer of `/self`.
+    pub(super) async fn agent_self(&self) -> Result<AgentSelf, ApiError> {
+        let (reading, cpu_percent) = self.read_self()?;
+        let running = self.parts.engine.list();
+        let running = running
+            .iter()
+            .filter(|task| task.state == TaskState::Running)
+            .count();
+        Ok(AgentSelf {
+            cpu_percent,
+            cpu_seconds: reading.cpu_seconds,
+            rss_bytes: reading.rss_bytes,
+            peak_rss_bytes: reading.peak_rss_bytes,
+            open_files: reading.open_files,
+            uptime_s: self.uptime().as_secs(),
+            running_tasks: running,
+            store_bytes: self.store_bytes().await?,
+            losses: losses(&self.all_losses()),
+            bpf: Bpf {
+                programs: self
+                    .parts
+                    .probes
+                    .programs()
+                    .into_iter()
+                    .map(Into::into)
+                    .collect(),
+            },
+        })
+    }
+}
+
+/// Runs work that blocks off the reactor.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(ApiError::internal)
+}
+
+/// Nanoseconds since the Unix epoch.
+pub(super) fn now_ns() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_cpus;
+
+    #[test]
+    fn cpu_lists_are_counted() {
+        assert_eq!(count_cpus("0"), Some(1));
+        assert_eq!(count_cpus("0-3,8,10-11"), Some(7));
+        assert_eq!(count_cpus("3-0"), None);
+        assert_eq!(count_cpus(""), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! Live updates. One pump turns changes into messages, encoded once; every listener reads them
+//! from a bounded ring and is told how many it missed when it was too slow.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::{Stream, stream};
+use serde::Serialize;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, broadcast, broadcast::error::RecvError},
+    time::MissedTickBehavior,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    dto::{LaggedEvent, ProcessEvent, ProcessesEvent, Task, TaskDeletedEvent},
+    error::ApiError,
+    state::{ApiState, now_ns},
+};
+use crate::{
+    process::ProcessChange,
+    task::{Engine, TaskChange},
+};
+
+/// Messages that a slow listener may be behind.
+const RING: usize = 1024;
+const MAX_LISTENERS: usize = 32;
+/// How often processes and own cost are read while somebody listens.
+const REFRESH: Duration = Duration::from_secs(2);
+/// How often processes are read when nobody listens, so that the table stays true.
+const IDLE_REFRESH: Duration = Duration::from_secs(30);
+const PING: Duration = Duration::from_secs(15);
+
+#[derive(Debug)]
+struct Message {
+    event: &'static str,
+    /// One line of JSON.
+    data: String,
+}
+
+/// Where the pump sends and listeners subscribe.
+#[derive(Debug)]
+pub(super) struct Live {
+    messages: broadcast::Sender<Arc<Message>>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        let (messages, _) = broadcast::channel(RING);
+        Self {
+            messages,
+            places: Arc::new(Semaphore::new(MAX_LISTENERS)),
+        }
+    }
+}
+
+impl Live {
+    fn has_listeners(&self) -> bool {
+        self.messages.receiver_count() > 0
+    }
+
+    /// Sends `data()` to all listeners; with none, nothing is built.
+    fn send<T: Serialize>(&self, event: &'static str, data: impl FnOnce() -> T) {
+        if !self.has_listeners() {
+            return;
+        }
+        match serde_json::to_string(&data()) {
+            // An error means that the last listener has just left.
+            Ok(data) => drop(self.messages.send(Arc::new(Message { event, data }))),
+            Err(error) => tracing::error!(event, %error, "encode event"),
+        }
+    }
+
+    /// The events from now on, until the client leaves or `shutdown` is cancelled.
+    pub(super) fn listen(
+        &self,
+        shutdown: CancellationToken,
+    ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, ApiError> {
+        let place =
+            Arc::clone(&self.places)
+                .try_acquire_owned()
+                .map_err(|_| ApiError::Overloaded {
+                    detail: "too many listeners; close another page of the agent",
+                })?;
+        let listener = Listener {
+            messages: self.messages.subscribe(),
+            shutdown,
+            _place: place,
+        };
+        let events = stream::unfold(listener, |mut listener| async move {
+            let event = listener.next().await?;
+            Some((Ok(event), listener))
+        });
+        Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(PING).text("ping")))
+    }
+}
+
+struct Listener {
+    messages: broadcast::Receiver<Arc<Message>>,
+    shutdown: CancellationToken,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    async fn next(&mut self) -> Option<Event> {
+        let received = tokio::select! {
+            () = self.shutdown.cancelled() => return None,
+            received = self.messages.recv() => received,
+        };
+        match received {
+            Ok(message) => Some(Event::default().event(message.event).data(&message.data)),
+            Err(RecvError::Lagged(missed)) => {
+                let data = serde_json::to_string(&LaggedEvent { missed }).unwrap_or_default();
+                Some(Event::default().event("lagged").data(data))
+            }
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
+/// Follows tasks and processes: keeps the totals and feeds the listeners.
+#[expect(missing_debug_implementations, reason = "holds the API's state")]
+pub struct LivePump {
+    state: ApiState,
+    tasks: broadcast::Receiver<TaskChange>,
+    processes: broadcast::Receiver<ProcessChange>,
+}
+
+impl LivePump {
+    /// Subscribes now, so that no change after this call is missed.
+    pub fn new(state: ApiState) -> Self {
+        let tasks = state.parts.engine.subscribe();
+        let processes = state.parts.table.subscribe();
+        for task in state.parts.engine.list() {
+            state.parts.totals.baseline(&task);
+        }
+        Self {
+            state,
+            tasks,
+            processes,
+        }
+    }
+
+    /// Runs until the agent shuts down.
+    pub async fn run(mut self) {
+        let shutdown = self.state.parts.shutdown.clone();
+        let mut ticks = tokio::time::interval(REFRESH);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                change = self.tasks.recv() => match change {
+                    Ok(change) => self.task_changed(change),
+                    Err(RecvError::Lagged(missed)) => self.tasks_lagged(missed),
+                    Err(RecvError::Closed) => return,
+                },
+                change = self.processes.recv() => match change {
+                    Ok(change) => self.process_changed(&change),
+                    Err(RecvError::Lagged(missed)) => {
+                        self.state.live.send("lagged", || LaggedEvent { missed });
+                    }
+                    Err(RecvError::Closed) => return,
+                },
+                _ = ticks.tick() => self.tick().await,
+            }
+        }
+    }
+
+    fn task_changed(&self, change: TaskChange) {
+        match change {
+            TaskChange::Updated(task) => {
+                self.state.parts.totals.observe(&task);
+                self.state.live.send("task", || Task::new(&task, now_ns()));
+            }
+            TaskChange::Deleted(id) => {
+                self.state.parts.totals.forget(id);
+                self.state
+                    .live
+                    .send("task_deleted", || TaskDeletedEvent { id: id.to_string() });
+            }
+        }
+    }
+
+    fn tasks_lagged(&self, missed: u64) {
+        let engine: &Engine = &self.state.parts.engine;
+        for task in engine.list() {
+            self.state.parts.totals.observe(&task);
+        }
+        self.state.live.send("lagged", || LaggedEvent { missed });
+    }
+
+    fn process_changed(&self, change: &ProcessChange) {
+        let live = &self.state.live;
+        match change {
+            ProcessChange::Started(process) => {
+                live.send("process", || ProcessEvent::started(process));
+            }
+            ProcessChange::Exited(key) => live.send("process", || ProcessEvent::exited(*key)),
+            ProcessChange::Refreshed => live.send("processes", || {
+                let all = self.state.parts.table.snapshot();
+                ProcessesEvent {
+                    items: all.iter().map(|process| process.as_ref().into()).collect(),
+                }
+            }),
+        }
+    }
+
+    async fn tick(&self) {
+        let listened = self.state.live.has_listeners();
+        // A little less than the tick, so that every tick reads.
+        let max_age = if listened {
+            REFRESH * 3 / 4
+        } else {
+            IDLE_REFRESH
+        };
+        if let Err(error) = self.state.refresh_processes(max_age).await {
+            tracing::warn!(?error, "read processes");
+        }
+        if !listened {
+            return;
+        }
+        match self.state.agent_self().await {
+            Ok(reading) => self.state.live.send("self", || reading),
+            Err(error) => tracing::warn!(?error, "read own cost"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slow_listener_learns_what_it_missed_and_goes_on() {
+        let live = Live::default();
+        let shutdown = CancellationToken::new();
+        let place = Arc::clone(&live.places).try_acquire_owned().unwrap();
+        let mut listener = Listener {
+            messages: live.messages.subscribe(),
+            shutdown,
+            _place: place,
+        };
+        for _ in 0..RING + 7 {
+            live.send("task", || 1);
+        }
+        let text = |event: Event| async move {
+            let body = Sse::new(stream::iter([Ok::<_, Infallible>(event)]));
+            let response = axum::response::IntoResponse::into_response(body);
+            let mut chunks = response.into_body().into_data_stream();
+            String::from_utf8(chunks.next().await.unwrap().unwrap().to_vec()).unwrap()
+        };
+        let first = text(listener.next().await.unwrap()).await;
+        assert_eq!(first, "event: lagged\ndata: {\"missed\":7}\n\n");
+        let second = text(listener.next().await.unwrap()).await;
+        assert_eq!(second, "event: task\ndata: 1\n\n");
+    }
+
+    #[tokio::test]
+    async fn listeners_are_bounded_and_end_at_shutdown() {
+        let live = Live::default();
+        let shutdown = CancellationToken::new();
+        let all: Vec<_> = (0..MAX_LISTENERS)
+            .map(|_| live.listen(shutdown.clone()).unwrap())
+            .collect();
+        assert!(matches!(
+            live.listen(shutdown.clone()),
+            Err(ApiError::Overloaded { .. })
+        ));
+        drop(all);
+        let place = Arc::clone(&live.places).try_acquire_owned().unwrap();
+        let mut listener = Listener {
+            messages: live.messages.subscribe(),
+            shutdown: shutdown.clone(),
+            _place: place,
+        };
+        shutdown.cancel();
+        assert!(listener.next().await.is_none());
+    }
+}

@@ -1,0 +1,425 @@
+//! The bound server: real connections, real TLS, the whole application.
+
+use std::{net::SocketAddr, os::unix::fs::PermissionsExt, path::Path, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+use crate::{
+    api::server::{Bounds, Server},
+    app::{App, AppError, KernelSide, STOP_DEADLINE},
+    config::{ServeConfig, TlsConfig, cli::ServeArgs, resolve_serve},
+};
+
+fn config(data: &Path, change: impl FnOnce(&mut ServeConfig)) -> ServeConfig {
+    let args = ServeArgs {
+        listen: Some("127.0.0.1:0".into()),
+        data_dir: Some(data.to_str().unwrap().into()),
+        ..ServeArgs::default()
+    };
+    let mut config = resolve_serve(&args, None, &|_| None).unwrap();
+    change(&mut config);
+    config
+}
+
+struct Running {
+    address: SocketAddr,
+    url: String,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<Result<(), AppError>>,
+}
+
+impl Running {
+    fn start(config: ServeConfig) -> Self {
+        let app = App::start(config, KernelSide::absent("no kernel side in this test")).unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (address, url) = (app.origin().address, app.url().to_owned());
+        let ended = tokio::spawn(app.run_until(async {
+            stopped.await.ok();
+        }));
+        Self {
+            address,
+            url,
+            stop,
+            ended,
+        }
+    }
+
+    fn token(&self) -> &str {
+        self.url.split_once("#token=").unwrap().1
+    }
+
+    async fn stop(self) {
+        self.stop.send(()).unwrap();
+        tokio::time::timeout(STOP_DEADLINE * 2, self.ended)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+    }
+
+    /// Sends raw bytes and reads until the server closes.
+    async fn raw(&self, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        let mut answer = Vec::new();
+        let read = stream.read_to_end(&mut answer);
+        tokio::time::timeout(Duration::from_secs(20), read)
+            .await
+            .unwrap()
+            .unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    async fn get(&self, path: &str, host: &str, more: &str) -> String {
+        let token = self.token();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n{more}\r\n"
+        );
+        self.raw(request.as_bytes()).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_served_agent_checks_host_and_origin() {
+    let data = tempfile::tempdir().unwrap();
+    let agent = Running::start(config(data.path(), |_| {}));
+    let port = agent.address.port();
+    assert_eq!(
+        agent.url,
+        format!("http://127.0.0.1:{port}/#token={}", agent.token())
+    );
+    let token_file = data.path().join("token");
+    assert_eq!(
+        std::fs::read_to_string(&token_file).unwrap().trim(),
+        agent.token()
+    );
+    assert_eq!(
+        std::fs::metadata(&token_file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+
+    let own = format!("127.0.0.1:{port}");
+    let good = agent.get("/api/v1/meta", &own, "").await;
+    assert!(good.starts_with("HTTP/1.1 200 OK\r\n"), "{good}");
+    let by_name = agent
+        .get("/healthz", &format!("localhost:{port}"), "")
+        .await;
+    assert!(by_name.ends_with("{\"status\":\"ok\"}"), "{by_name}");
+    let rebound = agent
+        .get("/api/v1/meta", &format!("rebind.example:{port}"), "")
+        .await;
+    assert!(
+        rebound.starts_with("HTTP/1.1 403 ") && rebound.contains("\"foreign_host\""),
+        "{rebound}"
+    );
+    let twice = agent
+        .get("/api/v1/meta", &own, &format!("Host: {own}\r\n"))
+        .await;
+    assert!(!twice.starts_with("HTTP/1.1 200"), "{twice}");
+    let absolute = agent
+        .get(&format!("http://evil.example:{port}/healthz"), &own, "")
+        .await;
+    assert!(absolute.contains("\"foreign_host\""), "{absolute}");
+    let cross = agent
+        .get("/api/v1/meta", &own, "Origin: http://evil.example\r\n")
+        .await;
+    assert!(cross.contains("\"foreign_origin\""), "{cross}");
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sender_of_ten_megabytes_sees_the_answer() {
+    let data = tempfile::tempdir().unwrap();
+    let agent = Running::start(config(data.path(), |_| {}));
+    let size = 10 << 20;
+    let mut request = format!(
+        "POST /api/v1/tasks HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n",
+        agent.address,
+        agent.token()
+    )
+    .into_bytes();
+    request.resize(request.len() + size, b' ');
+    let answer = agent.raw(&request).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 413 ") && answer.contains("\"body_too_large\""),
+        "{answer}"
+    );
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn open_streams_do_not_delay_the_end() {
+    let data = tempfile::tempdir().unwrap();
+    let agent = Running::start(config(data.path(), |_| {}));
+    let mut stream = TcpStream::connect(agent.address).await.unwrap();
+    let request = format!(
+        "GET /api/v1/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+        agent.address,
+        agent.token()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 15];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    let begin = std::time::Instant::now();
+    agent.stop().await;
+    assert!(begin.elapsed() < STOP_DEADLINE, "{:?}", begin.elapsed());
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_agent_leaves_the_first_ones_token_alone() {
+    let data = tempfile::tempdir().unwrap();
+    let agent = Running::start(config(data.path(), |_| {}));
+    let second = App::start(config(data.path(), |_| {}), KernelSide::absent("test"));
+    let Err(error) = second else {
+        panic!("two agents on one directory")
+    };
+    assert!(
+        error.to_string().starts_with("open the results: "),
+        "{error}"
+    );
+    let kept = std::fs::read_to_string(data.path().join("token")).unwrap();
+    assert_eq!(kept.trim(), agent.token());
+    agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_taken_port_is_named() {
+    let data = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let config = config(data.path(), |config| config.listen = address);
+    let Err(error) = App::start(config, KernelSide::absent("test")) else {
+        panic!("bound twice")
+    };
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "listen on {address}: Address already in use (os error 98); choose another address with --listen"
+        )
+    );
+}
+
+/// A server without an application behind it, on its own task.
+fn bare_server(bounds: Bounds) -> (SocketAddr, axum_server::Handle<SocketAddr>) {
+    let server = Server::bind(([127, 0, 0, 1], 0).into(), None)
+        .unwrap()
+        .bounded(bounds);
+    let (address, handle) = (server.origin().address, server.handle());
+    let router = axum::Router::new().route("/", axum::routing::get(async || "answer"));
+    tokio::spawn(server.run(router));
+    (address, handle)
+}
+
+#[tokio::test]
+async fn slow_clients_are_cut_off() {
+    let header_time = Duration::from_millis(200);
+    let (address, handle) = bare_server(Bounds {
+        header_time,
+        ..Bounds::default()
+    });
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    let closed = tokio::time::timeout(Duration::from_secs(10), slow.read_to_end(&mut answer));
+    closed.await.expect("closed by the server").ok();
+    assert!(!answer.starts_with(b"HTTP/1.1 200"));
+    handle.shutdown();
+}
+
+#[tokio::test]
+async fn silent_connections_are_closed() {
+    let (address, handle) = bare_server(Bounds {
+        header_time: Duration::from_millis(200),
+        ..Bounds::default()
+    });
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let mut answer = Vec::new();
+    let closed = tokio::time::timeout(Duration::from_secs(10), silent.read_to_end(&mut answer));
+    closed.await.expect("closed by the server").ok();
+    assert!(!answer.starts_with(b"HTTP/1.1 200"));
+    handle.shutdown();
+}
+
+#[tokio::test]
+async fn connections_are_bounded() {
+    let (address, handle) = bare_server(Bounds {
+        connections: 2,
+        ..Bounds::default()
+    });
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    let first_bytes = async |stream: &mut TcpStream| {
+        let mut head = vec![0; 15];
+        stream.write_all(request).await.ok();
+        let read = stream.read_exact(&mut head).await;
+        read.map(|_| String::from_utf8(head).unwrap())
+    };
+    let mut one = TcpStream::connect(address).await.unwrap();
+    let mut two = TcpStream::connect(address).await.unwrap();
+    assert_eq!(first_bytes(&mut one).await.unwrap(), "HTTP/1.1 200 OK");
+    assert_eq!(first_bytes(&mut two).await.unwrap(), "HTTP/1.1 200 OK");
+    let mut three = TcpStream::connect(address).await.unwrap();
+    assert!(
+        first_bytes(&mut three).await.is_err(),
+        "closed without an answer"
+    );
+    drop(one);
+    // The place is free again once the server has seen the end.
+    for attempt in 0.. {
+        let mut next = TcpStream::connect(address).await.unwrap();
+        if first_bytes(&mut next).await.is_ok() {
+            break;
+        }
+        assert!(attempt < 500, "the place was not given back");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    handle.shutdown();
+}
+
+/// A self-signed certificate for 127.0.0.1, made by the OpenSSL command line.
+fn certificate(dir: &Path) -> TlsConfig {
+    let (cert, key) = (dir.join("cert.pem"), dir.join("key.pem"));
+    let made = std::process::Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+        ])
+        .args([
+            "-days",
+            "2",
+            "-subj",
+            "/CN=agent",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ])
+        .arg("-keyout")
+        .arg(&key)
+        .arg("-out")
+        .arg(&cert)
+        .output()
+        .expect("openssl is needed: apt-get install openssl");
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    TlsConfig { cert, key }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_is_served_and_plain_text_is_not() {
+    let data = tempfile::tempdir().unwrap();
+    let keys = tempfile::tempdir().unwrap();
+    let tls = certificate(keys.path());
+    let agent = Running::start(config(data.path(), |config| config.tls = Some(tls.clone())));
+    assert!(agent.url.starts_with("https://127.0.0.1:"), "{}", agent.url);
+    let request = format!(
+        "GET /healthz HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+        agent.address,
+        agent.token()
+    );
+    let address = agent.address.to_string();
+    let ca = tls.cert.clone();
+    let answer = tokio::task::spawn_blocking(move || {
+        use std::io::Write;
+        let mut client = std::process::Command::new("openssl")
+            .args([
+                "s_client",
+                "-quiet",
+                "-verify_return_error",
+                "-ign_eof",
+                "-connect",
+                &address,
+                "-CAfile",
+            ])
+            .arg(ca)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut input = client.stdin.take().unwrap();
+        input.write_all(request.as_bytes()).unwrap();
+        let output = client.wait_with_output().unwrap();
+        drop(input);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    })
+    .await
+    .unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.ends_with("{\"status\":\"ok\"}"), "{answer}");
+
+    let mut plain = TcpStream::connect(agent.address).await.unwrap();
+    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut got = Vec::new();
+    plain.read_to_end(&mut got).await.ok();
+    assert!(!got.starts_with(b"HTTP"), "{got:?}");
+    agent.stop().await;
+}
+
+#[test]
+fn tls_errors_name_the_file_and_the_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = certificate(dir.path());
+    let missing = dir.path().join("none.pem");
+    let check = |cert: &Path, key: &Path, expected: String| {
+        let config = TlsConfig {
+            cert: cert.to_owned(),
+            key: key.to_owned(),
+        };
+        assert_eq!(
+            crate::api::load_tls(&config).unwrap_err().to_string(),
+            expected
+        );
+    };
+    check(
+        &missing,
+        &good.key,
+        format!(
+            "read TLS certificate {}: No such file or directory (os error 2)",
+            missing.display()
+        ),
+    );
+    check(
+        &good.cert,
+        &good.cert,
+        format!(
+            "read TLS private key {}: the file holds no private key in PEM form",
+            good.cert.display()
+        ),
+    );
+    check(
+        &good.key,
+        &good.key,
+        format!(
+            "TLS certificate file {} holds no certificate: give a PEM file with the chain, the server's own first",
+            good.key.display()
+        ),
+    );
+    let other = tempfile::tempdir().unwrap();
+    let stranger = certificate(other.path());
+    check(
+        &good.cert,
+        &stranger.key,
+        format!(
+            "TLS certificate {} and key {} do not work together: keys may not be consistent: KeyMismatch",
+            good.cert.display(),
+            stranger.key.display()
+        ),
+    );
+}

@@ -1,0 +1,334 @@
+//! Composition root of `serve`: builds every stage, spawns every task, and joins them at the end.
+//!
+//! ```text
+//! kernel side --collector--> engine --changes--> pump --messages--> listeners (SSE)
+//!      |                                          ^
+//!      `--process events--> process table --------'       API server: engine, table, pump
+//! ```
+
+use std::{future::Future, os::fd::OwnedFd, sync::Arc, time::Duration};
+
+use tokio::{sync::broadcast::error::RecvError, task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    api::{
+        self, ApiParts, ApiState, AuthError, LivePump, NodeInfo, Server, ServerError, TlsError,
+        Token,
+    },
+    bpf::enable_statistics,
+    config::{AuthConfig, ContinuousProfile, ServeConfig},
+    model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
+    probes::{
+        AbsentProbes, Collector, OnCpuCollector, OnCpuConfig, ProbeStatusSource, ProbeStatuses,
+        ProcessEvents,
+    },
+    process::ProcessTable,
+    symbolize::{SymbolizeConfig, SymbolizerService},
+    task::{Engine, EngineConfig, TaskChange, TaskError},
+    telemetry::Totals,
+};
+
+/// Longest time for everything to end after a signal.
+pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
+/// How long open requests may take to end within that.
+const DRAIN: Duration = Duration::from_secs(2);
+/// Tasks that wait for a place; one more is refused.
+const MAX_QUEUED: usize = 64;
+/// Low enough to be always on, and no divisor of common timer rates.
+const CONTINUOUS_FREQUENCY_HZ: u32 = 19;
+/// Time before a continuous profile that failed is tried again.
+const CONTINUOUS_RETRY: Duration = Duration::from_mins(1);
+
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error("open the results: {0}")]
+    Engine(#[from] TaskError),
+    #[error("encode the OpenAPI document: {0}")]
+    Document(#[from] serde_json::Error),
+    #[error("the {name} ended unexpectedly{}", detail.as_deref().unwrap_or(""))]
+    Ended {
+        name: &'static str,
+        detail: Option<String>,
+    },
+}
+
+/// The kernel side as the rest sees it, with the process table that it feeds.
+#[expect(
+    missing_debug_implementations,
+    reason = "holds trait objects without Debug"
+)]
+pub struct KernelSide {
+    pub table: ProcessTable,
+    pub collector: Arc<dyn Collector>,
+    pub probes: Arc<dyn ProbeStatusSource>,
+    /// Live fork, exec and exit events; without them the table follows by reading /proc.
+    pub process_events: Option<ProcessEvents>,
+    /// Keeps the kernel's BPF statistics on.
+    pub statistics: Option<OwnedFd>,
+}
+
+impl KernelSide {
+    /// Nothing in the kernel: every task fails with `reason`.
+    pub fn absent(reason: &str) -> Self {
+        let absent = Arc::new(AbsentProbes {
+            reason: reason.to_owned(),
+        });
+        Self {
+            table: ProcessTable::new(),
+            collector: absent.clone(),
+            probes: absent,
+            process_events: None,
+            statistics: None,
+        }
+    }
+
+    /// Loads what this build and this kernel have. What they lack shows in the probes' states and
+    /// as the reason of tasks that need it; it does not keep the agent from starting.
+    pub fn load(config: &ServeConfig) -> std::io::Result<Self> {
+        let statistics = config
+            .bpf_stats
+            .then(enable_statistics)
+            .and_then(|enabled| {
+                enabled
+                    .inspect_err(
+                        |error| tracing::warn!(%error, "turn on the kernel's BPF statistics"),
+                    )
+                    .ok()
+            });
+        let table = ProcessTable::new();
+        let statuses = ProbeStatuses::default();
+        let process_events = ProcessEvents::start(table.clone(), &statuses, &config.deny_probes)
+            .inspect_err(|error| {
+                tracing::warn!(%error, "no live process events; processes are followed by reading /proc");
+            })
+            .ok();
+        let on_cpu = OnCpuConfig {
+            denied: config.deny_probes.clone(),
+            cpu_budget_percent: config.cpu_budget_percent,
+            bpf_statistics: statistics.is_some(),
+        };
+        let symbolizer = SymbolizerService::start(SymbolizeConfig::default())?;
+        let collector = OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu);
+        Ok(Self {
+            table,
+            collector: Arc::new(collector),
+            probes: Arc::new(statuses),
+            process_events,
+            statistics,
+        })
+    }
+}
+
+/// What ended: its name and how.
+type Ending = (&'static str, Result<(), AppError>);
+
+/// A started agent.
+#[expect(missing_debug_implementations, reason = "holds the API's state")]
+pub struct App {
+    engine: Engine,
+    shutdown: CancellationToken,
+    server: axum_server::Handle<std::net::SocketAddr>,
+    tasks: JoinSet<Ending>,
+    url: String,
+    origin: api::Origin,
+    process_events: Option<ProcessEvents>,
+    _statistics: Option<OwnedFd>,
+}
+
+impl App {
+    /// Builds all stages and spawns their tasks; the socket is bound when this returns. Needs a
+    /// tokio runtime.
+    pub fn start(config: ServeConfig, kernel: KernelSide) -> Result<Self, AppError> {
+        // Everything that can be wrong with files and addresses comes before the store is opened.
+        api::prepare_data_dir(&config.data_dir)?;
+        let tls = config.tls.as_ref().map(api::load_tls).transpose()?;
+        let server = Server::bind(config.listen, tls)?;
+        let always = config.profile == ContinuousProfile::Always;
+        let engine = Engine::open(
+            engine_config(&config, always),
+            Arc::clone(&kernel.collector),
+        )?;
+        // Only now: a second agent on the same directory must not replace the first one's token.
+        let token = token(&config)?;
+
+        let shutdown = CancellationToken::new();
+        let origin = server.origin();
+        let url = origin.url(token.as_ref());
+        let state = ApiState::new(ApiParts {
+            engine: engine.clone(),
+            table: kernel.table,
+            probes: kernel.probes,
+            totals: Arc::new(Totals::default()),
+            token,
+            origin,
+            arguments: config.arguments,
+            node: NodeInfo::read(),
+            max_running_tasks: config.max_tasks,
+            cpu_budget_percent: config.cpu_budget_percent,
+            shutdown: shutdown.clone(),
+        });
+        let pump = LivePump::new(state.clone());
+        let router = api::router(state)?;
+        let handle = server.handle();
+
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async { ("server", server.run(router).await.map_err(AppError::from)) });
+        tasks.spawn(async {
+            pump.run().await;
+            ("event pump", Ok(()))
+        });
+        if always {
+            let kept = keep_continuous_profile(engine.clone(), shutdown.clone());
+            tasks.spawn(async {
+                kept.await;
+                ("continuous profile", Ok(()))
+            });
+        }
+        tracing::info!(address = %origin.address, data_dir = %config.data_dir.display(), "started");
+        Ok(Self {
+            engine,
+            shutdown,
+            server: handle,
+            tasks,
+            url,
+            origin,
+            process_events: kernel.process_events,
+            _statistics: kernel.statistics,
+        })
+    }
+
+    /// The address for people, with the token in its fragment.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub fn origin(&self) -> api::Origin {
+        self.origin
+    }
+
+    /// Runs until `stop` completes or a stage ends, then stops everything within
+    /// [`STOP_DEADLINE`]. An error is what ended by itself.
+    pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> Result<(), AppError> {
+        let ended = {
+            tokio::pin!(stop);
+            tokio::select! {
+                () = &mut stop => Ok(()),
+                Some(ended) = self.tasks.join_next() => Err(unexpected(ended)),
+            }
+        };
+        // From now on requests are answered by `shutting_down` and streams end.
+        self.shutdown.cancel();
+        self.server.graceful_shutdown(Some(DRAIN));
+        let process_events = self.process_events.take();
+        let stopping = async {
+            self.engine.shutdown().await;
+            // Waits for its thread.
+            let dropped = tokio::task::spawn_blocking(move || drop(process_events));
+            if let Err(error) = dropped.await {
+                tracing::error!(%error, "stop the process events");
+            }
+            while let Some(ended) = self.tasks.join_next().await {
+                match ended {
+                    Ok((name, Err(error))) => {
+                        tracing::error!(name, %error, "failed while stopping");
+                    }
+                    Ok((name, Ok(()))) => tracing::debug!(name, "ended"),
+                    Err(error) => tracing::error!(%error, "panicked while stopping"),
+                }
+            }
+        };
+        if timeout(STOP_DEADLINE, stopping).await.is_err() {
+            tracing::error!(deadline = ?STOP_DEADLINE, "not everything ended in time");
+        }
+        tracing::info!("stopped");
+        ended
+    }
+}
+
+fn engine_config(config: &ServeConfig, always: bool) -> EngineConfig {
+    EngineConfig {
+        data_dir: config.data_dir.clone(),
+        // The continuous profile does not take a place from the user's tasks.
+        max_running: config.max_tasks + usize::from(always),
+        max_queued: MAX_QUEUED,
+        retention_age_s: config.retention_age.as_secs(),
+        retention_bytes: config.retention_bytes,
+    }
+}
+
+fn token(config: &ServeConfig) -> Result<Option<Token>, AuthError> {
+    match &config.auth {
+        AuthConfig::None => Ok(None),
+        AuthConfig::Fresh => Token::fresh(&config.data_dir).map(Some),
+        AuthConfig::File(path) => Token::from_file(path).map(Some),
+    }
+}
+
+fn unexpected(ended: Result<Ending, tokio::task::JoinError>) -> AppError {
+    match ended {
+        Ok((_, Err(error))) => error,
+        Ok((name, Ok(()))) => AppError::Ended { name, detail: None },
+        Err(error) => AppError::Ended {
+            name: "agent",
+            detail: Some(format!(": {error}")),
+        },
+    }
+}
+
+/// Keeps one low-rate profile of the whole node running: starts it, and again after a failure.
+/// When a user stops it, it stays stopped until the agent starts again.
+async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
+    let spec = TaskSpec {
+        kind: TaskKind::OnCpu,
+        target: Target::All,
+        duration_s: None,
+        frequency_hz: CONTINUOUS_FREQUENCY_HZ,
+    };
+    loop {
+        let mut changes = engine.subscribe();
+        match engine.create(spec.clone()).await {
+            Ok(task) => {
+                let ended = tokio::select! {
+                    () = shutdown.cancelled() => return,
+                    ended = end_of(&engine, &mut changes, task.id) => ended,
+                };
+                let Some(TaskState::Failed { reason }) = ended else {
+                    tracing::info!(task = %task.id, "the continuous profile was stopped by a user");
+                    shutdown.cancelled().await;
+                    return;
+                };
+                tracing::warn!(task = %task.id, reason, "the continuous profile failed");
+            }
+            Err(error) => tracing::warn!(%error, "start the continuous profile"),
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(CONTINUOUS_RETRY) => {}
+        }
+    }
+}
+
+/// Waits until a task is final; `None` when it was deleted.
+async fn end_of(
+    engine: &Engine,
+    changes: &mut tokio::sync::broadcast::Receiver<TaskChange>,
+    id: TaskId,
+) -> Option<TaskState> {
+    loop {
+        let task = engine.get(id).ok()?;
+        if task.state.is_final() {
+            return Some(task.state.clone());
+        }
+        // Which change it was does not matter, nor does a missed one: the state is read again.
+        if let Err(RecvError::Closed) = changes.recv().await {
+            return None;
+        }
+    }
+}

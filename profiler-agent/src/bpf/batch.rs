@@ -1,0 +1,89 @@
+//! Emptying a hash map in few system calls.
+//!
+//! aya has no batch operations; `BPF_MAP_LOOKUP_AND_DELETE_BATCH` (kernel 5.6) reads and deletes
+//! thousands of entries a call.
+
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+use profiler_common::header::{Pod, read_pod};
+
+/// Command number in `enum bpf_cmd`.
+const BPF_MAP_LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
+
+/// Entries asked for in one call.
+const BATCH_ENTRIES: usize = 4096;
+
+/// Attributes of the batch commands in `union bpf_attr`.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct BatchAttributes {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: u32,
+    elem_flags: u64,
+    flags: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("read and delete map entries: {0}")]
+pub struct BatchError(#[from] std::io::Error);
+
+/// Removes every entry of a hash map and hands each to `visit`. Nobody may write the map meanwhile:
+/// the caller drains tables that the kernel side has turned away from.
+pub fn drain<K: Pod, V: Pod>(
+    map: BorrowedFd<'_>,
+    mut visit: impl FnMut(K, V),
+) -> Result<usize, BatchError> {
+    let mut keys = vec![0_u8; BATCH_ENTRIES * size_of::<K>()];
+    let mut values = vec![0_u8; BATCH_ENTRIES * size_of::<V>()];
+    let mut cursor = [0_u8; 8];
+    let mut next = [0_u8; 8];
+    let mut first = true;
+    let mut total = 0;
+    loop {
+        let mut attributes = BatchAttributes {
+            in_batch: if first { 0 } else { cursor.as_ptr() as u64 },
+            out_batch: next.as_mut_ptr() as u64,
+            keys: keys.as_mut_ptr() as u64,
+            values: values.as_mut_ptr() as u64,
+            count: u32::try_from(BATCH_ENTRIES).unwrap_or(u32::MAX),
+            map_fd: u32::try_from(map.as_raw_fd()).unwrap_or(u32::MAX),
+            ..BatchAttributes::default()
+        };
+        // SAFETY: the buffers hold `count` keys and values of the map's sizes (the types are the
+        // map's), `cursor` and `next` hold more than the four bytes the kernel uses, and all of
+        // them outlive the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_bpf,
+                BPF_MAP_LOOKUP_AND_DELETE_BATCH,
+                &raw mut attributes,
+                size_of::<BatchAttributes>(),
+            )
+        };
+        let error = (result < 0).then(std::io::Error::last_os_error);
+        let finished = error.as_ref().and_then(std::io::Error::raw_os_error) == Some(libc::ENOENT);
+        if let Some(error) = error
+            && !finished
+        {
+            return Err(error.into());
+        }
+        let read = (attributes.count as usize).min(BATCH_ENTRIES);
+        for index in 0..read {
+            let key = keys.get(index * size_of::<K>()..).and_then(read_pod);
+            let value = values.get(index * size_of::<V>()..).and_then(read_pod);
+            if let (Some(key), Some(value)) = (key, value) {
+                visit(key, value);
+            }
+        }
+        total += read;
+        if finished || read == 0 {
+            return Ok(total);
+        }
+        first = false;
+        cursor = next;
+    }
+}

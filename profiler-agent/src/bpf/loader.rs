@@ -1,0 +1,481 @@
+//! Loads one object for each task and attaches its programs, each on its own.
+
+use std::{
+    collections::BTreeMap,
+    os::fd::{AsFd as _, OwnedFd},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use aya::{
+    Btf, Ebpf, EbpfError, EbpfLoader,
+    maps::{Array, HashMap, MapError, PerCpuArray, RingBuf},
+    programs::{BtfTracePoint, Program, ProgramError},
+};
+use profiler_common::{
+    config::{FILTER_CGROUPS, HIERARCHY_V1, ProbeConfig},
+    counter::COUNTERS,
+    limits::{STACK_TABLE_ENTRIES, THREAD_TABLE_ENTRIES},
+    on_cpu::CountKey,
+    process::ThreadState,
+};
+
+use super::{
+    batch::{BatchError, drain},
+    features::{is_initial_pid_namespace, pid_namespace_inode},
+    object,
+    offsets::{self, OffsetError},
+    perf::{ClockChoice, Sampling},
+    reader::RecordReader,
+};
+
+/// The tracepoint programs with the kernel's name of their hook.
+pub const PROCESS_PROGRAMS: [(&str, &str); 3] = [
+    ("process_fork", "sched_process_fork"),
+    ("process_exec", "sched_process_exec"),
+    ("process_exit", "sched_process_exit"),
+];
+
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(
+        "this agent was built without its eBPF object (PROFILER_SKIP_EBPF=1); build it with `cargo xtask build`"
+    )]
+    NotEmbedded,
+    #[error(transparent)]
+    Offsets(#[from] OffsetError),
+    #[error("read the agent's PID namespace: {0}")]
+    Namespace(std::io::Error),
+    #[error("start a thread: {0}")]
+    Thread(std::io::Error),
+    #[error("load eBPF object: {}", chain(.0))]
+    Load(#[source] Box<EbpfError>),
+    #[error("program {0} is missing in the eBPF object")]
+    NoProgram(&'static str),
+    #[error("map {0} is missing in the eBPF object")]
+    NoMap(&'static str),
+    #[error("load program {program}: {}", chain(.source))]
+    Program {
+        program: &'static str,
+        source: Box<ProgramError>,
+    },
+    #[error("attach program {program}: {}", chain(.source))]
+    Attach {
+        program: &'static str,
+        source: Box<ProgramError>,
+    },
+    #[error("map {map}: {}", chain(.source))]
+    Map {
+        map: &'static str,
+        source: Box<MapError>,
+    },
+    #[error("{0} is denied by --deny-probe")]
+    Denied(&'static str),
+    #[error(transparent)]
+    Drain(#[from] BatchError),
+}
+
+impl LoadError {
+    /// The program that failed, when it was one.
+    pub fn program(&self) -> Option<&'static str> {
+        match self {
+            Self::NoProgram(program)
+            | Self::Program { program, .. }
+            | Self::Attach { program, .. }
+            | Self::Denied(program) => Some(program),
+            Self::NotEmbedded
+            | Self::Offsets(_)
+            | Self::Namespace(_)
+            | Self::Thread(_)
+            | Self::Load(_)
+            | Self::NoMap(_)
+            | Self::Map { .. }
+            | Self::Drain(_) => None,
+        }
+    }
+}
+
+/// The whole chain of causes in one line: aya puts the reason (errno, verifier) in the sources.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    if text.contains("Operation not permitted") {
+        text.push_str(" (needs CAP_BPF and CAP_PERFMON, or root)");
+    }
+    text
+}
+
+static LOADING: Mutex<()> = Mutex::new(());
+
+/// What to load.
+#[derive(Clone, Debug)]
+pub struct ObjectRequest {
+    /// Filter, clock and buckets; offsets and the PID namespace are filled in here.
+    pub config: ProbeConfig,
+    /// Controller of the v1 hierarchy, with [`HIERARCHY_V1`].
+    pub v1_controller: Option<String>,
+    /// Entries of each counting table; `None` for an object that does not sample and needs no
+    /// tables for it.
+    pub count_entries: Option<u32>,
+    /// Names of programs and clocks that must not be used (a test switch).
+    pub denied: Vec<String>,
+}
+
+/// Facts about one loaded program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramReport {
+    pub name: String,
+    /// Instructions that the verifier walked (kernel 5.16).
+    pub verified_instructions: Option<u32>,
+    pub load_time: Duration,
+    /// Runs and their time, while BPF statistics are enabled.
+    pub run_count: u64,
+    pub run_time: Duration,
+    pub error: Option<String>,
+}
+
+/// A loaded object with its maps.
+#[derive(Debug)]
+pub struct LoadedObject {
+    ebpf: Ebpf,
+    denied: Vec<String>,
+    load_times: BTreeMap<&'static str, Duration>,
+}
+
+impl LoadedObject {
+    /// Creates the maps and loads the on-CPU and process programs that are not denied. Programs of
+    /// processes that fail are reported in the second value, with their reason; the others go on.
+    pub fn load(request: &ObjectRequest) -> Result<(Self, Vec<LoadError>), LoadError> {
+        if !object::is_embedded() {
+            return Err(LoadError::NotEmbedded);
+        }
+        let mut config = request.config;
+        let controller = request
+            .v1_controller
+            .as_deref()
+            .filter(|_controller| config.hierarchy == HIERARCHY_V1);
+        config.offsets = offsets::resolve(controller)?;
+        config.pid_namespace_inum = if config.pid_namespace_inum != 0 {
+            config.pid_namespace_inum
+        } else if is_initial_pid_namespace().map_err(LoadError::Namespace)? {
+            0
+        } else {
+            let inode = pid_namespace_inode().map_err(LoadError::Namespace)?;
+            u32::try_from(inode).unwrap_or(u32::MAX)
+        };
+        // One at a time: each parses the kernel's BTF, some 15 MB for a moment.
+        let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+        let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
+        let counts = request.count_entries.unwrap_or(1);
+        let tables = if request.count_entries.is_none() {
+            Some(1)
+        } else {
+            None
+        };
+        let ebpf = EbpfLoader::new()
+            .btf(Some(&btf))
+            .override_global("CONFIG", config.as_bytes(), true)
+            .map_max_entries("COUNTS_EVEN", counts)
+            .map_max_entries("COUNTS_ODD", counts)
+            .map_max_entries("STACKS", tables.unwrap_or(STACK_TABLE_ENTRIES))
+            .map_max_entries("THREADS", tables.unwrap_or(THREAD_TABLE_ENTRIES))
+            .load(object::bytes())
+            .map_err(|error| LoadError::Load(Box::new(error)))?;
+        let mut loaded = Self {
+            ebpf,
+            denied: request.denied.clone(),
+            load_times: BTreeMap::new(),
+        };
+        let mut failures = Vec::new();
+        for (program, hook) in PROCESS_PROGRAMS {
+            if let Err(error) = loaded.start_process_program(program, hook, &btf) {
+                tracing::warn!(%error, "process events are degraded");
+                failures.push(error);
+            }
+        }
+        Ok((loaded, failures))
+    }
+
+    pub(super) fn ebpf(&mut self) -> &mut Ebpf {
+        &mut self.ebpf
+    }
+
+    fn allow(&self, name: &'static str) -> Result<(), LoadError> {
+        if self.denied.iter().any(|denied| denied == name) {
+            return Err(LoadError::Denied(name));
+        }
+        Ok(())
+    }
+
+    fn start_process_program(
+        &mut self,
+        name: &'static str,
+        hook: &str,
+        btf: &Btf,
+    ) -> Result<(), LoadError> {
+        self.allow(name)?;
+        let program: &mut Program = self
+            .ebpf
+            .program_mut(name)
+            .ok_or(LoadError::NoProgram(name))?;
+        let failed = |source: ProgramError| LoadError::Program {
+            program: name,
+            source: source.into(),
+        };
+        let program: &mut BtfTracePoint = program.try_into().map_err(failed)?;
+        let began = Instant::now();
+        program.load(hook, btf).map_err(failed)?;
+        self.load_times.insert(name, began.elapsed());
+        program.attach().map_err(|source| LoadError::Attach {
+            program: name,
+            source: source.into(),
+        })?;
+        Ok(())
+    }
+
+    /// Loads the sampling program; call once, before [`Self::sample`].
+    pub fn load_sampler(&mut self) -> Result<(), LoadError> {
+        self.allow("on_cpu")?;
+        let program = self
+            .ebpf
+            .program_mut("on_cpu")
+            .ok_or(LoadError::NoProgram("on_cpu"))?;
+        let failed = |source: ProgramError| LoadError::Program {
+            program: "on_cpu",
+            source: source.into(),
+        };
+        let program: &mut aya::programs::PerfEvent = program.try_into().map_err(failed)?;
+        let began = Instant::now();
+        program.load().map_err(failed)?;
+        self.load_times.insert("on_cpu", began.elapsed());
+        Ok(())
+    }
+
+    /// Starts the sampling clock.
+    pub fn sample(&mut self, frequency_hz: u32) -> Result<Sampling, LoadError> {
+        let choice = if self.allow("cycles").is_err() {
+            ClockChoice::CpuClock
+        } else {
+            ClockChoice::Best
+        };
+        Sampling::attach(&mut self.ebpf, choice, frequency_hz)
+    }
+
+    /// Starts the count of buckets: before, ticks are ignored.
+    pub fn set_origin(&mut self, kernel_ns: u64) -> Result<(), LoadError> {
+        let failed = |source: MapError| LoadError::Map {
+            map: "ORIGIN",
+            source: source.into(),
+        };
+        let map = self
+            .ebpf
+            .map_mut("ORIGIN")
+            .ok_or(LoadError::NoMap("ORIGIN"))?;
+        let mut origin: Array<_, u64> = Array::try_from(map).map_err(failed)?;
+        origin.set(0, kernel_ns, 0).map_err(failed)
+    }
+
+    /// Follows CPUs that came online.
+    pub fn follow_cpus(&mut self, sampling: &mut Sampling) -> Result<(), LoadError> {
+        sampling.attach_cpus(&mut self.ebpf)
+    }
+
+    pub fn stop_sampling(&mut self, sampling: &mut Sampling) {
+        sampling.detach(&mut self.ebpf);
+    }
+
+    /// Takes the ring buffer; `None` the second time.
+    pub fn take_reader(&mut self) -> Result<RecordReader, LoadError> {
+        let map = self
+            .ebpf
+            .take_map("RECORDS")
+            .ok_or(LoadError::NoMap("RECORDS"))?;
+        let ring = RingBuf::try_from(map).map_err(|source| LoadError::Map {
+            map: "RECORDS",
+            source: source.into(),
+        })?;
+        Ok(RecordReader::new(ring))
+    }
+
+    /// Forwards the kernel side's log lines to the agent's log while the object lives.
+    pub fn take_logger(&mut self) -> Option<KernelLog> {
+        match aya_log::EbpfLogger::init(&mut self.ebpf) {
+            Ok(logger) => Some(KernelLog { logger }),
+            Err(error) => {
+                tracing::debug!(%error, "no log of the kernel side");
+                None
+            }
+        }
+    }
+
+    pub fn add_pid(&mut self, pid: u32) -> Result<(), LoadError> {
+        self.insert("FILTER_PIDS", pid)
+    }
+
+    pub fn add_cgroup(&mut self, id: u64) -> Result<(), LoadError> {
+        self.insert("FILTER_CGROUPS", id)
+    }
+
+    fn insert<K: aya::Pod>(&mut self, map: &'static str, key: K) -> Result<(), LoadError> {
+        let failed = |source: MapError| LoadError::Map {
+            map,
+            source: source.into(),
+        };
+        let found = self.ebpf.map_mut(map).ok_or(LoadError::NoMap(map))?;
+        let mut table: HashMap<_, K, u8> = HashMap::try_from(found).map_err(failed)?;
+        table.insert(key, 1, 0).map_err(failed)
+    }
+
+    /// Empties the counting table of epochs with this parity, which the kernel has left.
+    pub fn drain_counts(
+        &self,
+        epoch: u64,
+        visit: impl FnMut(CountKey, u64),
+    ) -> Result<usize, LoadError> {
+        let name = if epoch.is_multiple_of(2) {
+            "COUNTS_EVEN"
+        } else {
+            "COUNTS_ODD"
+        };
+        self.drain_map(name, visit)
+    }
+
+    /// Forgets which stacks and threads were sent, so that each is sent again with its next sample.
+    pub fn forget_sent(&self) -> Result<(), LoadError> {
+        self.drain_map("STACKS", |_hash: u64, _sent: u8| {})?;
+        self.drain_map("THREADS", |_tid: u32, _state: ThreadState| {})?;
+        Ok(())
+    }
+
+    fn drain_map<K, V>(
+        &self,
+        name: &'static str,
+        visit: impl FnMut(K, V),
+    ) -> Result<usize, LoadError>
+    where
+        K: profiler_common::header::Pod,
+        V: profiler_common::header::Pod,
+    {
+        let map = self.ebpf.map(name).ok_or(LoadError::NoMap(name))?;
+        let aya::maps::Map::HashMap(data) = map else {
+            return Err(LoadError::NoMap(name));
+        };
+        Ok(drain(data.fd().as_fd(), visit)?)
+    }
+
+    /// The counters of the kernel side, summed over CPUs, by `profiler_common::counter`.
+    pub fn counters(&self) -> Result<[u64; COUNTERS as usize], LoadError> {
+        let failed = |source: MapError| LoadError::Map {
+            map: "COUNTERS",
+            source: source.into(),
+        };
+        let map = self
+            .ebpf
+            .map("COUNTERS")
+            .ok_or(LoadError::NoMap("COUNTERS"))?;
+        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(map).map_err(failed)?;
+        let mut sums = [0; COUNTERS as usize];
+        for (index, sum) in (0..COUNTERS).zip(&mut sums) {
+            *sum = array.get(&index, 0).map_err(failed)?.iter().sum();
+        }
+        Ok(sums)
+    }
+
+    /// Facts about every program that was loaded.
+    pub fn programs(&self) -> Vec<ProgramReport> {
+        self.load_times
+            .iter()
+            .filter_map(|(name, load_time)| {
+                let info = self.ebpf.program(name)?.info().ok();
+                let stats = info.as_ref();
+                Some(ProgramReport {
+                    name: (*name).to_owned(),
+                    verified_instructions: stats
+                        .and_then(aya::programs::ProgramInfo::verified_instruction_count),
+                    load_time: *load_time,
+                    run_count: stats.map_or(0, aya::programs::ProgramInfo::run_count),
+                    run_time: stats.map_or(Duration::ZERO, aya::programs::ProgramInfo::run_time),
+                    error: None,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Log lines of the kernel side.
+pub struct KernelLog {
+    logger: aya_log::EbpfLogger<&'static dyn log::Log>,
+}
+
+impl std::fmt::Debug for KernelLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KernelLog")
+    }
+}
+
+impl KernelLog {
+    /// Hands waiting lines to the agent's log.
+    pub fn flush(&mut self) {
+        self.logger.flush();
+    }
+}
+
+/// Enables the kernel's statistics of BPF programs while the descriptor lives (`CAP_SYS_ADMIN`,
+/// kernel 5.8). Costs about 20 ns a run.
+pub fn enable_statistics() -> std::io::Result<OwnedFd> {
+    aya::sys::enable_stats(aya::sys::Stats::RunTime).map_err(|error| error.io_error)
+}
+
+/// Loads every program once, without sampling, and says what the verifier made of each.
+///
+/// The globals are those of the widest paths (a nested PID namespace, a cgroup filter), so that the
+/// verified instructions are the most that any task needs.
+pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError> {
+    let (mut object, failures) = LoadedObject::load(&check_request(denied))?;
+    let sampler = object.load_sampler();
+    let mut reports = object.programs();
+    for failure in failures.into_iter().chain(sampler.err()) {
+        reports.push(ProgramReport {
+            name: failure.program().unwrap_or("object").to_owned(),
+            verified_instructions: None,
+            load_time: Duration::ZERO,
+            run_count: 0,
+            run_time: Duration::ZERO,
+            error: Some(failure.to_string()),
+        });
+    }
+    Ok(reports)
+}
+
+/// An object with the sampling program loaded, for checks.
+pub(super) fn load_for_check(denied: &[String]) -> Result<LoadedObject, LoadError> {
+    let (mut object, _failures) = LoadedObject::load(&check_request(denied))?;
+    object.load_sampler()?;
+    Ok(object)
+}
+
+fn check_request(denied: &[String]) -> ObjectRequest {
+    ObjectRequest {
+        config: ProbeConfig {
+            filter: FILTER_CGROUPS,
+            pid_namespace_inum: CHECK_NAMESPACE,
+            bucket_ns: 1,
+            buckets_per_epoch: 1,
+            ..ProbeConfig::default()
+        },
+        v1_controller: None,
+        count_entries: Some(64),
+        denied: denied.to_vec(),
+    }
+}
+
+/// Inode of a PID namespace that does not exist.
+const CHECK_NAMESPACE: u32 = 1;

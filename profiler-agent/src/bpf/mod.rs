@@ -1,0 +1,20 @@
+//! The only module that talks to the kernel's BPF side: load, attach, read.
+
+mod batch;
+mod features;
+mod loader;
+mod object;
+mod offsets;
+mod perf;
+mod reader;
+
+pub use batch::{BatchError, drain};
+pub use features::{cpu_count, is_initial_pid_namespace, online_cpus, pid_namespace_inode};
+pub use loader::{
+    KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
+    check_programs, enable_statistics,
+};
+pub use object::is_embedded;
+pub use offsets::OffsetError;
+pub use perf::{ClockCheck, ClockChoice, Sampling, check_clock};
+pub use reader::{Record, RecordReader};

@@ -1,0 +1,194 @@
+//! Offsets of kernel struct members, from the running kernel's BTF.
+//!
+//! Rust programs carry no CO-RE relocations, so what C tools let the loader patch is looked up here
+//! by name and handed to the programs as globals.
+
+use btf_rs::{Backend, Btf, Type};
+use profiler_common::config::KernelOffsets;
+
+/// Where the kernel publishes its types.
+const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+#[derive(Debug, thiserror::Error)]
+pub enum OffsetError {
+    #[error("read {VMLINUX_BTF}: {0} (the kernel needs CONFIG_DEBUG_INFO_BTF=y)")]
+    Read(String),
+    #[error("this kernel's BTF has no struct {0}")]
+    NoStruct(&'static str),
+    #[error("this kernel's struct {structure} has no member {member}")]
+    NoMember {
+        structure: &'static str,
+        member: &'static str,
+    },
+    #[error("this kernel's BTF has no cgroup controller {0}")]
+    NoController(String),
+}
+
+/// Resolves every offset. `v1_controller` names the controller whose v1 hierarchy carries the
+/// containers (`css_set.subsys` is indexed by it); `None` on v2 hosts.
+pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, OffsetError> {
+    // Mapping costs less memory; sysfs allows it since 6.16 only.
+    let btf = Btf::from_file_with_backend(VMLINUX_BTF, Backend::Mmap)
+        .or_else(|_not_mappable| Btf::from_file_with_backend(VMLINUX_BTF, Backend::Cache))
+        .map_err(|error| OffsetError::Read(error.to_string()))?;
+    let at = |structure, path: &[&'static str]| member_offset(&btf, structure, path);
+    let subsystem = match v1_controller {
+        Some(controller) => controller_index(&btf, controller)?,
+        None => 0,
+    };
+    Ok(KernelOffsets {
+        task_group_leader: at("task_struct", &["group_leader"])?,
+        task_thread_pid: at("task_struct", &["thread_pid"])?,
+        task_start_boottime: at("task_struct", &["start_boottime"])?,
+        task_signal: at("task_struct", &["signal"])?,
+        task_cgroups: at("task_struct", &["cgroups"])?,
+        task_tgid: at("task_struct", &["tgid"])?,
+        task_pid: at("task_struct", &["pid"])?,
+        signal_live: at("signal_struct", &["live"])?,
+        pid_level: at("pid", &["level"])?,
+        pid_numbers: at("pid", &["numbers"])?,
+        upid_bytes: struct_size(&btf, "upid")?,
+        upid_nr: at("upid", &["nr"])?,
+        upid_ns: at("upid", &["ns"])?,
+        pid_namespace_inum: at("pid_namespace", &["ns", "inum"])?,
+        css_set_subsys: at("css_set", &["subsys"])? + subsystem * 8,
+        css_set_dfl_cgrp: at("css_set", &["dfl_cgrp"])?,
+        cgroup_self: at("cgroup", &["self"])?,
+        cgroup_kn: at("cgroup", &["kn"])?,
+        css_cgroup: at("cgroup_subsys_state", &["cgroup"])?,
+        css_parent: at("cgroup_subsys_state", &["parent"])?,
+        kernfs_node_id: at("kernfs_node", &["id"])?,
+        task_self_exec_id: at("task_struct", &["self_exec_id"])?,
+    })
+}
+
+fn find_struct(btf: &Btf, name: &'static str) -> Result<btf_rs::Struct, OffsetError> {
+    btf.resolve_types_by_name(name)
+        .unwrap_or_default()
+        .into_iter()
+        .find_map(|found| {
+            if let Type::Struct(structure) = found {
+                Some(structure)
+            } else {
+                None
+            }
+        })
+        .ok_or(OffsetError::NoStruct(name))
+}
+
+fn struct_size(btf: &Btf, name: &'static str) -> Result<u32, OffsetError> {
+    u32::try_from(find_struct(btf, name)?.size()).map_err(|_error| OffsetError::NoStruct(name))
+}
+
+/// Byte offset of `path` inside `structure`, through nested structs by name and through anonymous
+/// structs and unions silently.
+fn member_offset(
+    btf: &Btf,
+    structure: &'static str,
+    path: &[&'static str],
+) -> Result<u32, OffsetError> {
+    let mut current = find_struct(btf, structure)?;
+    let mut total = 0;
+    for (depth, member) in path.iter().enumerate() {
+        let missing = OffsetError::NoMember { structure, member };
+        let Some((offset, inner)) = search(btf, &current, member, 0) else {
+            return Err(missing);
+        };
+        total += offset;
+        if depth + 1 < path.len() {
+            let Some(Type::Struct(next)) = inner else {
+                return Err(missing);
+            };
+            current = next;
+        }
+    }
+    Ok(total)
+}
+
+/// Nesting of anonymous members that is followed.
+const MAX_NESTING: u32 = 8;
+
+/// Offset in bytes and, for a struct or union, the type of the member `name`.
+fn search(
+    btf: &Btf,
+    structure: &btf_rs::Struct,
+    name: &str,
+    nesting: u32,
+) -> Option<(u32, Option<Type>)> {
+    if nesting > MAX_NESTING {
+        return None;
+    }
+    for member in &structure.members {
+        let offset = member.bit_offset() / 8;
+        let inner = member_type(btf, member);
+        let member_name = btf.resolve_name(member).unwrap_or_default();
+        if member_name == name {
+            return Some((offset, inner));
+        }
+        if member_name.is_empty()
+            && let Some(Type::Struct(nested) | Type::Union(nested)) = &inner
+            && let Some((deeper, found)) = search(btf, nested, name, nesting + 1)
+        {
+            return Some((offset + deeper, found));
+        }
+    }
+    None
+}
+
+/// The type of a member without its qualifiers and typedefs.
+fn member_type(btf: &Btf, member: &btf_rs::Member) -> Option<Type> {
+    let mut current = btf.resolve_chained_type(member).ok()?;
+    for _ in 0..MAX_NESTING {
+        current = match &current {
+            Type::Typedef(inner) => btf.resolve_chained_type(inner).ok()?,
+            Type::Const(inner) | Type::Volatile(inner) => btf.resolve_chained_type(inner).ok()?,
+            _ => return Some(current),
+        };
+    }
+    None
+}
+
+/// Index of a controller in `css_set.subsys`: its value in `enum cgroup_subsys_id`.
+fn controller_index(btf: &Btf, controller: &str) -> Result<u32, OffsetError> {
+    // The cpu and cpuacct controllers share a mount; names differ from the mount's in one case.
+    let id = match controller {
+        "blkio" => "io_cgrp_id".to_owned(),
+        other => format!("{other}_cgrp_id"),
+    };
+    btf.resolve_types_by_name("cgroup_subsys_id")
+        .unwrap_or_default()
+        .into_iter()
+        .find_map(|found| {
+            let Type::Enum(found) = found else {
+                return None;
+            };
+            found
+                .members
+                .iter()
+                .find(|member| btf.resolve_name(*member).is_ok_and(|name| name == id))
+                .map(btf_rs::EnumMember::val)
+        })
+        .ok_or_else(|| OffsetError::NoController(controller.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolves_every_offset_on_this_kernel() {
+        let offsets = resolve(None).expect("this kernel has BTF");
+        assert!(offsets.task_group_leader > 0);
+        assert!(offsets.upid_bytes >= 16);
+        assert_ne!(offsets.task_tgid, offsets.task_pid);
+    }
+
+    #[test]
+    fn refuses_a_controller_that_does_not_exist() {
+        let error = resolve(Some("nonsense")).expect_err("no such controller");
+        assert_eq!(
+            error.to_string(),
+            "this kernel's BTF has no cgroup controller nonsense"
+        );
+    }
+}

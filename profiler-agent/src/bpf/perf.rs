@@ -1,0 +1,182 @@
+//! The sampling clock: one perf event on each online CPU.
+
+use std::collections::BTreeMap;
+
+use aya::{
+    Ebpf,
+    programs::{
+        PerfEvent, Program, ProgramError,
+        perf_event::{
+            HardwareEvent, PerfEventConfig, PerfEventLinkId, PerfEventScope, SamplePolicy,
+            SoftwareEvent,
+        },
+    },
+};
+
+use super::{features::online_cpus, loader::LoadError};
+use crate::model::Clock;
+
+/// Which clocks may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockChoice {
+    /// Hardware cycles where they exist, else cpu-clock.
+    Best,
+    /// cpu-clock only.
+    CpuClock,
+}
+
+/// Attached perf events. Dropping the object detaches them.
+#[derive(Debug)]
+pub struct Sampling {
+    clock: Clock,
+    frequency_hz: u32,
+    links: BTreeMap<u32, PerfEventLinkId>,
+}
+
+impl Sampling {
+    /// Attaches the program on every online CPU. With [`ClockChoice::Best`] a machine without a
+    /// cycle counter falls back to cpu-clock; the clock in use is in the result.
+    pub(super) fn attach(
+        ebpf: &mut Ebpf,
+        choice: ClockChoice,
+        frequency_hz: u32,
+    ) -> Result<Self, LoadError> {
+        let clocks: &[Clock] = match choice {
+            ClockChoice::Best => &[Clock::Cycles, Clock::CpuClock],
+            ClockChoice::CpuClock => &[Clock::CpuClock],
+        };
+        let mut last = None;
+        for clock in clocks {
+            let mut sampling = Self {
+                clock: *clock,
+                frequency_hz,
+                links: BTreeMap::new(),
+            };
+            match sampling.attach_cpus(ebpf) {
+                Ok(()) => return Ok(sampling),
+                Err(error) => {
+                    sampling.detach(ebpf);
+                    last = Some(error);
+                }
+            }
+        }
+        Err(last.unwrap_or(LoadError::NoProgram("on_cpu")))
+    }
+
+    /// Attaches CPUs that came online since.
+    pub(super) fn attach_cpus(&mut self, ebpf: &mut Ebpf) -> Result<(), LoadError> {
+        let (config, policy) = match self.clock {
+            Clock::Cycles => (
+                PerfEventConfig::Hardware(HardwareEvent::CpuCycles),
+                SamplePolicy::Frequency(u64::from(self.frequency_hz)),
+            ),
+            // A period in nanoseconds: exact, and free of the sysctl perf_event_max_sample_rate.
+            Clock::CpuClock => (
+                PerfEventConfig::Software(SoftwareEvent::CpuClock),
+                SamplePolicy::Period(period_ns(self.frequency_hz)),
+            ),
+        };
+        let program = program(ebpf)?;
+        for cpu in online_cpus() {
+            if self.links.contains_key(&cpu) {
+                continue;
+            }
+            let scope = PerfEventScope::AllProcessesOneCpu { cpu };
+            let link = program
+                .attach(config, scope, policy, false)
+                .map_err(|source| LoadError::Attach {
+                    program: "on_cpu",
+                    source: source.into(),
+                })?;
+            self.links.insert(cpu, link);
+        }
+        Ok(())
+    }
+
+    /// Detaches; afterwards the program runs no more.
+    pub(super) fn detach(&mut self, ebpf: &mut Ebpf) {
+        let links = std::mem::take(&mut self.links);
+        if let Ok(program) = program(ebpf) {
+            for link in links.into_values() {
+                if let Err(error) = program.detach(link) {
+                    tracing::debug!(%error, "detach perf event");
+                }
+            }
+        }
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    pub fn frequency_hz(&self) -> u32 {
+        self.frequency_hz
+    }
+
+    /// Time that one sample stands for.
+    pub fn period_ns(&self) -> u64 {
+        period_ns(self.frequency_hz)
+    }
+}
+
+/// Which sampling clock this machine offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClockCheck {
+    Cycles,
+    CpuClock { cycles_error: String },
+    None { error: String },
+}
+
+/// Attaches the sampling program for a moment with each clock in turn.
+pub fn check_clock(denied: &[String]) -> ClockCheck {
+    let mut object = match super::loader::load_for_check(denied) {
+        Ok(object) => object,
+        Err(error) => {
+            return ClockCheck::None {
+                error: error.to_string(),
+            };
+        }
+    };
+    let mut attach = |clock| -> Result<(), LoadError> {
+        let mut sampling = Sampling {
+            clock,
+            frequency_hz: 99,
+            links: BTreeMap::new(),
+        };
+        let attached = sampling.attach_cpus(object.ebpf());
+        sampling.detach(object.ebpf());
+        attached
+    };
+    let cycles = if denied.iter().any(|name| name == "cycles") {
+        Err(LoadError::Denied("cycles"))
+    } else {
+        attach(Clock::Cycles)
+    };
+    match cycles {
+        Ok(()) => ClockCheck::Cycles,
+        Err(cycles) => match attach(Clock::CpuClock) {
+            Ok(()) => ClockCheck::CpuClock {
+                cycles_error: cycles.to_string(),
+            },
+            Err(error) => ClockCheck::None {
+                error: error.to_string(),
+            },
+        },
+    }
+}
+
+fn period_ns(frequency_hz: u32) -> u64 {
+    1_000_000_000 / u64::from(frequency_hz.max(1))
+}
+
+fn program(ebpf: &mut Ebpf) -> Result<&mut PerfEvent, LoadError> {
+    let program: &mut Program = ebpf
+        .program_mut("on_cpu")
+        .ok_or(LoadError::NoProgram("on_cpu"))?;
+    program
+        .try_into()
+        .map_err(|source: ProgramError| LoadError::Attach {
+            program: "on_cpu",
+            source: source.into(),
+        })
+}

@@ -1,0 +1,72 @@
+//! What each command of the program does.
+
+pub mod doctor;
+pub mod openapi;
+pub mod ps;
+pub mod record;
+pub mod serve;
+
+use std::process::ExitCode;
+
+use crate::config::ConfigError;
+
+/// Exit code of errors in the command line or the configuration, as clap uses it.
+pub const EXIT_USAGE: u8 = 2;
+
+/// Why a command ended without success.
+#[derive(Debug)]
+pub enum CliError {
+    /// The configuration is wrong.
+    Config(anyhow::Error),
+    /// Something failed at run time.
+    Runtime(anyhow::Error),
+}
+
+impl CliError {
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Config(_) => ExitCode::from(EXIT_USAGE),
+            Self::Runtime(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl std::fmt::Display for CliError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Config(error) | Self::Runtime(error)) = self;
+        // Many texts already name their cause; each is said once.
+        let mut text = String::new();
+        for cause in error.chain() {
+            let cause = cause.to_string();
+            if text.is_empty() {
+                text = cause;
+            } else if !text.contains(&cause) {
+                text = format!("{text}: {cause}");
+            }
+        }
+        f.write_str(&text)
+    }
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error.into())
+    }
+}
+
+impl From<anyhow::Error> for CliError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Runtime(error)
+    }
+}
+
+/// Writes to stdout; a reader that has gone away (`| head`) is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}

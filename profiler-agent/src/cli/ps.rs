@@ -1,0 +1,151 @@
+//! `ps`: the processes of this machine, busiest first.
+
+use std::{fmt::Write, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+
+use super::print;
+use crate::{
+    api::{self, ProcessList, masked},
+    config::{ArgumentPolicy, cli::PsArgs},
+    model::Process,
+    process::ProcessTable,
+};
+
+/// Time between the two readings that CPU shares are computed from.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+pub fn run(args: &PsArgs) -> Result<()> {
+    let table = ProcessTable::new();
+    table.refresh();
+    std::thread::sleep(INTERVAL);
+    table.refresh();
+    let mut processes = table.snapshot();
+    processes.retain(|process| !process.kernel_thread);
+    let share = |process: &Process| process.cpu_percent.unwrap_or(-1.0);
+    processes.sort_by(|a, b| share(b).total_cmp(&share(a)).then(a.key.cmp(&b.key)));
+    if args.json {
+        print(&json(&processes)?)
+    } else {
+        print(&text_table(&processes))
+    }
+}
+
+fn json(processes: &[Arc<Process>]) -> Result<String> {
+    let items: Vec<_> = processes
+        .iter()
+        .map(|process| api::Process::new(process, ArgumentPolicy::Masked))
+        .collect();
+    let total = items.len();
+    let text = serde_json::to_string_pretty(&ProcessList { items, total })
+        .context("encode the process list")?;
+    Ok(text + "\n")
+}
+
+fn text_table(processes: &[Arc<Process>]) -> String {
+    let mut text = format!(
+        "{:>8} {:<15} {:<12} {:>6} {:>9} {:>5} {:<12} COMMAND\n",
+        "PID", "NAME", "USER", "CPU%", "RSS", "THR", "CONTAINER"
+    );
+    for process in processes {
+        let user = process
+            .user
+            .clone()
+            .unwrap_or_else(|| process.uid.to_string());
+        let cpu = process
+            .cpu_percent
+            .map_or_else(|| "-".into(), |share| format!("{share:.1}"));
+        let container = process
+            .container
+            .as_ref()
+            .map_or("-", |container| container.id.as_str());
+        let mut arguments = masked(&process.cmdline, ArgumentPolicy::Masked);
+        if arguments.is_empty() {
+            arguments.push(format!("[{}]", process.comm));
+        }
+        // Writing to a string cannot fail.
+        writeln!(
+            text,
+            "{:>8} {:<15} {:<12} {cpu:>6} {:>9} {:>5} {:<12} {}",
+            process.key.pid,
+            printable(&process.comm, 15),
+            printable(&user, 12),
+            mebibytes(process.rss_bytes),
+            process.threads,
+            printable(container, 12),
+            printable(&arguments.join(" "), 160),
+        )
+        .ok();
+    }
+    text
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{}M", bytes >> 20)
+}
+
+/// Untrusted text for a terminal: no control or direction characters, at most `limit` characters.
+fn printable(text: &str, limit: usize) -> String {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars()
+        .take(limit)
+        .map(|c| if hidden(c) { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Container, ProcessKey};
+
+    fn process() -> Arc<Process> {
+        Arc::new(Process {
+            key: ProcessKey {
+                pid: 42,
+                start_ticks: 7,
+            },
+            parent_pid: 1,
+            comm: "app".into(),
+            exe: Some("/bin/app".into()),
+            cmdline: vec![
+                "/bin/app\u{1b}[31m".into(),
+                "--password=planted-secret".into(),
+            ],
+            uid: 1000,
+            user: None,
+            cgroup: "/".into(),
+            container: Some(Container {
+                id: "0123456789abcdef".into(),
+                runtime: "docker".into(),
+            }),
+            network_namespace: None,
+            threads: 3,
+            rss_bytes: 5 << 20,
+            cpu_percent: Some(12.34),
+            kernel_thread: false,
+        })
+    }
+
+    #[test]
+    fn the_table_is_plain_and_masked() {
+        let text = text_table(&[process()]);
+        let row = text.lines().nth(1).unwrap();
+        assert_eq!(
+            row,
+            "      42 app             1000           12.3        5M     3 0123456789ab /bin/app\u{fffd}[31m ***"
+        );
+    }
+
+    #[test]
+    fn json_is_masked() {
+        let text = json(&[process()]).unwrap();
+        assert!(
+            text.contains("\"id\": \"42-7\"") && text.contains("\"total\": 1"),
+            "{text}"
+        );
+        assert!(!text.contains("planted-secret"), "{text}");
+    }
+}

@@ -1,0 +1,294 @@
+//! `record`: one profile into a file, without a server and without its data directory.
+
+use std::{
+    fmt::Write as _,
+    fs::{File, OpenOptions},
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::CliError;
+use crate::{
+    config::cli::{RecordArgs, RecordTarget},
+    model::{Profile, ProfileBuilder, Target, TaskKind, TaskSpec},
+    probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
+    process::ProcessTable,
+    render::{Format, render},
+    symbolize::{SymbolizeConfig, SymbolizerService},
+    task,
+};
+
+/// How often the progress bar moves.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Records until the duration is over or Ctrl-C, then writes what was collected.
+pub fn run(args: &RecordArgs) -> Result<(), CliError> {
+    let spec = TaskSpec {
+        kind: TaskKind::OnCpu,
+        target: target(&args.target),
+        duration_s: Some(args.duration.as_secs()),
+        frequency_hz: args.frequency,
+    };
+    task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
+    let output = Output::open(&args.output)?;
+    match record(args, spec) {
+        Ok((bytes, summary)) => {
+            output.write(&bytes)?;
+            Ok(say(&summary)?)
+        }
+        Err(error) => {
+            output.discard();
+            Err(error.into())
+        }
+    }
+}
+
+/// The rendered profile and what to say about it.
+fn record(args: &RecordArgs, spec: TaskSpec) -> Result<(Vec<u8>, String)> {
+    let collector = Arc::new(OnCpuCollector::new(
+        ProcessTable::new(),
+        SymbolizerService::start(SymbolizeConfig::default()).context("start the symbolizer")?,
+        ProbeStatuses::default(),
+        OnCpuConfig {
+            denied: args.deny_probe.clone(),
+            ..OnCpuConfig::default()
+        },
+    ));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let collection = collector.start(&CollectRequest { spec })?;
+    let clock = collection.clock.name();
+    let recorded = runtime.block_on(collect(collection, args.duration))?;
+    let format = Format::from(args.format);
+    let title = format!("on-CPU, {} at {} Hz", clock, args.frequency);
+    let bytes = render(&recorded.profile, format, &title)
+        .with_context(|| format!("render as {}", format.name()))?;
+    Ok((bytes, summary(&recorded, clock, args)))
+}
+
+fn target(given: &RecordTarget) -> Target {
+    let RecordTarget {
+        pid,
+        container,
+        comm,
+        cgroup,
+        all: _,
+    } = given;
+    if let Some(id) = container {
+        Target::Container(id.clone())
+    } else if let Some(comm) = comm {
+        Target::Comm(comm.clone())
+    } else if let Some(path) = cgroup {
+        Target::Cgroup(path.clone())
+    } else if pid.is_empty() {
+        Target::All
+    } else {
+        Target::Pids(pid.clone())
+    }
+}
+
+/// What came of a recording.
+#[derive(Debug)]
+struct Recorded {
+    profile: Profile,
+    notes: Vec<String>,
+    interrupted: bool,
+}
+
+async fn collect(mut collection: Collection, duration: Duration) -> Result<Recorded> {
+    let began = Instant::now();
+    let bar = progress_bar(duration);
+    let mut notes = std::mem::take(&mut collection.notes);
+    let mut builder: Option<ProfileBuilder> = None;
+    let mut samples = 0;
+    let mut interrupted = false;
+    let mut ended = false;
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let end = tokio::time::sleep(duration);
+    tokio::pin!(end);
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .context("listen for SIGTERM")?;
+    loop {
+        tokio::select! {
+            chunk = collection.chunks.recv() => {
+                let Some(chunk) = chunk else { break };
+                samples += chunk.profile.total_count();
+                for note in chunk.notes {
+                    bar.suspend(|| say(&format!("note: {note}\n")))?;
+                    notes.push(note);
+                }
+                builder
+                    .get_or_insert_with(|| ProfileBuilder::new(
+                        chunk.profile.origin_ns,
+                        chunk.profile.bucket_ns,
+                        chunk.profile.clock,
+                    ))
+                    .merge(&chunk.profile);
+            }
+            () = &mut end, if !ended => {
+                ended = true;
+                collection.stop.stop();
+            }
+            _ = tokio::signal::ctrl_c(), if !interrupted => {
+                interrupted = true;
+                collection.stop.stop();
+            }
+            _ = terminate.recv(), if !interrupted => {
+                interrupted = true;
+                collection.stop.stop();
+            }
+            _ = ticks.tick() => {
+                bar.set_position(millis(began.elapsed()).min(millis(duration)));
+                bar.set_message(format!("{samples} samples"));
+            }
+        }
+    }
+    bar.finish_and_clear();
+    let profile = builder
+        .context("the collection ended without a result")?
+        .finish();
+    Ok(Recorded {
+        profile,
+        notes,
+        interrupted: interrupted || !ended,
+    })
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// On stderr; indicatif draws nothing when that is no terminal.
+fn progress_bar(duration: Duration) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(
+        Some(millis(duration)),
+        ProgressDrawTarget::stderr_with_hz(5),
+    );
+    if let Ok(style) = ProgressStyle::with_template("recording {bar:40} {percent:>3} % {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
+    let Recorded {
+        profile,
+        notes,
+        interrupted,
+    } = recorded;
+    let mut text = String::new();
+    let stopped = if *interrupted { ", stopped early" } else { "" };
+    let samples = profile.total_count();
+    // The time in which samples were taken; looking for names may last longer.
+    let seconds =
+        Duration::from_nanos(profile.to_ns - profile.from_ns.min(profile.to_ns)).as_secs_f64();
+    let processes = profile.processes.len();
+    // Writing to a String cannot fail.
+    let _infallible = writeln!(
+        text,
+        "{samples} samples of {processes} processes in {:.1} s at {} Hz ({clock}){stopped} -> {}",
+        seconds,
+        args.frequency,
+        args.output.display(),
+    );
+    if samples == 0 {
+        text.push_str(
+            "no samples: the target used no CPU time while it was recorded, or had ended\n",
+        );
+    }
+    for note in notes {
+        let _infallible = writeln!(text, "note: {note}");
+    }
+    for (kind, count) in profile.losses.iter() {
+        let _infallible = writeln!(text, "loss: {} {count}: {}", kind.name(), kind.meaning());
+    }
+    text
+}
+
+/// Where the profile goes. Opened before recording, so that a wrong path costs no waiting.
+#[derive(Debug)]
+enum Output {
+    Stdout,
+    File {
+        file: File,
+        path: PathBuf,
+        /// Removed again when nothing is recorded.
+        created: bool,
+    },
+}
+
+impl Output {
+    fn open(path: &Path) -> Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        let created = !path.exists();
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(path)
+            .with_context(|| format!("open {} for writing", path.display()))?;
+        Ok(Self::File {
+            file,
+            path: path.to_owned(),
+            created,
+        })
+    }
+
+    /// Removes the empty file that was made for a recording which failed.
+    fn discard(self) {
+        if let Self::File {
+            path,
+            created: true,
+            ..
+        } = self
+            && let Err(error) = std::fs::remove_file(&path)
+        {
+            tracing::warn!(path = %path.display(), %error, "remove the empty output");
+        }
+    }
+
+    fn write(self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::Stdout => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(bytes)
+                    .and_then(|()| out.flush())
+                    .context("write to stdout")
+            }
+            Self::File {
+                mut file,
+                path,
+                created: _,
+            } => {
+                let path = path.display();
+                // An earlier file of that name is replaced only now that there is a result.
+                let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+                if regular {
+                    file.set_len(0)
+                        .with_context(|| format!("truncate {path}"))?;
+                }
+                file.write_all(bytes)
+                    .with_context(|| format!("write {path}"))
+            }
+        }
+    }
+}
+
+/// Writes to stderr, where the progress and the summary go.
+fn say(text: &str) -> Result<()> {
+    std::io::stderr()
+        .lock()
+        .write_all(text.as_bytes())
+        .context("write to stderr")
+}

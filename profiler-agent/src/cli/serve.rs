@@ -1,0 +1,58 @@
+//! `serve`: the agent with its API and web UI.
+
+use anyhow::{Context, Result};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{CliError, print};
+use crate::{
+    app::{App, KernelSide, STOP_DEADLINE},
+    config::{ServeConfig, cli::ServeArgs, resolve_serve},
+    telemetry,
+};
+
+/// Runs the agent until SIGINT or SIGTERM. `kernel_side` loads the probes.
+pub fn run(
+    args: &ServeArgs,
+    log: Option<&str>,
+    kernel_side: impl FnOnce(&ServeConfig) -> std::io::Result<KernelSide>,
+) -> Result<(), CliError> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let config = resolve_serve(args, log, &environment)?;
+    telemetry::check_filter(&config.log).map_err(|error| CliError::Config(error.into()))?;
+    if args.print_config {
+        return Ok(print(&config.to_toml())?);
+    }
+    // What the agent writes is its user's alone.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    telemetry::init(&config.log).context("start the log")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("agent")
+        .enable_all()
+        .build()
+        .context("start the async runtime")?;
+    let served = runtime.block_on(serve(config, kernel_side));
+    // Work that blocks and does not end must not keep the process alive.
+    runtime.shutdown_timeout(STOP_DEADLINE);
+    Ok(served?)
+}
+
+async fn serve(
+    config: ServeConfig,
+    kernel_side: impl FnOnce(&ServeConfig) -> std::io::Result<KernelSide>,
+) -> Result<()> {
+    // Before anything starts, so that an early signal is not lost.
+    let mut interrupt = signal(SignalKind::interrupt()).context("watch for SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
+    let kernel = kernel_side(&config).context("start the kernel side")?;
+    let app = App::start(config, kernel)?;
+    print(&format!("listening on {}\n", app.url()))?;
+    let stop = async move {
+        let name = tokio::select! {
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+        };
+        tracing::info!(signal = name, "stopping");
+    };
+    Ok(app.run_until(stop).await?)
+}

@@ -1,0 +1,170 @@
+//! The command line as typed. Values of `serve` stay text until they are resolved together with
+//! the environment and the file, so that every source is checked by the same code.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::render::Format;
+
+/// Profiler for service meshes: eBPF agent, API and web UI in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "profiler-agent", version, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    /// What is logged to stderr, for example `info` or `profiler_agent=debug,warn` [default: info]
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the agent with its API and web UI
+    Serve(ServeArgs),
+    /// Record one profile into a file, without a server
+    Record(RecordArgs),
+    /// List the processes of this machine
+    Ps(PsArgs),
+    /// Say what this kernel and these privileges allow
+    Doctor(DoctorArgs),
+    /// Print the OpenAPI document of the HTTP API
+    Openapi,
+}
+
+/// Each setting can also be given as `PROFILER_` + its name in upper case (`PROFILER_DATA_DIR`)
+/// or in the TOML file of `--config` (`data_dir`). Flags win over environment over file.
+#[derive(Clone, Debug, Default, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
+pub struct ServeArgs {
+    /// Address to listen on; other than loopback needs TLS [default: 127.0.0.1:7117]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+    /// Where results and the token are kept [default: /var/lib/profiler-agent]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<String>,
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<String>,
+    /// Use the token in this file (made when missing) instead of a fresh one at each start
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<String>,
+    /// Answer without a token; loopback only
+    #[arg(long)]
+    pub no_auth: bool,
+    /// Certificate chain, PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<String>,
+    /// Private key of the certificate, PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<String>,
+    /// Lower the sampling rate when the agent needs more than this share of one core
+    #[arg(long, value_name = "PERCENT")]
+    pub cpu_budget: Option<String>,
+    /// `always` keeps one low-rate profile of the whole node running [default: off]
+    #[arg(long, value_name = "always|off")]
+    pub profile: Option<String>,
+    /// Show the arguments of processes; they may hold secrets
+    #[arg(long)]
+    pub show_arguments: bool,
+    /// Delete results older than this [default: 7d]
+    #[arg(long, value_name = "DURATION")]
+    pub retention_age: Option<String>,
+    /// Delete the oldest results when they need more than this [default: 1GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub retention_bytes: Option<String>,
+    /// Tasks that run at once [default: 8]
+    #[arg(long, value_name = "N")]
+    pub max_tasks: Option<String>,
+    /// Print the effective configuration as TOML and exit
+    #[arg(long)]
+    pub print_config: bool,
+    /// Treat this probe as if the kernel refused it (tests of degraded paths)
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub deny_probe: Vec<String>,
+    /// Let the kernel count runs and run time of BPF programs (costs a little)
+    #[arg(long)]
+    pub bpf_stats: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct RecordArgs {
+    #[command(flatten)]
+    pub target: RecordTarget,
+    /// How long to record: 1s to 1h
+    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
+    pub duration: Duration,
+    /// Samples per second and CPU: 1 to 4999
+    #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=4999))]
+    pub frequency: u32,
+    #[arg(long, value_enum)]
+    pub format: RecordFormat,
+    /// File to write; `-` is stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Treat this probe as if the kernel refused it (tests of degraded paths)
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub deny_probe: Vec<String>,
+}
+
+/// Whom to record; exactly one kind.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct RecordTarget {
+    /// These processes and the children they fork (repeat it, or separate by commas)
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<u32>,
+    /// Every process of this container: full id or a prefix of at least 12 digits
+    #[arg(long, value_name = "ID")]
+    pub container: Option<String>,
+    /// Every process with this name
+    #[arg(long, value_name = "NAME")]
+    pub comm: Option<String>,
+    /// Every process in this cgroup or below
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<String>,
+    /// Every process of the machine
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RecordFormat {
+    Folded,
+    Pprof,
+    Svg,
+    Speedscope,
+    Flamegraph,
+}
+
+impl From<RecordFormat> for Format {
+    fn from(format: RecordFormat) -> Self {
+        match format {
+            RecordFormat::Folded => Self::Folded,
+            RecordFormat::Pprof => Self::Pprof,
+            RecordFormat::Svg => Self::Svg,
+            RecordFormat::Speedscope => Self::Speedscope,
+            RecordFormat::Flamegraph => Self::Flamegraph,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct PsArgs {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct DoctorArgs {
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Treat this probe as if the kernel refused it (tests of degraded paths)
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub deny_probe: Vec<String>,
+}

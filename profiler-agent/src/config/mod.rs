@@ -1,0 +1,15 @@
+//! Configuration in two steps: as typed (flags, environment, file), then resolved and validated.
+
+pub mod cli;
+mod file;
+mod print;
+mod resolved;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+pub use resolved::{
+    ArgumentPolicy, AuthConfig, ContinuousProfile, ServeConfig, TlsConfig, resolve_serve,
+};
+pub use settings::ConfigError;

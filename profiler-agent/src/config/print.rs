@@ -1,0 +1,77 @@
+//! The effective configuration as TOML, for `--print-config`.
+
+use std::path::Path;
+
+use super::{ArgumentPolicy, AuthConfig, ContinuousProfile, ServeConfig, TlsConfig};
+
+impl ServeConfig {
+    /// The effective configuration as a file that `--config` accepts. It names files and holds no
+    /// secret itself: the token and the key stay in theirs.
+    pub fn to_toml(&self) -> String {
+        let Self {
+            listen,
+            data_dir,
+            auth,
+            tls,
+            cpu_budget_percent,
+            profile,
+            arguments,
+            retention_age,
+            retention_bytes,
+            max_tasks,
+            log,
+            deny_probes,
+            bpf_stats,
+        } = self;
+        let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
+        let mut lines = vec![
+            ("listen", toml::Value::from(listen.to_string())),
+            ("data_dir", text(data_dir)),
+        ];
+        match auth {
+            AuthConfig::None => lines.push(("no_auth", true.into())),
+            AuthConfig::Fresh => lines.push(("no_auth", false.into())),
+            AuthConfig::File(path) => lines.push(("token_file", text(path))),
+        }
+        if let Some(TlsConfig { cert, key }) = tls {
+            lines.push(("tls_cert", text(cert)));
+            lines.push(("tls_key", text(key)));
+        }
+        if let Some(percent) = cpu_budget_percent {
+            lines.push(("cpu_budget", (*percent).into()));
+        }
+        let profile = match profile {
+            ContinuousProfile::Always => "always",
+            ContinuousProfile::Off => "off",
+        };
+        let age = humantime::format_duration(*retention_age).to_string();
+        lines.extend([
+            ("profile", profile.into()),
+            (
+                "show_arguments",
+                (*arguments == ArgumentPolicy::Shown).into(),
+            ),
+            ("retention_age", age.into()),
+            (
+                "retention_bytes",
+                i64::try_from(*retention_bytes).unwrap_or(i64::MAX).into(),
+            ),
+            (
+                "max_tasks",
+                i64::try_from(*max_tasks).unwrap_or(i64::MAX).into(),
+            ),
+            ("log", log.clone().into()),
+        ]);
+        if !deny_probes.is_empty() {
+            lines.push(("deny_probe", deny_probes.clone().into()));
+        }
+        if *bpf_stats {
+            lines.push(("bpf_stats", true.into()));
+        }
+        let lines: Vec<_> = lines
+            .into_iter()
+            .map(|(key, value)| format!("{key} = {value}"))
+            .collect();
+        lines.join("\n") + "\n"
+    }
+}

@@ -1,0 +1,332 @@
+//! The validated configuration of `serve`.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    cli::ServeArgs,
+    file,
+    settings::{ConfigError, Origin, Setting, Settings},
+};
+
+const DEFAULT_PORT: u16 = 7117;
+const DEFAULT_DATA_DIR: &str = "/var/lib/profiler-agent";
+const DEFAULT_RETENTION_AGE: Duration = Duration::from_hours(7 * 24);
+const DEFAULT_RETENTION_BYTES: u64 = 1 << 30;
+/// Every running task has its own kernel maps; eight stay well inside the agent's memory target.
+const DEFAULT_MAX_TASKS: usize = 8;
+const MAX_TASKS_LIMIT: usize = 64;
+/// Below this the newest minute of a busy node does not fit.
+const MIN_RETENTION_BYTES: u64 = 1 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthConfig {
+    /// No token; only ever on loopback.
+    None,
+    /// A fresh token at each start, kept in the data directory.
+    Fresh,
+    /// The token in this file, which is made when it is missing.
+    File(PathBuf),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
+/// Whether one low-rate profile of the node is always running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContinuousProfile {
+    Always,
+    Off,
+}
+
+/// Whether arguments of processes leave the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentPolicy {
+    Masked,
+    Shown,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServeConfig {
+    pub listen: SocketAddr,
+    pub data_dir: PathBuf,
+    pub auth: AuthConfig,
+    pub tls: Option<TlsConfig>,
+    /// Share of one core, in percent.
+    pub cpu_budget_percent: Option<f64>,
+    pub profile: ContinuousProfile,
+    pub arguments: ArgumentPolicy,
+    pub retention_age: Duration,
+    pub retention_bytes: u64,
+    pub max_tasks: usize,
+    /// Log filter, checked by the telemetry module.
+    pub log: String,
+    pub deny_probes: Vec<String>,
+    pub bpf_stats: bool,
+}
+
+/// Merges flags, environment and file, and checks the result. `log` is the global flag and
+/// `environment` reads one variable.
+pub fn resolve_serve(
+    args: &ServeArgs,
+    log: Option<&str>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<ServeConfig, ConfigError> {
+    let typed = from_flags(args, log).or(Settings::from_environment(environment));
+    let file = match typed.get("config") {
+        Some(setting) => file::read(Path::new(setting.text()))?,
+        None => Settings::default(),
+    };
+    validate(&typed.or(file))
+}
+
+fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
+    // Destructured, so that a new flag cannot be forgotten here.
+    let ServeArgs {
+        listen,
+        data_dir,
+        config,
+        token_file,
+        no_auth,
+        tls_cert,
+        tls_key,
+        cpu_budget,
+        profile,
+        show_arguments,
+        retention_age,
+        retention_bytes,
+        max_tasks,
+        print_config: _,
+        deny_probe,
+        bpf_stats,
+    } = args;
+    let mut settings = Settings::default();
+    let log = log.map(str::to_owned);
+    let texts = [
+        ("listen", listen),
+        ("data_dir", data_dir),
+        ("config", config),
+        ("token_file", token_file),
+        ("tls_cert", tls_cert),
+        ("tls_key", tls_key),
+        ("cpu_budget", cpu_budget),
+        ("profile", profile),
+        ("retention_age", retention_age),
+        ("retention_bytes", retention_bytes),
+        ("max_tasks", max_tasks),
+        ("log", &log),
+    ];
+    for (key, value) in texts {
+        if let Some(value) = value {
+            settings.set(key, vec![value.clone()], Origin::Flag(key));
+        }
+    }
+    let switches = [
+        ("no_auth", no_auth),
+        ("show_arguments", show_arguments),
+        ("bpf_stats", bpf_stats),
+    ];
+    for (key, on) in switches {
+        if *on {
+            settings.set(key, vec!["true".into()], Origin::Flag(key));
+        }
+    }
+    if !deny_probe.is_empty() {
+        settings.set("deny_probe", deny_probe.clone(), Origin::Flag("deny_probe"));
+    }
+    settings
+}
+
+fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
+    let listen = parse_or(settings, "listen", default_listen(), address)?;
+    let tls = tls(settings)?;
+    let auth = auth(settings)?;
+    if !listen.ip().is_loopback() {
+        if auth == AuthConfig::None {
+            return Err(ConfigError::Conflict(format!(
+                "--no-auth is accepted on loopback only, but the agent is to listen on {listen}: \
+                 remove --no-auth or listen on 127.0.0.1"
+            )));
+        }
+        if tls.is_none() {
+            return Err(ConfigError::Conflict(format!(
+                "listening on {listen} needs TLS because it is not loopback: \
+                 give --tls-cert and --tls-key, or listen on 127.0.0.1"
+            )));
+        }
+    }
+    Ok(ServeConfig {
+        listen,
+        data_dir: parse_or(settings, "data_dir", DEFAULT_DATA_DIR.into(), path)?,
+        auth,
+        tls,
+        cpu_budget_percent: settings.get("cpu_budget").map(percent).transpose()?,
+        profile: parse_or(
+            settings,
+            "profile",
+            ContinuousProfile::Off,
+            continuous_profile,
+        )?,
+        arguments: if parse_or(settings, "show_arguments", false, switch)? {
+            ArgumentPolicy::Shown
+        } else {
+            ArgumentPolicy::Masked
+        },
+        retention_age: parse_or(settings, "retention_age", DEFAULT_RETENTION_AGE, age)?,
+        retention_bytes: parse_or(settings, "retention_bytes", DEFAULT_RETENTION_BYTES, size)?,
+        max_tasks: parse_or(settings, "max_tasks", DEFAULT_MAX_TASKS, task_count)?,
+        log: settings
+            .get("log")
+            .map_or("info", |setting| setting.text())
+            .to_owned(),
+        deny_probes: settings
+            .get("deny_probe")
+            .map(|setting| setting.values.clone())
+            .unwrap_or_default(),
+        bpf_stats: parse_or(settings, "bpf_stats", false, switch)?,
+    })
+}
+
+fn default_listen() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))
+}
+
+fn parse_or<T>(
+    settings: &Settings,
+    key: &str,
+    default: T,
+    parse: fn(&Setting) -> Result<T, ConfigError>,
+) -> Result<T, ConfigError> {
+    settings.get(key).map_or(Ok(default), parse)
+}
+
+fn tls(settings: &Settings) -> Result<Option<TlsConfig>, ConfigError> {
+    match (settings.get("tls_cert"), settings.get("tls_key")) {
+        (None, None) => Ok(None),
+        (Some(cert), Some(key)) => Ok(Some(TlsConfig {
+            cert: path(cert)?,
+            key: path(key)?,
+        })),
+        (Some(_), None) => Err(ConfigError::Conflict(
+            "a TLS certificate is given without its private key: add --tls-key FILE".into(),
+        )),
+        (None, Some(_)) => Err(ConfigError::Conflict(
+            "a TLS private key is given without its certificate: add --tls-cert FILE".into(),
+        )),
+    }
+}
+
+fn auth(settings: &Settings) -> Result<AuthConfig, ConfigError> {
+    let no_auth = parse_or(settings, "no_auth", false, switch)?;
+    match settings.get("token_file") {
+        Some(setting) if no_auth => Err(ConfigError::Conflict(format!(
+            "--no-auth and {} contradict each other: give one of them",
+            setting.origin
+        ))),
+        Some(setting) => Ok(AuthConfig::File(path(setting)?)),
+        None if no_auth => Ok(AuthConfig::None),
+        None => Ok(AuthConfig::Fresh),
+    }
+}
+
+fn address(setting: &Setting) -> Result<SocketAddr, ConfigError> {
+    if let Some(port) = setting.text().strip_prefix("localhost:")
+        && let Ok(port) = port.parse()
+    {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    setting.text().parse().map_err(|_| {
+        setting.invalid(
+            "is not an IP address and port: write for example 127.0.0.1:7117 or [::1]:7117",
+        )
+    })
+}
+
+fn path(setting: &Setting) -> Result<PathBuf, ConfigError> {
+    match setting.text() {
+        "" => Err(setting.invalid("is not a path: give a file or folder name")),
+        text => Ok(PathBuf::from(text)),
+    }
+}
+
+fn switch(setting: &Setting) -> Result<bool, ConfigError> {
+    match setting.text() {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(setting.invalid("is not a switch: write true or false")),
+    }
+}
+
+fn continuous_profile(setting: &Setting) -> Result<ContinuousProfile, ConfigError> {
+    match setting.text() {
+        "always" => Ok(ContinuousProfile::Always),
+        "off" => Ok(ContinuousProfile::Off),
+        _ => Err(setting.invalid("is not known: write always or off")),
+    }
+}
+
+fn percent(setting: &Setting) -> Result<f64, ConfigError> {
+    match setting
+        .text()
+        .trim_end_matches('%')
+        .trim_end()
+        .parse::<f64>()
+    {
+        Ok(percent) if percent.is_finite() && percent > 0.0 => Ok(percent),
+        _ => Err(setting.invalid(
+            "is not a share of one core in percent: give a number above 0, for example 5 or 0.5",
+        )),
+    }
+}
+
+fn age(setting: &Setting) -> Result<Duration, ConfigError> {
+    match humantime::parse_duration(setting.text()) {
+        Ok(age) if age >= Duration::from_secs(1) => Ok(age),
+        Ok(_) => Err(setting.invalid("is too short: give at least 1s")),
+        Err(error) => Err(setting.invalid(format!(
+            "is not a duration ({error}): write for example 12h or 7d"
+        ))),
+    }
+}
+
+fn task_count(setting: &Setting) -> Result<usize, ConfigError> {
+    match setting.text().parse() {
+        Ok(count) if (1..=MAX_TASKS_LIMIT).contains(&count) => Ok(count),
+        _ => Err(setting.invalid(format!("is not a number from 1 to {MAX_TASKS_LIMIT}"))),
+    }
+}
+
+/// Bytes: a number, alone or with B, kB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB.
+fn size(setting: &Setting) -> Result<u64, ConfigError> {
+    match parse_size(setting.text()) {
+        Some(bytes) if bytes >= MIN_RETENTION_BYTES => Ok(bytes),
+        Some(_) => Err(setting.invalid("is too small: give at least 1MiB")),
+        None => Err(setting.invalid("is not a size: write for example 500MB or 1GiB")),
+    }
+}
+
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "tib" => 1 << 40,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}

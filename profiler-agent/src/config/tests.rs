@@ -1,0 +1,270 @@
+use std::{collections::HashMap, io::Write, time::Duration};
+
+use clap::Parser;
+
+use super::{
+    ArgumentPolicy, AuthConfig, ContinuousProfile, ServeConfig,
+    cli::{Cli, Command},
+    resolve_serve,
+};
+
+/// Resolves `flags` (as after `serve`) with an environment and, when not empty, a file.
+fn resolve(flags: &str, environment: &[(&str, &str)], file: &str) -> Result<ServeConfig, String> {
+    let mut config_file = tempfile::NamedTempFile::new().unwrap();
+    config_file.write_all(file.as_bytes()).unwrap();
+    let path = config_file.path().to_str().unwrap().to_owned();
+    let mut words = vec!["profiler-agent", "serve"];
+    words.extend(flags.split_whitespace());
+    if !file.is_empty() {
+        words.extend(["--config", &path]);
+    }
+    let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+    let Command::Serve(args) = cli.command else {
+        panic!("not serve")
+    };
+    let environment: HashMap<_, _> = environment.iter().copied().collect();
+    let read = |name: &str| environment.get(name).map(|value| (*value).to_owned());
+    resolve_serve(&args, cli.log.as_deref(), &read)
+        .map_err(|error| error.to_string().replace(&path, "FILE"))
+}
+
+fn check_error(flags: &str, environment: &[(&str, &str)], file: &str, expected: &str) {
+    assert_eq!(resolve(flags, environment, file).unwrap_err(), expected);
+}
+
+#[test]
+fn defaults_are_safe() {
+    let config = resolve("", &[], "").unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:7117");
+    assert_eq!(config.data_dir.to_str(), Some("/var/lib/profiler-agent"));
+    assert_eq!(config.auth, AuthConfig::Fresh);
+    assert_eq!(config.arguments, ArgumentPolicy::Masked);
+    assert_eq!(config.profile, ContinuousProfile::Off);
+    assert_eq!(config.retention_age, Duration::from_hours(168));
+    assert_eq!(config.retention_bytes, 1 << 30);
+    assert_eq!(config.max_tasks, 8);
+    assert_eq!(config.cpu_budget_percent, None);
+    assert_eq!(config.log, "info");
+}
+
+#[test]
+fn flags_win_over_environment_over_file() {
+    let file = "listen = \"127.0.0.1:1\"\nmax_tasks = 3\nlog = \"warn\"\ncpu_budget = 2.5\n";
+    let environment = [
+        ("PROFILER_LISTEN", "127.0.0.1:2"),
+        ("PROFILER_MAX_TASKS", "4"),
+    ];
+    let config = resolve("--listen 127.0.0.1:3", &environment, file).unwrap();
+    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.max_tasks, 4);
+    assert_eq!(config.log, "warn");
+    assert_eq!(config.cpu_budget_percent, Some(2.5));
+}
+
+#[test]
+fn every_key_is_accepted_from_environment_and_file() {
+    let environment = [
+        ("PROFILER_LISTEN", "0.0.0.0:1"),
+        ("PROFILER_DATA_DIR", "/d"),
+        ("PROFILER_TOKEN_FILE", "/t"),
+        ("PROFILER_TLS_CERT", "/c"),
+        ("PROFILER_TLS_KEY", "/k"),
+        ("PROFILER_CPU_BUDGET", "5"),
+        ("PROFILER_PROFILE", "always"),
+        ("PROFILER_SHOW_ARGUMENTS", "true"),
+        ("PROFILER_RETENTION_AGE", "12h"),
+        ("PROFILER_RETENTION_BYTES", "2GiB"),
+        ("PROFILER_MAX_TASKS", "2"),
+        ("PROFILER_LOG", "debug"),
+        ("PROFILER_DENY_PROBE", "on_cpu,processes"),
+        ("PROFILER_BPF_STATS", "1"),
+    ];
+    let config = resolve("", &environment, "").unwrap();
+    assert_eq!(config.deny_probes, ["on_cpu", "processes"]);
+    assert_eq!(config.retention_bytes, 2 << 30);
+    assert!(config.bpf_stats);
+    // What is printed is a file that gives the same configuration.
+    assert_eq!(resolve("", &[], &config.to_toml()).unwrap(), config);
+    let no_auth = resolve("--no-auth", &[], "").unwrap();
+    assert_eq!(resolve("", &[], &no_auth.to_toml()).unwrap(), no_auth);
+}
+
+#[test]
+fn unknown_keys_name_the_key_and_the_file() {
+    check_error(
+        "",
+        &[],
+        "lisen = \"x\"",
+        "unknown key `lisen` in config file FILE: did you mean `listen`?",
+    );
+    check_error(
+        "",
+        &[],
+        "data-dir = \"x\"",
+        "unknown key `data-dir` in config file FILE: did you mean `data_dir`?",
+    );
+    check_error(
+        "",
+        &[],
+        "[server]\nport = 1",
+        "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
+         tls_cert, tls_key, cpu_budget, profile, show_arguments, retention_age, retention_bytes, max_tasks, \
+         log, bpf_stats",
+    );
+}
+
+#[test]
+fn errors_name_the_source_the_value_and_the_remedy() {
+    check_error(
+        "--listen 7117",
+        &[],
+        "",
+        "--listen: \"7117\" is not an IP address and port: write for example 127.0.0.1:7117 or [::1]:7117",
+    );
+    check_error(
+        "",
+        &[("PROFILER_CPU_BUDGET", "0")],
+        "",
+        "PROFILER_CPU_BUDGET: \"0\" is not a share of one core in percent: give a number above 0, for example 5 or 0.5",
+    );
+    check_error(
+        "--cpu-budget inf",
+        &[],
+        "",
+        "--cpu-budget: \"inf\" is not a share of one core in percent: give a number above 0, for example 5 or 0.5",
+    );
+    check_error(
+        "",
+        &[],
+        "max_tasks = 0",
+        "`max_tasks` in FILE: \"0\" is not a number from 1 to 64",
+    );
+    check_error(
+        "",
+        &[],
+        "max_tasks = [1]",
+        "`max_tasks` in FILE: \"[1]\" has the wrong type: give a string, a number or a boolean",
+    );
+    check_error(
+        "--retention-bytes 1GX",
+        &[],
+        "",
+        "--retention-bytes: \"1GX\" is not a size: write for example 500MB or 1GiB",
+    );
+    check_error(
+        "--retention-bytes 1kB",
+        &[],
+        "",
+        "--retention-bytes: \"1kB\" is too small: give at least 1MiB",
+    );
+    check_error(
+        "--retention-age 0s",
+        &[],
+        "",
+        "--retention-age: \"0s\" is too short: give at least 1s",
+    );
+    check_error(
+        "--profile sometimes",
+        &[],
+        "",
+        "--profile: \"sometimes\" is not known: write always or off",
+    );
+    check_error(
+        "",
+        &[("PROFILER_NO_AUTH", "yes")],
+        "",
+        "PROFILER_NO_AUTH: \"yes\" is not a switch: write true or false",
+    );
+    check_error(
+        "--config /does/not/exist",
+        &[],
+        "",
+        "read config file /does/not/exist: No such file or directory (os error 2)",
+    );
+}
+
+#[test]
+fn other_addresses_need_a_token_and_tls() {
+    let tls = "--tls-cert c --tls-key k";
+    check_error(
+        &format!("--listen 0.0.0.0:7117 --no-auth {tls}"),
+        &[],
+        "",
+        "--no-auth is accepted on loopback only, but the agent is to listen on 0.0.0.0:7117: \
+         remove --no-auth or listen on 127.0.0.1",
+    );
+    check_error(
+        "--listen [::]:7117",
+        &[],
+        "",
+        "listening on [::]:7117 needs TLS because it is not loopback: \
+         give --tls-cert and --tls-key, or listen on 127.0.0.1",
+    );
+    check_error(
+        "--tls-cert c",
+        &[],
+        "",
+        "a TLS certificate is given without its private key: add --tls-key FILE",
+    );
+    check_error(
+        "--tls-key k",
+        &[],
+        "",
+        "a TLS private key is given without its certificate: add --tls-cert FILE",
+    );
+    check_error(
+        "--no-auth --token-file t",
+        &[],
+        "",
+        "--no-auth and --token-file contradict each other: give one of them",
+    );
+    assert!(resolve(&format!("--listen 0.0.0.0:7117 {tls}"), &[], "").is_ok());
+    assert!(
+        resolve("--listen localhost:80 --no-auth", &[], "")
+            .unwrap()
+            .listen
+            .ip()
+            .is_loopback()
+    );
+}
+
+#[test]
+fn a_broken_file_says_where() {
+    let error = resolve("", &[], "listen = ").unwrap_err();
+    assert!(
+        error.starts_with("config file FILE is not valid TOML: TOML parse error at line 1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn commands_parse_as_documented() {
+    let parse = |line: &str| Cli::try_parse_from(line.split_whitespace());
+    let record = "profiler-agent record --format folded --output -";
+    assert!(
+        parse(&format!(
+            "{record} --pid 1 --pid 2,3 --duration 10s --frequency 99"
+        ))
+        .is_ok()
+    );
+    for target in ["--container abc", "--comm x", "--cgroup /a", "--all"] {
+        assert!(parse(&format!("{record} {target}")).is_ok(), "{target}");
+    }
+    assert!(parse(record).is_err(), "a target is needed");
+    assert!(
+        parse(&format!("{record} --all --comm x")).is_err(),
+        "one target only"
+    );
+    assert!(parse(&format!("{record} --all --frequency 0")).is_err());
+    assert!(parse(&format!("{record} --all --frequency 5000")).is_err());
+    for line in [
+        "ps",
+        "ps --json",
+        "doctor",
+        "doctor --json",
+        "openapi",
+        "--log debug ps",
+    ] {
+        assert!(parse(&format!("profiler-agent {line}")).is_ok(), "{line}");
+    }
+}

@@ -1,0 +1,23 @@
+//! The agent: from kernel records to the page, in the order of the modules below.
+//!
+//! ```text
+//! kernel hook -> ring buffer / maps -> bpf -> probes -> symbolize -> task -> store -> render -> api -> web
+//!                                               ^ process
+//! ```
+
+pub mod model;
+
+pub mod app;
+pub mod cli;
+pub mod config;
+pub mod memory;
+pub mod telemetry;
+
+pub mod bpf;
+pub mod probes;
+pub mod process;
+pub mod symbolize;
+pub mod task;
+pub mod store;
+pub mod render;
+pub mod api;

@@ -1,0 +1,43 @@
+//! Parses the command line, runs the command, and turns its result into an exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use profiler_agent::{
+    app::KernelSide,
+    cli::{self, CliError},
+    config::cli::{Cli, Command},
+    memory, telemetry,
+};
+
+fn main() -> ExitCode {
+    memory::return_freed_memory();
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("profiler-agent: {error}");
+            error.exit_code()
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), CliError> {
+    if let Command::Serve(args) = &cli.command {
+        return cli::serve::run(args, cli.log.as_deref(), KernelSide::load);
+    }
+    // Commands without a configuration file: warnings only, unless asked.
+    let filter = cli
+        .log
+        .clone()
+        .or_else(|| std::env::var("PROFILER_LOG").ok());
+    telemetry::init(filter.as_deref().unwrap_or("warn"))
+        .map_err(|error| CliError::Config(error.into()))?;
+    match &cli.command {
+        Command::Serve(_) => Ok(()),
+        Command::Record(args) => Ok(cli::record::run(args)?),
+        Command::Ps(args) => Ok(cli::ps::run(args)?),
+        Command::Doctor(args) => Ok(cli::doctor::run(args)?),
+        Command::Openapi => Ok(cli::openapi::run()?),
+    }
+}

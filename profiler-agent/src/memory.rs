@@ -1,0 +1,25 @@
+//! Keeps the agent's memory small: it shares a node with what it measures.
+
+/// Makes freed memory go back to the kernel.
+///
+/// Loading a task parses the kernel's BTF (some 15 MB for a moment), and glibc's defaults keep such
+/// peaks for ever, once for each thread's arena. Measured on the project machine: 48 MB resident
+/// after two tasks with the defaults, 22 MB with these settings. Call before other threads start;
+/// does nothing with another C library.
+pub fn return_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        const SETTINGS: [(libc::c_int, libc::c_int); 3] = [
+            (libc::M_ARENA_MAX, 2),
+            (libc::M_TRIM_THRESHOLD, 64 * 1024),
+            (libc::M_MMAP_THRESHOLD, 64 * 1024),
+        ];
+        for (parameter, value) in SETTINGS {
+            // SAFETY: mallopt takes two numbers and changes only the allocator's settings.
+            let accepted = unsafe { libc::mallopt(parameter, value) };
+            if accepted == 0 {
+                tracing::debug!(parameter, value, "the allocator refused a setting");
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What was lost, and where. Every drop has a kind and a count; none is silent.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One way in which data can be lost or degraded between the kernel and the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum LossKind {
+    /// Samples dropped because the kernel's counting table was full.
+    CountTableFull,
+    /// Stacks whose frames could not be sent because the ring buffer was full (sent again later).
+    RingBufferFull,
+    /// Stacks sent more than once because the kernel's table of known stacks was full.
+    StackTableFull,
+    /// Samples whose user stack could not be read.
+    UserStackUnreadable,
+    /// Samples whose kernel stack could not be read.
+    KernelStackUnreadable,
+    /// Samples whose user stack was longer than the kernel copies.
+    UserStackTruncated,
+    /// Samples of tasks whose pid has no number in the agent's PID namespace.
+    PidNotVisible,
+    /// Samples counted for a stack whose frames never arrived.
+    StackMissing,
+    /// Samples of processes that had exited before their mappings were read.
+    MappingsMissing,
+    /// Records from the kernel that could not be decoded.
+    RecordUndecodable,
+    /// Result chunks that could not be written to the store.
+    StoreWriteFailed,
+    /// Process events (fork, exec, exit) dropped because the ring buffer was full.
+    ProcessEventDropped,
+    /// New processes that could not be added to the kernel's filter because it was full.
+    FilterFull,
+    /// Samples dropped because a kernel structure could not be read.
+    KernelReadFailed,
+    /// Threads announced more than once because the kernel's table of threads was full.
+    ThreadTableFull,
+    /// Timer ticks that the kernel or the hypervisor did not deliver (expected minus seen).
+    TickMissed,
+    /// Stored result chunks that could not be decoded any more.
+    StoredChunkDamaged,
+}
+
+impl LossKind {
+    /// All kinds, in display order.
+    pub const ALL: [Self; 17] = [
+        Self::CountTableFull,
+        Self::RingBufferFull,
+        Self::StackTableFull,
+        Self::UserStackUnreadable,
+        Self::KernelStackUnreadable,
+        Self::UserStackTruncated,
+        Self::PidNotVisible,
+        Self::StackMissing,
+        Self::MappingsMissing,
+        Self::RecordUndecodable,
+        Self::StoreWriteFailed,
+        Self::ProcessEventDropped,
+        Self::FilterFull,
+        Self::KernelReadFailed,
+        Self::ThreadTableFull,
+        Self::TickMissed,
+        Self::StoredChunkDamaged,
+    ];
+
+    /// Stable `snake_case` name used in the API, in metrics and in exports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CountTableFull => "count_table_full",
+            Self::RingBufferFull => "ring_buffer_full",
+            Self::StackTableFull => "stack_table_full",
+            Self::UserStackUnreadable => "user_stack_unreadable",
+            Self::KernelStackUnreadable => "kernel_stack_unreadable",
+            Self::UserStackTruncated => "user_stack_truncated",
+            Self::PidNotVisible => "pid_not_visible",
+            Self::StackMissing => "stack_missing",
+            Self::MappingsMissing => "mappings_missing",
+            Self::RecordUndecodable => "record_undecodable",
+            Self::StoreWriteFailed => "store_write_failed",
+            Self::ProcessEventDropped => "process_event_dropped",
+            Self::FilterFull => "filter_full",
+            Self::KernelReadFailed => "kernel_read_failed",
+            Self::ThreadTableFull => "thread_table_full",
+            Self::TickMissed => "tick_missed",
+            Self::StoredChunkDamaged => "stored_chunk_damaged",
+        }
+    }
+
+    /// One sentence for people: what was lost and what it means for the result.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::CountTableFull => {
+                "samples dropped because the kernel's counting table was full; totals are too low"
+            }
+            Self::RingBufferFull => {
+                "stacks that did not fit the ring buffer and were sent again with a later sample"
+            }
+            Self::StackTableFull => {
+                "stacks sent more than once because the kernel's table of known stacks was full; totals are right"
+            }
+            Self::UserStackUnreadable => {
+                "samples counted without user frames because the user stack could not be read"
+            }
+            Self::KernelStackUnreadable => {
+                "samples counted without kernel frames because the kernel stack could not be read"
+            }
+            Self::UserStackTruncated => {
+                "samples whose user stack was deeper than the kernel copies; the root is missing"
+            }
+            Self::PidNotVisible => {
+                "samples of processes that have no number in the agent's PID namespace; not shown"
+            }
+            Self::StackMissing => {
+                "samples shown under [stack lost] because their frames never arrived"
+            }
+            Self::MappingsMissing => {
+                "samples without names because the process had exited before its mappings were read"
+            }
+            Self::RecordUndecodable => "kernel records that could not be decoded and were skipped",
+            Self::StoreWriteFailed => {
+                "result chunks that could not be written to the data directory"
+            }
+            Self::ProcessEventDropped => {
+                "fork, exec or exit events dropped because the ring buffer was full"
+            }
+            Self::FilterFull => {
+                "new processes that did not fit the kernel's filter and were not profiled"
+            }
+            Self::KernelReadFailed => {
+                "samples dropped because a kernel structure could not be read; totals are too low"
+            }
+            Self::ThreadTableFull => {
+                "threads announced more than once because the kernel's table of threads was full; totals are right"
+            }
+            Self::TickMissed => "timer ticks that were expected on busy CPUs and did not arrive",
+            Self::StoredChunkDamaged => {
+                "stored result chunks that were damaged and left out; totals are too low"
+            }
+        }
+    }
+}
+
+/// Counts per kind of loss.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    counts: BTreeMap<LossKind, u64>,
+}
+
+impl Losses {
+    /// Adds `count` to `kind`; zero adds nothing.
+    pub fn add(&mut self, kind: LossKind, count: u64) {
+        if count > 0 {
+            let slot = self.counts.entry(kind).or_default();
+            *slot = slot.saturating_add(count);
+        }
+    }
+
+    /// Adds all counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (kind, count) in other.iter() {
+            self.add(kind, count);
+        }
+    }
+
+    /// The count of one kind.
+    pub fn get(&self, kind: LossKind) -> u64 {
+        self.counts.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// Non-zero counts in display order.
+    pub fn iter(&self) -> impl Iterator<Item = (LossKind, u64)> + '_ {
+        self.counts.iter().map(|(kind, count)| (*kind, *count))
+    }
+
+    /// True when nothing was lost.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+}

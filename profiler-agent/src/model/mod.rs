@@ -1,0 +1,23 @@
+//! Plain types that every stage after the kernel shares.
+//!
+//! No IO, no async, no aya. Types derive serde only so that `store` can encode them;
+//! the wire types of the HTTP API live in `api/dto.rs`.
+
+mod loss;
+mod process;
+mod profile;
+mod profile_builder;
+mod select;
+mod task;
+
+pub use loss::{LossKind, Losses};
+pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
+pub use profile::{
+    Clock, Frame, FrameId, FrameSpace, Function, Module, ModuleId, ModuleKind, NameSource,
+    ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId, StrId, ThreadId,
+};
+pub use profile_builder::ProfileBuilder;
+pub use select::Selection;
+pub use task::{
+    MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,
+};

@@ -1,0 +1,298 @@
+//! Builds profiles by interning: equal strings, frames and stacks are stored once.
+
+use std::{collections::HashMap, hash::Hash};
+
+use super::{
+    Clock, Frame, FrameId, FrameSpace, Function, Losses, Module, ModuleId, ModuleKind, NameSource,
+    ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId, StrId, ThreadId,
+};
+
+/// A table that gives equal values the same index.
+#[derive(Debug)]
+struct Interner<T> {
+    items: Vec<T>,
+    index: HashMap<T, u32>,
+}
+
+impl<T: Clone + Eq + Hash> Interner<T> {
+    fn new() -> Self {
+        Self {
+            items: Vec::new(),
+            index: HashMap::new(),
+        }
+    }
+
+    fn intern(&mut self, item: T) -> u32 {
+        if let Some(id) = self.index.get(&item) {
+            return *id;
+        }
+        let id = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
+        self.items.push(item.clone());
+        self.index.insert(item, id);
+        id
+    }
+}
+
+/// Key of a sample row: everything but its count.
+type RowKey = (ThreadId, StackId, u32, u32, u64);
+
+/// Collects samples into a [`Profile`].
+#[derive(Debug)]
+pub struct ProfileBuilder {
+    origin_ns: u64,
+    bucket_ns: u64,
+    clock: Clock,
+    range: Option<(u64, u64)>,
+    strings: Interner<String>,
+    modules: Interner<Module>,
+    frames: Interner<Frame>,
+    stacks: Interner<Stack>,
+    processes: Interner<ProfileProcess>,
+    threads: Interner<ProfileThread>,
+    rows: HashMap<RowKey, u64>,
+    row_order: Vec<RowKey>,
+    losses: Losses,
+}
+
+impl ProfileBuilder {
+    /// Starts an empty profile whose bucket 0 begins at `origin_ns` (Unix epoch).
+    pub fn new(origin_ns: u64, bucket_ns: u64, clock: Clock) -> Self {
+        let mut strings = Interner::new();
+        strings.intern(String::new());
+        Self {
+            origin_ns,
+            bucket_ns: bucket_ns.max(1),
+            clock,
+            range: None,
+            strings,
+            modules: Interner::new(),
+            frames: Interner::new(),
+            stacks: Interner::new(),
+            processes: Interner::new(),
+            threads: Interner::new(),
+            rows: HashMap::new(),
+            row_order: Vec::new(),
+            losses: Losses::default(),
+        }
+    }
+
+    pub fn string(&mut self, text: &str) -> StrId {
+        match self.strings.index.get(text) {
+            Some(id) => *id,
+            None => self.strings.intern(text.to_owned()),
+        }
+    }
+
+    pub fn module(&mut self, path: &str, build_id: &[u8], kind: ModuleKind) -> ModuleId {
+        let path = self.string(path);
+        self.modules.intern(Module {
+            path,
+            build_id: build_id.to_vec(),
+            kind,
+        })
+    }
+
+    pub fn frame(&mut self, frame: Frame) -> FrameId {
+        self.frames.intern(frame)
+    }
+
+    /// A frame that says why code frames are missing, as `[stack lost]`.
+    pub fn marker(&mut self, text: &str) -> FrameId {
+        let module = self.module("", &[], ModuleKind::Unknown);
+        let name = self.string(text);
+        self.frames.intern(Frame {
+            space: FrameSpace::Marker,
+            module,
+            offset: 0,
+            functions: vec![Function {
+                name,
+                file: 0,
+                line: 0,
+            }],
+            source: NameSource::Marker,
+        })
+    }
+
+    /// Interns a stack given from leaf to root.
+    pub fn stack(&mut self, frames: Vec<FrameId>) -> StackId {
+        self.stacks.intern(Stack { frames })
+    }
+
+    pub fn process(&mut self, process: ProfileProcess) -> ProcessId {
+        self.processes.intern(process)
+    }
+
+    pub fn thread(&mut self, thread: ProfileThread) -> ThreadId {
+        self.threads.intern(thread)
+    }
+
+    /// Adds a row; rows that differ only in their count are added up.
+    pub fn sample(&mut self, row: SampleRow) {
+        let key = (row.thread, row.stack, row.cpu, row.bucket, row.period_ns);
+        if let Some(count) = self.rows.get_mut(&key) {
+            *count = count.saturating_add(row.count);
+        } else {
+            self.rows.insert(key, row.count);
+            self.row_order.push(key);
+        }
+    }
+
+    pub fn losses(&mut self) -> &mut Losses {
+        &mut self.losses
+    }
+
+    /// Extends the covered range, nanoseconds after the origin.
+    pub fn cover(&mut self, from_ns: u64, to_ns: u64) {
+        self.range = Some(match self.range {
+            Some((from, to)) => (from.min(from_ns), to.max(to_ns)),
+            None => (from_ns, to_ns),
+        });
+    }
+
+    /// True when no sample and no loss was added.
+    pub fn is_empty(&self) -> bool {
+        self.row_order.is_empty() && self.losses.is_empty()
+    }
+
+    /// Adds everything in `other`, which must have passed [`Profile::check`].
+    ///
+    /// Buckets are shifted when the origins differ, and rescaled when the bucket lengths do.
+    pub fn merge(&mut self, other: &Profile) {
+        let strings = self.adopt_strings(other);
+        let string = |id: StrId| strings.get(id as usize).copied().unwrap_or(0);
+        let frames = self.adopt_frames(other, &strings);
+        let stacks: Vec<StackId> = other
+            .stacks
+            .iter()
+            .map(|stack| self.stack(stack.frames.iter().map(|id| frames[*id as usize]).collect()))
+            .collect();
+        let processes: Vec<ProcessId> = other
+            .processes
+            .iter()
+            .map(|process| {
+                self.process(ProfileProcess {
+                    key: process.key,
+                    comm: string(process.comm),
+                    exe: string(process.exe),
+                    container: string(process.container),
+                })
+            })
+            .collect();
+        let threads: Vec<ThreadId> = other
+            .threads
+            .iter()
+            .map(|thread| {
+                self.thread(ProfileThread {
+                    process: processes[thread.process as usize],
+                    tid: thread.tid,
+                    name: string(thread.name),
+                })
+            })
+            .collect();
+        for row in &other.samples {
+            self.sample(SampleRow {
+                thread: threads[row.thread as usize],
+                stack: stacks[row.stack as usize],
+                bucket: self.rebase(other, row.bucket),
+                ..*row
+            });
+        }
+        self.losses.merge(&other.losses);
+        let shift = other.origin_ns.saturating_sub(self.origin_ns);
+        self.cover(
+            other.from_ns.saturating_add(shift),
+            other.to_ns.saturating_add(shift),
+        );
+    }
+
+    fn adopt_strings(&mut self, other: &Profile) -> Vec<StrId> {
+        other.strings.iter().map(|text| self.string(text)).collect()
+    }
+
+    /// Interns the frames of `other`; the result maps its frame ids to this profile's.
+    fn adopt_frames(&mut self, other: &Profile, strings: &[StrId]) -> Vec<FrameId> {
+        let string = |id: StrId| strings.get(id as usize).copied().unwrap_or(0);
+        let modules: Vec<ModuleId> = other
+            .modules
+            .iter()
+            .map(|module| {
+                self.modules.intern(Module {
+                    path: string(module.path),
+                    ..module.clone()
+                })
+            })
+            .collect();
+        other
+            .frames
+            .iter()
+            .map(|frame| {
+                self.frames.intern(Frame {
+                    module: modules[frame.module as usize],
+                    functions: frame
+                        .functions
+                        .iter()
+                        .map(|function| Function {
+                            name: string(function.name),
+                            file: string(function.file),
+                            line: function.line,
+                        })
+                        .collect(),
+                    ..frame.clone()
+                })
+            })
+            .collect()
+    }
+
+    /// Interns frames that another builder named, without anything else of it; the result maps its
+    /// frame ids to this profile's.
+    pub fn import_frames(&mut self, other: &Profile) -> Vec<FrameId> {
+        let strings = self.adopt_strings(other);
+        self.adopt_frames(other, &strings)
+    }
+
+    fn rebase(&self, other: &Profile, bucket: u32) -> u32 {
+        if other.origin_ns == self.origin_ns && other.bucket_ns == self.bucket_ns {
+            return bucket;
+        }
+        let time = other
+            .origin_ns
+            .saturating_add(u64::from(bucket).saturating_mul(other.bucket_ns))
+            .saturating_sub(self.origin_ns);
+        u32::try_from(time / self.bucket_ns).unwrap_or(u32::MAX)
+    }
+
+    pub fn finish(self) -> Profile {
+        let (from_ns, to_ns) = self.range.unwrap_or((0, 0));
+        let rows = self.rows;
+        Profile {
+            origin_ns: self.origin_ns,
+            from_ns,
+            to_ns,
+            bucket_ns: self.bucket_ns,
+            clock: self.clock,
+            strings: self.strings.items,
+            modules: self.modules.items,
+            frames: self.frames.items,
+            stacks: self.stacks.items,
+            processes: self.processes.items,
+            threads: self.threads.items,
+            samples: self
+                .row_order
+                .iter()
+                .map(|key| {
+                    let (thread, stack, cpu, bucket, period_ns) = *key;
+                    let count = rows.get(key).copied().unwrap_or(0);
+                    SampleRow {
+                        thread,
+                        stack,
+                        cpu,
+                        bucket,
+                        count,
+                        period_ns,
+                    }
+                })
+                .collect(),
+            losses: self.losses,
+        }
+    }
+}

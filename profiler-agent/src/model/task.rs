@@ -1,0 +1,111 @@
+//! A profiling task: what was asked for and what became of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Clock, Losses};
+
+/// Longest duration of a task with an end, in seconds.
+pub const MAX_DURATION_S: u64 = 3600;
+/// Highest sampling frequency, in Hz.
+pub const MAX_FREQUENCY_HZ: u32 = 4999;
+
+/// Number of a task, unique in a data directory and never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TaskId(pub u64);
+
+impl std::fmt::Display for TaskId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TaskKind {
+    OnCpu,
+}
+
+impl TaskKind {
+    /// Name in the API (`on_cpu`).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OnCpu => "on_cpu",
+        }
+    }
+}
+
+/// Whose CPU time a task samples.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Target {
+    /// These processes and the children they fork during the task.
+    Pids(Vec<u32>),
+    /// Every process of the container: full id or an unambiguous prefix of at least 12 digits.
+    Container(String),
+    /// Every process in this cgroup or below; an absolute path in the container hierarchy.
+    Cgroup(String),
+    /// Every process with this `comm`, also those that start during the task.
+    Comm(String),
+    /// Every process of the node.
+    All,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSpec {
+    pub kind: TaskKind,
+    pub target: Target,
+    /// `None`: until stopped.
+    pub duration_s: Option<u64>,
+    pub frequency_hz: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TaskState {
+    Queued,
+    Running,
+    Finished,
+    Failed {
+        reason: String,
+    },
+    /// Stopped by a user; the result up to then is kept.
+    Cancelled,
+}
+
+impl TaskState {
+    /// Name in the API.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// True when the task will not change any more.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Queued | Self::Running => false,
+            Self::Finished | Self::Failed { .. } | Self::Cancelled => true,
+        }
+    }
+}
+
+/// A task with its state. Times are nanoseconds since the Unix epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub id: TaskId,
+    pub spec: TaskSpec,
+    pub state: TaskState,
+    pub created_ns: u64,
+    pub started_ns: Option<u64>,
+    pub ended_ns: Option<u64>,
+    /// The rate in force now; below `spec.frequency_hz` when the CPU budget lowered it.
+    pub effective_frequency_hz: Option<u32>,
+    /// What the samples are taken by.
+    pub clock: Option<Clock>,
+    /// Samples in the result so far.
+    pub samples: u64,
+    pub losses: Losses,
+    /// Remarks for the user in the order they arose: a lowered rate, a fallback, a restart.
+    pub notes: Vec<String>,
+}

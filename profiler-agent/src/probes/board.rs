@@ -1,0 +1,94 @@
+//! Shared board that probes write their state to and the API reads from.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::status::{ProbeStatus, ProbeStatusSource, ProgramStats};
+use crate::model::{LossKind, Losses};
+
+/// See the module. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeStatuses {
+    inner: Arc<Mutex<Board>>,
+}
+
+#[derive(Debug, Default)]
+struct Board {
+    probes: BTreeMap<String, ProbeStatus>,
+    losses: Losses,
+    /// Totals of finished collections.
+    finished: BTreeMap<String, ProgramStats>,
+    /// Latest reading of each running collection.
+    running: BTreeMap<u64, Vec<ProgramStats>>,
+}
+
+impl ProbeStatuses {
+    fn with<T>(&self, use_board: impl FnOnce(&mut Board) -> T) -> T {
+        use_board(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub fn set(&self, status: ProbeStatus) {
+        self.with(|board| board.probes.insert(status.name.clone(), status));
+    }
+
+    /// Counts a loss that belongs to no task.
+    pub fn lost(&self, kind: LossKind, count: u64) {
+        self.with(|board| board.losses.add(kind, count));
+    }
+
+    /// Records a running collection's program statistics, replacing its earlier reading.
+    pub fn running(&self, collection: u64, statistics: Vec<ProgramStats>) {
+        self.with(|board| board.running.insert(collection, statistics));
+    }
+
+    /// Adds a collection's last reading to the totals.
+    pub fn finished(&self, collection: u64) {
+        self.with(|board| {
+            for statistics in board.running.remove(&collection).unwrap_or_default() {
+                add(&mut board.finished, &statistics);
+            }
+        });
+    }
+}
+
+impl ProbeStatusSource for ProbeStatuses {
+    fn probes(&self) -> Vec<ProbeStatus> {
+        self.with(|board| board.probes.values().cloned().collect())
+    }
+
+    fn programs(&self) -> Vec<ProgramStats> {
+        self.with(|board| {
+            let mut sums = board.finished.clone();
+            for statistics in board.running.values().flatten() {
+                add(&mut sums, statistics);
+            }
+            sums.into_values().collect()
+        })
+    }
+
+    fn losses(&self) -> Losses {
+        self.with(|board| board.losses.clone())
+    }
+}
+
+fn add(sums: &mut BTreeMap<String, ProgramStats>, statistics: &ProgramStats) {
+    let sum = sums
+        .entry(statistics.name.clone())
+        .or_insert_with(|| ProgramStats {
+            name: statistics.name.clone(),
+            run_count: None,
+            run_time_ns: None,
+            verified_instructions: None,
+        });
+    let plus = |left: Option<u64>, right: Option<u64>| match (left, right) {
+        (None, None) => None,
+        (left, right) => Some(left.unwrap_or(0) + right.unwrap_or(0)),
+    };
+    sum.run_count = plus(sum.run_count, statistics.run_count);
+    sum.run_time_ns = plus(sum.run_time_ns, statistics.run_time_ns);
+    sum.verified_instructions = statistics
+        .verified_instructions
+        .or(sum.verified_instructions);
+}

@@ -1,0 +1,92 @@
+//! The seam between the kernel side and everything after it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use tokio::sync::mpsc;
+
+use crate::model::{Clock, Profile, TaskSpec};
+
+/// What a collection is started with.
+#[derive(Clone, Debug)]
+pub struct CollectRequest {
+    /// A validated specification; its duration is the caller's business.
+    pub spec: TaskSpec,
+}
+
+/// Part of a running collection's result, self-contained, about four per second.
+/// All chunks of a collection have the same `origin_ns`.
+#[derive(Debug)]
+pub struct Chunk {
+    pub profile: Profile,
+    pub effective_frequency_hz: u32,
+    /// New remarks for the user.
+    pub notes: Vec<String>,
+}
+
+/// Asks a collection to stop; dropping it asks as well.
+#[derive(Debug)]
+pub struct StopHandle {
+    flag: Arc<AtomicBool>,
+}
+
+impl StopHandle {
+    /// A handle and the flag that the collecting side watches.
+    pub fn new() -> (Self, Arc<AtomicBool>) {
+        let flag = Arc::new(AtomicBool::new(false));
+        (
+            Self {
+                flag: Arc::clone(&flag),
+            },
+            flag,
+        )
+    }
+
+    /// The collection drains what the kernel still holds, sends a last chunk and closes the channel.
+    pub fn stop(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for StopHandle {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A running collection.
+#[derive(Debug)]
+pub struct Collection {
+    /// When sampling began, nanoseconds since the Unix epoch: the origin of every chunk.
+    pub origin_ns: u64,
+    pub clock: Clock,
+    pub effective_frequency_hz: u32,
+    /// Remarks known at start (for example a fallback that was taken).
+    pub notes: Vec<String>,
+    /// Closed after the last chunk.
+    pub chunks: mpsc::Receiver<Chunk>,
+    pub stop: StopHandle,
+}
+
+/// Why a collection could not start. The text is shown to users as the task's reason.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    #[error("no such process: {pid}")]
+    NoSuchProcess { pid: u32 },
+    #[error("no container matches {id:?}")]
+    NoSuchContainer { id: String },
+    #[error("{reason}")]
+    Container { reason: String },
+    #[error("cgroup {path:?}: {reason}")]
+    Cgroup { path: String, reason: String },
+    #[error("{probe}: {reason}")]
+    Probe { probe: &'static str, reason: String },
+}
+
+/// Starts collections. Implemented over eBPF by the on-CPU probe, and by fakes in tests.
+pub trait Collector: Send + Sync + 'static {
+    /// Loads and attaches; blocks for up to some hundred milliseconds (call off the reactor).
+    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError>;
+}

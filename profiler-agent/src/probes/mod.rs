@@ -1,0 +1,19 @@
+//! User-space halves of the probes: attach, decode records, hand out chunks of results.
+
+mod collector;
+mod board;
+mod governor;
+mod on_cpu;
+mod process_events;
+mod rows;
+mod session;
+mod stacks;
+mod status;
+mod targets;
+mod timeline;
+
+pub use board::ProbeStatuses;
+pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
+pub use on_cpu::{OnCpuCollector, OnCpuConfig};
+pub use process_events::ProcessEvents;
+pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};

@@ -1,0 +1,220 @@
+//! On-CPU profiling: starts collections and runs each on a thread of its own.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use profiler_common::{config::ProbeConfig, limits::COUNT_TABLE_ENTRIES};
+use tokio::sync::mpsc;
+
+use super::{
+    CollectError, CollectRequest, Collection, Collector, StopHandle,
+    board::ProbeStatuses,
+    session::{Session, SessionParts},
+    status::{ProbeState, ProbeStatus},
+    targets::ResolvedTarget,
+    timeline::{BUCKET, BUCKETS_PER_EPOCH, Origin, epoch},
+};
+use crate::{
+    bpf::{LoadError, LoadedObject, ObjectRequest, cpu_count},
+    process::ProcessTable,
+    symbolize::SymbolizerService,
+};
+
+/// Chunks that may wait for the engine; more stay with the session and are merged.
+const CHUNK_QUEUE: usize = 8;
+
+/// Largest counting table, entries (about 30 MB of kernel memory for both).
+const MAX_COUNT_ENTRIES: u32 = 1 << 17;
+
+#[derive(Clone, Debug, Default)]
+pub struct OnCpuConfig {
+    /// Programs and clocks that must not be used (`--deny-probe`).
+    pub denied: Vec<String>,
+    /// Percent of one core that the agent and its programs may use.
+    pub cpu_budget_percent: Option<f64>,
+    /// Whether the kernel's BPF statistics are on.
+    pub bpf_statistics: bool,
+}
+
+/// Starts on-CPU collections over eBPF.
+#[derive(Debug)]
+pub struct OnCpuCollector {
+    table: ProcessTable,
+    symbolizer: SymbolizerService,
+    statuses: ProbeStatuses,
+    config: OnCpuConfig,
+    next_id: AtomicU64,
+}
+
+impl OnCpuCollector {
+    pub fn new(
+        table: ProcessTable,
+        symbolizer: SymbolizerService,
+        statuses: ProbeStatuses,
+        config: OnCpuConfig,
+    ) -> Self {
+        let denied = config.denied.iter().any(|name| name == "on_cpu");
+        statuses.set(ProbeStatus {
+            name: "on_cpu".to_owned(),
+            state: if denied {
+                ProbeState::Denied
+            } else {
+                ProbeState::Available
+            },
+            reason: denied.then(|| "on_cpu is denied by --deny-probe".to_owned()),
+            minimum_kernel: "5.15".to_owned(),
+        });
+        Self {
+            table,
+            symbolizer,
+            statuses,
+            config,
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    fn load(
+        &self,
+        target: &ResolvedTarget,
+        frequency_hz: u32,
+    ) -> Result<(LoadedObject, Vec<LoadError>), LoadError> {
+        let mut seed = [0; 8];
+        if let Err(error) = getrandom::fill(&mut seed) {
+            // Collisions could then be prepared, and are still 2^-64 by chance.
+            tracing::warn!(%error, "no random seed for stack hashes");
+        }
+        let mut config = ProbeConfig {
+            bucket_ns: u64::try_from(BUCKET.as_nanos()).unwrap_or(1),
+            buckets_per_epoch: BUCKETS_PER_EPOCH,
+            hash_seed: u64::from_ne_bytes(seed),
+            ..ProbeConfig::default()
+        };
+        target.configure(&mut config);
+        let (mut object, failures) = LoadedObject::load(&ObjectRequest {
+            config,
+            v1_controller: target.v1_controller.clone(),
+            count_entries: Some(count_entries(cpu_count(), frequency_hz)),
+            denied: self.config.denied.clone(),
+        })?;
+        target.fill(&mut object)?;
+        object.load_sampler()?;
+        Ok((object, failures))
+    }
+}
+
+/// Entries that a counting table needs in the worst case: every sample of an epoch distinct, with
+/// half as much again for a late drain.
+fn count_entries(cpus: u32, frequency_hz: u32) -> u32 {
+    let per_epoch = epoch().as_secs_f64() * f64::from(cpus) * f64::from(frequency_hz) * 1.5;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float cast to u32 saturates, and the product is not negative"
+    )]
+    let entries = per_epoch as u32;
+    entries
+        .next_power_of_two()
+        .clamp(COUNT_TABLE_ENTRIES, MAX_COUNT_ENTRIES)
+}
+
+impl Collector for OnCpuCollector {
+    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
+        let mut target = ResolvedTarget::resolve(&request.spec.target, &self.table)?;
+        let failed = |error: LoadError| {
+            self.statuses.set(ProbeStatus {
+                name: "on_cpu".to_owned(),
+                state: match error {
+                    LoadError::Denied(_) => ProbeState::Denied,
+                    _ => ProbeState::Unavailable,
+                },
+                reason: Some(error.to_string()),
+                minimum_kernel: "5.15".to_owned(),
+            });
+            CollectError::Probe {
+                probe: "on_cpu",
+                reason: error.to_string(),
+            }
+        };
+        let frequency_hz = request.spec.frequency_hz;
+        let (mut object, failures) = self.load(&target, frequency_hz).map_err(failed)?;
+        let reader = object.take_reader().map_err(failed)?;
+        let log = object.take_logger();
+        let sampling = object.sample(frequency_hz).map_err(failed)?;
+        let origin = Origin::now();
+        object.set_origin(origin.kernel_ns).map_err(failed)?;
+        let mut notes = std::mem::take(&mut target.notes);
+        notes.extend(failures.iter().map(degradation));
+        let clock = sampling.clock();
+        let (stop, stopped) = StopHandle::new();
+        let (sender, chunks) = mpsc::channel(CHUNK_QUEUE);
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let session = Session::new(SessionParts {
+            id,
+            object,
+            reader,
+            log,
+            sampling,
+            origin,
+            requested_hz: frequency_hz,
+            target,
+            poll_targets: !failures.is_empty(),
+            table: self.table.clone(),
+            symbolizer: self.symbolizer.clone(),
+            statuses: self.statuses.clone(),
+            cpu_budget_percent: self.config.cpu_budget_percent,
+            bpf_statistics: self.config.bpf_statistics,
+            sender,
+        });
+        spawn(id, session, stopped)?;
+        Ok(Collection {
+            origin_ns: origin.epoch_ns,
+            clock,
+            effective_frequency_hz: frequency_hz,
+            notes,
+            chunks,
+            stop,
+        })
+    }
+}
+
+/// Runs the session on a thread; a panic there ends this collection only, and is logged.
+fn spawn(id: u64, session: Session, stopped: Arc<AtomicBool>) -> Result<(), CollectError> {
+    std::thread::Builder::new()
+        .name(format!("on-cpu-{id}"))
+        .spawn(move || session.run(&stopped))
+        .map(drop)
+        .map_err(|error| CollectError::Probe {
+            probe: "on_cpu",
+            reason: format!("start its thread: {error}"),
+        })
+}
+
+fn degradation(failure: &LoadError) -> String {
+    let effect = match failure.program() {
+        Some("process_fork") => "children of targets are looked for in /proc once a second",
+        Some("process_exec") => "new programs are looked for in /proc once a second",
+        Some("process_exit") => "pids of exited targets stay in the filter until the task ends",
+        _ => "process events are incomplete",
+    };
+    format!("{failure}; {effect}")
+}
+
+/// Shortest wait of a session's loop.
+pub(super) const LOOP_WAIT: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::count_entries;
+
+    #[test]
+    fn counting_tables_grow_with_cpus_and_rate_within_bounds() {
+        assert_eq!(count_entries(2, 99), 4096);
+        assert_eq!(count_entries(64, 999), 32_768);
+        assert_eq!(count_entries(256, 4999), 131_072);
+    }
+}

@@ -1,0 +1,358 @@
+//! From counters and records of the kernel side to rows of a profile.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use profiler_common::{
+    on_cpu::CountKey,
+    process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord, ThreadRecord},
+};
+
+use super::{
+    stacks::Generations,
+    timeline::{BUCKET, Origin, start_ticks},
+};
+use crate::{
+    model::{
+        Clock, FrameId, LossKind, Losses, Process, ProcessEvent, ProcessEventKind, ProcessKey,
+        Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow,
+    },
+    process::ProcessTable,
+    symbolize::{
+        AddressStack, ImageKey, Mappings, NamedStack, Naming, NamingInProgress, SymbolizerService,
+    },
+};
+
+/// A thread as last announced.
+#[derive(Clone, Debug)]
+struct Thread {
+    image: ImageKey,
+    name: String,
+}
+
+/// A counter whose stack is known, or has been waited for.
+#[derive(Debug)]
+struct Row {
+    key: CountKey,
+    count: u64,
+    period_ns: u64,
+    image: ImageKey,
+    /// Its stack never arrived.
+    missing: bool,
+}
+
+/// Everything that one collection knows of threads and stacks, and the rows on their way.
+#[derive(Debug)]
+pub(super) struct Rows {
+    origin: Origin,
+    clock: Clock,
+    table: ProcessTable,
+    symbolizer: SymbolizerService,
+    stacks: Generations<u64, Arc<[u64]>>,
+    /// By tid and generation: exec changes a thread's name.
+    threads: Generations<(u32, u32), Thread>,
+    /// Programs whose mappings were read, with what was known of their processes while they ran.
+    images: Generations<ImageKey, Option<Arc<Process>>>,
+    /// Rows whose stacks are being named, in the order of their drains.
+    naming: VecDeque<(Vec<Row>, NamingInProgress)>,
+    /// Rows whose stack had not arrived; tried once more with the next drain.
+    deferred: Vec<(CountKey, u64)>,
+    builder: ProfileBuilder,
+    earliest_bucket: u32,
+    pub(super) notes: Vec<String>,
+}
+
+impl Rows {
+    pub(super) fn new(
+        origin: Origin,
+        clock: Clock,
+        table: ProcessTable,
+        symbolizer: SymbolizerService,
+    ) -> Self {
+        Self {
+            origin,
+            clock,
+            table,
+            symbolizer,
+            stacks: Generations::new(),
+            threads: Generations::new(),
+            images: Generations::new(),
+            naming: VecDeque::new(),
+            deferred: Vec::new(),
+            builder: new_builder(origin, clock),
+            earliest_bucket: u32::MAX,
+            notes: Vec::new(),
+        }
+    }
+
+    pub(super) fn losses(&mut self) -> &mut Losses {
+        self.builder.losses()
+    }
+
+    pub(super) fn stack_seen(&mut self, hash: u64, addresses: Box<[u64]>) {
+        self.stacks.insert(hash, addresses.into());
+    }
+
+    /// Stacks that came since the last rotation.
+    pub(super) fn stacks(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// The kernel side has forgotten what it sent.
+    pub(super) fn rotate(&mut self) {
+        self.stacks.rotate();
+        self.threads.rotate();
+        self.images.rotate();
+    }
+
+    /// Takes the counters of one drain; samples of it stand for `period_ns` each. Counters that
+    /// waited for their stack since the last drain have their last try now.
+    pub(super) fn add(&mut self, counters: Vec<(CountKey, u64)>, period_ns: u64) {
+        let mut rows = std::mem::take(&mut self.deferred);
+        let retried = rows.len();
+        rows.extend(counters);
+        self.ask_for_names(&rows, retried, period_ns);
+    }
+
+    /// What was collected since the last call, as a profile that covers `from` to `to` after the
+    /// origin, and earlier where late rows are.
+    pub(super) fn take(&mut self, from: Duration, to: Duration) -> Profile {
+        let empty = new_builder(self.origin, self.clock);
+        let mut builder = std::mem::replace(&mut self.builder, empty);
+        let earliest = std::mem::replace(&mut self.earliest_bucket, u32::MAX);
+        let from = from.min(BUCKET.saturating_mul(earliest));
+        builder.cover(nanoseconds(from), nanoseconds(to));
+        builder.finish()
+    }
+
+    pub(super) fn thread_seen(&mut self, record: &ThreadRecord) {
+        let process = ProcessKey {
+            pid: record.pid,
+            start_ticks: start_ticks(record.start_boottime_ns),
+        };
+        let image = ImageKey {
+            process,
+            generation: record.generation,
+        };
+        let name = text_of(&record.comm);
+        if self.images.get(&image).is_none() {
+            self.image_started(image);
+        }
+        self.threads
+            .insert((record.tid, record.generation), Thread { image, name });
+    }
+
+    /// Reads mappings and facts now: the process may be gone in a moment.
+    fn image_started(&mut self, image: ImageKey) {
+        let process = image.process;
+        self.symbolizer.process_started(image);
+        let table = &self.table;
+        let known =
+            |table: &ProcessTable| table.get(process.pid).filter(|known| known.key == process);
+        // Also when it is known: it may be known as the program before its exec.
+        table.observe(&ProcessEvent {
+            kind: ProcessEventKind::Exec,
+            pid: process.pid,
+            parent_pid: 0,
+            start_ticks: process.start_ticks,
+            time_ns: self.origin.epoch_ns,
+        });
+        self.images.insert(image, known(table));
+    }
+
+    pub(super) fn process_changed(&mut self, record: &ProcessRecord) {
+        let process = ProcessKey {
+            pid: record.pid,
+            start_ticks: start_ticks(record.start_boottime_ns),
+        };
+        match record.event {
+            EVENT_EXEC => self.image_started(ImageKey {
+                process,
+                generation: record.generation,
+            }),
+            EVENT_EXIT => self.symbolizer.process_exited(process),
+            _ => {}
+        }
+    }
+
+    /// Asks for the names of all rows' stacks. Rows before `retried` have waited for their stack
+    /// already and wait no more.
+    fn ask_for_names(&mut self, rows: &[(CountKey, u64)], retried: usize, period_ns: u64) {
+        let mut ready = Vec::with_capacity(rows.len());
+        let mut requests = Vec::with_capacity(rows.len());
+        for (index, (key, count)) in rows.iter().enumerate() {
+            let request = AddressStack {
+                image: self.image_of(key),
+                kernel: self.stacks.get(&key.kernel_stack).cloned(),
+                user: self.stacks.get(&key.user_stack).cloned(),
+            };
+            let missing = (key.kernel_stack != 0 && request.kernel.is_none())
+                || (key.user_stack != 0 && request.user.is_none());
+            if missing && index >= retried {
+                self.deferred.push((*key, *count));
+                continue;
+            }
+            ready.push(Row {
+                key: *key,
+                count: *count,
+                period_ns,
+                image: request.image,
+                missing,
+            });
+            requests.push(request);
+        }
+        if ready.is_empty() {
+            return;
+        }
+        let empty = new_builder(self.origin, self.clock);
+        let naming = self.symbolizer.name(requests, empty);
+        self.naming.push_back((ready, naming));
+    }
+
+    /// Adds the rows whose names have come; true when there were some.
+    pub(super) fn collect_named(&mut self) -> bool {
+        let mut any = false;
+        while let Some((rows, naming)) = self.naming.pop_front() {
+            match naming.look() {
+                Naming::Working => {
+                    self.naming.push_front((rows, naming));
+                    return any;
+                }
+                done => self.add_named(&rows, done),
+            }
+            any = true;
+        }
+        any
+    }
+
+    /// Waits for all names that are still being looked for.
+    pub(super) fn await_named(&mut self) {
+        while let Some((rows, naming)) = self.naming.pop_front() {
+            self.add_named(&rows, naming.wait());
+        }
+    }
+
+    fn add_named(&mut self, rows: &[Row], naming: Naming) {
+        let Naming::Done(named) = naming else {
+            self.notes
+                .push("the symbolizer failed; samples of a moment have no frames".into());
+            for row in rows {
+                self.add_row(row, Vec::new());
+            }
+            return;
+        };
+        let frames = self.builder.import_frames(&named.profile);
+        for (
+            row,
+            NamedStack {
+                frames: stack,
+                mappings,
+            },
+        ) in rows.iter().zip(&named.stacks)
+        {
+            if row.key.user_stack != 0 && *mappings == Mappings::Missing {
+                self.builder
+                    .losses()
+                    .add(LossKind::MappingsMissing, row.count);
+            }
+            let stack = stack
+                .iter()
+                .filter_map(|id| frames.get(*id as usize).copied())
+                .collect();
+            self.add_row(row, stack);
+        }
+    }
+
+    fn image_of(&self, key: &CountKey) -> ImageKey {
+        let process = self
+            .threads
+            .get(&(key.tid, key.generation))
+            .map(|thread| thread.image.process)
+            .filter(|process| process.pid == key.pid)
+            .unwrap_or(ProcessKey {
+                pid: key.pid,
+                start_ticks: 0,
+            });
+        ImageKey {
+            process,
+            generation: key.generation,
+        }
+    }
+
+    fn add_row(&mut self, row: &Row, mut frames: Vec<FrameId>) {
+        let Row {
+            key,
+            count,
+            period_ns,
+            image,
+            missing,
+        } = row;
+        let (count, process) = (*count, image.process);
+        if *missing {
+            self.builder.losses().add(LossKind::StackMissing, count);
+            frames.push(self.builder.marker("[stack lost]"));
+        } else if frames.is_empty() {
+            frames.push(self.builder.marker("[no stack]"));
+        }
+        let thread = self
+            .threads
+            .get(&(key.tid, key.generation))
+            .filter(|thread| thread.image.process == process);
+        let name = thread.map_or("[unknown]", |thread| thread.name.as_str());
+        let facts = self.images.get(image).cloned().flatten();
+        // The main thread's name is the process's, and was taken with the sample.
+        let comm = facts
+            .as_ref()
+            .filter(|_facts| key.tid != key.pid)
+            .map_or(name, |facts| &facts.comm);
+        let comm = self.builder.string(comm);
+        let exe = facts
+            .as_ref()
+            .and_then(|facts| facts.exe.as_deref())
+            .unwrap_or("");
+        let exe = self.builder.string(exe);
+        let container = facts.as_ref().and_then(|facts| facts.container.as_ref());
+        let container = self
+            .builder
+            .string(container.map_or("", |container| &container.id));
+        let name = self.builder.string(name);
+        let process = self.builder.process(ProfileProcess {
+            key: process,
+            comm,
+            exe,
+            container,
+        });
+        let thread = self.builder.thread(ProfileThread {
+            process,
+            tid: key.tid,
+            name,
+        });
+        let stack = self.builder.stack(frames);
+        self.earliest_bucket = self.earliest_bucket.min(key.bucket);
+        self.builder.sample(SampleRow {
+            thread,
+            stack,
+            cpu: key.cpu,
+            bucket: key.bucket,
+            count,
+            period_ns: *period_ns,
+        });
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn new_builder(origin: Origin, clock: Clock) -> ProfileBuilder {
+    let bucket_ns = u64::try_from(BUCKET.as_nanos()).unwrap_or(1);
+    ProfileBuilder::new(origin.epoch_ns, bucket_ns, clock)
+}
+
+/// A C string in a fixed array; invalid UTF-8 is replaced.
+fn text_of(comm: &[u8]) -> String {
+    let end = comm
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(comm.len());
+    String::from_utf8_lossy(comm.get(..end).unwrap_or_default()).into_owned()
+}

@@ -1,0 +1,377 @@
+//! One running collection: drains the kernel side and turns counts into profile chunks.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use profiler_common::counter::{self, COUNTERS};
+use tokio::sync::mpsc;
+
+use super::{
+    Chunk,
+    board::ProbeStatuses,
+    governor::{Governor, Spent},
+    on_cpu::LOOP_WAIT,
+    rows::Rows,
+    status::ProgramStats,
+    targets::ResolvedTarget,
+    timeline::{GRACE, Origin, epoch},
+};
+use crate::{
+    bpf::{KernelLog, LoadedObject, Record, RecordReader, Sampling},
+    model::{Clock, LossKind},
+    process::ProcessTable,
+    symbolize::SymbolizerService,
+};
+
+/// How often stacks and threads are forgotten, which bounds both sides' memory.
+const ROTATION: Duration = Duration::from_mins(1);
+
+/// Stacks after which they are forgotten earlier.
+const MAX_STACKS: usize = 48_000;
+
+/// How often the slow look around happens: budget, new CPUs, statistics, fallback polling.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// Everything a session is made from.
+#[derive(Debug)]
+pub(super) struct SessionParts {
+    pub(super) id: u64,
+    pub(super) object: LoadedObject,
+    pub(super) reader: RecordReader,
+    pub(super) log: Option<KernelLog>,
+    pub(super) sampling: Sampling,
+    pub(super) origin: Origin,
+    pub(super) requested_hz: u32,
+    pub(super) target: ResolvedTarget,
+    /// A process program is missing: look for new targets in /proc.
+    pub(super) poll_targets: bool,
+    pub(super) table: ProcessTable,
+    pub(super) symbolizer: SymbolizerService,
+    pub(super) statuses: ProbeStatuses,
+    pub(super) cpu_budget_percent: Option<f64>,
+    pub(super) bpf_statistics: bool,
+    pub(super) sender: mpsc::Sender<Chunk>,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    parts: SessionParts,
+    governor: Option<Governor>,
+    rows: Rows,
+    notes: Vec<String>,
+    counters: [u64; COUNTERS as usize],
+    drained_epoch: u64,
+    /// End of what chunks have covered, and of what was drained.
+    sent: Duration,
+    covered: Duration,
+    rotated: Instant,
+    looked_around: Instant,
+    /// Ticks that the clock should have delivered on all CPUs in finished spans.
+    expected_ticks: f64,
+    span_began: Instant,
+}
+
+impl Session {
+    pub(super) fn new(parts: SessionParts) -> Self {
+        let now = Instant::now();
+        let clock = parts.sampling.clock();
+        let governor = parts.cpu_budget_percent.map(|budget| {
+            let spent = Spent {
+                agent_cpu: agent_cpu(),
+                samples: 0,
+                ticks: 0,
+            };
+            Governor::new(budget, parts.requested_hz, now, spent)
+        });
+        let began = parts.origin.elapsed();
+        let (table, symbolizer) = (parts.table.clone(), parts.symbolizer.clone());
+        let rows = Rows::new(parts.origin, clock, table, symbolizer);
+        Self {
+            governor,
+            rows,
+            notes: Vec::new(),
+            counters: [0; COUNTERS as usize],
+            drained_epoch: 0,
+            sent: began,
+            covered: began,
+            rotated: now,
+            looked_around: now,
+            expected_ticks: 0.0,
+            span_began: now,
+            parts,
+        }
+    }
+
+    /// Runs until `stopped` is set or nobody listens, then drains what is left.
+    pub(super) fn run(mut self, stopped: &AtomicBool) {
+        while !stopped.load(Ordering::Relaxed) && !self.parts.sender.is_closed() {
+            self.parts.reader.wait(LOOP_WAIT);
+            self.read_records();
+            if self.epoch_is_ready() {
+                let epoch_number = self.current_epoch();
+                self.drain(epoch_number.saturating_sub(1));
+                self.drained_epoch = epoch_number;
+            }
+            if self.rows.collect_named() {
+                self.send_chunk();
+            }
+            self.housekeeping();
+        }
+        self.finish();
+    }
+
+    fn current_epoch(&self) -> u64 {
+        let elapsed = self.parts.origin.elapsed().as_nanos() / epoch().as_nanos().max(1);
+        u64::try_from(elapsed).unwrap_or(u64::MAX)
+    }
+
+    /// True when the previous epoch's table is surely not written: the grace has passed, and the
+    /// next epoch, which writes it again, is not near.
+    fn epoch_is_ready(&self) -> bool {
+        let elapsed = self.parts.origin.elapsed();
+        let phase = Duration::from_nanos(
+            u64::try_from(elapsed.as_nanos() % epoch().as_nanos().max(1)).unwrap_or(0),
+        );
+        self.current_epoch() > self.drained_epoch
+            && phase >= GRACE
+            && phase < epoch().saturating_sub(LOOP_WAIT)
+    }
+
+    fn read_records(&mut self) {
+        let mut records = Vec::new();
+        let undecodable = self.parts.reader.read(|record| records.push(record));
+        self.rows
+            .losses()
+            .add(LossKind::RecordUndecodable, undecodable);
+        for record in records {
+            match record {
+                Record::Stack { hash, addresses } => self.rows.stack_seen(hash, addresses),
+                Record::Thread(record) => self.rows.thread_seen(&record),
+                Record::Process(record) => self.rows.process_changed(&record),
+            }
+        }
+        if let Some(log) = &mut self.parts.log {
+            log.flush();
+        }
+    }
+
+    /// Empties the table of one epoch into the builder.
+    fn drain(&mut self, epoch_number: u64) {
+        let mut counters = Vec::new();
+        let drained = self
+            .parts
+            .object
+            .drain_counts(epoch_number, |key, count| counters.push((key, count)));
+        if let Err(error) = drained {
+            self.notes
+                .push(format!("{error}; samples of this moment are missing"));
+        }
+        // Stacks are sent before they are counted, so everything counted has been sent by now.
+        self.read_records();
+        self.rows.add(counters, self.parts.sampling.period_ns());
+        self.add_counters();
+        self.covered = epoch() * u32::try_from(epoch_number.saturating_add(1)).unwrap_or(u32::MAX);
+    }
+
+    /// Turns what the kernel counted since the last time into losses.
+    fn add_counters(&mut self) {
+        let counters = match self.parts.object.counters() {
+            Ok(counters) => counters,
+            Err(error) => {
+                self.notes.push(format!("read loss counters: {error}"));
+                return;
+            }
+        };
+        for (index, kind) in LOSS_COUNTERS {
+            let at = index as usize;
+            let new = counters[at].saturating_sub(self.counters[at]);
+            self.rows.losses().add(kind, new);
+        }
+        self.counters = counters;
+    }
+
+    fn send_chunk(&mut self) {
+        // Without room the builder goes on collecting; nothing is lost.
+        let Ok(permit) = self.parts.sender.try_reserve() else {
+            return;
+        };
+        let chunk = Self::chunk(
+            &mut self.rows,
+            &mut self.notes,
+            &self.parts.sampling,
+            self.sent..self.covered,
+        );
+        self.sent = self.covered;
+        permit.send(chunk);
+    }
+
+    fn chunk(
+        rows: &mut Rows,
+        notes: &mut Vec<String>,
+        sampling: &Sampling,
+        range: std::ops::Range<Duration>,
+    ) -> Chunk {
+        let mut notes = std::mem::take(notes);
+        notes.append(&mut rows.notes);
+        Chunk {
+            profile: rows.take(range.start, range.end),
+            effective_frequency_hz: sampling.frequency_hz(),
+            notes,
+        }
+    }
+
+    fn housekeeping(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.rotated) >= ROTATION || self.rows.stacks() > MAX_STACKS {
+            self.rotated = now;
+            if let Err(error) = self.parts.object.forget_sent() {
+                tracing::warn!(%error, "forget sent stacks");
+            }
+            self.rows.rotate();
+        }
+        if now.duration_since(self.looked_around) < HOUSEKEEPING {
+            return;
+        }
+        self.looked_around = now;
+        self.publish_statistics();
+        if let Err(error) = self.parts.object.follow_cpus(&mut self.parts.sampling) {
+            self.notes
+                .push(format!("a new CPU is not sampled: {error}"));
+        }
+        if self.parts.poll_targets {
+            for pid in self.parts.target.poll(&self.parts.table) {
+                if let Err(error) = self.parts.object.add_pid(pid) {
+                    self.notes
+                        .push(format!("process {pid} is not profiled: {error}"));
+                }
+            }
+        }
+        self.keep_budget(now);
+        if !self.notes.is_empty() {
+            self.send_chunk();
+        }
+    }
+
+    fn keep_budget(&mut self, now: Instant) {
+        let spent = Spent {
+            agent_cpu: agent_cpu(),
+            samples: self.counters[counter::SAMPLES as usize],
+            ticks: self.counters[counter::TICKS as usize],
+        };
+        let current = self.parts.sampling.frequency_hz();
+        let Some(adjustment) = self
+            .governor
+            .as_mut()
+            .and_then(|governor| governor.look(now, spent, current))
+        else {
+            return;
+        };
+        self.stop_clock();
+        match self.parts.object.sample(adjustment.frequency_hz) {
+            Ok(sampling) => {
+                self.parts.sampling = sampling;
+                self.notes.push(adjustment.note);
+            }
+            Err(error) => self.notes.push(format!("sampling stopped: {error}")),
+        }
+        self.span_began = Instant::now();
+    }
+
+    /// Detaches the clock and drains both tables, so that rows of two rates never mix.
+    fn stop_clock(&mut self) {
+        self.parts.object.stop_sampling(&mut self.parts.sampling);
+        let cpus = f64::from(crate::bpf::cpu_count());
+        let hz = f64::from(self.parts.sampling.frequency_hz());
+        self.expected_ticks += self.span_began.elapsed().as_secs_f64() * cpus * hz;
+        let current = self.current_epoch();
+        self.drain(current.saturating_sub(1));
+        self.drain(current);
+        // Rows that waited for their stack get their last try under the old period.
+        self.drain(current);
+        self.covered = self.parts.origin.elapsed();
+        self.drained_epoch = current;
+    }
+
+    fn finish(mut self) {
+        self.stop_clock();
+        self.rows.await_named();
+        if self.parts.sampling.clock() == Clock::CpuClock {
+            let missed = self.missed_ticks();
+            self.rows.losses().add(LossKind::TickMissed, missed);
+        }
+        self.publish_statistics();
+        self.parts.statuses.finished(self.parts.id);
+        let range = self.sent..self.covered;
+        let last = Self::chunk(&mut self.rows, &mut self.notes, &self.parts.sampling, range);
+        // Fails only when nobody listens any more.
+        let _unheard = self.parts.sender.blocking_send(last);
+    }
+
+    /// Ticks that did not come, beyond half a percent and one tick a CPU at each end.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a float cast to u64 saturates; counts are far below 2^53"
+    )]
+    fn missed_ticks(&self) -> u64 {
+        let seen = self.counters[counter::TICKS as usize] as f64;
+        let slack = 2.0 * f64::from(crate::bpf::cpu_count()) + self.expected_ticks * 0.005;
+        let missing = self.expected_ticks - seen;
+        if missing > slack { missing as u64 } else { 0 }
+    }
+
+    fn publish_statistics(&self) {
+        let statistics = self
+            .parts
+            .object
+            .programs()
+            .into_iter()
+            .map(|program| ProgramStats {
+                name: program.name,
+                run_count: self.parts.bpf_statistics.then_some(program.run_count),
+                run_time_ns: self
+                    .parts
+                    .bpf_statistics
+                    .then(|| u64::try_from(program.run_time.as_nanos()).unwrap_or(u64::MAX)),
+                verified_instructions: program.verified_instructions.map(u64::from),
+            })
+            .collect();
+        self.parts.statuses.running(self.parts.id, statistics);
+    }
+}
+
+/// Counters of the kernel side that are losses.
+const LOSS_COUNTERS: [(u32, LossKind); 11] = [
+    (counter::COUNT_TABLE_FULL, LossKind::CountTableFull),
+    (counter::RING_BUFFER_FULL, LossKind::RingBufferFull),
+    (counter::STACK_TABLE_FULL, LossKind::StackTableFull),
+    (
+        counter::USER_STACK_UNREADABLE,
+        LossKind::UserStackUnreadable,
+    ),
+    (
+        counter::KERNEL_STACK_UNREADABLE,
+        LossKind::KernelStackUnreadable,
+    ),
+    (counter::USER_STACK_TRUNCATED, LossKind::UserStackTruncated),
+    (counter::PID_NOT_VISIBLE, LossKind::PidNotVisible),
+    (
+        counter::PROCESS_EVENT_DROPPED,
+        LossKind::ProcessEventDropped,
+    ),
+    (counter::FILTER_FULL, LossKind::FilterFull),
+    (counter::KERNEL_READ_FAILED, LossKind::KernelReadFailed),
+    (counter::THREAD_TABLE_FULL, LossKind::ThreadTableFull),
+];
+
+/// CPU time of all threads of the agent.
+fn agent_cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}

@@ -1,0 +1,212 @@
+//! From what a user asked for to what the kernel filters by.
+
+use std::{collections::BTreeSet, path::Path};
+
+use profiler_common::{
+    config::{FILTER_ALL, FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, HIERARCHY_V2, ProbeConfig},
+    limits::COMM_BYTES,
+};
+
+use super::CollectError;
+use crate::{
+    bpf::{LoadError, LoadedObject},
+    model::Target,
+    process::{ContainerHierarchy, FindContainerError, ProcessTable},
+};
+
+/// A target in the kernel's terms.
+#[derive(Debug, Default)]
+pub(super) struct ResolvedTarget {
+    pub(super) filter: u32,
+    pub(super) hierarchy: u32,
+    pub(super) v1_controller: Option<String>,
+    pub(super) comm: [u8; COMM_BYTES],
+    pub(super) pids: BTreeSet<u32>,
+    pub(super) cgroup_ids: Vec<u64>,
+    pub(super) notes: Vec<String>,
+}
+
+impl ResolvedTarget {
+    /// Finds the processes or cgroups now. Blocks: reads /proc and cgroup file systems.
+    pub(super) fn resolve(target: &Target, table: &ProcessTable) -> Result<Self, CollectError> {
+        match target {
+            Target::All => Ok(Self {
+                filter: FILTER_ALL,
+                ..Self::default()
+            }),
+            Target::Pids(pids) => Self::of_pids(pids),
+            Target::Comm(comm) => Ok(Self::of_comm(comm, table)),
+            Target::Cgroup(path) => Self::of_cgroups(std::slice::from_ref(path)),
+            Target::Container(id) => {
+                table.refresh();
+                let found = table.find_container(id).map_err(|error| match error {
+                    FindContainerError::NotFound { .. } => {
+                        CollectError::NoSuchContainer { id: id.clone() }
+                    }
+                    other => CollectError::Container {
+                        reason: other.to_string(),
+                    },
+                })?;
+                Self::of_cgroups(&found.cgroups)
+            }
+        }
+    }
+
+    fn of_pids(pids: &[u32]) -> Result<Self, CollectError> {
+        for pid in pids {
+            if !is_process(*pid) {
+                return Err(CollectError::NoSuchProcess { pid: *pid });
+            }
+        }
+        Ok(Self {
+            filter: FILTER_PIDS,
+            pids: pids.iter().copied().collect(),
+            ..Self::default()
+        })
+    }
+
+    fn of_comm(comm: &str, table: &ProcessTable) -> Self {
+        table.refresh();
+        let mut wanted = [0; COMM_BYTES];
+        // The kernel cuts names to 15 bytes and a zero; so does the comparison.
+        for (slot, byte) in wanted.iter_mut().take(COMM_BYTES - 1).zip(comm.bytes()) {
+            *slot = byte;
+        }
+        let cut = String::from_utf8_lossy(&wanted)
+            .trim_end_matches('\0')
+            .to_owned();
+        let pids: BTreeSet<u32> = table.pids_named(&cut).into_iter().collect();
+        let mut notes = Vec::new();
+        if pids.is_empty() {
+            notes.push(format!(
+                "no process is named {cut:?} yet; waiting for one to start"
+            ));
+        }
+        Self {
+            filter: FILTER_PIDS,
+            comm: wanted,
+            pids,
+            notes,
+            ..Self::default()
+        }
+    }
+
+    fn of_cgroups(paths: &[String]) -> Result<Self, CollectError> {
+        let Some(hierarchy) = ContainerHierarchy::detect() else {
+            return Err(CollectError::Container {
+                reason: "no cgroup file system is mounted".to_owned(),
+            });
+        };
+        let cgroup_ids = paths
+            .iter()
+            .map(|path| {
+                hierarchy
+                    .kernfs_id(path)
+                    .map_err(|error| CollectError::Cgroup {
+                        path: path.clone(),
+                        reason: error.to_string(),
+                    })
+            })
+            .collect::<Result<_, _>>()?;
+        let (hierarchy, v1_controller) = match hierarchy {
+            ContainerHierarchy::V2 { .. } => (HIERARCHY_V2, None),
+            ContainerHierarchy::V1 { controller, .. } => (HIERARCHY_V1, Some(controller)),
+        };
+        Ok(Self {
+            filter: FILTER_CGROUPS,
+            hierarchy,
+            v1_controller,
+            cgroup_ids,
+            ..Self::default()
+        })
+    }
+
+    /// Writes the target into the globals.
+    pub(super) fn configure(&self, config: &mut ProbeConfig) {
+        config.filter = self.filter;
+        config.hierarchy = self.hierarchy;
+        config.target_comm = self.comm;
+    }
+
+    /// Fills the filter maps.
+    pub(super) fn fill(&self, object: &mut LoadedObject) -> Result<(), LoadError> {
+        for pid in &self.pids {
+            object.add_pid(*pid)?;
+        }
+        for id in &self.cgroup_ids {
+            object.add_cgroup(*id)?;
+        }
+        Ok(())
+    }
+
+    /// The fallback without fork or exec events: finds children of targets, and processes of the
+    /// wanted name, in a fresh reading of /proc. Returns the pids that are new.
+    pub(super) fn poll(&mut self, table: &ProcessTable) -> Vec<u32> {
+        if self.filter != FILTER_PIDS {
+            return Vec::new();
+        }
+        table.refresh();
+        let wanted = String::from_utf8_lossy(&self.comm)
+            .trim_end_matches('\0')
+            .to_owned();
+        let mut found = Vec::new();
+        for process in table.snapshot() {
+            let pid = process.key.pid;
+            let named = !wanted.is_empty() && process.comm == wanted;
+            if (named || self.pids.contains(&process.parent_pid)) && self.pids.insert(pid) {
+                found.push(pid);
+            }
+        }
+        found
+    }
+}
+
+/// True for the pid of a process; /proc also answers for the tids of its other threads.
+fn is_process(pid: u32) -> bool {
+    let path = format!("/proc/{pid}/status");
+    // Bytes: the first line is the process's name, which need not be UTF-8.
+    let Ok(status) = std::fs::read(Path::new(&path)) else {
+        return false;
+    };
+    String::from_utf8_lossy(&status)
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:"))
+        .is_some_and(|tgid| tgid.trim() == pid.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_pid_is_named() {
+        let error = ResolvedTarget::resolve(
+            &Target::Pids(vec![std::process::id(), 4_194_305]),
+            &ProcessTable::new(),
+        )
+        .expect_err("above the kernel's highest pid");
+        assert_eq!(error.to_string(), "no such process: 4194305");
+    }
+
+    #[test]
+    fn a_tid_is_not_a_process() {
+        let tid = std::thread::spawn(|| {
+            let tid = rustix::thread::gettid()
+                .as_raw_nonzero()
+                .get()
+                .unsigned_abs();
+            is_process(tid)
+        });
+        assert!(!tid.join().expect("thread"));
+        assert!(is_process(std::process::id()));
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_does_not_hide_a_process() {
+        let before = std::fs::read("/proc/self/comm").expect("own name");
+        std::fs::write("/proc/self/comm", [0xff; 5]).expect("rename");
+        let found = is_process(std::process::id());
+        std::fs::write("/proc/self/comm", before.trim_ascii_end()).expect("rename back");
+        assert!(found);
+    }
+}

@@ -1,0 +1,72 @@
+//! Clocks: the kernel's monotonic time against the Unix epoch, buckets and epochs.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Length of a time bucket: fine enough for a sub-second heat map.
+pub(super) const BUCKET: Duration = Duration::from_millis(20);
+
+/// Buckets in an epoch. The counting tables alternate each epoch, so a result is at most one epoch
+/// and the grace old when it reaches the agent.
+pub(super) const BUCKETS_PER_EPOCH: u64 = 12;
+
+/// Time after the end of an epoch until its table is read: a sample that took its time stamp just
+/// before the end has long been counted by then.
+pub(super) const GRACE: Duration = Duration::from_millis(20);
+
+/// Clock tick of start times in /proc, nanoseconds (`USER_HZ` is 100 on every Linux we support).
+const TICK_NS: u64 = 10_000_000;
+
+/// Start of a collection on both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// `CLOCK_MONOTONIC`, as `bpf_ktime_get_ns`.
+    pub(super) kernel_ns: u64,
+    /// Unix epoch.
+    pub(super) epoch_ns: u64,
+}
+
+impl Origin {
+    pub(super) fn now() -> Self {
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Self {
+            kernel_ns: monotonic_ns(),
+            epoch_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Time since the origin.
+    pub(super) fn elapsed(&self) -> Duration {
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.kernel_ns))
+    }
+
+    /// The kernel's time stamp on the Unix clock.
+    pub(super) fn to_epoch_ns(self, kernel_ns: u64) -> u64 {
+        self.epoch_ns
+            .saturating_add(kernel_ns)
+            .saturating_sub(self.kernel_ns)
+    }
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds.
+pub(super) fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(nanoseconds)
+}
+
+/// The epoch's length.
+pub(super) fn epoch() -> Duration {
+    BUCKET * u32::try_from(BUCKETS_PER_EPOCH).unwrap_or(1)
+}
+
+/// Boot time in nanoseconds as /proc shows start times.
+pub(super) fn start_ticks(boottime_ns: u64) -> u64 {
+    boottime_ns / TICK_NS
+}

@@ -1,0 +1,17 @@
+//! The processes of the node: read from /proc, followed live by fork, exec and exit events.
+//!
+//! Everything that a process says about itself (name, arguments, paths) is untrusted text of
+//! bounded length. All reads are bounded; nothing here panics on what it reads.
+
+mod find;
+mod table;
+
+mod cgroups;
+mod containers;
+mod details;
+pub(crate) mod proc_dir;
+mod users;
+
+pub use cgroups::{CgroupError, ContainerHierarchy, Mount};
+pub use find::{ContainerMatch, FindContainerError};
+pub use table::{ProcessChange, ProcessTable};

@@ -1,0 +1,99 @@
+//! The UI's columns, described in docs/flamegraph-format.md.
+
+use std::collections::HashMap;
+
+use crate::model::Profile;
+
+use super::tree::{self, source_code};
+
+/// Nodes below this part of all samples are merged into "(other)".
+pub(super) const PRUNING_SHARE: u64 = 8192;
+
+pub(super) fn render(profile: &Profile) -> Vec<u8> {
+    let tree = tree::build(profile, PRUNING_SHARE);
+    let mut strings = Strings::default();
+    strings.add("");
+    // Labels are numbered as the nodes first use them.
+    let mut numbers: HashMap<u32, u64> = HashMap::new();
+    let mut labels = Vec::new();
+    for node in &tree.nodes {
+        let next = numbers.len() as u64;
+        if *numbers.entry(node.label).or_insert(next) < next {
+            continue;
+        }
+        let label = &tree.labels[node.label as usize];
+        let name = strings.add(&label.name);
+        let module = strings.add(label.module);
+        let file = strings.add(label.file);
+        for value in [name, module, file, u64::from(label.line)] {
+            varint(&mut labels, value);
+        }
+        labels.extend_from_slice(&[label.kind as u8, source_code(label.source)]);
+    }
+
+    let mut bytes = b"PFG1".to_vec();
+    varint(&mut bytes, 0);
+    varint(&mut bytes, period_ns(profile));
+    varint(&mut bytes, strings.count);
+    bytes.extend_from_slice(&strings.bytes);
+    varint(&mut bytes, numbers.len() as u64);
+    bytes.extend_from_slice(&labels);
+    varint(&mut bytes, tree.nodes.len() as u64);
+    for node in &tree.nodes {
+        varint(&mut bytes, u64::from(node.depth));
+    }
+    for node in &tree.nodes {
+        varint(&mut bytes, node.own);
+    }
+    for node in &tree.nodes {
+        varint(&mut bytes, numbers.get(&node.label).copied().unwrap_or(0));
+    }
+    bytes
+}
+
+/// The period that all samples share, or 0.
+fn period_ns(profile: &Profile) -> u64 {
+    let mut periods = profile.samples.iter().map(|row| row.period_ns);
+    let Some(first) = periods.next() else {
+        return 0;
+    };
+    if periods.all(|period| period == first) {
+        first
+    } else {
+        0
+    }
+}
+
+#[derive(Default)]
+struct Strings {
+    bytes: Vec<u8>,
+    count: u64,
+    known: HashMap<String, u64>,
+}
+
+impl Strings {
+    fn add(&mut self, text: &str) -> u64 {
+        if let Some(index) = self.known.get(text) {
+            return *index;
+        }
+        let index = self.count;
+        varint(&mut self.bytes, text.len() as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.known.insert(text.to_owned(), index);
+        self.count += 1;
+        index
+    }
+}
+
+/// Unsigned LEB128.
+fn varint(bytes: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let [low, ..] = value.to_le_bytes();
+        value >>= 7;
+        if value == 0 {
+            bytes.push(low & 0x7f);
+            return;
+        }
+        bytes.push(low | 0x80);
+    }
+}

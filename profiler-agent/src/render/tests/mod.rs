@@ -1,0 +1,6 @@
+mod fixtures;
+mod flamegraph;
+mod pprof;
+mod sketch;
+mod summary;
+mod text;

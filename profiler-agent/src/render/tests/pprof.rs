@@ -1,0 +1,125 @@
+//! The export as Go's own tool reads it.
+
+use std::{path::Path, process::Command};
+
+use crate::{
+    model::{LossKind, Profile},
+    render::{Format, render},
+};
+
+use super::sketch::{deep, empty, inlined, odd_names, simple};
+
+fn go_pprof(profile: &Profile, arguments: &[&str]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("profile.pb.gz");
+    std::fs::write(&file, render(profile, Format::Pprof, "a title").unwrap()).unwrap();
+    run_go(directory.path(), &file, arguments)
+}
+
+fn run_go(directory: &Path, file: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("go")
+        .args(["tool", "pprof"])
+        .args(arguments)
+        .arg(file)
+        .env("PPROF_TMPDIR", directory)
+        .output()
+        .expect("this test needs Go (Debian: golang-go)");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "go tool pprof {arguments:?}: {errors}"
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_row_is_one_sample_with_its_labels() {
+    let mut profile = simple();
+    profile.losses.add(LossKind::TickMissed, 4);
+    let raw = go_pprof(&profile, &["-raw"]);
+    let samples = raw
+        .split_once("Samples:\n")
+        .unwrap()
+        .1
+        .split_once("Locations")
+        .unwrap()
+        .0;
+    let mut rows: Vec<String> = Vec::new();
+    for line in samples.lines().skip(1) {
+        match line.trim_start().split_once(':') {
+            Some((numbers, _)) if !line.contains(":[") => {
+                rows.push(numbers.split_whitespace().collect::<Vec<_>>().join(" "));
+            }
+            _ => rows.last_mut().unwrap().extend([" ", line.trim()]),
+        }
+    }
+    rows.sort();
+    let cpu_ns = |count: u64| count * super::sketch::PERIOD_NS;
+    let row = |count: u64, thread: &str, cpu: u32, pid: u32, tid: u32, time: &str| {
+        format!(
+            "{count} {} thread:[{thread}] cpu:[{cpu} id] pid:[{pid} id] tid:[{tid} id] time_ms:[{time}]",
+            cpu_ns(count)
+        )
+    };
+    let mut expected: Vec<String> = [60, 30, 5, 2, 1, 1, 1]
+        .map(|count| row(count, "work", 0, 100, 100, "0 milliseconds"))
+        .to_vec();
+    expected.push(row(10, "wrk:worker_0", 1, 200, 201, "300 milliseconds"));
+    expected.push(row(7, "wrk:worker_0", 1, 300, 301, "300 milliseconds"));
+    expected.sort();
+    assert_eq!(rows, expected, "{raw}");
+    for text in [
+        "Comment: a title",
+        "Comment: sampled by cpu-clock",
+        "Comment: loss tick_missed=4: ",
+        "PeriodType: cpu nanoseconds",
+        "Period: 10101010",
+        "samples/count cpu/nanoseconds",
+        "Duration: 400m",
+        "/usr/bin/work abcd [FN][FL][LN][IN]",
+    ] {
+        assert!(raw.contains(text), "{text:?} is missing in\n{raw}");
+    }
+}
+
+#[test]
+fn totals_and_names_are_ours() {
+    let top = go_pprof(
+        &simple(),
+        &["-top", "-sample_index=samples", "-nodecount=100"],
+    );
+    for line in [
+        "77 65.81% 65.81%         77 65.81%  hot",
+        "30 25.64% 91.45%         35 29.91%  cold",
+        "5  4.27% 95.73%          5  4.27%  ksys_write",
+    ] {
+        assert!(top.contains(line), "{line:?} is missing in\n{top}");
+    }
+    for name in [
+        "libstripped.so.1+0x4f0",
+        "[unknown]+0x7fff00001234",
+        "[stack lost]",
+    ] {
+        assert!(top.contains(name), "{name} is missing in\n{top}");
+    }
+    assert!(top.contains("of 117 total"), "{top}");
+}
+
+#[test]
+fn inlined_functions_keep_their_order_and_lines() {
+    let raw = go_pprof(&inlined(), &["-raw"]);
+    let locations = raw.split_once("Locations\n").unwrap().1;
+    let start = locations.find("0x2000").expect("the frame's location");
+    let lines: Vec<&str> = locations[start..].lines().take(3).map(str::trim).collect();
+    assert!(lines[0].contains("add<u64> src/add.rs:3"), "{lines:?}");
+    assert!(lines[1].starts_with("sum src/sum.rs:7"), "{lines:?}");
+    assert!(lines[2].starts_with("run src/run.rs:40"), "{lines:?}");
+}
+
+#[test]
+fn unusual_profiles_are_accepted() {
+    for profile in [empty(), deep(), odd_names()] {
+        go_pprof(&profile, &["-raw"]);
+        go_pprof(&profile, &["-top"]);
+    }
+}

@@ -1,0 +1,258 @@
+//! Profiles for tests, written down stack by stack.
+
+use crate::model::{
+    Clock, Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile,
+    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow,
+};
+
+pub(super) const PERIOD_NS: u64 = 10_101_010;
+const BUCKET_NS: u64 = 100_000_000;
+
+/// Builds a profile of a process `work` (pid 100) unless told otherwise.
+pub(super) struct Sketch {
+    pub(super) builder: ProfileBuilder,
+    pub(super) comm: &'static str,
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) thread: &'static str,
+    pub(super) cpu: u32,
+    pub(super) bucket: u32,
+    pub(super) period_ns: u64,
+}
+
+impl Sketch {
+    pub(super) fn new() -> Self {
+        Self {
+            builder: ProfileBuilder::new(1_700_000_000_000_000_000, BUCKET_NS, Clock::CpuClock),
+            comm: "work",
+            pid: 100,
+            tid: 100,
+            thread: "work",
+            cpu: 0,
+            bucket: 0,
+            period_ns: PERIOD_NS,
+        }
+    }
+
+    /// A user function; its address depends on the name only.
+    pub(super) fn user(&mut self, name: &str) -> FrameId {
+        self.named(
+            FrameSpace::User,
+            "/usr/bin/work",
+            ModuleKind::Elf,
+            NameSource::ElfSymbol,
+            name,
+        )
+    }
+
+    pub(super) fn kernel(&mut self, name: &str) -> FrameId {
+        let (space, source) = (FrameSpace::Kernel, NameSource::Kallsyms);
+        self.named(space, "[kernel]", ModuleKind::Kernel, source, name)
+    }
+
+    pub(super) fn jit(&mut self, name: &str) -> FrameId {
+        self.named(
+            FrameSpace::User,
+            "",
+            ModuleKind::Anonymous,
+            NameSource::PerfMap,
+            name,
+        )
+    }
+
+    fn named(
+        &mut self,
+        space: FrameSpace,
+        path: &str,
+        kind: ModuleKind,
+        source: NameSource,
+        name: &str,
+    ) -> FrameId {
+        let module = self.builder.module(path, &[0xab, 0xcd], kind);
+        let offset = name
+            .bytes()
+            .fold(0x1000, |sum, byte| (sum * 31 + u64::from(byte)) & 0xff_ffff);
+        let name = self.builder.string(name);
+        let functions = vec![Function {
+            name,
+            file: 0,
+            line: 0,
+        }];
+        self.builder.frame(Frame {
+            space,
+            module,
+            offset,
+            functions,
+            source,
+        })
+    }
+
+    /// A frame with debug information: functions from the innermost to the real one.
+    pub(super) fn dwarf(&mut self, offset: u64, functions: &[(&str, &str, u32)]) -> FrameId {
+        let module = self
+            .builder
+            .module("/usr/bin/work", &[0xab, 0xcd], ModuleKind::Elf);
+        let functions = functions
+            .iter()
+            .map(|(name, file, line)| Function {
+                name: self.builder.string(name),
+                file: self.builder.string(file),
+                line: *line,
+            })
+            .collect();
+        let (space, source) = (FrameSpace::User, NameSource::Dwarf);
+        self.builder.frame(Frame {
+            space,
+            module,
+            offset,
+            functions,
+            source,
+        })
+    }
+
+    pub(super) fn unnamed(&mut self, path: &str, kind: ModuleKind, offset: u64) -> FrameId {
+        let module = self.builder.module(path, &[], kind);
+        let (space, source) = (FrameSpace::User, NameSource::None);
+        self.builder.frame(Frame {
+            space,
+            module,
+            offset,
+            functions: Vec::new(),
+            source,
+        })
+    }
+
+    /// Counts samples of a stack given from the root to the leaf.
+    pub(super) fn sample(&mut self, count: u64, mut frames: Vec<FrameId>) {
+        frames.reverse();
+        let stack = self.builder.stack(frames);
+        let comm = self.builder.string(self.comm);
+        let exe = self.builder.string("/usr/bin/work");
+        let key = ProcessKey {
+            pid: self.pid,
+            start_ticks: 7,
+        };
+        let process = self.builder.process(ProfileProcess {
+            key,
+            comm,
+            exe,
+            container: 0,
+        });
+        let name = self.builder.string(self.thread);
+        let thread = self.builder.thread(ProfileThread {
+            process,
+            tid: self.tid,
+            name,
+        });
+        let (cpu, bucket, period_ns) = (self.cpu, self.bucket, self.period_ns);
+        self.builder.sample(SampleRow {
+            thread,
+            stack,
+            cpu,
+            bucket,
+            count,
+            period_ns,
+        });
+        let start = u64::from(bucket) * BUCKET_NS;
+        self.builder.cover(start, start + BUCKET_NS);
+    }
+
+    pub(super) fn finish(self) -> Profile {
+        let profile = self.builder.finish();
+        profile.check().unwrap();
+        profile
+    }
+}
+
+/// Two functions, kernel frames, a JIT frame, a marker and a frame without a name.
+pub(super) fn simple() -> Profile {
+    let mut sketch = Sketch::new();
+    let (main, hot, cold) = (sketch.user("main"), sketch.user("hot"), sketch.user("cold"));
+    let write = sketch.kernel("ksys_write");
+    let jit = sketch.jit("LazyCompile:~render app.js:12");
+    let unnamed = sketch.unnamed("/usr/lib/libstripped.so.1", ModuleKind::Elf, 0x4f0);
+    let nowhere = sketch.unnamed("", ModuleKind::Unknown, 0x7fff_0000_1234);
+    let lost = sketch.builder.marker("[stack lost]");
+    sketch.sample(60, vec![main, hot]);
+    sketch.sample(30, vec![main, cold]);
+    sketch.sample(5, vec![main, cold, write]);
+    sketch.sample(2, vec![main, jit]);
+    sketch.sample(1, vec![main, unnamed]);
+    sketch.sample(1, vec![nowhere]);
+    sketch.sample(1, vec![lost]);
+    (sketch.comm, sketch.pid, sketch.tid, sketch.thread) = ("envoy", 200, 201, "wrk:worker_0");
+    (sketch.cpu, sketch.bucket) = (1, 3);
+    sketch.sample(10, vec![main, hot]);
+    (sketch.pid, sketch.tid) = (300, 301);
+    sketch.sample(7, vec![hot]);
+    sketch.finish()
+}
+
+/// Functions inlined into others, seen at different lines.
+pub(super) fn inlined() -> Profile {
+    let mut sketch = Sketch::new();
+    let main = sketch.dwarf(0x1000, &[("main", "src/main.rs", 10)]);
+    let inner = ("add<u64>", "src/add.rs", 3);
+    let middle = ("sum", "src/sum.rs", 7);
+    let first = sketch.dwarf(0x2000, &[inner, middle, ("run", "src/run.rs", 40)]);
+    let second = sketch.dwarf(0x2040, &[inner, ("run", "src/run.rs", 44)]);
+    let real = sketch.dwarf(0x3000, &[("sum", "src/sum.rs", 7)]);
+    sketch.sample(8, vec![main, first]);
+    sketch.sample(4, vec![main, second]);
+    sketch.sample(2, vec![main, real]);
+    sketch.finish()
+}
+
+/// Names that a hostile process might choose.
+pub(super) fn odd_names() -> Profile {
+    let mut sketch = Sketch::new();
+    sketch.comm = "<&;\">";
+    sketch.thread = "";
+    let names = [
+        "<script>alert('x')</script>&amp;\"".to_owned(),
+        "\u{202e}gnp.exe \u{05d0}\u{05d1}\u{05d2}".to_owned(),
+        "x".repeat(4096),
+        "a\nb\tc\u{0}d\u{1b}[31m\u{7f}\u{85}".to_owned(),
+        "operator() 12".to_owned(),
+        "a;b;c 3.5".to_owned(),
+        "(other)".to_owned(),
+        "\u{1f525}\u{fffd}".to_owned(),
+    ];
+    for (count, name) in (1..).zip(&names) {
+        let frame = sketch.user(name);
+        sketch.sample(count, vec![frame]);
+    }
+    sketch.finish()
+}
+
+/// One stack of 1,100 frames and its first half.
+pub(super) fn deep() -> Profile {
+    let mut sketch = Sketch::new();
+    let frames: Vec<FrameId> = (0..1100)
+        .map(|level| sketch.user(&format!("level_{level}")))
+        .collect();
+    sketch.sample(3, frames.clone());
+    sketch.sample(2, frames[..550].to_vec());
+    sketch.finish()
+}
+
+/// Many stacks too small to be seen, at two levels.
+pub(super) fn pruned() -> Profile {
+    let mut sketch = Sketch::new();
+    let (main, hot) = (sketch.user("main"), sketch.user("hot"));
+    sketch.sample(81_920, vec![main, hot]);
+    for number in 0..30 {
+        let rare = sketch.user(&format!("rare_{number}"));
+        let rarer = sketch.user(&format!("rarer_{number}"));
+        sketch.sample(3, vec![main, rare]);
+        sketch.sample(3, vec![main, rare, rarer]);
+        sketch.sample(1, vec![main, hot, rare]);
+    }
+    let enough = sketch.user("enough");
+    sketch.sample(11, vec![main, enough]);
+    sketch.finish()
+}
+
+pub(super) fn empty() -> Profile {
+    Sketch::new().finish()
+}

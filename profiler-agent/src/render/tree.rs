@@ -1,0 +1,362 @@
+//! All stacks of a profile as one tree of labels. No recursion: stacks may be very deep.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
+
+use crate::model::{Frame, FrameSpace, ModuleKind, NameSource, Profile, StackId};
+
+use super::names::{lines, process_names, process_of};
+
+/// What a node of the tree is; the numbers are those of docs/flamegraph-format.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Kind {
+    Root = 0,
+    User = 1,
+    Kernel = 2,
+    InlinedUser = 3,
+    InlinedKernel = 4,
+    Marker = 5,
+    Jit = 6,
+    Other = 7,
+    Process = 8,
+}
+
+/// What is written on a node. Labels of one name, module and kind are one label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Label<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) module: &'a str,
+    pub(super) kind: Kind,
+    /// Tells processes of one name apart; 0 for everything else.
+    process: u64,
+    /// Empty, or 0, where the places of the label's frames differ.
+    pub(super) file: &'a str,
+    pub(super) line: u32,
+    pub(super) source: NameSource,
+}
+
+/// A tree in which every node comes after its parent and siblings are in order of their labels.
+/// Node 0 is the root.
+#[derive(Debug)]
+pub(super) struct Tree<'a> {
+    pub(super) labels: Vec<Label<'a>>,
+    pub(super) nodes: Vec<Node>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) depth: u32,
+    pub(super) label: u32,
+    /// Samples whose leaf this is.
+    pub(super) own: u64,
+}
+
+/// Builds the tree. Nodes below `total / share` samples are merged, for each parent, into one leaf.
+pub(super) fn build(profile: &Profile, share: u64) -> Tree<'_> {
+    let labelled = Labelled::new(profile);
+    let growing = grow(profile, &labelled);
+    let order = labelled.ranks();
+    arrange(growing, labelled.labels, &order, share)
+}
+
+const ROOT: u32 = 0;
+const OTHER: u32 = 1;
+
+/// The labels of a profile, and which of them make up each frame and process.
+struct Labelled<'a> {
+    labels: Vec<Label<'a>>,
+    /// For each frame, from the root's side to the leaf's.
+    frames: Vec<Vec<u32>>,
+    processes: Vec<u32>,
+}
+
+/// What makes two labels the same.
+type Identity<'a> = (Cow<'a, str>, &'a str, Kind, u64);
+
+impl<'a> Labelled<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut known: HashMap<Identity<'a>, u32> = HashMap::new();
+        let mut labels: Vec<Label<'a>> = Vec::new();
+        let mut intern = |label: Label<'a>| {
+            let identity = (label.name.clone(), label.module, label.kind, label.process);
+            let next = u32::try_from(labels.len()).unwrap_or(u32::MAX);
+            let index = *known.entry(identity).or_insert(next);
+            match labels.get_mut(index as usize) {
+                Some(same) => same.join(&label),
+                None => labels.push(label),
+            }
+            index
+        };
+        intern(Label::plain(Cow::Borrowed("all"), "", Kind::Root));
+        intern(Label::plain(Cow::Borrowed("(other)"), "", Kind::Other));
+        let mut processes = Vec::with_capacity(profile.processes.len());
+        for (process, name) in profile.processes.iter().zip(process_names(profile)) {
+            let mut label =
+                Label::plain(Cow::Owned(name), profile.text(process.exe), Kind::Process);
+            // Pids have 22 bits; the start time tells a reused one apart.
+            label.process =
+                u64::from(process.key.pid) << 40 | (process.key.start_ticks & 0xff_ffff_ffff);
+            processes.push(intern(label));
+        }
+        let mut frames = Vec::with_capacity(profile.frames.len());
+        for frame in &profile.frames {
+            frames.push(
+                frame_labels(profile, frame)
+                    .into_iter()
+                    .map(&mut intern)
+                    .collect(),
+            );
+        }
+        Self {
+            labels,
+            frames,
+            processes,
+        }
+    }
+
+    /// For each label its place in the order of siblings: by name, then module, kind and process.
+    fn ranks(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..).take(self.labels.len()).collect();
+        order.sort_by(|a, b| {
+            let key = |index: u32| {
+                let label = &self.labels[index as usize];
+                (label.name.as_ref(), label.module, label.kind, label.process)
+            };
+            key(*a).cmp(&key(*b))
+        });
+        let mut ranks = vec![0; order.len()];
+        for (rank, index) in (0..).zip(order) {
+            ranks[index as usize] = rank;
+        }
+        ranks
+    }
+}
+
+impl<'a> Label<'a> {
+    fn plain(name: Cow<'a, str>, module: &'a str, kind: Kind) -> Self {
+        Self {
+            name,
+            module,
+            kind,
+            process: 0,
+            file: "",
+            line: 0,
+            source: NameSource::Marker,
+        }
+    }
+
+    /// Takes another frame of this label in: a place that is not common to all is no place, and of
+    /// two sources of the same name the better one counts.
+    fn join(&mut self, other: &Self) {
+        if self.file != other.file {
+            self.file = "";
+            self.line = 0;
+        }
+        if self.line != other.line {
+            self.line = 0;
+        }
+        if source_code(other.source) == source_code(NameSource::Dwarf) {
+            self.source = NameSource::Dwarf;
+        } else if self.source != NameSource::Dwarf
+            && source_code(other.source) < source_code(self.source)
+        {
+            self.source = other.source;
+        }
+    }
+}
+
+/// Number of a name source in docs/flamegraph-format.md.
+pub(super) fn source_code(source: NameSource) -> u8 {
+    match source {
+        NameSource::None => 0,
+        NameSource::ElfSymbol => 1,
+        NameSource::Dwarf => 2,
+        NameSource::Kallsyms => 3,
+        NameSource::Vdso => 4,
+        NameSource::PerfMap => 5,
+        NameSource::Marker => 6,
+        NameSource::Imported => 7,
+    }
+}
+
+fn frame_labels<'a>(profile: &'a Profile, frame: &'a Frame) -> Vec<Label<'a>> {
+    let module = &profile.modules[frame.module as usize];
+    let kind = |inlined: bool| match (frame.space, inlined) {
+        (FrameSpace::Marker, _) => Kind::Marker,
+        (FrameSpace::Kernel, false) => Kind::Kernel,
+        (FrameSpace::Kernel, true) => Kind::InlinedKernel,
+        (FrameSpace::User, true) => Kind::InlinedUser,
+        (FrameSpace::User, false) if frame.source == NameSource::PerfMap => Kind::Jit,
+        (FrameSpace::User, false) => match module.kind {
+            ModuleKind::Anonymous => Kind::Jit,
+            ModuleKind::Elf
+            | ModuleKind::Kernel
+            | ModuleKind::KernelModule
+            | ModuleKind::Vdso
+            | ModuleKind::Unknown => Kind::User,
+        },
+    };
+    lines(profile, frame)
+        .into_iter()
+        .map(|line| Label {
+            name: line.name,
+            module: profile.text(module.path),
+            kind: kind(line.inlined),
+            process: 0,
+            file: line
+                .function
+                .map_or("", |function| profile.text(function.file)),
+            line: line.function.map_or(0, |function| function.line),
+            source: frame.source,
+        })
+        .collect()
+}
+
+/// The tree while it grows: parents come before their children, siblings in no order.
+struct Growing {
+    parents: Vec<u32>,
+    labels: Vec<u32>,
+    own: Vec<u64>,
+}
+
+/// A fast hasher for pairs of small numbers that nobody outside chooses freely.
+#[derive(Default)]
+struct PairHasher(u64);
+
+impl Hasher for PairHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        let mixed = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+}
+
+type NodeIndex = HashMap<u64, u32, BuildHasherDefault<PairHasher>>;
+
+fn grow(profile: &Profile, labelled: &Labelled<'_>) -> Growing {
+    let mut counts: HashMap<(u32, StackId), u64> = HashMap::new();
+    for row in &profile.samples {
+        let count = counts
+            .entry((process_of(profile, row.thread), row.stack))
+            .or_default();
+        *count = count.saturating_add(row.count);
+    }
+    let mut tree = Growing {
+        parents: vec![0],
+        labels: vec![ROOT],
+        own: vec![0],
+    };
+    let mut index = NodeIndex::default();
+    let mut child = |tree: &mut Growing, parent: u32, label: u32| {
+        let next = u32::try_from(tree.parents.len()).unwrap_or(u32::MAX);
+        let node = *index
+            .entry(u64::from(parent) << 32 | u64::from(label))
+            .or_insert(next);
+        if node == next {
+            tree.parents.push(parent);
+            tree.labels.push(label);
+            tree.own.push(0);
+        }
+        node
+    };
+    for ((process, stack), count) in counts {
+        let mut node = child(&mut tree, 0, labelled.processes[process as usize]);
+        for frame in profile.stacks[stack as usize].frames.iter().rev() {
+            for label in &labelled.frames[*frame as usize] {
+                node = child(&mut tree, node, *label);
+            }
+        }
+        let own = &mut tree.own[node as usize];
+        *own = own.saturating_add(count);
+    }
+    tree
+}
+
+/// Puts the nodes into pre-order with ordered siblings, and prunes.
+fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64) -> Tree<'a> {
+    let Growing {
+        parents,
+        labels: of_node,
+        own,
+    } = tree;
+    let mut totals = own.clone();
+    for node in (1..parents.len()).rev() {
+        let parent = parents[node] as usize;
+        totals[parent] = totals[parent].saturating_add(totals[node]);
+    }
+    let total = u128::from(totals[0]);
+    let is_small = |node: usize| u128::from(totals[node]) * u128::from(share) < total;
+
+    // What remains, sorted by parent; the small ones of a parent become one entry.
+    let mut kept: Vec<(u32, u32, Entry)> = Vec::new();
+    let mut merged: HashMap<u32, u64> = HashMap::new();
+    for node in 1..parents.len() {
+        let parent = parents[node];
+        if !is_small(node) {
+            let id = u32::try_from(node).unwrap_or(u32::MAX);
+            kept.push((parent, ranks[of_node[node] as usize], Entry::Node(id)));
+        } else if parent == 0 || !is_small(parent as usize) {
+            *merged.entry(parent).or_default() += totals[node];
+        }
+    }
+    for (parent, samples) in merged {
+        kept.push((parent, ranks[OTHER as usize], Entry::Merged(samples)));
+    }
+    kept.sort_unstable_by_key(|(parent, rank, _)| (*parent, *rank));
+
+    let children = |parent: u32| {
+        let from = kept.partition_point(|(other, _, _)| *other < parent);
+        let to = from + kept[from..].partition_point(|(other, _, _)| *other == parent);
+        from..to
+    };
+    let mut nodes = vec![Node {
+        depth: 0,
+        label: ROOT,
+        own: own[0],
+    }];
+    // Ranges of children that are still to be visited, one for each level.
+    let mut open = vec![children(0)];
+    while let Some(range) = open.last_mut() {
+        let Some(position) = range.next() else {
+            open.pop();
+            continue;
+        };
+        let depth = u32::try_from(open.len()).unwrap_or(u32::MAX);
+        match kept[position].2 {
+            Entry::Merged(samples) => nodes.push(Node {
+                depth,
+                label: OTHER,
+                own: samples,
+            }),
+            Entry::Node(id) => {
+                let label = of_node[id as usize];
+                nodes.push(Node {
+                    depth,
+                    label,
+                    own: own[id as usize],
+                });
+                open.push(children(id));
+            }
+        }
+    }
+    Tree { labels, nodes }
+}
+
+#[derive(Clone, Copy)]
+enum Entry {
+    Node(u32),
+    /// Samples of the siblings that are too small.
+    Merged(u64),
+}

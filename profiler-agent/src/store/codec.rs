@@ -1,0 +1,158 @@
+//! Blobs: a header of our own, then zstd, then postcard.
+//!
+//! ```text
+//! 0  magic "PAB1"   4  version (1)   5  stream   6  zero   7  zero   8  raw length, u32 LE
+//! 12 zstd frame with checksum
+//! ```
+//!
+//! Decoding trusts nothing: the raw length is bounded, no more than it is ever decompressed, and
+//! the checksum has to hold before postcard sees the bytes.
+
+use std::io::Read;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::model::Profile;
+
+use super::Stream;
+
+/// Largest blob before compression. A minute of a busy node has some megabytes.
+pub const MAX_RAW_BYTES: usize = 64 << 20;
+
+const MAGIC: [u8; 4] = *b"PAB1";
+const VERSION: u8 = 1;
+const HEADER_BYTES: usize = 12;
+/// Fastest level: blobs are written twice a second beside the workload that is measured.
+const FAST_LEVEL: i32 = 1;
+/// For segments that are complete and stay.
+const DENSE_LEVEL: i32 = 6;
+/// Frames that would need a larger window than ours are refused.
+const MAX_WINDOW_LOG: u32 = 27;
+
+/// How much work to spend on a small result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Density {
+    Fast,
+    Dense,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CodecError {
+    #[error("blob is {0} bytes, shorter than its header")]
+    TooShort(usize),
+    #[error("not a blob of this program")]
+    Magic,
+    #[error("blob version {0} is not known")]
+    Version(u8),
+    #[error("blob of stream {found} where {expected} was expected")]
+    Stream { found: u8, expected: u8 },
+    #[error("blob of {0} bytes exceeds the limit of {MAX_RAW_BYTES}")]
+    TooLarge(usize),
+    #[error("compress: {0}")]
+    Compress(std::io::Error),
+    #[error("decompress: {0}")]
+    Decompress(std::io::Error),
+    #[error("blob holds {found} bytes, its header says {expected}")]
+    Length { found: usize, expected: usize },
+    #[error("{0}")]
+    Encoding(#[from] postcard::Error),
+    #[error("{0} bytes follow the value")]
+    Trailing(usize),
+    #[error("{0}")]
+    Inconsistent(&'static str),
+}
+
+/// Encodes a profile; fails when it exceeds [`MAX_RAW_BYTES`].
+pub fn encode_profile(profile: &Profile, density: Density) -> Result<Vec<u8>, CodecError> {
+    encode(profile, Stream::Profile, density)
+}
+
+/// Decodes and checks a profile: every id in the result points into its table.
+pub fn decode_profile(bytes: &[u8]) -> Result<Profile, CodecError> {
+    let profile: Profile = decode(bytes, Stream::Profile)?;
+    profile.check().map_err(CodecError::Inconsistent)?;
+    Ok(profile)
+}
+
+/// Encodes any value as a blob of `stream`.
+pub fn encode<T: Serialize>(
+    value: &T,
+    stream: Stream,
+    density: Density,
+) -> Result<Vec<u8>, CodecError> {
+    let raw = postcard::to_stdvec(value)?;
+    let length = u32::try_from(raw.len()).map_err(|_| CodecError::TooLarge(raw.len()))?;
+    if raw.len() > MAX_RAW_BYTES {
+        return Err(CodecError::TooLarge(raw.len()));
+    }
+    let level = match density {
+        Density::Fast => FAST_LEVEL,
+        Density::Dense => DENSE_LEVEL,
+    };
+    let mut blob = Vec::with_capacity(HEADER_BYTES + raw.len() / 2);
+    blob.extend_from_slice(&MAGIC);
+    blob.extend_from_slice(&[VERSION, stream.code(), 0, 0]);
+    blob.extend_from_slice(&length.to_le_bytes());
+    let mut encoder =
+        zstd::stream::write::Encoder::new(blob, level).map_err(CodecError::Compress)?;
+    encoder
+        .include_checksum(true)
+        .map_err(CodecError::Compress)?;
+    encoder
+        .set_pledged_src_size(Some(u64::from(length)))
+        .map_err(CodecError::Compress)?;
+    std::io::Write::write_all(&mut encoder, &raw).map_err(CodecError::Compress)?;
+    encoder.finish().map_err(CodecError::Compress)
+}
+
+/// Decodes a blob of `stream`. Memory is bounded by [`MAX_RAW_BYTES`] for the decompressed bytes.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8], stream: Stream) -> Result<T, CodecError> {
+    let Some((header, compressed)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+        return Err(CodecError::TooShort(bytes.len()));
+    };
+    let [m0, m1, m2, m3, version, found, _, _, l0, l1, l2, l3] = *header;
+    if [m0, m1, m2, m3] != MAGIC {
+        return Err(CodecError::Magic);
+    }
+    if version != VERSION {
+        return Err(CodecError::Version(version));
+    }
+    if found != stream.code() {
+        return Err(CodecError::Stream {
+            found,
+            expected: stream.code(),
+        });
+    }
+    let expected = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+    if expected > MAX_RAW_BYTES {
+        return Err(CodecError::TooLarge(expected));
+    }
+    let raw = decompress(compressed, expected)?;
+    let (value, rest) = postcard::take_from_bytes(&raw)?;
+    if !rest.is_empty() {
+        return Err(CodecError::Trailing(rest.len()));
+    }
+    Ok(value)
+}
+
+fn decompress(compressed: &[u8], expected: usize) -> Result<Vec<u8>, CodecError> {
+    let mut decoder =
+        zstd::stream::read::Decoder::with_buffer(compressed).map_err(CodecError::Decompress)?;
+    decoder
+        .window_log_max(MAX_WINDOW_LOG)
+        .map_err(CodecError::Decompress)?;
+    let mut raw = Vec::new();
+    // One byte more than announced is enough to see that the header lies.
+    let limit = expected as u64 + 1;
+    decoder
+        .take(limit)
+        .read_to_end(&mut raw)
+        .map_err(CodecError::Decompress)?;
+    if raw.len() != expected {
+        return Err(CodecError::Length {
+            found: raw.len(),
+            expected,
+        });
+    }
+    Ok(raw)
+}

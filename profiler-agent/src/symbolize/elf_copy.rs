@@ -1,0 +1,314 @@
+//! A copy of what names an ELF file's code, in sealed memory and in a form of our own making.
+//!
+//! The ELF and DWARF library maps its input and follows what it finds there: a file that shrinks
+//! would kill the agent with `SIGBUS`, one that changes would break the library's promises, and
+//! links to other files (`.gnu_debuglink`, `.gnu_debugaltlink`, `.debug_sup`) would be opened on
+//! the host. Therefore a hostile file is read once, by `pread`, into a new ELF file in a sealed
+//! memfd that holds only executable segments, trustworthy symbols and the debug sections that
+//! names, lines and inlined functions need. No link to another file survives.
+//!
+//! A symbol is trustworthy when it has a size, lies inside an executable segment and has a name.
+//! Symbols without size are what makes tools name the nearest wrong function; they are left away.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::unix::fs::FileExt as _,
+};
+
+use object::{
+    Endianness,
+    elf::{SHN_ABS, SHN_COMMON, SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym32, Sym64},
+    pod,
+    read::elf::Sym,
+};
+use rustix::fs::MemfdFlags;
+
+use super::{
+    elf_layout::{ElfError, Layout, Section, Segment, read_range, text_at},
+    elf_writer::{CopiedSection, CopiedSymbols, Output},
+};
+
+/// Largest string table of symbols.
+const STRINGS_LIMIT: u64 = 64 << 20;
+/// Symbols that are read of one table.
+const SYMBOLS_LIMIT: u64 = 2_000_000;
+/// Longest mangled name that is kept; longer symbols are left away.
+const MANGLED_LIMIT: usize = 8 * 1024;
+/// Symbols that are read at once.
+const SYMBOLS_AT_ONCE: usize = 4096;
+
+/// Debug sections that names, lines and inlined functions need.
+const DEBUG_SECTIONS: [&str; 10] = [
+    ".debug_abbrev",
+    ".debug_addr",
+    ".debug_aranges",
+    ".debug_info",
+    ".debug_line",
+    ".debug_line_str",
+    ".debug_ranges",
+    ".debug_rnglists",
+    ".debug_str",
+    ".debug_str_offsets",
+];
+
+/// The finished copy.
+#[derive(Debug)]
+pub(crate) struct ElfCopy {
+    /// Sealed: its content and size cannot change any more.
+    pub(crate) file: File,
+    pub(crate) bytes: u64,
+    /// Equal content has equal digests; keyed anew in each process of the agent.
+    pub(crate) digest: u64,
+    pub(crate) symbols: u64,
+    /// Empty when the file has no debug information, or more than the limit.
+    pub(crate) debug: Vec<CopiedSection>,
+    /// True when debug information was left away because of its size or compression.
+    pub(crate) debug_too_large: bool,
+}
+
+impl ElfCopy {
+    /// Memory that an image of this copy may come to use, about: tables that the ELF library
+    /// makes of debug information when many of its units are asked for (measured: 2.1 times).
+    pub(crate) fn weight(&self) -> u64 {
+        let debug: u64 = self.debug.iter().map(|section| section.bytes).sum();
+        self.bytes.saturating_add(debug.saturating_mul(2))
+    }
+}
+
+/// Copies what names the code of `file`. Debug information above `max_debug_bytes` (when
+/// uncompressed) is left away.
+pub(crate) fn copy(
+    file: &File,
+    layout: &Layout,
+    max_debug_bytes: u64,
+    keys: &std::hash::RandomState,
+) -> Result<ElfCopy, ElfError> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memory: File = rustix::fs::memfd_create("profiler-agent:symbols", flags)
+        .map_err(io::Error::from)?
+        .into();
+    let mut out = Output::new(memory, keys, layout.segments.len())?;
+    let symbols = copy_symbols(file, layout, &mut out)?;
+    let wanted = || {
+        DEBUG_SECTIONS
+            .into_iter()
+            .filter_map(|name| Some((name, layout.section(name)?)))
+    };
+    let too_large = wanted()
+        .try_fold(0u64, |sum, (_, section)| sum.checked_add(section.bytes))
+        .is_none_or(|sum| sum > max_debug_bytes);
+    let mut debug = Vec::new();
+    let mut left = max_debug_bytes;
+    let mut complete = !too_large;
+    for (name, section) in wanted() {
+        if !complete {
+            break;
+        }
+        let offset = out.align()?;
+        match copy_section(file, layout, section, left, &mut out)? {
+            Some(bytes) => {
+                left = left.saturating_sub(bytes);
+                debug.push(CopiedSection {
+                    name,
+                    offset,
+                    bytes,
+                });
+            }
+            None => complete = false,
+        }
+    }
+    let debug_too_large = !complete;
+    if debug_too_large {
+        debug.clear();
+    }
+    let (file, bytes, digest) = out.finish(layout, &symbols, &debug)?;
+    let symbols = symbols.count;
+    Ok(ElfCopy {
+        file,
+        bytes,
+        digest,
+        symbols,
+        debug,
+        debug_too_large,
+    })
+}
+
+/// Copies one section; `None` when it does not fit in `limit` or is compressed in a way that we do
+/// not read.
+fn copy_section(
+    file: &File,
+    layout: &Layout,
+    section: &Section,
+    limit: u64,
+    out: &mut Output,
+) -> Result<Option<u64>, ElfError> {
+    let mut source = Range {
+        file,
+        at: section.offset,
+        left: section.bytes,
+    };
+    if !section.compressed {
+        let copied = copy_bounded(&mut source, limit, out)?;
+        return Ok(copied.filter(|bytes| *bytes == section.bytes));
+    }
+    // The header of a compressed section: kind, (padding,) size, alignment.
+    let mut header = [0; 24];
+    let header = &mut header[..if layout.wide { 24 } else { 12 }];
+    source.read_exact(header)?;
+    match header[0] {
+        1 => copy_bounded(&mut flate2::read::ZlibDecoder::new(source), limit, out),
+        2 => copy_bounded(&mut zstd::Decoder::new(source)?, limit, out),
+        _ => Ok(None),
+    }
+}
+
+fn copy_bounded(
+    source: &mut impl Read,
+    limit: u64,
+    out: &mut Output,
+) -> Result<Option<u64>, ElfError> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut total = 0;
+    loop {
+        let count = source.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(Some(total));
+        }
+        total += count as u64;
+        if total > limit {
+            return Ok(None);
+        }
+        out.write_all(&buffer[..count])?;
+    }
+}
+
+/// Part of a file, read without moving the file's position.
+struct Range<'file> {
+    file: &'file File,
+    at: u64,
+    left: u64,
+}
+
+impl Read for Range<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let count = self.file.read_at(&mut buffer[..length], self.at)?;
+        self.at = self.at.saturating_add(count as u64);
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+fn copy_symbols(file: &File, layout: &Layout, out: &mut Output) -> Result<CopiedSymbols, ElfError> {
+    // A .symtab has all that a .dynsym has, unless it was emptied by hand.
+    for name in [".symtab", ".dynsym"] {
+        let Some(table) = layout.section(name) else {
+            continue;
+        };
+        let Some(Some(strings)) = layout.sections.get(table.link) else {
+            continue;
+        };
+        // A table that is out of bounds names nothing; the other one may still be sound.
+        let Ok(strings) = read_range(
+            file,
+            strings.offset,
+            strings.bytes,
+            STRINGS_LIMIT,
+            "symbol names",
+        ) else {
+            continue;
+        };
+        let copied = if layout.wide {
+            copy_table::<Sym64<Endianness>>(file, layout, table, &strings, out)?
+        } else {
+            copy_table::<Sym32<Endianness>>(file, layout, table, &strings, out)?
+        };
+        if copied.count > 0 {
+            return Ok(copied);
+        }
+    }
+    Ok(CopiedSymbols::default())
+}
+
+fn copy_table<Symbol>(
+    file: &File,
+    layout: &Layout,
+    table: &Section,
+    strings: &[u8],
+    out: &mut Output,
+) -> Result<CopiedSymbols, ElfError>
+where
+    Symbol: Sym<Endian = Endianness> + pod::Pod,
+{
+    let entry = size_of::<Symbol>() as u64;
+    let mut left = (table.bytes / entry).min(SYMBOLS_LIMIT);
+    let mut at = table.offset;
+    let mut names = vec![0u8];
+    let mut copied = CopiedSymbols {
+        symbols_offset: out.align()?,
+        ..CopiedSymbols::default()
+    };
+    while left > 0 {
+        let count = left.min(SYMBOLS_AT_ONCE as u64);
+        let bytes = count * entry;
+        let Ok(data) = read_range(file, at, bytes, bytes, "symbols") else {
+            break;
+        };
+        let Ok(symbols) = pod::slice_from_all_bytes::<Symbol>(&data) else {
+            break;
+        };
+        for symbol in symbols {
+            let Some((address, bytes, name)) = trusted(symbol, &layout.segments, strings) else {
+                continue;
+            };
+            let Ok(name_offset) = u32::try_from(names.len()) else {
+                break;
+            };
+            names.extend_from_slice(name.as_bytes());
+            names.push(0);
+            out.symbol(name_offset, address, bytes)?;
+            copied.count += 1;
+        }
+        at = at.saturating_add(bytes);
+        left -= count;
+    }
+    copied.strings_offset = out.at;
+    copied.strings_bytes = names.len() as u64;
+    out.write_all(&names)?;
+    Ok(copied)
+}
+
+/// Address, size and name of a symbol that may name code.
+fn trusted<'strings, Symbol>(
+    symbol: &Symbol,
+    segments: &[Segment],
+    strings: &'strings [u8],
+) -> Option<(u64, u64, &'strings str)>
+where
+    Symbol: Sym<Endian = Endianness>,
+{
+    let endian = Endianness::Little;
+    let kind = symbol.st_type();
+    let section = symbol.st_shndx(endian);
+    if ![STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE].contains(&kind)
+        || [SHN_UNDEF, SHN_ABS, SHN_COMMON].contains(&section)
+    {
+        return None;
+    }
+    let (address, bytes) = (
+        symbol.st_value(endian).into(),
+        symbol.st_size(endian).into(),
+    );
+    if bytes == 0
+        || !segments
+            .iter()
+            .any(|segment| segment.contains(address, bytes))
+    {
+        return None;
+    }
+    let name = text_at(strings, symbol.st_name(endian) as usize)?;
+    (!name.is_empty() && name.len() <= MANGLED_LIMIT).then_some((address, bytes, name))
+}

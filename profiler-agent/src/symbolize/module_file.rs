@@ -1,0 +1,185 @@
+//! Opens files that a target process has mapped. Those files are hostile.
+//!
+//! A process chooses the names in its own mount namespace: a mapped path may be replaced by a
+//! symbolic link to a file of the host, by a FIFO that nobody writes to, by a device whose opening
+//! has effects, or by a sparse file of a terabyte. Therefore a path is looked up only with
+//! `openat2(2)` (Linux 5.6 and later), starting at an `O_PATH` descriptor of `/proc/PID/root`:
+//!
+//! - `RESOLVE_IN_ROOT`: absolute paths, absolute symbolic links and `..` stay below that root, as
+//!   if the agent had called `chroot(2)` for the one look-up.
+//! - `RESOLVE_NO_MAGICLINKS`: links as in `/proc/PID/fd`, which jump out of any root, are refused.
+//!
+//! The look-up itself uses `O_PATH`, which neither waits for the writer of a FIFO nor calls a
+//! device's driver. Only when `fstat(2)` on that descriptor says "regular file" of an acceptable
+//! size is it opened for reading, through our own `/proc/self/fd`, with `O_NONBLOCK` (leases),
+//! `O_NOCTTY` and `O_CLOEXEC`. Between the two steps nothing can be exchanged: the descriptor
+//! already denotes one inode.
+//!
+//! A file on FUSE whose server does not answer cannot hold us up: the kernel refuses access to
+//! mounts of another user namespace (`fuse_allow_current_process`), and a process that may mount
+//! in the host's user namespace owns the host anyway.
+
+use std::{
+    fs::File,
+    os::fd::{AsRawFd as _, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat},
+    io::Errno,
+};
+
+/// Why a file of a target is not used for names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Refusal {
+    /// It cannot be looked up or read: deleted, no permission, or not below the process's root.
+    NotFound,
+    /// A directory, symbolic link, FIFO, socket or device.
+    NotRegular,
+    /// Larger than the limit.
+    TooLarge,
+    /// Another file than the one that is mapped: replaced, or changed since.
+    Replaced,
+    /// A perf-map of another user.
+    ForeignOwner,
+    /// The kernel has no `openat2` (before 5.6) or a sandbox denies it.
+    NoOpenat2,
+    /// Not an ELF file that can be read.
+    NotElf,
+    /// Reading it made the ELF library panic.
+    Panicked,
+    /// The limits on memory for names are reached.
+    OverBudget,
+}
+
+impl Refusal {
+    /// Stable `snake_case` name for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::NotRegular => "not_regular",
+            Self::TooLarge => "too_large",
+            Self::Replaced => "replaced",
+            Self::ForeignOwner => "foreign_owner",
+            Self::NoOpenat2 => "no_openat2",
+            Self::NotElf => "not_elf",
+            Self::Panicked => "panicked",
+            Self::OverBudget => "over_budget",
+        }
+    }
+}
+
+/// Identity of a file's content, as far as the file system tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FileKey {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    modified: (i64, u64),
+    /// Unlike the modification time this one cannot be set by the file's owner.
+    changed: (i64, u64),
+}
+
+impl FileKey {
+    fn new(stat: &Stat) -> Self {
+        // The widths of these fields differ between architectures.
+        #[allow(
+            clippy::unnecessary_cast,
+            clippy::cast_sign_loss,
+            clippy::cast_lossless,
+            reason = "the C types of these fields differ between architectures"
+        )]
+        Self {
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as u64),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as u64),
+        }
+    }
+}
+
+/// An open regular file of a target.
+#[derive(Debug)]
+pub(crate) struct ModuleFile {
+    pub(crate) file: File,
+    pub(crate) key: FileKey,
+    pub(crate) owner: u32,
+}
+
+/// Whether the last part of a path may be a symbolic link (which then resolves inside the root).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    Follow,
+    RefuseLast,
+}
+
+/// Opens `path` as the process whose root directory is `root` would find it.
+pub(crate) fn open_in_root(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+    max_bytes: u64,
+    links: Links,
+) -> Result<ModuleFile, Refusal> {
+    let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+    if links == Links::RefuseLast {
+        // With O_PATH this opens the link itself, which is then no regular file.
+        flags |= OFlags::NOFOLLOW;
+    }
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let found = open_found(root, path, flags, resolve)?;
+    let stat = rustix::fs::fstat(&found).map_err(|_| Refusal::NotFound)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Refusal::NotRegular);
+    }
+    let key = FileKey::new(&stat);
+    if key.size > max_bytes {
+        return Err(Refusal::TooLarge);
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let own = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let file = rustix::fs::openat(CWD, own, flags, Mode::empty()).map_err(|_| Refusal::NotFound)?;
+    Ok(ModuleFile {
+        file: file.into(),
+        key,
+        owner: stat.st_uid,
+    })
+}
+
+fn open_found(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Refusal> {
+    // The kernel asks for another try when a rename elsewhere made it doubt a "..".
+    for _ in 0..4 {
+        match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
+            Ok(found) => return Ok(found),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::NOSYS) => return Err(Refusal::NoOpenat2),
+            Err(_) => return Err(Refusal::NotFound),
+        }
+    }
+    Err(Refusal::NotFound)
+}
+
+/// Opens a mapped file: `inode` is the one in `/proc/PID/maps`. A file with another inode is not
+/// what the process runs, so its names would be wrong.
+pub(crate) fn open_mapped(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+    inode: u64,
+    max_bytes: u64,
+) -> Result<ModuleFile, Refusal> {
+    let found = open_in_root(root, path, max_bytes, Links::Follow)?;
+    if found.key.inode == inode {
+        Ok(found)
+    } else {
+        Err(Refusal::Replaced)
+    }
+}
+
+#[cfg(test)]
+#[path = "module_file_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+//! Small programs that the tests compile, run and look into.
+
+use std::{
+    collections::HashMap,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use crate::{model::ProcessKey, process::proc_dir::read_stat};
+
+/// Prints addresses by name, says `ready`, and waits until its standard input is closed.
+pub(super) const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+volatile int sink;
+
+__attribute__((noinline, used)) int cpp(int x) __asm__("_ZN5shape4areaEii");
+int cpp(int x) { sink += x; return sink; }
+__attribute__((noinline, used)) int rust(int x) __asm__("_RNvCs1234_7mycrate3foo");
+int rust(int x) { sink -= x; return sink; }
+
+static inline __attribute__((always_inline)) int inlined(int x) {
+    __asm__ volatile(".globl inlined_mark\ninlined_mark: nop"); /* line 14 */
+    return x + 1;
+}
+__attribute__((noinline, used)) int outer(int x) {
+    sink = x;
+    return inlined(sink) + sink; /* line 19 */
+}
+__attribute__((noinline, used)) int exported(int x) { sink = x; return x; }
+__attribute__((noinline, used, visibility("hidden"))) int hidden(int x) { sink = x + 2; return x; }
+
+/* A function without a size: it must not be named, nor take the name of its neighbour. */
+__asm__(".text\n.globl bare\n.type bare, @function\nbare: nop\nnop\nret\n.zero 64, 0x90\n");
+extern char bare[], inlined_mark[];
+
+int main(void) {
+    void *jit = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cpp(1); rust(1); outer(1); exported(1); hidden(1);
+    printf("cpp %p\nrust %p\ninlined %p\nouter %p\nexported %p\nhidden %p\nbare %p\njit %p\n",
+           cpp, rust, inlined_mark, outer, exported, hidden, bare, jit);
+    printf("main %p\nready 0\n", main);
+    fflush(stdout);
+    return getchar() == EOF ? 0 : 1;
+}
+"#;
+
+/// Compiles [`PROGRAM`] with gcc.
+pub(super) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let source = dir.join(format!("{name}.c"));
+    std::fs::write(&source, PROGRAM).unwrap();
+    let output = dir.join(name);
+    let done = Command::new("gcc")
+        .args(["-O1", "-fno-omit-frame-pointer"])
+        .args(flags)
+        .arg("-o")
+        .args([&output, &source])
+        .output()
+        .expect("these tests need gcc: apt-get install gcc libc6-dev");
+    assert!(
+        done.status.success(),
+        "gcc: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    output
+}
+
+/// A running [`PROGRAM`]; killed when dropped.
+pub(super) struct Running {
+    child: Child,
+    pub(super) key: ProcessKey,
+    addresses: HashMap<String, u64>,
+    pub(super) path: PathBuf,
+    pub(super) dir: TempDir,
+}
+
+impl Running {
+    pub(super) fn start(flags: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = compile(dir.path(), "program", flags);
+        Self::run(dir, path)
+    }
+
+    /// Runs a program that is compiled already.
+    pub(super) fn again(path: PathBuf) -> Self {
+        Self::run(tempfile::tempdir().unwrap(), path)
+    }
+
+    fn run(dir: TempDir, path: PathBuf) -> Self {
+        let mut child = Command::new(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut addresses = HashMap::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            let (name, address) = line.split_once(' ').unwrap();
+            if name == "ready" {
+                break;
+            }
+            let address = u64::from_str_radix(address.trim_start_matches("0x"), 16).unwrap();
+            addresses.insert(name.to_owned(), address);
+        }
+        let pid = child.id();
+        let key = ProcessKey {
+            pid,
+            start_ticks: read_stat(pid).unwrap().start_ticks,
+        };
+        Self {
+            child,
+            key,
+            addresses,
+            path,
+            dir,
+        }
+    }
+
+    pub(super) fn address(&self, name: &str) -> u64 {
+        self.addresses[name]
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

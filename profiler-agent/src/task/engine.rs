@@ -1,0 +1,341 @@
+//! The engine: what the rest of the program calls.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use tokio::{sync::broadcast, time::Instant};
+
+use crate::{
+    model::{Clock, Losses, Profile, Selection, Task, TaskId, TaskSpec, TaskState},
+    probes::Collector,
+    store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
+};
+
+use super::{
+    EngineConfig, TaskChange, TaskError,
+    registry::{Registry, Stopping, add_notes},
+    result,
+    retention::Limits,
+    run::{self, AGENT_STOPPED, NEVER_STARTED},
+    upkeep, validate,
+};
+
+/// Nanoseconds since the Unix epoch; tests bring their own.
+pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// How long running tasks get to hand over their last chunks when the agent stops.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(12);
+
+/// How long a request to stop waits for the last chunk.
+const STOP_WAIT: Duration = Duration::from_secs(2);
+
+/// Handle on the engine. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+/// What the tasks of the engine share.
+pub(super) struct Inner {
+    pub(super) registry: Registry,
+    pub(super) collector: Arc<dyn Collector>,
+    pub(super) store: StoreHandle,
+    _owner: OwnerThread,
+    clock: WallClock,
+    store_file: PathBuf,
+    pub(super) limits: Limits,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner")
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Opens the store (tasks that ran when the agent died become failed, their result kept) and
+    /// starts the engine's task on the current tokio runtime.
+    pub fn open(config: EngineConfig, collector: Arc<dyn Collector>) -> Result<Self, TaskError> {
+        let store = Store::open(&config.data_dir)?;
+        Self::with_store(config, collector, store, Arc::new(system_time_ns))
+    }
+
+    /// As [`Engine::open`], with a store that is open already and a clock.
+    pub fn with_store(
+        config: EngineConfig,
+        collector: Arc<dyn Collector>,
+        mut store: Store,
+        clock: WallClock,
+    ) -> Result<Self, TaskError> {
+        let tasks = recover(&mut store, clock())?;
+        match store.compact_if_sparse() {
+            Ok(true) => tracing::info!(bytes = store.disk_bytes(), "compacted the store"),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "could not compact the store"),
+        }
+        let (store, owner) =
+            StoreHandle::spawn(store).map_err(|error| TaskError::Store(error.to_string()))?;
+        let inner = Arc::new(Inner {
+            registry: Registry::new(tasks, config.max_running, config.max_queued),
+            collector,
+            store,
+            _owner: owner,
+            clock,
+            store_file: config.data_dir.join("store.redb"),
+            limits: Limits {
+                age_ns: config.retention_age_s.saturating_mul(1_000_000_000),
+                bytes: config.retention_bytes,
+            },
+        });
+        tokio::spawn(upkeep::maintain(Arc::downgrade(&inner)));
+        Ok(Self { inner })
+    }
+
+    /// Validates and queues a task.
+    pub async fn create(&self, spec: TaskSpec) -> Result<Task, TaskError> {
+        validate(&spec)?;
+        self.inner.registry.reserve()?;
+        // On a task of its own, so that a caller that goes away does not leave the place reserved.
+        let inner = Arc::clone(&self.inner);
+        let recorded = tokio::spawn(async move {
+            let recorded = inner.record(spec).await;
+            match &recorded {
+                Ok(task) => {
+                    inner.registry.enqueue(Arc::clone(task));
+                    inner.dispatch();
+                }
+                Err(_) => inner.registry.unreserve(),
+            }
+            recorded
+        });
+        let task = recorded
+            .await
+            .map_err(|error| TaskError::Store(error.to_string()))??;
+        Ok(Task::clone(&task))
+    }
+
+    /// All tasks, newest first.
+    pub fn list(&self) -> Vec<Arc<Task>> {
+        self.inner.registry.list()
+    }
+
+    pub fn get(&self, id: TaskId) -> Result<Arc<Task>, TaskError> {
+        self.inner.registry.get(id)
+    }
+
+    /// Stops a queued or running task and waits for its last chunk; a final task is returned as it is.
+    pub async fn stop(&self, id: TaskId) -> Result<Arc<Task>, TaskError> {
+        match self.inner.registry.stop(id, self.inner.now_ns())? {
+            Stopping::Final(task) => Ok(task),
+            Stopping::Cancelled(task) => {
+                self.inner.put_task(Arc::clone(&task)).await?;
+                Ok(task)
+            }
+            Stopping::Running(mut done) => {
+                // A result whose names are still being looked for may take longer; the task then
+                // ends by itself soon after the answer.
+                let ended = async { while done.changed().await.is_ok() {} };
+                let _late = tokio::time::timeout(STOP_WAIT, ended).await;
+                self.get(id)
+            }
+        }
+    }
+
+    /// Removes a final task and its result.
+    pub async fn delete(&self, id: TaskId) -> Result<(), TaskError> {
+        let task = self.get(id)?;
+        if !task.state.is_final() {
+            return Err(TaskError::NotFinal {
+                id,
+                state: task.state.name(),
+            });
+        }
+        self.inner
+            .store
+            .run(move |store| store.remove_task(id))
+            .await??;
+        self.inner.registry.remove(id);
+        Ok(())
+    }
+
+    /// The result so far, cut to the selection. Reads and decodes off the reactor.
+    pub async fn profile(&self, id: TaskId, selection: Selection) -> Result<Profile, TaskError> {
+        let task = self.get(id)?;
+        let store = self.inner.store.clone();
+        let origin_ns = task.started_ns.unwrap_or(task.created_ns);
+        let clock = task.clock.unwrap_or(Clock::CpuClock);
+        let loaded = tokio::task::spawn_blocking(move || {
+            result::load(&store, id, origin_ns, clock, &selection)
+        })
+        .await
+        .map_err(|error| TaskError::Store(error.to_string()))??;
+        if loaded.damaged_chunks > 0 {
+            let count = loaded.damaged_chunks;
+            let note = format!("{count} stored chunks are damaged and left out of the result");
+            self.inner
+                .registry
+                .update(id, |task| add_notes(task, [note]));
+            self.inner.registry.announce(id);
+        }
+        Ok(loaded.profile)
+    }
+
+    pub fn subscribe(&self) -> broadcast::Receiver<TaskChange> {
+        self.inner.registry.subscribe()
+    }
+
+    /// Room that the store takes on disk, in bytes.
+    pub fn store_bytes(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        let blocks = std::fs::metadata(&self.inner.store_file).map_or(0, |file| file.blocks());
+        blocks.saturating_mul(512)
+    }
+
+    /// Stops every running task, keeps their results, and closes the store.
+    pub async fn shutdown(&self) {
+        let (queued, running) = self.inner.registry.close();
+        for id in queued {
+            let now_ns = self.inner.now_ns();
+            let task = self
+                .inner
+                .registry
+                .update(id, |task| never_started(task, now_ns));
+            self.inner.registry.announce(id);
+            if let Some(task) = task
+                && let Err(error) = self.inner.put_task(task).await
+            {
+                tracing::error!(task = %id, %error, "could not record the end of a queued task");
+            }
+        }
+        let deadline = Instant::now() + SHUTDOWN_LIMIT;
+        for mut done in running {
+            let wait = async { while done.changed().await.is_ok() {} };
+            if tokio::time::timeout_at(deadline, wait).await.is_err() {
+                tracing::error!("a task did not end in time; its last samples may be missing");
+                break;
+            }
+        }
+        if let Err(error) = self
+            .inner
+            .store
+            .run(Store::close)
+            .await
+            .and_then(|closed| closed)
+        {
+            tracing::error!(%error, "could not close the store");
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// Applies age and size limits now instead of at the next interval.
+    #[cfg(test)]
+    pub(super) async fn retain(&self) {
+        self.inner.retain().await;
+    }
+}
+
+impl Inner {
+    pub(super) fn now_ns(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// Starts queued tasks while there are free places.
+    pub(super) fn dispatch(self: &Arc<Self>) {
+        while let Some(slot) = self.registry.next() {
+            tokio::spawn(run::run(Arc::clone(self), slot));
+        }
+    }
+
+    /// Writes a task's record and everything that waits.
+    pub(super) async fn put_task(&self, task: Arc<Task>) -> Result<(), StoreError> {
+        self.store
+            .run(move |store| {
+                store.put_task(&task)?;
+                store.commit()
+            })
+            .await?
+    }
+
+    /// Gives a new task its number and makes its record durable.
+    async fn record(&self, spec: TaskSpec) -> Result<Arc<Task>, TaskError> {
+        let created_ns = self.now_ns();
+        let recorded = self.store.run(move |store| {
+            let id = store.new_task_id();
+            let task = Task {
+                id,
+                spec,
+                state: TaskState::Queued,
+                created_ns,
+                started_ns: None,
+                ended_ns: None,
+                effective_frequency_hz: None,
+                clock: None,
+                samples: 0,
+                losses: Losses::default(),
+                notes: Vec::new(),
+            };
+            store.put_task(&task)?;
+            if let Err(error) = store.commit() {
+                store.discard_task(id);
+                return Err(error);
+            }
+            Ok(task)
+        });
+        Ok(Arc::new(recorded.await??))
+    }
+}
+
+/// Loads the tasks and ends those that an earlier agent left unfinished.
+fn recover(store: &mut Store, now_ns: u64) -> Result<Vec<Task>, StoreError> {
+    let (mut tasks, damaged) = store.tasks()?;
+    if damaged > 0 {
+        tracing::warn!(
+            damaged,
+            "some task records cannot be read and are not shown"
+        );
+    }
+    for task in &mut tasks {
+        match task.state {
+            TaskState::Finished | TaskState::Failed { .. } | TaskState::Cancelled => continue,
+            TaskState::Queued => never_started(task, now_ns),
+            TaskState::Running => {
+                let segments = store.segments(task.id, Stream::Profile);
+                let end_ns = segments
+                    .iter()
+                    .map(|(_, segment)| segment.end_unix_ns)
+                    .max();
+                task.samples = segments.iter().map(|(_, segment)| segment.samples).sum();
+                task.ended_ns = Some(end_ns.or(task.started_ns).unwrap_or(now_ns));
+                task.state = TaskState::Failed {
+                    reason: AGENT_STOPPED.to_owned(),
+                };
+            }
+        }
+        store.put_task(task)?;
+    }
+    store.commit()?;
+    Ok(tasks)
+}
+
+fn never_started(task: &mut Task, now_ns: u64) {
+    task.state = TaskState::Failed {
+        reason: NEVER_STARTED.to_owned(),
+    };
+    task.ended_ns = Some(now_ns);
+}
+
+fn system_time_ns() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

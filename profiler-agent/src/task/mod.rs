@@ -1,0 +1,63 @@
+//! Profiling tasks: create, run, stop, delete; progress; retention.
+
+mod validate;
+
+mod engine;
+mod registry;
+mod result;
+mod retention;
+mod run;
+mod upkeep;
+
+#[cfg(test)]
+mod tests;
+
+use std::{path::PathBuf, sync::Arc};
+
+use crate::model::{Task, TaskId};
+
+pub use engine::{Engine, WallClock};
+pub use validate::{
+    MAX_CGROUP_BYTES, MAX_COMM_BYTES, MAX_CONTAINER_BYTES, MAX_PIDS, MIN_CONTAINER_BYTES, validate,
+};
+
+/// Limits of the engine.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    pub data_dir: PathBuf,
+    /// Tasks that run at once; more are queued.
+    pub max_running: usize,
+    /// Tasks that may be queued; one more is refused.
+    pub max_queued: usize,
+    pub retention_age_s: u64,
+    pub retention_bytes: u64,
+}
+
+/// What subscribers hear of.
+#[derive(Clone, Debug)]
+pub enum TaskChange {
+    /// A new task, or any field of one changed (state, progress, samples).
+    Updated(Arc<Task>),
+    Deleted(TaskId),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// The specification is out of bounds; `field` is its name in the API.
+    #[error("{detail}")]
+    InvalidSpec { field: &'static str, detail: String },
+    #[error("no task {id}")]
+    NotFound { id: TaskId },
+    #[error("too many tasks: {running} running and {queued} queued; stop one or wait")]
+    TooMany { running: usize, queued: usize },
+    #[error("task {id} is {state}: stop it before deleting it")]
+    NotFinal { id: TaskId, state: &'static str },
+    #[error("store: {0}")]
+    Store(String),
+}
+
+impl From<crate::store::StoreError> for TaskError {
+    fn from(error: crate::store::StoreError) -> Self {
+        Self::Store(error.to_string())
+    }
+}

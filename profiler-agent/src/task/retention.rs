@@ -1,0 +1,106 @@
+//! What has to go so that the store stays within its age and size.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    model::{Task, TaskId},
+    store::{Segment, SegmentKey},
+};
+
+/// Room that a task's record takes, roughly.
+const TASK_BYTES: u64 = 1024;
+
+/// Something that can be removed by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// A finished task with its whole result.
+    Task(TaskId),
+    /// One minute of a task without end.
+    Segment(SegmentKey),
+}
+
+/// Limits of the store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) age_ns: u64,
+    pub(super) bytes: u64,
+}
+
+struct Unit {
+    removal: Removal,
+    end_ns: u64,
+    bytes: u64,
+}
+
+/// Removes what is older than the limit, then the oldest of what can go until the rest fits.
+///
+/// A task with an end goes as a whole and only when it is final; a task without an end loses single
+/// minutes, while it runs never the current one. Minutes and tasks compete by the time of their end.
+pub(super) fn plan(
+    tasks: &[Arc<Task>],
+    segments: &[(SegmentKey, Segment)],
+    now_ns: u64,
+    limits: Limits,
+) -> Vec<Removal> {
+    let mut of_task: BTreeMap<TaskId, Vec<(SegmentKey, Segment)>> = BTreeMap::new();
+    for (key, segment) in segments {
+        of_task.entry(key.task).or_default().push((*key, *segment));
+    }
+    let mut total = segments
+        .iter()
+        .map(|(_, segment)| segment.bytes)
+        .sum::<u64>();
+    total = total.saturating_add(TASK_BYTES.saturating_mul(tasks.len() as u64));
+    let mut units = Vec::new();
+    for task in tasks {
+        let segments = of_task.remove(&task.id).unwrap_or_default();
+        units_of(task, &segments, &mut units);
+    }
+    // Results whose record cannot be read any more would stay for ever otherwise.
+    units.extend(of_task.values().flatten().map(segment_unit));
+    units.sort_by_key(|unit| unit.end_ns);
+
+    let oldest_kept = now_ns.saturating_sub(limits.age_ns);
+    let mut removals = Vec::new();
+    for unit in units {
+        if unit.end_ns >= oldest_kept && total <= limits.bytes {
+            break;
+        }
+        total = total.saturating_sub(unit.bytes);
+        removals.push(unit.removal);
+    }
+    removals
+}
+
+fn units_of(task: &Task, segments: &[(SegmentKey, Segment)], units: &mut Vec<Unit>) {
+    let whole = || Unit {
+        removal: Removal::Task(task.id),
+        end_ns: task.ended_ns.unwrap_or(task.created_ns),
+        bytes: segments
+            .iter()
+            .map(|(_, segment)| segment.bytes)
+            .sum::<u64>()
+            + TASK_BYTES,
+    };
+    match (task.spec.duration_s, task.state.is_final()) {
+        (Some(_), true) => units.push(whole()),
+        (Some(_), false) => {}
+        (None, true) if segments.is_empty() => units.push(whole()),
+        (None, true) => units.extend(segments.iter().map(segment_unit)),
+        (None, false) => {
+            let current = segments.iter().map(|(key, _)| key.segment).max();
+            let past = segments
+                .iter()
+                .filter(|(key, _)| Some(key.segment) != current);
+            units.extend(past.map(segment_unit));
+        }
+    }
+}
+
+fn segment_unit((key, segment): &(SegmentKey, Segment)) -> Unit {
+    Unit {
+        removal: Removal::Segment(*key),
+        end_ns: segment.end_unix_ns,
+        bytes: segment.bytes,
+    }
+}

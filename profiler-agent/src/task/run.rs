@@ -1,0 +1,393 @@
+//! One task from its start to its end.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval, sleep_until},
+};
+
+use crate::{
+    model::{LossKind, Task, TaskId, TaskState},
+    probes::{Chunk, CollectError, CollectRequest, Collection},
+    store::{
+        Append, SegmentKey, StoreError, Stream,
+        codec::{CodecError, Density, encode_profile},
+    },
+};
+
+use super::{
+    engine::Inner,
+    registry::{Slot, StopCause, add_notes},
+    result::{merge_segment, segment_number},
+};
+
+/// What a task says that was cut off by the end of the agent.
+pub(super) const AGENT_STOPPED: &str =
+    "the agent was stopped while this task ran; the result up to then is kept";
+/// What a task says that never got its turn.
+pub(super) const NEVER_STARTED: &str = "the agent was stopped before this task started";
+
+/// Chunks arrive twice a second and each is committed on arrival; with several tasks at once
+/// commits are at least this far apart.
+const COMMIT_INTERVAL: Duration = Duration::from_millis(400);
+/// How often to look whether something waits for a commit.
+const COMMIT_TICK: Duration = Duration::from_millis(250);
+const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a collector may take to hand over what it still has.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs the task of `slot` and leaves it final, whatever happens.
+pub(super) async fn run(inner: Arc<Inner>, slot: Slot) {
+    let Slot { id, mut stop, done } = slot;
+    let mut run = Run::new(&inner, id);
+    let collected = AssertUnwindSafe(run.collect(&mut stop))
+        .catch_unwind()
+        .await;
+    let state = collected.unwrap_or_else(|_| TaskState::Failed {
+        reason: "internal error while collecting; the result up to then is kept".to_owned(),
+    });
+    run.finish(state).await;
+    inner.registry.release(id);
+    drop(done);
+    inner.dispatch();
+    run.merge_rest().await;
+    inner.retain().await;
+}
+
+struct Run<'a> {
+    inner: &'a Arc<Inner>,
+    id: TaskId,
+    /// The segment that chunks arrive in; earlier ones are complete.
+    current: Option<u32>,
+    merges: JoinSet<()>,
+    /// Text of the store's failure while it lasts, so that it is noted once.
+    failing: Option<String>,
+}
+
+/// What became of a chunk on the store's thread.
+enum Stored {
+    Kept,
+    /// Kept in memory: the disk refused it.
+    Waiting(StoreError),
+    Dropped,
+    TooLarge(CodecError),
+}
+
+impl<'a> Run<'a> {
+    fn new(inner: &'a Arc<Inner>, id: TaskId) -> Self {
+        Self {
+            inner,
+            id,
+            current: None,
+            merges: JoinSet::new(),
+            failing: None,
+        }
+    }
+
+    async fn collect(
+        &mut self,
+        stop: &mut tokio::sync::watch::Receiver<Option<StopCause>>,
+    ) -> TaskState {
+        let started_ns = self.inner.now_ns();
+        self.update(|task| {
+            task.state = TaskState::Running;
+            task.started_ns = Some(started_ns);
+        });
+        self.commit().await;
+        self.announce();
+        let mut collection = match self.start().await {
+            Ok(collection) => collection,
+            Err(reason) => return TaskState::Failed { reason },
+        };
+        let begin = Instant::now();
+        let duration = self.update(|task| {
+            // Times in the result count from here.
+            task.started_ns = Some(collection.origin_ns);
+            task.clock = Some(collection.clock);
+            task.effective_frequency_hz = Some(collection.effective_frequency_hz);
+            add_notes(task, collection.notes.drain(..));
+        });
+        self.announce();
+        let duration = duration
+            .and_then(|task| task.spec.duration_s)
+            .map(Duration::from_secs);
+        let deadline = duration.map(|duration| begin + duration);
+
+        let mut announce = interval(ANNOUNCE_INTERVAL);
+        let mut commit = interval(COMMIT_TICK);
+        announce.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        commit.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ending: Option<(TaskState, Instant)> = None;
+        loop {
+            let ends = ending.is_some();
+            let drained = ending.as_ref().map(|(_, until)| *until);
+            tokio::select! {
+                chunk = collection.chunks.recv() => match chunk {
+                    Some(chunk) => self.take(chunk).await,
+                    None => break,
+                },
+                () = at(deadline), if !ends => {
+                    collection.stop.stop();
+                    ending = Some((TaskState::Finished, Instant::now() + DRAIN_LIMIT));
+                }
+                cause = wait_for_stop(stop), if !ends => {
+                    collection.stop.stop();
+                    ending = Some((stopped_by(cause), Instant::now() + DRAIN_LIMIT));
+                }
+                () = at(drained), if ends => {
+                    self.note("the collector did not end in time; its last samples may be missing");
+                    break;
+                }
+                _ = commit.tick() => self.commit_if_due().await,
+                _ = announce.tick() => self.announce(),
+            }
+        }
+        match (ending, duration) {
+            (Some((state, _)), _) => state,
+            (None, Some(duration)) if begin.elapsed() >= duration => TaskState::Finished,
+            (None, duration) => TaskState::Failed {
+                reason: ended_early(begin.elapsed(), duration),
+            },
+        }
+    }
+
+    /// Starts the collector off the reactor.
+    async fn start(&self) -> Result<Collection, String> {
+        let task = self
+            .inner
+            .registry
+            .get(self.id)
+            .map_err(|error| error.to_string())?;
+        let collector = Arc::clone(&self.inner.collector);
+        let request = CollectRequest {
+            spec: task.spec.clone(),
+        };
+        match tokio::task::spawn_blocking(move || collector.start(&request)).await {
+            Ok(started) => started.map_err(|error: CollectError| error.to_string()),
+            Err(_) => Err("internal error while starting the collection".to_owned()),
+        }
+    }
+
+    /// Adds a chunk to the task's record and hands it to the store.
+    async fn take(&mut self, chunk: Chunk) {
+        let Chunk {
+            profile,
+            effective_frequency_hz,
+            notes,
+        } = chunk;
+        if let Err(reason) = profile.check() {
+            self.note(format!(
+                "a result chunk was inconsistent and is left out: {reason}"
+            ));
+            self.update(|task| task.losses.add(LossKind::RecordUndecodable, 1));
+            return;
+        }
+        let samples = profile.total_count();
+        let segment = segment_number(profile.from_ns);
+        let key = SegmentKey {
+            task: self.id,
+            stream: Stream::Profile,
+            segment,
+        };
+        self.merge_before(segment);
+        let record = self.update(|task| {
+            task.samples = task.samples.saturating_add(samples);
+            task.losses.merge(&profile.losses);
+            task.effective_frequency_hz = Some(effective_frequency_hz);
+            add_notes(task, notes);
+        });
+        let stored = self
+            .inner
+            .store
+            .run(move |store| {
+                let bytes = match encode_profile(&profile, Density::Fast) {
+                    Ok(bytes) => bytes,
+                    Err(error) => return Ok(Stored::TooLarge(error)),
+                };
+                let kept = store.append(Append {
+                    key,
+                    bytes,
+                    from_ns: profile.from_ns,
+                    to_ns: profile.to_ns,
+                    end_unix_ns: profile.origin_ns.saturating_add(profile.to_ns),
+                    samples,
+                });
+                if let Some(task) = record {
+                    store.put_task(&task)?;
+                }
+                let committed = store.commit_if_due(COMMIT_INTERVAL);
+                Ok(match (kept, committed) {
+                    (false, _) => Stored::Dropped,
+                    (true, Err(error)) => Stored::Waiting(error),
+                    (true, Ok(())) => Stored::Kept,
+                })
+            })
+            .await
+            .and_then(|stored| stored);
+        match stored {
+            Ok(Stored::Kept) => self.failing = None,
+            Ok(Stored::Waiting(error)) => self.store_fails(&error),
+            Ok(Stored::Dropped) => self.lost(samples),
+            Ok(Stored::TooLarge(error)) => {
+                self.note(format!("a result chunk could not be stored: {error}"));
+                self.lost(samples);
+            }
+            Err(error) => {
+                self.store_fails(&error);
+                self.lost(samples);
+            }
+        }
+    }
+
+    /// A chunk is gone: its samples leave the count of what is in the result.
+    fn lost(&self, samples: u64) {
+        self.update(|task| {
+            task.samples = task.samples.saturating_sub(samples);
+            task.losses.add(LossKind::StoreWriteFailed, 1);
+        });
+    }
+
+    fn store_fails(&mut self, error: &StoreError) {
+        let text = error.to_string();
+        if self.failing.as_ref() != Some(&text) {
+            tracing::error!(task = %self.id, %error, "results wait in memory");
+            self.note(format!(
+                "could not write to the data directory ({text}); the result waits in memory"
+            ));
+            self.failing = Some(text);
+        }
+    }
+
+    async fn commit_if_due(&mut self) {
+        let result = self
+            .inner
+            .store
+            .run(|store| store.commit_if_due(COMMIT_INTERVAL))
+            .await;
+        self.settle(result.and_then(|committed| committed));
+    }
+
+    /// Makes the task's record durable now.
+    async fn commit(&mut self) {
+        let Ok(task) = self.inner.registry.get(self.id) else {
+            return;
+        };
+        let result = self.inner.put_task(task).await;
+        self.settle(result);
+    }
+
+    fn settle(&mut self, result: Result<(), StoreError>) {
+        match result {
+            Ok(()) => self.failing = None,
+            Err(error) => self.store_fails(&error),
+        }
+    }
+
+    async fn finish(&mut self, state: TaskState) {
+        let ended_ns = self.inner.now_ns();
+        self.update(|task| {
+            task.state = state;
+            task.ended_ns = Some(ended_ns);
+        });
+        self.commit().await;
+        if self.failing.is_some() {
+            let id = self.id;
+            let waiting = self
+                .inner
+                .store
+                .run(move |store| store.waiting_blobs(id))
+                .await;
+            if let Ok(waiting) = waiting {
+                self.update(|task| task.losses.add(LossKind::StoreWriteFailed, waiting));
+            }
+        }
+        self.announce();
+    }
+
+    /// Starts to rewrite the segment before `segment` when that one is complete.
+    fn merge_before(&mut self, segment: u32) {
+        while self.merges.try_join_next().is_some() {}
+        let Some(complete) = self.current.filter(|current| *current < segment) else {
+            self.current.get_or_insert(segment);
+            return;
+        };
+        self.current = Some(segment);
+        self.merge(complete);
+    }
+
+    fn merge(&mut self, segment: u32) {
+        let store = self.inner.store.clone();
+        let key = SegmentKey {
+            task: self.id,
+            stream: Stream::Profile,
+            segment,
+        };
+        self.merges
+            .spawn_blocking(move || match merge_segment(&store, key) {
+                Ok(()) | Err(StoreError::Closed) => {}
+                Err(error) => {
+                    tracing::warn!(task = %key.task, segment, %error, "could not merge a segment");
+                }
+            });
+    }
+
+    /// Rewrites the last segment and waits for those that are still being rewritten.
+    async fn merge_rest(&mut self) {
+        if let Some(last) = self.current {
+            self.merge(last);
+        }
+        while self.merges.join_next().await.is_some() {}
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Task)) -> Option<Arc<Task>> {
+        self.inner.registry.update(self.id, change)
+    }
+
+    fn note(&self, text: impl Into<String>) {
+        self.update(|task| add_notes(task, [text.into()]));
+    }
+
+    fn announce(&self) {
+        self.inner.registry.announce(self.id);
+    }
+}
+
+/// Waits for a time; never ends without one.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn wait_for_stop(stop: &mut tokio::sync::watch::Receiver<Option<StopCause>>) -> StopCause {
+    match stop.wait_for(Option::is_some).await {
+        Ok(cause) => cause.unwrap_or(StopCause::Shutdown),
+        // The registry is gone, so the agent is.
+        Err(_) => StopCause::Shutdown,
+    }
+}
+
+fn stopped_by(cause: StopCause) -> TaskState {
+    match cause {
+        StopCause::User => TaskState::Cancelled,
+        StopCause::Shutdown => TaskState::Failed {
+            reason: AGENT_STOPPED.to_owned(),
+        },
+    }
+}
+
+fn ended_early(elapsed: Duration, duration: Option<Duration>) -> String {
+    let elapsed = elapsed.as_secs_f64();
+    match duration {
+        Some(duration) => format!(
+            "the collection ended by itself after {elapsed:.1} s of {} s; the result up to then is kept",
+            duration.as_secs()
+        ),
+        None => format!(
+            "the collection ended by itself after {elapsed:.1} s; the result up to then is kept"
+        ),
+    }
+}

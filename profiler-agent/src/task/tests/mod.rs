@@ -1,0 +1,6 @@
+mod crash;
+mod fake;
+mod lifecycle;
+mod retention;
+mod storage;
+mod validation;

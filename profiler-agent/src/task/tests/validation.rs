@@ -1,0 +1,136 @@
+use crate::{
+    model::{Target, TaskKind, TaskSpec},
+    task::{TaskError, validate},
+};
+
+fn check(
+    target: Target,
+    duration_s: Option<u64>,
+    frequency_hz: u32,
+    expected: Option<(&str, &str)>,
+) {
+    let spec = TaskSpec {
+        kind: TaskKind::OnCpu,
+        target,
+        duration_s,
+        frequency_hz,
+    };
+    match (validate(&spec), expected) {
+        (Ok(()), None) => {}
+        (Err(TaskError::InvalidSpec { field, detail }), Some(expected)) => {
+            assert_eq!((field, detail.as_str()), expected);
+        }
+        (result, expected) => panic!("{spec:?}: {result:?} instead of {expected:?}"),
+    }
+}
+
+#[test]
+fn bounds_of_duration_and_frequency() {
+    for duration in [None, Some(1), Some(3600)] {
+        check(Target::All, duration, 99, None);
+    }
+    for frequency in [1, 4999] {
+        check(Target::All, Some(1), frequency, None);
+    }
+    check(
+        Target::All,
+        Some(1_000_000_000),
+        99,
+        Some((
+            "duration_s",
+            "duration_s must be between 1 and 3600, got 1000000000",
+        )),
+    );
+    check(
+        Target::All,
+        Some(0),
+        99,
+        Some(("duration_s", "duration_s must be between 1 and 3600, got 0")),
+    );
+    for frequency in [0, 5000, u32::MAX] {
+        let text = format!("frequency_hz must be between 1 and 4999, got {frequency}");
+        check(Target::All, None, frequency, Some(("frequency_hz", &text)));
+    }
+}
+
+#[test]
+fn pids() {
+    let check = |pids: Vec<u32>, expected: Option<&str>| {
+        check(
+            Target::Pids(pids),
+            None,
+            99,
+            expected.map(|text| ("target.pids", text)),
+        );
+    };
+    check(vec![1], None);
+    check((1..=4096).collect(), None);
+    check(vec![], Some("target.pids must name at least one process"));
+    check(
+        (1..=4097).collect(),
+        Some("target.pids must name at most 4096 processes, got 4097"),
+    );
+    check(
+        vec![5, 0],
+        Some("target.pids must be between 1 and 2147483647, got 0"),
+    );
+    check(
+        vec![u32::MAX],
+        Some("target.pids must be between 1 and 2147483647, got 4294967295"),
+    );
+}
+
+#[test]
+fn names_of_containers_cgroups_and_commands() {
+    let container = |id: &str, expected: Option<&str>| {
+        let expected = expected.map(|text| ("target.container", text));
+        check(Target::Container(id.to_owned()), None, 99, expected);
+    };
+    container(&"0123456789ab".repeat(5), None);
+    container("0123456789ab", None);
+    container(
+        "0123",
+        Some("target.container must be 12 to 128 characters of a container id, got 4"),
+    );
+    container(
+        "0123456789ab/../..",
+        Some("target.container must consist of letters, digits, '-', '_' and '.'"),
+    );
+    let cgroup = |path: &str, expected: Option<&str>| {
+        check(
+            Target::Cgroup(path.to_owned()),
+            None,
+            99,
+            expected.map(|text| ("target.cgroup", text)),
+        );
+    };
+    cgroup("/", None);
+    cgroup("/system.slice/a b", None);
+    cgroup(
+        "",
+        Some("target.cgroup must be an absolute path, as /system.slice"),
+    );
+    cgroup(
+        "/a/../b",
+        Some("target.cgroup must not contain \"..\" or NUL"),
+    );
+    cgroup(
+        &format!("/{}", "x".repeat(4096)),
+        Some("target.cgroup must be at most 4096 bytes, got 4097"),
+    );
+    let comm = |comm: &str, expected: Option<&str>| {
+        check(
+            Target::Comm(comm.to_owned()),
+            None,
+            99,
+            expected.map(|text| ("target.comm", text)),
+        );
+    };
+    comm("envoy", None);
+    comm("", Some("target.comm must not be empty"));
+    comm(
+        "sixteen-letters!",
+        Some("target.comm must be at most 15 bytes, got 16"),
+    );
+    comm("a\0b", Some("target.comm must not contain NUL"));
+}

@@ -1,0 +1,148 @@
+//! What the engine does by itself: retention, tidying, and what a crash left to do.
+
+use std::{collections::BTreeSet, sync::Weak, time::Duration};
+
+use crate::{
+    model::TaskId,
+    store::{Store, StoreError, Stream},
+};
+
+use super::{
+    engine::Inner,
+    registry::add_notes,
+    result::merge_segment,
+    retention::{Removal, plan},
+};
+
+/// How often age and size of the store are looked at.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// Retention and tidying, until the engine is gone.
+pub(super) async fn maintain(engine: Weak<Inner>) {
+    if let Some(inner) = engine.upgrade() {
+        inner.merge_leftovers().await;
+    }
+    loop {
+        match engine.upgrade() {
+            Some(inner) => {
+                inner.retain().await;
+                inner.tidy().await;
+            }
+            None => return,
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+impl Inner {
+    /// Removes what is too old or too much.
+    pub(super) async fn retain(&self) {
+        let tasks = self.registry.list();
+        let (limits, now_ns) = (self.limits, self.now_ns());
+        let planned = self.store.run(move |store| {
+            let removals = plan(&tasks, &store.all_segments(), now_ns, limits);
+            remove(store, &removals)
+        });
+        let removed = match planned.await.and_then(|removed| removed) {
+            Ok(removed) => removed,
+            Err(StoreError::Closed) => return,
+            Err(error) => return tracing::warn!(%error, "could not apply the retention limits"),
+        };
+        for id in removed.tasks {
+            self.registry.remove(id);
+        }
+        for (id, samples) in removed.cut {
+            let task = self.registry.update(id, |task| {
+                task.samples = task.samples.saturating_sub(samples);
+                add_notes(
+                    task,
+                    ["older minutes were removed by the retention limits".to_owned()],
+                );
+            });
+            self.registry.announce(id);
+            if let Some(task) = task
+                && let Err(error) = self.put_task(task).await
+            {
+                tracing::warn!(task = %id, %error, "could not record what retention removed");
+            }
+        }
+    }
+
+    /// Writes what a failing disk left waiting, and gives free room back while nothing runs.
+    async fn tidy(&self) {
+        let idle = self.registry.is_idle();
+        let tidied = self.store.run(move |store| {
+            store.commit()?;
+            if idle {
+                store.compact_if_sparse()
+            } else {
+                Ok(false)
+            }
+        });
+        match tidied.await.and_then(|tidied| tidied) {
+            Ok(_) | Err(StoreError::Closed | StoreError::Failing(_)) => {}
+            Err(error) => tracing::warn!(%error, "could not tidy the store"),
+        }
+    }
+
+    /// Rewrites segments that a crash left in small blobs.
+    async fn merge_leftovers(&self) {
+        let all = match self.store.run(|store| store.all_segments()).await {
+            Ok(all) => all,
+            Err(error) => return tracing::warn!(%error, "could not list segments"),
+        };
+        for (key, segment) in all {
+            let is_final = self
+                .registry
+                .get(key.task)
+                .is_ok_and(|task| task.state.is_final());
+            if segment.blobs < 2 || !is_final || key.stream != Stream::Profile {
+                continue;
+            }
+            let store = self.store.clone();
+            match tokio::task::spawn_blocking(move || merge_segment(&store, key)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(StoreError::Closed)) | Err(_) => return,
+                Ok(Err(error)) => {
+                    tracing::warn!(task = %key.task, %error, "could not merge a segment");
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Removed {
+    tasks: Vec<TaskId>,
+    /// Tasks that lost minutes, with the number of samples in them.
+    cut: Vec<(TaskId, u64)>,
+}
+
+fn remove(store: &mut Store, removals: &[Removal]) -> Result<Removed, StoreError> {
+    let mut removed = Removed::default();
+    let mut segments = Vec::new();
+    for removal in removals {
+        match removal {
+            Removal::Task(id) => {
+                store.remove_task(*id)?;
+                removed.tasks.push(*id);
+            }
+            Removal::Segment(key) => segments.push(*key),
+        }
+    }
+    if segments.is_empty() {
+        return Ok(removed);
+    }
+    let cut: BTreeSet<TaskId> = segments.iter().map(|key| key.task).collect();
+    for id in cut {
+        let samples = store
+            .segments(id, Stream::Profile)
+            .iter()
+            .filter(|(key, _)| segments.contains(key))
+            .map(|(_, segment)| segment.samples)
+            .sum();
+        removed.cut.push((id, samples));
+    }
+    store.remove_segments(&segments)?;
+    Ok(removed)
+}

@@ -1,0 +1,144 @@
+//! Bounds of a task specification, each with its exact message.
+
+use crate::model::{MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskSpec};
+
+use super::TaskError;
+
+/// Processes that one task may name.
+pub const MAX_PIDS: usize = 4096;
+/// `comm` as the kernel keeps it: 15 bytes.
+pub const MAX_COMM_BYTES: usize = 15;
+/// A cgroup path is a file path.
+pub const MAX_CGROUP_BYTES: usize = 4096;
+/// Container ids are 64 hex digits, pod ids are UUIDs.
+pub const MAX_CONTAINER_BYTES: usize = 128;
+/// Shorter prefixes match too easily what was not meant.
+pub const MIN_CONTAINER_BYTES: usize = 12;
+
+/// Checks everything that can be checked without looking at the machine.
+/// Field names in errors are those of the API.
+pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
+    if let Some(duration) = spec.duration_s
+        && !(1..=MAX_DURATION_S).contains(&duration)
+    {
+        return invalid(
+            "duration_s",
+            format!("duration_s must be between 1 and {MAX_DURATION_S}, got {duration}"),
+        );
+    }
+    if !(1..=MAX_FREQUENCY_HZ).contains(&spec.frequency_hz) {
+        let got = spec.frequency_hz;
+        return invalid(
+            "frequency_hz",
+            format!("frequency_hz must be between 1 and {MAX_FREQUENCY_HZ}, got {got}"),
+        );
+    }
+    match &spec.target {
+        Target::Pids(pids) => pids_hold(pids),
+        Target::Container(id) => container_holds(id),
+        Target::Cgroup(path) => cgroup_holds(path),
+        Target::Comm(comm) => comm_holds(comm),
+        Target::All => Ok(()),
+    }
+}
+
+fn pids_hold(pids: &[u32]) -> Result<(), TaskError> {
+    const FIELD: &str = "target.pids";
+    if pids.is_empty() {
+        return invalid(
+            FIELD,
+            "target.pids must name at least one process".to_owned(),
+        );
+    }
+    if pids.len() > MAX_PIDS {
+        let got = pids.len();
+        return invalid(
+            FIELD,
+            format!("target.pids must name at most {MAX_PIDS} processes, got {got}"),
+        );
+    }
+    // Pids are positive numbers of the kernel's signed pid_t.
+    match pids
+        .iter()
+        .find(|pid| **pid == 0 || i32::try_from(**pid).is_err())
+    {
+        Some(pid) => {
+            let most = i32::MAX;
+            invalid(
+                FIELD,
+                format!("target.pids must be between 1 and {most}, got {pid}"),
+            )
+        }
+        None => Ok(()),
+    }
+}
+
+fn container_holds(id: &str) -> Result<(), TaskError> {
+    const FIELD: &str = "target.container";
+    if !(MIN_CONTAINER_BYTES..=MAX_CONTAINER_BYTES).contains(&id.len()) {
+        let got = id.len();
+        return invalid(
+            FIELD,
+            format!(
+                "target.container must be {MIN_CONTAINER_BYTES} to {MAX_CONTAINER_BYTES} \
+                 characters of a container id, got {got}"
+            ),
+        );
+    }
+    if !id
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    {
+        return invalid(
+            FIELD,
+            "target.container must consist of letters, digits, '-', '_' and '.'".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn cgroup_holds(path: &str) -> Result<(), TaskError> {
+    const FIELD: &str = "target.cgroup";
+    if !path.starts_with('/') {
+        return invalid(
+            FIELD,
+            "target.cgroup must be an absolute path, as /system.slice".to_owned(),
+        );
+    }
+    if path.len() > MAX_CGROUP_BYTES {
+        let got = path.len();
+        return invalid(
+            FIELD,
+            format!("target.cgroup must be at most {MAX_CGROUP_BYTES} bytes, got {got}"),
+        );
+    }
+    if path.split('/').any(|part| part == "..") || path.contains('\0') {
+        return invalid(
+            FIELD,
+            "target.cgroup must not contain \"..\" or NUL".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn comm_holds(comm: &str) -> Result<(), TaskError> {
+    const FIELD: &str = "target.comm";
+    if comm.is_empty() {
+        return invalid(FIELD, "target.comm must not be empty".to_owned());
+    }
+    if comm.len() > MAX_COMM_BYTES {
+        let got = comm.len();
+        return invalid(
+            FIELD,
+            format!("target.comm must be at most {MAX_COMM_BYTES} bytes, got {got}"),
+        );
+    }
+    if comm.contains('\0') {
+        return invalid(FIELD, "target.comm must not contain NUL".to_owned());
+    }
+    Ok(())
+}
+
+fn invalid<T>(field: &'static str, detail: String) -> Result<T, TaskError> {
+    Err(TaskError::InvalidSpec { field, detail })
+}

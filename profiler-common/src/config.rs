@@ -1,0 +1,87 @@
+//! Globals that the agent writes before load (`.rodata`), so that the verifier knows them.
+
+use crate::limits::COMM_BYTES;
+
+/// Every task of the node.
+pub const FILTER_ALL: u32 = 0;
+/// Processes in the `FILTER_PIDS` map.
+pub const FILTER_PIDS: u32 = 1;
+/// Tasks in a cgroup of the `FILTER_CGROUPS` map or below one.
+pub const FILTER_CGROUPS: u32 = 2;
+
+/// The cgroup is read from the unified (v2) hierarchy.
+pub const HIERARCHY_V2: u32 = 0;
+/// The cgroup is read from a v1 controller's hierarchy.
+pub const HIERARCHY_V1: u32 = 1;
+
+/// Byte offsets of kernel struct members, resolved from the running kernel's BTF.
+///
+/// Rust emits no CO-RE relocations, so the agent looks every member up by name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelOffsets {
+    pub task_group_leader: u32,
+    pub task_thread_pid: u32,
+    pub task_start_boottime: u32,
+    pub task_signal: u32,
+    pub task_cgroups: u32,
+    pub task_tgid: u32,
+    pub task_pid: u32,
+    pub signal_live: u32,
+    pub pid_level: u32,
+    pub pid_numbers: u32,
+    pub upid_bytes: u32,
+    pub upid_nr: u32,
+    pub upid_ns: u32,
+    /// `pid_namespace.ns.inum`.
+    pub pid_namespace_inum: u32,
+    /// `css_set.subsys[i]` of the chosen v1 controller.
+    pub css_set_subsys: u32,
+    pub css_set_dfl_cgrp: u32,
+    /// `cgroup.self`, the css that stands for the cgroup in the unified hierarchy.
+    pub cgroup_self: u32,
+    pub cgroup_kn: u32,
+    pub css_cgroup: u32,
+    pub css_parent: u32,
+    pub kernfs_node_id: u32,
+    /// Counts the execs of a process.
+    pub task_self_exec_id: u32,
+}
+
+/// What a loaded object does; one object is loaded for each task.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProbeConfig {
+    /// `FILTER_*`.
+    pub filter: u32,
+    /// `HIERARCHY_*`, for [`FILTER_CGROUPS`].
+    pub hierarchy: u32,
+    /// Inode of the agent's PID namespace; 0 when it is the initial one, whose numbers need no
+    /// translation.
+    pub pid_namespace_inum: u32,
+    /// 1: report every fork, exec and exit, whatever the filter.
+    pub watch_all_processes: u32,
+    pub bucket_ns: u64,
+    /// Buckets in an epoch; the counting table alternates with the parity of the epoch.
+    pub buckets_per_epoch: u64,
+    /// Seed of the stack hash, random for each task so that collisions cannot be prepared.
+    pub hash_seed: u64,
+    /// With [`FILTER_PIDS`]: a process that calls exec and then has this name becomes a target.
+    /// All zero: none does.
+    pub target_comm: [u8; COMM_BYTES],
+    pub offsets: KernelOffsets,
+}
+
+const _: () = assert!(size_of::<KernelOffsets>() == 22 * 4);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 88);
+const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
+
+#[cfg(feature = "user")]
+impl ProbeConfig {
+    /// The bytes of the global, as the loader writes them into `.rodata`.
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: repr(C) integers with explicit padding (asserted above): every byte is
+        // initialised, and the slice lives as long as `self`.
+        unsafe { core::slice::from_raw_parts(core::ptr::from_ref(self).cast(), size_of::<Self>()) }
+    }
+}

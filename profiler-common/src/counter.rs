@@ -1,0 +1,31 @@
+//! Indexes of the per-CPU counters. Every error path of the kernel side adds to one of them.
+
+/// Ticks of the sampling clock, idle and unwanted ones included.
+pub const TICKS: u32 = 0;
+/// Samples that passed the filter.
+pub const SAMPLES: u32 = 1;
+/// The counting table was full (`-E2BIG`) or busy (`-EBUSY`).
+pub const COUNT_TABLE_FULL: u32 = 2;
+/// A record did not fit the ring buffer.
+pub const RING_BUFFER_FULL: u32 = 3;
+/// The table of known stacks was full.
+pub const STACK_TABLE_FULL: u32 = 4;
+/// `bpf_get_stack` failed for the user stack.
+pub const USER_STACK_UNREADABLE: u32 = 5;
+/// `bpf_get_stack` failed for the kernel stack.
+pub const KERNEL_STACK_UNREADABLE: u32 = 6;
+/// The user stack filled the whole buffer.
+pub const USER_STACK_TRUNCATED: u32 = 7;
+/// The task has no number in the agent's PID namespace.
+pub const PID_NOT_VISIBLE: u32 = 8;
+/// A process event did not fit the ring buffer.
+pub const PROCESS_EVENT_DROPPED: u32 = 9;
+/// A new process did not fit the pid filter.
+pub const FILTER_FULL: u32 = 10;
+/// A kernel structure could not be read; the sample was dropped.
+pub const KERNEL_READ_FAILED: u32 = 11;
+/// The table of announced threads was full; the thread is announced again with its next sample.
+pub const THREAD_TABLE_FULL: u32 = 12;
+
+/// Number of counters.
+pub const COUNTERS: u32 = 13;

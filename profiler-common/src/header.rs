@@ -1,0 +1,68 @@
+//! First field of every record in the ring buffer.
+
+/// A [`crate::stack::StackRecord`].
+pub const KIND_STACK: u32 = 1;
+/// A [`crate::process::ThreadRecord`].
+pub const KIND_THREAD: u32 = 2;
+/// A [`crate::process::ProcessRecord`].
+pub const KIND_PROCESS: u32 = 3;
+
+/// `bytes` is the length of the whole record; the reader checks it against what arrived.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordHeader {
+    /// `KIND_*`; never 0.
+    pub kind: u32,
+    pub bytes: u32,
+    /// `bpf_ktime_get_ns`.
+    pub time_ns: u64,
+}
+
+const _: () = assert!(size_of::<RecordHeader>() == 16);
+
+/// Reads a plain-old-data value from the start of `bytes`; `None` when they are too few.
+#[cfg(feature = "user")]
+pub fn read_pod<T: Pod>(bytes: &[u8]) -> Option<T> {
+    if bytes.len() < size_of::<T>() {
+        return None;
+    }
+    // SAFETY: the length was checked, `Pod` types are valid for every bit pattern, and the read
+    // does not need alignment.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// Types without padding, references or invalid bit patterns.
+///
+/// # Safety
+/// Implement only for `repr(C)` types made of integers with explicit padding.
+#[cfg(feature = "user")]
+pub unsafe trait Pod: Copy + 'static {}
+
+#[cfg(feature = "user")]
+mod pods {
+    use super::{Pod, RecordHeader};
+    use crate::{
+        on_cpu::CountKey,
+        process::{ProcessRecord, ThreadRecord, ThreadState},
+        stack::StackHead,
+    };
+
+    // SAFETY: repr(C), integers only, padding explicit (asserted by size below each type).
+    unsafe impl Pod for RecordHeader {}
+    // SAFETY: as above.
+    unsafe impl Pod for StackHead {}
+    // SAFETY: as above.
+    unsafe impl Pod for ThreadRecord {}
+    // SAFETY: as above.
+    unsafe impl Pod for ProcessRecord {}
+    // SAFETY: as above.
+    unsafe impl Pod for ThreadState {}
+    // SAFETY: as above.
+    unsafe impl Pod for CountKey {}
+    // SAFETY: every bit pattern is a number.
+    unsafe impl Pod for u64 {}
+    // SAFETY: as above.
+    unsafe impl Pod for u8 {}
+    // SAFETY: as above.
+    unsafe impl Pod for u32 {}
+}

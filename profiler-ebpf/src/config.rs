@@ -1,0 +1,50 @@
+//! Globals written by the agent before load.
+
+use profiler_common::config::{KernelOffsets, ProbeConfig};
+
+#[unsafe(no_mangle)]
+pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
+    filter: 0,
+    hierarchy: 0,
+    pid_namespace_inum: 0,
+    watch_all_processes: 0,
+    bucket_ns: 1,
+    buckets_per_epoch: 1,
+    hash_seed: 0,
+    target_comm: [0; 16],
+    offsets: KernelOffsets {
+        task_group_leader: 0,
+        task_thread_pid: 0,
+        task_start_boottime: 0,
+        task_signal: 0,
+        task_cgroups: 0,
+        task_tgid: 0,
+        task_pid: 0,
+        signal_live: 0,
+        pid_level: 0,
+        pid_numbers: 0,
+        upid_bytes: 0,
+        upid_nr: 0,
+        upid_ns: 0,
+        pid_namespace_inum: 0,
+        css_set_subsys: 0,
+        css_set_dfl_cgrp: 0,
+        cgroup_self: 0,
+        cgroup_kn: 0,
+        css_cgroup: 0,
+        css_parent: 0,
+        kernfs_node_id: 0,
+        task_self_exec_id: 0,
+    },
+};
+
+/// Reads one field of the configuration. The read is volatile because the compiler must not fold
+/// the values above; the verifier folds those of the frozen map.
+macro_rules! config {
+    ($($field:tt)+) => {
+        // SAFETY: the pointer is to a field of a static of this program.
+        unsafe { core::ptr::read_volatile(&raw const $crate::config::CONFIG.$($field)+) }
+    };
+}
+
+pub(crate) use config;

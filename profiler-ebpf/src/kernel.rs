@@ -1,0 +1,33 @@
+//! Reads of kernel memory by offsets that the agent resolved from BTF.
+
+use aya_ebpf::helpers::bpf_probe_read_kernel;
+
+/// Address of a kernel object.
+#[derive(Clone, Copy)]
+pub(crate) struct KernelPtr(pub(crate) u64);
+
+impl KernelPtr {
+    /// Reads a value at `offset`; `None` when the address is not readable.
+    #[inline(always)]
+    pub(crate) fn read<T>(self, offset: u32) -> Option<T> {
+        let address = (self.0 + u64::from(offset)) as *const T;
+        // SAFETY: the helper checks the address and fails instead of faulting.
+        unsafe { bpf_probe_read_kernel(address) }.ok()
+    }
+
+    /// Follows the pointer at `offset`; `None` when it is null or not readable.
+    #[inline(always)]
+    pub(crate) fn follow(self, offset: u32) -> Option<Self> {
+        let pointer: u64 = self.read(offset)?;
+        if pointer == 0 {
+            None
+        } else {
+            Some(Self(pointer))
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(self, offset: u32) -> Self {
+        Self(self.0 + u64::from(offset))
+    }
+}

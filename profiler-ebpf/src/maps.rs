@@ -1,0 +1,16 @@
+//! Maps that several programs share. Private maps stay in the file that uses them.
+
+use aya_ebpf::{
+    macros::map,
+    maps::{HashMap, RingBuf},
+};
+use profiler_common::limits;
+
+/// Records towards the agent.
+#[map]
+pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(limits::RING_BUFFER_BYTES, 0);
+
+/// Target processes, by pid in the agent's PID namespace.
+#[map]
+pub(crate) static FILTER_PIDS: HashMap<u32, u8> =
+    HashMap::with_max_entries(limits::FILTER_PID_ENTRIES, 0);

@@ -1,0 +1,4 @@
+//! One file for each probe: the entry function and its `try_` function.
+
+mod on_cpu;
+mod process;

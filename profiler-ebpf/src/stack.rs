@@ -1,0 +1,153 @@
+//! Where stacks come from: the one seam for another unwinder.
+//!
+//! Today both stacks are walked by the kernel's frame-pointer walker (`bpf_get_stack`). A stack is
+//! sent once; later samples refer to it by its hash.
+
+use aya_ebpf::{
+    EbpfContext,
+    bindings::BPF_F_USER_STACK,
+    helpers::generated::{bpf_get_stack, bpf_ringbuf_output},
+    macros::map,
+    maps::{HashMap, PerCpuArray},
+    programs::PerfEventContext,
+};
+use profiler_common::{
+    counter,
+    header::{KIND_STACK, RecordHeader},
+    limits::{MAX_KERNEL_FRAMES, MAX_USER_FRAMES, STACK_TABLE_ENTRIES},
+    stack::{SPACE_KERNEL, SPACE_USER, StackHead, StackRecord, hash_finish, hash_step},
+};
+
+use crate::{config::config, counters::count, emit, maps::RECORDS};
+
+/// Stacks that were sent, by hash.
+#[map]
+static STACKS: HashMap<u64, u8> = HashMap::with_max_entries(STACK_TABLE_ENTRIES, 0);
+
+/// Room to build a record: 1 KiB does not fit the stack of a BPF program. Only perf_event programs
+/// use it, and they do not interrupt each other.
+#[map]
+static STACK_SCRATCH: PerCpuArray<StackRecord> = PerCpuArray::with_max_entries(1, 0);
+
+/// Whether the tick hit user mode, so that there is no kernel stack.
+#[cfg(bpf_target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn in_user_mode(context: &PerfEventContext) -> bool {
+    // SAFETY: the verifier checks accesses to the context.
+    unsafe { (*context.ctx).regs.cs & 3 == 3 }
+}
+
+/// Whether the tick hit user mode (EL0), so that there is no kernel stack.
+#[cfg(bpf_target_arch = "aarch64")]
+#[inline(always)]
+pub(crate) fn in_user_mode(context: &PerfEventContext) -> bool {
+    // SAFETY: the verifier checks accesses to the context.
+    unsafe { (*context.ctx).regs.pstate & 0xf == 0 }
+}
+
+/// Takes the kernel stack and returns its hash; 0 when there is none.
+#[inline(always)]
+pub(crate) fn kernel_stack(context: &PerfEventContext) -> u64 {
+    if in_user_mode(context) {
+        return 0;
+    }
+    take(
+        context,
+        SPACE_KERNEL,
+        0,
+        MAX_KERNEL_FRAMES,
+        counter::KERNEL_STACK_UNREADABLE,
+    )
+}
+
+/// Takes the user stack and returns its hash; 0 when there is none (a kernel thread) or when it
+/// cannot be read, which is counted.
+#[inline(always)]
+pub(crate) fn user_stack(context: &PerfEventContext) -> u64 {
+    take(
+        context,
+        SPACE_USER,
+        u64::from(BPF_F_USER_STACK),
+        MAX_USER_FRAMES,
+        counter::USER_STACK_UNREADABLE,
+    )
+}
+
+#[inline(always)]
+fn take(context: &PerfEventContext, space: u32, flags: u64, most: usize, failed: u32) -> u64 {
+    let Some(record) = STACK_SCRATCH.get_ptr_mut(0) else {
+        return 0;
+    };
+    // SAFETY: `record` points to a map value of this size, and the helper writes `size` bytes at
+    // most.
+    let written = unsafe {
+        bpf_get_stack(
+            context.as_ptr(),
+            (&raw mut (*record).frames).cast(),
+            (most * size_of::<u64>()) as u32,
+            flags,
+        )
+    };
+    if written < 0 {
+        count(failed);
+        return 0;
+    }
+    let frames = (written as usize / size_of::<u64>()) & (most | 1);
+    if frames == 0 {
+        return 0;
+    }
+    if space == SPACE_USER && frames == most {
+        count(counter::USER_STACK_TRUNCATED);
+    }
+    let mut hash = config!(hash_seed) ^ u64::from(space);
+    for index in 0..most {
+        if index >= frames {
+            break;
+        }
+        // SAFETY: index < most < the length of the array.
+        hash = hash_step(hash, unsafe {
+            (&raw const (*record).frames)
+                .cast::<u64>()
+                .add(index)
+                .read()
+        });
+    }
+    let hash = hash_finish(hash);
+    // SAFETY: the value is not read.
+    if unsafe { STACKS.get(hash) }.is_none() {
+        send(record, hash, space, frames);
+    }
+    hash
+}
+
+#[inline(always)]
+fn send(record: *mut StackRecord, hash: u64, space: u32, frames: usize) {
+    let bytes = size_of::<StackHead>() + frames * size_of::<u64>();
+    let header = RecordHeader {
+        bytes: bytes as u32,
+        ..emit::header::<StackHead>(KIND_STACK)
+    };
+    // SAFETY: `record` is a map value of this CPU.
+    unsafe {
+        (*record).head = StackHead {
+            header,
+            hash,
+            space,
+            frames: frames as u32,
+        }
+    };
+    // SAFETY: `bytes` is at most the size of the map value.
+    let sent = unsafe {
+        bpf_ringbuf_output(
+            (&raw const RECORDS).cast_mut().cast(),
+            record.cast(),
+            bytes as u64,
+            emit::Urgency::Polled.flags(),
+        )
+    };
+    if sent != 0 {
+        count(counter::RING_BUFFER_FULL);
+    } else if STACKS.insert(hash, 1, 0).is_err() {
+        count(counter::STACK_TABLE_FULL);
+    }
+}

@@ -1,0 +1,336 @@
+//! The commands that need no server.
+
+use std::time::Duration;
+
+use profiler_tests::{
+    agent::{Agent, ServeOptions, launch, run},
+    folded::Folded,
+    wait::wait_until,
+};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::targets::{EXIT, START, Targets, on_cpu};
+
+const QUICK: Duration = Duration::from_secs(15);
+
+#[test]
+fn record_writes_to_stdout_and_its_summary_to_stderr() {
+    let targets = Targets::new();
+    let target = targets.busy("shares-stdout");
+    let pid = target.pid().to_string();
+    let (status, output, errors) = run(
+        &[
+            "record",
+            "--pid",
+            &pid,
+            "--duration",
+            "2s",
+            "--frequency",
+            "499",
+            "--format",
+            "folded",
+            "--output",
+            "-",
+        ],
+        QUICK,
+    )
+    .unwrap();
+    assert!(status.success(), "{errors}");
+    let folded = Folded::parse(&output).unwrap();
+    assert!(folded.total() > 500, "{}", folded.summary());
+    assert!(
+        (folded.share("hot_sixty") - 60.0).abs() < 6.0,
+        "{}",
+        folded.summary()
+    );
+    assert!(
+        errors.contains(&folded.total().to_string()),
+        "samples in the summary: {errors}"
+    );
+}
+
+#[test]
+fn record_finds_targets_by_name_cgroup_and_the_whole_node_in_every_format() {
+    let targets = Targets::new();
+    let _target = targets.busy("shares-formats");
+    let runs = [
+        (vec!["--comm", "shares-formats"], "folded"),
+        (vec!["--comm", "shares-formats"], "pprof"),
+        (vec!["--all"], "svg"),
+        (vec!["--all"], "speedscope"),
+        (vec!["--cgroup", "/"], "flamegraph"),
+    ];
+    let mut started = Vec::new();
+    for (index, (target, format)) in runs.into_iter().enumerate() {
+        let output = targets.folder.join(format!("{index}.{format}"));
+        let mut arguments = vec!["record"];
+        arguments.extend(target);
+        let path = output.to_str().unwrap().to_owned();
+        arguments.extend([
+            "--duration",
+            "2s",
+            "--frequency",
+            "299",
+            "--format",
+            format,
+            "--output",
+            &path,
+        ]);
+        started.push((
+            launch(&arguments, &format!("record-{index}"), &targets.folder).unwrap(),
+            format,
+            output,
+        ));
+    }
+    for (mut process, format, output) in started {
+        let status = process.wait(QUICK).unwrap();
+        assert!(status.success(), "{format}: {}", process.errors());
+        let bytes = std::fs::read(output).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        match format {
+            "pprof" => assert_eq!(&bytes[..2], [0x1f, 0x8b], "gzip"),
+            "flamegraph" => assert_eq!(&bytes[..4], b"PFG1"),
+            _ => assert!(text.contains("hot_sixty"), "{format}"),
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_writes_what_was_collected() {
+    let targets = Targets::new();
+    let target = targets.busy("shares-ctrl-c");
+    let pid = target.pid().to_string();
+    let output = targets.folder.join("early.folded");
+    let mut process = launch(
+        &[
+            "record",
+            "--pid",
+            &pid,
+            "--duration",
+            "1h",
+            "--frequency",
+            "499",
+            "--format",
+            "folded",
+            "--output",
+            output.to_str().unwrap(),
+        ],
+        "record",
+        &targets.folder,
+    )
+    .unwrap();
+    let cost = || profiler_tests::workload::process_cpu_ns(target.pid()).unwrap();
+    let begin = cost();
+    wait_until("the target has used three seconds", START, || {
+        cost() - begin > 3_000_000_000
+    })
+    .unwrap();
+    let status = process.interrupt(Signal::INT).unwrap();
+    assert!(status.success(), "{status}: {}", process.errors());
+    let folded = Folded::parse(&std::fs::read_to_string(output).unwrap()).unwrap();
+    assert!(folded.total() > 700, "{}", folded.summary());
+}
+
+#[test]
+fn record_works_beside_a_server_and_opens_no_data_directory() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let target = targets.busy("shares-beside");
+    let pid = target.pid().to_string();
+    let data = agent.data_dir.to_str().unwrap();
+    let mut process = profiler_tests::process::Launch::new(
+        &profiler_tests::paths::agent().unwrap(),
+        "record",
+        &targets.folder,
+    )
+    .args([
+        "record",
+        "--pid",
+        &pid,
+        "--duration",
+        "3s",
+        "--format",
+        "folded",
+        "--output",
+        "-",
+    ])
+    .env("PROFILER_DATA_DIR", data)
+    .start()
+    .unwrap();
+    let files = format!("/proc/{}/fd", process.pid());
+    let mut looked = 0;
+    while process.is_running() {
+        for entry in std::fs::read_dir(&files).into_iter().flatten().flatten() {
+            let link = std::fs::read_link(entry.path()).unwrap_or_default();
+            assert!(!link.starts_with(data), "{}", link.display());
+            looked += 1;
+        }
+    }
+    assert!(looked > 10, "looked at {looked} descriptors");
+    assert!(
+        process.wait(EXIT).unwrap().success(),
+        "{}",
+        process.errors()
+    );
+    // A busy machine may give the target little of the three seconds.
+    assert!(Folded::parse(&process.output()).unwrap().total() > 20);
+    assert_eq!(agent.api.get_json("/api/v1/tasks").unwrap()["total"], 0);
+}
+
+#[test]
+fn wrong_usage_has_exit_code_2_and_a_clear_line() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["record", "--output", "-", "--format", "folded"], "--pid"),
+        (
+            &[
+                "record",
+                "--all",
+                "--frequency",
+                "0",
+                "--format",
+                "folded",
+                "--output",
+                "-",
+            ],
+            "frequency",
+        ),
+        (
+            &[
+                "record",
+                "--all",
+                "--frequency",
+                "5000",
+                "--format",
+                "folded",
+                "--output",
+                "-",
+            ],
+            "frequency",
+        ),
+        (
+            &[
+                "record",
+                "--all",
+                "--duration",
+                "9000h",
+                "--format",
+                "folded",
+                "--output",
+                "-",
+            ],
+            "duration",
+        ),
+        (
+            &["record", "--all", "--format", "docx", "--output", "-"],
+            "docx",
+        ),
+        (&["fly"], "fly"),
+    ];
+    for (arguments, expected) in cases {
+        let (status, _, errors) = run(arguments, QUICK).unwrap();
+        assert_eq!(status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(expected), "{arguments:?}: {errors}");
+    }
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    let pid = gone.id().to_string();
+    gone.wait().unwrap();
+    let (status, _, errors) = run(
+        &[
+            "record", "--pid", &pid, "--format", "folded", "--output", "-",
+        ],
+        QUICK,
+    )
+    .unwrap();
+    assert_eq!(status.code(), Some(1), "{errors}");
+    assert!(
+        errors.contains(&format!("no such process: {pid}")),
+        "{errors}"
+    );
+}
+
+#[test]
+fn ps_doctor_and_openapi() {
+    let (status, output, errors) = run(&["ps", "--json"], QUICK).unwrap();
+    assert!(status.success(), "{errors}");
+    let listed: Value = serde_json::from_str(&output).unwrap();
+    let items = listed["items"].as_array().or(listed.as_array()).unwrap();
+    assert!(
+        items
+            .iter()
+            .any(|process| process["pid"] == std::process::id()),
+        "{output}"
+    );
+    let (status, output, _) = run(&["ps"], QUICK).unwrap();
+    assert!(
+        status.success() && output.contains(&std::process::id().to_string()),
+        "{output}"
+    );
+
+    let (status, output, errors) = run(&["doctor", "--json"], QUICK).unwrap();
+    assert!(status.success(), "{errors}");
+    let found: Value = serde_json::from_str(&output).unwrap();
+    assert!(found.to_string().contains("on_cpu"), "{found}");
+    let (status, output, _) = run(&["doctor"], QUICK).unwrap();
+    assert!(status.success() && !output.is_empty());
+
+    let (status, output, _) = run(&["openapi"], QUICK).unwrap();
+    assert!(status.success());
+    let document: Value = serde_json::from_str(&output).unwrap();
+    assert!(document["paths"]["/api/v1/tasks"].is_object());
+}
+
+#[test]
+fn configuration_flags_over_environment_over_file() {
+    let targets = Targets::new();
+    let config = targets.folder.join("agent.toml");
+    std::fs::write(&config, "max_tasks = 3\ncpu_budget = 7\n").unwrap();
+    let print = |arguments: &[&str], budget: Option<&str>| {
+        let mut launch = profiler_tests::process::Launch::new(
+            &profiler_tests::paths::agent().unwrap(),
+            "print",
+            &targets.folder,
+        )
+        .args([
+            "serve",
+            "--print-config",
+            "--config",
+            config.to_str().unwrap(),
+        ])
+        .args(arguments);
+        if let Some(budget) = budget {
+            launch = launch.env("PROFILER_CPU_BUDGET", budget);
+        }
+        launch.start().unwrap().finish(QUICK).unwrap()
+    };
+    let has = |text: &str, key: &str, value: &str| {
+        let line = text.lines().find(|line| line.starts_with(key));
+        line.is_some_and(|line| line.contains(value))
+    };
+    let file = print(&[], None);
+    assert!(
+        has(&file, "max_tasks", "3") && has(&file, "cpu_budget", "7"),
+        "{file}"
+    );
+    let environment = print(&[], Some("8"));
+    assert!(has(&environment, "cpu_budget", "8"), "{environment}");
+    let flag = print(&["--cpu-budget", "9"], Some("8"));
+    assert!(has(&flag, "cpu_budget", "9"), "{flag}");
+
+    std::fs::write(&config, "max_taks = 3\n").unwrap();
+    let (status, _, errors) = run(&["serve", "--config", config.to_str().unwrap()], QUICK).unwrap();
+    assert_eq!(status.code(), Some(2));
+    assert!(errors.contains("max_taks"), "{errors}");
+}
+
+#[test]
+fn a_server_without_a_token_says_so_and_serves() {
+    let agent = Agent::start_with(ServeOptions::with_arguments(["--no-auth"])).unwrap();
+    assert_eq!(agent.api.token, None);
+    assert_eq!(agent.api.get_json("/api/v1/meta").unwrap()["auth"], "none");
+    let id = agent
+        .api
+        .create_task(&on_cpu(serde_json::json!({ "all": true }), 1, 99))
+        .unwrap();
+    agent.api.wait_task(&id, &["finished"], QUICK).unwrap();
+}

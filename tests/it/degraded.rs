@@ -1,0 +1,151 @@
+//! What happens when part of the kernel side is missing or too expensive.
+
+use profiler_tests::{
+    agent::{Agent, ServeOptions},
+    wait::wait_until,
+    workload::Workload,
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::targets::{EXIT, START, Targets, finish_task, last_report, on_cpu, start_task};
+
+fn denying<const N: usize>(probes: [&str; N]) -> Agent {
+    let arguments = probes
+        .iter()
+        .map(|probe| format!("--deny-probe={probe}"))
+        .collect();
+    Agent::start_with(ServeOptions {
+        arguments,
+        ..ServeOptions::default()
+    })
+    .unwrap()
+}
+
+fn probe_state(agent: &Agent, name: &str) -> Value {
+    let probes = agent.api.get_json("/api/v1/probes").unwrap();
+    let items = probes["items"].as_array().unwrap();
+    let found = items.iter().find(|probe| probe["name"] == name);
+    found
+        .unwrap_or_else(|| panic!("no probe {name} in {probes}"))
+        .clone()
+}
+
+fn notes(task: &Value) -> String {
+    task["notes"].to_string()
+}
+
+#[test]
+fn without_the_sampler_a_task_fails_and_says_why() {
+    let agent = denying(["on_cpu"]);
+    let state = probe_state(&agent, "on_cpu");
+    assert_eq!(state["state"], "denied");
+    assert!(
+        state["reason"].as_str().unwrap().contains("--deny-probe"),
+        "{state}"
+    );
+    let target = json!({ "pids": [std::process::id()] });
+    let id = agent.api.create_task(&on_cpu(target, 2, 99)).unwrap();
+    let task = agent.api.wait_task(&id, &["failed"], START).unwrap();
+    assert!(
+        task["reason"]
+            .as_str()
+            .unwrap()
+            .contains("on_cpu is denied by --deny-probe"),
+        "{task}"
+    );
+}
+
+#[test]
+fn without_process_events_children_are_found_by_looking() {
+    let agent = denying(["process_fork", "process_exec", "process_exit"]);
+    let targets = Targets::new();
+    let mut parent = targets.shares(
+        Workload::SharesC,
+        "shares-noevent",
+        &["--fork-on-usr1", "--seconds", "5"],
+    );
+    parent
+        .wait_for_line(START, |line| (line == "waiting").then_some(()))
+        .unwrap();
+    let id = start_task(&agent, &on_cpu(json!({ "pids": [parent.pid()] }), 6, 499));
+    parent.signal(Signal::USR1).unwrap();
+    let task = finish_task(&agent, &id, 6);
+    assert!(
+        notes(&task).contains("children of targets are looked for in /proc"),
+        "{task}"
+    );
+    parent.wait(EXIT).unwrap();
+    let child = last_report(&parent);
+    let folded = agent
+        .api
+        .folded(&id, &format!("&pid={}", child.pid))
+        .unwrap();
+    assert!(
+        folded.count(|stack| stack.has("hot_sixty")) > 200,
+        "{}",
+        folded.summary()
+    );
+    // The process list lives without events, too.
+    let listed = agent.api.get_json("/api/v1/processes?limit=1000").unwrap();
+    let own = std::process::id();
+    let found = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|process| process["pid"] == own);
+    assert!(found, "{listed}");
+}
+
+#[test]
+fn a_cpu_budget_lowers_the_rate_and_says_so() {
+    let agent = Agent::start_with(ServeOptions::with_arguments(["--cpu-budget", "0.05"])).unwrap();
+    let targets = Targets::new();
+    let target = targets.busy("shares-budget");
+    let id = start_task(&agent, &on_cpu(json!({ "pids": [target.pid()] }), 7, 4999));
+    let task = finish_task(&agent, &id, 7);
+    let effective = task["effective_frequency_hz"].as_u64().unwrap();
+    assert!(effective < 4999, "{task}");
+    assert_eq!(task["frequency_hz"], 4999, "what was asked for is kept");
+    assert!(notes(&task).contains("rate lowered from 4999 Hz"), "{task}");
+    assert!(notes(&task).contains("CPU budget is 0.05 %"), "{task}");
+    assert!(task["samples"].as_u64() > Some(0), "{task}");
+}
+
+#[test]
+fn losses_and_cost_are_visible() {
+    let agent = Agent::start_with(ServeOptions::with_arguments(["--bpf-stats"])).unwrap();
+    let targets = Targets::new();
+    let target = targets.busy("shares-cost");
+    let id = start_task(&agent, &on_cpu(json!({ "pids": [target.pid()] }), 3, 999));
+    let mut own = Value::Null;
+    wait_until("the programs' cost is shown", START, || {
+        own = agent.api.get_json("/api/v1/self").unwrap();
+        let programs = own["bpf"]["programs"].as_array().unwrap();
+        programs.iter().any(|program| {
+            program["run_count"].as_u64() > Some(0) && program["run_time_ns"].as_u64() > Some(0)
+        })
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {own}"));
+    assert_eq!(own["running_tasks"], 1);
+    let task = finish_task(&agent, &id, 3);
+    assert!(task["losses"].is_array());
+
+    let metrics = agent.api.get("/metrics").unwrap().text();
+    let value = |name: &str| -> f64 {
+        let line = metrics.lines().find(|line| line.starts_with(name));
+        let line = line.unwrap_or_else(|| panic!("no {name} in {metrics}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert!(value("profiler_agent_cpu_seconds_total") > 0.0);
+    assert!(value("profiler_agent_resident_memory_bytes") > 1e6);
+    assert!(value("profiler_agent_samples_total") > 1000.0);
+    for kind in [
+        "count_table_full",
+        "ring_buffer_full",
+        "stack_missing",
+        "tick_missed",
+    ] {
+        assert!(value(&format!("profiler_agent_losses_total{{kind=\"{kind}\"}}")) >= 0.0);
+    }
+}

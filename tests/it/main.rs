@@ -1,0 +1,32 @@
+//! The agent against a real kernel, real processes and real peers. Run as root:
+//! `cargo test -p profiler-tests --test it -- --test-threads=1` with the agent built.
+
+#[cfg(test)]
+mod targets;
+
+#[cfg(test)]
+mod api;
+#[cfg(test)]
+mod cli;
+#[cfg(test)]
+mod degraded;
+#[cfg(test)]
+mod demo;
+#[cfg(test)]
+mod events;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod lifecycle;
+#[cfg(test)]
+mod mesh;
+#[cfg(test)]
+mod mesh_profile;
+#[cfg(test)]
+mod namespaces;
+#[cfg(test)]
+mod on_cpu;
+#[cfg(test)]
+mod ui;
+#[cfg(test)]
+mod workloads;

@@ -1,0 +1,247 @@
+//! The demo mesh itself: traffic takes the whole way and every option takes effect.
+
+use std::time::Duration;
+
+use profiler_tests::{
+    mesh::{
+        AccessLog, LoadReport, Mesh, MeshOptions, Tracing, Upstream,
+        sidecar::{INBOUND_STATS, OUTBOUND_CLUSTER, OUTBOUND_STATS},
+    },
+    wait::wait_until,
+};
+
+const LOAD: Duration = Duration::from_millis(700);
+const FLUSHED: Duration = Duration::from_secs(10);
+
+/// Brings the mesh up, loads it, and checks what holds for all options.
+fn loaded(options: &MeshOptions) -> (Mesh, LoadReport) {
+    let mesh = Mesh::up(options).unwrap();
+    let report = mesh.run_load(LOAD).unwrap();
+    assert_eq!(report.errors, 0, "{report:?}");
+    assert!(report.requests >= 50, "{report:?}");
+
+    let outbound = counter(&mesh.client, &http(OUTBOUND_STATS, "downstream_rq_2xx"));
+    let inbound = counter(&mesh.server, &http(INBOUND_STATS, "downstream_rq_2xx"));
+    assert!(
+        outbound >= report.requests,
+        "{outbound} through the client's sidecar: {report:?}"
+    );
+    assert!(
+        inbound >= report.requests,
+        "{inbound} through the server's sidecar: {report:?}"
+    );
+    // Nothing took the ways beside the HTTP listeners.
+    let inbound_passthrough = "cluster.InboundPassthroughCluster.upstream_cx_total";
+    assert_eq!(counter(&mesh.server, inbound_passthrough), 0);
+    assert_eq!(
+        counter(&mesh.client, "cluster.PassthroughCluster.upstream_cx_total"),
+        0
+    );
+
+    assert_eq!(
+        counter(&mesh.client, "server.concurrency"),
+        u64::from(options.workers)
+    );
+    assert_eq!(
+        counter(&mesh.server, "server.concurrency"),
+        u64::from(options.workers)
+    );
+    (mesh, report)
+}
+
+fn http(stats: &str, name: &str) -> String {
+    format!("http.{stats}.{name}")
+}
+
+fn counter(pod: &profiler_tests::mesh::Pod, name: &str) -> u64 {
+    pod.stat(name).unwrap()
+}
+
+/// Connections between the sidecars: (HTTP/1.1, HTTP/2, TLS handshakes).
+fn between_sidecars(mesh: &Mesh) -> (u64, u64, u64) {
+    let http1 = counter(
+        &mesh.server,
+        &http(INBOUND_STATS, "downstream_cx_http1_total"),
+    );
+    let http2 = counter(
+        &mesh.server,
+        &http(INBOUND_STATS, "downstream_cx_http2_total"),
+    );
+    let handshakes = counter(&mesh.server, "listener.0.0.0.0_15006.ssl.handshake");
+    let client = counter(
+        &mesh.client,
+        &format!("cluster.{OUTBOUND_CLUSTER}.ssl.handshake"),
+    );
+    assert_eq!(client, handshakes, "both sidecars see the same handshakes");
+    (http1, http2, handshakes)
+}
+
+#[test]
+fn plain_http1_flows_through_both_sidecars() {
+    let (mesh, _) = loaded(&MeshOptions::default());
+    let (http1, http2, handshakes) = between_sidecars(&mesh);
+    assert!(http1 > 0);
+    assert_eq!((http2, handshakes), (0, 0));
+    assert_eq!(mesh.client.access_log(), "");
+    assert_eq!(mesh.server.access_log(), "");
+}
+
+#[test]
+fn upstream_http2_is_used_between_sidecars() {
+    let (mesh, _) = loaded(&MeshOptions {
+        upstream: Upstream::Http2,
+        ..MeshOptions::default()
+    });
+    let (http1, http2, handshakes) = between_sidecars(&mesh);
+    assert!(http2 > 0);
+    assert_eq!((http1, handshakes), (0, 0));
+}
+
+#[test]
+fn mtls_with_http1_authenticates_both_ends() {
+    let (mesh, _) = loaded(&MeshOptions {
+        mtls: true,
+        ..MeshOptions::default()
+    });
+    let (http1, http2, handshakes) = between_sidecars(&mesh);
+    assert!(http1 > 0 && handshakes > 0, "{http1} {handshakes}");
+    assert_eq!(http2, 0);
+    let certificates = mesh.client.admin("/certs").unwrap();
+    assert!(
+        certificates.contains("spiffe://cluster.local/ns/demo/sa/client"),
+        "{certificates}"
+    );
+    let peers = counter(&mesh.server, "listener.0.0.0.0_15006.ssl.no_certificate");
+    assert_eq!(peers, 0, "every client showed a certificate");
+}
+
+#[test]
+fn mtls_with_http2_and_two_workers() {
+    let options = MeshOptions {
+        mtls: true,
+        upstream: Upstream::Http2,
+        workers: 2,
+        ..MeshOptions::default()
+    };
+    let (mesh, _) = loaded(&options);
+    let (http1, http2, handshakes) = between_sidecars(&mesh);
+    assert!(http2 > 0 && handshakes > 0, "{http2} {handshakes}");
+    assert_eq!(http1, 0);
+}
+
+#[test]
+fn text_access_log_has_a_line_for_each_request_on_both_sides() {
+    let (mesh, report) = loaded(&MeshOptions {
+        access_log: AccessLog::Text,
+        rps: 300,
+        ..MeshOptions::default()
+    });
+    for pod in [&mesh.client, &mesh.server] {
+        let lines = || {
+            let log = pod.access_log();
+            let lines = log
+                .lines()
+                .filter(|line| line.contains("\"GET /work HTTP/1.1\" 200 "));
+            lines.count() as u64
+        };
+        wait_until("the access log is written", FLUSHED, || {
+            lines() >= report.requests
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn json_access_log_has_an_object_for_each_request_on_both_sides() {
+    let (mesh, report) = loaded(&MeshOptions {
+        access_log: AccessLog::Json,
+        rps: 300,
+        ..MeshOptions::default()
+    });
+    for pod in [&mesh.client, &mesh.server] {
+        let objects = || {
+            let log = pod.access_log();
+            let objects = log
+                .lines()
+                .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+                .filter(|entry| entry["path"] == "/work" && entry["response_code"] == 200);
+            objects.count() as u64
+        };
+        wait_until("the access log is written", FLUSHED, || {
+            objects() >= report.requests
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn tracing_of_all_requests_sends_two_spans_each() {
+    let options = MeshOptions {
+        tracing: Tracing::Percent(100.0),
+        rps: 300,
+        ..MeshOptions::default()
+    };
+    let (mesh, report) = loaded(&options);
+    wait_until("spans of both sidecars arrive", FLUSHED, || {
+        // The last few of each worker wait for the next flush.
+        mesh.spans()
+            .is_ok_and(|spans| spans >= report.requests * 2 - 20)
+    })
+    .unwrap();
+}
+
+#[test]
+fn tracing_of_some_requests_sends_some_spans() {
+    let options = MeshOptions {
+        tracing: Tracing::Percent(10.0),
+        rps: 1000,
+        ..MeshOptions::default()
+    };
+    let (mesh, report) = loaded(&options);
+    let sent = || {
+        let spans = |pod| counter(pod, "tracing.zipkin.spans_sent");
+        spans(&mesh.client).min(spans(&mesh.server))
+    };
+    wait_until("spans are sent", FLUSHED, || sent() > 0).unwrap();
+    let spans = mesh.spans().unwrap();
+    assert!(
+        spans < report.requests,
+        "{spans} spans for {} requests at 10 %",
+        report.requests
+    );
+}
+
+#[test]
+fn everything_at_once() {
+    let options = MeshOptions {
+        workers: 2,
+        access_log: AccessLog::Json,
+        mtls: true,
+        upstream: Upstream::Http2,
+        tracing: Tracing::Percent(100.0),
+        connections: 8,
+        ..MeshOptions::default()
+    };
+    let (mesh, report) = loaded(&options);
+    let (_, http2, handshakes) = between_sidecars(&mesh);
+    assert!(http2 > 0 && handshakes > 0);
+    wait_until("spans arrive", FLUSHED, || {
+        mesh.spans().is_ok_and(|spans| spans >= report.requests)
+    })
+    .unwrap();
+    wait_until("the access log is written", FLUSHED, || {
+        mesh.server.access_log().lines().count() as u64 >= report.requests
+    })
+    .unwrap();
+}
+
+#[test]
+fn fixed_rate_is_kept() {
+    let mesh = Mesh::up(&MeshOptions {
+        rps: 200,
+        ..MeshOptions::default()
+    })
+    .unwrap();
+    let report = mesh.run_load(Duration::from_secs(2)).unwrap();
+    assert!((190.0..=215.0).contains(&report.rps), "{report:?}");
+}

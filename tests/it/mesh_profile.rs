@@ -1,0 +1,86 @@
+//! The agent on the demo mesh under load.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use profiler_tests::{
+    agent::Agent,
+    mesh::{Mesh, MeshOptions},
+};
+use serde_json::json;
+
+use crate::targets::{finish_task, on_cpu, start_task};
+
+#[test]
+fn both_sidecars_are_sampled_in_their_workers_with_kernel_names() {
+    let agent = Agent::start().unwrap();
+    let options = MeshOptions {
+        workers: 2,
+        mtls: true,
+        ..MeshOptions::default()
+    };
+    let mut mesh = Mesh::up(&options).unwrap();
+    mesh.start_load().unwrap();
+    let report = mesh.report();
+    let envoys = [report.client_envoy_pid, report.server_envoy_pid];
+    let by_pid = start_task(&agent, &on_cpu(json!({ "pids": envoys }), 5, 499));
+    let by_name = start_task(&agent, &on_cpu(json!({ "comm": "envoy" }), 5, 499));
+    for id in [&by_pid, &by_name] {
+        finish_task(&agent, id, 5);
+        let threads = agent
+            .api
+            .get_json(&format!("/api/v1/tasks/{id}/threads"))
+            .unwrap();
+        let threads = threads["items"].as_array().unwrap();
+        for pid in envoys {
+            for worker in ["wrk:worker_0", "wrk:worker_1"] {
+                let thread = threads
+                    .iter()
+                    .find(|t| t["pid"] == pid && t["name"] == worker);
+                let thread = thread.unwrap_or_else(|| panic!("no {worker} of {pid}: {threads:?}"));
+                assert!(thread["samples"].as_u64() > Some(20), "{thread}");
+                let tid = thread["tid"].as_u64().unwrap();
+                let comm = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap();
+                assert_eq!(comm.trim(), worker, "the tid is the kernel's");
+            }
+            let folded = agent.api.folded(id, &format!("&pid={pid}")).unwrap();
+            for function in ["tcp_sendmsg", "do_syscall_64"] {
+                assert!(
+                    folded.count(|stack| stack.has(function)) > 20,
+                    "{function} in sidecar {pid}: {}",
+                    folded.summary()
+                );
+            }
+            // Stripped: its own code has no names, and none may be made up.
+            let own =
+                folded.count(|stack| stack.frames.iter().any(|frame| frame.contains("envoy+0x")));
+            assert!(own > 20, "{}", folded.summary());
+        }
+        let others = threads
+            .iter()
+            .find(|t| !envoys.iter().any(|pid| t["pid"] == *pid));
+        assert!(others.is_none(), "only the sidecars: {others:?}");
+    }
+    let load = mesh.stop_load().unwrap().unwrap();
+    assert_eq!(load.errors, 0, "{load:?}");
+    let listed = agent
+        .api
+        .get_json("/api/v1/processes?q=envoy&limit=50")
+        .unwrap();
+    let namespaces: Vec<_> = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|process| envoys.iter().any(|pid| process["pid"] == *pid))
+        .map(|process| process["network_namespace"].as_u64().unwrap())
+        .collect();
+    assert!(
+        namespaces.len() == 2 && namespaces[0] != namespaces[1],
+        "{listed}"
+    );
+    let down = Instant::now();
+    drop(mesh);
+    assert!(down.elapsed() < Duration::from_secs(10));
+}

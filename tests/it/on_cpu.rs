@@ -1,0 +1,387 @@
+//! On-CPU profiles against programs that know where their time went.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use profiler_tests::{
+    agent::{Agent, launch},
+    folded::{Folded, is_function},
+    workload::{ThreadReport, Workload},
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::targets::{
+    CpuHistory, EXIT, START, Targets, assert_sample_count, assert_shares, burn, finish_task,
+    finish_watched, last_report, on_cpu, report_of, start_task, wait_until_sampling,
+};
+
+#[test]
+fn api_shares_of_c_and_rust_at_999_and_99_hz() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let c = targets.busy("shares-c");
+    let rust = targets.shares(Workload::SharesRust, "shares-rust", &[]);
+    let pids = [c.pid(), rust.pid()];
+    let mut history = CpuHistory::default();
+    history.read(&pids);
+    let fast = start_task(&agent, &on_cpu(json!({ "pids": pids }), 10, 999));
+    let slow = start_task(&agent, &on_cpu(json!({ "pids": pids }), 10, 99));
+    let tasks = finish_watched(&agent, &[&fast, &slow], 12, &pids, &mut history);
+    let reports = [report_of(c), report_of(rust)];
+    for (task, hz, points) in [(&tasks[0], 999, 2.0), (&tasks[1], 99, 7.0)] {
+        assert_eq!(task["state"], "finished", "{task}");
+        assert_eq!(task["effective_frequency_hz"], hz);
+        let id = task["id"].as_str().unwrap();
+        let from = task["started_at_ns"].as_u64().unwrap();
+        for report in &reports {
+            let what = format!("pid {} at {hz} Hz", report.pid);
+            let folded = agent
+                .api
+                .folded(id, &format!("&pid={}", report.pid))
+                .unwrap();
+            assert_shares(&folded, &report.shares(), points, &what);
+            let window_ns = sampled_ns(&agent, id);
+            let cpu_ns = history.between(report.pid, from, from + window_ns);
+            assert_sample_count(folded.total(), cpu_ns, window_ns, hz, &what);
+        }
+        let all = agent.api.folded(id, "").unwrap();
+        assert_eq!(
+            task["samples"].as_u64().unwrap(),
+            all.total(),
+            "the profile holds every sample"
+        );
+        for name in ["main", "run_cycles"] {
+            assert!(
+                all.count(|stack| stack.has(name)) > 0,
+                "{name}: {}",
+                all.summary()
+            );
+        }
+    }
+}
+
+/// How long a task with a busy target saw samples, in nanoseconds.
+fn sampled_ns(agent: &Agent, id: &str) -> u64 {
+    let path = format!("/api/v1/tasks/{id}/timeline?bucket_ms=100");
+    let timeline = agent.api.get_json(&path).unwrap();
+    let counts = timeline["counts"].as_array().unwrap();
+    let busy = |count: &Value| *count != 0;
+    let first = counts.iter().position(busy).unwrap();
+    let last = counts.iter().rposition(busy).unwrap();
+    let sampled_ms = (last + 1 - first) as u64 * 100;
+    assert!(
+        (9_700..=12_000).contains(&sampled_ms),
+        "sampled for {sampled_ms} ms: {timeline}"
+    );
+    sampled_ms * 1_000_000
+}
+
+#[test]
+fn record_shares_of_c_and_rust_at_999_and_99_hz() {
+    let targets = Targets::new();
+    let c = targets.busy("shares-c");
+    let rust = targets.shares(Workload::SharesRust, "shares-rust", &[]);
+    let pids = [c.pid().to_string(), rust.pid().to_string()];
+    let record = |hz: &str| {
+        let label = format!("record-{hz}");
+        let output = targets.folder.join(format!("{label}.folded"));
+        let path = output.to_str().unwrap();
+        let arguments = [
+            "record",
+            "--pid",
+            &pids[0],
+            "--pid",
+            &pids[1],
+            "--frequency",
+            hz,
+            "--duration",
+            "10s",
+            "--format",
+            "folded",
+            "--output",
+            path,
+        ];
+        (
+            launch(&arguments, &label, &targets.folder).unwrap(),
+            output.clone(),
+        )
+    };
+    let mut finished = Vec::new();
+    for ((mut run, output), points) in [(record("999"), 2.0), (record("99"), 7.0)] {
+        let status = run.wait(Duration::from_secs(10) + EXIT).unwrap();
+        assert!(status.success(), "{status}: {}", run.errors());
+        finished.push((std::fs::read_to_string(output).unwrap(), points));
+    }
+    let (c, rust) = (report_of(c), report_of(rust));
+    for (text, points) in finished {
+        let all = Folded::parse(&text).unwrap();
+        for (comm, report) in [("shares-c", &c), ("shares-rust", &rust)] {
+            let own = all
+                .stacks
+                .iter()
+                .filter(|stack| stack.frames[0] == comm)
+                .cloned();
+            let own = Folded {
+                stacks: own.collect(),
+            };
+            assert_shares(&own, &report.shares(), points, comm);
+        }
+    }
+}
+
+#[test]
+fn kernel_time_is_seen_and_named() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let target = targets.shares(Workload::SharesC, "shares-kernel", &["--kernel", "50"]);
+    let id = start_task(&agent, &on_cpu(json!({ "pids": [target.pid()] }), 5, 999));
+    finish_task(&agent, &id, 5);
+    let measured = report_of(target).shares();
+    let folded = agent.api.folded(&id, "").unwrap();
+    assert_shares(&folded, &measured, 3.0, "beside kernel work");
+    let truth = measured["hot_kernel"];
+    for function in ["hot_kernel", "vfs_read"] {
+        let seen = folded.share(function);
+        assert!(
+            (seen - truth).abs() <= 3.0,
+            "{function}: {seen} {truth}: {}",
+            folded.summary()
+        );
+    }
+    // Kernel frames come after the user frames that called them.
+    let ordered = folded
+        .stacks
+        .iter()
+        .filter(|stack| stack.has("vfs_read"))
+        .all(|stack| {
+            let position = |name| {
+                stack
+                    .frames
+                    .iter()
+                    .position(|frame| is_function(frame, name))
+            };
+            position("hot_kernel") < position("vfs_read")
+        });
+    assert!(ordered, "{}", folded.summary());
+}
+
+#[test]
+fn threads_are_told_apart() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let target = targets.shares(Workload::SharesC, "shares-threads", &["--threads", "3"]);
+    let pid = target.pid();
+    let id = start_task(&agent, &on_cpu(json!({ "pids": [pid] }), 6, 999));
+    finish_task(&agent, &id, 6);
+    let report = report_of(target);
+    assert_eq!(report.threads.len(), 3);
+    let listed = agent
+        .api
+        .get_json(&format!("/api/v1/tasks/{id}/threads"))
+        .unwrap();
+    let total = agent.api.folded(&id, "").unwrap().total();
+    for thread in &report.threads {
+        let folded = agent
+            .api
+            .folded(&id, &format!("&tid={}", thread.tid))
+            .unwrap();
+        assert_shares(&folded, &thread.shares(), 3.5, &thread.name);
+        let items = listed["items"].as_array().unwrap();
+        let item = items.iter().find(|item| item["tid"] == thread.tid).unwrap();
+        assert_eq!(item["name"], thread.name.as_str());
+        assert_eq!(item["pid"], pid);
+        assert_eq!(item["samples"], folded.total());
+        let expected = share(
+            thread.cpu_ns(),
+            report.threads.iter().map(ThreadReport::cpu_ns).sum(),
+        );
+        let seen = share(folded.total(), total);
+        assert!(
+            (seen - expected).abs() <= 5.0,
+            "{}: {seen} % not {expected} %",
+            thread.name
+        );
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "both stay far below 2^52")]
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole as f64
+}
+
+fn endless(target: Value) -> Value {
+    json!({ "kind": "on_cpu", "target": target, "duration_s": null, "frequency_hz": 499 })
+}
+
+/// Starts tasks for a name nobody has yet, for a parent, and for the node; then lets a process
+/// start, a child be forked and a process exit.
+fn born_and_exiting(agent: &Agent) -> Vec<Value> {
+    let targets = Targets::new();
+    let mut parent = targets.shares(
+        Workload::SharesC,
+        "shares-parent",
+        &["--fork-on-usr1", "--seconds", "3"],
+    );
+    parent
+        .wait_for_line(START, |line| (line == "waiting").then_some(()))
+        .unwrap();
+    let short = targets.busy("shares-short");
+    let specifications = [
+        endless(json!({ "comm": "shares-late" })),
+        endless(json!({ "pids": [parent.pid(), short.pid()] })),
+        endless(json!({ "all": true })),
+    ];
+    let ids: Vec<String> = specifications
+        .iter()
+        .map(|s| agent.api.create_task(s).unwrap())
+        .collect();
+    for id in &ids {
+        wait_until_sampling(agent, id);
+    }
+    parent.signal(Signal::USR1).unwrap();
+    let mut late = targets.shares(Workload::SharesC, "shares-late", &["--seconds", "3"]);
+    burn(&short, Duration::from_secs(1));
+    let short = report_of(short);
+    for target in [&mut parent, &mut late] {
+        assert!(target.wait(EXIT).unwrap().success(), "{}", target.errors());
+    }
+    let tasks = ids
+        .iter()
+        .map(|id| agent.api.stop_task(id).unwrap())
+        .collect();
+    let child = last_report(&parent);
+    let late = last_report(&late);
+    for (id, reports) in [
+        (&ids[0], vec![&late]),
+        (&ids[1], vec![&child, &short]),
+        (&ids[2], vec![&late, &child, &short]),
+    ] {
+        for report in reports {
+            let folded = agent
+                .api
+                .folded(id, &format!("&pid={}", report.pid))
+                .unwrap();
+            assert_shares(
+                &folded,
+                &report.shares(),
+                7.0,
+                &format!("task {id}, pid {}", report.pid),
+            );
+        }
+    }
+    let pids = |id: &str| -> Vec<u64> {
+        let threads = agent
+            .api
+            .get_json(&format!("/api/v1/tasks/{id}/threads"))
+            .unwrap();
+        let items = threads["items"].as_array().unwrap().iter();
+        items
+            .filter(|item| item["samples"] != 0)
+            .filter_map(|item| item["pid"].as_u64())
+            .collect()
+    };
+    let by_name: std::collections::BTreeSet<u64> = pids(&ids[0]).into_iter().collect();
+    assert_eq!(
+        by_name,
+        [u64::from(late.pid)].into(),
+        "only what has the name"
+    );
+    let by_pid = pids(&ids[1]);
+    let allowed = [parent.pid(), child.pid, short.pid].map(u64::from);
+    assert!(
+        by_pid.iter().all(|pid| allowed.contains(pid)),
+        "{by_pid:?} beyond {allowed:?}"
+    );
+    tasks
+}
+
+#[test]
+fn processes_born_and_ended_during_a_task_are_profiled() {
+    let agent = Agent::start().unwrap();
+    let tasks = born_and_exiting(&agent);
+    assert!(tasks.iter().all(|task| task["state"] == "cancelled"));
+}
+
+#[test]
+fn cutting_by_time_keeps_what_happened_then() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let target = targets.busy("shares-cut");
+    let id = start_task(&agent, &on_cpu(json!({ "pids": [target.pid()] }), 6, 499));
+    burn(&target, Duration::from_secs(1));
+    report_of(target);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let task = finish_task(&agent, &id, 6);
+    let started = Duration::from_nanos(task["started_at_ns"].as_u64().unwrap());
+    // The process had ended by then.
+    let end = now.saturating_sub(started).as_millis() + 200;
+    let all = agent.api.folded(&id, "").unwrap().total();
+    let early = agent
+        .api
+        .folded(&id, &format!("&from=0&to={end}"))
+        .unwrap()
+        .total();
+    let late = agent
+        .api
+        .folded(&id, &format!("&from={end}"))
+        .unwrap()
+        .total();
+    assert!(all > 300, "{all}");
+    assert_eq!((early, late), (all, 0), "nothing after {end} ms");
+    let first = agent.api.folded(&id, "&from=0&to=700").unwrap().total();
+    let second = agent.api.folded(&id, "&from=700").unwrap().total();
+    assert_eq!(first + second, all, "parts add up");
+    let timeline = agent
+        .api
+        .get_json(&format!("/api/v1/tasks/{id}/timeline?bucket_ms=100"))
+        .unwrap();
+    let counts: u64 = timeline["counts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(serde_json::Value::as_u64)
+        .sum();
+    assert_eq!(counts, all);
+}
+
+/// Both programs have the same pid, start time and addresses; only what the kernel knows of execs
+/// tells whose a sample is.
+#[test]
+fn samples_from_before_an_exec_are_not_named_after_the_next_program() {
+    let targets = Targets::new();
+    let busy = Workload::ExecBusy.build("exec-busy").unwrap();
+    let idle = Workload::ExecIdle.build("exec-idle").unwrap();
+    let mut target = targets
+        .launch(&busy, "exec-pair")
+        .args([idle.as_os_str()])
+        .args(["60"])
+        .start()
+        .unwrap();
+    let output = targets.folder.join("exec.folded");
+    let pid = target.pid().to_string();
+    let arguments = [
+        "record",
+        "--pid",
+        &pid,
+        "--duration",
+        "3s",
+        "--frequency",
+        "999",
+        "--format",
+        "folded",
+        "--output",
+        output.to_str().unwrap(),
+    ];
+    let mut record = launch(&arguments, "record-exec", &targets.folder).unwrap();
+    assert!(record.wait(EXIT).unwrap().success(), "{}", record.errors());
+    target.stop().unwrap();
+    let folded = Folded::parse(&std::fs::read_to_string(output).unwrap()).unwrap();
+    let busy = folded.count(|stack| stack.has("busy_function"));
+    let idle = folded.count(|stack| stack.has("idle_function"));
+    assert!(busy > 200, "{}", folded.summary());
+    assert!(
+        idle * 50 < busy,
+        "{idle} of the idle one: {}",
+        folded.summary()
+    );
+}

@@ -1,0 +1,232 @@
+//! Started targets and what tests check about them.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use profiler_tests::{
+    agent::Agent,
+    cleanup::{Guard, scratch_directory},
+    folded::Folded,
+    process::{Launch, Running},
+    wait::{wait_for, wait_until},
+    workload::{HOT_FUNCTIONS, SharesReport, Workload, process_cpu_ns},
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+pub(crate) const START: Duration = Duration::from_secs(30);
+pub(crate) const EXIT: Duration = Duration::from_secs(30);
+
+/// Fewest samples that shares are judged by.
+const MIN_SAMPLES: u64 = 100;
+
+/// A scratch folder for the targets of one test.
+#[derive(Debug)]
+pub(crate) struct Targets {
+    pub(crate) folder: PathBuf,
+    _guard: Guard,
+}
+
+impl Targets {
+    pub(crate) fn new() -> Self {
+        let (folder, guard) = scratch_directory("targets").unwrap();
+        Self {
+            folder,
+            _guard: guard,
+        }
+    }
+
+    pub(crate) fn launch(&self, program: &Path, label: &str) -> Launch {
+        Launch::new(program, label, &self.folder)
+    }
+
+    /// A `shares` program under the name (and `comm`) `name`.
+    pub(crate) fn shares(&self, workload: Workload, name: &str, arguments: &[&str]) -> Running {
+        self.launch(&workload.build(name).unwrap(), name)
+            .args(arguments)
+            .start()
+            .unwrap()
+    }
+
+    /// The C program, until stopped.
+    pub(crate) fn busy(&self, name: &str) -> Running {
+        self.shares(Workload::SharesC, name, &[])
+    }
+
+    /// The static C program in a root of its own, as containers have it.
+    pub(crate) fn contained(&self, program: Workload, name: &str, arguments: &[&str]) -> Running {
+        let root = self.folder.join(format!("root-{name}"));
+        std::fs::create_dir(&root).unwrap();
+        let inner = program.build(name).unwrap();
+        self.launch(&Workload::Contain.build("contain").unwrap(), name)
+            .args([root.as_os_str(), inner.as_os_str()])
+            .args(arguments)
+            .start()
+            .unwrap()
+    }
+}
+
+/// Ends a `shares` program by SIGTERM and reads what it measured.
+pub(crate) fn report_of(mut target: Running) -> SharesReport {
+    target.interrupt(Signal::TERM).unwrap();
+    last_report(&target)
+}
+
+/// What an ended `shares` program has printed.
+pub(crate) fn last_report(target: &Running) -> SharesReport {
+    let output = target.output();
+    let line = output
+        .lines()
+        .last()
+        .unwrap_or_else(|| panic!("no report: {}", target.errors()));
+    SharesReport::parse(line).unwrap()
+}
+
+/// Checks the shares of the three hot functions against the program's own account. Where samples
+/// are few (short tasks, a loaded machine) chance is allowed for with four standard deviations.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "sample counts stay far below 2^52"
+)]
+pub(crate) fn assert_shares(
+    folded: &Folded,
+    measured: &BTreeMap<String, f64>,
+    points: f64,
+    what: &str,
+) {
+    assert!(
+        folded.total() >= MIN_SAMPLES,
+        "{what}: too few samples: {}",
+        folded.summary()
+    );
+    for function in HOT_FUNCTIONS {
+        let (seen, truth) = (folded.share(function), measured[function]);
+        let deviation = (truth * (100.0 - truth) / folded.total() as f64).sqrt();
+        let allowed = points.max(4.0 * deviation);
+        assert!(
+            (seen - truth).abs() <= allowed,
+            "{what}: {function} has {seen:.2} % of the samples and {truth:.2} % of the CPU time \
+             ({allowed:.2} points allowed); {}",
+            folded.summary()
+        );
+    }
+}
+
+/// Waits until a process has used this much more CPU time.
+pub(crate) fn burn(target: &Running, cpu: Duration) {
+    let used = || Duration::from_nanos(process_cpu_ns(target.pid()).unwrap());
+    let enough = used() + cpu;
+    wait_until("the target uses CPU time", START, || used() >= enough).unwrap();
+}
+
+/// Checks that the samples of a thread fit the CPU time it used in a window: within 5 %, or within
+/// four standard deviations where chance is larger. A thread that is always on a CPU is hit by
+/// every tick, and chance has no part; one that had to share its CPU is hit by each tick with the
+/// probability of its share.
+#[expect(clippy::cast_precision_loss, reason = "all stay far below 2^52")]
+pub(crate) fn assert_sample_count(
+    samples: u64,
+    cpu_ns: u64,
+    window_ns: u64,
+    frequency_hz: u64,
+    what: &str,
+) {
+    let expected = cpu_ns as f64 / 1e9 * frequency_hz as f64;
+    let ticks = window_ns as f64 / 1e9 * frequency_hz as f64;
+    let share = (expected / ticks).min(1.0);
+    let allowed = (expected * 0.05).max(4.0 * (ticks * share * (1.0 - share)).sqrt());
+    assert!(
+        (samples as f64 - expected).abs() <= allowed,
+        "{what}: {samples} samples where {expected:.0} were expected (within {allowed:.0})"
+    );
+}
+
+pub(crate) fn on_cpu(target: Value, duration_s: u64, frequency_hz: u64) -> Value {
+    json!({
+        "kind": "on_cpu",
+        "target": target,
+        "duration_s": duration_s,
+        "frequency_hz": frequency_hz,
+    })
+}
+
+/// Creates a task and waits until it samples (its rate is known from then on).
+pub(crate) fn start_task(agent: &Agent, specification: &Value) -> String {
+    let id = agent.api.create_task(specification).unwrap();
+    wait_until_sampling(agent, &id);
+    id
+}
+
+pub(crate) fn wait_until_sampling(agent: &Agent, id: &str) {
+    let waited = agent.api.wait_sampling(id, START);
+    waited.unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()));
+}
+
+/// Waits until a task has finished; fails with the agent's log.
+pub(crate) fn finish_task(agent: &Agent, id: &str, seconds: u64) -> Value {
+    let limit = Duration::from_secs(seconds) + EXIT;
+    let task = agent.api.wait_task(id, &["finished"], limit);
+    task.unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()))
+}
+
+/// Follows the CPU time of processes while a task runs.
+#[derive(Debug, Default)]
+pub(crate) struct CpuHistory {
+    readings: Vec<(u64, BTreeMap<u32, u64>)>,
+}
+
+impl CpuHistory {
+    pub(crate) fn read(&mut self, pids: &[u32]) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let times = pids
+            .iter()
+            .map(|pid| (*pid, process_cpu_ns(*pid).unwrap_or(0)))
+            .collect();
+        self.readings
+            .push((u64::try_from(now.as_nanos()).unwrap(), times));
+    }
+
+    /// CPU time of a process within a span of time (Unix epoch, nanoseconds).
+    pub(crate) fn between(&self, pid: u32, from_ns: u64, to_ns: u64) -> u64 {
+        self.at(pid, to_ns) - self.at(pid, from_ns)
+    }
+
+    /// Interpolates between the readings around `time_ns`.
+    fn at(&self, pid: u32, time_ns: u64) -> u64 {
+        let after = self.readings.partition_point(|(time, _)| *time < time_ns);
+        assert!(
+            after > 0 && after < self.readings.len(),
+            "no readings around {time_ns}"
+        );
+        let ((t0, low), (t1, high)) = (&self.readings[after - 1], &self.readings[after]);
+        let (low, high) = (low[&pid], high[&pid]);
+        low + (high - low) * (time_ns - t0) / (t1 - t0).max(1)
+    }
+}
+
+/// Like [`finish_task`] for several tasks, reading CPU times all the while.
+pub(crate) fn finish_watched(
+    agent: &Agent,
+    ids: &[&str],
+    seconds: u64,
+    pids: &[u32],
+    history: &mut CpuHistory,
+) -> Vec<Value> {
+    let limit = Duration::from_secs(seconds) + EXIT;
+    let ended = wait_for("all tasks end", limit, || {
+        history.read(pids);
+        std::thread::sleep(Duration::from_millis(20));
+        let tasks: Vec<Value> = ids.iter().map(|id| agent.api.task(id).unwrap()).collect();
+        let over = |task: &Value| task["ended_at_ns"].is_u64();
+        tasks.iter().all(over).then_some(tasks)
+    })
+    .unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()));
+    // The last bucket of a task may reach beyond its end.
+    let margin = Instant::now() + Duration::from_millis(300);
+    wait_until("the last bucket is over", EXIT, || Instant::now() >= margin).unwrap();
+    history.read(pids);
+    ended
+}

@@ -1,0 +1,141 @@
+//! The agent under test: `serve` as a child, and its other commands.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use rustix::process::Signal;
+
+use crate::{
+    api::Api,
+    cleanup::{Guard, scratch_directory},
+    paths,
+    process::{Launch, Running},
+};
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// How to start `profiler-agent serve`.
+#[derive(Debug, Default)]
+pub struct ServeOptions {
+    /// More arguments.
+    pub arguments: Vec<String>,
+    /// Command in front of the agent, for example `unshare --pid --fork`.
+    pub wrapper: Vec<String>,
+    /// Keep data here instead of in a fresh folder.
+    pub data_dir: Option<PathBuf>,
+}
+
+impl ServeOptions {
+    pub fn with_arguments<const N: usize>(arguments: [&str; N]) -> Self {
+        Self {
+            arguments: arguments.map(str::to_owned).into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A running `profiler-agent serve` with its own data directory on a free port.
+#[derive(Debug)]
+pub struct Agent {
+    process: Running,
+    pub api: Api,
+    pub data_dir: PathBuf,
+    folder: PathBuf,
+    _folder_guard: Guard,
+}
+
+impl Agent {
+    /// Starts with default options.
+    pub fn start() -> Result<Self> {
+        Self::start_with(ServeOptions::default())
+    }
+
+    /// Starts and returns when the agent says that it listens.
+    pub fn start_with(options: ServeOptions) -> Result<Self> {
+        paths::require_root()?;
+        let (folder, folder_guard) = scratch_directory("agent")?;
+        let data_dir = options
+            .data_dir
+            .clone()
+            .unwrap_or_else(|| folder.join("data"));
+        let mut process = launch_serve(&options, &data_dir, &folder)?;
+        let (address, token) = process.wait_for_line(START_LIMIT, ready_line)?;
+        Ok(Self {
+            process,
+            api: Api::new(address, token),
+            data_dir,
+            folder,
+            _folder_guard: folder_guard,
+        })
+    }
+
+    /// Pid of the started process (of the wrapper, where there is one).
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        self.process.errors()
+    }
+
+    /// Scratch folder that goes away with the agent.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
+    }
+
+    pub fn stop(&mut self) -> Result<ExitStatus> {
+        self.process.stop()
+    }
+
+    pub fn kill(&mut self) -> Result<ExitStatus> {
+        self.process.interrupt(Signal::KILL)
+    }
+}
+
+/// Starts `serve` without waiting for it.
+pub fn launch_serve(options: &ServeOptions, data_dir: &Path, logs: &Path) -> Result<Running> {
+    let agent = paths::agent()?;
+    let mut command: Vec<String> = options.wrapper.clone();
+    command.push(agent.to_string_lossy().into_owned());
+    let listen = "--listen=127.0.0.1:0".to_owned();
+    let data = format!("--data-dir={}", data_dir.display());
+    command.extend(["serve".to_owned(), listen, data]);
+    command.extend(options.arguments.iter().cloned());
+    Launch::new(Path::new(&command[0]), "serve", logs)
+        .args(&command[1..])
+        .start()
+}
+
+/// Starts any other command of the agent; `label` names its output files in `logs`.
+pub fn launch(arguments: &[&str], label: &str, logs: &Path) -> Result<Running> {
+    Launch::new(&paths::agent()?, label, logs)
+        .args(arguments)
+        .start()
+}
+
+fn ready_line(line: &str) -> Option<(SocketAddr, Option<String>)> {
+    let rest = line.strip_prefix("listening on http://")?;
+    let (address, fragment) = rest.split_once('/')?;
+    let token = fragment.strip_prefix("#token=").map(str::to_owned);
+    Some((address.parse().ok()?, token))
+}
+
+/// Runs a command of the agent to its end: exit status, standard output, standard error.
+pub fn run(arguments: &[&str], limit: Duration) -> Result<(ExitStatus, String, String)> {
+    let (folder, _guard) = scratch_directory("run")?;
+    let mut process = launch(arguments, "agent", &folder)?;
+    let status = process
+        .wait(limit)
+        .with_context(|| format!("profiler-agent {arguments:?}"))?;
+    Ok((status, process.output(), process.errors()))
+}

@@ -1,0 +1,373 @@
+//! Benches of the agent on this machine: paired, alternating runs, printed as one JSON document.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::{Parser, Subcommand};
+use profiler_tests::{
+    agent::{Agent, ServeOptions},
+    cleanup::scratch_directory,
+    paths,
+    process::Launch,
+    stats::{Estimate, estimate},
+    workload::{HOT_FUNCTIONS, SharesReport, Workload},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+const LIMIT: Duration = Duration::from_secs(20);
+/// Name of the measured program; tasks that wait for it are running before it starts.
+const TARGET: &str = "bench-target";
+/// Stack depth of the measured program.
+const DEPTH: &str = "30";
+/// Clock ticks per second of /proc/PID/stat, the same on every Linux.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+#[derive(Parser)]
+struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Cost of on-CPU profiling to a CPU-bound program
+    OnCpu {
+        /// Pairs of runs for each setting
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
+        pairs: u32,
+        /// Length of each run in seconds
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+    },
+}
+
+/// One measured figure with its goal.
+#[derive(Serialize)]
+struct Figure {
+    name: String,
+    unit: &'static str,
+    #[serde(flatten)]
+    estimate: Estimate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<Target>,
+    /// Judged by the worse end of the interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    met: Option<bool>,
+    runs: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Target {
+    AtLeast(f64),
+    Below(f64),
+}
+
+fn figure(name: &str, unit: &'static str, runs: Vec<f64>, target: Option<Target>) -> Figure {
+    let estimate = estimate(&runs);
+    let met = target.map(|target| match target {
+        Target::AtLeast(least) => estimate.low >= least,
+        Target::Below(limit) => estimate.high < limit,
+    });
+    Figure {
+        name: name.to_owned(),
+        unit,
+        estimate,
+        target,
+        met,
+        runs,
+    }
+}
+
+fn main() -> Result<()> {
+    let What::OnCpu { pairs, seconds } = Options::parse().what;
+    paths::require_root()?;
+    let figures = on_cpu(pairs, seconds)?;
+    let document = json!({
+        "bench": "on-cpu",
+        "machine": {
+            "kernel": fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
+            "cpus": std::thread::available_parallelism()?.get(),
+        },
+        "pairs": pairs,
+        "seconds_per_run": seconds,
+        "stack_depth": DEPTH,
+        "interval": "95 % bootstrap of the median",
+        "figures": figures,
+    });
+    println!("{}", serde_json::to_string_pretty(&document)?);
+    Ok(())
+}
+
+fn on_cpu(pairs: u32, seconds: f64) -> Result<Vec<Figure>> {
+    let bench = Bench::new(seconds)?;
+    let mut figures = Vec::new();
+    for (name, hz, target) in [
+        ("control", None, None),
+        ("99hz", Some(99), Some(Target::AtLeast(0.997))),
+        ("999hz", Some(999), Some(Target::AtLeast(0.98))),
+    ] {
+        eprintln!("{name}: {pairs} pairs of {seconds} s");
+        let measured = bench.pairs(pairs, hz)?;
+        let column = |pick: fn(&Pair) -> f64| measured.iter().map(pick).collect::<Vec<_>>();
+        let per_cpu = column(|pair| pair.with.per_cpu_second / pair.without.per_cpu_second);
+        let per_wall = column(|pair| pair.with.per_wall_second / pair.without.per_wall_second);
+        figures.push(figure(
+            &format!("throughput_kept_per_cpu_second_{name}"),
+            "ratio",
+            per_cpu,
+            target,
+        ));
+        figures.push(figure(
+            &format!("throughput_kept_per_wall_second_{name}"),
+            "ratio",
+            per_wall,
+            target,
+        ));
+        if hz.is_some() {
+            let goal = |limit| (hz == Some(99)).then_some(Target::Below(limit));
+            let cpu = column(|pair| pair.with.agent_cpu_percent);
+            let rss = column(|pair| pair.with.agent_peak_mb);
+            let total = column(|pair| pair.with.agent_cpu_seconds);
+            figures.push(figure(
+                &format!("agent_cpu_{name}"),
+                "percent of a core",
+                cpu,
+                goal(0.5),
+            ));
+            figures.push(figure(
+                &format!("agent_peak_rss_{name}"),
+                "MB",
+                rss,
+                goal(60.0),
+            ));
+            figures.push(figure(
+                &format!("agent_cpu_with_start_{name}"),
+                "s",
+                total,
+                None,
+            ));
+        }
+    }
+    eprintln!("start-up and cost of a sample");
+    let started = (0..pairs.min(10))
+        .map(|_| bench.start_up_ms())
+        .collect::<Result<_>>()?;
+    figures.push(figure(
+        "startup_to_first_sample",
+        "ms",
+        started,
+        Some(Target::Below(500.0)),
+    ));
+    let samples = (0..5).map(|_| bench.sample_ns()).collect::<Result<_>>()?;
+    figures.push(figure("kernel_time_per_sample_999hz", "ns", samples, None));
+    Ok(figures)
+}
+
+/// One run of the measured program.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    per_cpu_second: f64,
+    per_wall_second: f64,
+    agent_cpu_percent: f64,
+    agent_cpu_seconds: f64,
+    agent_peak_mb: f64,
+}
+
+struct Pair {
+    without: Run,
+    with: Run,
+}
+
+struct Bench {
+    program: PathBuf,
+    seconds: f64,
+}
+
+impl Bench {
+    fn new(seconds: f64) -> Result<Self> {
+        ensure!(seconds > 0.1, "--seconds must be above 0.1");
+        Ok(Self {
+            program: Workload::SharesC.build(TARGET)?,
+            seconds,
+        })
+    }
+
+    /// Pairs in the order without, with, with, without, so that drift cancels out.
+    fn pairs(&self, count: u32, hz: Option<u32>) -> Result<Vec<Pair>> {
+        (0..count)
+            .map(|index| {
+                let with_first = index % 2 == 1;
+                if with_first {
+                    let with = self.run(hz)?;
+                    Ok(Pair {
+                        without: self.run(None)?,
+                        with,
+                    })
+                } else {
+                    Ok(Pair {
+                        without: self.run(None)?,
+                        with: self.run(hz)?,
+                    })
+                }
+            })
+            .collect()
+    }
+
+    /// Runs the program once, sampled at `hz` or alone.
+    fn run(&self, hz: Option<u32>) -> Result<Run> {
+        let Some(hz) = hz else {
+            return Ok(throughput(&self.measure()?));
+        };
+        let agent = Agent::start()?;
+        let id = start_task(&agent, hz)?;
+        let before = cpu_seconds(agent.pid())?;
+        let began = Instant::now();
+        let report = self.measure()?;
+        let spent = cpu_seconds(agent.pid())? - before;
+        let elapsed = began.elapsed().as_secs_f64();
+        let run = Run {
+            agent_cpu_percent: spent / elapsed * 100.0,
+            agent_cpu_seconds: cpu_seconds(agent.pid())?,
+            agent_peak_mb: peak_rss_mb(agent.pid())?,
+            ..throughput(&report)
+        };
+        let task = agent.api.stop_task(&id)?;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "counts and nanoseconds stay below 2^52"
+        )]
+        let (samples, least) = (
+            task["samples"].as_u64().unwrap_or(0) as f64,
+            report.cpu_ns as f64 / 1e9 * f64::from(hz) * 0.8,
+        );
+        ensure!(
+            samples >= least,
+            "the agent saw {samples} samples, not {least}: {task}"
+        );
+        Ok(run)
+    }
+
+    fn measure(&self) -> Result<SharesReport> {
+        let (folder, _guard) = scratch_directory("bench")?;
+        let seconds = self.seconds.to_string();
+        // Always the same CPU: the scheduler's choices are not what is measured.
+        let program = Launch::new(Path::new("taskset"), TARGET, &folder)
+            .args(["--cpu-list", "1"])
+            .args([&self.program])
+            .args(["--depth", DEPTH, "--seconds", &seconds])
+            .start()?;
+        SharesReport::parse(&program.finish(Duration::from_secs_f64(self.seconds) + LIMIT)?)
+    }
+
+    /// Milliseconds from starting the agent's program to its first sample of a busy process.
+    fn start_up_ms(&self) -> Result<f64> {
+        let (folder, _guard) = scratch_directory("bench")?;
+        let busy = Launch::new(&self.program, TARGET, &folder).start()?;
+        let began = SystemTime::now();
+        let agent = Agent::start()?;
+        let target = json!({ "pids": [busy.pid()] });
+        let specification =
+            json!({ "kind": "on_cpu", "target": target, "duration_s": 2, "frequency_hz": 999 });
+        let id = agent.api.create_task(&specification)?;
+        let task = agent.api.wait_task(&id, &["finished"], LIMIT)?;
+        let path = format!("/api/v1/tasks/{id}/timeline?bucket_ms=100");
+        let timeline = agent.api.get_json(&path)?;
+        let bucket_ms = timeline["bucket_ms"].as_f64().context("no bucket length")?;
+        let counts = timeline["counts"].as_array().context("no counts")?;
+        let first = counts.iter().position(|count| count.as_u64() > Some(0));
+        let first = first.context("no sample at all")?;
+        let started_ns = task["started_at_ns"].as_u64().context("no start time")?;
+        let began_ns = u64::try_from(began.duration_since(UNIX_EPOCH)?.as_nanos())?;
+        let to_start = Duration::from_nanos(started_ns.saturating_sub(began_ns));
+        // A sample lies somewhere in its bucket; the first bucket begins with sampling.
+        let waited = if first == 0 {
+            1.0
+        } else {
+            f64::from(u32::try_from(first)?) * bucket_ms
+        };
+        Ok(to_start.as_secs_f64() * 1e3 + waited)
+    }
+
+    /// Kernel nanoseconds of one run of the sampling program while the target is busy.
+    fn sample_ns(&self) -> Result<f64> {
+        let options = ServeOptions::with_arguments(["--bpf-stats"]);
+        let agent = Agent::start_with(options)?;
+        let id = start_task(&agent, 999)?;
+        self.measure()?;
+        let own = agent.api.get_json("/api/v1/self")?;
+        let samples = agent.api.stop_task(&id)?["samples"].as_u64().unwrap_or(0);
+        let programs = own["bpf"]["programs"]
+            .as_array()
+            .context("no BPF statistics")?;
+        let time = |program: &Value| program["run_time_ns"].as_u64().unwrap_or(0);
+        let busiest = programs.iter().max_by_key(|program| time(program));
+        let busiest = busiest.context("no BPF program")?;
+        if samples == 0 || time(busiest) == 0 {
+            bail!("no samples or no statistics: {own}");
+        }
+        // Ticks of other processes are rejected in some nanoseconds and charged to the samples.
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "nanoseconds of a bench stay below 2^52"
+        )]
+        Ok(time(busiest) as f64 / samples as f64)
+    }
+}
+
+/// Starts an endless task for [`TARGET`], which need not run yet.
+fn start_task(agent: &Agent, hz: u32) -> Result<String> {
+    let target = json!({ "comm": TARGET });
+    let specification =
+        json!({ "kind": "on_cpu", "target": target, "duration_s": null, "frequency_hz": hz });
+    let id = agent.api.create_task(&specification)?;
+    agent.api.wait_sampling(&id, LIMIT)?;
+    Ok(id)
+}
+
+/// Units of work per second, each function weighed with its share, so that a run that ends within a
+/// cycle counts the same as any other.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts and nanoseconds stay below 2^52"
+)]
+fn throughput(report: &SharesReport) -> Run {
+    let rate =
+        |function: &str| report.units[function] as f64 / (report.functions[function] as f64 / 1e9);
+    let [sixty, thirty, ten] = HOT_FUNCTIONS.map(rate);
+    let per_cpu_second = sixty * 0.6 + thirty * 0.3 + ten * 0.1;
+    Run {
+        per_cpu_second,
+        per_wall_second: per_cpu_second * report.cpu_ns as f64 / report.wall_ns as f64,
+        ..Run::default()
+    }
+}
+
+/// User and system time of a process with all threads it ever had, in seconds.
+fn cpu_seconds(pid: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).context("read the agent's times")?;
+    let after_name = stat.rsplit_once(')').context("parse stat")?.1;
+    let ticks: Vec<f64> = after_name
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|t| t.parse().ok())
+        .collect();
+    ensure!(ticks.len() == 2, "parse {stat:?}");
+    Ok((ticks[0] + ticks[1]) / TICKS_PER_SECOND)
+}
+
+fn peak_rss_mb(pid: u32) -> Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).context("read peak RSS")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line
+        .and_then(|line| line.split_whitespace().next())
+        .context("no VmHWM")?;
+    let kib: f64 = kib.parse().context("parse VmHWM")?;
+    Ok(kib * 1024.0 / 1e6)
+}

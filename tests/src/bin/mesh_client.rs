@@ -1,0 +1,198 @@
+//! The demo mesh's client app: a bounded HTTP/1.1 load generator, in a closed loop or at a fixed
+//! rate, that prints its measurements as one line of JSON.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser;
+use hdrhistogram::Histogram;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::{Request, Uri, body::Bytes, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use profiler_tests::mesh::{LatencyReport, LoadReport};
+use tokio::{
+    net::TcpStream,
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    time::{MissedTickBehavior, interval, sleep, timeout},
+};
+
+/// Highest latency that is told apart.
+const LONGEST_US: u64 = 60_000_000;
+const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Parser)]
+struct Options {
+    /// Where to send requests (http, an address and a port)
+    #[arg(long)]
+    url: Uri,
+    #[arg(long, default_value_t = 16)]
+    connections: u32,
+    /// Requests per second over all connections; 0 sends as fast as answers come
+    #[arg(long, default_value_t = 0)]
+    rps: u32,
+    #[arg(long, value_parser = humantime::parse_duration)]
+    duration: Duration,
+    /// Ends after this many requests
+    #[arg(long, default_value_t = u64::MAX)]
+    requests: u64,
+}
+
+struct Tally {
+    latency_us: Histogram<u64>,
+    errors: u64,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let options = Options::parse();
+    ensure!(options.connections > 0, "--connections must be at least 1");
+    let started = Instant::now();
+    let (stop, stopped) = watch::channel(false);
+    let left = Arc::new(AtomicU64::new(options.requests));
+    let workers: Vec<_> = (0..options.connections)
+        .map(|_| {
+            tokio::spawn(connection(
+                options.clone(),
+                Arc::clone(&left),
+                stopped.clone(),
+            ))
+        })
+        .collect();
+    drop(stopped);
+
+    let mut terminate = signal(SignalKind::terminate()).context("catch SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("catch SIGINT")?;
+    tokio::select! {
+        () = sleep(options.duration) => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        // Every worker has ended: the number of requests is reached.
+        () = stop.closed() => {}
+    }
+    // Nobody may be left to hear it.
+    stop.send_replace(true);
+
+    let mut total = Histogram::new_with_max(LONGEST_US, 3).context("make histogram")?;
+    let mut errors = 0;
+    for worker in workers {
+        let tally = worker.await.context("worker")??;
+        total.add(&tally.latency_us).context("add histograms")?;
+        errors += tally.errors;
+    }
+    println!(
+        "{}",
+        serde_json::to_string(&report(&total, errors, started.elapsed()))?
+    );
+    Ok(())
+}
+
+async fn connection(
+    options: Options,
+    left: Arc<AtomicU64>,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<Tally> {
+    let mut tally = Tally {
+        latency_us: Histogram::new_with_max(LONGEST_US, 3).context("make histogram")?,
+        errors: 0,
+    };
+    tokio::select! {
+        // The sender going away means stop as well.
+        _ = stopped.wait_for(|stop| *stop) => {}
+        result = send_all(&options, &left, &mut tally) => result?,
+    }
+    Ok(tally)
+}
+
+async fn send_all(options: &Options, left: &AtomicU64, tally: &mut Tally) -> Result<()> {
+    let mut pace = (options.rps > 0).then(|| {
+        let mut pace = interval(Duration::from_secs(1) * options.connections / options.rps);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        pace
+    });
+    let mut sender = None;
+    loop {
+        if left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+            .is_err()
+        {
+            return Ok(());
+        }
+        if let Some(pace) = &mut pace {
+            pace.tick().await;
+        }
+        let started = Instant::now();
+        match timeout(REQUEST_LIMIT, exchange(&options.url, &mut sender)).await {
+            Ok(Ok(true)) => {
+                let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+                tally.latency_us.saturating_record(micros);
+            }
+            Ok(Ok(false)) => tally.errors += 1,
+            Ok(Err(_)) | Err(_) => {
+                tally.errors += 1;
+                sender = None;
+                sleep(RECONNECT_PAUSE).await;
+            }
+        }
+    }
+}
+
+type Sender = http1::SendRequest<Empty<Bytes>>;
+
+/// One request on the kept connection (made when there is none); whether the status was 2xx.
+async fn exchange(url: &Uri, kept: &mut Option<Sender>) -> Result<bool> {
+    let authority = url.authority().context("the URL names no server")?.as_str();
+    let mut sender = match kept.take() {
+        Some(sender) if sender.is_ready() => sender,
+        _ => {
+            let stream = TcpStream::connect(authority).await.context("connect")?;
+            stream.set_nodelay(true).context("set TCP_NODELAY")?;
+            let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
+            tokio::spawn(driver);
+            sender
+        }
+    };
+    let request = Request::get(url.path())
+        .header("host", authority)
+        .header("user-agent", "mesh-client")
+        .body(Empty::new())?;
+    let response = sender.send_request(request).await?;
+    let good = response.status().is_success();
+    let mut body = response.into_body();
+    while let Some(frame) = body.frame().await {
+        frame?;
+    }
+    sender.ready().await?;
+    *kept = Some(sender);
+    Ok(good)
+}
+
+fn report(latency: &Histogram<u64>, errors: u64, elapsed: Duration) -> LoadReport {
+    let usage = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    let (requests, cpu) = (
+        latency.len() as f64,
+        usage.tv_sec as f64 + usage.tv_nsec as f64 / 1e9,
+    );
+    LoadReport {
+        requests: latency.len(),
+        errors,
+        seconds: elapsed.as_secs_f64(),
+        rps: requests / elapsed.as_secs_f64(),
+        latency_us: LatencyReport {
+            mean: latency.mean(),
+            p50: latency.value_at_quantile(0.5),
+            p90: latency.value_at_quantile(0.9),
+            p99: latency.value_at_quantile(0.99),
+            max: latency.max(),
+        },
+        cpu_seconds: cpu,
+    }
+}

@@ -1,0 +1,17 @@
+//! What integration tests, the demo and the benches share: everything that is started here is
+//! registered in [`cleanup`] and is gone when its owner is, also after a panic or a signal.
+
+pub mod cgroup;
+pub mod cleanup;
+pub mod netns;
+pub mod paths;
+pub mod process;
+pub mod wait;
+
+pub mod mesh;
+pub mod workload;
+
+pub mod agent;
+pub mod api;
+pub mod folded;
+pub mod stats;

@@ -1,0 +1,348 @@
+//! The demo mesh: two pods as network namespaces, each with a real Envoy sidecar and Istio's
+//! interception rules, a client app in one and a server app in the other.
+//!
+//! ```text
+//! pod "client"                                  pod "server"
+//! mesh-client -> iptables -> Envoy :15001 -veth-> iptables -> Envoy :15006 -> mesh-server
+//! ```
+
+pub mod certificates;
+pub mod interception;
+pub mod options;
+pub mod sidecar;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use options::{AccessLog, MeshOptions, Tracing, Upstream};
+
+use crate::{
+    cleanup::{Guard, scratch_directory},
+    netns::Netns,
+    paths,
+    process::{Launch, Running},
+    wait::wait_until,
+};
+
+/// uid and gid of the sidecars, as in Istio.
+pub const SIDECAR_USER: u32 = 1337;
+pub const CLIENT_ADDRESS: &str = "10.244.1.10";
+pub const SERVER_ADDRESS: &str = "10.244.1.20";
+pub const SERVER_PORT: u16 = 8080;
+pub const ZIPKIN_PORT: u16 = 9411;
+/// Where the admin interface listens, on loopback inside the pod.
+pub const ADMIN_PORT: u16 = 15000;
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// One pod: its namespace and its sidecar.
+#[derive(Debug)]
+pub struct Pod {
+    pub netns: Netns,
+    pub envoy: Running,
+    access_log: PathBuf,
+}
+
+impl Pod {
+    /// GET on Envoy's admin interface, from inside the namespace.
+    pub fn admin(&self, path: &str) -> Result<String> {
+        let url = format!("http://127.0.0.1:{ADMIN_PORT}{path}");
+        self.netns.within(|| {
+            let mut response = ureq::get(&url)
+                .call()
+                .with_context(|| format!("GET {url}"))?;
+            response
+                .body_mut()
+                .read_to_string()
+                .context("read Envoy's answer")
+        })
+    }
+
+    /// Value of one counter or gauge; 0 when Envoy does not have it (yet).
+    pub fn stat(&self, name: &str) -> Result<u64> {
+        let text = self.admin("/stats?usedonly&format=json")?;
+        let stats: Value = serde_json::from_str(&text).context("parse Envoy's stats")?;
+        let found = stats["stats"]
+            .as_array()
+            .and_then(|all| all.iter().find(|stat| stat["name"] == name))
+            .and_then(|stat| stat["value"].as_u64());
+        Ok(found.unwrap_or(0))
+    }
+
+    /// Lines that the sidecar's access log holds.
+    pub fn access_log(&self) -> String {
+        fs::read_to_string(&self.access_log).unwrap_or_default()
+    }
+}
+
+/// A running mesh. Dropping it removes everything.
+#[derive(Debug)]
+pub struct Mesh {
+    // Processes before namespaces before the folder: fields drop in this order.
+    load: Option<Running>,
+    app: Running,
+    zipkin: Option<Running>,
+    pub client: Pod,
+    pub server: Pod,
+    folder: PathBuf,
+    _folder_guard: Guard,
+    options: MeshOptions,
+}
+
+/// What the load generator measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LoadReport {
+    pub requests: u64,
+    pub errors: u64,
+    pub seconds: f64,
+    pub rps: f64,
+    pub latency_us: LatencyReport,
+    /// CPU time of the load generator itself.
+    pub cpu_seconds: f64,
+}
+
+/// Percentiles of the latency in microseconds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LatencyReport {
+    pub mean: f64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+/// The line that `profiler-demo` prints when the mesh is ready.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MeshReport {
+    pub client_envoy_pid: u32,
+    pub server_envoy_pid: u32,
+    pub client_pid: Option<u32>,
+    pub server_pid: u32,
+    pub zipkin_pid: Option<u32>,
+    pub client_netns: String,
+    pub server_netns: String,
+    pub folder: PathBuf,
+}
+
+impl Mesh {
+    /// Brings everything up and returns when a request has gone the whole way.
+    pub fn up(options: &MeshOptions) -> Result<Self> {
+        paths::require_root()?;
+        let (folder, folder_guard) = scratch_directory("mesh")?;
+        let envoy = sidecar::usable_binary(&paths::envoy()?, &folder)?;
+        if options.mtls {
+            certificates::write(&folder)?;
+        }
+
+        let client_netns = Netns::create("client")?;
+        let server_netns = Netns::create("server")?;
+        Netns::join(
+            (&client_netns, &format!("{CLIENT_ADDRESS}/24")),
+            (&server_netns, &format!("{SERVER_ADDRESS}/24")),
+        )?;
+        interception::install(&client_netns)?;
+        interception::install(&server_netns)?;
+
+        let app = Launch::new(&paths::own_program("mesh-server")?, "server", &folder)
+            .args(["--listen".to_owned(), format!("0.0.0.0:{SERVER_PORT}")])
+            .args(["--body-bytes".to_owned(), options.body_bytes.to_string()])
+            .netns(&server_netns)
+            .start()?;
+        let zipkin = match options.tracing {
+            Tracing::Off => None,
+            Tracing::Percent(_) => Some(
+                Launch::new(&paths::own_program("zipkin-sink")?, "zipkin", &folder)
+                    .args(["--listen".to_owned(), format!("0.0.0.0:{ZIPKIN_PORT}")])
+                    .netns(&server_netns)
+                    .start()?,
+            ),
+        };
+        let client = start_pod("client", client_netns, &envoy, &folder, options)?;
+        let server = start_pod("server", server_netns, &envoy, &folder, options)?;
+        let mut mesh = Self {
+            load: None,
+            app,
+            zipkin,
+            client,
+            server,
+            folder,
+            _folder_guard: folder_guard,
+            options: options.clone(),
+        };
+        mesh.wait_until_ready()?;
+        Ok(mesh)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        self.app.wait_for_line(START_LIMIT, |line| {
+            line.starts_with("listening").then_some(())
+        })?;
+        if let Some(zipkin) = &mut self.zipkin {
+            zipkin.wait_for_line(START_LIMIT, |line| {
+                line.starts_with("listening").then_some(())
+            })?;
+        }
+        for pod in [&mut self.client, &mut self.server] {
+            let label = pod.envoy.label().to_owned();
+            let ready = wait_until(&format!("{label} is ready"), START_LIMIT, || {
+                !pod.envoy.is_running()
+                    || pod.admin("/ready").is_ok_and(|text| text.trim() == "LIVE")
+            });
+            ready.with_context(|| format!("its log: {}", pod.envoy.errors()))?;
+            ensure!(
+                pod.envoy.is_running(),
+                "{label} ended: {}",
+                pod.envoy.errors()
+            );
+        }
+        let url = format!("http://{SERVER_ADDRESS}:{SERVER_PORT}/ready");
+        wait_until("a request goes through the mesh", START_LIMIT, || {
+            self.client
+                .netns
+                .within(|| Ok(ureq::get(&url).call()?))
+                .is_ok()
+        })
+    }
+
+    /// Starts the bounded load generator in the client's pod.
+    pub fn start_load(&mut self) -> Result<()> {
+        let load = self.launch_load(self.options.duration, "client")?;
+        self.load = Some(load);
+        Ok(())
+    }
+
+    fn launch_load(&self, duration: Duration, label: &str) -> Result<Running> {
+        let options = &self.options;
+        Launch::new(&paths::own_program("mesh-client")?, label, &self.folder)
+            .args([
+                "--url".to_owned(),
+                format!("http://{SERVER_ADDRESS}:{SERVER_PORT}/work"),
+            ])
+            .args(["--connections".to_owned(), options.connections.to_string()])
+            .args(["--rps".to_owned(), options.rps.to_string()])
+            .args([
+                "--duration".to_owned(),
+                format!("{}ms", duration.as_millis()),
+            ])
+            .netns(&self.client.netns)
+            .start()
+    }
+
+    /// Runs the load for `duration` and returns what it measured.
+    pub fn run_load(&self, duration: Duration) -> Result<LoadReport> {
+        let load = self.launch_load(duration, "measured-client")?;
+        let output = load.finish(duration + START_LIMIT)?;
+        serde_json::from_str(&output).with_context(|| format!("parse load report {output:?}"))
+    }
+
+    /// Ends the load and returns what it measured; `None` when none was started.
+    pub fn stop_load(&mut self) -> Result<Option<LoadReport>> {
+        let Some(mut load) = self.load.take() else {
+            return Ok(None);
+        };
+        load.stop()?;
+        let output = load.output();
+        let report = serde_json::from_str(&output);
+        report
+            .map(Some)
+            .with_context(|| format!("parse load report {output:?}"))
+    }
+
+    /// Spans that the tracing sink has received.
+    pub fn spans(&self) -> Result<u64> {
+        ensure!(
+            self.zipkin.is_some(),
+            "the mesh was started without tracing"
+        );
+        let url = format!("http://127.0.0.1:{ZIPKIN_PORT}/count");
+        let text = self.server.netns.within(|| {
+            Ok(ureq::get(&url)
+                .call()
+                .context("ask the sink")?
+                .body_mut()
+                .read_to_string()?)
+        })?;
+        text.trim()
+            .parse()
+            .with_context(|| format!("parse count {text:?}"))
+    }
+
+    /// Name of the first process that has ended, if any.
+    pub fn ended(&mut self) -> Option<String> {
+        let fixed = [
+            &mut self.app,
+            &mut self.client.envoy,
+            &mut self.server.envoy,
+        ];
+        let processes = fixed
+            .into_iter()
+            .chain(&mut self.zipkin)
+            .chain(&mut self.load);
+        for process in processes {
+            if !process.is_running() {
+                return Some(process.label().to_owned());
+            }
+        }
+        None
+    }
+
+    pub fn report(&self) -> MeshReport {
+        MeshReport {
+            client_envoy_pid: self.client.envoy.pid(),
+            server_envoy_pid: self.server.envoy.pid(),
+            client_pid: self.load.as_ref().map(Running::pid),
+            server_pid: self.app.pid(),
+            zipkin_pid: self.zipkin.as_ref().map(Running::pid),
+            client_netns: self.client.netns.name().to_owned(),
+            server_netns: self.server.netns.name().to_owned(),
+            folder: self.folder.clone(),
+        }
+    }
+}
+
+fn start_pod(
+    name: &str,
+    netns: Netns,
+    envoy: &Path,
+    folder: &Path,
+    options: &MeshOptions,
+) -> Result<Pod> {
+    let own = folder.join(name);
+    fs::create_dir(&own).with_context(|| format!("create {}", own.display()))?;
+    std::os::unix::fs::chown(&own, Some(SIDECAR_USER), Some(SIDECAR_USER))
+        .context("give the sidecar its folder")?;
+    let access_log = own.join("access.log");
+    let config = sidecar::config(name, options, folder, &access_log);
+    let config_path = folder.join(format!("{name}.json"));
+    fs::write(
+        &config_path,
+        serde_json::to_vec_pretty(&config).context("encode config")?,
+    )
+    .with_context(|| format!("write {}", config_path.display()))?;
+    let envoy = Launch::new(envoy, &format!("{name}-envoy"), folder)
+        .args(["--config-path".as_ref(), config_path.as_os_str()])
+        .args([
+            "--use-dynamic-base-id",
+            "--log-level",
+            "warning",
+            "--file-flush-interval-msec",
+            "500",
+        ])
+        .args(["--concurrency".to_owned(), options.workers.to_string()])
+        .current_dir(&own)
+        .netns(&netns)
+        .user(SIDECAR_USER)
+        .start()?;
+    Ok(Pod {
+        netns,
+        envoy,
+        access_log,
+    })
+}

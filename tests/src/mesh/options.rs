@@ -1,0 +1,90 @@
+//! What can be chosen per run.
+
+use std::{str::FromStr, time::Duration};
+
+use clap::{Args, ValueEnum};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AccessLog {
+    Off,
+    /// Istio's default text format.
+    Text,
+    Json,
+}
+
+/// Protocol between the sidecars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Upstream {
+    Http1,
+    Http2,
+}
+
+/// Share of requests that are traced.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tracing {
+    Off,
+    Percent(f64),
+}
+
+impl FromStr for Tracing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        match text.parse::<f64>() {
+            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Self::Percent(percent)),
+            _ => Err(format!(
+                "{text:?} is neither \"off\" nor a percentage from 0 to 100"
+            )),
+        }
+    }
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct MeshOptions {
+    /// Worker threads of each sidecar
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub workers: u32,
+    /// Access log of the sidecars
+    #[arg(long, value_enum, default_value = "off")]
+    pub access_log: AccessLog,
+    /// Mutual TLS between the sidecars
+    #[arg(long)]
+    pub mtls: bool,
+    /// Protocol between the sidecars
+    #[arg(long, value_enum, default_value = "http1")]
+    pub upstream: Upstream,
+    /// Requests traced: "off" or a percentage
+    #[arg(long, default_value = "off")]
+    pub tracing: Tracing,
+    /// Requests per second; 0 sends as fast as answers come
+    #[arg(long, default_value_t = 0)]
+    pub rps: u32,
+    /// Connections of the client app
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub connections: u32,
+    /// Bytes in each answer of the server app
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(0..=16_777_216))]
+    pub body_bytes: u32,
+    /// How long the load runs
+    #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
+    pub duration: Duration,
+}
+
+impl Default for MeshOptions {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            access_log: AccessLog::Off,
+            mtls: false,
+            upstream: Upstream::Http1,
+            tracing: Tracing::Off,
+            rps: 0,
+            connections: 16,
+            body_bytes: 512,
+            duration: Duration::from_hours(1),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Medians and bootstrap intervals of paired measurements.
+
+use serde::Serialize;
+
+const RESAMPLES: usize = 4000;
+
+/// A median with its 95 % bootstrap interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// Median of `values`; NaN when there are none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+/// Median of `values` with its interval: percentiles of the medians of resamples.
+pub fn estimate(values: &[f64]) -> Estimate {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut medians: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            let resample: Vec<f64> = values
+                .iter()
+                .map(|_| values[random.below(values.len())])
+                .collect();
+            median(&resample)
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    let at = |permille: usize| medians[(RESAMPLES - 1) * permille / 1000];
+    Estimate {
+        median: median(values),
+        low: at(25),
+        high: at(975),
+    }
+}
+
+/// xorshift64: the same resamples every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % bound.max(1) as u64).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_of_even_and_odd_counts() {
+        assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
+        assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn interval_holds_the_median_and_shrinks_with_equal_values() {
+        let spread = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        assert!(spread.low <= spread.median && spread.median <= spread.high);
+        assert!(spread.low < spread.high);
+        let equal = estimate(&[2.0; 5]);
+        assert!((equal.low - 2.0).abs() < 1e-9 && (equal.high - 2.0).abs() < 1e-9);
+    }
+}

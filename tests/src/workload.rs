@@ -1,0 +1,196 @@
+//! Programs with known behaviour, compiled when first needed and kept under target/.
+
+use std::{
+    collections::BTreeMap,
+    collections::hash_map::DefaultHasher,
+    fs,
+    hash::{Hash as _, Hasher as _},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+use crate::paths;
+
+/// The functions of the `shares` programs in the order of their shares.
+pub const HOT_FUNCTIONS: [&str; 3] = ["hot_sixty", "hot_thirty", "hot_ten"];
+
+/// A program in tests/workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    SharesC,
+    /// `SharesC` linked statically, so that it runs under any root.
+    SharesStatic,
+    SharesRust,
+    Contain,
+    Hostile,
+    /// Two programs that exec each other.
+    ExecBusy,
+    ExecIdle,
+}
+
+impl Workload {
+    fn source(self) -> &'static str {
+        match self {
+            Self::SharesC | Self::SharesStatic => "shares.c",
+            Self::SharesRust => "shares.rs",
+            Self::Contain => "contain.c",
+            Self::Hostile => "hostile.c",
+            Self::ExecBusy | Self::ExecIdle => "exec_pair.c",
+        }
+    }
+
+    fn compiler(self) -> (&'static str, Vec<&'static str>) {
+        let c = vec![
+            "-O2",
+            "-g",
+            "-fno-omit-frame-pointer",
+            "-mno-omit-leaf-frame-pointer",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pthread",
+        ];
+        match self {
+            Self::SharesC => ("gcc", c),
+            Self::SharesStatic | Self::Contain | Self::Hostile => {
+                ("gcc", c.into_iter().chain(["-static"]).collect())
+            }
+            Self::ExecBusy => ("gcc", c.into_iter().chain(["-static", "-no-pie"]).collect()),
+            Self::ExecIdle => (
+                "gcc",
+                c.into_iter()
+                    .chain(["-static", "-no-pie", "-DIDLE"])
+                    .collect(),
+            ),
+            Self::SharesRust => (
+                "rustc",
+                vec![
+                    "--edition=2024",
+                    "-O",
+                    "-g",
+                    "-Cforce-frame-pointers=yes",
+                    "--crate-name=shares",
+                ],
+            ),
+        }
+    }
+
+    /// Path of the compiled program, whose file name (and so its `comm`) is `name`.
+    pub fn build(self, name: &str) -> Result<PathBuf> {
+        let source = paths::workspace()
+            .join("tests/workloads")
+            .join(self.source());
+        let text = fs::read(&source).with_context(|| format!("read {}", source.display()))?;
+        let (compiler, flags) = self.compiler();
+        let mut hasher = DefaultHasher::new();
+        (&text, compiler, &flags).hash(&mut hasher);
+        let folder = paths::workload_directory()?.join(format!("{:016x}", hasher.finish()));
+        let built = folder.join(name);
+        if built.is_file() {
+            return Ok(built);
+        }
+        fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+        let fresh = folder.join(format!("{name}.{}", std::process::id()));
+        compile(compiler, &flags, &source, &fresh)?;
+        fs::rename(&fresh, &built).context("keep the compiled program")?;
+        Ok(built)
+    }
+}
+
+fn compile(compiler: &str, flags: &[&str], source: &Path, output: &Path) -> Result<()> {
+    let result = Command::new(compiler)
+        .args(flags)
+        .arg("-o")
+        .arg(output)
+        .arg(source)
+        // rustup picks the pinned toolchain by the working directory.
+        .current_dir(paths::workspace())
+        .output()
+        .with_context(|| format!("run {compiler} (for C: Debian packages gcc and libc6-dev)"))?;
+    ensure!(
+        result.status.success(),
+        "{compiler} {}: {}",
+        source.display(),
+        String::from_utf8_lossy(&result.stderr)
+    );
+    Ok(())
+}
+
+/// What a `shares` program measured about itself.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SharesReport {
+    pub pid: u32,
+    #[serde(default)]
+    pub wall_ns: u64,
+    #[serde(default)]
+    pub cpu_ns: u64,
+    /// CPU nanoseconds of each function.
+    pub functions: BTreeMap<String, u64>,
+    /// Units of work that each function has done.
+    #[serde(default)]
+    pub units: BTreeMap<String, u64>,
+    #[serde(default)]
+    pub threads: Vec<ThreadReport>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct ThreadReport {
+    pub tid: u32,
+    pub name: String,
+    pub functions: BTreeMap<String, u64>,
+}
+
+impl SharesReport {
+    pub fn parse(output: &str) -> Result<Self> {
+        serde_json::from_str(output).with_context(|| format!("parse workload report {output:?}"))
+    }
+
+    /// Share of each function in percent.
+    pub fn shares(&self) -> BTreeMap<String, f64> {
+        shares_of(&self.functions)
+    }
+}
+
+impl ThreadReport {
+    /// Share of each function in percent of the thread's time.
+    pub fn shares(&self) -> BTreeMap<String, f64> {
+        shares_of(&self.functions)
+    }
+
+    pub fn cpu_ns(&self) -> u64 {
+        self.functions.values().sum()
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nanoseconds of a test stay below 2^52"
+)]
+fn shares_of(functions: &BTreeMap<String, u64>) -> BTreeMap<String, f64> {
+    let total = functions.values().sum::<u64>().max(1) as f64;
+    functions
+        .iter()
+        .map(|(name, ns)| (name.clone(), *ns as f64 * 100.0 / total))
+        .collect()
+}
+
+/// CPU time that all threads of a process have used, in nanoseconds (from schedstat, exact).
+pub fn process_cpu_ns(pid: u32) -> Result<u64> {
+    let folder = format!("/proc/{pid}/task");
+    let mut total = 0;
+    for entry in fs::read_dir(&folder)
+        .with_context(|| format!("read {folder}"))?
+        .flatten()
+    {
+        let text = fs::read_to_string(entry.path().join("schedstat")).unwrap_or_default();
+        total += text
+            .split_whitespace()
+            .next()
+            .and_then(|ns| ns.parse().ok())
+            .unwrap_or(0);
+    }
+    Ok(total)
+}

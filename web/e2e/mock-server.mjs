@@ -1,0 +1,256 @@
+// A stand-in for the agent, for looking at the page and testing it without one: serves dist/ with
+// the agent's own security headers, and canned data under /api/v1.
+// Run alone: node e2e/mock-server.mjs [PORT]
+
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { extname, join, normalize } from "node:path";
+import { pathToFileURL } from "node:url";
+import { firstTasks, META, makeProcesses, makeTask, selfNow, THREADS, timeline } from "./mock_data.mjs";
+import { synthetic } from "./synthetic.mjs";
+
+export const TOKEN = "0123456789abcdef".repeat(4);
+export const HEADERS = {
+  "Content-Security-Policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+};
+
+const DIST = new URL("../dist/", import.meta.url).pathname;
+const TYPES = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+};
+const TICK_MS = 2000;
+
+class Problem extends Error {
+  constructor(status, code, detail, field) {
+    super(detail);
+    Object.assign(this, { status, code, field });
+  }
+}
+
+class Agent {
+  startedAt = Date.now();
+  processes = makeProcesses();
+  tasks = new Map(firstTasks().map((task) => [task.id, task]));
+  nextId = 7;
+  listeners = new Set();
+  profiles = new Map();
+
+  emit(event, data) {
+    for (const listener of this.listeners)
+      listener.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  running() {
+    return [...this.tasks.values()].filter((task) => task.state === "running").length;
+  }
+
+  tick() {
+    for (const process of this.processes) {
+      if (process.cpu_percent > 0)
+        process.cpu_percent = Math.max(0.05, process.cpu_percent * (0.85 + Math.random() * 0.3));
+    }
+    const items = this.processes.map(({ id, cpu_percent, rss_bytes, threads }) => ({
+      id,
+      cpu_percent,
+      rss_bytes,
+      threads,
+    }));
+    this.emit("processes", { items });
+    this.emit("self", selfNow(this.startedAt, this.running()));
+  }
+
+  advance() {
+    for (const task of this.tasks.values()) {
+      if (task.state !== "running") continue;
+      const seconds = (Date.now() * 1e6 - task.started_at_ns) / 1e9;
+      task.samples = Math.round(seconds * task.frequency_hz * 0.84);
+      if (task.duration_s !== null) {
+        task.progress = Math.min(1, seconds / task.duration_s);
+        if (task.progress === 1) this.finish(task, "finished");
+      }
+      this.emit("task", task);
+    }
+  }
+
+  finish(task, state) {
+    task.state = state;
+    task.ended_at_ns = Date.now() * 1e6;
+  }
+
+  create(body) {
+    const { target, duration_s = 10, frequency_hz = 99 } = body;
+    if (frequency_hz < 1 || frequency_hz > 4999)
+      throw new Problem(422, "invalid_field", "frequency_hz must be between 1 and 4999", "frequency_hz");
+    if (duration_s !== null && (duration_s < 1 || duration_s > 3600))
+      throw new Problem(422, "invalid_field", "duration_s must be between 1 and 3600", "duration_s");
+    const gone = (target.pids ?? []).find(
+      (pid) =>
+        !this.processes.some((process) => process.pid === pid) && pid !== Number(process.env.TARGET_PID),
+    );
+    if (gone !== undefined)
+      throw new Problem(422, "invalid_field", `no process with pid ${gone}`, "target.pids");
+    const now = Date.now() * 1e6;
+    const task = makeTask(this.nextId, {
+      target,
+      duration_s,
+      frequency_hz,
+      effective_frequency_hz: frequency_hz,
+      state: "running",
+      progress: 0,
+      created_at_ns: now,
+      started_at_ns: now,
+      ended_at_ns: null,
+    });
+    this.nextId += 1;
+    this.tasks.set(task.id, task);
+    this.emit("task", task);
+    return task;
+  }
+
+  profile(task, query) {
+    const frames =
+      task.id === "4" ? 100_000 : task.samples === 0 ? 0 : task.state === "running" ? 1500 : 6000;
+    const key = `${frames} ${query.get("from")} ${query.getAll("tid")}`;
+    if (!this.profiles.has(key)) {
+      const seed = 7 + query.getAll("tid").length;
+      this.profiles.set(
+        key,
+        frames === 0 ? emptyProfile() : synthetic(frames, seed, Math.max(task.samples, 1000)).bytes,
+      );
+    }
+    return this.profiles.get(key);
+  }
+}
+
+function emptyProfile() {
+  // Magic, no flags, no period, one empty string and "all", one label, one node.
+  return Uint8Array.of(0x50, 0x46, 0x47, 0x31, 0, 0, 2, 0, 3, 97, 108, 108, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0);
+}
+
+function sendJson(response, status, value) {
+  const type = status >= 400 ? "application/problem+json" : "application/json";
+  response.writeHead(status, { ...HEADERS, "Content-Type": type, "Cache-Control": "no-store" });
+  response.end(status === 204 ? undefined : JSON.stringify(value));
+}
+
+function taskRoute(agent, method, [id, part], query, response) {
+  const task = agent.tasks.get(id);
+  if (task === undefined) throw new Problem(404, "not_found", `no task ${id}`);
+  if (part === "stop" && method === "POST") {
+    agent.finish(task, "finished");
+    agent.emit("task", task);
+    return sendJson(response, 200, task);
+  }
+  if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
+  if (part === "timeline") return sendJson(response, 200, timeline(task.samples));
+  if (part === "profile") {
+    const body =
+      query.get("format") === "flamegraph" ? agent.profile(task, query) : Buffer.from("main;work 10\n");
+    response.writeHead(200, { ...HEADERS, "Content-Type": "application/octet-stream" });
+    return response.end(body);
+  }
+  if (method === "DELETE") {
+    agent.tasks.delete(id);
+    agent.emit("task_deleted", { id });
+    return sendJson(response, 204);
+  }
+  return sendJson(response, 200, task);
+}
+
+function apiRoute(agent, request, url, response, body) {
+  if (request.headers.authorization === undefined)
+    throw new Problem(401, "missing_token", "the request has no token");
+  if (request.headers.authorization !== `Bearer ${TOKEN}`)
+    throw new Problem(401, "wrong_token", "the token is not the agent's");
+  const [resource, ...rest] = url.pathname.slice("/api/v1/".length).split("/");
+  if (resource === "meta") return sendJson(response, 200, META);
+  if (resource === "probes") return sendJson(response, 200, { items: META.probes });
+  if (resource === "self") return sendJson(response, 200, selfNow(agent.startedAt, agent.running()));
+  if (resource === "processes") {
+    const kernel = url.searchParams.get("kernel") === "true";
+    const items = agent.processes.filter((process) => kernel || !process.kernel_thread);
+    return sendJson(response, 200, { items, total: items.length });
+  }
+  if (resource === "events") {
+    response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
+    response.write(": hello\n\n");
+    agent.listeners.add(response);
+    return response.on("close", () => agent.listeners.delete(response));
+  }
+  if (resource === "tasks" && rest.length === 0) {
+    if (request.method === "POST") return sendJson(response, 201, agent.create(JSON.parse(body)));
+    const items = [...agent.tasks.values()].reverse();
+    return sendJson(response, 200, { items, total: items.length });
+  }
+  if (resource === "tasks") return taskRoute(agent, request.method, rest, url.searchParams, response);
+  throw new Problem(404, "not_found", "no such resource");
+}
+
+function serveFile(url, response) {
+  const path = normalize(url.pathname === "/" ? "/index.html" : url.pathname);
+  const allowed = path === "/index.html" || path.startsWith("/assets/");
+  try {
+    if (!allowed) throw new Error("not part of the page");
+    const content = readFileSync(join(DIST, path));
+    response.writeHead(200, {
+      ...HEADERS,
+      "Content-Type": TYPES[extname(path)] ?? "application/octet-stream",
+    });
+    response.end(content);
+  } catch {
+    response.writeHead(404, HEADERS);
+    response.end();
+  }
+}
+
+/** Starts on a free port (or `port`); `url` carries the token. */
+export async function startMock(port = 0) {
+  const agent = new Agent();
+  const server = createServer((request, response) => {
+    const url = new URL(request.url, "http://mock");
+    if (!url.pathname.startsWith("/api/v1/")) return serveFile(url, response);
+    const parts = [];
+    request.on("data", (part) => parts.push(part));
+    request.on("end", () => {
+      try {
+        apiRoute(agent, request, url, response, Buffer.concat(parts).toString());
+      } catch (error) {
+        const { status = 500, code = "internal", message, field } = error;
+        sendJson(response, status, {
+          type: "about:blank",
+          title: code,
+          status,
+          detail: message,
+          code,
+          ...(field ? { field } : {}),
+        });
+      }
+    });
+  });
+  await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
+  const timers = [setInterval(() => agent.tick(), TICK_MS), setInterval(() => agent.advance(), 300)];
+  const origin = `http://127.0.0.1:${server.address().port}`;
+  return {
+    agent,
+    origin,
+    url: `${origin}/#token=${TOKEN}`,
+    close: () => {
+      timers.forEach(clearInterval);
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { url } = await startMock(Number(process.argv[2] ?? 7118));
+  console.log(`listening on ${url}`);
+}

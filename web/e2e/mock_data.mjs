@@ -1,0 +1,243 @@
+// Canned answers of the agent, as objects.
+
+import { random } from "./synthetic.mjs";
+
+const next = random(11);
+const CONTAINER_A = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d";
+const CONTAINER_B = "b7a1e5d0934c2f6e8d1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e";
+
+function process(pid, comm, exe, extra = {}) {
+  return {
+    id: `${pid}-${pid * 37}`,
+    pid,
+    parent_pid: 1,
+    comm,
+    exe,
+    arguments: exe === null ? [] : [exe, "***", "***"],
+    uid: 0,
+    user: "root",
+    cgroup: `/system.slice/${comm}.service`,
+    container: null,
+    network_namespace: 4026531840,
+    threads: 1 + Math.floor(next() * 30),
+    rss_bytes: Math.floor(next() ** 3 * 9e8) + 2_000_000,
+    cpu_percent: next() < 0.25 ? next() ** 4 * 60 : 0,
+    kernel_thread: false,
+    ...extra,
+  };
+}
+
+export function makeProcesses() {
+  const pod = (id) => ({
+    container: { id, runtime: "containerd" },
+    user: "envoy",
+    uid: 1337,
+    cgroup: `/kubepods/burstable/pod1/${id}`,
+  });
+  const list = [
+    process(1, "systemd", "/usr/lib/systemd/systemd"),
+    process(4242, "envoy", "/usr/local/bin/envoy", { ...pod(CONTAINER_A), cpu_percent: 83.7, threads: 14 }),
+    process(4243, "pilot-agent", "/usr/local/bin/pilot-agent", { ...pod(CONTAINER_A), cpu_percent: 1.2 }),
+    process(5151, "httpbin", "/usr/bin/python3.12", {
+      ...pod(CONTAINER_B),
+      user: null,
+      uid: 10001,
+      cpu_percent: 41.3,
+    }),
+    process(5199, "load-gen", "/opt/bench/load-gen", { cpu_percent: 64.9, user: "bench", uid: 1001 }),
+    process(6001, '<img src=x>"&', "/tmp/evil\u202egnp.exe", { user: "mallory", uid: 1002 }),
+  ];
+  const names = [
+    "nginx",
+    "postgres",
+    "redis-server",
+    "node",
+    "java",
+    "sshd",
+    "cron",
+    "dockerd",
+    "containerd",
+    "kubelet",
+    "prometheus",
+    "rsyslogd",
+    "bash",
+    "sleep",
+    "dbus-daemon",
+    "otel-collector",
+  ];
+  for (let i = 0; i < 260; i += 1) {
+    const name = names[i % names.length];
+    list.push(
+      process(
+        7000 + i * 13,
+        name,
+        `/usr/bin/${name}`,
+        i % 9 === 0 ? pod(i % 2 ? CONTAINER_A : CONTAINER_B) : {},
+      ),
+    );
+  }
+  for (let i = 0; i < 60; i += 1) {
+    list.push(
+      process(20 + i, `kworker/${i % 4}:${i}`, null, {
+        kernel_thread: true,
+        rss_bytes: 0,
+        threads: 1,
+        cpu_percent: 0,
+        cgroup: "/",
+      }),
+    );
+  }
+  return list;
+}
+
+export const META = {
+  version: "0.1.0",
+  git_revision: "cf1a708d9e2b",
+  node: "worker-03.example",
+  kernel: "6.18.0",
+  arch: "x86_64",
+  cpus: 8,
+  btf: true,
+  limits: { max_duration_s: 3600, max_frequency_hz: 4999, max_running_tasks: 8 },
+  probes: [
+    { name: "on_cpu", state: "attached", reason: null, minimum_kernel: "5.15" },
+    { name: "process_events", state: "attached", reason: null, minimum_kernel: "5.15" },
+    {
+      name: "hardware_cycles",
+      state: "unavailable",
+      reason: "perf_event_open: no hardware counter on this machine; cpu-clock is used",
+      minimum_kernel: "5.15",
+    },
+    { name: "kernel_symbols", state: "denied", reason: "kernel.kptr_restrict is 2", minimum_kernel: "5.15" },
+    { name: "cgroup_filter", state: "available", reason: null, minimum_kernel: "5.15" },
+  ],
+  auth: "token",
+  cpu_budget_percent: 2,
+};
+
+export function selfNow(startedAt, runningTasks) {
+  const up = (Date.now() - startedAt) / 1000;
+  return {
+    cpu_percent: 0.31 + 0.1 * Math.sin(up / 5),
+    cpu_seconds: 4.2 + up * 0.004,
+    rss_bytes: 38_400_000,
+    peak_rss_bytes: 44_100_000,
+    open_files: 41,
+    uptime_s: 8123 + up,
+    running_tasks: runningTasks,
+    store_bytes: 18_300_000,
+    losses: [
+      {
+        kind: "ring_buffer_full",
+        count: 12,
+        meaning: "stacks that did not fit the ring buffer and were sent again with a later sample",
+      },
+    ],
+    bpf: {
+      programs: [
+        { name: "on_cpu_sample", run_count: 184223, run_time_ns: 412_233_000, verified_instructions: 18231 },
+        { name: "sched_process_exec", run_count: 231, run_time_ns: 401_000, verified_instructions: 412 },
+        { name: "sched_process_exit", run_count: 229, run_time_ns: null, verified_instructions: 388 },
+      ],
+    },
+  };
+}
+
+const LOSS = {
+  kind: "user_stack_unreadable",
+  count: 37,
+  meaning: "samples counted without user frames because the user stack could not be read",
+};
+
+export function makeTask(id, change = {}) {
+  const now = Date.now() * 1e6;
+  return {
+    id: String(id),
+    kind: "on_cpu",
+    target: { pids: [4242] },
+    duration_s: 10,
+    frequency_hz: 99,
+    effective_frequency_hz: 99,
+    state: "finished",
+    reason: null,
+    created_at_ns: now - 200e9,
+    started_at_ns: now - 200e9,
+    ended_at_ns: now - 190e9,
+    progress: 1,
+    clock: "cpu-clock",
+    samples: 0,
+    losses: [],
+    notes: [],
+    ...change,
+  };
+}
+
+export function firstTasks() {
+  const now = Date.now() * 1e6;
+  return [
+    makeTask(1, {
+      target: { all: true },
+      duration_s: 60,
+      samples: 12_044,
+      created_at_ns: now - 90_000e9,
+      started_at_ns: now - 90_000e9,
+      ended_at_ns: now - 89_940e9,
+    }),
+    makeTask(2, {
+      target: { pids: [99999] },
+      state: "failed",
+      reason: "no process with pid 99999",
+      samples: 0,
+      clock: null,
+      effective_frequency_hz: null,
+      started_at_ns: null,
+      ended_at_ns: now - 3000e9,
+      progress: null,
+    }),
+    makeTask(3, { target: { container: CONTAINER_A }, state: "cancelled", samples: 211, duration_s: 600 }),
+    makeTask(4, {
+      target: { pids: [4242, 5151] },
+      samples: 100_000,
+      effective_frequency_hz: 499,
+      frequency_hz: 999,
+      losses: [LOSS],
+      notes: ["the frequency was lowered from 999 to 499 Hz to stay inside the CPU budget of 2 %"],
+    }),
+    makeTask(5, { target: { pids: [1] }, samples: 0 }),
+    makeTask(6, {
+      target: { cgroup: "/system.slice/nginx.service" },
+      state: "running",
+      progress: null,
+      duration_s: null,
+      ended_at_ns: null,
+      samples: 803,
+      frequency_hz: 19,
+      effective_frequency_hz: 19,
+    }),
+  ];
+}
+
+export const THREADS = [
+  ...Array.from({ length: 4 }, (_, i) => ({
+    pid: 4242,
+    tid: 4250 + i,
+    process: "envoy",
+    name: `wrk:worker_${i}`,
+    samples: 30_000 - i * 6_100,
+  })),
+  { pid: 4242, tid: 4242, process: "envoy", name: "envoy", samples: 2_300 },
+  { pid: 4242, tid: 4261, process: "envoy", name: "AccessLogFlush", samples: 1_700 },
+  { pid: 5151, tid: 5151, process: "httpbin", name: "httpbin", samples: 11_000 },
+];
+
+export function timeline(samples) {
+  if (samples === 0) return { bucket_ms: 100, from_ms: 0, counts: [] };
+  const wave = random(3);
+  return {
+    bucket_ms: 100,
+    from_ms: 0,
+    counts: Array.from({ length: 100 }, (_, i) =>
+      Math.round((1 + Math.sin(i / 7)) * 300 + wave() * 260 + (i > 62 && i < 71 ? 900 : 0)),
+    ),
+  };
+}

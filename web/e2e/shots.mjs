@@ -1,0 +1,53 @@
+// Screenshots of every page in light and dark, for looking at them. Env SHOTS: where to put them.
+
+import { mkdirSync } from "node:fs";
+import { launch, openPage } from "./browser.mjs";
+import { startMock } from "./mock-server.mjs";
+
+const DIR = process.env.SHOTS ?? "test-results";
+mkdirSync(DIR, { recursive: true });
+const mock = await startMock();
+const browser = await launch();
+
+const PAGES = [
+  ["processes", "view=processes"],
+  ["processes-grouped", "view=processes&group=1"],
+  ["create", "view=processes&create=1&pids=4242"],
+  ["tasks", "view=tasks"],
+  ["task", "view=task&id=4"],
+  ["task-icicle-search", "view=task&id=1&layout=icicle&search=Http"],
+  ["task-table", "view=task&id=1&tab=table"],
+  ["task-running", "view=task&id=6"],
+  ["task-failed", "view=task&id=2"],
+  ["task-empty", "view=task&id=5"],
+  ["node", "view=node"],
+];
+
+const only = process.argv[2];
+for (const colorScheme of ["light", "dark"]) {
+  const { context, page, faults } = await openPage(browser, mock.origin, { colorScheme });
+  await page.goto(mock.url);
+  await page.waitForSelector("[role=grid]");
+  for (const [name, query] of PAGES) {
+    if (only !== undefined && !name.includes(only)) continue;
+    await page.goto(`${mock.origin}/?${query}`);
+    await page.waitForTimeout(name === "processes" ? 7000 : 1200);
+    if (name === "task") await page.mouse.move(500, 620);
+    await page.waitForTimeout(250);
+    await page.screenshot({ path: `${DIR}/${name}-${colorScheme}.png` });
+  }
+  if (only === undefined || only === "help") {
+    await page.keyboard.press("?");
+    await page.waitForTimeout(200);
+    await page.screenshot({ path: `${DIR}/help-${colorScheme}.png` });
+  }
+  await context.close();
+  const { context: locked, page: door } = await openPage(browser, mock.origin, { colorScheme });
+  await door.goto(`${mock.origin}/#token=wrong`);
+  await door.waitForSelector(".token-page");
+  await door.screenshot({ path: `${DIR}/token-${colorScheme}.png` });
+  await locked.close();
+  for (const fault of faults) console.log(fault);
+}
+await browser.close();
+await mock.close();

@@ -1,0 +1,213 @@
+// Makes PFG1 files of any size: a tree like that of a proxy, deep and wide, always the same for
+// the same seed.
+
+const KIND = { root: 0, user: 1, kernel: 2, inlinedUser: 3, marker: 5, jit: 6, process: 8 };
+const SOURCE = { none: 0, elf: 1, dwarf: 2, kallsyms: 3, perfMap: 5, marker: 6 };
+
+/** Small generator of pseudo-random numbers (mulberry32). */
+export function random(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let value = Math.imul(state ^ (state >>> 15), 1 | state);
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
+    return ((value ^ (value >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+const USER_NAMES = [
+  "main",
+  "Envoy::MainCommon::run()",
+  "Envoy::Server::InstanceBase::run()",
+  "Envoy::Event::DispatcherImpl::run(Envoy::Event::Dispatcher::RunType)",
+  "event_base_loop",
+  "Envoy::Network::ConnectionImpl::onFileEvent(unsigned int)",
+  "Envoy::Network::ConnectionImpl::onReadReady()",
+  "Envoy::Network::FilterManagerImpl::onContinueReading(Envoy::Network::FilterManagerImpl::ActiveReadFilter*, Envoy::Network::ReadBufferSource&)",
+  "Envoy::Http::ConnectionManagerImpl::onData(Envoy::Buffer::Instance&, bool)",
+  "Envoy::Http::Http1::ConnectionImpl::dispatch(Envoy::Buffer::Instance&)",
+  "Envoy::Http::Http1::BalsaParser::execute(char const*, int)",
+  "quiche::BalsaFrame::ProcessInput(char const*, unsigned long)",
+  "Envoy::Http::FilterManager::decodeHeaders(Envoy::Http::ActiveStreamDecoderFilter*, Envoy::Http::RequestHeaderMap&, bool)",
+  "Envoy::Router::Filter::decodeHeaders(Envoy::Http::RequestHeaderMap&, bool)",
+  "Envoy::Extensions::Tracers::Zipkin::Span::finishSpan()",
+  "Envoy::Formatter::FormatterImpl::formatWithContext(Envoy::Formatter::HttpFormatterContext const&, Envoy::StreamInfo::StreamInfo const&) const",
+  "std::_Function_handler<void (unsigned int), Envoy::Event::FileEventImpl::assignEvents(unsigned int, event_base*)::$_0>::_M_invoke(std::_Any_data const&, unsigned int&&)",
+  "tcmalloc::allocator_impl<tcmalloc::tcmalloc_internal::CppPolicy>::AllocFast<unsigned long>(unsigned long)",
+  "operator new(unsigned long)",
+  "absl::container_internal::raw_hash_set<absl::container_internal::FlatHashMapPolicy<std::string, int>>::find<std::string_view>(std::string_view const&)",
+  "<tokio::runtime::task::core::Core<T,S> as core::future::Future>::poll",
+  "re2::DFA::InlinedSearchLoop<false, true, false>(re2::DFA::SearchParams*)",
+];
+const KERNEL_NAMES = [
+  "entry_SYSCALL_64_after_hwframe",
+  "do_syscall_64",
+  "__x64_sys_writev",
+  "vfs_writev",
+  "sock_write_iter",
+  "tcp_sendmsg",
+  "tcp_sendmsg_locked",
+  "__tcp_push_pending_frames",
+  "tcp_write_xmit",
+  "__tcp_transmit_skb",
+  "ip_queue_xmit",
+  "__dev_queue_xmit",
+  "nf_hook_slow",
+  "ipt_do_table",
+  "__netif_receive_skb_core",
+  "tcp_v4_rcv",
+];
+
+function bytesOf() {
+  const out = [];
+  const varint = (value) => {
+    let rest = value;
+    while (rest >= 128) {
+      out.push((rest % 128) | 128);
+      rest = Math.floor(rest / 128);
+    }
+    out.push(rest);
+  };
+  return { out, varint, byte: (value) => out.push(value) };
+}
+
+/** Writes columns in the PFG1 format. */
+export function encode({ periodNs, labels, depth, self, label }) {
+  const { out, varint, byte } = bytesOf();
+  const ids = new Map([["", 0]]);
+  const id = (text) => {
+    if (!ids.has(text)) ids.set(text, ids.size);
+    return ids.get(text);
+  };
+  for (const item of labels) [item.name, item.module, item.file].forEach(id);
+  for (const char of "PFG1") byte(char.charCodeAt(0));
+  varint(0);
+  varint(periodNs);
+  varint(ids.size);
+  for (const text of ids.keys()) {
+    const utf8 = Buffer.from(text);
+    varint(utf8.length);
+    for (const value of utf8) byte(value);
+  }
+  varint(labels.length);
+  for (const item of labels) {
+    for (const text of [item.name, item.module, item.file]) varint(id(text));
+    varint(item.line);
+    byte(item.kind);
+    byte(item.source);
+  }
+  varint(depth.length);
+  for (const column of [depth, self, label]) for (const value of column) varint(value);
+  return Uint8Array.from(out);
+}
+
+function makeLabels(next) {
+  const labels = [
+    { name: "all", module: "", file: "", line: 0, kind: KIND.root, source: SOURCE.none },
+    { name: "envoy", module: "", file: "", line: 0, kind: KIND.process, source: SOURCE.none },
+    { name: "httpbin", module: "", file: "", line: 0, kind: KIND.process, source: SOURCE.none },
+    { name: "[stack lost]", module: "", file: "", line: 0, kind: KIND.marker, source: SOURCE.marker },
+  ];
+  const add = (name, module, file, line, kind, source) =>
+    labels.push({ name, module, file, line, kind, source });
+  for (const name of USER_NAMES)
+    add(
+      name,
+      "/usr/local/bin/envoy",
+      "source/common/network/connection_impl.cc",
+      632,
+      KIND.user,
+      SOURCE.dwarf,
+    );
+  for (let i = 0; i < 900; i += 1) {
+    const owner = [
+      "Http::Http2",
+      "Router",
+      "Upstream",
+      "Stats",
+      "Buffer",
+      "Config",
+      "Extensions::HttpFilters::RBAC",
+    ][i % 7];
+    const inlined = next() < 0.18;
+    add(
+      `Envoy::${owner}::step${i}(Envoy::Buffer::Instance&, unsigned long)`,
+      "/usr/local/bin/envoy",
+      "source/common/http/codec.cc",
+      40 + i,
+      inlined ? KIND.inlinedUser : KIND.user,
+      SOURCE.dwarf,
+    );
+  }
+  for (let i = 0; i < 40; i += 1)
+    add(`memcpy_variant_${i}`, "/usr/lib/x86_64-linux-gnu/libc.so.6", "", 0, KIND.user, SOURCE.elf);
+  for (let i = 0; i < 60; i += 1)
+    add(
+      `libcrypto.so.3+0x${(4096 + i * 977).toString(16)}`,
+      "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+      "",
+      0,
+      KIND.user,
+      SOURCE.none,
+    );
+  for (let i = 0; i < 20; i += 1)
+    add(`LazyCompile:*handler${i} /app/server.js`, "/tmp/perf-42.map", "", 0, KIND.jit, SOURCE.perfMap);
+  const kernelFrom = labels.length;
+  for (const name of KERNEL_NAMES) add(name, "[kernel]", "", 0, KIND.kernel, SOURCE.kallsyms);
+  for (let i = 0; i < 120; i += 1)
+    add(`kernel_helper_${i}`, i % 5 === 0 ? "nf_tables" : "[kernel]", "", 0, KIND.kernel, SOURCE.kallsyms);
+  return { labels, kernelFrom };
+}
+
+/**
+ * A profile of `frames` nodes: the samples of each frame are divided among a few children, most of
+ * them to the first ones, as real programs do. The tree is grown where the samples are.
+ */
+export function synthetic(frames, seed = 7, samples = 4_000_000) {
+  const next = random(seed);
+  const { labels, kernelFrom } = makeLabels(next);
+  const userFrom = 4;
+  const nodes = [{ label: 0, total: samples, children: [], kernel: false, level: 0 }];
+  const add = (parent, label, total, kernel) => {
+    const node = { label, total, children: [], kernel, level: parent.level + 1 };
+    parent.children.push(node);
+    nodes.push(node);
+    return node;
+  };
+  let envoy = add(nodes[0], 1, Math.round(samples * 0.83), false);
+  for (let i = 0; i < 9; i += 1) envoy = add(envoy, userFrom + i, Math.round(envoy.total * 0.995), false);
+  const httpbin = add(nodes[0], 2, Math.round(samples * 0.16), false);
+  add(nodes[0], 3, Math.round(samples * 0.01), false);
+  const open = [envoy, httpbin];
+  for (let at = 0; at < open.length && nodes.length < frames; at += 1) {
+    const parent = open[at];
+    const fanout = 1 + Math.floor(next() ** 2 * 5);
+    let left = parent.total * (0.86 + 0.13 * next());
+    for (let i = 0; i < fanout && nodes.length < frames; i += 1) {
+      const total = Math.floor(i === fanout - 1 ? left : left * (0.35 + 0.55 * next()));
+      left -= total;
+      if (total < 1) break;
+      const kernel = parent.kernel || (parent.level > 6 && next() < 0.07);
+      const from = kernel ? kernelFrom : userFrom;
+      const to = kernel ? labels.length : kernelFrom;
+      open.push(add(parent, from + Math.floor(next() ** 2 * (to - from)), total, kernel));
+    }
+  }
+  return { bytes: encode({ periodNs: 10101010, labels, ...columns(nodes[0]) }), samples };
+}
+
+/** The tree in pre-order. */
+function columns(root) {
+  const depth = [];
+  const self = [];
+  const label = [];
+  const stack = [root];
+  while (stack.length > 0) {
+    const node = stack.pop();
+    depth.push(node.level);
+    self.push(node.total - node.children.reduce((sum, child) => sum + child.total, 0));
+    label.push(node.label);
+    stack.push(...node.children.toReversed());
+  }
+  return { depth, self, label };
+}

@@ -1,0 +1,138 @@
+// Typed calls of the agent's API. Every failure is one of two errors: the agent said no
+// (ProblemError), or nobody answered (UnreachableError).
+
+import { currentToken } from "./token";
+import type {
+  List,
+  Meta,
+  Probe,
+  Problem,
+  Process,
+  ProfileFormat,
+  ProfileThread,
+  Self,
+  Task,
+  TaskSpec,
+  Timeline,
+} from "./types";
+
+/** The agent answered with an error. */
+export class ProblemError extends Error {
+  override readonly name = "ProblemError";
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail || problem.title);
+    this.problem = problem;
+  }
+}
+
+/** No answer at all. */
+export class UnreachableError extends Error {
+  override readonly name = "UnreachableError";
+}
+
+export type Outcome = "answered" | "missing_token" | "wrong_token" | "unreachable";
+let listener: (outcome: Outcome) => void = () => {};
+
+/** One listener learns the outcome of every call: connection banner and token page hang on it. */
+export function onOutcome(listen: (outcome: Outcome) => void): void {
+  listener = listen;
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const fallback: Problem = {
+    type: "about:blank",
+    title: response.statusText || `HTTP ${response.status}`,
+    status: response.status,
+    detail: `the agent answered ${response.status}`,
+    code: "unknown",
+  };
+  if (!(response.headers.get("content-type") ?? "").includes("json")) return fallback;
+  try {
+    return { ...fallback, ...((await response.json()) as Partial<Problem>) };
+  } catch {
+    return fallback;
+  }
+}
+
+/** Sends a request with the token; resolves to a response with a 2xx status only. */
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const token = currentToken();
+  if (token !== null) headers.set("Authorization", `Bearer ${token}`);
+  let response: Response;
+  try {
+    response = await fetch(`/api/v1${path}`, { ...init, headers, credentials: "omit", redirect: "error" });
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    listener("unreachable");
+    throw new UnreachableError("the agent does not answer");
+  }
+  if (response.ok) {
+    listener("answered");
+    return response;
+  }
+  const problem = await problemOf(response);
+  if (response.status === 401) listener(problem.code === "wrong_token" ? "wrong_token" : "missing_token");
+  else listener("answered");
+  throw new ProblemError(problem);
+}
+
+async function json<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const response = await request(path, signal ? { signal } : {});
+  return (await response.json()) as T;
+}
+
+async function post<T>(path: string, body?: unknown): Promise<T> {
+  const init: RequestInit = { method: "POST" };
+  if (body !== undefined) {
+    init.body = JSON.stringify(body);
+    init.headers = { "Content-Type": "application/json" };
+  }
+  return (await (await request(path, init)).json()) as T;
+}
+
+/** What part of a profile is asked for. */
+export interface ProfileCut {
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly tids: readonly number[];
+}
+
+/** Path of a profile, below /api/v1. */
+export function profilePath(id: string, format: ProfileFormat, cut: ProfileCut): string {
+  const params = new URLSearchParams({ format });
+  if (cut.from !== null) params.set("from", String(cut.from));
+  if (cut.to !== null) params.set("to", String(cut.to));
+  for (const tid of cut.tids) params.append("tid", String(tid));
+  return `/tasks/${encodeURIComponent(id)}/profile?${params}`;
+}
+
+const task = (id: string): string => `/tasks/${encodeURIComponent(id)}`;
+
+export const api = {
+  meta: (signal?: AbortSignal) => json<Meta>("/meta", signal),
+  self: (signal?: AbortSignal) => json<Self>("/self", signal),
+  probes: (signal?: AbortSignal) => json<{ items: readonly Probe[] }>("/probes", signal),
+  processes: (kernel: boolean, signal?: AbortSignal) =>
+    json<List<Process>>(`/processes?kernel=${kernel}`, signal),
+  process: (id: string) => json<Process>(`/processes/${encodeURIComponent(id)}`),
+  tasks: (signal?: AbortSignal) => json<List<Task>>("/tasks", signal),
+  task: (id: string, signal?: AbortSignal) => json<Task>(task(id), signal),
+  create: (spec: TaskSpec) => post<Task>("/tasks", spec),
+  stop: (id: string) => post<Task>(`${task(id)}/stop`),
+  remove: async (id: string): Promise<void> => {
+    await request(task(id), { method: "DELETE" });
+  },
+  threads: (id: string, signal?: AbortSignal) =>
+    json<{ items: readonly ProfileThread[] }>(`${task(id)}/threads`, signal),
+  timeline: (id: string, bucketMs: number, signal?: AbortSignal) =>
+    json<Timeline>(`${task(id)}/timeline?bucket_ms=${bucketMs}`, signal),
+  profileBytes: async (id: string, cut: ProfileCut, signal?: AbortSignal): Promise<Uint8Array> => {
+    const response = await request(profilePath(id, "flamegraph", cut), signal ? { signal } : {});
+    return new Uint8Array(await response.arrayBuffer());
+  },
+  exportBlob: async (id: string, format: ProfileFormat, cut: ProfileCut): Promise<Blob> =>
+    (await request(profilePath(id, format, cut))).blob(),
+};

@@ -1,0 +1,35 @@
+// The live stream of the agent. One stream per page; it ends when the caller aborts it or when the
+// connection breaks, and never reconnects by itself: `state/live.ts` decides that.
+
+import { EventParser, type ServerEvent } from "../lib/sse";
+import { request } from "./client";
+
+/** The agent sends a comment each 15 s; a stream that is silent for longer is dead. */
+const SILENCE_LIMIT_MS = 40_000;
+
+/** Reads events until the stream ends. Rejects like `request`, or when the stream breaks. */
+export async function readEvents(
+  deliver: (event: ServerEvent) => void,
+  opened: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const response = await request("/events", { signal, headers: { Accept: "text/event-stream" } });
+  if (response.body === null) return;
+  opened();
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  const parser = new EventParser(deliver);
+  let silence: ReturnType<typeof setTimeout> | undefined;
+  try {
+    for (;;) {
+      clearTimeout(silence);
+      silence = setTimeout(() => void reader.cancel(), SILENCE_LIMIT_MS);
+      const { done, value } = await reader.read();
+      if (done) return;
+      parser.feed(decoder.decode(value, { stream: true }));
+    }
+  } finally {
+    clearTimeout(silence);
+    void reader.cancel().catch(() => {});
+  }
+}

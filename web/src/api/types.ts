@@ -1,0 +1,166 @@
+// The wire types of /api/v1, by hand from the HTTP contract (docs/http-api.json).
+
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+  readonly hint?: string;
+  readonly field?: string;
+}
+
+export interface List<T> {
+  readonly items: readonly T[];
+  readonly total: number;
+}
+
+export interface Loss {
+  readonly kind: string;
+  readonly count: number;
+  readonly meaning: string;
+}
+
+export type ProbeState = "available" | "attached" | "unavailable" | "denied";
+
+export interface Probe {
+  readonly name: string;
+  readonly state: ProbeState;
+  readonly reason: string | null;
+  readonly minimum_kernel: string;
+}
+
+export interface Meta {
+  readonly version: string;
+  readonly git_revision: string;
+  readonly node: string;
+  readonly kernel: string;
+  readonly arch: string;
+  readonly cpus: number;
+  readonly btf: boolean;
+  readonly limits: {
+    readonly max_duration_s: number;
+    readonly max_frequency_hz: number;
+    readonly max_running_tasks: number;
+  };
+  readonly probes: readonly Probe[];
+  readonly auth: "token" | "none";
+  readonly cpu_budget_percent: number | null;
+}
+
+export interface BpfProgram {
+  readonly name: string;
+  readonly run_count: number | null;
+  readonly run_time_ns: number | null;
+  readonly verified_instructions: number | null;
+}
+
+export interface Self {
+  readonly cpu_percent: number | null;
+  readonly cpu_seconds: number;
+  readonly rss_bytes: number;
+  readonly peak_rss_bytes: number;
+  readonly open_files: number;
+  readonly uptime_s: number;
+  readonly running_tasks: number;
+  readonly store_bytes: number;
+  readonly losses: readonly Loss[];
+  readonly bpf: { readonly programs: readonly BpfProgram[] };
+}
+
+export interface Container {
+  readonly id: string;
+  readonly runtime: string;
+}
+
+export interface Process {
+  /** `PID-STARTTICKS`: a pid alone is reused. */
+  readonly id: string;
+  readonly pid: number;
+  readonly parent_pid: number;
+  readonly comm: string;
+  readonly exe: string | null;
+  readonly arguments: readonly string[];
+  readonly uid: number;
+  readonly user: string | null;
+  readonly cgroup: string;
+  readonly container: Container | null;
+  readonly network_namespace: number | null;
+  readonly threads: number;
+  readonly rss_bytes: number;
+  readonly cpu_percent: number | null;
+  readonly kernel_thread: boolean;
+}
+
+export interface ContainerGroup {
+  readonly id: string;
+  readonly runtime: string;
+  readonly cgroup: string;
+  readonly pids: readonly number[];
+  readonly cpu_percent: number | null;
+}
+
+export type Target =
+  | { readonly pids: readonly number[] }
+  | { readonly container: string }
+  | { readonly cgroup: string }
+  | { readonly comm: string }
+  | { readonly all: true };
+
+export interface TaskSpec {
+  readonly kind: "on_cpu";
+  readonly target: Target;
+  readonly duration_s: number | null;
+  readonly frequency_hz: number;
+}
+
+export type TaskState = "queued" | "running" | "finished" | "failed" | "cancelled";
+
+export interface Task {
+  readonly id: string;
+  readonly kind: string;
+  readonly target: Target;
+  readonly duration_s: number | null;
+  readonly frequency_hz: number;
+  readonly effective_frequency_hz: number | null;
+  readonly state: TaskState;
+  readonly reason: string | null;
+  readonly created_at_ns: number;
+  readonly started_at_ns: number | null;
+  readonly ended_at_ns: number | null;
+  readonly progress: number | null;
+  readonly clock: "cpu-clock" | "cycles" | null;
+  readonly samples: number;
+  readonly losses: readonly Loss[];
+  readonly notes: readonly string[];
+}
+
+export interface ProfileThread {
+  readonly pid: number;
+  readonly tid: number;
+  readonly process: string;
+  readonly name: string;
+  readonly samples: number;
+}
+
+export interface Timeline {
+  readonly bucket_ms: number;
+  readonly from_ms: number;
+  readonly counts: readonly number[];
+}
+
+export type ProfileFormat = "folded" | "pprof" | "svg" | "speedscope" | "flamegraph";
+
+export interface ProcessReading {
+  readonly id: string;
+  readonly cpu_percent: number | null;
+  readonly rss_bytes: number;
+  readonly threads: number;
+}
+
+export interface ProcessChange {
+  readonly change: "started" | "exited";
+  readonly id: string;
+  readonly pid: number;
+  readonly comm: string | null;
+}

@@ -1,0 +1,127 @@
+// Colours of frames. Hue tells the category and, inside a category, the module; a mark that is not
+// a colour tells the category too (see painter.ts). Contrast of text on every fill is above 7:1.
+
+import { hashText } from "../lib/flame_index";
+import { Kind, type Label, NameSource } from "../lib/flamegraph";
+
+export type Mark = "none" | "hatched" | "italic" | "bold" | "dotted" | "striped";
+
+export interface FrameStyle {
+  readonly fill: string;
+  readonly faded: string;
+  /** Drawn where a frame is narrower than a pixel. */
+  readonly thin: string;
+  readonly hatchedEdge: boolean;
+  readonly italic: boolean;
+  readonly bold: boolean;
+  readonly dottedOutline: boolean;
+  readonly striped: boolean;
+}
+
+export interface Theme {
+  readonly background: string;
+  readonly text: string;
+  readonly mutedText: string;
+  readonly hatch: string;
+  readonly outline: string;
+  readonly selection: string;
+  readonly matchFill: string;
+  readonly matchText: string;
+  readonly lightness: number;
+  readonly chroma: number;
+  readonly fadedAlpha: number;
+}
+
+export const LIGHT: Theme = {
+  background: "#ffffff",
+  text: "#14161a",
+  mutedText: "#5d6470",
+  hatch: "rgba(96, 52, 0, 0.5)",
+  outline: "#6a7180",
+  selection: "#14161a",
+  matchFill: "#f2dc3c",
+  matchText: "#14161a",
+  lightness: 0.85,
+  chroma: 0.068,
+  fadedAlpha: 0.38,
+};
+
+export const DARK: Theme = {
+  background: "#16181d",
+  text: "#f2f4f8",
+  mutedText: "#a2a9b6",
+  hatch: "rgba(255, 226, 180, 0.5)",
+  outline: "#a2a9b6",
+  selection: "#ffffff",
+  matchFill: "#e8cf3a",
+  matchText: "#14161a",
+  lightness: 0.43,
+  chroma: 0.085,
+  fadedAlpha: 0.42,
+};
+
+/** Hue range of each category: [first, width]; the module's hash chooses inside it. */
+const HUES: Readonly<Record<number, readonly [number, number]>> = {
+  [Kind.User]: [212, 88],
+  [Kind.InlinedUser]: [212, 88],
+  [Kind.Kernel]: [48, 26],
+  [Kind.InlinedKernel]: [48, 26],
+  [Kind.Jit]: [150, 20],
+};
+
+function tone(label: Label, theme: Theme): { l: number; c: number; h: number } {
+  const range = HUES[label.kind];
+  if (range === undefined) {
+    const light = label.kind === Kind.Root || label.kind === Kind.Process || label.kind === Kind.Thread;
+    return { l: theme.lightness + (light ? 0.02 : 0.05), c: 0.012, h: 260 };
+  }
+  const hue = range[0] + (hashText(label.module) % 1000) * (range[1] / 1000);
+  // A step of lightness for each name keeps neighbours apart without a second hue.
+  const step = ((hashText(label.name) % 7) - 3) * 0.008;
+  const inlined = label.kind === Kind.InlinedUser || label.kind === Kind.InlinedKernel;
+  return { l: theme.lightness + step, c: theme.chroma * (inlined ? 0.6 : 1), h: hue };
+}
+
+/** Style of a label. */
+export function styleOf(label: Label, theme: Theme): FrameStyle {
+  const { l, c, h } = tone(label, theme);
+  const colour = (alpha: number): string =>
+    `oklch(${l.toFixed(3)} ${c.toFixed(3)} ${h.toFixed(0)} / ${alpha})`;
+  const code = label.kind !== Kind.Root && label.kind !== Kind.Process && label.kind !== Kind.Thread;
+  return {
+    fill: colour(1),
+    faded: colour(theme.fadedAlpha),
+    thin: colour(0.75),
+    hatchedEdge: label.kind === Kind.Kernel || label.kind === Kind.InlinedKernel,
+    italic: label.kind === Kind.InlinedUser || label.kind === Kind.InlinedKernel,
+    bold: label.kind === Kind.Process,
+    dottedOutline:
+      code && label.kind !== Kind.Other && label.kind !== Kind.Marker && label.source === NameSource.None,
+    striped: label.kind === Kind.Marker || label.kind === Kind.Other,
+  };
+}
+
+export interface LegendEntry {
+  readonly text: string;
+  readonly label: Label;
+}
+
+const sample = (name: string, kind: number, source: number): Label => ({
+  name,
+  module: "a",
+  file: "",
+  line: 0,
+  kind,
+  source,
+});
+
+/** What the legend shows, drawn by the same painter as the graph. */
+export const LEGEND: readonly LegendEntry[] = [
+  { text: "user", label: sample("fn", Kind.User, NameSource.ElfSymbol) },
+  { text: "inlined", label: sample("fn", Kind.InlinedUser, NameSource.Dwarf) },
+  { text: "no name", label: sample("+0x", Kind.User, NameSource.None) },
+  { text: "JIT", label: sample("fn", Kind.Jit, NameSource.PerfMap) },
+  { text: "kernel", label: sample("fn", Kind.Kernel, NameSource.Kallsyms) },
+  { text: "process", label: sample("fn", Kind.Process, NameSource.None) },
+  { text: "marker", label: sample("fn", Kind.Marker, NameSource.Marker) },
+];

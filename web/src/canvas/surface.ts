@@ -1,0 +1,288 @@
+// The flame graph as a thing to look at and touch: owns the canvas, the scroll position, the shown
+// range and the pointer. The canvas is as high as the window on it, never as high as the graph.
+
+import { type FlameIndex, nodeAt, rowsBelow } from "../lib/flame_index";
+import type { Layout } from "../lib/query_state";
+import { Painter, ROW_HEIGHT } from "./painter";
+import type { Theme } from "./palette";
+
+const ZOOM_MS = 140;
+
+export interface SurfaceEvents {
+  /** A frame was clicked. */
+  readonly picked: (node: number) => void;
+  /** The pointer is over `node` (-1: over none) at a place in the window. */
+  readonly hovered: (node: number, x: number, y: number) => void;
+}
+
+interface Range {
+  readonly left: number;
+  readonly right: number;
+}
+
+export class FlameSurface {
+  private readonly scroller: HTMLElement;
+  private readonly canvas: HTMLCanvasElement;
+  private readonly spacer: HTMLElement;
+  private readonly context: CanvasRenderingContext2D;
+  private readonly events: SurfaceEvents;
+  private readonly stop = new AbortController();
+  private readonly resize: ResizeObserver;
+
+  private index: FlameIndex | null = null;
+  private painter: Painter | null = null;
+  private theme: Theme;
+  private layout: Layout = "flame";
+  private zoomed = 0;
+  private selected = -1;
+  private hovered = -1;
+  private matches: Uint8Array | null = null;
+  private range: Range = { left: 0, right: 1 };
+  private rows = 1;
+  private width = 0;
+  private height = 0;
+  private frame = 0;
+  private animation: { from: Range; to: Range; since: number } | null = null;
+  private arrivedAt: number | null = null;
+  private pointer: { x: number; y: number } | null = null;
+
+  constructor(
+    parts: { scroller: HTMLElement; canvas: HTMLCanvasElement; spacer: HTMLElement },
+    theme: Theme,
+    events: SurfaceEvents,
+  ) {
+    this.scroller = parts.scroller;
+    this.canvas = parts.canvas;
+    this.spacer = parts.spacer;
+    this.theme = theme;
+    this.events = events;
+    const context = this.canvas.getContext("2d", { alpha: false });
+    if (context === null) throw new Error("this browser gives no 2D canvas");
+    this.context = context;
+    const options = { signal: this.stop.signal, passive: true };
+    this.scroller.addEventListener("scroll", () => this.requestPaint(), options);
+    this.canvas.addEventListener("pointermove", (event) => this.pointerMoved(event), options);
+    this.canvas.addEventListener("pointerleave", () => this.pointerLeft(), options);
+    this.canvas.addEventListener(
+      "click",
+      (event) => {
+        const node = this.hit(event.clientX, event.clientY);
+        if (node >= 0) this.events.picked(node);
+      },
+      options,
+    );
+    this.resize = new ResizeObserver(() => this.measure());
+    this.resize.observe(this.scroller);
+    this.measure();
+  }
+
+  destroy(): void {
+    this.stop.abort();
+    this.resize.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+
+  /** Shows another graph; `arrivedAt` is when its bytes were complete, for the measurement. */
+  setGraph(index: FlameIndex, zoomed: number, arrivedAt: number | null): void {
+    const first = this.index === null;
+    this.index = index;
+    this.painter = new Painter(this.context, index, this.theme);
+    this.selected = -1;
+    this.hovered = -1;
+    this.matches = null;
+    this.arrivedAt = arrivedAt;
+    this.zoomed = zoomed;
+    this.animation = null;
+    this.range = this.rangeOf(zoomed);
+    this.setRows(rowsBelow(index, zoomed), first);
+    // The pointer has not moved, but another frame may be below it now.
+    if (this.pointer !== null)
+      this.setHovered(this.hit(this.pointer.x, this.pointer.y), this.pointer.x, this.pointer.y);
+  }
+
+  setTheme(theme: Theme): void {
+    if (theme === this.theme) return;
+    this.theme = theme;
+    if (this.index !== null) this.painter = new Painter(this.context, this.index, theme);
+    this.requestPaint();
+  }
+
+  setLayout(layout: Layout): void {
+    if (layout === this.layout) return;
+    this.layout = layout;
+    this.scroller.scrollTop = layout === "flame" ? this.maxScroll() : 0;
+    this.requestPaint();
+  }
+
+  setMatches(matches: Uint8Array | null): void {
+    this.matches = matches;
+    this.requestPaint();
+  }
+
+  select(node: number, reveal: boolean): void {
+    this.selected = node;
+    if (reveal && node >= 0) this.reveal(node);
+    this.requestPaint();
+  }
+
+  zoom(node: number): void {
+    if (this.index === null || node === this.zoomed) return;
+    this.zoomed = node;
+    const to = this.rangeOf(node);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (still) this.range = to;
+    else this.animation = { from: this.range, to, since: performance.now() };
+    this.setRows(rowsBelow(this.index, node), false);
+  }
+
+  /** Width of a frame on the screen, in CSS pixels. */
+  widthOf(node: number): number {
+    if (this.index === null) return 0;
+    const { left, right } = this.rangeOf(this.zoomed);
+    return (this.index.total[node]! * this.width) / (right - left);
+  }
+
+  private rangeOf(node: number): Range {
+    const left = this.index?.start[node] ?? 0;
+    const size = this.index?.total[node] ?? 0;
+    return { left, right: left + (size > 0 ? size : 1) };
+  }
+
+  private contentHeight(): number {
+    return Math.max(this.rows * ROW_HEIGHT, this.height);
+  }
+
+  private maxScroll(): number {
+    return this.contentHeight() - this.height;
+  }
+
+  /** Keeps the root's side in place: the bottom of a flame, the top of an icicle. */
+  private setRows(rows: number, first: boolean): void {
+    const fromBottom = first ? 0 : this.maxScroll() - this.scroller.scrollTop;
+    this.rows = rows;
+    this.spacer.style.setProperty("height", `${this.maxScroll()}px`);
+    if (this.layout === "flame")
+      this.scroller.scrollTop = this.maxScroll() - Math.min(fromBottom, this.maxScroll());
+    this.requestPaint();
+  }
+
+  private measure(): void {
+    const fromBottom = this.maxScroll() - this.scroller.scrollTop;
+    this.width = this.scroller.clientWidth;
+    this.height = this.scroller.clientHeight;
+    const ratio = window.devicePixelRatio || 1;
+    this.canvas.width = Math.max(1, Math.round(this.width * ratio));
+    this.canvas.height = Math.max(1, Math.round(this.height * ratio));
+    this.canvas.style.setProperty("width", `${this.width}px`);
+    this.canvas.style.setProperty("height", `${this.height}px`);
+    this.spacer.style.setProperty("height", `${this.maxScroll()}px`);
+    if (this.layout === "flame") this.scroller.scrollTop = this.maxScroll() - fromBottom;
+    // The new canvas is empty: paint before the browser shows it.
+    this.paint();
+  }
+
+  private rowTop(depth: number): number {
+    const top =
+      this.layout === "flame" ? this.contentHeight() - (depth + 1) * ROW_HEIGHT : depth * ROW_HEIGHT;
+    return top - this.scroller.scrollTop;
+  }
+
+  private depthAt(y: number): number {
+    const inContent = y + this.scroller.scrollTop;
+    return Math.floor((this.layout === "flame" ? this.contentHeight() - inContent : inContent) / ROW_HEIGHT);
+  }
+
+  private reveal(node: number): void {
+    const depth = this.index?.graph.depth[node] ?? 0;
+    const top = this.rowTop(depth);
+    if (top < ROW_HEIGHT) this.scroller.scrollTop += top - 3 * ROW_HEIGHT;
+    else if (top > this.height - 2 * ROW_HEIGHT)
+      this.scroller.scrollTop += top - this.height + 4 * ROW_HEIGHT;
+  }
+
+  private hit(clientX: number, clientY: number): number {
+    if (this.index === null || this.width === 0) return -1;
+    const box = this.canvas.getBoundingClientRect();
+    const { left, right } = this.range;
+    const x = left + ((clientX - box.left) / this.width) * (right - left);
+    const depth = this.depthAt(clientY - box.top);
+    return depth < this.rows ? nodeAt(this.index, depth, x) : -1;
+  }
+
+  private pointerMoved(event: PointerEvent): void {
+    this.pointer = { x: event.clientX, y: event.clientY };
+    this.setHovered(this.hit(event.clientX, event.clientY), event.clientX, event.clientY);
+  }
+
+  private pointerLeft(): void {
+    this.pointer = null;
+    this.setHovered(-1, 0, 0);
+  }
+
+  private setHovered(node: number, x: number, y: number): void {
+    if (node !== this.hovered) {
+      this.hovered = node;
+      this.canvas.classList.toggle("over-frame", node >= 0);
+      this.requestPaint();
+    }
+    this.events.hovered(node, x, y);
+  }
+
+  private requestPaint(): void {
+    if (this.frame !== 0) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.advance();
+      this.paint();
+      if (this.animation !== null) this.requestPaint();
+    });
+  }
+
+  private advance(): void {
+    if (this.animation === null) return;
+    const { from, to, since } = this.animation;
+    const part = Math.min(1, (performance.now() - since) / ZOOM_MS);
+    const eased = 1 - (1 - part) ** 3;
+    this.range = {
+      left: from.left + (to.left - from.left) * eased,
+      right: from.right + (to.right - from.right) * eased,
+    };
+    if (part === 1) {
+      this.range = to;
+      this.animation = null;
+    }
+  }
+
+  private paint(): void {
+    if (this.index === null || this.painter === null || this.width === 0 || this.height === 0) return;
+    const began = performance.now();
+    const a = this.depthAt(0);
+    const b = this.depthAt(this.height - 1);
+    this.painter.paint({
+      index: this.index,
+      width: this.width,
+      height: this.height,
+      ratio: window.devicePixelRatio || 1,
+      left: this.range.left,
+      right: this.range.right,
+      rowTop: (depth) => this.rowTop(depth),
+      firstDepth: Math.max(0, Math.min(a, b)),
+      lastDepth: Math.min(this.rows - 1, Math.max(a, b)),
+      zoomed: this.zoomed,
+      selected: this.selected,
+      hovered: this.hovered,
+      matches: this.matches,
+    });
+    this.report("flame.paint", began);
+    if (this.arrivedAt !== null) {
+      this.report("flame.first-paint", this.arrivedAt);
+      this.arrivedAt = null;
+    }
+  }
+
+  /** One entry of each name at a time: visible to observers and in the browser's own profiler. */
+  private report(name: string, start: number): void {
+    performance.clearMeasures(name);
+    performance.measure(name, { start, end: performance.now() });
+  }
+}

@@ -1,0 +1,123 @@
+// The state of the page as a query string. Everything a link should carry is here; whatever the
+// address bar holds, parsing gives a valid state.
+
+export type View = "processes" | "tasks" | "task" | "node";
+export type Layout = "flame" | "icicle";
+export type Tab = "graph" | "table";
+
+export interface PageState {
+  readonly view: View;
+  /** Task of the task page. */
+  readonly id: string;
+  /** Filter box of the lists. */
+  readonly q: string;
+  /** Column of the sort, `-` in front for descending. */
+  readonly sort: string;
+  /** Processes grouped by container. */
+  readonly group: boolean;
+  /** Kernel threads shown. */
+  readonly kernel: boolean;
+  /** Create-task dialog open. */
+  readonly create: boolean;
+  /** Pids and container that the dialog starts with. */
+  readonly pids: readonly number[];
+  readonly container: string;
+  readonly tab: Tab;
+  readonly layout: Layout;
+  readonly search: string;
+  /** Path key of the zoomed frame, empty for the root. */
+  readonly zoom: string;
+  /** Time range in milliseconds since the start of the task. */
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly tids: readonly number[];
+}
+
+export const START: PageState = {
+  view: "processes",
+  id: "",
+  q: "",
+  sort: "",
+  group: false,
+  kernel: false,
+  create: false,
+  pids: [],
+  container: "",
+  tab: "graph",
+  layout: "flame",
+  search: "",
+  zoom: "",
+  from: null,
+  to: null,
+  tids: [],
+};
+
+const VIEWS: readonly View[] = ["processes", "tasks", "task", "node"];
+const MAX_LIST = 256;
+
+function oneOf<T extends string>(value: string | null, allowed: readonly T[], fallback: T): T {
+  return allowed.find((item) => item === value) ?? fallback;
+}
+
+function natural(value: string | null): number | null {
+  return value !== null && /^\d{1,15}$/.test(value) ? Number(value) : null;
+}
+
+function naturals(value: string | null): number[] {
+  return (value ?? "")
+    .split(",")
+    .slice(0, MAX_LIST)
+    .map(natural)
+    .filter((item) => item !== null);
+}
+
+/** Reads a query string such as `?view=task&id=7`. */
+export function parseState(search: string): PageState {
+  const params = new URLSearchParams(search);
+  const text = (name: string): string => (params.get(name) ?? "").slice(0, 2000);
+  const id = /^[0-9A-Za-z_-]{1,64}$/.test(text("id")) ? text("id") : "";
+  const view = oneOf(params.get("view"), VIEWS, START.view);
+  return {
+    view: view === "task" && id === "" ? "tasks" : view,
+    id,
+    q: text("q"),
+    sort: /^-?[a-z_]{1,20}$/.test(text("sort")) ? text("sort") : "",
+    group: params.get("group") === "1",
+    kernel: params.get("kernel") === "1",
+    create: params.get("create") === "1",
+    pids: naturals(params.get("pids")),
+    container: text("container"),
+    tab: oneOf<Tab>(params.get("tab"), ["graph", "table"], "graph"),
+    layout: oneOf<Layout>(params.get("layout"), ["flame", "icicle"], "flame"),
+    search: text("search"),
+    zoom: /^[0-9a-f]{16}$/.test(text("zoom")) ? text("zoom") : "",
+    from: natural(params.get("from")),
+    to: natural(params.get("to")),
+    tids: naturals(params.get("tid")),
+  };
+}
+
+/** The shortest query string that parses to `state`. */
+export function formatState(state: PageState): string {
+  const params = new URLSearchParams();
+  const put = (name: string, value: string): void => {
+    if (value !== "") params.set(name, value);
+  };
+  put("view", state.view);
+  put("id", state.id);
+  put("q", state.q);
+  put("sort", state.sort);
+  put("group", state.group ? "1" : "");
+  put("kernel", state.kernel ? "1" : "");
+  put("create", state.create ? "1" : "");
+  put("pids", state.pids.join(","));
+  put("container", state.container);
+  put("tab", state.tab === START.tab ? "" : state.tab);
+  put("layout", state.layout === START.layout ? "" : state.layout);
+  put("search", state.search);
+  put("zoom", state.zoom);
+  put("from", state.from === null ? "" : String(state.from));
+  put("to", state.to === null ? "" : String(state.to));
+  put("tid", state.tids.join(","));
+  return `?${params.toString()}`;
+}

@@ -1,0 +1,107 @@
+// Search in a flame graph. A pattern is matched once for each label, then spread to the nodes.
+
+import type { FlameIndex } from "./flame_index";
+import { Kind, type Label } from "./flamegraph";
+
+/** What the search box says, understood. */
+export type Query =
+  | { readonly kind: "none" }
+  | { readonly kind: "invalid"; readonly reason: string }
+  | { readonly kind: "test"; readonly test: (label: Label) => boolean };
+
+export interface Matches {
+  /** 1 for each node that matches. */
+  readonly nodes: Uint8Array;
+  /** Matching nodes in pre-order. */
+  readonly list: Uint32Array;
+  /** Samples below at least one match: no sample is counted twice. */
+  readonly union: number;
+  /** Samples whose leaf matches. */
+  readonly self: number;
+}
+
+/** Longer names are cut before a regular expression sees them. */
+const MAX_TESTED_LENGTH = 4096;
+const MAX_PATTERN_LENGTH = 1000;
+const TIME_LIMIT_MS = 500;
+
+const KIND_NAMES: Readonly<Record<string, readonly number[]>> = {
+  user: [Kind.User, Kind.InlinedUser, Kind.Jit],
+  kernel: [Kind.Kernel, Kind.InlinedKernel],
+  inlined: [Kind.InlinedUser, Kind.InlinedKernel],
+  marker: [Kind.Marker],
+  jit: [Kind.Jit],
+  process: [Kind.Process],
+};
+
+/** Substring without case, `/regex/` or `/regex/i`, `mod:text`, `kind:kernel|user|inlined|jit|marker|process`. */
+export function parseQuery(text: string): Query {
+  const pattern = text.trim();
+  if (pattern === "") return { kind: "none" };
+  if (pattern.length > MAX_PATTERN_LENGTH) return { kind: "invalid", reason: "the pattern is too long" };
+  const regex = /^\/(.+)\/(i?)$/.exec(pattern);
+  if (regex !== null) {
+    try {
+      const compiled = new RegExp(regex[1] ?? "", regex[2] ?? "");
+      return { kind: "test", test: (label) => compiled.test(label.name.slice(0, MAX_TESTED_LENGTH)) };
+    } catch {
+      return { kind: "invalid", reason: "not a valid regular expression" };
+    }
+  }
+  if (pattern.startsWith("kind:")) {
+    const kinds = KIND_NAMES[pattern.slice(5).trim().toLowerCase()];
+    if (kinds === undefined)
+      return { kind: "invalid", reason: `kind is one of ${Object.keys(KIND_NAMES).join(", ")}` };
+    return { kind: "test", test: (label) => kinds.includes(label.kind) };
+  }
+  if (pattern.startsWith("mod:")) {
+    const part = pattern.slice(4).trim().toLowerCase();
+    if (part === "") return { kind: "none" };
+    return { kind: "test", test: (label) => label.module.toLowerCase().includes(part) };
+  }
+  const part = pattern.toLowerCase();
+  return { kind: "test", test: (label) => label.name.toLowerCase().includes(part) };
+}
+
+/** Runs a query; `null` when it took too long (a pattern that backtracks without end). */
+export function searchFlameGraph(
+  index: FlameIndex,
+  test: (label: Label) => boolean,
+  now: () => number = () => performance.now(),
+): Matches | null {
+  const { labels, label, self } = index.graph;
+  const limit = now() + TIME_LIMIT_MS;
+  const hit = new Uint8Array(labels.length);
+  for (let i = 0; i < labels.length; i += 1) {
+    if (test(labels[i]!)) hit[i] = 1;
+    if ((i & 63) === 0 && now() > limit) return null;
+  }
+  const nodes = new Uint8Array(index.count);
+  const list: number[] = [];
+  let union = 0;
+  let selfSum = 0;
+  let coveredUntil = 0;
+  for (let i = 0; i < index.count; i += 1) {
+    if (hit[label[i]!] === 0) continue;
+    nodes[i] = 1;
+    list.push(i);
+    selfSum += self[i]!;
+    if (i >= coveredUntil) {
+      union += index.total[i]!;
+      coveredUntil = index.end[i]!;
+    }
+  }
+  return { nodes, list: Uint32Array.from(list), union, self: selfSum };
+}
+
+/** The match after (+1) or before (-1) `node`, wrapping round; -1 when there is none. */
+export function stepMatch(matches: Matches, node: number, direction: 1 | -1): number {
+  const { list } = matches;
+  if (list.length === 0) return -1;
+  let after = 0;
+  while (after < list.length && list[after]! <= node) after += 1;
+  if (direction === 1) return list[after % list.length]!;
+  let before = after - 1;
+  if (before >= 0 && list[before] === node) before -= 1;
+  return list[(before + list.length) % list.length]!;
+}

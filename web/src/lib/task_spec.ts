@@ -1,0 +1,119 @@
+// The create form as plain data: what it asks the agent, and the same as commands.
+
+import type { Process, Target, TaskSpec } from "../api/types";
+
+export type TargetKind = "pids" | "container" | "comm" | "cgroup" | "all";
+
+/** The form as typed. */
+export interface TaskForm {
+  readonly target: TargetKind;
+  readonly pids: readonly number[];
+  readonly container: string;
+  readonly comm: string;
+  readonly cgroup: string;
+  /** Seconds, as typed. */
+  readonly duration: string;
+  readonly endless: boolean;
+  /** Hertz, as typed. */
+  readonly frequency: string;
+}
+
+export type FormResult =
+  | { readonly ok: true; readonly spec: TaskSpec }
+  | { readonly ok: false; readonly field: string; readonly detail: string };
+
+export const MAX_FREQUENCY_HZ = 4999;
+
+function wholeNumber(text: string): number | null {
+  return /^\d{1,12}$/.test(text.trim()) ? Number(text.trim()) : null;
+}
+
+function targetOf(form: TaskForm): Target | string {
+  switch (form.target) {
+    case "pids":
+      return form.pids.length > 0 ? { pids: form.pids } : "pick at least one process";
+    case "container":
+      return form.container !== "" ? { container: form.container } : "pick a container";
+    case "comm":
+      return form.comm.trim() !== "" ? { comm: form.comm.trim() } : "type the name of a process";
+    case "cgroup":
+      return form.cgroup.trim() !== "" ? { cgroup: form.cgroup.trim() } : "type the path of a cgroup";
+    case "all":
+      return { all: true };
+  }
+}
+
+/** Checks only what would not make a request; limits are the agent's to check. */
+export function specOf(form: TaskForm): FormResult {
+  const target = targetOf(form);
+  if (typeof target === "string") return { ok: false, field: "target", detail: target };
+  const duration = form.endless ? null : wholeNumber(form.duration);
+  if (duration === null && !form.endless) {
+    return { ok: false, field: "duration_s", detail: "a whole number of seconds" };
+  }
+  const frequency = wholeNumber(form.frequency);
+  if (frequency === null) return { ok: false, field: "frequency_hz", detail: "a whole number of hertz" };
+  return { ok: true, spec: { kind: "on_cpu", target, duration_s: duration, frequency_hz: frequency } };
+}
+
+/** The processes that a target means now. */
+export function matchedProcesses(form: TaskForm, all: Iterable<Process>): Process[] {
+  const cgroup = form.cgroup.trim().replace(/\/+$/, "");
+  const matches = (process: Process): boolean => {
+    switch (form.target) {
+      case "pids":
+        return form.pids.includes(process.pid);
+      case "container":
+        return form.container !== "" && process.container?.id === form.container;
+      case "comm":
+        return process.comm === form.comm.trim();
+      case "cgroup":
+        return cgroup !== "" && (process.cgroup === cgroup || process.cgroup.startsWith(`${cgroup}/`));
+      case "all":
+        return true;
+    }
+  };
+  return [...all].filter(matches);
+}
+
+/** Text as one word of a POSIX shell. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** The request as a curl command; the token stays out of it. */
+export function asCurl(spec: TaskSpec, origin: string): string {
+  return [
+    `curl -sS -X POST ${shellWord(`${origin}/api/v1/tasks`)}`,
+    `-H "Authorization: Bearer $PROFILER_TOKEN"`,
+    `-H 'Content-Type: application/json'`,
+    `-d ${shellWord(JSON.stringify(spec))}`,
+  ].join(" \\\n  ");
+}
+
+/** The same measurement without a server. */
+export function asCli(spec: TaskSpec): string {
+  const { target } = spec;
+  const which =
+    "pids" in target
+      ? target.pids.map((pid) => `--pid ${pid}`).join(" ")
+      : "container" in target
+        ? `--container ${shellWord(target.container)}`
+        : "cgroup" in target
+          ? `--cgroup ${shellWord(target.cgroup)}`
+          : "comm" in target
+            ? `--comm ${shellWord(target.comm)}`
+            : "--all";
+  const duration = spec.duration_s === null ? "1h" : `${spec.duration_s}s`;
+  return `profiler-agent record ${which} --duration ${duration} --frequency ${spec.frequency_hz} --format folded --output profile.folded`;
+}
+
+/** A target in a few words. */
+export function targetText(target: Target): string {
+  if ("pids" in target)
+    return target.pids.length === 1 ? `pid ${target.pids[0]}` : `pids ${target.pids.join(", ")}`;
+  if ("container" in target) return `container ${target.container.slice(0, 12)}`;
+  if ("cgroup" in target) return `cgroup ${target.cgroup}`;
+  if ("comm" in target) return `all named ${target.comm}`;
+  return "whole node";
+}

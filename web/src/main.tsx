@@ -1,0 +1,24 @@
+import { render } from "preact";
+import { takeTokenFromAddress } from "./api/token";
+import { startKeys } from "./state/keys";
+import { reconnect, startLive } from "./state/live";
+import { startPreferences } from "./state/preferences";
+import { followHistory } from "./state/route";
+import { Shell } from "./views/shell";
+import "./styles/tokens.css";
+import "./styles/page.css";
+import "./styles/controls.css";
+import "./styles/tables.css";
+import "./styles/flame.css";
+
+takeTokenFromAddress();
+window.addEventListener("hashchange", () => {
+  if (takeTokenFromAddress()) reconnect();
+});
+startPreferences();
+followHistory();
+startKeys();
+startLive();
+
+const root = document.getElementById("app");
+if (root !== null) render(<Shell />, root);

@@ -1,0 +1,232 @@
+// What the agent knows, as signals, kept fresh by the event stream; by polling while there is none.
+
+import { effect, signal } from "@preact/signals";
+import { api, onOutcome, ProblemError } from "../api/client";
+import { readEvents } from "../api/events";
+import type { Meta, Process, ProcessChange, ProcessReading, Self, Task } from "../api/types";
+import type { ServerEvent } from "../lib/sse";
+import { route } from "./route";
+
+export type Connection = "connecting" | "live" | "polling" | "unreachable";
+export type Access = "unknown" | "granted" | "missing_token" | "wrong_token";
+
+export const connection = signal<Connection>("connecting");
+export const access = signal<Access>("unknown");
+export const meta = signal<Meta | null>(null);
+export const self = signal<Self | null>(null);
+/** By process id; null before the first answer. */
+export const processes = signal<ReadonlyMap<string, Process> | null>(null);
+/** Last CPU readings of each process, oldest first. */
+export const cpuHistory = signal<ReadonlyMap<string, readonly number[]>>(new Map());
+/** By task id; null before the first answer. */
+export const tasks = signal<ReadonlyMap<string, Task> | null>(null);
+/** Why the last refresh failed, when the agent answered with an error. */
+export const refreshError = signal<string | null>(null);
+
+const POLL_MS = 5_000;
+/** The stream normally opens at once and brings the first data; polling begins only when it does not. */
+const FIRST_POLL_MS = 600;
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 8_000;
+const HISTORY_LENGTH = 30;
+const LIST_DELAY_MS = 700;
+
+function byId<T extends { readonly id: string }>(items: readonly T[]): Map<string, T> {
+  return new Map(items.map((item) => [item.id, item]));
+}
+
+function remember(readings: readonly { id: string; cpu_percent: number | null }[]): void {
+  const next = new Map<string, readonly number[]>();
+  for (const { id, cpu_percent } of readings) {
+    const known = cpuHistory.peek().get(id) ?? [];
+    next.set(id, cpu_percent === null ? known : [...known, cpu_percent].slice(-HISTORY_LENGTH));
+  }
+  cpuHistory.value = next;
+}
+
+function applyReadings(readings: readonly ProcessReading[]): void {
+  const known = processes.peek();
+  if (known === null) return;
+  const next = new Map(known);
+  for (const { id, cpu_percent, rss_bytes, threads } of readings) {
+    const process = next.get(id);
+    if (process !== undefined) next.set(id, { ...process, cpu_percent, rss_bytes, threads });
+  }
+  processes.value = next;
+  remember(readings);
+}
+
+/** Puts a task into the list (answers of create and stop arrive before their event). */
+export function putTask(task: Task): void {
+  const next = new Map(tasks.peek() ?? []);
+  next.set(task.id, task);
+  tasks.value = next;
+}
+
+export function dropTask(id: string): void {
+  const next = new Map(tasks.peek() ?? []);
+  next.delete(id);
+  tasks.value = next;
+}
+
+let listTimer: ReturnType<typeof setTimeout> | undefined;
+
+/** Many processes may start at once: one list request for all of them. */
+function refreshListSoon(): void {
+  if (listTimer !== undefined) return;
+  listTimer = setTimeout(() => {
+    listTimer = undefined;
+    void refreshProcesses().catch(() => {});
+  }, LIST_DELAY_MS);
+}
+
+function applyChange(change: ProcessChange): void {
+  if (change.change === "started") {
+    refreshListSoon();
+    return;
+  }
+  const known = processes.peek();
+  if (known === null || !known.has(change.id)) return;
+  const next = new Map(known);
+  next.delete(change.id);
+  processes.value = next;
+}
+
+function handle({ event, data }: ServerEvent): void {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    return;
+  }
+  switch (event) {
+    case "task":
+      putTask(value as Task);
+      return;
+    case "task_deleted":
+      dropTask((value as { id: string }).id);
+      return;
+    case "process":
+      applyChange(value as ProcessChange);
+      return;
+    case "processes":
+      applyReadings((value as { items: readonly ProcessReading[] }).items);
+      return;
+    case "self":
+      self.value = value as Self;
+      return;
+    case "lagged":
+      void refreshAll().catch(() => {});
+      return;
+  }
+}
+
+export async function refreshProcesses(): Promise<void> {
+  const { items } = await api.processes(route.peek().kernel);
+  processes.value = byId(items);
+  remember(items);
+}
+
+export async function refreshAll(): Promise<void> {
+  try {
+    const [metaNow, selfNow, taskList] = await Promise.all([api.meta(), api.self(), api.tasks()]);
+    meta.value = metaNow;
+    self.value = selfNow;
+    tasks.value = byId(taskList.items);
+    await refreshProcesses();
+    refreshError.value = null;
+  } catch (error) {
+    if (error instanceof ProblemError) refreshError.value = error.message;
+    throw error;
+  }
+}
+
+let running: AbortController | null = null;
+const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+
+let streamOpen = false;
+
+/** Without an accepted token there is nothing to ask for. */
+function refused(): boolean {
+  return access.peek() === "missing_token" || access.peek() === "wrong_token";
+}
+
+async function poll(signal: AbortSignal, firstMs: number): Promise<void> {
+  await sleep(firstMs, signal);
+  while (!signal.aborted && !streamOpen && !refused()) {
+    await refreshAll().catch(() => {});
+    await sleep(POLL_MS, signal);
+  }
+}
+
+async function follow(signal: AbortSignal): Promise<void> {
+  let delay = FIRST_RETRY_MS;
+  while (!signal.aborted && !refused()) {
+    try {
+      const opened = (): void => {
+        streamOpen = true;
+        connection.value = "live";
+        delay = FIRST_RETRY_MS;
+        void refreshAll().catch(() => {});
+      };
+      await readEvents(handle, opened, signal);
+    } catch {
+      // The outcome listener has already noted why; the loop below tries again.
+    }
+    if (signal.aborted) return;
+    if (streamOpen) {
+      streamOpen = false;
+      if (connection.peek() === "live") connection.value = "polling";
+      void poll(signal, POLL_MS);
+    }
+    await sleep(delay * (0.75 + Math.random() / 2), signal);
+    delay = Math.min(delay * 2, LAST_RETRY_MS);
+  }
+}
+
+function start(): void {
+  running?.abort();
+  running = new AbortController();
+  streamOpen = false;
+  connection.value = "connecting";
+  void poll(running.signal, FIRST_POLL_MS);
+  void follow(running.signal);
+}
+
+/** Begins again, for a new token. */
+export function reconnect(): void {
+  access.value = "unknown";
+  start();
+}
+
+export function startLive(): void {
+  onOutcome((outcome) => {
+    if (outcome === "unreachable") {
+      connection.value = "unreachable";
+      return;
+    }
+    access.value = outcome === "answered" ? "granted" : outcome;
+    connection.value = streamOpen ? "live" : "polling";
+  });
+  document.addEventListener("visibilitychange", () => {
+    // A hidden page costs the node nothing.
+    if (document.visibilityState === "hidden") {
+      running?.abort();
+      running = null;
+    } else if (running === null) start();
+  });
+  let kernel = route.peek().kernel;
+  effect(() => {
+    if (route.value.kernel === kernel) return;
+    kernel = route.value.kernel;
+    void refreshProcesses().catch(() => {});
+  });
+  start();
+}

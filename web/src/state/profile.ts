@@ -1,0 +1,54 @@
+// The profile of the open task: fetched, decoded, and fetched again while the task runs. The old
+// picture stays until the new one is ready.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api, ProblemError, type ProfileCut } from "../api/client";
+import { type FlameIndex, indexFlameGraph } from "../lib/flame_index";
+import { decodeFlameGraph, FlameFormatError } from "../lib/flamegraph";
+
+export interface Profile {
+  readonly index: FlameIndex | null;
+  /** `performance.now()` when the bytes were complete. */
+  readonly arrivedAt: number | null;
+  readonly error: string | null;
+}
+
+const REFETCH_MS = 2_000;
+
+function messageOf(error: unknown): string {
+  if (error instanceof ProblemError) return error.message;
+  if (error instanceof FlameFormatError) return `The agent's answer could not be read: ${error.message}`;
+  return "The agent does not answer.";
+}
+
+/** `running` fetches again each 2 s, and once more when it turns false. */
+export function useProfile(id: string, cut: ProfileCut, running: boolean, ready: boolean): Profile {
+  const [profile, setProfile] = useState<Profile>({ index: null, arrivedAt: null, error: null });
+  const last = useRef<string | null>(null);
+  const cutKey = JSON.stringify(cut);
+  useEffect(() => {
+    if (!ready) return;
+    const stop = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const load = async (): Promise<void> => {
+      try {
+        const bytes = await api.profileBytes(id, cut, stop.signal);
+        const arrivedAt = performance.now();
+        const index = indexFlameGraph(decodeFlameGraph(bytes));
+        if (!stop.signal.aborted) setProfile({ index, arrivedAt, error: null });
+        last.current = id;
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        // A running task that has no samples yet is not an error worth taking the picture away for.
+        setProfile((before) => ({ ...before, error: messageOf(error) }));
+      }
+      if (running && !stop.signal.aborted) timer = setTimeout(load, REFETCH_MS);
+    };
+    void load();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
+  }, [id, cutKey, running, ready]);
+  return profile;
+}

@@ -1,0 +1,29 @@
+// Copies a text; where the browser refuses, shows it for copying by hand.
+
+import { useState } from "preact/hooks";
+
+type Result = "none" | "copied" | "refused";
+
+export function CopyButton({ title, text }: { title: string; text: string | null }) {
+  const [result, setResult] = useState<Result>("none");
+  const copy = async (): Promise<void> => {
+    if (text === null) return;
+    try {
+      await navigator.clipboard.writeText(text);
+      setResult("copied");
+      setTimeout(() => setResult("none"), 1500);
+    } catch {
+      setResult("refused");
+    }
+  };
+  return (
+    <>
+      <button type="button" class="quiet" disabled={text === null} title={text ?? undefined} onClick={copy}>
+        {result === "copied" ? "Copied" : title}
+      </button>
+      {result === "refused" && text !== null && (
+        <textarea class="mono copy-text" readOnly rows={4} aria-label={title} value={text} />
+      )}
+    </>
+  );
+}

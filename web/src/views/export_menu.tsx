@@ -1,0 +1,69 @@
+// Downloads of the shown part of a profile. A link could not carry the token, so the file is
+// fetched and saved from memory.
+
+import { useState } from "preact/hooks";
+import { api } from "../api/client";
+import type { ProfileFormat } from "../api/types";
+import { route } from "../state/route";
+import { Menu } from "./menu";
+
+const FORMATS: readonly { format: ProfileFormat; title: string; what: string; suffix: string }[] = [
+  { format: "pprof", title: "pprof", what: "go tool pprof, Parca, Pyroscope", suffix: "pb.gz" },
+  { format: "folded", title: "Folded stacks", what: "flamegraph.pl, inferno", suffix: "folded" },
+  { format: "speedscope", title: "speedscope", what: "speedscope.app", suffix: "speedscope.json" },
+  { format: "svg", title: "SVG", what: "a picture that opens anywhere", suffix: "svg" },
+];
+
+const KEEP_URL_MS = 10_000;
+
+function save(blob: Blob, name: string): void {
+  const url = URL.createObjectURL(blob);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), KEEP_URL_MS);
+}
+
+export function ExportMenu({ id }: { id: string }) {
+  const [busy, setBusy] = useState<ProfileFormat | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const { from, to, tids } = route.value;
+  const cut = from !== null || to !== null || tids.length > 0;
+  const run = async (format: ProfileFormat, suffix: string): Promise<void> => {
+    setBusy(format);
+    setError(null);
+    try {
+      save(await api.exportBlob(id, format, { from, to, tids }), `task-${id}${cut ? "-part" : ""}.${suffix}`);
+    } catch (problem) {
+      setError(problem instanceof Error ? problem.message : "failed");
+    }
+    setBusy(null);
+  };
+  return (
+    <Menu title="Export" class="menu-right">
+      {() => (
+        <>
+          {cut && <p class="muted small menu-note">Only the picked time and threads</p>}
+          {FORMATS.map(({ format, title, what, suffix }) => (
+            <button
+              key={format}
+              type="button"
+              class="menu-item"
+              disabled={busy !== null}
+              onClick={() => run(format, suffix)}
+            >
+              <b>{busy === format ? "Fetching…" : title}</b>
+              <span class="muted">{what}</span>
+            </button>
+          ))}
+          {error !== null && (
+            <p class="field-error" role="alert">
+              {error}
+            </p>
+          )}
+        </>
+      )}
+    </Menu>
+  );
+}

@@ -1,0 +1,129 @@
+// The table twin of the graph: the same samples by function.
+
+import { useMemo, useState } from "preact/hooks";
+import type { FlameIndex } from "../lib/flame_index";
+import { Kind } from "../lib/flamegraph";
+import { count, fileName, percent, visible } from "../lib/format";
+import { type FunctionRow, functionTable } from "../lib/functions";
+import { parseQuery } from "../lib/search";
+import { Empty } from "./states";
+import { type Column, VirtualTable } from "./virtual_table";
+
+export const KIND_TEXT: Readonly<Record<number, string>> = {
+  [Kind.Root]: "everything",
+  [Kind.User]: "user",
+  [Kind.Kernel]: "kernel",
+  [Kind.InlinedUser]: "inlined",
+  [Kind.InlinedKernel]: "inlined kernel",
+  [Kind.Marker]: "marker",
+  [Kind.Jit]: "JIT",
+  [Kind.Other]: "merged",
+  [Kind.Process]: "process",
+  [Kind.Thread]: "thread",
+};
+
+interface Props {
+  readonly index: FlameIndex;
+  readonly root: number;
+  readonly search: string;
+  readonly onFind: (name: string) => void;
+}
+
+function sortRows(rows: FunctionRow[], sort: string): FunctionRow[] {
+  const descending = sort.startsWith("-");
+  const key = descending ? sort.slice(1) : sort;
+  const sign = descending ? -1 : 1;
+  const compare = (a: FunctionRow, b: FunctionRow): number => {
+    if (key === "self") return a.self - b.self || a.total - b.total;
+    if (key === "total") return a.total - b.total || a.self - b.self;
+    if (key === "module") return a.module < b.module ? -1 : a.module > b.module ? 1 : 0;
+    if (key === "kind") return a.kind - b.kind;
+    return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+  };
+  return rows.sort((a, b) => sign * compare(a, b) || (a.name < b.name ? -1 : 1));
+}
+
+function Bar({ part, whole }: { part: number; whole: number }) {
+  return (
+    <span class="bar-cell">
+      {part > 0 && <span class="bar" style={{ width: `${whole > 0 ? (part / whole) * 100 : 0}%` }} />}
+      <span>{percent(part, whole)}</span>
+    </span>
+  );
+}
+
+export function FunctionTable({ index, root, search, onFind }: Props) {
+  const [sort, setSort] = useState("-self");
+  const rows = useMemo(() => {
+    const query = parseQuery(search);
+    const all = functionTable(index, root).filter((row) => row.kind !== Kind.Root);
+    if (query.kind !== "test") return all;
+    return all.filter((row) => query.test({ ...row, file: "", line: 0, source: 0 }));
+  }, [index, root, search]);
+  const sorted = useMemo(() => sortRows([...rows], sort), [rows, sort]);
+  const whole = index.total[root]!;
+  const columns = useMemo<readonly Column<FunctionRow>[]>(
+    () => [
+      {
+        key: "self",
+        title: "Self",
+        help: "Samples in the function itself",
+        numeric: true,
+        sortable: true,
+        cell: (row) => count(row.self),
+      },
+      { key: "selfshare", title: "", cell: (row) => <Bar part={row.self} whole={whole} /> },
+      {
+        key: "total",
+        title: "Total",
+        help: "Samples with the function anywhere in the stack; recursion counts once",
+        numeric: true,
+        sortable: true,
+        cell: (row) => count(row.total),
+      },
+      { key: "totalshare", title: "", cell: (row) => <Bar part={row.total} whole={whole} /> },
+      {
+        key: "name",
+        title: "Function",
+        sortable: true,
+        cell: (row) => (
+          <span class="mono path" title={visible(row.name)}>
+            {visible(row.name)}
+          </span>
+        ),
+      },
+      {
+        key: "module",
+        title: "Module",
+        sortable: true,
+        cell: (row) => (
+          <span class="path" title={visible(row.module)}>
+            {visible(fileName(row.module))}
+          </span>
+        ),
+      },
+      {
+        key: "kind",
+        title: "Kind",
+        sortable: true,
+        cell: (row) => <span class="muted">{KIND_TEXT[row.kind]}</span>,
+      },
+    ],
+    [whole],
+  );
+  if (sorted.length === 0) return <Empty title="No function matches the search" />;
+  return (
+    <div class="table-box" data-function-table>
+      <VirtualTable
+        label="Functions with self and total samples. Enter finds the function in the graph"
+        class="function-table"
+        rows={sorted}
+        columns={columns}
+        rowKey={(row) => `${row.kind} ${row.name} ${row.module}`}
+        sort={sort}
+        onSort={setSort}
+        onOpen={(row) => onFind(row.name)}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,232 @@
+// All processes of the node, live.
+
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { Process } from "../api/types";
+import { bytes, cpu, shortId, visible } from "../lib/format";
+import { compareBy, groupByContainer, matchesFilter, type ProcessRow } from "../lib/process_list";
+import { cpuHistory, processes } from "../state/live";
+import { patchRoute, route } from "../state/route";
+import { Sparkline } from "./sparkline";
+import { Empty, Loading } from "./states";
+import { type Column, VirtualTable } from "./virtual_table";
+
+const DEFAULT_SORT = "-cpu";
+
+function profile(process: Process): void {
+  patchRoute({ create: true, pids: [process.pid], container: "" });
+}
+
+function CpuCell({ process }: { process: Process }) {
+  const busy = process.cpu_percent ?? 0;
+  return (
+    <span class={busy >= 50 ? "cpu hot" : busy >= 1 ? "cpu" : "cpu idle"}>
+      <Sparkline values={cpuHistory.value.get(process.id) ?? []} />
+      <span>{cpu(process.cpu_percent)}</span>
+    </span>
+  );
+}
+
+function ExeCell({ process }: { process: Process }) {
+  if (process.kernel_thread) return <span class="muted">kernel thread</span>;
+  const path = process.exe ?? process.arguments[0] ?? "";
+  if (path === "") return <span class="muted">not readable</span>;
+  const shown = visible(path);
+  return (
+    <span class="mono path" title={visible([shown, ...process.arguments.slice(1)].join(" "))}>
+      {shown}
+    </span>
+  );
+}
+
+const only =
+  (cell: (process: Process) => ReturnType<Column<ProcessRow>["cell"]>): Column<ProcessRow>["cell"] =>
+  (row) =>
+    row.kind === "process" ? cell(row.process) : null;
+
+const COLUMNS: readonly Column<ProcessRow>[] = [
+  { key: "pid", title: "PID", numeric: true, sortable: true, cell: only((process) => process.pid) },
+  {
+    key: "name",
+    title: "Name",
+    sortable: true,
+    cell: only((process) => (
+      <span class="name" title={visible(process.comm)}>
+        {visible(process.comm)}
+      </span>
+    )),
+  },
+  {
+    key: "cpu",
+    title: "CPU",
+    help: "Share of one CPU; the line is the last minute",
+    numeric: true,
+    sortable: true,
+    cell: only((process) => <CpuCell process={process} />),
+  },
+  {
+    key: "rss",
+    title: "RSS",
+    help: "Resident memory",
+    numeric: true,
+    sortable: true,
+    cell: only((process) => bytes(process.rss_bytes)),
+  },
+  {
+    key: "threads",
+    title: "Threads",
+    numeric: true,
+    sortable: true,
+    cell: only((process) => process.threads),
+  },
+  {
+    key: "container",
+    title: "Container",
+    sortable: true,
+    cell: only(({ container }) =>
+      container === null ? (
+        <span class="muted">–</span>
+      ) : (
+        <span title={`${container.runtime} ${container.id}`}>
+          <span class="mono">{shortId(container.id)}</span> <span class="muted">{container.runtime}</span>
+        </span>
+      ),
+    ),
+  },
+  {
+    key: "user",
+    title: "User",
+    sortable: true,
+    cell: only((process) => visible(process.user ?? String(process.uid))),
+  },
+  { key: "exe", title: "Program", sortable: true, cell: only((process) => <ExeCell process={process} />) },
+  {
+    key: "action",
+    title: "",
+    cell: only((process) => (
+      <button
+        type="button"
+        class="row-action"
+        onClick={() => profile(process)}
+        aria-label={`Profile ${process.comm} ${process.pid}`}
+      >
+        Profile…
+      </button>
+    )),
+  },
+];
+
+function GroupRow({ row }: { row: Extract<ProcessRow, { kind: "group" }> }) {
+  const { container } = row;
+  return (
+    <span class="group-row">
+      <b class={container === null ? "" : "mono"}>
+        {container === null ? "No container" : shortId(container.id)}
+      </b>
+      {container !== null && <span class="muted">{container.runtime}</span>}
+      <span>{row.count} processes</span>
+      <span>{cpu(row.cpu)} CPU</span>
+      <span>{bytes(row.rss)}</span>
+      {container !== null && (
+        <button
+          type="button"
+          class="row-action"
+          onClick={() => patchRoute({ create: true, pids: [], container: container.id })}
+        >
+          Profile container…
+        </button>
+      )}
+    </span>
+  );
+}
+
+/** Keeps the order of rows while the pointer is on the table, so that nothing moves under it. */
+function useSteadyOrder(sorted: Process[], frozen: boolean, key: string): Process[] {
+  const order = useRef<{ key: string; ranks: Map<string, number> }>({ key: "", ranks: new Map() });
+  if (frozen && order.current.key === key) {
+    const rank = (process: Process): number => order.current.ranks.get(process.id) ?? Number.MAX_SAFE_INTEGER;
+    return sorted.toSorted((a, b) => rank(a) - rank(b));
+  }
+  order.current = { key, ranks: new Map(sorted.map((process, i) => [process.id, i])) };
+  return sorted;
+}
+
+export function ProcessesPage() {
+  const { q, sort: wanted, group, kernel } = route.value;
+  const sort = wanted || DEFAULT_SORT;
+  const all = processes.value;
+  const [over, setOver] = useState(false);
+  const sorted = useMemo(
+    () =>
+      [...(all?.values() ?? [])]
+        .filter((process) => (kernel || !process.kernel_thread) && matchesFilter(process, q))
+        .sort(compareBy(sort)),
+    [all, q, sort, kernel],
+  );
+  const steady = useSteadyOrder(sorted, over, `${sort} ${q} ${group} ${kernel}`);
+  const rows = useMemo<ProcessRow[]>(
+    () => (group ? groupByContainer(steady) : steady.map((process) => ({ kind: "process", process }))),
+    [steady, group],
+  );
+  const busy = sorted.reduce((sum, process) => sum + (process.cpu_percent ?? 0), 0);
+  return (
+    <section class="list-page">
+      <div class="toolbar">
+        <h1>Processes</h1>
+        <input
+          type="search"
+          data-search
+          class="filter"
+          placeholder="Filter: name, pid, user, path, container   /"
+          aria-label="Filter processes"
+          spellcheck={false}
+          value={q}
+          onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
+        />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={group}
+            onChange={(event) => patchRoute({ group: event.currentTarget.checked }, "replace")}
+          />
+          By container
+        </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={kernel}
+            onChange={(event) => patchRoute({ kernel: event.currentTarget.checked }, "replace")}
+          />
+          Kernel threads
+        </label>
+        <span class="muted push" aria-live="off">
+          {sorted.length.toLocaleString()} processes · {(busy / 100).toFixed(2)} cores busy
+        </span>
+      </div>
+      {all === null ? (
+        <Loading what="processes" />
+      ) : rows.length === 0 ? (
+        <Empty title={q === "" ? "No processes to show" : "No process matches the filter"}>
+          {q !== "" && (
+            <button type="button" onClick={() => patchRoute({ q: "" }, "replace")}>
+              Clear the filter
+            </button>
+          )}
+        </Empty>
+      ) : (
+        <div class="table-box" onPointerEnter={() => setOver(true)} onPointerLeave={() => setOver(false)}>
+          <VirtualTable
+            label="Processes"
+            class="process-table"
+            rows={rows}
+            columns={COLUMNS}
+            rowKey={(row) => (row.kind === "process" ? row.process.id : `group ${row.container?.id ?? ""}`)}
+            spanning={(row) => (row.kind === "group" ? <GroupRow row={row} /> : null)}
+            sort={sort}
+            onSort={(next) => patchRoute({ sort: next }, "replace")}
+            onOpen={(row) => row.kind === "process" && profile(row.process)}
+          />
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,88 @@
+// Pages and boxes for the moments without data: loading, empty, error, no access.
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { saveToken } from "../api/token";
+import { access, reconnect } from "../state/live";
+
+export function Loading({ what }: { what: string }) {
+  return (
+    <div class="state" role="status">
+      <span class="spinner" aria-hidden="true" />
+      <p>Loading {what}…</p>
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="state">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+export function ErrorBox({
+  title,
+  detail,
+  hint,
+}: {
+  title: string;
+  detail: string;
+  hint?: string | undefined;
+}) {
+  return (
+    <div class="state" role="alert">
+      <h2>{title}</h2>
+      <p>{detail}</p>
+      {hint !== undefined && <p class="muted">{hint}</p>}
+    </div>
+  );
+}
+
+/** Shown instead of every page while the agent does not accept the token. */
+export function TokenPage() {
+  const [text, setText] = useState("");
+  const wrong = access.value === "wrong_token";
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const token = text.trim().replace(/^.*#token=/, "");
+    if (token === "") return;
+    saveToken(token);
+    reconnect();
+  };
+  return (
+    <main class="token-page">
+      <h1>{wrong ? "This token is not the agent's" : "A token is needed"}</h1>
+      <p>
+        The agent shows data only to those who hold its token, on this machine too.
+        {wrong &&
+          " It makes a fresh token at each start unless it was given a token file, so an older link stops working."}
+      </p>
+      <p>It is in the line that the agent printed when it started. Open that address:</p>
+      <pre class="command">listening on {location.origin}/#token=…</pre>
+      <p>
+        It is also in the file <code>token</code> in the agent's data directory (usually{" "}
+        <code>/var/lib/profiler-agent/token</code>, readable by root only), or in the file given with{" "}
+        <code>--token-file</code>.
+      </p>
+      <form onSubmit={submit} class="token-form">
+        <label for="token">Token or whole address</label>
+        <div class="inline-field">
+          <input
+            id="token"
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <button type="submit" class="primary" disabled={text.trim() === ""}>
+            Open
+          </button>
+        </div>
+      </form>
+    </main>
+  );
+}

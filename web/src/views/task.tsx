@@ -1,0 +1,258 @@
+// One task: what was measured, how well, and the result.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { api, ProblemError } from "../api/client";
+import type { Task } from "../api/types";
+import { clock, count, moment, visible } from "../lib/format";
+import { dropTask, putTask, tasks } from "../state/live";
+import { useProfile } from "../state/profile";
+import { openView, route } from "../state/route";
+import { ExportMenu } from "./export_menu";
+import { ProfileView } from "./profile_view";
+import { ErrorBox, Loading } from "./states";
+import { elapsedSeconds, isFinal, lossText, StateChip } from "./task_state";
+import { namedTarget } from "./tasks";
+import { ThreadMenu } from "./thread_menu";
+import { TimeStrip } from "./time_strip";
+
+const CLOCKS = {
+  "cpu-clock": "a timer of each CPU that ticks while the CPU works",
+  cycles: "the hardware's cycle counter",
+} as const;
+
+/** The task from the live list; asked for by itself when the list does not have it. */
+function useTask(id: string): { task: Task | null; problem: string | null } {
+  const [problem, setProblem] = useState<string | null>(null);
+  const task = tasks.value?.get(id) ?? null;
+  const known = task !== null;
+  const listed = tasks.value !== null;
+  useEffect(() => {
+    if (known) {
+      setProblem(null);
+      return;
+    }
+    const stop = new AbortController();
+    api.task(id, stop.signal).then(putTask, (error: unknown) => {
+      if (!stop.signal.aborted && error instanceof ProblemError) setProblem(error.message);
+    });
+    return () => stop.abort();
+  }, [id, known, listed]);
+  return { task, problem };
+}
+
+function Fact({
+  title,
+  help,
+  warn,
+  children,
+}: {
+  title: string;
+  help?: string;
+  warn?: boolean;
+  children: unknown;
+}) {
+  return (
+    <div class={warn ? "fact warn" : "fact"} title={help}>
+      <dt>{title}</dt>
+      <dd>{children as string}</dd>
+    </div>
+  );
+}
+
+function Facts({ task }: { task: Task }) {
+  const rate = task.effective_frequency_hz;
+  const lowered = rate !== null && rate < task.frequency_hz;
+  return (
+    <dl class="facts">
+      <Fact title="Samples">{count(task.samples)}</Fact>
+      <Fact
+        title="Frequency"
+        warn={lowered}
+        help={
+          lowered
+            ? `Asked for ${task.frequency_hz} Hz; lowered to keep the agent inside its CPU budget`
+            : "Samples each second of CPU time"
+        }
+      >
+        {lowered ? `${rate} Hz, lowered from ${task.frequency_hz}` : `${rate ?? task.frequency_hz} Hz`}
+      </Fact>
+      <Fact title="Clock" help={task.clock === null ? "Known when the task starts" : CLOCKS[task.clock]}>
+        {task.clock ?? "–"}
+      </Fact>
+      <Fact title={isFinal(task) ? "Ran for" : "Running for"}>
+        {clock(elapsedSeconds(task, Date.now()))}
+        {task.duration_s !== null && !isFinal(task) ? ` of ${clock(task.duration_s)}` : ""}
+      </Fact>
+      <Fact title="Started">{moment(task.started_at_ns ?? task.created_at_ns)}</Fact>
+      <Fact
+        title="Losses"
+        warn={task.losses.length > 0}
+        help="Everything that was dropped or degraded on the way"
+      >
+        {lossText(task)}
+      </Fact>
+    </dl>
+  );
+}
+
+function Remarks({ task }: { task: Task }) {
+  if (task.losses.length === 0 && task.notes.length === 0 && task.reason === null) return null;
+  return (
+    <details class="remarks" open={task.state === "failed"}>
+      <summary>
+        {task.state === "failed" ? "Why it failed" : "About the quality of this result"}
+        <span class="badge">{task.losses.length + task.notes.length + (task.reason === null ? 0 : 1)}</span>
+      </summary>
+      <ul>
+        {task.reason !== null && <li class={task.state === "failed" ? "bad" : ""}>{visible(task.reason)}</li>}
+        {task.losses.map((loss) => (
+          <li key={loss.kind}>
+            <b class="numeric">{count(loss.count)}</b> {visible(loss.meaning)}{" "}
+            <code class="muted">{loss.kind}</code>
+          </li>
+        ))}
+        {task.notes.map((note) => (
+          <li key={note}>{visible(note)}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Buttons({ task }: { task: Task }) {
+  const [armed, setArmed] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const attempt = async (action: () => Promise<void>): Promise<void> => {
+    setError(null);
+    try {
+      await action();
+    } catch (problem) {
+      setError(problem instanceof Error ? problem.message : "failed");
+    }
+  };
+  const remove = async (): Promise<void> => {
+    await api.remove(task.id);
+    openView({ view: "tasks" });
+    dropTask(task.id);
+  };
+  return (
+    <div class="buttons">
+      {error !== null && (
+        <span class="bad" role="alert">
+          {error}
+        </span>
+      )}
+      <ExportMenu id={task.id} />
+      {isFinal(task) ? (
+        <button
+          type="button"
+          class={armed ? "bad" : ""}
+          onBlur={() => setArmed(false)}
+          onClick={() => (armed ? void attempt(remove) : setArmed(true))}
+        >
+          {armed ? "Really delete" : "Delete"}
+        </button>
+      ) : (
+        <button type="button" onClick={() => attempt(async () => putTask(await api.stop(task.id)))}>
+          Stop
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Draws again each second while the task runs, for the clock in the header. */
+function useTick(active: boolean): void {
+  const [, setTick] = useState(0);
+  useEffect(() => {
+    if (!active) return;
+    const timer = setInterval(() => setTick((tick) => tick + 1), 1000);
+    return () => clearInterval(timer);
+  }, [active]);
+}
+
+function Result({ task }: { task: Task }) {
+  const { from, to, tids } = route.value;
+  const running = task.state === "running";
+  const cut = useMemo(() => ({ from, to, tids }), [from, to, tids]);
+  const profile = useProfile(task.id, cut, running, task.state !== "queued");
+  if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
+  return (
+    <>
+      <div class="cut-bar">
+        <TimeStrip
+          id={task.id}
+          running={running}
+          startedAtMs={(task.started_at_ns ?? task.created_at_ns) / 1e6}
+          endedAtMs={task.ended_at_ns === null ? null : task.ended_at_ns / 1e6}
+          from={from}
+          to={to}
+        />
+        <ThreadMenu id={task.id} running={running} picked={tids} />
+      </div>
+      {profile.index === null ? (
+        profile.error === null ? (
+          <Loading what="the profile" />
+        ) : (
+          <ErrorBox title="No profile to show" detail={profile.error} />
+        )
+      ) : (
+        <ProfileView
+          index={profile.index}
+          arrivedAt={profile.arrivedAt}
+          running={running}
+          failed={task.state === "failed"}
+          error={profile.error}
+        />
+      )}
+    </>
+  );
+}
+
+export function TaskPage({ id }: { id: string }) {
+  const { task, problem } = useTask(id);
+  useTick(task?.state === "running");
+  if (task === null) {
+    return problem === null ? (
+      <Loading what={`task ${id}`} />
+    ) : (
+      <ErrorBox
+        title={`Task ${id}`}
+        detail={problem}
+        hint="It may have been deleted, or removed by the retention."
+      />
+    );
+  }
+  return (
+    <section class="task-page">
+      <header class="task-head">
+        <div class="task-title">
+          <nav aria-label="Breadcrumb">
+            <button type="button" class="link" onClick={() => openView({ view: "tasks" })}>
+              Tasks
+            </button>
+            <span class="muted" aria-hidden="true">
+              /
+            </span>
+          </nav>
+          <h1>
+            {id} <span class="muted">on CPU</span> {namedTarget(task)}
+          </h1>
+          <StateChip task={task} />
+        </div>
+        <Buttons task={task} />
+      </header>
+      {task.state === "running" && (
+        <progress
+          class="task-progress"
+          {...(task.progress === null ? {} : { value: task.progress })}
+          max={1}
+          aria-label="Progress of the task"
+        />
+      )}
+      <Facts task={task} />
+      <Remarks task={task} />
+      <Result task={task} />
+    </section>
+  );
+}

@@ -1,0 +1,57 @@
+// How the state of a task looks, in lists and on its page.
+
+import type { Task } from "../api/types";
+import { clock, count, percent } from "../lib/format";
+
+export function isFinal(task: Task): boolean {
+  return task.state === "finished" || task.state === "failed" || task.state === "cancelled";
+}
+
+export function StateChip({ task }: { task: Task }) {
+  return (
+    <span class={`state-chip state-${task.state}`}>
+      <span class="state-mark" aria-hidden="true" />
+      {task.state}
+    </span>
+  );
+}
+
+/** Seconds that the task has run. */
+export function elapsedSeconds(task: Task, nowMs: number): number {
+  if (task.started_at_ns === null) return 0;
+  const end = task.ended_at_ns ?? nowMs * 1e6;
+  return Math.max(0, (end - task.started_at_ns) / 1e9);
+}
+
+export function Progress({ task }: { task: Task }) {
+  if (task.state === "queued") return <span class="muted">waiting</span>;
+  if (task.state !== "running") return <span class="muted">{clock(elapsedSeconds(task, Date.now()))}</span>;
+  if (task.progress === null)
+    return <span class="muted">{clock(elapsedSeconds(task, Date.now()))}, no end</span>;
+  return (
+    <progress value={task.progress} max={1} aria-label={`${Math.round(task.progress * 100)} percent done`} />
+  );
+}
+
+/** Losses that count samples of the target which are not in the result. */
+const LOST_SAMPLES = new Set(["count_table_full", "kernel_read_failed", "pid_not_visible"]);
+
+/**
+ * What was lost, in a few words. Only lost samples have a share: other kinds count ticks, stacks or
+ * events, which have another whole.
+ */
+export function lossText(task: Pick<Task, "losses" | "samples">): string {
+  const sum = (of: typeof task.losses) => of.reduce((total, loss) => total + loss.count, 0);
+  const samples = sum(task.losses.filter((loss) => LOST_SAMPLES.has(loss.kind)));
+  const others = task.losses.filter((loss) => !LOST_SAMPLES.has(loss.kind) && loss.count > 0);
+  const parts: string[] = [];
+  if (samples > 0) parts.push(`${count(samples)} samples (${percent(samples, samples + task.samples)})`);
+  const [first, ...rest] = others;
+  if (first !== undefined)
+    parts.push(
+      rest.length === 0
+        ? `${count(first.count)} × ${first.kind.replaceAll("_", " ")}`
+        : `${count(sum(others))} of ${others.length} other kinds`,
+    );
+  return parts.length === 0 ? "none" : parts.join(", ");
+}

@@ -1,0 +1,185 @@
+// All tasks, newest first.
+
+import { useMemo, useState } from "preact/hooks";
+import { api } from "../api/client";
+import type { Task } from "../api/types";
+import { count, moment, visible } from "../lib/format";
+import { targetText } from "../lib/task_spec";
+import { dropTask, processes, putTask, tasks } from "../state/live";
+import { href, openView, patchRoute, route } from "../state/route";
+import { Empty, Loading } from "./states";
+import { isFinal, lossText, Progress, StateChip } from "./task_state";
+import { type Column, VirtualTable } from "./virtual_table";
+
+/** The target with the names of its processes, while they run. */
+export function namedTarget(task: Task): string {
+  const text = targetText(task.target);
+  if (!("pids" in task.target)) return visible(text);
+  const { pids } = task.target;
+  const names = new Set<string>();
+  for (const process of processes.value?.values() ?? [])
+    if (pids.includes(process.pid)) names.add(process.comm);
+  return visible(names.size === 0 ? text : `${[...names].join(", ")} · ${text}`);
+}
+
+const VALUES: Readonly<Record<string, (task: Task) => number | string>> = {
+  id: (task) => Number(task.id),
+  state: (task) => task.state,
+  samples: (task) => task.samples,
+  started: (task) => task.started_at_ns ?? task.created_at_ns,
+};
+
+function sortTasks(list: Task[], sort: string): Task[] {
+  const descending = sort.startsWith("-");
+  const value = VALUES[descending ? sort.slice(1) : sort] ?? VALUES.id!;
+  const sign = descending ? -1 : 1;
+  return list.sort((a, b) => {
+    const left = value(a);
+    const right = value(b);
+    return left < right ? -sign : left > right ? sign : Number(b.id) - Number(a.id);
+  });
+}
+
+function Actions({ task }: { task: Task }) {
+  const [armed, setArmed] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const run = async (action: () => Promise<void>): Promise<void> => {
+    try {
+      await action();
+    } catch (problem) {
+      setError(problem instanceof Error ? problem.message : "failed");
+    }
+  };
+  if (error !== null) {
+    return (
+      <button type="button" class="row-action bad" title={error} onClick={() => setError(null)}>
+        {error}
+      </button>
+    );
+  }
+  if (!isFinal(task)) {
+    return (
+      <button
+        type="button"
+        class="row-action"
+        onClick={() => run(async () => putTask(await api.stop(task.id)))}
+      >
+        Stop
+      </button>
+    );
+  }
+  const remove = async (): Promise<void> => {
+    await api.remove(task.id);
+    dropTask(task.id);
+  };
+  return (
+    <button
+      type="button"
+      class={armed ? "row-action bad" : "row-action"}
+      onClick={() => (armed ? void run(remove) : setArmed(true))}
+      onBlur={() => setArmed(false)}
+    >
+      {armed ? "Really delete" : "Delete"}
+    </button>
+  );
+}
+
+const COLUMNS: readonly Column<Task>[] = [
+  { key: "id", title: "Task", numeric: true, sortable: true, cell: (task) => task.id },
+  { key: "state", title: "State", sortable: true, cell: (task) => <StateChip task={task} /> },
+  {
+    key: "target",
+    title: "Target",
+    cell: (task) => (
+      <a
+        class="name"
+        href={href({ view: "task", id: task.id })}
+        title={namedTarget(task)}
+        onClick={(event) => {
+          if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+          event.preventDefault();
+          openView({ view: "task", id: task.id });
+        }}
+      >
+        {namedTarget(task)}
+      </a>
+    ),
+  },
+  { key: "progress", title: "Progress", cell: (task) => <Progress task={task} /> },
+  { key: "samples", title: "Samples", numeric: true, sortable: true, cell: (task) => count(task.samples) },
+  {
+    key: "losses",
+    title: "Losses",
+    help: "Everything that was dropped or degraded on the way",
+    numeric: true,
+    cell: (task) => <span class={task.losses.length > 0 ? "warn" : "muted"}>{lossText(task)}</span>,
+  },
+  {
+    key: "frequency",
+    title: "Frequency",
+    numeric: true,
+    cell: (task) => `${task.effective_frequency_hz ?? task.frequency_hz} Hz`,
+  },
+  {
+    key: "started",
+    title: "Started",
+    numeric: true,
+    sortable: true,
+    cell: (task) => moment(task.started_at_ns ?? task.created_at_ns),
+  },
+  { key: "action", title: "", cell: (task) => <Actions task={task} /> },
+];
+
+export function TasksPage() {
+  const { q, sort: wanted } = route.value;
+  const sort = wanted || "-id";
+  const all = tasks.value;
+  const rows = useMemo(() => {
+    const words = q.toLowerCase();
+    const list = [...(all?.values() ?? [])].filter((task) =>
+      `${task.id} ${task.state} ${targetText(task.target)}`.toLowerCase().includes(words),
+    );
+    return sortTasks(list, sort);
+  }, [all, q, sort]);
+  return (
+    <section class="list-page">
+      <div class="toolbar">
+        <h1>Tasks</h1>
+        <input
+          type="search"
+          data-search
+          class="filter"
+          placeholder="Filter: target, state   /"
+          aria-label="Filter tasks"
+          spellcheck={false}
+          value={q}
+          onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
+        />
+        <span class="muted push">{rows.length.toLocaleString()} tasks</span>
+      </div>
+      {all === null ? (
+        <Loading what="tasks" />
+      ) : rows.length === 0 ? (
+        <Empty title={q === "" ? "No tasks yet" : "No task matches the filter"}>
+          <p class="muted">A task samples the stacks of processes for a while and keeps the result.</p>
+          <button type="button" class="primary" onClick={() => patchRoute({ create: true })}>
+            New task
+          </button>
+        </Empty>
+      ) : (
+        <div class="table-box">
+          <VirtualTable
+            label="Tasks"
+            class="task-table"
+            rows={rows}
+            columns={COLUMNS}
+            rowKey={(task) => task.id}
+            sort={sort}
+            onSort={(next) => patchRoute({ sort: next }, "replace")}
+            onOpen={(task) => openView({ view: "task", id: task.id })}
+          />
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,27 @@
+//! `cargo xtask bench`: what the profiler costs.
+
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use crate::{
+    build, exec,
+    setup::{self, BINARY},
+    workspace::Workspace,
+};
+
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "benches load eBPF programs: run them as root"
+    );
+    setup::run(workspace, &BINARY)?;
+    build::agent(workspace)?;
+    build::demo_programs(workspace)?;
+    let mut bench = Command::new(workspace.target.join("release/profiler-bench"));
+    bench
+        .args(arguments)
+        .env("PROFILER_AGENT", workspace.agent())
+        .current_dir(&workspace.root);
+    exec::on_terminal(&mut bench)
+}

@@ -1,0 +1,104 @@
+//! Project automation. One file for each command; the modules below are in the order of a build.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+mod workspace;
+mod pins;
+mod progress;
+mod exec;
+mod stamp;
+mod debian;
+mod setup;
+mod web;
+mod ebpf;
+mod build;
+mod run;
+mod demo;
+mod check;
+mod tidy;
+mod test;
+mod vm;
+mod bench;
+
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Sets up, builds, runs and tests the profiler"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Set up, build, start the demo mesh and the agent, print the URL
+    Demo,
+    /// Run every test (as root), or the named ones
+    Test(TestArgs),
+    /// Set up and build target/release/profiler-agent
+    Build,
+    /// Build and start the agent on this machine
+    Run {
+        /// Passed to `profiler-agent serve`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Fetch the tools of the build and of the tests into target/tools
+    Setup,
+    /// Build the eBPF object alone and print its size
+    Ebpf,
+    /// Install, type-check and build the web UI
+    Web,
+    /// Formatting, lints, documentation and house rules
+    Check,
+    /// Measure the agent's cost on a workload (prints JSON)
+    Bench {
+        /// What to measure, and its options
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+#[derive(Args)]
+struct TestArgs {
+    /// Names from --list; all of them by default
+    names: Vec<String>,
+    /// Print the names and exit
+    #[arg(long)]
+    list: bool,
+}
+
+fn main() -> ExitCode {
+    match dispatch(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<()> {
+    let workspace = Workspace::locate()?;
+    match command {
+        Command::Demo => demo::run(&workspace),
+        Command::Test(TestArgs { list: true, .. }) => {
+            test::list();
+            Ok(())
+        }
+        Command::Test(TestArgs { names, list: false }) => test::run(&workspace, &names),
+        Command::Build => build::run(&workspace),
+        Command::Run { arguments } => run::run(&workspace, &arguments),
+        Command::Setup => setup::run(&workspace, &setup::EVERYTHING),
+        Command::Ebpf => ebpf::run(&workspace),
+        Command::Web => web::run(&workspace),
+        Command::Check => check::run(&workspace),
+        Command::Bench { arguments } => bench::run(&workspace, &arguments),
+    }
+}

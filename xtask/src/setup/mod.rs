@@ -1,0 +1,84 @@
+//! `cargo xtask setup`: fetches and builds what the other commands need, under target/tools.
+
+mod prerequisites;
+mod toolchain;
+mod private_sysroot;
+mod bpf_linker;
+mod envoy;
+
+use anyhow::Result;
+
+pub(crate) use private_sysroot::{LibrarySource, build as build_private_sysroot};
+pub(crate) use toolchain::{EbpfToolchain, installed_with_commit};
+
+use crate::{
+    debian::{self, Package},
+    progress::{Outcome, Progress},
+    web,
+    workspace::Workspace,
+};
+
+/// A part of the set-up; commands ask for the parts they need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The compiler and linker of the eBPF crate.
+    Ebpf,
+    /// The embedded UI.
+    Web,
+    /// The proxy of the demo mesh.
+    Envoy,
+    /// Debian packages that only tests and the demo use.
+    Packages(&'static [Package]),
+}
+
+/// What the release binary is made from.
+pub(crate) const BINARY: [Part; 2] = [Part::Ebpf, Part::Web];
+/// Everything that changes nothing outside target/ and web/.
+pub(crate) const EVERYTHING: [Part; 3] = [Part::Ebpf, Part::Web, Part::Envoy];
+
+/// Runs the parts in order, each only as far as it is not done yet.
+pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
+    let steps: usize = parts.iter().map(|part| part.steps()).sum();
+    let mut progress = Progress::new(1 + steps);
+    progress.quiet("check prerequisites", || prerequisites::check(parts))?;
+    for part in parts {
+        match part {
+            Part::Ebpf => {
+                let mut toolchain = None;
+                progress.quiet(&toolchain::label(), || {
+                    let (found, outcome) = toolchain::ensure(workspace)?;
+                    toolchain = Some(found);
+                    Ok(outcome)
+                })?;
+                progress.quiet(&bpf_linker::label(), || {
+                    bpf_linker::ensure(workspace, toolchain.as_ref())
+                })?;
+            }
+            Part::Web => {
+                progress.quiet("install the web UI's packages", || web::install(workspace))?;
+                progress.quiet("build the web UI", || web::build(workspace))?;
+            }
+            Part::Envoy => progress.quiet(&envoy::label(), || envoy::ensure(workspace))?,
+            Part::Packages(packages) => {
+                progress.quiet("install Debian packages for tests and demo", || {
+                    let installed = debian::install(workspace, packages)?;
+                    Ok(if installed {
+                        Outcome::Done
+                    } else {
+                        Outcome::Cached
+                    })
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Part {
+    fn steps(self) -> usize {
+        match self {
+            Self::Ebpf | Self::Web => 2,
+            Self::Envoy | Self::Packages(_) => 1,
+        }
+    }
+}

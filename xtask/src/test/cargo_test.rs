@@ -1,0 +1,233 @@
+//! Steps that are `cargo test` runs: their output is shown and counted.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::Tally;
+use crate::{exec, workspace::Workspace};
+
+/// One step, compilation included.
+const LIMIT: Duration = Duration::from_mins(20);
+
+/// Unit tests: they need no root, no eBPF object and no UI.
+pub(super) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    let mut command = cargo_test(workspace);
+    command
+        .args([
+            "--package",
+            "profiler-common",
+            "--package",
+            "profiler-agent",
+            "--package",
+            "xtask",
+        ])
+        .env("PROFILER_SKIP_EBPF", "1");
+    counted(command, tally)
+}
+
+/// One module of tests/it. Tests share the kernel, so they run one after the other.
+pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
+    let module = format!("{}::", name.replace('-', "_"));
+    let mut command = cargo_test(workspace);
+    command
+        .args([
+            "--release",
+            "--package",
+            "profiler-tests",
+            "--test",
+            "it",
+            "--",
+            "--test-threads=1",
+        ])
+        .arg(module)
+        .env("PROFILER_AGENT", workspace.agent_under_test());
+    counted(command, tally)
+}
+
+fn cargo_test(workspace: &Workspace) -> Command {
+    let mut command = exec::limited(LIMIT, exec::cargo(&workspace.root).get_program());
+    command
+        .args(["test", "--locked", "--no-fail-fast"])
+        .current_dir(&workspace.root);
+    command
+}
+
+fn counted(mut command: Command, tally: &mut Tally) -> Result<()> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("start cargo test")?;
+    let stdout = child
+        .stdout
+        .take()
+        .context("a piped child has a standard output")?;
+    let mut counts = Counts::default();
+    for line in BufReader::new(stdout).lines() {
+        let line = line.context("read the output of cargo test")?;
+        println!("{line}");
+        counts.read(&line);
+    }
+    let status = child.wait().context("wait for cargo test")?;
+    tally.passed += counts.passed;
+    tally.failed += counts.failed;
+    ensure!(status.success(), "cargo test: {status}");
+    counts.verdict()
+}
+
+/// What the test harness says about itself, summed over its binaries.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    announced: usize,
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+    /// Ignored functions that are no tests but child processes of tests, and say so in their reason.
+    children: usize,
+}
+
+/// How the reason of such a function begins.
+pub(crate) const NOT_A_TEST: &str = "not a test:";
+
+impl Counts {
+    fn read(&mut self, line: &str) {
+        if line.starts_with("test ") && line.contains(&format!(" ... ignored, {NOT_A_TEST}")) {
+            self.children += 1;
+        } else if let Some(rest) = line.strip_prefix("running ") {
+            self.announced += first_number(rest);
+        } else if let Some(rest) = line.strip_prefix("test result: ") {
+            for part in rest.split(['.', ';']).map(str::trim) {
+                if part.ends_with(" passed") {
+                    self.passed += first_number(part);
+                } else if part.ends_with(" failed") {
+                    self.failed += first_number(part);
+                } else if part.ends_with(" ignored") {
+                    self.ignored += first_number(part);
+                }
+            }
+        }
+    }
+
+    /// Nothing ran, something was left out, or a binary died before its summary: all are failures.
+    fn verdict(&self) -> Result<()> {
+        ensure!(self.announced > self.ignored, "no test ran");
+        if self.ignored != self.children {
+            bail!(
+                "{} tests did not run",
+                self.ignored.saturating_sub(self.children)
+            );
+        }
+        ensure!(
+            self.passed + self.failed + self.children == self.announced,
+            "{} tests were announced, {} passed and {} failed",
+            self.announced,
+            self.passed,
+            self.failed
+        );
+        ensure!(self.failed == 0, "{} tests failed", self.failed);
+        Ok(())
+    }
+}
+
+fn first_number(text: &str) -> usize {
+    text.split_whitespace()
+        .next()
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(output: &str) -> Counts {
+        let mut counts = Counts::default();
+        output.lines().for_each(|line| counts.read(line));
+        counts
+    }
+
+    #[test]
+    fn counts_are_summed_over_binaries() {
+        let counts = read(
+            "running 2 tests\ntest a ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out; finished in 0.00s\n\
+             running 1 test\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n",
+        );
+        assert_eq!(
+            counts,
+            Counts {
+                announced: 3,
+                passed: 2,
+                failed: 1,
+                ignored: 0,
+                children: 0
+            }
+        );
+        assert!(counts.verdict().is_err());
+    }
+
+    #[test]
+    fn a_run_of_zero_tests_does_not_pass() {
+        assert!(
+            read("running 0 tests\ntest result: ok. 0 passed; 0 failed; 0 ignored\n")
+                .verdict()
+                .is_err()
+        );
+        assert!(read("").verdict().is_err());
+    }
+
+    #[test]
+    fn a_skipped_test_does_not_pass() {
+        assert!(
+            read("running 2 tests\ntest result: ok. 1 passed; 0 failed; 1 ignored\n")
+                .verdict()
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_child_process_of_a_test_is_no_test() {
+        let child = "test writer ... ignored, not a test: started by another\n";
+        let other = "test slow ... ignored, takes long\n";
+        let result =
+            |ignored: u32| format!("test result: ok. 1 passed; 0 failed; {ignored} ignored\n");
+        read(&format!("running 2 tests\n{child}{}", result(1)))
+            .verdict()
+            .unwrap();
+        assert!(
+            read(&format!("running 2 tests\n{other}{}", result(1)))
+                .verdict()
+                .is_err()
+        );
+        assert!(
+            read(&format!("running 3 tests\n{child}{other}{}", result(2)))
+                .verdict()
+                .is_err()
+        );
+        assert!(
+            read(&format!(
+                "running 1 test\n{child}test result: ok. 0 passed; 0 failed; 1 ignored\n"
+            ))
+            .verdict()
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn a_binary_that_dies_does_not_pass() {
+        assert!(read("running 2 tests\ntest a ... ok\n").verdict().is_err());
+    }
+
+    #[test]
+    fn all_passed_is_a_pass() {
+        read(
+            "running 2 tests\ntest result: ok. 2 passed; 0 failed; 0 ignored; finished in 1.50s\n",
+        )
+        .verdict()
+        .unwrap();
+    }
+}

@@ -1,0 +1,127 @@
+//! The list of steps, cheapest first.
+
+use anyhow::Result;
+
+use super::{Tally, UI_PACKAGES, cargo_test, toolchain_fallback, web_test};
+use crate::{check, debian::Package, demo, vm, workspace::Workspace};
+
+/// What must be there before a step can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    Root,
+    /// The release agent.
+    Agent,
+    Ebpf,
+    Web,
+    Envoy,
+    Packages(&'static [Package]),
+}
+
+/// One name that `cargo xtask test` knows.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) needs: &'static [Need],
+    pub(super) run: fn(&Workspace, &mut Tally) -> Result<()>,
+}
+
+const ROOT_AND_AGENT: &[Need] = &[Need::Root, Need::Agent];
+const MESH: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::Packages(&demo::PACKAGES),
+];
+const UI: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Web,
+    Need::Packages(&UI_PACKAGES),
+];
+const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES)];
+
+/// A step for one module of tests/it: its name with `-` for `_`.
+macro_rules! integration {
+    ($name:literal, $needs:expr, $about:literal) => {
+        Step {
+            name: $name,
+            about: $about,
+            needs: $needs,
+            run: |workspace, tally| cargo_test::integration(workspace, $name, tally),
+        }
+    };
+}
+
+pub(super) const STEPS: &[Step] = &[
+    Step {
+        name: "check",
+        about: "formatting, lints, documentation, house rules",
+        needs: &[Need::Web, Need::Ebpf],
+        run: |workspace, tally| {
+            check::run(workspace)?;
+            tally.passed += check::STEPS;
+            Ok(())
+        },
+    },
+    Step {
+        name: "unit",
+        about: "unit tests of the Rust crates, without root",
+        needs: &[],
+        run: cargo_test::unit,
+    },
+    Step {
+        name: "web",
+        about: "unit tests and lints of the web UI",
+        needs: &[Need::Web],
+        run: web_test::run,
+    },
+    integration!("api", ROOT_AND_AGENT, "the HTTP contract and its refusals"),
+    integration!("cli", ROOT_AND_AGENT, "record, ps, doctor, configuration"),
+    integration!("events", ROOT_AND_AGENT, "live updates"),
+    integration!(
+        "lifecycle",
+        ROOT_AND_AGENT,
+        "restarts, crashes and second agents"
+    ),
+    integration!(
+        "workloads",
+        ROOT_AND_AGENT,
+        "the workloads keep the shares they promise"
+    ),
+    integration!(
+        "on-cpu",
+        ROOT_AND_AGENT,
+        "known shares, threads, births and exits"
+    ),
+    integration!(
+        "namespaces",
+        ROOT_AND_AGENT,
+        "targets behind namespaces and cgroups"
+    ),
+    integration!("hostile", ROOT_AND_AGENT, "targets whose files are traps"),
+    integration!(
+        "degraded",
+        ROOT_AND_AGENT,
+        "denied probes and the CPU budget"
+    ),
+    integration!("ui", UI, "the page in headless Chromium"),
+    integration!("mesh", MESH, "traffic through two real Envoys"),
+    integration!("mesh-profile", MESH, "the agent on the mesh under load"),
+    integration!(
+        "demo",
+        MESH,
+        "the demo leaves nothing behind, however it ends"
+    ),
+    Step {
+        name: "toolchain-fallback",
+        about: "the eBPF object built with the private sysroot",
+        needs: &[Need::Ebpf],
+        run: toolchain_fallback::run,
+    },
+    Step {
+        name: "kernels",
+        about: "every program and one task of each kind on Debian's 6.1 and 6.12 under qemu",
+        needs: KERNELS,
+        run: vm::run,
+    },
+];

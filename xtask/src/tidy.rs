@@ -1,0 +1,331 @@
+//! House rules that no compiler knows: file sizes, nothing unfinished, which module may import what.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::{exec, test, workspace::Workspace};
+
+/// Longest source file that is not a test.
+const MAX_LINES: usize = 600;
+const SOURCES: [&str; 6] = [
+    "profiler-common",
+    "profiler-ebpf",
+    "profiler-agent",
+    "xtask",
+    "tests",
+    "web/src",
+];
+const EXTENSIONS: [&str; 4] = ["rs", "ts", "tsx", "css"];
+
+/// Text that shows unfinished work or a test that does not run. Split so that this file does not match.
+const UNFINISHED: [&str; 5] = [
+    concat!("todo", "!("),
+    concat!("unimplemented", "!("),
+    concat!("#[ig", "nore"),
+    concat!("it.sk", "ip("),
+    concat!("TO", "DO:"),
+];
+
+/// Where `aya` may be imported in the agent.
+const AYA_MODULES: [&str; 2] = ["profiler-agent/src/bpf/", "profiler-agent/src/probes/"];
+/// Modules that are pure functions over plain data.
+const PURE_MODULES: [&str; 2] = ["profiler-agent/src/model/", "profiler-agent/src/render/"];
+const IMPURE_IMPORTS: [&str; 7] = [
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "tokio",
+    "rustix",
+    "async fn",
+];
+
+/// Licences whose code may be part of the binary or of its build.
+const LICENCES: [&str; 17] = [
+    "0BSD",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "CDDL-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "MPL-2.0",
+    "NCSA",
+    "OpenSSL",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+    "CDLA-Permissive-2.0",
+];
+/// Crates under a licence that asks for more. LGPL: whoever gets the binary can relink it with a changed copy,
+/// because the sources and `cargo build` are all it takes.
+const LICENCE_EXCEPTIONS: [(&str, &str); 2] = [
+    ("btf-rs", "LGPL-2.1-or-later"),
+    ("btf-rs-derive", "LGPL-2.1-or-later"),
+];
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// A file of the workspace, with its path as people write it.
+struct Source {
+    path: String,
+    text: String,
+}
+
+/// All violations in one error.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let sources = read_sources(&workspace.root)?;
+    ensure!(
+        !sources.is_empty(),
+        "no sources found below {}",
+        workspace.root.display()
+    );
+    let mut violations: Vec<String> = sources.iter().flat_map(violations_of).collect();
+    violations.extend(test::unlisted_modules(&workspace.root)?);
+    violations.extend(foreign_dependencies(workspace)?);
+    if violations.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{} violations:\n  {}",
+        violations.len(),
+        violations.join("\n  ")
+    )
+}
+
+fn violations_of(source: &Source) -> Vec<String> {
+    let Source { path, text } = source;
+    let mut found = Vec::new();
+    let is_test = is_test(path);
+    let lines = text.lines().count();
+    if lines > MAX_LINES && !is_test {
+        found.push(format!("{path}: {lines} lines, more than {MAX_LINES}"));
+    }
+    let within = |modules: &[&str]| modules.iter().any(|module| path.starts_with(module));
+    for (number, line) in text.lines().enumerate() {
+        let mut report = |what: String| found.push(format!("{path}:{}: {what}", number + 1));
+        for marker in UNFINISHED {
+            if line.contains(marker) && !line.contains(test::NOT_A_TEST) {
+                report(format!("`{marker}` is left over"));
+            }
+        }
+        if path.starts_with("profiler-agent/src/") && !within(&AYA_MODULES) && mentions_aya(line) {
+            report("only bpf/ and probes/ may import aya".to_owned());
+        }
+        if within(&PURE_MODULES) && !is_test {
+            let code = line.split("//").next().unwrap_or_default();
+            for import in IMPURE_IMPORTS {
+                if code.contains(import) {
+                    report(format!(
+                        "`{import}` in a module that does no input, output or waiting"
+                    ));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Whether a path is that of a test, by the names that this repository uses.
+fn is_test(path: &str) -> bool {
+    path.ends_with("tests.rs")
+        || path.contains("/tests/")
+        || path.contains(".test.")
+        || path.starts_with("tests/")
+}
+
+fn mentions_aya(line: &str) -> bool {
+    let code = line.trim_start();
+    !code.starts_with("//") && (code.contains("aya::") || code.starts_with("use aya"))
+}
+
+fn read_sources(root: &Path) -> Result<Vec<Source>> {
+    let mut paths = Vec::new();
+    for folder in SOURCES {
+        let folder = root.join(folder);
+        if folder.exists() {
+            collect(&folder, &mut paths)?;
+        }
+    }
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+            let path = path
+                .strip_prefix(root)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
+            Ok(Source { path, text })
+        })
+        .collect()
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))? {
+        let path = entry
+            .with_context(|| format!("list {}", folder.display()))?
+            .path();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        if path.is_dir() && name != "target" && name != "node_modules" {
+            collect(&path, paths)?;
+        } else if path
+            .extension()
+            .is_some_and(|found| EXTENSIONS.iter().any(|known| found == *known))
+        {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    license: Option<String>,
+    /// None for members of the workspace.
+    source: Option<String>,
+}
+
+/// Dependencies from elsewhere than crates.io, or under a licence that is not on the list.
+fn foreign_dependencies(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut cargo = exec::cargo(&workspace.root);
+    let text = exec::output(cargo.args(["metadata", "--format-version", "1", "--locked"]))?;
+    let metadata: Metadata = serde_json::from_str(&text).context("read cargo's metadata")?;
+    let mut violations = Vec::new();
+    for Package {
+        name,
+        license,
+        source,
+    } in metadata.packages
+    {
+        let Some(source) = source else { continue };
+        if source != REGISTRY {
+            violations.push(format!("{name}: comes from {source}"));
+        }
+        let license = license.unwrap_or_default();
+        if !may_use(&license) && !LICENCE_EXCEPTIONS.contains(&(name.as_str(), license.as_str())) {
+            violations.push(format!("{name}: licence {license:?} is not on the list"));
+        }
+    }
+    Ok(violations)
+}
+
+/// Whether an SPDX expression can be met with the listed licences. Every part of an ` AND ` needs a listed
+/// alternative, which is stricter than SPDX for `A OR B AND C` and the same for all expressions in use.
+fn may_use(expression: &str) -> bool {
+    let plain = expression
+        .replace('/', " OR ")
+        .replace(" WITH LLVM-exception", "");
+    plain.split(" AND ").all(|part| {
+        part.split(" OR ")
+            .any(|name| LICENCES.contains(&name.trim_matches([' ', '(', ')'])))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, text: &str, expected: &[&str]) {
+        let found = violations_of(&Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn unfinished_work_is_found_with_its_line() {
+        let text = concat!("fn a() {\n    todo", "!()\n}\n");
+        check(
+            "profiler-agent/src/app.rs",
+            text,
+            &[concat!(
+                "profiler-agent/src/app.rs:2: `todo",
+                "!(` is left over"
+            )],
+        );
+    }
+
+    #[test]
+    fn a_test_that_never_runs_is_found() {
+        let text = concat!("#[test]\n#[ig", "nore = \"slow\"]\n");
+        check(
+            "tests/it/api.rs",
+            text,
+            &[concat!("tests/it/api.rs:2: `#[ig", "nore` is left over")],
+        );
+    }
+
+    #[test]
+    fn a_file_with_too_many_lines_is_found_unless_it_is_a_test() {
+        let text = "\n".repeat(MAX_LINES + 1);
+        check(
+            "xtask/src/a.rs",
+            &text,
+            &["xtask/src/a.rs: 601 lines, more than 600"],
+        );
+        for path in [
+            "xtask/src/a/tests.rs",
+            "xtask/src/a/tests/b.rs",
+            "xtask/src/a_tests.rs",
+        ] {
+            check(path, &text, &[]);
+        }
+    }
+
+    #[test]
+    fn aya_stays_behind_its_seam() {
+        check("profiler-agent/src/bpf/loader.rs", "use aya::Ebpf;", &[]);
+        check(
+            "profiler-agent/src/task/mod.rs",
+            "// aya::Ebpf\nuse aya::Ebpf;",
+            &["profiler-agent/src/task/mod.rs:2: only bpf/ and probes/ may import aya"],
+        );
+    }
+
+    #[test]
+    fn pure_modules_do_no_input_or_output() {
+        check(
+            "profiler-agent/src/render/svg.rs",
+            "use std::fs;",
+            &[
+                "profiler-agent/src/render/svg.rs:1: `std::fs` in a module that does no input, output or waiting",
+            ],
+        );
+        check("profiler-agent/src/store/mod.rs", "use std::fs;", &[]);
+    }
+
+    #[test]
+    fn licence_expressions() {
+        for allowed in [
+            "MIT",
+            "MIT OR GPL-3.0",
+            "MIT/Apache-2.0",
+            "(MIT OR Apache-2.0) AND Unicode-3.0",
+        ] {
+            assert!(may_use(allowed), "{allowed}");
+        }
+        for refused in ["", "GPL-3.0-only", "MIT AND GPL-3.0-only", "LGPL-2.1"] {
+            assert!(!may_use(refused), "{refused}");
+        }
+    }
+}

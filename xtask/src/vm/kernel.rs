@@ -1,0 +1,81 @@
+//! Kernel images from Debian's packages.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+
+use crate::{debian, pins::Kernel, stamp::Stamp, workspace::Workspace};
+
+/// A bootable image.
+#[derive(Debug)]
+pub(super) struct Image {
+    pub(super) path: PathBuf,
+    /// Its package, for people.
+    pub(super) description: String,
+}
+
+/// The pinned kernel; when it has left the archive, the newest of its series, and that is said.
+pub(super) fn fetch(workspace: &Workspace, kernel: &Kernel) -> Result<Image> {
+    let folder = workspace.tools.join("kernels").join(kernel.series);
+    let image = folder.join("vmlinuz");
+    let stamp = Stamp::new(folder.join("stamp"), kernel.series, kernel.file.sha256);
+    let origin = folder.join("package");
+    if !(stamp.is_fresh() && image.exists()) {
+        let package = download(workspace, kernel, &folder)?;
+        extract(&package, &folder, &image)?;
+        let name = package
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        fs::write(&origin, name).with_context(|| format!("write {}", origin.display()))?;
+        fs::remove_file(&package).with_context(|| format!("remove {}", package.display()))?;
+        stamp.write()?;
+    }
+    let description =
+        fs::read_to_string(&origin).with_context(|| format!("read {}", origin.display()))?;
+    Ok(Image {
+        path: image,
+        description,
+    })
+}
+
+fn download(workspace: &Workspace, kernel: &Kernel, folder: &Path) -> Result<PathBuf> {
+    let error = match debian::fetch(workspace, &kernel.file, folder) {
+        Ok(package) => return Ok(package),
+        Err(error) => error,
+    };
+    println!(
+        "note: {error:#}; taking the newest {} kernel of {} instead",
+        kernel.series, kernel.suite
+    );
+    let prefix = format!("linux-image-{}.", kernel.series);
+    debian::fetch_newest(
+        workspace,
+        kernel.suite,
+        "linux-image-cloud-amd64",
+        Some(&prefix),
+        folder,
+    )
+}
+
+/// Takes the image out of the package; its modules are not needed.
+fn extract(package: &Path, folder: &Path, image: &Path) -> Result<()> {
+    let unpacked = folder.join("unpacked");
+    debian::unpack(package, &unpacked)?;
+    let boot = unpacked.join("boot");
+    let found = fs::read_dir(&boot)
+        .with_context(|| format!("list {}", boot.display()))?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .find(|path| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
+        })
+        .with_context(|| format!("{} holds no kernel image", package.display()))?;
+    fs::rename(&found, image).with_context(|| format!("rename {}", found.display()))?;
+    fs::remove_dir_all(&unpacked).with_context(|| format!("remove {}", unpacked.display()))
+}

@@ -1,0 +1,60 @@
+//! One run of qemu in software emulation: hardware virtualisation is not there on most build machines.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+
+use super::transcript::Transcript;
+use crate::{exec, workspace::Workspace};
+
+/// A boot takes 3 s and the whole run about 15 s on two idle cores.
+const LIMIT: Duration = Duration::from_mins(2);
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 mitigations=off";
+
+/// A finished run.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) transcript: Transcript,
+    pub(super) took: Duration,
+}
+
+/// Boots, waits until the machine powers itself off, and reads what it wrote. A machine that does not end
+/// is killed.
+pub(super) fn boot(workspace: &Workspace, kernel: &Path, initramfs: &Path) -> Result<Run> {
+    let results = workspace.tools.join("kernels/guest/results.txt");
+    if results.exists() {
+        fs::remove_file(&results).with_context(|| format!("remove {}", results.display()))?;
+    }
+    let mut qemu = exec::limited(LIMIT, "qemu-system-x86_64");
+    qemu.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1024"])
+        .args([
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+        ])
+        .args(["-serial", "stdio", "-serial"])
+        .arg(format!("file:{}", results.display()))
+        .arg("-kernel")
+        .arg(kernel)
+        .arg("-initrd")
+        .arg(initramfs)
+        .args(["-append", KERNEL_ARGUMENTS]);
+    let start = Instant::now();
+    let console = workspace.logs().join("vm-console.log");
+    exec::to_log(&mut qemu, &console)?;
+    let took = start.elapsed();
+    let text = fs::read(&results).with_context(|| format!("read {}", results.display()))?;
+    let transcript = Transcript::parse(&String::from_utf8_lossy(&text)).with_context(|| {
+        format!(
+            "the machine ended early; its console is in {}",
+            console.display()
+        )
+    })?;
+    Ok(Run { transcript, took })
+}
