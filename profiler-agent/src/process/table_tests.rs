@@ -50,9 +50,12 @@ fn event(kind: ProcessEventKind, key: ProcessKey, parent_pid: u32) -> ProcessEve
     }
 }
 
-fn wait_for_comm(pid: u32, comm: &str) {
+/// Waits until a child's exec is complete. The kernel sets the new name first and the new arguments
+/// a moment later; the tracepoint that reports an exec comes after both.
+fn wait_for_exec(pid: u32, comm: &str) {
     let deadline = Instant::now() + Duration::from_secs(10);
-    while read_stat(pid).unwrap().comm != comm {
+    let arguments = format!("/proc/{pid}/cmdline");
+    while read_stat(pid).unwrap().comm != comm || std::fs::read(&arguments).unwrap().is_empty() {
         assert!(Instant::now() < deadline, "{pid} never became {comm}");
         std::thread::yield_now();
     }
@@ -95,7 +98,7 @@ fn table_with(processes: &[(u32, &str, &str)]) -> ProcessTable {
 #[test]
 fn refresh_reads_all_of_a_process() {
     let child = Running::start("/bin/sleep", &["1000"]);
-    wait_for_comm(child.0.id(), "sleep");
+    wait_for_exec(child.0.id(), "sleep");
     let table = ProcessTable::new();
     table.refresh();
     let process = table.get(child.0.id()).unwrap();
@@ -186,7 +189,7 @@ fn exec_is_read_again() {
     let table = ProcessTable::new();
     table.observe(&event(ProcessEventKind::Fork, key, 0));
     drop(child.0.stdin.take());
-    wait_for_comm(key.pid, "sleep");
+    wait_for_exec(key.pid, "sleep");
     table.observe(&event(ProcessEventKind::Exec, key, 0));
     let process = table.get(key.pid).unwrap();
     assert_eq!((process.key, process.comm.as_str()), (key, "sleep"));
