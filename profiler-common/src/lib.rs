@@ -14,3 +14,4 @@ pub mod header;
 pub mod on_cpu;
 pub mod process;
 pub mod stack;
+pub mod unwind;

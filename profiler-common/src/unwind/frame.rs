@@ -1,0 +1,25 @@
+//! How frames are written in a stack record: addresses, and marks that are no addresses.
+
+/// Set in the address of a frame that was interrupted although it is not the leaf (below a signal
+/// frame): the address is an instruction, not a return address.
+pub const INTERRUPTED: u64 = 1 << 62;
+
+/// Marks have all of these bits.
+pub const MARK: u64 = 0xffff_ffff_ffff_0000;
+
+/// The last frame of an incomplete stack: a mark with the outcome of the step that failed
+/// (`super::step`) in its low byte.
+#[inline(always)]
+pub const fn error(outcome: u32) -> u64 {
+    MARK | outcome as u64
+}
+
+/// The outcome in an error mark; none for an address.
+#[inline(always)]
+pub const fn error_of(frame: u64) -> Option<u32> {
+    if frame & MARK == MARK {
+        Some((frame & 0xff) as u32)
+    } else {
+        None
+    }
+}
