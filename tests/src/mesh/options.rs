@@ -1,6 +1,6 @@
 //! What can be chosen per run.
 
-use std::{str::FromStr, time::Duration};
+use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, ValueEnum};
 
@@ -44,6 +44,9 @@ impl FromStr for Tracing {
 
 #[derive(Args, Clone, Debug)]
 pub struct MeshOptions {
+    /// Envoy to run instead of the one that the set-up fetched
+    #[arg(long)]
+    pub envoy: Option<PathBuf>,
     /// Worker threads of each sidecar
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub workers: u32,
@@ -76,6 +79,7 @@ pub struct MeshOptions {
 impl Default for MeshOptions {
     fn default() -> Self {
         Self {
+            envoy: None,
             workers: 1,
             access_log: AccessLog::Off,
             mtls: false,

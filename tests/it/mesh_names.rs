@@ -1,0 +1,114 @@
+//! Names in stripped sidecars of several releases under load.
+
+use profiler_tests::{
+    agent::Agent,
+    folded::{Folded, FoldedStack},
+    mesh::{Mesh, MeshOptions},
+    paths,
+};
+use serde_json::json;
+
+use crate::targets::{finish_task, on_cpu, start_task};
+
+const SECONDS: u64 = 5;
+const HZ: u64 = 499;
+
+/// Share in percent of the samples' user frames that must have a name.
+const LEAST_FRAMES: f64 = 70.0;
+/// Share in percent of the samples with user frames that must have a named one among them.
+const LEAST_STACKS: f64 = 99.0;
+
+#[test]
+fn most_frames_of_envoy_1_36_have_names() {
+    check("1.36.4");
+}
+
+#[test]
+fn most_frames_of_envoy_1_39_have_names() {
+    check("1.39.0");
+}
+
+#[test]
+fn most_frames_of_envoy_1_40_have_names() {
+    check("1.40.0");
+}
+
+fn check(version: &str) {
+    let agent = Agent::start().unwrap();
+    let options = MeshOptions {
+        envoy: Some(paths::envoy_release(version).unwrap()),
+        mtls: true,
+        ..MeshOptions::default()
+    };
+    let mut mesh = Mesh::up(&options).unwrap();
+    mesh.start_load().unwrap();
+    let report = mesh.report();
+    let envoys = [report.client_envoy_pid, report.server_envoy_pid];
+    let id = start_task(&agent, &on_cpu(json!({ "pids": envoys }), SECONDS, HZ));
+    finish_task(&agent, &id, SECONDS);
+    let load = mesh.stop_load().unwrap().unwrap();
+    assert_eq!(load.errors, 0, "{load:?}");
+    let folded = agent.api.folded(&id, "").unwrap();
+    let found = Shares::of(&folded);
+    println!("Envoy {version}: {found:?}");
+    assert!(found.samples > 500, "{found:?}");
+    assert!(
+        found.named_frames >= LEAST_FRAMES && found.stacks_with_a_name >= LEAST_STACKS,
+        "Envoy {version}: {found:?}\n{}",
+        folded.summary()
+    );
+}
+
+#[derive(Debug)]
+struct Shares {
+    /// With user frames.
+    samples: u64,
+    /// In percent.
+    named_frames: f64,
+    /// In percent.
+    stacks_with_a_name: f64,
+}
+
+impl Shares {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sample counts stay far below 2^52"
+    )]
+    fn of(folded: &Folded) -> Self {
+        let (mut samples, mut frames, mut named, mut with_name) = (0, 0, 0, 0);
+        for stack in &folded.stacks {
+            let user: Vec<bool> = user_frames(stack).map(is_name).collect();
+            if user.is_empty() {
+                continue;
+            }
+            let names = user.iter().filter(|named| **named).count() as u64;
+            samples += stack.count;
+            frames += user.len() as u64 * stack.count;
+            named += names * stack.count;
+            with_name += if names > 0 { stack.count } else { 0 };
+        }
+        Self {
+            samples,
+            named_frames: named as f64 * 100.0 / frames.max(1) as f64,
+            stacks_with_a_name: with_name as f64 * 100.0 / samples.max(1) as f64,
+        }
+    }
+}
+
+/// Frames of user mode: without the process's name at the root and without marks.
+fn user_frames(stack: &FoldedStack) -> impl Iterator<Item = &str> {
+    stack.frames[1..]
+        .iter()
+        .map(String::as_str)
+        .filter(|frame| !frame.ends_with("_[k]") && !is_mark(frame))
+}
+
+/// `[why frames are missing]`, not `[allocator]_[inferred]` or `[vdso]+0x5f0`.
+fn is_mark(frame: &str) -> bool {
+    frame.starts_with('[') && frame.ends_with(']') && !frame.ends_with("_[inferred]")
+}
+
+/// Whether a frame is more than a module and an offset.
+fn is_name(frame: &str) -> bool {
+    !frame.contains("+0x")
+}
