@@ -82,10 +82,6 @@ pub(crate) enum Fault {
 /// The named code of one file.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// Unique in this run of the agent.
-    pub(crate) id: u64,
-    /// Memory that it may come to use, about.
-    pub(crate) bytes: u64,
     segments: Vec<Segment>,
     /// `None` after the library panicked on it.
     library: RefCell<Option<Library>>,
@@ -102,15 +98,13 @@ struct Library {
 
 impl Image {
     /// Opens a copy. Debug information that is malformed or excessive is not used.
-    pub(crate) fn open(id: u64, copy: &ElfCopy, segments: &[Segment]) -> Result<Self, Fault> {
+    pub(crate) fn open(copy: &ElfCopy, segments: &[Segment]) -> Result<Self, Fault> {
         let segments = segments.to_vec();
         let library = guarded(|| {
             let use_debug = has_usable_debug(copy);
             Library::open(&copy.file, use_debug)
         })??;
         Ok(Self {
-            id,
-            bytes: copy.weight(),
             segments,
             library: RefCell::new(Some(library)),
         })

@@ -37,14 +37,17 @@ __attribute__((noinline, used, visibility("hidden"))) int hidden(int x) { sink =
 
 /* A function without a size: it must not be named, nor take the name of its neighbour. */
 __asm__(".text\n.globl bare\n.type bare, @function\nbare: nop\nnop\nret\n.zero 64, 0x90\n");
-extern char bare[], inlined_mark[];
+/* Neither has this one, but the unwind table says where it ends. */
+__asm__(".globl framed\n.type framed, @function\nframed: .cfi_startproc\nnop\nnop\nret\n.cfi_endproc\n"
+        ".zero 64, 0x90\n");
+extern char bare[], framed[], inlined_mark[];
 
 int main(void) {
     void *jit = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cpp(1); rust(1); outer(1); exported(1); hidden(1);
     printf("cpp %p\nrust %p\ninlined %p\nouter %p\nexported %p\nhidden %p\nbare %p\njit %p\n",
            cpp, rust, inlined_mark, outer, exported, hidden, bare, jit);
-    printf("main %p\nready 0\n", main);
+    printf("framed %p\nmain %p\nready 0\n", framed, main);
     fflush(stdout);
     return getchar() == EOF ? 0 : 1;
 }
@@ -70,6 +73,34 @@ pub(super) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
     output
 }
 
+/// Runs a tool of binutils; file names are below `dir`.
+pub(super) fn tool(dir: &Path, name: &str, arguments: &[&str]) {
+    let done = Command::new(name)
+        .args(arguments)
+        .current_dir(dir)
+        .output()
+        .expect("these tests need binutils: apt-get install binutils");
+    assert!(
+        done.status.success(),
+        "{name} {arguments:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+/// Compiles [`PROGRAM`] with debug information, and strips it into another file:
+/// `program.full`, `program.debug` and `program`.
+pub(super) fn compile_stripped(dir: &Path, flags: &[&str]) -> PathBuf {
+    let program = compile(dir, "program", &[&["-g"], flags].concat());
+    std::fs::rename(&program, dir.join("program.full")).unwrap();
+    tool(
+        dir,
+        "objcopy",
+        &["--only-keep-debug", "program.full", "program.debug"],
+    );
+    tool(dir, "objcopy", &["--strip-all", "program.full", "program"]);
+    program
+}
+
 /// A running [`PROGRAM`]; killed when dropped.
 pub(super) struct Running {
     child: Child,
@@ -83,6 +114,11 @@ impl Running {
     pub(super) fn start(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = compile(dir.path(), "program", flags);
+        Self::run(dir, path)
+    }
+
+    /// Runs a program in the folder that is kept with it.
+    pub(super) fn of(dir: TempDir, path: PathBuf) -> Self {
         Self::run(dir, path)
     }
 
