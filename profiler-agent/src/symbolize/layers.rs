@@ -195,8 +195,23 @@ impl Parts {
     }
 
     /// Some part has a complete symbol table.
-    fn has_static_functions(&self) -> bool {
+    pub(crate) fn has_static_functions(&self) -> bool {
         self.parts.iter().any(|part| part.copy.complete_symbols)
+    }
+
+    /// Where names can come from, and whether lines can as well.
+    pub(crate) fn sources(&self) -> (Vec<NameSource>, bool) {
+        let mut sources = Vec::new();
+        for Part { source, copy } in &self.parts {
+            let own_lines = *source == NameSource::ElfSymbol && !copy.debug.is_empty();
+            sources.push(if own_lines {
+                NameSource::Dwarf
+            } else {
+                *source
+            });
+        }
+        sources.extend(self.go.iter().map(|_| NameSource::GoTable));
+        (sources, self.has_lines() || self.go.is_some())
     }
 
     /// Memory that the layers may come to use, about.

@@ -312,6 +312,42 @@ impl Snapshot {
     }
 }
 
+/// What a process maps, for those who only look.
+pub(crate) struct MappedFiles {
+    pub(crate) files: Vec<(Arc<str>, ModuleFile)>,
+    pub(crate) refused: Vec<(Arc<str>, Refusal)>,
+    /// Executable memory without a file.
+    pub(crate) anonymous: usize,
+}
+
+impl Snapshot {
+    /// Each file once, in the order of their mappings.
+    pub(crate) fn into_files(self) -> MappedFiles {
+        let mut paths: Vec<(FileKey, Arc<str>)> = Vec::new();
+        let mut anonymous = 0;
+        for region in self.regions {
+            match region {
+                Region::Module { path, key } => paths.push((key, path)),
+                Region::Anonymous { label } if label.as_ref() != "[vsyscall]" => anonymous += 1,
+                Region::Anonymous { .. } | Region::Refused { .. } | Region::Vdso => {}
+            }
+        }
+        let mut files: Vec<(Arc<str>, ModuleFile)> = Vec::new();
+        for file in self.files {
+            let path = paths.iter().find(|(key, _)| *key == file.key);
+            let known = files.iter().any(|(_, other)| other.key == file.key);
+            if let Some((_, path)) = path.filter(|_| !known) {
+                files.push((Arc::clone(path), file));
+            }
+        }
+        MappedFiles {
+            files,
+            refused: self.refused,
+            anonymous,
+        }
+    }
+}
+
 /// The path below `root`, which is the process's root directory as our own namespace names it.
 fn strip_root<'path>(path: &'path [u8], root: &str) -> &'path [u8] {
     match path.strip_prefix(root.trim_end_matches('/').as_bytes()) {

@@ -29,6 +29,8 @@ mod elf_layout;
 mod elf_symbols;
 mod elf_writer;
 mod fde_table;
+mod forecast;
+mod frame_pointers;
 mod go_table;
 mod layers;
 mod memory_copy;
@@ -48,10 +50,12 @@ mod hostile_tests;
 #[cfg(test)]
 mod source_tests;
 #[cfg(test)]
-mod test_programs;
+pub(crate) mod test_programs;
 
 pub use build_id::{hexadecimal as build_id_text, parse as parse_build_id};
 pub use debuginfod::start as start_debuginfod;
+pub use forecast::{FileForecast, Forecast, ForecastError, forecast};
+pub use frame_pointers::FramePointers;
 pub use kernel::KernelSymbols;
 pub use module_file::Refusal;
 pub use packs::{PackError, PackInfo, SymbolPacks, Unfinished};

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::{model::ProcessKey, process::proc_dir::read_stat};
 
 /// Prints addresses by name, says `ready`, and waits until its standard input is closed.
-pub(super) const PROGRAM: &str = r#"
+pub(crate) const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ int main(void) {
 "#;
 
 /// Compiles [`PROGRAM`] with gcc.
-pub(super) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
+pub(crate) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let source = dir.join(format!("{name}.c"));
     std::fs::write(&source, PROGRAM).unwrap();
     let output = dir.join(name);
@@ -74,7 +74,7 @@ pub(super) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
 }
 
 /// Runs a tool of binutils; file names are below `dir`.
-pub(super) fn tool(dir: &Path, name: &str, arguments: &[&str]) {
+pub(crate) fn tool(dir: &Path, name: &str, arguments: &[&str]) {
     let done = Command::new(name)
         .args(arguments)
         .current_dir(dir)
@@ -89,7 +89,7 @@ pub(super) fn tool(dir: &Path, name: &str, arguments: &[&str]) {
 
 /// Compiles [`PROGRAM`] with debug information, and strips it into another file:
 /// `program.full`, `program.debug` and `program`.
-pub(super) fn compile_stripped(dir: &Path, flags: &[&str]) -> PathBuf {
+pub(crate) fn compile_stripped(dir: &Path, flags: &[&str]) -> PathBuf {
     let program = compile(dir, "program", &[&["-g"], flags].concat());
     std::fs::rename(&program, dir.join("program.full")).unwrap();
     tool(
@@ -102,28 +102,28 @@ pub(super) fn compile_stripped(dir: &Path, flags: &[&str]) -> PathBuf {
 }
 
 /// A running [`PROGRAM`]; killed when dropped.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
-    pub(super) key: ProcessKey,
+    pub(crate) key: ProcessKey,
     addresses: HashMap<String, u64>,
-    pub(super) path: PathBuf,
-    pub(super) dir: TempDir,
+    pub(crate) path: PathBuf,
+    pub(crate) dir: TempDir,
 }
 
 impl Running {
-    pub(super) fn start(flags: &[&str]) -> Self {
+    pub(crate) fn start(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = compile(dir.path(), "program", flags);
         Self::run(dir, path)
     }
 
     /// Runs a program in the folder that is kept with it.
-    pub(super) fn of(dir: TempDir, path: PathBuf) -> Self {
+    pub(crate) fn of(dir: TempDir, path: PathBuf) -> Self {
         Self::run(dir, path)
     }
 
     /// Runs a program that is compiled already.
-    pub(super) fn again(path: PathBuf) -> Self {
+    pub(crate) fn again(path: PathBuf) -> Self {
         Self::run(tempfile::tempdir().unwrap(), path)
     }
 
@@ -157,11 +157,11 @@ impl Running {
         }
     }
 
-    pub(super) fn address(&self, name: &str) -> u64 {
+    pub(crate) fn address(&self, name: &str) -> u64 {
         self.addresses[name]
     }
 
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
