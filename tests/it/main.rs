@@ -23,6 +23,8 @@ mod mesh;
 #[cfg(test)]
 mod mesh_profile;
 #[cfg(test)]
+mod names;
+#[cfg(test)]
 mod namespaces;
 #[cfg(test)]
 mod on_cpu;

@@ -32,9 +32,12 @@ struct File {
     complete: bool,
     lines: bool,
     eh_frame: bool,
-    /// Share of the code that frame pointers alone can unwind.
-    frame_pointer_percent: Option<f64>,
     functions: Option<u64>,
+    /// Shares of the code: functions that keep a frame pointer, that have no frame, and that only
+    /// the unwind table can unwind.
+    frame_pointer_percent: Option<f64>,
+    frameless_percent: Option<f64>,
+    unwind_table_only_percent: Option<f64>,
     refusal: Option<String>,
     /// What would give it better names; empty when there is nothing to do.
     remedy: String,
@@ -95,8 +98,10 @@ fn file(forecast: FileForecast) -> File {
         complete: is_complete,
         lines: has_lines,
         eh_frame: has_unwind_table,
-        frame_pointer_percent: frame_pointers.map(|measured| measured.percent()),
         functions: frame_pointers.map(|measured| measured.functions),
+        frame_pointer_percent: frame_pointers.map(|all| all.percent(all.with_bytes)),
+        frameless_percent: frame_pointers.map(|all| all.percent(all.frameless_bytes)),
+        unwind_table_only_percent: frame_pointers.map(|all| all.percent(all.without_bytes)),
         refusal,
         remedy,
     }
@@ -137,10 +142,15 @@ fn text(report: &Report) -> String {
         line("names from", &names);
         line("lines", if file.lines { "yes" } else { "no" });
         line("unwind table", if file.eh_frame { "yes" } else { "no" });
-        let pointers = match (file.frame_pointer_percent, file.functions) {
-            (Some(percent), Some(functions)) => {
-                format!("{percent:.1} % of the code ({functions} functions)")
-            }
+        let pointers = match (
+            file.frame_pointer_percent,
+            file.frameless_percent,
+            file.unwind_table_only_percent,
+        ) {
+            (Some(with), Some(frameless), Some(without)) => format!(
+                "{with:.1} % of the code keeps them, {frameless:.1} % has no frame, \
+                 {without:.1} % needs the unwind table"
+            ),
             _ => "unknown".to_owned(),
         };
         line("frame pointers", &pointers);

@@ -27,12 +27,14 @@ pub struct FramePointers {
 }
 
 impl FramePointers {
-    /// Share of the code that frame pointers alone can unwind, in percent.
+    /// `part` of all code in percent.
     #[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
-    pub fn percent(&self) -> f64 {
-        let good = self.with_bytes.saturating_add(self.frameless_bytes);
-        let all = good.saturating_add(self.without_bytes);
-        good as f64 * 100.0 / all.max(1) as f64
+    pub fn percent(&self, part: u64) -> f64 {
+        let all = self
+            .with_bytes
+            .saturating_add(self.frameless_bytes)
+            .saturating_add(self.without_bytes);
+        part as f64 * 100.0 / all.max(1) as f64
     }
 }
 
