@@ -18,11 +18,12 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::targets::{START, Targets, finish_task, on_cpu, start_task};
+use crate::targets::{START, Targets, on_cpu, start_task};
 
 const QUICK: Duration = Duration::from_secs(30);
-/// Seconds of a task, and its frequency: some hundred samples on a loaded machine.
-const SECONDS: u64 = 3;
+/// Samples that a result is judged by, and how long they may take.
+const SAMPLES: u64 = 300;
+const LIMIT: Duration = Duration::from_secs(90);
 const HZ: u64 = 499;
 
 /// A program without symbols, and its parts.
@@ -108,11 +109,16 @@ fn build_id(path: &Path) -> String {
         .to_owned()
 }
 
-/// Profiles a process; the id of the finished task.
+/// Profiles a process until there are enough samples, however busy the machine is; the id of the
+/// ended task.
 fn profile(agent: &Agent, pid: u32) -> String {
-    let id = start_task(agent, &on_cpu(json!({ "pids": [pid] }), SECONDS, HZ));
-    let task = finish_task(agent, &id, SECONDS);
-    assert!(task["samples"].as_u64() > Some(100), "{task}");
+    let mut specification = on_cpu(json!({ "pids": [pid] }), 1, HZ);
+    specification["duration_s"] = Value::Null;
+    let id = start_task(agent, &specification);
+    let enough = || agent.api.task(&id).unwrap()["samples"].as_u64() >= Some(SAMPLES);
+    wait_until("there are enough samples", LIMIT, enough).unwrap();
+    agent.api.stop_task(&id).unwrap();
+    agent.api.wait_task(&id, &["cancelled"], LIMIT).unwrap();
     id
 }
 

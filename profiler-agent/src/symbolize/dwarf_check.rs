@@ -430,7 +430,7 @@ mod tests {
         // Where it does, only what will be parsed is.
         let mut ranges = [0x1000u64, 0x2000, 0, 0].map(u64::to_le_bytes).concat();
         ranges.resize(64, 0);
-        let entries = [&[2, 0, 0, 0, 0][..], &[1; 100_000]].concat();
+        let entries = [&[2, 0, 0, 0, 0][..], &vec![1; 100_000]].concat();
         let deep = unit(&entries);
         let fixture = Fixture {
             info: &deep,

@@ -152,3 +152,98 @@ fn file_forecast(path: &str, file: &ModuleFile, config: &SymbolizeConfig) -> (Fi
     forecast.frame_pointers = frame_pointers::measure(&file.file, &layout);
     (forecast, false)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+    use crate::symbolize::{
+        module_file::{Links, open_in_root},
+        test_programs::{Running, compile, compile_stripped},
+    };
+
+    fn look(path: &std::path::Path) -> (FileForecast, bool) {
+        let root = std::fs::File::open("/").unwrap();
+        let name = path.to_str().unwrap().as_bytes();
+        let file = open_in_root(root.as_fd(), name, u64::MAX, Links::Follow).unwrap();
+        file_forecast("program", &file, &SymbolizeConfig::default())
+    }
+
+    #[test]
+    fn a_running_program_is_described_file_by_file() {
+        let running = Running::start(&["-g"]);
+        let forecast = forecast(running.key.pid, &SymbolizeConfig::default()).unwrap();
+        assert_eq!(forecast.comm, "program");
+        assert_eq!(forecast.anonymous, 1, "the memory for JIT code");
+        assert!(!forecast.is_32_bit);
+        let own = &forecast.files[0];
+        assert_eq!(own.path, running.path.to_str().unwrap());
+        assert_eq!(own.sources, [NameSource::Dwarf]);
+        assert!(own.is_complete && own.has_lines && own.has_unwind_table);
+        let pointers = own.frame_pointers.unwrap();
+        assert!(pointers.functions > 5, "{pointers:?}");
+        assert!(
+            pointers.percent(pointers.with_bytes) > 50.0,
+            "it is compiled with frame pointers: {pointers:?}"
+        );
+        assert!(
+            forecast.files.iter().any(|file| file.path.contains("libc")),
+            "{forecast:?}"
+        );
+    }
+
+    #[test]
+    fn stripped_and_frameless_programs_show_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = ["-fomit-frame-pointer", "-rdynamic", "-Wl,--build-id=0xabcd"];
+        let (forecast, _) = look(&compile_stripped(dir.path(), &flags));
+        assert_eq!(forecast.build_id, "abcd");
+        assert_eq!(forecast.sources, [NameSource::ElfSymbol]);
+        assert!(!forecast.is_complete && !forecast.has_lines);
+        let pointers = forecast.frame_pointers.unwrap();
+        assert!(
+            pointers.percent(pointers.without_bytes) > 20.0,
+            "{pointers:?}"
+        );
+    }
+
+    #[test]
+    fn a_32_bit_program_is_refused() {
+        // The header of a 32-bit file and no more; what follows it is never looked at.
+        let dir = tempfile::tempdir().unwrap();
+        let mut header = vec![0x7f, b'E', b'L', b'F', 1, 1, 1];
+        header.resize(52, 0);
+        header[16..20].copy_from_slice(&[2, 0, 3, 0]);
+        header[40] = 52;
+        header[42] = 32;
+        header[46] = 40;
+        let path = dir.path().join("narrow");
+        std::fs::write(&path, header).unwrap();
+        let (forecast, is_32_bit) = look(&path);
+        assert!(is_32_bit);
+        assert!(forecast.refusal.unwrap().contains("32-bit"));
+        // Text is no program at all.
+        std::fs::write(&path, "#!/bin/sh").unwrap();
+        let (forecast, is_32_bit) = look(&path);
+        assert!(!is_32_bit && forecast.refusal.is_some());
+        let whole = compile(dir.path(), "whole", &[]);
+        assert_eq!(look(&whole).0.refusal, None);
+    }
+
+    #[test]
+    fn processes_that_cannot_be_looked_at_say_why() {
+        let text = |pid| {
+            forecast(pid, &SymbolizeConfig::default())
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(text(4_194_305), "there is no process 4194305");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        while !read_stat(child.id()).unwrap().zombie {
+            std::thread::yield_now();
+        }
+        assert!(text(child.id()).ends_with("has ended"));
+        child.wait().unwrap();
+    }
+}

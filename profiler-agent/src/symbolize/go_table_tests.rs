@@ -185,7 +185,7 @@ fn image(version: Version, table: &[u8]) -> Image {
     image
 }
 
-/// "function file:line" of each, the innermost first.
+/// Function, file and line of each, the innermost first.
 fn shown(table: &GoTable, offset: u64) -> Vec<String> {
     let names = table.names(TEXT_AT + offset);
     let show =

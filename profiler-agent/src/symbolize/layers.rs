@@ -44,7 +44,7 @@ struct Part {
 pub(crate) struct Parts {
     build_id: Vec<u8>,
     segments: Vec<Segment>,
-    parts: Vec<Part>,
+    copies: Vec<Part>,
     go: Option<GoTable>,
 }
 
@@ -98,7 +98,7 @@ impl Parts {
         let mut parts = Self {
             build_id: layout.build_id.clone(),
             segments: layout.segments.clone(),
-            parts: Vec::new(),
+            copies: Vec::new(),
             go: None,
         };
         parts.push(NameSource::ElfSymbol, Some(own));
@@ -154,7 +154,7 @@ impl Parts {
         let mut parts = Self {
             build_id: build_id.to_vec(),
             segments: segments.to_vec(),
-            parts: Vec::new(),
+            copies: Vec::new(),
             go: None,
         };
         let copy = parts.copy_pack(pack, &mut budget, &mut Bounds::none(), quality);
@@ -185,24 +185,24 @@ impl Parts {
 
     fn push(&mut self, source: NameSource, copy: Option<ElfCopy>) {
         if let Some(copy) = copy.filter(|copy| !copy.is_empty()) {
-            self.parts.push(Part { source, copy });
+            self.copies.push(Part { source, copy });
         }
     }
 
     /// Some part has debug information.
     fn has_lines(&self) -> bool {
-        self.parts.iter().any(|part| !part.copy.debug.is_empty())
+        self.copies.iter().any(|part| !part.copy.debug.is_empty())
     }
 
     /// Some part has a complete symbol table.
     pub(crate) fn has_static_functions(&self) -> bool {
-        self.parts.iter().any(|part| part.copy.complete_symbols)
+        self.copies.iter().any(|part| part.copy.complete_symbols)
     }
 
     /// Where names can come from, and whether lines can as well.
     pub(crate) fn sources(&self) -> (Vec<NameSource>, bool) {
         let mut sources = Vec::new();
-        for Part { source, copy } in &self.parts {
+        for Part { source, copy } in &self.copies {
             let own_lines = *source == NameSource::ElfSymbol && !copy.debug.is_empty();
             sources.push(if own_lines {
                 NameSource::Dwarf
@@ -216,13 +216,13 @@ impl Parts {
 
     /// Memory that the layers may come to use, about.
     pub(crate) fn weight(&self) -> u64 {
-        let copies: u64 = self.parts.iter().map(|part| part.copy.weight()).sum();
+        let copies: u64 = self.copies.iter().map(|part| part.copy.weight()).sum();
         copies.saturating_add(self.go.as_ref().map_or(0, GoTable::bytes))
     }
 
     pub(crate) fn key(&self) -> ContentKey {
         let copies = self
-            .parts
+            .copies
             .iter()
             .map(|part| (part.copy.digest, part.copy.bytes, part.source));
         let go = self
@@ -242,8 +242,8 @@ impl Parts {
         let bytes = self.weight();
         let has_lines = self.has_lines();
         let key = self.key();
-        let mut layers = Vec::with_capacity(self.parts.len());
-        for part in &self.parts {
+        let mut layers = Vec::with_capacity(self.copies.len());
+        for part in &self.copies {
             match Image::open(&part.copy, &self.segments) {
                 Ok(image) => layers.push(Layer {
                     source: part.source,
@@ -259,7 +259,7 @@ impl Parts {
             id,
             bytes,
             key,
-            layers,
+            ordered: layers,
             go: self.go.map(Rc::new),
             has_lines,
         })
@@ -280,7 +280,7 @@ pub(crate) struct Layers {
     /// Memory that it may come to use, about.
     pub(crate) bytes: u64,
     pub(crate) key: ContentKey,
-    layers: Vec<Layer>,
+    ordered: Vec<Layer>,
     go: Option<Rc<GoTable>>,
     has_lines: bool,
 }
@@ -301,7 +301,7 @@ impl Layers {
         };
         let mut named: Option<Names> = None;
         let mut failed = None;
-        for Layer { source, image } in &self.layers {
+        for Layer { source, image } in &self.ordered {
             match image.names(offset) {
                 Ok(mut names) if !names.functions.is_empty() => {
                     let placed = names.source == NameSource::Dwarf;
@@ -344,7 +344,7 @@ impl Layers {
             return PackChange::None;
         }
         let now = packs.has(build_id);
-        let then = self.layers.iter().any(|layer| is_pack(layer.source));
+        let then = self.ordered.iter().any(|layer| is_pack(layer.source));
         match (then, now) {
             (true, None) => PackChange::Removed,
             (false, Some(_)) if !self.has_lines => PackChange::Added,
@@ -357,13 +357,13 @@ impl Layers {
         let kept = |source: NameSource| !is_pack(source);
         let mut key = self.key.clone();
         key.parts.retain(|(_, _, source)| kept(*source));
-        let mut layers = self.layers.clone();
+        let mut layers = self.ordered.clone();
         layers.retain(|layer| kept(layer.source));
         Self {
             id,
             bytes: self.bytes,
             key,
-            layers,
+            ordered: layers,
             go: self.go.clone(),
             has_lines: false,
         }
@@ -386,13 +386,13 @@ impl Layers {
             .ok()?;
         let mut key = self.key.clone();
         key.parts.extend(opened.key.parts);
-        let mut layers = self.layers.clone();
-        layers.extend(opened.layers);
+        let mut layers = self.ordered.clone();
+        layers.extend(opened.ordered);
         Some(Self {
             id,
             bytes: self.bytes.saturating_add(opened.bytes),
             key,
-            layers,
+            ordered: layers,
             go: self.go.clone(),
             has_lines: opened.has_lines,
         })

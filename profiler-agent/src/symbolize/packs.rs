@@ -325,6 +325,15 @@ impl SymbolPacks {
         }
         file.sync_all().map_err(io_error("write the symbol file"))?;
         let mut state = inner.lock();
+        if let Some(known) = state.kept.get(&info.build_id).cloned()
+            && known.source != source
+        {
+            if known.source == NameSource::SymbolPack {
+                // It was uploaded while the server was asked.
+                return Ok(known);
+            }
+            inner.delete(&mut state, &known)?;
+        }
         inner.make_room(&mut state, &info)?;
         let path = inner
             .kept_path(&info.build_id, source)

@@ -121,6 +121,12 @@ fn packs_have_room_up_to_the_limit_together() {
         Some(NameSource::Debuginfod)
     );
     assert_eq!(fixture.packs.has(&ID), Some(NameSource::SymbolPack));
+    // An upload takes the place of what was fetched, and not the other way.
+    assert_eq!(fetch(&first, &ID).unwrap().source, NameSource::SymbolPack);
+    fixture.packs.remove(&ID).unwrap();
+    assert_eq!(fetch(&first, &ID).unwrap().source, NameSource::Debuginfod);
+    fixture.upload(&first, None).unwrap();
+    assert_eq!(fixture.files(), ["0123456789abcdef.uploaded"]);
     assert!(matches!(
         fetch(&second, &ID).unwrap_err(),
         PackError::Mismatch { .. }

@@ -9,7 +9,10 @@ use std::{
     hash::RandomState,
     panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
 };
 
 use super::{
@@ -20,7 +23,7 @@ use super::{
     packs::SymbolPacks,
     quality::Quality,
 };
-use crate::model::{Frame, Function, ModuleKind, NameClass, Profile};
+use crate::model::{Frame, Function, ModuleKind, NameClass, Profile, ProfileBuilder};
 
 /// Profiles that wait; the API renders fewer at once.
 const QUEUE: usize = 16;
@@ -40,12 +43,10 @@ impl Renamer {
     /// Starts the thread.
     pub fn start(packs: SymbolPacks) -> std::io::Result<Self> {
         let (requests, receiver) = sync_channel::<Work>(QUEUE);
-        let worker = WorkerStart {
-            packs: packs.clone(),
-        };
+        let own = packs.clone();
         std::thread::Builder::new()
             .name("renamer".into())
-            .spawn(move || serve(&receiver, worker))?;
+            .spawn(move || serve(&receiver, own))?;
         Ok(Self {
             requests: Some(requests),
             packs,
@@ -68,19 +69,26 @@ impl Renamer {
         if !self.concerns(&profile) {
             return profile;
         }
+        let empty = ProfileBuilder::new(profile.origin_ns, profile.bucket_ns, profile.clock);
+        // Lent and not given, so that it comes back whatever happens to the worker.
+        let lent = Arc::new(Mutex::new(profile));
         let (sender, answer) = sync_channel(1);
-        let (given, kept) = (profile.clone(), profile);
-        let work: Work = Box::new(move |worker| {
-            let mut profile = given;
-            worker.rename(&mut profile);
-            // Fails only when the asker is gone.
-            let _unheard = sender.send(profile);
+        let work: Work = Box::new({
+            let lent = Arc::clone(&lent);
+            move |worker| {
+                worker.rename(&mut lent.lock().unwrap_or_else(PoisonError::into_inner));
+                // Fails only when the asker is gone.
+                let _unheard = sender.send(());
+            }
         });
-        if requests.send(work).is_err() {
+        if requests.send(work).is_ok() {
+            // Also when the worker has failed, which is logged there.
+            let _ended = answer.recv();
+        } else {
             tracing::error!("the renamer has ended");
-            return kept;
         }
-        answer.recv().unwrap_or(kept)
+        let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut lent, empty.finish())
     }
 
     /// Whether some frame lacks an exact name that a pack may have.
@@ -114,12 +122,8 @@ fn lacks_name(frame: &Frame) -> bool {
     }
 }
 
-struct WorkerStart {
-    packs: SymbolPacks,
-}
-
-fn serve(requests: &Receiver<Work>, start: WorkerStart) {
-    let mut worker = Worker::new(start.packs);
+fn serve(requests: &Receiver<Work>, packs: SymbolPacks) {
+    let mut worker = Worker::new(packs);
     while let Ok(work) = requests.recv() {
         if catch_unwind(AssertUnwindSafe(|| work(&mut worker))).is_err() {
             tracing::error!("naming stored frames panicked; they stay as they were");
