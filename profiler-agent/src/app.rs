@@ -24,7 +24,7 @@ use crate::{
         ProcessEvents,
     },
     process::ProcessTable,
-    symbolize::{SymbolizeConfig, SymbolizerService},
+    symbolize::{Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod},
     task::{Engine, EngineConfig, TaskChange, TaskError},
     telemetry::Totals,
 };
@@ -50,6 +50,8 @@ pub enum AppError {
     Server(#[from] ServerError),
     #[error("open the results: {0}")]
     Engine(#[from] TaskError),
+    #[error("start the thread that names stored frames: {0}")]
+    Renamer(std::io::Error),
     #[error("encode the OpenAPI document: {0}")]
     Document(#[from] serde_json::Error),
     #[error("the {name} ended unexpectedly{}", detail.as_deref().unwrap_or(""))]
@@ -72,6 +74,8 @@ pub struct KernelSide {
     pub process_events: Option<ProcessEvents>,
     /// Keeps the kernel's BPF statistics on.
     pub statistics: Option<OwnedFd>,
+    /// Symbol files, which the symbolizer looks into and the API adds to.
+    pub symbols: SymbolPacks,
 }
 
 impl KernelSide {
@@ -86,6 +90,7 @@ impl KernelSide {
             probes: absent,
             process_events: None,
             statistics: None,
+            symbols: SymbolPacks::none(),
         }
     }
 
@@ -114,7 +119,18 @@ impl KernelSide {
             cpu_budget_percent: config.cpu_budget_percent,
             bpf_statistics: statistics.is_some(),
         };
-        let symbolizer = SymbolizerService::start(SymbolizeConfig::default())?;
+        let symbols = SymbolPacks::open(
+            Some(config.data_dir.join("symbols")),
+            config.symbol_dir.clone(),
+            config.max_symbol_bytes,
+        );
+        if let Some(server) = &config.debuginfod {
+            start_debuginfod(server, &symbols)?;
+        }
+        let symbolizer = SymbolizerService::start(SymbolizeConfig {
+            packs: symbols.clone(),
+            ..SymbolizeConfig::default()
+        })?;
         let collector = OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu);
         Ok(Self {
             table,
@@ -122,6 +138,7 @@ impl KernelSide {
             probes: Arc::new(statuses),
             process_events,
             statistics,
+            symbols,
         })
     }
 }
@@ -161,10 +178,13 @@ impl App {
         let shutdown = CancellationToken::new();
         let origin = server.origin();
         let url = origin.url(token.as_ref());
+        let renamer = Renamer::start(kernel.symbols.clone()).map_err(AppError::Renamer)?;
         let state = ApiState::new(ApiParts {
             engine: engine.clone(),
             table: kernel.table,
             probes: kernel.probes,
+            symbols: kernel.symbols,
+            renamer,
             totals: Arc::new(Totals::default()),
             token,
             origin,

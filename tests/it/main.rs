@@ -24,6 +24,8 @@ mod mesh;
 mod mesh_names;
 mod mesh_profile;
 #[cfg(test)]
+mod names;
+#[cfg(test)]
 mod namespaces;
 #[cfg(test)]
 mod on_cpu;

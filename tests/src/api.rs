@@ -76,6 +76,21 @@ impl Api {
 
     /// Any request; `body` is sent as JSON.
     pub fn send(&self, method: &str, path: &str, body: Option<&str>) -> Result<Answer> {
+        let body = body.map(|text| ("application/json", text.as_bytes().to_vec()));
+        self.send_bytes(method, path, body)
+    }
+
+    /// Sends a file.
+    pub fn upload(&self, method: &str, path: &str, content: Vec<u8>) -> Result<Answer> {
+        self.send_bytes(method, path, Some(("application/octet-stream", content)))
+    }
+
+    fn send_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<(&str, Vec<u8>)>,
+    ) -> Result<Answer> {
         let mut request = ureq::http::Request::builder()
             .method(method)
             .uri(self.url(path));
@@ -83,10 +98,9 @@ impl Api {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let sent = match body {
-            Some(body) => {
-                let request = request.header("content-type", "application/json");
-                self.http
-                    .run(request.body(body.to_owned()).context("build request")?)
+            Some((media_type, body)) => {
+                let request = request.header("content-type", media_type);
+                self.http.run(request.body(body).context("build request")?)
             }
             None => self.http.run(request.body(()).context("build request")?),
         };

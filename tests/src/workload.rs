@@ -26,6 +26,8 @@ pub enum Workload {
     SharesRust,
     Contain,
     Hostile,
+    /// An HTTP server in Go and its client, stripped (`-ldflags=-s -w`).
+    GoServer,
     /// Two programs that exec each other.
     ExecBusy,
     ExecIdle,
@@ -38,6 +40,7 @@ impl Workload {
             Self::SharesRust => "shares.rs",
             Self::Contain => "contain.c",
             Self::Hostile => "hostile.c",
+            Self::GoServer => "go_server.go",
             Self::ExecBusy | Self::ExecIdle => "exec_pair.c",
         }
     }
@@ -65,6 +68,7 @@ impl Workload {
                     .chain(["-static", "-no-pie", "-DIDLE"])
                     .collect(),
             ),
+            Self::GoServer => ("go", vec!["build", "-ldflags=-s -w"]),
             Self::SharesRust => (
                 "rustc",
                 vec![
@@ -106,10 +110,16 @@ fn compile(compiler: &str, flags: &[&str], source: &Path, output: &Path) -> Resu
         .arg("-o")
         .arg(output)
         .arg(source)
+        // Go wants a place for its cache, which it derives from HOME otherwise.
+        .env("GOCACHE", paths::workload_directory()?.join("go-cache"))
+        .env("GOTOOLCHAIN", "local")
+        .env("CGO_ENABLED", "0")
         // rustup picks the pinned toolchain by the working directory.
         .current_dir(paths::workspace())
         .output()
-        .with_context(|| format!("run {compiler} (for C: Debian packages gcc and libc6-dev)"))?;
+        .with_context(|| {
+            format!("run {compiler} (Debian packages: gcc and libc6-dev for C, golang-go for Go)")
+        })?;
     ensure!(
         result.status.success(),
         "{compiler} {}: {}",

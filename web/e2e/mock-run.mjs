@@ -127,6 +127,38 @@ await checks.run("a picked time range and thread are asked for and kept in the a
   await context.close();
 });
 
+await checks.run("symbol files are given for what has no names", async () => {
+  const { context, page, faults } = await openPage(browser, mock.origin, { bypassCSP: true });
+  await page.goto(mock.url);
+  await page.waitForSelector(ready);
+  await page.goto(`${mock.origin}/?view=task&id=1`);
+  await page.getByRole("button", { name: "66.7 % named" }).click();
+  await page.getByText("66.7 % exact, 33.3 % without a name").waitFor();
+  await page.getByText("/usr/bin/envoy").waitFor();
+  if (shots !== undefined) await page.screenshot({ path: `${shots}/symbols.png` });
+  await page.evaluate(AXE);
+  const violations = await page.evaluate(async () => (await globalThis.axe.run()).violations);
+  const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  assert(grave.length === 0, grave.map(({ id }) => id).join(", "));
+  const give = (content) =>
+    page.setInputFiles("[data-symbol-file='9e558093aa01']", {
+      name: "envoy.debug",
+      mimeType: "application/octet-stream",
+      buffer: Buffer.from(content),
+    });
+  await give("#!/bin/sh");
+  await page.getByText("the file is not a little-endian ELF file").waitFor();
+  const again = page.waitForRequest(/format=flamegraph/);
+  await give("\u007fELF and more");
+  await page.getByText("Taken for build-id 9e558093aa01.").waitFor();
+  await again;
+  await page.getByText("100.0 % exact").waitFor();
+  await page.getByRole("button", { name: "Delete" }).last().click();
+  await page.getByText("No symbol files yet.").waitFor();
+  assert(!faults.some((fault) => !/422/.test(fault)), faults.join(" | "));
+  await context.close();
+});
+
 await checks.run("a lost agent is told, and found again", async () => {
   const { context, page } = await openPage(browser, mock.origin);
   await page.goto(mock.url);

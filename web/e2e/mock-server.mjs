@@ -41,6 +41,7 @@ class Agent {
   tasks = new Map(firstTasks().map((task) => [task.id, task]));
   nextId = 7;
   listeners = new Set();
+  symbols = [];
   profiles = new Map();
 
   emit(event, data) {
@@ -150,6 +151,7 @@ function taskRoute(agent, method, [id, part], query, response) {
     return sendJson(response, 200, task);
   }
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
+  if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));
   if (part === "timeline") return sendJson(response, 200, timeline(task.samples));
   if (part === "profile") {
     const body =
@@ -163,6 +165,47 @@ function taskRoute(agent, method, [id, part], query, response) {
     return sendJson(response, 204);
   }
   return sendJson(response, 200, task);
+}
+
+const BUILD_ID = "9e558093aa01";
+
+/** Two thirds of the frames have names until a symbol file is given. */
+function quality(samples, given) {
+  const frames = samples * 20;
+  const unnamed = given ? 0 : Math.round(frames / 3);
+  const modules = [{ path: "/usr/bin/envoy", build_id: BUILD_ID, unnamed, inferred: 0 }];
+  const names = {
+    frames,
+    exact: frames - unnamed,
+    inferred: 0,
+    unnamed,
+    sources: [{ source: "elf_symbol", frames: frames - unnamed }],
+    samples,
+    samples_with_a_name: samples,
+    modules: unnamed > 0 ? modules : [],
+  };
+  return { names };
+}
+
+function symbolsRoute(agent, request, id, response, body) {
+  if (request.method === "GET")
+    return sendJson(response, 200, { items: agent.symbols, total: agent.symbols.length, max_bytes: 4 << 28 });
+  if (request.method === "DELETE") {
+    agent.symbols = agent.symbols.filter((file) => file.build_id !== id);
+    return sendJson(response, 204);
+  }
+  if (!body.startsWith("\u007fELF"))
+    throw new Problem(422, "unusable_symbols", "the file is not a little-endian ELF file");
+  const file = {
+    build_id: id ?? BUILD_ID,
+    bytes: body.length,
+    origin: "uploaded",
+    added_at_ns: Date.now() * 1e6,
+    has_symbols: true,
+    has_debug_information: false,
+  };
+  agent.symbols = [file];
+  return sendJson(response, 201, file);
 }
 
 function apiRoute(agent, request, url, response, body) {
@@ -185,6 +228,7 @@ function apiRoute(agent, request, url, response, body) {
     agent.listeners.add(response);
     return response.on("close", () => agent.listeners.delete(response));
   }
+  if (resource === "symbols") return symbolsRoute(agent, request, rest[0], response, body);
   if (resource === "tasks" && rest.length === 0) {
     if (request.method === "POST") return sendJson(response, 201, agent.create(JSON.parse(body)));
     const items = [...agent.tasks.values()].reverse();

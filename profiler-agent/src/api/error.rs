@@ -7,7 +7,7 @@ use axum::{
 };
 
 use super::dto::Problem;
-use crate::{render::RenderError, task::TaskError};
+use crate::{render::RenderError, symbolize::PackError, task::TaskError};
 
 /// Why a request was refused or failed. Each variant has one status and one code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,18 @@ pub(crate) enum ApiError {
         hint: Option<String>,
     },
     TaskNotFinal {
+        detail: String,
+    },
+    UnusableSymbols {
+        detail: String,
+    },
+    BuildIdMismatch {
+        detail: String,
+    },
+    NoRoomForSymbols {
+        detail: String,
+    },
+    SymbolsNotRemovable {
         detail: String,
     },
     TooManyTasks {
@@ -164,6 +176,24 @@ impl ApiError {
                 field: Some(field),
             },
             Self::TaskNotFinal { detail } => parts(StatusCode::CONFLICT, "task_not_final", detail),
+            Self::UnusableSymbols { detail } => {
+                parts(StatusCode::UNPROCESSABLE_ENTITY, "unusable_symbols", detail)
+            }
+            Self::BuildIdMismatch { detail } => hinted(
+                StatusCode::CONFLICT,
+                "build_id_mismatch",
+                detail,
+                "take the debug file from the same build, for example from the image's -debug variant",
+            ),
+            Self::NoRoomForSymbols { detail } => hinted(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "no_room_for_symbols",
+                detail,
+                "delete symbol files that are no longer needed, or start the agent with a larger --max-symbol-bytes",
+            ),
+            Self::SymbolsNotRemovable { detail } => {
+                parts(StatusCode::CONFLICT, "symbols_not_removable", detail)
+            }
             Self::TooManyTasks { detail } => {
                 parts(StatusCode::TOO_MANY_REQUESTS, "too_many_tasks", detail)
             }
@@ -246,6 +276,20 @@ impl From<TaskError> for ApiError {
             TaskError::TooMany { .. } => Self::TooManyTasks { detail },
             TaskError::NotFinal { .. } => Self::TaskNotFinal { detail },
             TaskError::Store(_) => Self::Internal { detail },
+        }
+    }
+}
+
+impl From<PackError> for ApiError {
+    fn from(error: PackError) -> Self {
+        let detail = error.to_string();
+        match error {
+            PackError::NotElf | PackError::NoBuildId | PackError::NoSymbols => {
+                Self::UnusableSymbols { detail }
+            }
+            PackError::Mismatch { .. } => Self::BuildIdMismatch { detail },
+            PackError::TooLarge { .. } => Self::NoRoomForSymbols { detail },
+            PackError::NoFolder | PackError::Io { .. } => Self::Internal { detail },
         }
     }
 }

@@ -25,11 +25,15 @@ use super::{
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Longest time for an answer to begin. A profile of an hour takes seconds to render.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+/// Longest time for a symbol file to arrive.
+const UPLOAD_TIMEOUT: Duration = Duration::from_mins(15);
 /// How much of a body that is too large is read and thrown away, so that a client that is still
 /// sending sees the answer instead of a broken connection.
 const DRAIN_BYTES: usize = 32 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
+/// Where symbol files are uploaded to.
+const SYMBOLS_PATH: &str = "/api/v1/symbols";
 /// Path of the event stream, which stays open and is limited by its own count.
 pub(super) const EVENTS_PATH: &str = "/api/v1/events";
 
@@ -121,20 +125,35 @@ fn names_us(origin: Origin, host: &str) -> bool {
     port == Some(origin.address.port()) && (is_address || name.eq_ignore_ascii_case("localhost"))
 }
 
+/// Whether a request brings a symbol file, which may be large and take long.
+fn is_upload(request: &Request) -> bool {
+    let path = request.uri().path();
+    let below = path
+        .strip_prefix(SYMBOLS_PATH)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    below && matches!(*request.method(), Method::POST | Method::PUT)
+}
+
 /// Refuses a body whose announced length is over the limit; the extractors watch the others.
-pub(super) async fn limit_body(request: Request, next: Next) -> Response {
+pub(super) async fn limit_body(
+    State(state): State<ApiState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let limit_bytes = if is_upload(&request) {
+        usize::try_from(state.parts.symbols.max_bytes()).unwrap_or(usize::MAX)
+    } else {
+        MAX_BODY_BYTES
+    };
     let announced = request
         .headers()
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_none_or(|bytes| bytes <= MAX_BODY_BYTES) {
+    if announced.is_none_or(|bytes| bytes <= limit_bytes) {
         return next.run(request).await;
     }
     drain(request.into_body()).await;
-    ApiError::BodyTooLarge {
-        limit_bytes: MAX_BODY_BYTES,
-    }
-    .into_response()
+    ApiError::BodyTooLarge { limit_bytes }.into_response()
 }
 
 async fn drain(body: Body) {
@@ -167,7 +186,12 @@ pub(super) async fn limit_load(
         }
         .into_response();
     };
-    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+    let limit = if is_upload(&request) {
+        UPLOAD_TIMEOUT
+    } else {
+        REQUEST_TIMEOUT
+    };
+    match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => ApiError::TimedOut.into_response(),
     }

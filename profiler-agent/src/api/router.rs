@@ -19,7 +19,7 @@ use super::{
     error::{no_method, no_route},
     extract::Query,
     guard, headers,
-    http::{containers, events, health, meta, processes, profiles, tasks},
+    http::{containers, events, health, meta, processes, profiles, quality, symbols, tasks},
     metrics,
     state::ApiState,
     ui,
@@ -73,6 +73,9 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiles::profile))
         .routes(routes!(profiles::threads))
         .routes(routes!(profiles::timeline))
+        .routes(routes!(quality::quality))
+        .routes(routes!(symbols::list, symbols::upload))
+        .routes(routes!(symbols::replace, symbols::delete))
         .routes(routes!(events::events))
         .split_for_parts()
 }
@@ -101,7 +104,7 @@ pub fn router(state: ApiState) -> Result<Router, serde_json::Error> {
         .layer(DefaultBodyLimit::max(guard::MAX_BODY_BYTES))
         // The last layer is the outermost.
         .layer(from_fn_with_state(state.clone(), guard::limit_load))
-        .layer(from_fn(guard::limit_body))
+        .layer(from_fn_with_state(state.clone(), guard::limit_body))
         .layer(from_fn_with_state(state.clone(), auth::require_token))
         .layer(from_fn_with_state(state.clone(), guard::check_addressing))
         .layer(from_fn_with_state(state.clone(), metrics::count))

@@ -21,6 +21,7 @@ use crate::{
     model::{Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
     probes::ProbeStatusSource,
     process::ProcessTable,
+    symbolize::{Renamer, SymbolPacks},
     task::Engine,
     telemetry::{SelfMeter, Totals},
 };
@@ -29,6 +30,8 @@ use crate::{
 const MAX_REQUESTS: usize = 64;
 /// Profiles that are rendered at once: each may need many megabytes.
 const MAX_RENDERS: usize = 2;
+/// Symbol files that are received at once: each may be as large as all that are kept.
+const MAX_UPLOADS: usize = 2;
 
 /// How this agent is addressed, for the checks of Host and Origin.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +102,8 @@ pub struct ApiParts {
     pub engine: Engine,
     pub table: ProcessTable,
     pub probes: Arc<dyn ProbeStatusSource>,
+    pub symbols: SymbolPacks,
+    pub renamer: Renamer,
     pub totals: Arc<Totals>,
     pub token: Option<Token>,
     pub origin: Origin,
@@ -120,6 +125,7 @@ pub struct Inner {
     pub(super) http: HttpMetrics,
     pub(super) requests: Semaphore,
     pub(super) renders: Semaphore,
+    pub(super) uploads: Semaphore,
     meter: SelfMeter,
     refreshed: Mutex<Option<Instant>>,
 }
@@ -148,6 +154,7 @@ impl ApiState {
             http: HttpMetrics::default(),
             requests: Semaphore::new(MAX_REQUESTS),
             renders: Semaphore::new(MAX_RENDERS),
+            uploads: Semaphore::new(MAX_UPLOADS),
             meter: SelfMeter::default(),
             refreshed: Mutex::new(None),
         }))

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs};
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
-use super::print;
+use super::{doctor_process, print};
 use crate::{
     bpf::{self, ClockCheck, ProgramReport},
     config::cli::DoctorArgs,
@@ -61,6 +61,9 @@ struct Report {
 
 /// Prints the report; an error when profiling is impossible here.
 pub fn run(args: &DoctorArgs) -> Result<()> {
+    if let Some(pid) = args.pid {
+        return doctor_process::run(pid, args);
+    }
     let report = examine(&args.deny_probe);
     if args.json {
         let text = serde_json::to_string_pretty(&report).context("encode the report")?;

@@ -1,6 +1,7 @@
 //! What each command of the program does.
 
 pub mod doctor;
+pub mod doctor_process;
 pub mod openapi;
 pub mod ps;
 pub mod record;

@@ -19,11 +19,13 @@ use crate::{
     model::{Profile, ProfileBuilder, Target, TaskKind, TaskSpec},
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
-    render::{Format, render},
-    symbolize::{SymbolizeConfig, SymbolizerService},
+    render::{Format, quality, render},
+    symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService, build_id_text},
     task,
 };
 
+/// Share of frames without a name in one file from which on the remedy is said.
+const HINT_PERCENT: f64 = 5.0;
 /// How often the progress bar moves.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -51,9 +53,13 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
 
 /// The rendered profile and what to say about it.
 fn record(args: &RecordArgs, spec: TaskSpec) -> Result<(Vec<u8>, String)> {
+    let symbolize = SymbolizeConfig {
+        packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
+        ..SymbolizeConfig::default()
+    };
     let collector = Arc::new(OnCpuCollector::new(
         ProcessTable::new(),
-        SymbolizerService::start(SymbolizeConfig::default()).context("start the symbolizer")?,
+        SymbolizerService::start(symbolize).context("start the symbolizer")?,
         ProbeStatuses::default(),
         OnCpuConfig {
             denied: args.deny_probe.clone(),
@@ -205,11 +211,41 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
             "no samples: the target used no CPU time while it was recorded, or had ended\n",
         );
     }
+    text.push_str(&names(profile));
     for note in notes {
         let _infallible = writeln!(text, "note: {note}");
     }
     for (kind, count) in profile.losses.iter() {
         let _infallible = writeln!(text, "loss: {} {count}: {}", kind.name(), kind.meaning());
+    }
+    text
+}
+
+/// How many user frames have names, and for which file names are missing most.
+fn names(profile: &Profile) -> String {
+    let names = quality::names(profile);
+    if names.frames() == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "names: {:.1} % of user frames exact, {:.1} % inferred, {:.1} % without a name\n",
+        names.percent(names.exact),
+        names.percent(names.inferred),
+        names.percent(names.unnamed),
+    );
+    if let Some(poorest) = names.modules.first()
+        && names.percent(poorest.unnamed) >= HINT_PERCENT
+        && !poorest.build_id.is_empty()
+    {
+        // Writing to a String cannot fail.
+        let _infallible = writeln!(
+            text,
+            "note: {:.1} % are in {} without a name; put its debug file (build-id {}) into a folder \
+             and give that as --symbol-dir",
+            names.percent(poorest.unnamed),
+            poorest.path,
+            build_id_text(&poorest.build_id),
+        );
     }
     text
 }

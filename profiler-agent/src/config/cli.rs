@@ -79,6 +79,15 @@ pub struct ServeArgs {
     /// Tasks that run at once [default: 8]
     #[arg(long, value_name = "N")]
     pub max_tasks: Option<String>,
+    /// Folder with debug files or unstripped programs, used by their build-id
+    #[arg(long, value_name = "DIR")]
+    pub symbol_dir: Option<String>,
+    /// Room for uploaded symbol files, and again for fetched ones [default: 4GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub max_symbol_bytes: Option<String>,
+    /// Ask this debuginfod server for missing debug files (it learns which programs run here)
+    #[arg(long, value_name = "URL")]
+    pub debuginfod: Option<String>,
     /// Print the effective configuration as TOML and exit
     #[arg(long)]
     pub print_config: bool,
@@ -105,6 +114,9 @@ pub struct RecordArgs {
     /// File to write; `-` is stdout
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
+    /// Folder with debug files or unstripped programs, used by their build-id
+    #[arg(long, value_name = "DIR")]
+    pub symbol_dir: Option<PathBuf>,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
     #[arg(long, value_name = "NAME", hide = true)]
     pub deny_probe: Vec<String>,
@@ -164,6 +176,12 @@ pub struct DoctorArgs {
     /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
+    /// Say what profiles of this process will be like, instead of what this machine allows
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Folder with debug files or unstripped programs, as for `serve` and `record`
+    #[arg(long, value_name = "DIR", requires = "pid")]
+    pub symbol_dir: Option<PathBuf>,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
     #[arg(long, value_name = "NAME", hide = true)]
     pub deny_probe: Vec<String>,

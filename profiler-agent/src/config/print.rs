@@ -19,6 +19,9 @@ impl ServeConfig {
             retention_age,
             retention_bytes,
             max_tasks,
+            symbol_dir,
+            max_symbol_bytes,
+            debuginfod,
             log,
             deny_probes,
             bpf_stats,
@@ -60,8 +63,18 @@ impl ServeConfig {
                 "max_tasks",
                 i64::try_from(*max_tasks).unwrap_or(i64::MAX).into(),
             ),
+            (
+                "max_symbol_bytes",
+                i64::try_from(*max_symbol_bytes).unwrap_or(i64::MAX).into(),
+            ),
             ("log", log.clone().into()),
         ]);
+        if let Some(folder) = symbol_dir {
+            lines.push(("symbol_dir", text(folder)));
+        }
+        if let Some(server) = debuginfod {
+            lines.push(("debuginfod", server.clone().into()));
+        }
         if !deny_probes.is_empty() {
             lines.push(("deny_probe", deny_probes.clone().into()));
         }

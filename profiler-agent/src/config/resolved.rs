@@ -16,6 +16,8 @@ const DEFAULT_PORT: u16 = 7117;
 const DEFAULT_DATA_DIR: &str = "/var/lib/profiler-agent";
 const DEFAULT_RETENTION_AGE: Duration = Duration::from_hours(7 * 24);
 const DEFAULT_RETENTION_BYTES: u64 = 1 << 30;
+/// The unstripped programs of a mesh's node have some gigabytes.
+const DEFAULT_MAX_SYMBOL_BYTES: u64 = 4 << 30;
 /// Every running task has its own kernel maps; eight stay well inside the agent's memory target.
 const DEFAULT_MAX_TASKS: usize = 8;
 const MAX_TASKS_LIMIT: usize = 64;
@@ -65,6 +67,11 @@ pub struct ServeConfig {
     pub retention_age: Duration,
     pub retention_bytes: u64,
     pub max_tasks: usize,
+    /// Symbol files of the user, used by their build-id.
+    pub symbol_dir: Option<PathBuf>,
+    pub max_symbol_bytes: u64,
+    /// URL of the server that is asked for debug files.
+    pub debuginfod: Option<String>,
     /// Log filter, checked by the telemetry module.
     pub log: String,
     pub deny_probes: Vec<String>,
@@ -102,6 +109,9 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         retention_age,
         retention_bytes,
         max_tasks,
+        symbol_dir,
+        max_symbol_bytes,
+        debuginfod,
         print_config: _,
         deny_probe,
         bpf_stats,
@@ -120,6 +130,9 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("retention_age", retention_age),
         ("retention_bytes", retention_bytes),
         ("max_tasks", max_tasks),
+        ("symbol_dir", symbol_dir),
+        ("max_symbol_bytes", max_symbol_bytes),
+        ("debuginfod", debuginfod),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -181,6 +194,9 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         retention_age: parse_or(settings, "retention_age", DEFAULT_RETENTION_AGE, age)?,
         retention_bytes: parse_or(settings, "retention_bytes", DEFAULT_RETENTION_BYTES, size)?,
         max_tasks: parse_or(settings, "max_tasks", DEFAULT_MAX_TASKS, task_count)?,
+        symbol_dir: settings.get("symbol_dir").map(path).transpose()?,
+        max_symbol_bytes: parse_or(settings, "max_symbol_bytes", DEFAULT_MAX_SYMBOL_BYTES, size)?,
+        debuginfod: settings.get("debuginfod").map(server).transpose()?,
         log: settings
             .get("log")
             .map_or("info", |setting| setting.text())
@@ -252,6 +268,21 @@ fn path(setting: &Setting) -> Result<PathBuf, ConfigError> {
     match setting.text() {
         "" => Err(setting.invalid("is not a path: give a file or folder name")),
         text => Ok(PathBuf::from(text)),
+    }
+}
+
+fn server(setting: &Setting) -> Result<String, ConfigError> {
+    let text = setting.text();
+    let is_server = text.parse::<http::Uri>().is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.host().is_some()
+            && uri.query().is_none()
+    });
+    if is_server {
+        Ok(text.to_owned())
+    } else {
+        Err(setting
+            .invalid("is not a server: write one URL, for example https://debuginfod.debian.net"))
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 16] = [
+pub(super) const KEYS: [&str; 19] = [
     "listen",
     "data_dir",
     "token_file",
@@ -17,6 +17,9 @@ pub(super) const KEYS: [&str; 16] = [
     "retention_age",
     "retention_bytes",
     "max_tasks",
+    "symbol_dir",
+    "max_symbol_bytes",
+    "debuginfod",
     "log",
     "deny_probe",
     "bpf_stats",

@@ -45,6 +45,9 @@ fn defaults_are_safe() {
     assert_eq!(config.max_tasks, 8);
     assert_eq!(config.cpu_budget_percent, None);
     assert_eq!(config.log, "info");
+    assert_eq!(config.symbol_dir, None);
+    assert_eq!(config.max_symbol_bytes, 4 << 30);
+    assert_eq!(config.debuginfod, None);
 }
 
 #[test]
@@ -78,6 +81,9 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_LOG", "debug"),
         ("PROFILER_DENY_PROBE", "on_cpu,processes"),
         ("PROFILER_BPF_STATS", "1"),
+        ("PROFILER_SYMBOL_DIR", "/s"),
+        ("PROFILER_MAX_SYMBOL_BYTES", "2MiB"),
+        ("PROFILER_DEBUGINFOD", "https://debuginfod.example/x"),
     ];
     let config = resolve("", &environment, "").unwrap();
     assert_eq!(config.deny_probes, ["on_cpu", "processes"]);
@@ -109,7 +115,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, show_arguments, retention_age, retention_bytes, max_tasks, \
-         log, bpf_stats",
+         symbol_dir, max_symbol_bytes, debuginfod, log, bpf_stats",
     );
 }
 
@@ -133,6 +139,10 @@ fn errors_name_the_source_the_value_and_the_remedy() {
         "",
         "--cpu-budget: \"inf\" is not a share of one core in percent: give a number above 0, for example 5 or 0.5",
     );
+    for server in ["ftp://x", "example.org", "https://a https://b", "https://"] {
+        let error = resolve("", &[("PROFILER_DEBUGINFOD", server)], "").unwrap_err();
+        assert!(error.contains("is not a server: write one URL"), "{error}");
+    }
     check_error(
         "",
         &[],

@@ -13,8 +13,9 @@ mod task;
 pub use loss::{LossKind, Losses};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{
-    Clock, Frame, FrameId, FrameSpace, Function, Module, ModuleId, ModuleKind, NameSource,
-    ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId, StrId, ThreadId,
+    Clock, Frame, FrameId, FrameSpace, Function, Module, ModuleId, ModuleKind, NameClass,
+    NameSource, ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId,
+    StrId, ThreadId,
 };
 pub use profile_builder::ProfileBuilder;
 pub use select::Selection;

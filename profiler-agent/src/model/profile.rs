@@ -80,6 +80,27 @@ pub enum NameSource {
     Marker,
     /// Taken from an imported file.
     Imported,
+    /// Deduced from what the code refers to; no table states it.
+    Inferred,
+    /// A separate debug file on the host or in the container.
+    DebugFile,
+    /// The compressed symbol table in `.gnu_debugdata`.
+    MiniDebug,
+    /// A file that a debuginfod server gave.
+    Debuginfod,
+    /// Go's own table of functions and lines.
+    GoTable,
+    /// A file that the user gave for this build-id.
+    SymbolPack,
+}
+
+/// How far a name can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameClass {
+    /// A table made by compiler, linker or runtime says so.
+    Exact,
+    Inferred,
+    Unnamed,
 }
 
 impl NameSource {
@@ -94,6 +115,31 @@ impl NameSource {
             Self::PerfMap => "perf_map",
             Self::Marker => "marker",
             Self::Imported => "imported",
+            Self::Inferred => "inferred",
+            Self::DebugFile => "debug_file",
+            Self::MiniDebug => "mini_debug",
+            Self::Debuginfod => "debuginfod",
+            Self::GoTable => "go_table",
+            Self::SymbolPack => "symbol_pack",
+        }
+    }
+
+    pub fn class(self) -> NameClass {
+        match self {
+            Self::None => NameClass::Unnamed,
+            Self::Inferred => NameClass::Inferred,
+            Self::ElfSymbol
+            | Self::Dwarf
+            | Self::Kallsyms
+            | Self::Vdso
+            | Self::PerfMap
+            | Self::Marker
+            | Self::Imported
+            | Self::DebugFile
+            | Self::MiniDebug
+            | Self::Debuginfod
+            | Self::GoTable
+            | Self::SymbolPack => NameClass::Exact,
         }
     }
 }

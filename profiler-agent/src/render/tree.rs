@@ -158,11 +158,7 @@ impl<'a> Label<'a> {
         if self.line != other.line {
             self.line = 0;
         }
-        if source_code(other.source) == source_code(NameSource::Dwarf) {
-            self.source = NameSource::Dwarf;
-        } else if self.source != NameSource::Dwarf
-            && source_code(other.source) < source_code(self.source)
-        {
+        if preference(other.source) < preference(self.source) {
             self.source = other.source;
         }
     }
@@ -179,6 +175,32 @@ pub(super) fn source_code(source: NameSource) -> u8 {
         NameSource::PerfMap => 5,
         NameSource::Marker => 6,
         NameSource::Imported => 7,
+        NameSource::Inferred => 8,
+        NameSource::DebugFile => 9,
+        NameSource::MiniDebug => 10,
+        NameSource::Debuginfod => 11,
+        NameSource::GoTable => 12,
+        NameSource::SymbolPack => 13,
+    }
+}
+
+/// Which source is shown of several that gave the same name: the lowest.
+fn preference(source: NameSource) -> u8 {
+    match source {
+        NameSource::Dwarf => 0,
+        NameSource::DebugFile => 1,
+        NameSource::SymbolPack => 2,
+        NameSource::Debuginfod => 3,
+        NameSource::None => 4,
+        NameSource::ElfSymbol => 5,
+        NameSource::MiniDebug => 6,
+        NameSource::GoTable => 7,
+        NameSource::Kallsyms => 8,
+        NameSource::Vdso => 9,
+        NameSource::PerfMap => 10,
+        NameSource::Marker => 11,
+        NameSource::Imported => 12,
+        NameSource::Inferred => 13,
     }
 }
 

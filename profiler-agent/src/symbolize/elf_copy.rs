@@ -7,8 +7,7 @@
 //! memfd that holds only executable segments, trustworthy symbols and the debug sections that
 //! names, lines and inlined functions need. No link to another file survives.
 //!
-//! A symbol is trustworthy when it has a size, lies inside an executable segment and has a name.
-//! Symbols without size are what makes tools name the nearest wrong function; they are left away.
+//! Which symbols are trustworthy says `elf_symbols`.
 
 use std::{
     fs::File,
@@ -16,27 +15,13 @@ use std::{
     os::unix::fs::FileExt as _,
 };
 
-use object::{
-    Endianness,
-    elf::{SHN_ABS, SHN_COMMON, SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym32, Sym64},
-    pod,
-    read::elf::Sym,
-};
 use rustix::fs::MemfdFlags;
 
 use super::{
-    elf_layout::{ElfError, Layout, Section, Segment, read_range, text_at},
-    elf_writer::{CopiedSection, CopiedSymbols, Output},
+    elf_layout::{ElfError, Layout, Section},
+    elf_symbols::{self, Bounds},
+    elf_writer::{CopiedSection, Output},
 };
-
-/// Largest string table of symbols.
-const STRINGS_LIMIT: u64 = 64 << 20;
-/// Symbols that are read of one table.
-const SYMBOLS_LIMIT: u64 = 2_000_000;
-/// Longest mangled name that is kept; longer symbols are left away.
-const MANGLED_LIMIT: usize = 8 * 1024;
-/// Symbols that are read at once.
-const SYMBOLS_AT_ONCE: usize = 4096;
 
 /// Debug sections that names, lines and inlined functions need.
 const DEBUG_SECTIONS: [&str; 10] = [
@@ -61,6 +46,8 @@ pub(crate) struct ElfCopy {
     /// Equal content has equal digests; keyed anew in each process of the agent.
     pub(crate) digest: u64,
     pub(crate) symbols: u64,
+    /// The symbols are those of a `.symtab`, so that static functions have names as well.
+    pub(crate) complete_symbols: bool,
     /// Empty when the file has no debug information, or more than the limit.
     pub(crate) debug: Vec<CopiedSection>,
     /// True when debug information was left away because of its size or compression.
@@ -68,6 +55,11 @@ pub(crate) struct ElfCopy {
 }
 
 impl ElfCopy {
+    /// True when it names nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.symbols == 0 && self.debug.is_empty()
+    }
+
     /// Memory that an image of this copy may come to use, about: tables that the ELF library
     /// makes of debug information when many of its units are asked for (measured: 2.1 times).
     pub(crate) fn weight(&self) -> u64 {
@@ -77,10 +69,12 @@ impl ElfCopy {
 }
 
 /// Copies what names the code of `file`. Debug information above `max_debug_bytes` (when
-/// uncompressed) is left away.
+/// uncompressed) is left away. The segments of `layout` are those of the program that runs: in a
+/// separate debug file they are no more than a memory of it.
 pub(crate) fn copy(
     file: &File,
     layout: &Layout,
+    bounds: &mut Bounds<'_>,
     max_debug_bytes: u64,
     keys: &std::hash::RandomState,
 ) -> Result<ElfCopy, ElfError> {
@@ -89,7 +83,7 @@ pub(crate) fn copy(
         .map_err(io::Error::from)?
         .into();
     let mut out = Output::new(memory, keys, layout.segments.len())?;
-    let symbols = copy_symbols(file, layout, &mut out)?;
+    let symbols = elf_symbols::copy(file, layout, bounds, &mut out)?;
     let wanted = || {
         DEBUG_SECTIONS
             .into_iter()
@@ -123,12 +117,12 @@ pub(crate) fn copy(
         debug.clear();
     }
     let (file, bytes, digest) = out.finish(layout, &symbols, &debug)?;
-    let symbols = symbols.count;
     Ok(ElfCopy {
         file,
         bytes,
         digest,
-        symbols,
+        symbols: symbols.count,
+        complete_symbols: symbols.complete,
         debug,
         debug_too_large,
     })
@@ -200,115 +194,4 @@ impl Read for Range<'_> {
         self.left -= count as u64;
         Ok(count)
     }
-}
-
-fn copy_symbols(file: &File, layout: &Layout, out: &mut Output) -> Result<CopiedSymbols, ElfError> {
-    // A .symtab has all that a .dynsym has, unless it was emptied by hand.
-    for name in [".symtab", ".dynsym"] {
-        let Some(table) = layout.section(name) else {
-            continue;
-        };
-        let Some(Some(strings)) = layout.sections.get(table.link) else {
-            continue;
-        };
-        // A table that is out of bounds names nothing; the other one may still be sound.
-        let Ok(strings) = read_range(
-            file,
-            strings.offset,
-            strings.bytes,
-            STRINGS_LIMIT,
-            "symbol names",
-        ) else {
-            continue;
-        };
-        let copied = if layout.wide {
-            copy_table::<Sym64<Endianness>>(file, layout, table, &strings, out)?
-        } else {
-            copy_table::<Sym32<Endianness>>(file, layout, table, &strings, out)?
-        };
-        if copied.count > 0 {
-            return Ok(copied);
-        }
-    }
-    Ok(CopiedSymbols::default())
-}
-
-fn copy_table<Symbol>(
-    file: &File,
-    layout: &Layout,
-    table: &Section,
-    strings: &[u8],
-    out: &mut Output,
-) -> Result<CopiedSymbols, ElfError>
-where
-    Symbol: Sym<Endian = Endianness> + pod::Pod,
-{
-    let entry = size_of::<Symbol>() as u64;
-    let mut left = (table.bytes / entry).min(SYMBOLS_LIMIT);
-    let mut at = table.offset;
-    let mut names = vec![0u8];
-    let mut copied = CopiedSymbols {
-        symbols_offset: out.align()?,
-        ..CopiedSymbols::default()
-    };
-    while left > 0 {
-        let count = left.min(SYMBOLS_AT_ONCE as u64);
-        let bytes = count * entry;
-        let Ok(data) = read_range(file, at, bytes, bytes, "symbols") else {
-            break;
-        };
-        let Ok(symbols) = pod::slice_from_all_bytes::<Symbol>(&data) else {
-            break;
-        };
-        for symbol in symbols {
-            let Some((address, bytes, name)) = trusted(symbol, &layout.segments, strings) else {
-                continue;
-            };
-            let Ok(name_offset) = u32::try_from(names.len()) else {
-                break;
-            };
-            names.extend_from_slice(name.as_bytes());
-            names.push(0);
-            out.symbol(name_offset, address, bytes)?;
-            copied.count += 1;
-        }
-        at = at.saturating_add(bytes);
-        left -= count;
-    }
-    copied.strings_offset = out.at;
-    copied.strings_bytes = names.len() as u64;
-    out.write_all(&names)?;
-    Ok(copied)
-}
-
-/// Address, size and name of a symbol that may name code.
-fn trusted<'strings, Symbol>(
-    symbol: &Symbol,
-    segments: &[Segment],
-    strings: &'strings [u8],
-) -> Option<(u64, u64, &'strings str)>
-where
-    Symbol: Sym<Endian = Endianness>,
-{
-    let endian = Endianness::Little;
-    let kind = symbol.st_type();
-    let section = symbol.st_shndx(endian);
-    if ![STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE].contains(&kind)
-        || [SHN_UNDEF, SHN_ABS, SHN_COMMON].contains(&section)
-    {
-        return None;
-    }
-    let (address, bytes) = (
-        symbol.st_value(endian).into(),
-        symbol.st_size(endian).into(),
-    );
-    if bytes == 0
-        || !segments
-            .iter()
-            .any(|segment| segment.contains(address, bytes))
-    {
-        return None;
-    }
-    let name = text_at(strings, symbol.st_name(endian) as usize)?;
-    (!name.is_empty() && name.len() <= MANGLED_LIMIT).then_some((address, bytes, name))
 }

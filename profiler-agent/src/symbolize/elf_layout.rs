@@ -13,6 +13,8 @@ use object::{
     read::elf::{FileHeader, NoteIterator, ProgramHeader as _, SectionHeader as _},
 };
 
+use super::build_id;
+
 /// Program headers that are read; linkers write about a dozen.
 const SEGMENTS_LIMIT: usize = 512;
 /// Section headers that are read. Executables have some dozens.
@@ -21,8 +23,6 @@ const SECTIONS_LIMIT: usize = 8 * 1024;
 const SECTION_NAMES_LIMIT: u64 = 1 << 20;
 /// Largest note segment.
 const NOTES_LIMIT: u64 = 64 * 1024;
-/// Longest build-id that is kept; linkers write 8 to 32 bytes.
-const BUILD_ID_LIMIT: usize = 64;
 
 /// Why an ELF file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub(crate) enum ElfError {
 }
 
 /// An executable `PT_LOAD` segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Segment {
     pub(crate) offset: u64,
     pub(crate) address: u64,
@@ -57,6 +57,8 @@ impl Segment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) name: String,
+    /// Where it is linked; 0 when it is not loaded.
+    pub(crate) address: u64,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
     pub(crate) compressed: bool,
@@ -95,6 +97,12 @@ impl Layout {
             .iter()
             .flatten()
             .find(|section| section.name == name)
+    }
+
+    /// The executable segments if the file holds their content: in a debug file it does not.
+    pub(crate) fn code_segments(&self) -> Vec<Segment> {
+        let holds = |segment: &&Segment| segment.bytes > 0;
+        self.segments.iter().filter(holds).copied().collect()
     }
 
     /// The address at which the file's code at `offset` is linked.
@@ -207,7 +215,7 @@ where
     while let Some(note) = notes.next().ok()? {
         if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID {
             let id = note.desc();
-            return (!id.is_empty() && id.len() <= BUILD_ID_LIMIT).then(|| id.to_vec());
+            return (!id.is_empty() && id.len() <= build_id::LIMIT).then(|| id.to_vec());
         }
     }
     None
@@ -250,6 +258,7 @@ where
         }
         Some(Section {
             name: text_at(&names, section.sh_name(endian) as usize)?.to_owned(),
+            address: section.sh_addr(endian).into(),
             offset: section.sh_offset(endian).into(),
             bytes: section.sh_size(endian).into(),
             compressed: section.sh_flags(endian).0 & elf::SHF_COMPRESSED.0 != 0,

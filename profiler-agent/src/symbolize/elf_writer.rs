@@ -23,6 +23,8 @@ pub(crate) struct CopiedSection {
 #[derive(Debug, Default)]
 pub(crate) struct CopiedSymbols {
     pub(crate) count: u64,
+    /// They are those of a `.symtab`.
+    pub(crate) complete: bool,
     pub(crate) symbols_offset: u64,
     pub(crate) strings_offset: u64,
     pub(crate) strings_bytes: u64,

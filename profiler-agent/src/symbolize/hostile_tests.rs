@@ -145,7 +145,14 @@ fn links_to_other_files_are_not_followed() {
         assert!(layout.section(link).is_some());
         let keys = std::hash::RandomState::new();
         let file = File::open(&path).unwrap();
-        let copy = super::elf_copy::copy(&file, &layout, 1 << 20, &keys).unwrap();
+        let copy = super::elf_copy::copy(
+            &file,
+            &layout,
+            &mut super::elf_symbols::Bounds::none(),
+            1 << 20,
+            &keys,
+        )
+        .unwrap();
         let copied = super::elf_layout::Layout::read(&copy.file).unwrap();
         let names: Vec<&str> = copied
             .sections
@@ -202,7 +209,14 @@ fn the_copy_is_sealed() {
     let file = File::open(compile(dir.path(), "program", &[])).unwrap();
     let layout = super::elf_layout::Layout::read(&file).unwrap();
     let keys = std::hash::RandomState::new();
-    let mut copy = super::elf_copy::copy(&file, &layout, 0, &keys).unwrap();
+    let mut copy = super::elf_copy::copy(
+        &file,
+        &layout,
+        &mut super::elf_symbols::Bounds::none(),
+        0,
+        &keys,
+    )
+    .unwrap();
     copy.file.write_all(b"x").unwrap_err();
     copy.file.set_len(0).unwrap_err();
     assert!(copy.symbols > 5);

@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    os::fd::AsFd as _,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -160,10 +159,10 @@ impl MappedProcess {
             return None;
         };
         let (dir, _) = open(self.key).ok()?;
-        let root = dir.open_root().ok()?;
+        let root = Arc::new(dir.open_root().ok()?);
         let chroot = dir.read_link("root").unwrap_or_default();
         let inside = strip_root(path, &chroot);
-        let file = open_mapped(root.as_fd(), inside, *inode, max_file_bytes).ok()?;
+        let file = open_mapped(&root, inside, *inode, max_file_bytes).ok()?;
         if file.key == *key {
             modules.insert(file);
         }
@@ -269,7 +268,7 @@ impl Snapshot {
             // The memory of a process that is exiting is gone before the process is.
             return Err(io::ErrorKind::NotFound.into());
         }
-        let root = dir.open_root()?;
+        let root = Arc::new(dir.open_root()?);
         // chroot(2) without a mount namespace of its own: maps shows paths from our own root.
         let chroot = dir.read_link("root").unwrap_or_default();
         let (mut files, mut refused) = (Vec::new(), Vec::new());
@@ -286,7 +285,7 @@ impl Snapshot {
                 },
                 (None, Backing::File { path, inode }) => {
                     let inside = strip_root(path, &chroot);
-                    let opened = open_mapped(root.as_fd(), inside, *inode, max_file_bytes);
+                    let opened = open_mapped(&root, inside, *inode, max_file_bytes);
                     let path: Arc<str> = String::from_utf8_lossy(path).into();
                     match opened {
                         Ok(file) => {
@@ -310,6 +309,42 @@ impl Snapshot {
             files,
             refused,
         })
+    }
+}
+
+/// What a process maps, for those who only look.
+pub(crate) struct MappedFiles {
+    pub(crate) files: Vec<(Arc<str>, ModuleFile)>,
+    pub(crate) refused: Vec<(Arc<str>, Refusal)>,
+    /// Executable memory without a file.
+    pub(crate) anonymous: usize,
+}
+
+impl Snapshot {
+    /// Each file once, in the order of their mappings.
+    pub(crate) fn into_files(self) -> MappedFiles {
+        let mut paths: Vec<(FileKey, Arc<str>)> = Vec::new();
+        let mut anonymous = 0;
+        for region in self.regions {
+            match region {
+                Region::Module { path, key } => paths.push((key, path)),
+                Region::Anonymous { label } if label.as_ref() != "[vsyscall]" => anonymous += 1,
+                Region::Anonymous { .. } | Region::Refused { .. } | Region::Vdso => {}
+            }
+        }
+        let mut files: Vec<(Arc<str>, ModuleFile)> = Vec::new();
+        for file in self.files {
+            let path = paths.iter().find(|(key, _)| *key == file.key);
+            let known = files.iter().any(|(_, other)| other.key == file.key);
+            if let Some((_, path)) = path.filter(|_| !known) {
+                files.push((Arc::clone(path), file));
+            }
+        }
+        MappedFiles {
+            files,
+            refused: self.refused,
+            anonymous,
+        }
     }
 }
 

@@ -19,25 +19,48 @@ mod maps;
 mod perf_map;
 mod vdso;
 
+mod build_id;
+mod debug_file;
+mod debuginfod;
 mod demangle;
 mod dwarf_check;
 mod elf_copy;
 mod elf_layout;
+mod elf_symbols;
 mod elf_writer;
+mod fde_table;
+mod forecast;
+mod frame_pointers;
+mod go_table;
+mod layers;
+mod memory_copy;
+mod mini_debug;
 mod module_file;
 mod modules;
 mod name_cache;
 mod native;
+mod packs;
 mod quality;
+mod renamer;
+mod segment_book;
+mod symbol_folder;
 
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
-mod test_programs;
+mod source_tests;
+#[cfg(test)]
+pub(crate) mod test_programs;
 
+pub use build_id::{hexadecimal as build_id_text, parse as parse_build_id};
+pub use debuginfod::start as start_debuginfod;
+pub use forecast::{FileForecast, Forecast, ForecastError, forecast};
+pub use frame_pointers::FramePointers;
 pub use kernel::KernelSymbols;
 pub use module_file::Refusal;
+pub use packs::{PackError, PackInfo, SymbolPacks, Unfinished};
 pub use quality::Quality;
+pub use renamer::Renamer;
 pub use service::{
     AddressStack, NamedStack, NamedStacks, Naming, NamingInProgress, SymbolizerService,
 };

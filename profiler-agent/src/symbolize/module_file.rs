@@ -21,7 +21,8 @@
 
 use std::{
     fs::File,
-    os::fd::{AsRawFd as _, BorrowedFd, OwnedFd},
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+    sync::Arc,
 };
 
 use rustix::{
@@ -105,6 +106,17 @@ pub(crate) struct ModuleFile {
     pub(crate) file: File,
     pub(crate) key: FileKey,
     pub(crate) owner: u32,
+    /// `None` for files that belong to no program, as a perf-map.
+    pub(crate) origin: Option<Origin>,
+}
+
+/// Where the file of a program was found, from which its separate debug file is looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// The root directory of its process.
+    pub(crate) root: Arc<OwnedFd>,
+    /// Below that root.
+    pub(crate) path: Arc<[u8]>,
 }
 
 /// Whether the last part of a path may be a symbolic link (which then resolves inside the root).
@@ -143,6 +155,7 @@ pub(crate) fn open_in_root(
         file: file.into(),
         key,
         owner: stat.st_uid,
+        origin: None,
     })
 }
 
@@ -167,14 +180,20 @@ fn open_found(
 /// Opens a mapped file: `inode` is the one in `/proc/PID/maps`. A file with another inode is not
 /// what the process runs, so its names would be wrong.
 pub(crate) fn open_mapped(
-    root: BorrowedFd<'_>,
+    root: &Arc<OwnedFd>,
     path: &[u8],
     inode: u64,
     max_bytes: u64,
 ) -> Result<ModuleFile, Refusal> {
-    let found = open_in_root(root, path, max_bytes, Links::Follow)?;
+    let found = open_in_root(root.as_fd(), path, max_bytes, Links::Follow)?;
     if found.key.inode == inode {
-        Ok(found)
+        Ok(ModuleFile {
+            origin: Some(Origin {
+                root: Arc::clone(root),
+                path: Arc::from(path),
+            }),
+            ..found
+        })
     } else {
         Err(Refusal::Replaced)
     }

@@ -156,7 +156,8 @@ fn a_file_replaced_after_mapping_is_refused() {
     let mapped = root.write("lib.so", "old");
     // The old inode stays in use, as a mapping keeps it.
     let keep = File::open(root.dir.path().join("lib.so")).unwrap();
-    let open = || open_mapped(root.fd.as_fd(), b"/lib.so", mapped, LIMIT);
+    let fd = Arc::new(root.fd.try_clone().unwrap());
+    let open = || open_mapped(&fd, b"/lib.so", mapped, LIMIT);
     assert_eq!(open().unwrap().key.inode, mapped);
     root.write("new.so", "new");
     std::fs::rename(

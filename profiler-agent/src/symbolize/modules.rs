@@ -9,25 +9,23 @@ use std::{
 
 use super::{
     SymbolizeConfig,
-    elf_copy::{self, ElfCopy},
     elf_layout::Layout,
-    module_file::{FileKey, ModuleFile, Refusal},
+    layers::{ContentKey, Layers, PackChange, Parts},
+    module_file::{FileKey, ModuleFile, Origin, Refusal},
     name_cache::NameCache,
-    native::{Fault, Image, Names},
+    native::{Fault, Names},
     quality::Quality,
 };
-
-/// Content of an image: equal files of several containers share one.
-type ContentKey = (Vec<u8>, u64, u64);
 
 /// What is known of a file.
 #[derive(Debug)]
 enum Content {
     /// Open and not yet read.
-    Unread(File),
-    Named(Rc<Image>),
-    /// Read, and without usable names.
-    Unnamed,
+    Unread(File, Option<Origin>),
+    /// Read; there may be no name in it.
+    Read(Rc<Layers>),
+    /// Not a file that can be read.
+    Unreadable,
 }
 
 #[derive(Debug)]
@@ -47,24 +45,27 @@ struct Module {
 pub(crate) struct Modules {
     config: SymbolizeConfig,
     by_file: HashMap<FileKey, Module>,
-    images: HashMap<ContentKey, Weak<Image>>,
+    layers: HashMap<ContentKey, Weak<Layers>>,
     names: NameCache<(u64, u64)>,
     digest_keys: RandomState,
     uses: u64,
-    next_image: u64,
+    next_layers: u64,
+    /// Change of the packs that was last looked at.
+    packs_seen: u64,
 }
 
 impl Modules {
     pub(crate) fn new(config: SymbolizeConfig) -> Self {
         let names = NameCache::new(config.max_name_bytes);
         Self {
+            packs_seen: config.packs.changes(),
             config,
             by_file: HashMap::new(),
-            images: HashMap::new(),
+            layers: HashMap::new(),
             names,
             digest_keys: RandomState::new(),
             uses: 0,
-            next_image: 0,
+            next_layers: 0,
         }
     }
 
@@ -83,7 +84,7 @@ impl Modules {
             self.evict_oldest(|_| true);
         }
         let module = Module {
-            content: Content::Unread(file.file),
+            content: Content::Unread(file.file, file.origin),
             build_id: Rc::from([]),
             used,
         };
@@ -93,7 +94,7 @@ impl Modules {
     /// Closes files that were never asked about and that no process maps any more.
     pub(crate) fn close_unused(&mut self, is_mapped: impl Fn(&FileKey) -> bool) {
         self.by_file
-            .retain(|key, module| !matches!(module.content, Content::Unread(_)) || is_mapped(key));
+            .retain(|key, module| !matches!(module.content, Content::Unread(..)) || is_mapped(key));
     }
 
     /// Build-id and names of the code at a file offset; `None` when the file is not kept any more.
@@ -103,25 +104,26 @@ impl Modules {
         offset: u64,
         quality: &mut Quality,
     ) -> Option<(Rc<[u8]>, Rc<Names>)> {
+        self.follow_packs(quality);
         let used = self.tick();
         let module = self.by_file.get_mut(key)?;
         module.used = used;
-        if matches!(module.content, Content::Unread(_)) {
+        if matches!(module.content, Content::Unread(..)) {
             self.read(key, quality);
         }
         let module = self.by_file.get(key)?;
         let build_id = Rc::clone(&module.build_id);
-        let Content::Named(image) = &module.content else {
+        let Content::Read(layers) = &module.content else {
             return Some((build_id, Rc::new(Names::none())));
         };
-        if let Some(names) = self.names.get((image.id, offset)) {
+        if let Some(names) = self.names.get((layers.id, offset)) {
             return Some((build_id, names));
         }
-        let names = Rc::new(image.names(offset).unwrap_or_else(|fault| {
+        let names = Rc::new(layers.names(offset).unwrap_or_else(|fault| {
             quality.fault(fault);
             Names::none()
         }));
-        self.names.insert((image.id, offset), Rc::clone(&names));
+        self.names.insert((layers.id, offset), Rc::clone(&names));
         Some((build_id, names))
     }
 
@@ -142,28 +144,26 @@ impl Modules {
         let Some(module) = self.by_file.get_mut(key) else {
             return;
         };
-        let Content::Unread(file) = std::mem::replace(&mut module.content, Content::Unnamed) else {
+        let Content::Unread(file, origin) =
+            std::mem::replace(&mut module.content, Content::Unreadable)
+        else {
             return;
         };
         let Ok(layout) = Layout::read(&file) else {
             return quality.refusal(Refusal::NotElf);
         };
         module.build_id = Rc::from(layout.build_id.as_slice());
-        let limit = self.config.max_debug_bytes;
-        let Ok(copy) = elf_copy::copy(&file, &layout, limit, &self.digest_keys) else {
+        let (config, keys) = (&self.config, &self.digest_keys);
+        let Ok(parts) = Parts::read(&file, &layout, origin.as_ref(), config, keys, quality) else {
             return quality.refusal(Refusal::NotElf);
         };
-        quality.debug_too_large += u64::from(copy.debug_too_large);
-        if copy.symbols == 0 && copy.debug.is_empty() {
-            return;
-        }
-        if copy.weight() > self.config.max_image_bytes {
+        if parts.weight() > self.config.max_image_bytes {
             return quality.refusal(Refusal::OverBudget);
         }
-        match self.image(&layout, &copy) {
-            Ok(image) => {
+        match self.open(parts) {
+            Ok(layers) => {
                 if let Some(module) = self.by_file.get_mut(key) {
-                    module.content = Content::Named(image);
+                    module.content = Content::Read(layers);
                 }
                 self.shrink_to_budget(key);
             }
@@ -177,23 +177,59 @@ impl Modules {
         }
     }
 
-    fn image(&mut self, layout: &Layout, copy: &ElfCopy) -> Result<Rc<Image>, Fault> {
-        let content = (layout.build_id.clone(), copy.digest, copy.bytes);
-        if let Some(image) = self.images.get(&content).and_then(Weak::upgrade) {
-            return Ok(image);
+    fn open(&mut self, parts: Parts) -> Result<Rc<Layers>, Fault> {
+        let key = parts.key();
+        if let Some(layers) = self.layers.get(&key).and_then(Weak::upgrade) {
+            return Ok(layers);
         }
-        self.next_image += 1;
-        let image = Rc::new(Image::open(self.next_image, copy, &layout.segments)?);
-        self.images.retain(|_, image| image.strong_count() > 0);
-        self.images.insert(content, Rc::downgrade(&image));
-        Ok(image)
+        let layers = Rc::new(parts.open(self.next_id())?);
+        self.layers.retain(|_, layers| layers.strong_count() > 0);
+        self.layers.insert(key, Rc::downgrade(&layers));
+        Ok(layers)
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.next_layers += 1;
+        self.next_layers
+    }
+
+    /// Takes in packs that were added, and drops those that were removed.
+    fn follow_packs(&mut self, quality: &mut Quality) {
+        let changes = self.config.packs.changes();
+        if changes == self.packs_seen {
+            return;
+        }
+        self.packs_seen = changes;
+        let keys: Vec<FileKey> = self.by_file.keys().copied().collect();
+        for key in keys {
+            let Some(Content::Read(layers)) = self.by_file.get(&key).map(|module| &module.content)
+            else {
+                continue;
+            };
+            let layers = Rc::clone(layers);
+            let id = self.next_id();
+            let changed = match layers.change(&self.config.packs) {
+                PackChange::None => continue,
+                PackChange::Removed => Some(layers.without_packs(id)),
+                PackChange::Added => layers.with_pack(id, &self.config, &self.digest_keys, quality),
+            };
+            let Some(changed) = changed else { continue };
+            let shared = self.layers.get(&changed.key).and_then(Weak::upgrade);
+            let layers = shared.unwrap_or_else(|| Rc::new(changed));
+            self.layers
+                .insert(layers.key.clone(), Rc::downgrade(&layers));
+            if let Some(module) = self.by_file.get_mut(&key) {
+                module.content = Content::Read(layers);
+            }
+            self.shrink_to_budget(&key);
+        }
     }
 
     fn image_bytes(&self) -> u64 {
-        self.images
+        self.layers
             .values()
             .filter_map(Weak::upgrade)
-            .map(|image| image.bytes)
+            .map(|layers| layers.bytes)
             .sum()
     }
 
@@ -201,7 +237,7 @@ impl Modules {
     fn shrink_to_budget(&mut self, keep: &FileKey) {
         while self.image_bytes() > self.config.max_image_bytes {
             let evicted = self.evict_oldest(|(key, module)| {
-                key != keep && matches!(module.content, Content::Named(_))
+                key != keep && matches!(module.content, Content::Read(_))
             });
             if !evicted {
                 return;

@@ -21,7 +21,7 @@ use blazesym::symbolize::{
 
 use super::{
     demangle::{cut, demangle},
-    dwarf_check,
+    dwarf_check::{CheckedDwarf, Sections},
     elf_copy::ElfCopy,
     elf_layout::{Layout, Segment},
     elf_writer::CopiedSection,
@@ -82,10 +82,6 @@ pub(crate) enum Fault {
 /// The named code of one file.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// Unique in this run of the agent.
-    pub(crate) id: u64,
-    /// Memory that it may come to use, about.
-    pub(crate) bytes: u64,
     segments: Vec<Segment>,
     /// `None` after the library panicked on it.
     library: RefCell<Option<Library>>,
@@ -97,20 +93,18 @@ struct Library {
     /// Symbol table only.
     plain: Source<'static>,
     /// With debug information, where that is used.
-    debug: Option<Source<'static>>,
+    debug: Option<Debug>,
 }
 
 impl Image {
     /// Opens a copy. Debug information that is malformed or excessive is not used.
-    pub(crate) fn open(id: u64, copy: &ElfCopy, segments: &[Segment]) -> Result<Self, Fault> {
+    pub(crate) fn open(copy: &ElfCopy, segments: &[Segment]) -> Result<Self, Fault> {
         let segments = segments.to_vec();
         let library = guarded(|| {
-            let use_debug = has_usable_debug(copy);
-            Library::open(&copy.file, use_debug)
+            let debug = checked_debug(copy);
+            Library::open(&copy.file, debug)
         })??;
         Ok(Self {
-            id,
-            bytes: copy.weight(),
             segments,
             library: RefCell::new(Some(library)),
         })
@@ -121,7 +115,7 @@ impl Image {
         let Ok(mut library) = self.library.try_borrow_mut() else {
             return Err(Fault::Failed);
         };
-        let Some(used) = library.as_ref() else {
+        let Some(used) = library.as_mut() else {
             return Ok(Names::none());
         };
         let Some(segment) = Layout::segment_of_offset(&self.segments, offset) else {
@@ -144,25 +138,54 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Fault::Panicked)
 }
 
-fn has_usable_debug(copy: &ElfCopy) -> bool {
-    if copy.debug.is_empty() {
-        return false;
+/// Debug information whose headers are sound.
+struct Debug {
+    source: Source<'static>,
+    checked: CheckedDwarf,
+    sections: CopiedSections,
+}
+
+impl std::fmt::Debug for Debug {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Debug").finish_non_exhaustive()
     }
-    let Ok(map) = MappedCopy::new(copy) else {
-        return false;
+}
+
+/// The debug sections of a copy.
+struct CopiedSections {
+    map: MappedCopy,
+    sections: Vec<CopiedSection>,
+}
+
+impl Sections for CopiedSections {
+    fn section(&self, name: &str) -> &[u8] {
+        let mut sections = self.sections.iter();
+        sections
+            .find(|section| section.name == name)
+            .map_or(&[], |section| self.map.section(section))
+    }
+}
+
+/// The debug information of a copy, unless it has none that can be used.
+fn checked_debug(copy: &ElfCopy) -> Option<(CheckedDwarf, CopiedSections)> {
+    if copy.debug.is_empty() {
+        return None;
+    }
+    let sections = CopiedSections {
+        map: MappedCopy::new(copy).ok()?,
+        sections: copy.debug.clone(),
     };
-    let find = |name: &str| copy.debug.iter().find(|section| section.name == name);
-    match dwarf_check::check(|name| find(name).map_or(&[], |section| map.section(section))) {
-        Ok(()) => true,
+    match CheckedDwarf::open(&sections) {
+        Ok(checked) => Some((checked, sections)),
         Err(refused) => {
             tracing::debug!(%refused, "names come from the symbol table alone");
-            false
+            None
         }
     }
 }
 
 impl Library {
-    fn open(file: &File, use_debug: bool) -> Result<Self, Fault> {
+    fn open(file: &File, debug: Option<(CheckedDwarf, CopiedSections)>) -> Result<Self, Fault> {
         let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let source = |debug_syms| {
             let mut elf = Elf::new(path.clone());
@@ -177,16 +200,22 @@ impl Library {
             .set_debug_dirs(Some(std::iter::empty::<PathBuf>()))
             .build();
         let plain = source(false);
-        let debug = source(true);
         // The first questions make the library open the file, after which the path is not used.
         symbolizer
             .symbolize_single(&plain, Input::VirtOffset(0))
             .map_err(|_| Fault::Failed)?;
-        let debug = Some(debug).filter(|debug| {
-            use_debug
-                && symbolizer
-                    .symbolize_single(debug, Input::VirtOffset(0))
-                    .is_ok()
+        let debug = debug.and_then(|(mut checked, sections)| {
+            let source = source(true);
+            let outside = checked.address_outside();
+            checked.admit(&sections, outside).ok()?;
+            symbolizer
+                .symbolize_single(&source, Input::VirtOffset(outside))
+                .ok()?;
+            Some(Debug {
+                source,
+                checked,
+                sections,
+            })
         });
         Ok(Self {
             symbolizer,
@@ -195,12 +224,23 @@ impl Library {
         })
     }
 
-    fn names(&self, offset: u64, segment: &Segment) -> Result<Names, Fault> {
+    /// Whether the debug information may be asked about an address; it is given up when not.
+    fn admit(&mut self, address: u64) {
+        if let Some(debug) = &mut self.debug
+            && let Err(refused) = debug.checked.admit(&debug.sections, address)
+        {
+            tracing::debug!(%refused, "debug information is not used any more");
+            self.debug = None;
+        }
+    }
+
+    fn names(&mut self, offset: u64, segment: &Segment) -> Result<Names, Fault> {
         let address = offset - segment.offset + segment.address;
+        self.admit(address);
         if let Some(debug) = &self.debug
             // An error here is one unit's; the symbol table may still know.
             && let Ok(Symbolized::Sym(symbol)) =
-                self.symbolizer.symbolize_single(debug, Input::FileOffset(offset))
+                self.symbolizer.symbolize_single(&debug.source, Input::FileOffset(offset))
             && is_trusted(&symbol, address, segment)
         {
             let mut names = names_of(&symbol);

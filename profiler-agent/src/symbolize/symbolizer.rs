@@ -12,6 +12,7 @@ use super::{
     mapped_process::{MappedProcess, Placed, Region, Snapshot},
     modules::Modules,
     native::{NamedFunction, Names},
+    packs::SymbolPacks,
     quality::Quality,
     vdso::Vdso,
 };
@@ -37,6 +38,8 @@ pub struct SymbolizeConfig {
     pub max_processes: usize,
     /// Time after its exit for which a process can still be resolved.
     pub exit_grace: Duration,
+    /// Files with names that the user gave.
+    pub packs: SymbolPacks,
 }
 
 impl Default for SymbolizeConfig {
@@ -49,6 +52,7 @@ impl Default for SymbolizeConfig {
             max_name_bytes: 8 << 20,
             max_processes: 4096,
             exit_grace: Duration::from_secs(10),
+            packs: SymbolPacks::none(),
         }
     }
 }

@@ -163,6 +163,20 @@ fn a_symbol_without_size_names_nothing() {
 }
 
 #[test]
+fn a_symbol_without_size_names_its_unwind_entry() {
+    let running = Running::start(&[]);
+    let mut harness = Harness::of(&running);
+    let at = running.address("framed");
+    for offset in [0, 2] {
+        let shown = harness.leaf(running.key, at + offset);
+        check_names(&shown, &["framed"], NameSource::ElfSymbol);
+    }
+    for address in [at - 1, at + 3] {
+        check_names(&harness.leaf(running.key, address), &[], NameSource::None);
+    }
+}
+
+#[test]
 fn a_stripped_program_never_gets_the_nearest_exported_name() {
     let running = Running::start(&["-s", "-rdynamic"]);
     let mut harness = Harness::of(&running);

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::{model::ProcessKey, process::proc_dir::read_stat};
 
 /// Prints addresses by name, says `ready`, and waits until its standard input is closed.
-pub(super) const PROGRAM: &str = r#"
+pub(crate) const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -37,21 +37,24 @@ __attribute__((noinline, used, visibility("hidden"))) int hidden(int x) { sink =
 
 /* A function without a size: it must not be named, nor take the name of its neighbour. */
 __asm__(".text\n.globl bare\n.type bare, @function\nbare: nop\nnop\nret\n.zero 64, 0x90\n");
-extern char bare[], inlined_mark[];
+/* Neither has this one, but the unwind table says where it ends. */
+__asm__(".globl framed\n.type framed, @function\nframed: .cfi_startproc\nnop\nnop\nret\n.cfi_endproc\n"
+        ".zero 64, 0x90\n");
+extern char bare[], framed[], inlined_mark[];
 
 int main(void) {
     void *jit = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cpp(1); rust(1); outer(1); exported(1); hidden(1);
     printf("cpp %p\nrust %p\ninlined %p\nouter %p\nexported %p\nhidden %p\nbare %p\njit %p\n",
            cpp, rust, inlined_mark, outer, exported, hidden, bare, jit);
-    printf("main %p\nready 0\n", main);
+    printf("framed %p\nmain %p\nready 0\n", framed, main);
     fflush(stdout);
     return getchar() == EOF ? 0 : 1;
 }
 "#;
 
 /// Compiles [`PROGRAM`] with gcc.
-pub(super) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
+pub(crate) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let source = dir.join(format!("{name}.c"));
     std::fs::write(&source, PROGRAM).unwrap();
     let output = dir.join(name);
@@ -70,24 +73,57 @@ pub(super) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
     output
 }
 
+/// Runs a tool of binutils; file names are below `dir`.
+pub(crate) fn tool(dir: &Path, name: &str, arguments: &[&str]) {
+    let done = Command::new(name)
+        .args(arguments)
+        .current_dir(dir)
+        .output()
+        .expect("these tests need binutils: apt-get install binutils");
+    assert!(
+        done.status.success(),
+        "{name} {arguments:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+/// Compiles [`PROGRAM`] with debug information, and strips it into another file:
+/// `program.full`, `program.debug` and `program`.
+pub(crate) fn compile_stripped(dir: &Path, flags: &[&str]) -> PathBuf {
+    let program = compile(dir, "program", &[&["-g"], flags].concat());
+    std::fs::rename(&program, dir.join("program.full")).unwrap();
+    tool(
+        dir,
+        "objcopy",
+        &["--only-keep-debug", "program.full", "program.debug"],
+    );
+    tool(dir, "objcopy", &["--strip-all", "program.full", "program"]);
+    program
+}
+
 /// A running [`PROGRAM`]; killed when dropped.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
-    pub(super) key: ProcessKey,
+    pub(crate) key: ProcessKey,
     addresses: HashMap<String, u64>,
-    pub(super) path: PathBuf,
-    pub(super) dir: TempDir,
+    pub(crate) path: PathBuf,
+    pub(crate) dir: TempDir,
 }
 
 impl Running {
-    pub(super) fn start(flags: &[&str]) -> Self {
+    pub(crate) fn start(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = compile(dir.path(), "program", flags);
         Self::run(dir, path)
     }
 
+    /// Runs a program in the folder that is kept with it.
+    pub(crate) fn of(dir: TempDir, path: PathBuf) -> Self {
+        Self::run(dir, path)
+    }
+
     /// Runs a program that is compiled already.
-    pub(super) fn again(path: PathBuf) -> Self {
+    pub(crate) fn again(path: PathBuf) -> Self {
         Self::run(tempfile::tempdir().unwrap(), path)
     }
 
@@ -121,11 +157,11 @@ impl Running {
         }
     }
 
-    pub(super) fn address(&self, name: &str) -> u64 {
+    pub(crate) fn address(&self, name: &str) -> u64 {
         self.addresses[name]
     }
 
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

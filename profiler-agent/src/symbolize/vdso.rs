@@ -14,6 +14,7 @@ use rustix::fs::MemfdFlags;
 use super::{
     elf_copy,
     elf_layout::Layout,
+    elf_symbols::Bounds,
     maps::{Backing, read_mappings},
     native::{Image, Names},
 };
@@ -21,8 +22,6 @@ use crate::model::NameSource;
 
 /// Largest image that is believed.
 const SIZE_LIMIT: u64 = 1 << 20;
-/// Image ids of modules count from 1.
-const IMAGE_ID: u64 = 0;
 
 #[derive(Debug)]
 pub(crate) struct Vdso {
@@ -42,8 +41,8 @@ impl Vdso {
         let file = copy_memory(own.start, bytes).ok()?;
         let layout = Layout::read(&file).ok()?;
         let keys = std::hash::RandomState::new();
-        let copy = elf_copy::copy(&file, &layout, 0, &keys).ok()?;
-        let image = Image::open(IMAGE_ID, &copy, &layout.segments).ok()?;
+        let copy = elf_copy::copy(&file, &layout, &mut Bounds::none(), 0, &keys).ok()?;
+        let image = Image::open(&copy, &layout.segments).ok()?;
         Some(Self {
             image,
             build_id: layout.build_id,

@@ -9,8 +9,11 @@ import type {
   Problem,
   Process,
   ProfileFormat,
+  ProfileQuality,
   ProfileThread,
   Self,
+  SymbolFile,
+  SymbolFileList,
   Task,
   TaskSpec,
   Timeline,
@@ -100,12 +103,16 @@ export interface ProfileCut {
   readonly tids: readonly number[];
 }
 
-/** Path of a profile, below /api/v1. */
-export function profilePath(id: string, format: ProfileFormat, cut: ProfileCut): string {
-  const params = new URLSearchParams({ format });
+function cutParams(cut: ProfileCut, params: URLSearchParams): URLSearchParams {
   if (cut.from !== null) params.set("from", String(cut.from));
   if (cut.to !== null) params.set("to", String(cut.to));
   for (const tid of cut.tids) params.append("tid", String(tid));
+  return params;
+}
+
+/** Path of a profile, below /api/v1. */
+export function profilePath(id: string, format: ProfileFormat, cut: ProfileCut): string {
+  const params = cutParams(cut, new URLSearchParams({ format }));
   return `/tasks/${encodeURIComponent(id)}/profile?${params}`;
 }
 
@@ -127,6 +134,19 @@ export const api = {
   },
   threads: (id: string, signal?: AbortSignal) =>
     json<{ items: readonly ProfileThread[] }>(`${task(id)}/threads`, signal),
+  quality: (id: string, cut: ProfileCut, signal?: AbortSignal) =>
+    json<ProfileQuality>(`${task(id)}/quality?${cutParams(cut, new URLSearchParams())}`, signal),
+  symbols: (signal?: AbortSignal) => json<SymbolFileList>("/symbols", signal),
+  /** With a build-id the agent refuses a file of another build. */
+  giveSymbols: async (file: Blob, buildId: string | null): Promise<SymbolFile> => {
+    const path = buildId === null ? "/symbols" : `/symbols/${encodeURIComponent(buildId)}`;
+    const method = buildId === null ? "POST" : "PUT";
+    const headers = { "Content-Type": "application/octet-stream" };
+    return (await (await request(path, { method, body: file, headers })).json()) as SymbolFile;
+  },
+  removeSymbols: async (buildId: string): Promise<void> => {
+    await request(`/symbols/${encodeURIComponent(buildId)}`, { method: "DELETE" });
+  },
   timeline: (id: string, bucketMs: number, signal?: AbortSignal) =>
     json<Timeline>(`${task(id)}/timeline?bucket_ms=${bucketMs}`, signal),
   profileBytes: async (id: string, cut: ProfileCut, signal?: AbortSignal): Promise<Uint8Array> => {

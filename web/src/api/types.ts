@@ -143,6 +143,43 @@ export interface ProfileThread {
   readonly samples: number;
 }
 
+/** A file whose frames lack exact names. */
+export interface PoorModule {
+  readonly path: string;
+  readonly build_id: string | null;
+  readonly unnamed: number;
+  readonly inferred: number;
+}
+
+/** User frames of a result, counted by samples. */
+export interface NamesQuality {
+  readonly frames: number;
+  readonly exact: number;
+  readonly inferred: number;
+  readonly unnamed: number;
+  readonly sources: readonly { readonly source: string; readonly frames: number }[];
+  readonly samples: number;
+  readonly samples_with_a_name: number;
+  readonly modules: readonly PoorModule[];
+}
+
+export interface ProfileQuality {
+  readonly names: NamesQuality;
+}
+
+export interface SymbolFile {
+  readonly build_id: string;
+  readonly bytes: number;
+  readonly origin: "uploaded" | "folder" | "debuginfod";
+  readonly added_at_ns: number;
+  readonly has_symbols: boolean;
+  readonly has_debug_information: boolean;
+}
+
+export interface SymbolFileList extends List<SymbolFile> {
+  readonly max_bytes: number;
+}
+
 export interface Timeline {
   readonly bucket_ms: number;
   readonly from_ms: number;

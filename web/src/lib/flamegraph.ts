@@ -38,8 +38,14 @@ export const NameSource = {
   PerfMap: 5,
   Marker: 6,
   Imported: 7,
+  Inferred: 8,
+  DebugFile: 9,
+  MiniDebug: 10,
+  Debuginfod: 11,
+  GoTable: 12,
+  SymbolPack: 13,
 } as const;
-const LAST_NAME_SOURCE = NameSource.Imported;
+const LAST_NAME_SOURCE = NameSource.SymbolPack;
 
 /** What a frame is called and where it comes from. All text is untrusted. */
 export interface Label {

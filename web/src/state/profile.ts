@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, ProblemError, type ProfileCut } from "../api/client";
 import { type FlameIndex, indexFlameGraph } from "../lib/flame_index";
 import { decodeFlameGraph, FlameFormatError } from "../lib/flamegraph";
+import { symbolsRevision } from "./symbols";
 
 export interface Profile {
   readonly index: FlameIndex | null;
@@ -26,6 +27,7 @@ export function useProfile(id: string, cut: ProfileCut, running: boolean, ready:
   const [profile, setProfile] = useState<Profile>({ index: null, arrivedAt: null, error: null });
   const last = useRef<string | null>(null);
   const cutKey = JSON.stringify(cut);
+  const symbols = symbolsRevision.value;
   useEffect(() => {
     if (!ready) return;
     const stop = new AbortController();
@@ -49,6 +51,6 @@ export function useProfile(id: string, cut: ProfileCut, running: boolean, ready:
       stop.abort();
       clearTimeout(timer);
     };
-  }, [id, cutKey, running, ready]);
+  }, [id, cutKey, running, ready, symbols]);
   return profile;
 }

@@ -42,6 +42,12 @@ const SOURCES = [
   "perf map",
   "the profiler",
   "imported",
+  "inferred: deduced from the code, not stated by a table",
+  "separate debug file",
+  "compressed symbol table (.gnu_debugdata)",
+  "debuginfod server",
+  "Go's function table",
+  "symbol file given by the user",
 ] as const;
 
 function measured(index: FlameIndex, samples: number): string {

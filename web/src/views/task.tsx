@@ -8,6 +8,7 @@ import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
 import { openView, route } from "../state/route";
 import { ExportMenu } from "./export_menu";
+import { NamesButton } from "./names";
 import { ProfileView } from "./profile_view";
 import { ErrorBox, Loading } from "./states";
 import { elapsedSeconds, isFinal, lossText, StateChip } from "./task_state";
@@ -189,6 +190,7 @@ function Result({ task }: { task: Task }) {
           to={to}
         />
         <ThreadMenu id={task.id} running={running} picked={tids} />
+        <NamesButton id={task.id} cut={cut} running={running} />
       </div>
       {profile.index === null ? (
         profile.error === null ? (

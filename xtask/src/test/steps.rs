@@ -46,6 +46,22 @@ const UI: &[Need] = &[
     Need::Web,
     Need::Packages(&UI_PACKAGES),
 ];
+/// Programs that the tests of names compile, strip and compress.
+const NAME_TOOLS: [Package; 3] = [
+    Package {
+        name: "binutils",
+        evidence: "/usr/bin/objcopy",
+    },
+    Package {
+        name: "xz-utils",
+        evidence: "/usr/bin/xz",
+    },
+    Package {
+        name: "golang-go",
+        evidence: "/usr/bin/go",
+    },
+];
+const NAMES: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&NAME_TOOLS)];
 const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES)];
 
 /// A step for one module of tests/it: its name with `-` for `_`.
@@ -111,6 +127,11 @@ pub(super) const STEPS: &[Step] = &[
         "degraded",
         ROOT_AND_AGENT,
         "denied probes and the CPU budget"
+    ),
+    integration!(
+        "names",
+        NAMES,
+        "names of stripped programs: debug files, packs, Go"
     ),
     integration!("ui", UI, "the page in headless Chromium"),
     integration!("mesh", MESH, "traffic through two real Envoys"),

@@ -4,6 +4,8 @@
 mod agent;
 mod events;
 mod processes;
+mod quality;
+mod symbols;
 mod tasks;
 
 pub use processes::{Process, ProcessList};
@@ -13,6 +15,8 @@ pub(super) use agent::{
 };
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
+pub(super) use quality::ProfileQuality;
+pub(super) use symbols::{SymbolFile, SymbolFileList};
 pub(super) use tasks::{
     CreateTask, ProfileFormat, ProfileThread, ProfileThreadList, Task, TaskList, Timeline,
 };

@@ -6,4 +6,6 @@ pub(super) mod health;
 pub(super) mod meta;
 pub(super) mod processes;
 pub(super) mod profiles;
+pub(super) mod quality;
+pub(super) mod symbols;
 pub(super) mod tasks;

@@ -21,13 +21,13 @@ use crate::{
 };
 
 const NS_PER_MS: u64 = 1_000_000;
-const SELECTION: [&str; 4] = ["from", "to", "tid", "pid"];
+pub(super) const SELECTION: [&str; 4] = ["from", "to", "tid", "pid"];
 /// Buckets in one answer; a day at 100 ms has more.
 const MAX_BUCKETS: u64 = 100_000;
 /// More than that is a mistake, and each is compared with every sample.
 const MAX_IDS: usize = 1024;
 
-fn selection(query: &Query) -> Result<Selection, ApiError> {
+pub(super) fn selection(query: &Query) -> Result<Selection, ApiError> {
     let ms = |name| -> Result<Option<u64>, ApiError> {
         let value: Option<u64> = query.parsed(name, "a number of milliseconds")?;
         Ok(value.map(|ms| ms.saturating_mul(NS_PER_MS)))
@@ -62,8 +62,15 @@ fn selection(query: &Query) -> Result<Selection, ApiError> {
     Ok(selection)
 }
 
-async fn read(state: &ApiState, id: TaskId, selection: Selection) -> Result<Profile, ApiError> {
-    Ok(state.parts.engine.profile(id, selection).await?)
+/// The result with the names that are known now.
+pub(super) async fn read(
+    state: &ApiState,
+    id: TaskId,
+    selection: Selection,
+) -> Result<Profile, ApiError> {
+    let profile = state.parts.engine.profile(id, selection).await?;
+    let renamer = state.parts.renamer.clone();
+    blocking(move || renamer.rename(profile)).await
 }
 
 /// Downloads the result so far, whole or cut.

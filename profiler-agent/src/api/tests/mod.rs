@@ -8,6 +8,7 @@ mod openapi;
 mod results;
 mod security;
 mod sockets;
+mod symbols;
 
 use std::{
     sync::Arc,
@@ -37,11 +38,14 @@ use crate::{
         ProbeStatusSource, ProgramStats, StopHandle,
     },
     process::ProcessTable,
+    symbolize::{Renamer, SymbolPacks},
     task::{Engine, EngineConfig},
     telemetry::Totals,
 };
 
 const NS_PER_MS: u64 = 1_000_000;
+/// Room for symbol files, small enough to be exceeded.
+const SYMBOL_ROOM: u64 = 4 << 20;
 
 /// A profile of process 1 "app" with rows of (pid, tid, bucket of 100 ms, samples).
 pub(super) fn sample_profile(rows: &[(u32, u32, u32, u64)]) -> Profile {
@@ -171,7 +175,7 @@ struct Api {
     state: ApiState,
     token: String,
     shutdown: CancellationToken,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 #[derive(Clone, Copy)]
@@ -214,10 +218,14 @@ impl Api {
         };
         let engine = Engine::open(config, Arc::new(FakeCollector)).unwrap();
         let shutdown = CancellationToken::new();
+        let folder = data.path().join("symbols");
+        let symbols = SymbolPacks::open(Some(folder), None, SYMBOL_ROOM);
         let state = ApiState::new(ApiParts {
             engine,
             table: ProcessTable::new(),
             probes: Arc::new(FakeProbes),
+            renamer: Renamer::start(symbols.clone()).unwrap(),
+            symbols,
             totals: Arc::new(Totals::default()),
             token: Some(token.clone()),
             origin,
@@ -234,8 +242,12 @@ impl Api {
             state,
             token: token.reveal().to_owned(),
             shutdown,
-            _data: data,
+            data,
         }
+    }
+
+    fn data_dir(&self) -> &std::path::Path {
+        self.data.path()
     }
 
     /// A request as the page sends it, with the token.

@@ -13,7 +13,7 @@ use prost::Message;
 
 use crate::model::{ModuleKind, Profile, SampleRow};
 
-use super::{RenderError, names::lines};
+use super::{RenderError, names::lines, quality};
 
 /// Addresses of a mapping are rounded to pages, as those of real mappings are.
 const PAGE_BYTES: u64 = 4096;
@@ -264,6 +264,15 @@ impl<'a> Writer<'a> {
             self.strings
                 .add(format!("sampled by {}", profile.clock.name())),
         );
+        let names = quality::names(profile);
+        if names.frames() > 0 {
+            comments.push(self.strings.add(format!(
+                "names of user frames: {:.1} % exact, {:.1} % inferred, {:.1} % missing",
+                names.percent(names.exact),
+                names.percent(names.inferred),
+                names.percent(names.unnamed),
+            )));
+        }
         for (kind, count) in profile.losses.iter() {
             let text = format!("loss {}={count}: {}", kind.name(), kind.meaning());
             comments.push(self.strings.add(text));

@@ -1,6 +1,7 @@
 mod fixtures;
 mod flamegraph;
 mod pprof;
+mod quality;
 mod sketch;
 mod summary;
 mod text;

@@ -71,6 +71,7 @@ fn every_row_is_one_sample_with_its_labels() {
     for text in [
         "Comment: a title",
         "Comment: sampled by cpu-clock",
+        "Comment: names of user frames: ",
         "Comment: loss tick_missed=4: ",
         "PeriodType: cpu nanoseconds",
         "Period: 10101010",

@@ -1,0 +1,99 @@
+//! How good a result is.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    render::quality::{NameQuality, PoorModule},
+    symbolize::build_id_text,
+};
+
+/// How good a result is. Counts are by samples: a frame counts once for each sample that has it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct ProfileQuality {
+    names: NamesQuality,
+}
+
+/// Names of user frames.
+#[derive(Debug, Serialize, ToSchema)]
+struct NamesQuality {
+    frames: u64,
+    /// Named by a table that compiler, linker or runtime made.
+    exact: u64,
+    /// Deduced from what the code refers to.
+    inferred: u64,
+    unnamed: u64,
+    /// Where the names came from, most frames first.
+    sources: Vec<SourceCount>,
+    /// Samples with at least one user frame.
+    samples: u64,
+    /// Those of them with at least one named user frame.
+    samples_with_a_name: u64,
+    /// Files whose frames lack exact names, most frames first; at most 50.
+    modules: Vec<ModuleQuality>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct SourceCount {
+    source: &'static str,
+    frames: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ModuleQuality {
+    path: String,
+    /// Null when the file has none, so that no symbol file can be given for it.
+    #[schema(required)]
+    build_id: Option<String>,
+    unnamed: u64,
+    inferred: u64,
+}
+
+impl From<NameQuality> for ProfileQuality {
+    fn from(quality: NameQuality) -> Self {
+        let frames = quality.frames();
+        let NameQuality {
+            exact,
+            inferred,
+            unnamed,
+            sources,
+            samples,
+            samples_with_a_name,
+            modules,
+        } = quality;
+        let mut sources: Vec<SourceCount> = sources
+            .into_iter()
+            .map(|(source, frames)| SourceCount { source, frames })
+            .collect();
+        sources.sort_by_key(|count| std::cmp::Reverse(count.frames));
+        Self {
+            names: NamesQuality {
+                frames,
+                exact,
+                inferred,
+                unnamed,
+                sources,
+                samples,
+                samples_with_a_name,
+                modules: modules.into_iter().map(ModuleQuality::from).collect(),
+            },
+        }
+    }
+}
+
+impl From<PoorModule> for ModuleQuality {
+    fn from(module: PoorModule) -> Self {
+        let PoorModule {
+            path,
+            build_id,
+            unnamed,
+            inferred,
+        } = module;
+        Self {
+            path,
+            build_id: (!build_id.is_empty()).then(|| build_id_text(&build_id)),
+            unnamed,
+            inferred,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `doctor --pid`: what profiles of one process will be like, and what would make them better.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+
+use super::print;
+use crate::{
+    config::cli::DoctorArgs,
+    model::NameSource,
+    symbolize::{FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast},
+};
+
+#[derive(Debug, Serialize)]
+struct Report {
+    pid: u32,
+    comm: String,
+    /// Null when the process can be profiled.
+    refusal: Option<String>,
+    files: Vec<File>,
+    anonymous_executable_mappings: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct File {
+    path: String,
+    build_id: Option<String>,
+    /// Where names can come from, in their order.
+    symbols: Vec<&'static str>,
+    /// Static functions have names as well, not only exported ones.
+    complete: bool,
+    lines: bool,
+    eh_frame: bool,
+    functions: Option<u64>,
+    /// Shares of the code: functions that keep a frame pointer, that have no frame, and that only
+    /// the unwind table can unwind.
+    frame_pointer_percent: Option<f64>,
+    frameless_percent: Option<f64>,
+    unwind_table_only_percent: Option<f64>,
+    refusal: Option<String>,
+    /// What would give it better names; empty when there is nothing to do.
+    remedy: String,
+}
+
+/// Prints the report; an error when the process cannot be profiled.
+pub fn run(pid: u32, args: &DoctorArgs) -> Result<()> {
+    let config = SymbolizeConfig {
+        packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
+        ..SymbolizeConfig::default()
+    };
+    let report = report(pid, forecast(pid, &config)?);
+    if args.json {
+        let text = serde_json::to_string_pretty(&report).context("encode the report")?;
+        print(&(text + "\n"))?;
+    } else {
+        print(&text(&report))?;
+    }
+    match report.refusal {
+        Some(refusal) => bail!("{refusal}"),
+        None => Ok(()),
+    }
+}
+
+fn report(pid: u32, forecast: Forecast) -> Report {
+    let Forecast {
+        comm,
+        files,
+        anonymous,
+        is_32_bit,
+    } = forecast;
+    Report {
+        pid,
+        refusal: is_32_bit
+            .then(|| format!("process {pid} runs 32-bit code, whose stacks are not walked")),
+        comm,
+        files: files.into_iter().map(file).collect(),
+        anonymous_executable_mappings: anonymous,
+    }
+}
+
+fn file(forecast: FileForecast) -> File {
+    let remedy = remedy(&forecast);
+    let FileForecast {
+        path,
+        build_id,
+        sources,
+        is_complete,
+        has_lines,
+        has_unwind_table,
+        frame_pointers,
+        refusal,
+    } = forecast;
+    File {
+        path,
+        build_id: Some(build_id).filter(|id| !id.is_empty()),
+        symbols: sources.into_iter().map(NameSource::name).collect(),
+        complete: is_complete,
+        lines: has_lines,
+        eh_frame: has_unwind_table,
+        functions: frame_pointers.map(|measured| measured.functions),
+        frame_pointer_percent: frame_pointers.map(|all| all.percent(all.with_bytes)),
+        frameless_percent: frame_pointers.map(|all| all.percent(all.frameless_bytes)),
+        unwind_table_only_percent: frame_pointers.map(|all| all.percent(all.without_bytes)),
+        refusal,
+        remedy,
+    }
+}
+
+fn remedy(forecast: &FileForecast) -> String {
+    if forecast.is_complete || forecast.refusal.is_some() {
+        return String::new();
+    }
+    if forecast.build_id.is_empty() {
+        return "it has neither symbols nor a build-id: install an unstripped build".to_owned();
+    }
+    format!(
+        "give its debug file or unstripped build: --symbol-dir DIR, or upload it (build-id {})",
+        forecast.build_id
+    )
+}
+
+fn text(report: &Report) -> String {
+    let mut text = format!("process {} ({})\n", report.pid, report.comm);
+    for file in &report.files {
+        // Writing to a String cannot fail.
+        let _infallible = writeln!(text, "\n{}", file.path);
+        let build_id = file.build_id.as_deref().unwrap_or("none");
+        let mut line = |label: &str, value: &str| {
+            let _infallible = writeln!(text, "  {label:15} {value}");
+        };
+        line("build-id", build_id);
+        if let Some(refusal) = &file.refusal {
+            line("not used", refusal);
+            continue;
+        }
+        let names = match (file.symbols.as_slice(), file.complete) {
+            ([], _) => "none".to_owned(),
+            (symbols, true) => symbols.join(", "),
+            (symbols, false) => format!("{}, exported functions only", symbols.join(", ")),
+        };
+        line("names from", &names);
+        line("lines", if file.lines { "yes" } else { "no" });
+        line("unwind table", if file.eh_frame { "yes" } else { "no" });
+        let pointers = match (
+            file.frame_pointer_percent,
+            file.frameless_percent,
+            file.unwind_table_only_percent,
+        ) {
+            (Some(with), Some(frameless), Some(without)) => format!(
+                "{with:.1} % of the code keeps them, {frameless:.1} % has no frame, \
+                 {without:.1} % needs the unwind table"
+            ),
+            _ => "unknown".to_owned(),
+        };
+        line("frame pointers", &pointers);
+        if !file.remedy.is_empty() {
+            line("->", &file.remedy);
+        }
+    }
+    if report.anonymous_executable_mappings > 0 {
+        let _infallible = writeln!(
+            text,
+            "\n{} executable mappings without a file: JIT code, named by /tmp/perf-PID.map if the \
+             runtime writes one (node --perf-basic-prof, java -XX:+DumpPerfMapAtExit)",
+            report.anonymous_executable_mappings
+        );
+    }
+    text
+}
