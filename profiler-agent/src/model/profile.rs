@@ -80,6 +80,8 @@ pub enum NameSource {
     Marker,
     /// Taken from an imported file.
     Imported,
+    /// Concluded from type information, virtual tables and source paths of a stripped program.
+    Inferred,
 }
 
 impl NameSource {
@@ -94,6 +96,7 @@ impl NameSource {
             Self::PerfMap => "perf_map",
             Self::Marker => "marker",
             Self::Imported => "imported",
+            Self::Inferred => "inferred",
         }
     }
 }

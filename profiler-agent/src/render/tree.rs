@@ -179,6 +179,7 @@ pub(super) fn source_code(source: NameSource) -> u8 {
         NameSource::PerfMap => 5,
         NameSource::Marker => 6,
         NameSource::Imported => 7,
+        NameSource::Inferred => 8,
     }
 }
 

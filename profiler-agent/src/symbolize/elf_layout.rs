@@ -97,6 +97,13 @@ impl Layout {
             .find(|section| section.name == name)
     }
 
+    /// True when the file has neither symbols of its own functions nor debug information.
+    pub(crate) fn is_stripped(&self) -> bool {
+        [".symtab", ".debug_info", ".zdebug_info"]
+            .into_iter()
+            .all(|name| self.section(name).is_none())
+    }
+
     /// The address at which the file's code at `offset` is linked.
     pub(crate) fn segment_of_offset(segments: &[Segment], offset: u64) -> Option<&Segment> {
         segments.iter().find(|segment| {

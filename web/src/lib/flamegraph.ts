@@ -38,8 +38,9 @@ export const NameSource = {
   PerfMap: 5,
   Marker: 6,
   Imported: 7,
+  Inferred: 8,
 } as const;
-const LAST_NAME_SOURCE = NameSource.Imported;
+const LAST_NAME_SOURCE = NameSource.Inferred;
 
 /** What a frame is called and where it comes from. All text is untrusted. */
 export interface Label {

@@ -42,6 +42,7 @@ const SOURCES = [
   "perf map",
   "the profiler",
   "imported",
+  "inferred from class tables and source paths",
 ] as const;
 
 function measured(index: FlameIndex, samples: number): string {
