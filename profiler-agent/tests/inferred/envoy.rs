@@ -2,7 +2,7 @@
 
 use std::{fs::File, path::PathBuf, time::Instant};
 
-use profiler_agent::symbolize::inferred;
+use profiler_agent::symbolize::inferred::{self, InferredNames};
 
 /// `PROFILER_ENVOY` or what `cargo xtask setup` fetched.
 fn envoy() -> PathBuf {
@@ -19,7 +19,7 @@ fn envoy() -> PathBuf {
 }
 
 #[test]
-fn a_hundred_thousand_functions_of_envoy_are_named() {
+fn a_hundred_thousand_functions_are_named() {
     let file = File::open(envoy()).unwrap();
     let started = Instant::now();
     let names = inferred::infer_file(&file).unwrap();
@@ -27,7 +27,8 @@ fn a_hundred_thousand_functions_of_envoy_are_named() {
     let of = |which: fn(&inferred::Claim<'_>) -> bool| names.claims().filter(which).count();
     let methods = of(|claim| claim.class.is_some());
     println!(
-        "Envoy: {} functions, {} named ({methods} methods, {} by source file, {} of the allocator) in {elapsed:?}, table {} KiB",
+        "Envoy: {} functions, {} named ({methods} methods, {} by source file, {} of the allocator) \
+         in {elapsed:?}, table {} KiB",
         names.functions(),
         names.claims().count(),
         of(|claim| claim.class.is_none() && claim.file.is_some()),
@@ -37,21 +38,32 @@ fn a_hundred_thousand_functions_of_envoy_are_named() {
     assert!(names.functions() > 240_000, "{}", names.functions());
     assert!(methods >= 100_000, "{methods}");
     assert!(names.bytes() < 16 << 20, "{}", names.bytes());
+    spot_checks(&names);
 }
 
-#[test]
-fn the_allocator_and_the_connection_manager_are_recognised() {
-    let file = File::open(envoy()).unwrap();
-    let names = inferred::infer_file(&file).unwrap();
-    let named = |wanted: &str| {
-        names
-            .claims()
-            .filter_map(|claim| names.at(claim.start))
-            .filter(|inferred| inferred.name.starts_with(wanted))
-            .count()
-    };
-    assert!(named("Envoy::Http::ConnectionManagerImpl [vslot ") > 10);
-    assert!(named("source/common/http/") > 10);
-    assert!(named("[tcmalloc]") > 500);
-    assert!(named("Envoy::Server::") > 100);
+/// Some classes and files that an Envoy certainly has.
+fn spot_checks(names: &InferredNames) {
+    let manager = names
+        .claims()
+        .filter(|claim| claim.class == Some("N5Envoy4Http21ConnectionManagerImplE"));
+    let manager: Vec<String> = manager
+        .filter_map(|claim| names.at(claim.start))
+        .map(|inferred| inferred.name)
+        .collect();
+    assert!(manager.len() > 10, "{manager:?}");
+    let is_slot = |name: &String| name.starts_with("Envoy::Http::ConnectionManagerImpl [vslot ");
+    assert!(manager.iter().all(is_slot), "{manager:?}");
+    let of_file =
+        |claim: &inferred::Claim<'_>| claim.file == Some("source/common/http/conn_manager_impl.cc");
+    assert!(names.claims().filter(of_file).count() > 20);
+    let allocator = names.claims().filter(|claim| claim.in_allocator);
+    let allocator: Vec<_> = allocator
+        .filter_map(|claim| names.at(claim.start))
+        .collect();
+    assert!(allocator.len() > 500, "{}", allocator.len());
+    assert!(
+        allocator
+            .iter()
+            .any(|inferred| inferred.name == "[tcmalloc]")
+    );
 }

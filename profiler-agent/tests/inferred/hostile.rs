@@ -2,7 +2,7 @@
 
 use profiler_agent::symbolize::inferred;
 
-use crate::program::compile;
+use crate::program::compiled;
 
 /// A small generator, so that each run tests the same files.
 struct Dice(u64);
@@ -40,8 +40,8 @@ fn section(file: &[u8], name: &str) -> std::ops::Range<usize> {
 
 #[test]
 fn damaged_files_do_no_harm() {
-    let (_, sound) = compile("damaged", &["-Os"]);
-    assert!(look_into(&sound) > 100);
+    let sound = &compiled(&["-Os"]).stripped;
+    assert!(look_into(sound) > 100);
     let headers = sound.len() - 4096..sound.len();
     let mut spans = vec![0..1024, headers, 0..sound.len()];
     spans.extend(
@@ -52,10 +52,10 @@ fn damaged_files_do_no_harm() {
             ".rodata",
             ".dynsym",
         ]
-        .map(|name| section(&sound, name)),
+        .map(|name| section(sound, name)),
     );
     let mut dice = Dice(0x1234_5678_9abc_def1);
-    for round in 0..800 {
+    for round in 0..320 {
         let mut bytes = sound.clone();
         let span = spans[round % spans.len()].clone();
         for _ in 0..=dice.below(24) {
@@ -73,10 +73,10 @@ fn damaged_files_do_no_harm() {
 /// Words of the data exchanged: pointers that lead to the wrong things.
 #[test]
 fn exchanged_pointers_do_no_harm() {
-    let (_, sound) = compile("exchanged", &["-Os", "-no-pie"]);
+    let sound = &compiled(&["-Os", "-no-pie"]).stripped;
     let mut dice = Dice(0x0bad_cafe_dead_beef);
-    for span in [section(&sound, ".data.rel.ro"), section(&sound, ".rodata")] {
-        for _ in 0..150 {
+    for span in [section(sound, ".data.rel.ro"), section(sound, ".rodata")] {
+        for _ in 0..60 {
             let mut bytes = sound.clone();
             for _ in 0..200 {
                 let word = |dice: &mut Dice| span.start + dice.below(span.len() / 8 - 1) * 8;
@@ -90,9 +90,9 @@ fn exchanged_pointers_do_no_harm() {
 
 #[test]
 fn cut_files_do_no_harm() {
-    let (_, sound) = compile("cut", &["-Os"]);
+    let sound = &compiled(&["-Os"]).stripped;
     for end in (0..sound.len())
-        .step_by(sound.len() / 200 + 1)
+        .step_by(sound.len() / 120 + 1)
         .chain(0..130)
     {
         look_into(&sound[..end]);

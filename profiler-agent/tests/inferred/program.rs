@@ -5,28 +5,28 @@
 //! name says which file it is from.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::{Mutex, OnceLock},
 };
 
 /// Source files; each has one hierarchy of its own.
-pub(crate) const FILES: usize = 12;
+pub(crate) const FILES: usize = 7;
 /// Classes below each other.
 const DEPTH: usize = 6;
 /// Virtual functions of a class.
 const METHODS: usize = 7;
 
-const SHARED_HEADER: &str = r#"
+const SHARED_HEADER: &str = r"
 #pragma once
+#include <array>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
 extern volatile long sink;
 void note(const char *file, int line);
@@ -47,7 +47,7 @@ struct __func<F, Alloc, R(A...)> final : __base<R(A...)> {
   F f_;
 };
 }}}
-template <class F> std::__1::__function::__base<long(long)> *hold(F f) {
+template <class F> __attribute__((noinline)) std::__1::__function::__base<long(long)> *hold(F f) {
   return new std::__1::__function::__func<F, std::allocator<F>, long(long)>(f);
 }
 
@@ -67,10 +67,10 @@ template <class T> struct Box : Interface {
 
 // Named by its header, inlined into whoever calls it.
 __attribute__((noinline)) static long header_function(long x) { NOTE(); return x + sink; }
-"#;
+";
 
 /// Writes the program's files below `folder` and returns the names of those to compile.
-pub(crate) fn write(folder: &Path) -> Vec<String> {
+fn write(folder: &Path) -> Vec<String> {
     fs::create_dir_all(folder.join("src")).unwrap();
     fs::write(folder.join("src/shared.h"), SHARED_HEADER).unwrap();
     let mut names = Vec::new();
@@ -139,7 +139,7 @@ fn part(file: usize) -> String {
     writeln!(out, "  return x;\n}}\n}}").unwrap();
     writeln!(
         out,
-        "long run_{file}(long x) {{\n  using namespace part{file};"
+        "long run_{file}(long x) {{\n  NOTE();\n  using namespace part{file};"
     )
     .unwrap();
     for class in [
@@ -147,7 +147,7 @@ fn part(file: usize) -> String {
         "Bottom".to_owned(),
         "Box<Bottom>".to_owned(),
         "Box<int>".to_owned(),
-        format!("Box<char[{}]>", file + 1),
+        format!("Box<std::array<char, {}>>", file + 1),
         "Secret".to_owned(),
     ] {
         writeln!(
@@ -217,7 +217,7 @@ fn deep(out: &mut String, file: usize) {
             number(3) + 7
         )
         .unwrap();
-        writeln!(out, "long Level{level}::mix_{level}(long x) {{ sink = sink ^ {} * x; return data_{level} + data; }}", number(4) + 7).unwrap();
+        writeln!(out, "long Level{level}::mix_{level}(long x) {{ sink = sink ^ {} * x; return data_{level} + Mixin{level}::data; }}", number(4) + 7).unwrap();
         for method in own {
             let note = if method % 3 == 0 { "NOTE();" } else { "" };
             writeln!(out, "long Level{level}::method_{method}(long x) {{ {note} sink = sink + {} - x; return sink; }}", number(method) * 9 + 2).unwrap();
@@ -256,9 +256,28 @@ long Bottom::required(long x) {}\nlong Bottom::left(long x) {}\nlong Bottom::bot
     .unwrap();
 }
 
-/// Compiles the program with symbols, and returns that and a stripped copy.
-pub(crate) fn compile(name: &str, flags: &[&str]) -> (Vec<u8>, Vec<u8>) {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("program-{name}"));
+/// The program with symbols, and a stripped copy of it.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) program: Vec<u8>,
+    pub(crate) stripped: Vec<u8>,
+}
+
+/// Compiles the program, once for all tests that want it with the same flags.
+pub(crate) fn compiled(flags: &[&str]) -> &'static Compiled {
+    type Slot = &'static OnceLock<Compiled>;
+    static ALL: Mutex<BTreeMap<String, Slot>> = Mutex::new(BTreeMap::new());
+    let name = flags.concat().replace(['/', ','], "_");
+    let slot = *ALL
+        .lock()
+        .unwrap()
+        .entry(name.clone())
+        .or_insert_with(|| Box::leak(Box::default()));
+    slot.get_or_init(|| compile(&name, flags))
+}
+
+fn compile(name: &str, flags: &[&str]) -> Compiled {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("program{name}"));
     let sources = write(&folder);
     let mut compiler = Command::new("g++");
     compiler
@@ -284,5 +303,8 @@ pub(crate) fn compile(name: &str, flags: &[&str]) -> (Vec<u8>, Vec<u8>) {
         .expect("this test needs strip: apt-get install binutils");
     assert!(done.success());
     let read = |name: &str| fs::read(folder.join(name)).unwrap();
-    (read("program"), read("stripped"))
+    Compiled {
+        program: read("program"),
+        stripped: read("stripped"),
+    }
 }

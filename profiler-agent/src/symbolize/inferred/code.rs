@@ -53,18 +53,12 @@ impl References {
             left = left
                 .checked_sub(section.bytes)
                 .ok_or(NotInferred::TooLarge { what: "code" })?;
-            scan_section(
-                input,
-                section,
-                |from, target| match index.find(target) {
-                    Some(path) if all.len() < REFERENCES_LIMIT => {
-                        all.push(Reference { from, path })
-                    }
-                    Some(_) => {}
-                    None => memory.refer(target),
-                },
-                sections.placement,
-            )?;
+            let found = |from, target| match index.find(target) {
+                Some(path) if all.len() < REFERENCES_LIMIT => all.push(Reference { from, path }),
+                Some(_) => {}
+                None => memory.refer(target),
+            };
+            scan_section(input, section, sections.placement, found)?;
         }
         all.sort_unstable();
         Ok(Self { all })
@@ -74,15 +68,15 @@ impl References {
 fn scan_section(
     input: &mut Input<'_>,
     section: &Section,
-    mut found: impl FnMut(u64, u64),
     placement: Placement,
+    mut found: impl FnMut(u64, u64),
 ) -> Result<(), NotInferred> {
     let mut done = 0;
     while done < section.bytes {
         let bytes = AT_ONCE.min(section.bytes - done);
         let piece = input.read(section.offset.saturating_add(done), bytes, "code")?;
         let start = section.address.wrapping_add(done);
-        scan(&piece, start, &mut found, placement);
+        scan(&piece, start, placement, &mut found);
         if done + bytes == section.bytes {
             break;
         }
@@ -91,7 +85,7 @@ fn scan_section(
     Ok(())
 }
 
-fn scan(code: &[u8], start: u64, found: &mut impl FnMut(u64, u64), placement: Placement) {
+fn scan(code: &[u8], start: u64, placement: Placement, found: &mut impl FnMut(u64, u64)) {
     for (at, part) in code.windows(3).enumerate() {
         // `lea distance(%rip), %register` in its 64-bit form.
         if part[1] == 0x8d && part[0] & 0xfb == 0x48 && part[2] & 0xc7 == 0x05 {

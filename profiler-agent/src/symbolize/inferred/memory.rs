@@ -8,6 +8,9 @@ use super::{
 
 /// Bytes of all data sections. Envoy has 15 MB.
 const BYTES_LIMIT: u64 = 128 << 20;
+/// Sections that hold pointers to everything and no tables of classes: those belong to the data
+/// that nothing writes after relocation.
+const NO_TABLES: [&str; 4] = [".data", ".got", ".got.plt", ".tm_clone_table"];
 /// Addresses from here stand for symbols of other files, see [`external`].
 pub(super) const EXTERNAL: u64 = 0xe000_0000_0000_0000;
 
@@ -42,8 +45,8 @@ pub(super) struct Region {
     relocated: Bits,
     /// Words whose address something else refers to: objects begin there.
     referenced: Bits,
-    /// Whether its words can be pointers.
-    has_pointers: bool,
+    /// Whether tables of classes can be in it.
+    has_tables: bool,
 }
 
 impl Region {
@@ -98,8 +101,7 @@ impl Memory {
                 bytes,
                 relocated: Bits::new(places),
                 referenced: Bits::new(places),
-                // Tables of the linker's own hold pointers to everything and are no objects.
-                has_pointers: has_pointers && !section.name.starts_with(".got"),
+                has_tables: has_pointers && !NO_TABLES.contains(&section.name.as_str()),
             });
         }
         Ok(Self {
@@ -183,9 +185,9 @@ impl Memory {
         u64_at(&region.bytes, offset)
     }
 
-    /// All pointers with their addresses, in ascending order of these.
+    /// The pointers among which tables of classes are, with their addresses in ascending order.
     pub(super) fn pointers(&self) -> impl Iterator<Item = (u64, u64)> {
-        let regions = self.regions.iter().filter(|region| region.has_pointers);
+        let regions = self.regions.iter().filter(|region| region.has_tables);
         regions.flat_map(move |region| {
             (0..region.bytes.len() / 8).filter_map(move |word| {
                 let value = self.pointer_in(region, word * 8)?;

@@ -99,7 +99,7 @@ fn infer_from(input: &mut Input<'_>) -> Result<InferredNames, NotInferred> {
     let references = References::scan(input, &sections, &mut memory, &paths)?;
     let classes = Classes::find(&memory, &links);
     let slots = vtables::slots(&memory, &classes, &sections);
-    let owners = owners::decide(&classes, slots);
+    let owners = owners::decide(&classes, &slots);
     let files = sources::of_functions(&memory, &functions, &paths, references);
     let around = Neighbourhood {
         memory: &memory,

@@ -2,9 +2,10 @@
 //!
 //! A function that a class inherits is in the tables of many classes. It belongs to the one that
 //! all others derive from. Where that class has no table of its own, as an abstract one whose
-//! constructor was inlined, it is the closest class that all derive from. Where there is none,
-//! functions of equal code were folded into one, and nothing is said; and where that happened
-//! often, nothing is concluded from common bases either.
+//! constructor was inlined, it is the closest class that all derive from, if most that derive from
+//! it have the function; it is what they inherit unless they override it. Compilers and linkers
+//! fold functions of equal code into one, which then is in tables of classes that have nothing in
+//! common, or few of the classes that have: nothing is said of those.
 
 use super::{
     classes::{ClassId, Classes},
@@ -16,9 +17,8 @@ use super::{
 const LINEAGE_LIMIT: usize = 128;
 /// Steps through lists of bases for all functions of a file. Envoy takes 2 million.
 const STEPS_LIMIT: usize = 100_000_000;
-/// One folded function in so many makes common bases doubtful. The function that stands for pure
-/// virtual ones is always folded.
-const FOLDED_SHARE: usize = 500;
+/// Classes with a table that must derive from a base without one before it is named.
+const HEIRS: u32 = 3;
 
 /// A function with its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,21 +32,19 @@ pub(super) struct Owner {
 enum Verdict {
     /// This class has the function in its own table, and all others inherit it.
     Own(Owner),
-    /// All inherit it from this class, or from a base of it.
-    Common(Owner),
-    /// Classes that have nothing in common.
-    Folded,
+    /// All may inherit it from this class, or from a base of it.
+    Common { owner: Owner, holders: u32 },
+    /// Nothing that can be said is certain.
     Unclear,
 }
 
 /// The functions whose class is certain, in order of their addresses.
-pub(super) fn decide(classes: &Classes, slots: Vec<Slot>) -> Vec<Owner> {
+pub(super) fn decide(classes: &Classes, slots: &[Slot]) -> Vec<Owner> {
     let mut has_table = Bits::new(classes.all.len());
-    for slot in &slots {
+    for slot in slots {
         has_table.set(slot.class as usize);
     }
     let (mut owners, mut common) = (Vec::new(), Vec::new());
-    let mut folded = 0;
     let mut bases = Lineages {
         classes,
         steps: STEPS_LIMIT,
@@ -54,16 +52,41 @@ pub(super) fn decide(classes: &Classes, slots: Vec<Slot>) -> Vec<Owner> {
     for group in slots.chunk_by(|one, next| one.function == next.function) {
         match decide_one(&mut bases, &has_table, group) {
             Verdict::Own(owner) => owners.push(owner),
-            Verdict::Common(owner) => common.push(owner),
-            Verdict::Folded => folded += 1,
+            Verdict::Common { owner, holders } => common.push((owner, holders)),
             Verdict::Unclear => {}
         }
     }
-    if folded <= owners.len() / FOLDED_SHARE + 2 {
-        owners.extend(common);
-        owners.sort_unstable_by_key(|owner| owner.function);
-    }
+    owners.extend(certain(&mut bases, &has_table, common));
+    owners.sort_unstable_by_key(|owner| owner.function);
     owners
+}
+
+/// Of the functions that many classes may inherit from one without a table, those that are the
+/// only one in their slot and that most heirs have.
+fn certain(
+    bases: &mut Lineages<'_>,
+    has_table: &Bits,
+    mut common: Vec<(Owner, u32)>,
+) -> Vec<Owner> {
+    let mut heirs: Vec<u32> = vec![0; bases.classes.all.len()];
+    for class in 0..u32::try_from(heirs.len()).unwrap_or(u32::MAX) {
+        if has_table.get(class as usize) {
+            for base in bases.of(class).unwrap_or_default() {
+                heirs[base as usize] += 1;
+            }
+        }
+    }
+    common.sort_unstable_by_key(|(owner, _)| (owner.class, owner.slot));
+    common
+        .chunk_by(|(one, _), (next, _)| (one.class, one.slot) == (next.class, next.slot))
+        .filter_map(|rivals| {
+            let &[(owner, holders)] = rivals else {
+                return None;
+            };
+            let heirs = heirs[owner.class as usize];
+            (heirs >= HEIRS && holders.saturating_mul(2) >= heirs).then_some(owner)
+        })
+        .collect()
 }
 
 /// `group` holds the slots of one function, in order of classes.
@@ -85,7 +108,7 @@ fn decide_one(bases: &mut Lineages<'_>, has_table: &Bits, group: &[Slot]) -> Ver
         };
         shared.retain(|class| lineage.contains(class));
         if shared.is_empty() {
-            return Verdict::Folded;
+            return Verdict::Unclear;
         }
     }
     let Some(class) = closest(bases, &shared) else {
@@ -113,7 +136,11 @@ fn decide_one(bases: &mut Lineages<'_>, has_table: &Bits, group: &[Slot]) -> Ver
     }
     let is_one_slot = group.iter().all(|slot| slot.index == group[0].index);
     if is_one_slot && !has_table.get(class as usize) {
-        return Verdict::Common(owner(Some(group[0].index)));
+        // In one slot, so each class is there once.
+        return Verdict::Common {
+            owner: owner(Some(group[0].index)),
+            holders: u32::try_from(group.len()).unwrap_or(u32::MAX),
+        };
     }
     Verdict::Unclear
 }

@@ -78,9 +78,9 @@ pub(super) fn apply(
             left = left.checked_sub(count).ok_or(TOO_MANY)?;
             let data = input.read(at, count * RELA_BYTES, "relocations")?;
             for entry in data.chunks_exact(24) {
-                let one = Relocation::read(entry, sections.machine);
-                one.into_iter()
-                    .for_each(|one| one.apply(&symbols, memory, &mut links));
+                if let Some(one) = Relocation::read(entry, sections.machine) {
+                    one.apply(&symbols, memory, &mut links);
+                }
             }
             at = at.saturating_add(count * RELA_BYTES);
             entries -= count;
