@@ -60,7 +60,7 @@ describe("decodeFlameGraph", () => {
     refused([...MAGIC, 0, 0, 2, 0, 1, 0xff, 0, 0], /not UTF-8/);
     refused(withStrings(1, 9, 0, 0, 0, 0, 0, 0), /label name 9 is out of range/);
     refused(withStrings(1, 1, 0, 0, 0, 10, 0), /unknown kind 10/);
-    refused(withStrings(1, 1, 0, 0, 0, 0, 8), /unknown name source 8/);
+    refused(withStrings(1, 1, 0, 0, 0, 0, 9), /unknown name source 9/);
     refused(withStrings(1, ...ROOT_LABEL, 0), /has no root/);
     refused(withStrings(1, ...ROOT_LABEL, 1, 1, 0, 0), /depth 1 after depth -1/);
     refused(withStrings(1, ...ROOT_LABEL, 2, 0, 0, 0, 0, 0, 0), /depth 0 after depth 0/);

@@ -72,3 +72,66 @@ fn held(class: &str) -> Option<&str> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(class: Option<&'static str>) -> Claim<'static> {
+        Claim {
+            start: 0,
+            bytes: 1,
+            class,
+            slot: Some(6),
+            file: Some("source/common/http/utility.cc"),
+            file_evidence: FileEvidence::Reference,
+            in_allocator: false,
+        }
+    }
+
+    #[test]
+    fn a_method_reads_as_class_and_slot() {
+        let method = claim(Some("N5Envoy4Http21ConnectionManagerImplE"));
+        let expected = "Envoy::Http::ConnectionManagerImpl [vslot 6]";
+        assert_eq!(name(&method).unwrap(), expected);
+        let anywhere = Claim {
+            slot: None,
+            ..method
+        };
+        let expected = "Envoy::Http::ConnectionManagerImpl [virtual]";
+        assert_eq!(name(&anywhere).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_held_lambda_reads_as_the_function_around_it() {
+        let held = "NSt3__110__function6__funcIZN5Envoy3Foo3barEvE3$_0NS_9allocatorIS4_EEFvvEEE";
+        let expected = "Envoy::Foo::bar()::$_0 [std::function vslot 6]";
+        assert_eq!(name(&claim(Some(held))).unwrap(), expected);
+        // A plain function pointer is not code of the function it points to.
+        let pointer = "NSt3__110__function6__funcIPFvvENS_9allocatorIS3_EES2_EE";
+        let shown = name(&claim(Some(pointer))).unwrap();
+        assert!(
+            shown.starts_with("std::__1::__function::__func<void (*)()"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn files_and_allocators_read_as_what_they_are() {
+        let file = claim(None);
+        assert_eq!(name(&file).unwrap(), "source/common/http/utility.cc");
+        let beside = Claim {
+            file_evidence: FileEvidence::Neighbours,
+            ..file
+        };
+        let expected = "source/common/http/utility.cc [same object file]";
+        assert_eq!(name(&beside).unwrap(), expected);
+        let allocator = Claim {
+            in_allocator: true,
+            ..file
+        };
+        assert_eq!(name(&allocator).unwrap(), "[tcmalloc]");
+        let nothing = Claim { file: None, ..file };
+        assert_eq!(name(&nothing), None);
+    }
+}

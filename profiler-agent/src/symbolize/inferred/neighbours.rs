@@ -20,6 +20,9 @@ use super::{
 /// Farthest distance between neighbours; object files are rarely larger.
 const DISTANCE_LIMIT: u64 = 1 << 20;
 
+/// Files with several functions that must be there to tell how a program is laid out.
+const TELLING_FILES: usize = 5;
+
 /// A function whose source file is known. Files are numbered anew, so that equal paths are equal.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
@@ -54,7 +57,7 @@ pub(super) fn add(around: &Neighbourhood<'_>, files: Vec<FunctionFile>) -> Vec<F
             file,
         });
     }
-    if !is_in_pieces(&anchors, numbers.len()) {
+    if !is_in_pieces(&anchors) {
         return files;
     }
     let anchors = with_methods(around, &anchors);
@@ -83,10 +86,16 @@ pub(super) fn add(around: &Neighbourhood<'_>, files: Vec<FunctionFile>) -> Vec<F
     all
 }
 
-/// True when nearly every file's functions lie in one piece.
-fn is_in_pieces(anchors: &[Anchor], files: usize) -> bool {
+/// True when nearly every file's functions lie in one piece, as far as there are enough files with
+/// several functions to tell.
+fn is_in_pieces(anchors: &[Anchor]) -> bool {
+    let mut functions: BTreeMap<u32, usize> = BTreeMap::new();
+    for anchor in anchors {
+        *functions.entry(anchor.file).or_default() += 1;
+    }
+    let telling = functions.values().filter(|count| **count > 1).count();
     let pieces = anchors.chunk_by(|one, next| one.file == next.file).count();
-    pieces <= files + files / 50
+    telling >= TELLING_FILES && pieces <= functions.len() + functions.len() / 50
 }
 
 /// Adds virtual functions of classes that have a file: the class's table says that they are its
@@ -181,7 +190,24 @@ fn is_template(mangled: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_template;
+    use super::*;
+
+    fn anchors(files: &[u32]) -> Vec<Anchor> {
+        let anchor = |(function, file): (u32, &u32)| Anchor {
+            function,
+            file: *file,
+        };
+        (0..).zip(files).map(anchor).collect()
+    }
+
+    #[test]
+    fn neighbours_count_only_where_files_lie_in_pieces() {
+        assert!(is_in_pieces(&anchors(&[3, 3, 0, 0, 1, 1, 4, 4, 2, 2])));
+        assert!(!is_in_pieces(&anchors(&[3, 0, 3, 0, 1, 4, 1, 4, 2, 2])));
+        assert!(!is_in_pieces(&anchors(&[0, 0, 0, 0])));
+        assert!(!is_in_pieces(&anchors(&[0, 1, 2, 3, 4, 5])));
+        assert!(!is_in_pieces(&[]));
+    }
 
     #[test]
     fn templates_are_told_by_their_mangled_names() {

@@ -172,3 +172,29 @@ fn only<'memory>(paths: impl Iterator<Item = u32>, text: impl Fn(u32) -> &'memor
     }
     found.map_or(Only::None, Only::One)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_source_files_are_told_from_other_text() {
+        for (text, expected) in [
+            ("source/common/http/utility.cc", Some(FileKind::Source)),
+            ("./src/main.cpp", Some(FileKind::Source)),
+            ("/usr/src/a.c", Some(FileKind::Source)),
+            ("external/grpc+/src/core/call.h", Some(FileKind::Header)),
+            ("utility.cc", None),
+            ("/.c", None),
+            ("envoy/config/core.proto", None),
+            ("see source/common/http/utility.cc", None),
+            ("a/b.cc: %s", None),
+            ("a/b.cc\n", None),
+            ("", None),
+        ] {
+            assert_eq!(kind_of(text.as_bytes()), expected, "{text}");
+        }
+        let long = format!("{}/b.cc", "a".repeat(600));
+        assert_eq!(kind_of(long.as_bytes()), None);
+    }
+}
