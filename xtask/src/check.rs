@@ -86,6 +86,17 @@ fn host_lints(workspace: &Workspace) -> Result<()> {
         "--",
     ];
     arguments.extend(deny_warnings()?);
+    cargo(workspace, &arguments, None)?;
+    // "All targets" leaves out the tests that plain `cargo test` does not run.
+    let mut arguments = vec![
+        "clippy",
+        "--package",
+        "profiler-agent",
+        "--test",
+        "inferred",
+    ];
+    arguments.extend(["--locked", "--"]);
+    arguments.extend(deny_warnings()?);
     cargo(workspace, &arguments, None)
 }
 

@@ -80,7 +80,7 @@ pub enum NameSource {
     Marker,
     /// Taken from an imported file.
     Imported,
-    /// Deduced from what the code refers to; no table states it.
+    /// Concluded from type information, virtual tables and source paths of a stripped program.
     Inferred,
     /// A separate debug file on the host or in the container.
     DebugFile,

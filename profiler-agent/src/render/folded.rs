@@ -1,10 +1,11 @@
 //! Folded stacks, one line each: `comm;root;...;leaf count`.
 //!
-//! Kernel functions end in `_[k]` and inlined ones in `_[i]`, as perf's own folding writes them.
+//! Kernel functions end in `_[k]` and inlined ones in `_[i]`, as perf's own folding writes them;
+//! names that are inferred end in `_[inferred]`.
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::model::{Frame, FrameSpace, Profile, StackId};
+use crate::model::{Frame, FrameSpace, NameSource, Profile, StackId};
 
 use super::names::{is_unprintable, lines, process_names, process_of};
 
@@ -60,7 +61,11 @@ fn fold(profile: &Profile, frame: &Frame) -> String {
         match (frame.space, line.inlined) {
             (FrameSpace::Kernel, _) => text.push_str("_[k]"),
             (FrameSpace::User | FrameSpace::Marker, true) => text.push_str("_[i]"),
-            (FrameSpace::User | FrameSpace::Marker, false) => {}
+            (FrameSpace::User | FrameSpace::Marker, false) => {
+                if frame.source == NameSource::Inferred {
+                    text.push_str("_[inferred]");
+                }
+            }
         }
     }
     text

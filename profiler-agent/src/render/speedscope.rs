@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::model::{Function, Profile, SampleRow, ThreadId};
+use crate::model::{Function, NameSource, Profile, SampleRow, ThreadId};
 
 use super::{
     RenderError,
@@ -116,7 +116,10 @@ fn shared_frames<'a>(profile: &'a Profile) -> (Vec<SharedFrame<'a>>, Vec<Vec<u32
         .map(|frame| {
             lines(profile, frame)
                 .into_iter()
-                .map(|line| {
+                .map(|mut line| {
+                    if frame.source == NameSource::Inferred {
+                        line.name.to_mut().push_str(" [inferred]");
+                    }
                     let file = line.function.map(|function| profile.text(function.file));
                     index_of(SharedFrame {
                         name: printable(&line.name),

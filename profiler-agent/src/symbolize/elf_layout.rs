@@ -99,6 +99,13 @@ impl Layout {
             .find(|section| section.name == name)
     }
 
+    /// True when the file has neither symbols of its own functions nor debug information.
+    pub(crate) fn is_stripped(&self) -> bool {
+        [".symtab", ".debug_info", ".zdebug_info"]
+            .into_iter()
+            .all(|name| self.section(name).is_none())
+    }
+
     /// The executable segments if the file holds their content: in a debug file it does not.
     pub(crate) fn code_segments(&self) -> Vec<Segment> {
         let holds = |segment: &&Segment| segment.bytes > 0;

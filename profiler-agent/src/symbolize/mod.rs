@@ -8,7 +8,8 @@
 //! Everything that comes from a target is hostile: its files are opened by `module_file`, copied
 //! by `elf_copy`, checked by `dwarf_check`, and only the copy reaches the ELF library, whose
 //! panics end at `native`. A name is given only when a symbol, a debug entry or a perf-map entry
-//! says that the address is inside of it; everything else stays module and offset.
+//! says that the address is inside of it. In stripped C++ programs `inferred` says which class or
+//! source file a function belongs to, marked as such; everything else stays module and offset.
 
 mod service;
 mod symbolizer;
@@ -32,6 +33,7 @@ mod fde_table;
 mod forecast;
 mod frame_pointers;
 mod go_table;
+pub mod inferred;
 mod layers;
 mod memory_copy;
 mod mini_debug;

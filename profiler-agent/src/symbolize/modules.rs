@@ -9,13 +9,15 @@ use std::{
 
 use super::{
     SymbolizeConfig,
-    elf_layout::Layout,
+    elf_layout::{Layout, Segment},
+    inferred::{InferredCache, Stripped},
     layers::{ContentKey, Layers, PackChange, Parts},
     module_file::{FileKey, ModuleFile, Origin, Refusal},
     name_cache::NameCache,
     native::{Fault, Names},
     quality::Quality,
 };
+use crate::model::NameSource;
 
 /// What is known of a file.
 #[derive(Debug)]
@@ -32,8 +34,19 @@ enum Content {
 struct Module {
     content: Content,
     build_id: Rc<[u8]>,
+    /// Where names are inferred when the file has none for an address.
+    stripped: Option<Inferable>,
     /// When it was last used, in uses of the cache.
     used: u64,
+}
+
+/// A file without symbols of its own for its functions.
+#[derive(Debug)]
+struct Inferable {
+    /// Unique among these and the images, as a key of names.
+    id: u64,
+    stripped: Stripped,
+    segments: Vec<Segment>,
 }
 
 /// Modules by file, at most `max_modules` of them, least recently used first to go.
@@ -46,6 +59,7 @@ pub(crate) struct Modules {
     config: SymbolizeConfig,
     by_file: HashMap<FileKey, Module>,
     layers: HashMap<ContentKey, Weak<Layers>>,
+    inferred: InferredCache,
     names: NameCache<(u64, u64)>,
     digest_keys: RandomState,
     uses: u64,
@@ -57,11 +71,13 @@ pub(crate) struct Modules {
 impl Modules {
     pub(crate) fn new(config: SymbolizeConfig) -> Self {
         let names = NameCache::new(config.max_name_bytes);
+        let inferred = InferredCache::new(config.max_inferred_bytes);
         Self {
             packs_seen: config.packs.changes(),
             config,
             by_file: HashMap::new(),
             layers: HashMap::new(),
+            inferred,
             names,
             digest_keys: RandomState::new(),
             uses: 0,
@@ -86,6 +102,7 @@ impl Modules {
         let module = Module {
             content: Content::Unread(file.file, file.origin),
             build_id: Rc::from([]),
+            stripped: None,
             used,
         };
         self.by_file.insert(file.key, module);
@@ -111,26 +128,52 @@ impl Modules {
         if matches!(module.content, Content::Unread(..)) {
             self.read(key, quality);
         }
-        let module = self.by_file.get(key)?;
-        let build_id = Rc::clone(&module.build_id);
-        let Content::Read(layers) = &module.content else {
-            return Some((build_id, Rc::new(Names::none())));
+        let build_id = Rc::clone(&self.by_file.get(key)?.build_id);
+        let exact = self.exact_names(key, offset, quality);
+        let names = exact.or_else(|| self.inferred_names(key, offset));
+        Some((build_id, names.unwrap_or_else(|| Rc::new(Names::none()))))
+    }
+
+    /// Names that a table gives; `None` when none does.
+    fn exact_names(
+        &mut self,
+        key: &FileKey,
+        offset: u64,
+        quality: &mut Quality,
+    ) -> Option<Rc<Names>> {
+        let Content::Read(layers) = &self.by_file.get(key)?.content else {
+            return None;
         };
-        if let Some(names) = self.names.get((layers.id, offset)) {
-            return Some((build_id, names));
+        let names = self.names.get((layers.id, offset)).unwrap_or_else(|| {
+            let names = Rc::new(layers.names(offset).unwrap_or_else(|fault| {
+                quality.fault(fault);
+                Names::none()
+            }));
+            self.names.insert((layers.id, offset), Rc::clone(&names));
+            names
+        });
+        (names.source != NameSource::None).then_some(names)
+    }
+
+    /// What can be inferred where no table gives a name.
+    fn inferred_names(&mut self, key: &FileKey, offset: u64) -> Option<Rc<Names>> {
+        let from = self.by_file.get(key)?.stripped.as_ref()?;
+        if let Some(names) = self.names.get((from.id, offset)) {
+            return Some(names);
         }
-        let names = Rc::new(layers.names(offset).unwrap_or_else(|fault| {
-            quality.fault(fault);
-            Names::none()
-        }));
-        self.names.insert((layers.id, offset), Rc::clone(&names));
-        Some((build_id, names))
+        let segment = Layout::segment_of_offset(&from.segments, offset)?;
+        let address = offset - segment.offset + segment.address;
+        let found = self.inferred.name(key, &from.stripped, address);
+        let names = Rc::new(found.map_or_else(Names::none, Names::inferred));
+        self.names.insert((from.id, offset), Rc::clone(&names));
+        Some(names)
     }
 
     /// Fills in the numbers of now.
     pub(crate) fn report(&self, quality: &mut Quality) {
         quality.modules = self.by_file.len() as u64;
         quality.image_bytes = self.image_bytes();
+        quality.inferred_bytes = self.inferred.bytes() as u64;
         quality.name_bytes = self.names.bytes() as u64;
     }
 
@@ -153,6 +196,20 @@ impl Modules {
             return quality.refusal(Refusal::NotElf);
         };
         module.build_id = Rc::from(layout.build_id.as_slice());
+        if layout.is_stripped()
+            && let Ok(file) = file.try_clone()
+        {
+            let id = self.next_layers + 1;
+            self.next_layers = id;
+            module.stripped = Some(Inferable {
+                id,
+                stripped: Stripped {
+                    file,
+                    build_id: Rc::clone(&module.build_id),
+                },
+                segments: layout.segments.clone(),
+            });
+        }
         let (config, keys) = (&self.config, &self.digest_keys);
         let Ok(parts) = Parts::read(&file, &layout, origin.as_ref(), config, keys, quality) else {
             return quality.refusal(Refusal::NotElf);

@@ -25,6 +25,7 @@ use super::{
     elf_copy::ElfCopy,
     elf_layout::{Layout, Segment},
     elf_writer::CopiedSection,
+    inferred::Inferred,
 };
 use crate::model::NameSource;
 
@@ -62,6 +63,18 @@ impl Names {
         Self {
             functions: vec![function],
             source,
+        }
+    }
+
+    pub(crate) fn inferred(inferred: Inferred) -> Self {
+        let function = NamedFunction {
+            name: inferred.name.into(),
+            file: Rc::from(inferred.file),
+            line: 0,
+        };
+        Self {
+            functions: vec![function],
+            source: NameSource::Inferred,
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Quality {
     pub modules: u64,
     /// Memory for symbols and debug information now, in bytes, about.
     pub image_bytes: u64,
+    /// Memory for tables of inferred names now, in bytes.
+    pub inferred_bytes: u64,
     /// Bytes of cached names now, about.
     pub name_bytes: u64,
 }

@@ -32,6 +32,8 @@ pub struct SymbolizeConfig {
     /// Memory for symbols and debug information at once, in bytes, about (what the ELF library
     /// makes of debug information weighs up to twice as much as that itself).
     pub max_image_bytes: u64,
+    /// Memory for tables of inferred names at once, in bytes. That of Envoy has 7 MB.
+    pub max_inferred_bytes: usize,
     /// Names kept at once, in bytes, about.
     pub max_name_bytes: usize,
     /// Processes whose mappings are kept at once.
@@ -49,6 +51,7 @@ impl Default for SymbolizeConfig {
             max_modules: 512,
             max_debug_bytes: 24 << 20,
             max_image_bytes: 96 << 20,
+            max_inferred_bytes: 32 << 20,
             max_name_bytes: 8 << 20,
             max_processes: 4096,
             exit_grace: Duration::from_secs(10),

@@ -177,6 +177,47 @@ fn a_symbol_without_size_names_its_unwind_entry() {
 }
 
 #[test]
+fn functions_of_stripped_classes_are_named_by_inference() {
+    for flags in [&["-s"][..], &["-s", "-no-pie"]] {
+        let running = Running::start(flags);
+        let mut harness = Harness::of(&running);
+        let tabled = harness.leaf(running.key, running.address("tabled"));
+        check_names(&tabled, &["shape::Square [vslot 1]"], NameSource::Inferred);
+        let hidden = harness.leaf(running.key, running.address("hidden"));
+        check_names(&hidden, &[], NameSource::None);
+        assert!(harness.symbolizer.quality().inferred_bytes > 0);
+    }
+}
+
+#[test]
+fn nothing_is_inferred_where_symbols_name_the_function() {
+    let running = Running::start(&[]);
+    let mut harness = Harness::of(&running);
+    let tabled = harness.leaf(running.key, running.address("tabled"));
+    check_names(&tabled, &["tabled"], NameSource::ElfSymbol);
+    let bare = harness.leaf(running.key, running.address("bare"));
+    check_names(&bare, &[], NameSource::None);
+    assert_eq!(harness.symbolizer.quality().inferred_bytes, 0);
+}
+
+#[test]
+fn equal_files_share_their_inferred_names() {
+    let first = Running::start(&["-s"]);
+    let copy = first.dir.path().join("copy");
+    std::fs::copy(&first.path, &copy).unwrap();
+    let second = Running::again(copy);
+    let mut harness = Harness::of(&first);
+    harness.symbolizer.process_started(second.key);
+    let mut bytes = Vec::new();
+    for running in [&first, &second] {
+        let tabled = harness.leaf(running.key, running.address("tabled"));
+        check_names(&tabled, &["shape::Square [vslot 1]"], NameSource::Inferred);
+        bytes.push(harness.symbolizer.quality().inferred_bytes);
+    }
+    assert!(bytes[1] < bytes[0] + bytes[0] / 2, "{bytes:?}");
+}
+
+#[test]
 fn a_stripped_program_never_gets_the_nearest_exported_name() {
     let running = Running::start(&["-s", "-rdynamic"]);
     let mut harness = Harness::of(&running);

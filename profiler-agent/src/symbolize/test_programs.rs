@@ -42,12 +42,23 @@ __asm__(".globl framed\n.type framed, @function\nframed: .cfi_startproc\nnop\nno
         ".zero 64, 0x90\n");
 extern char bare[], framed[], inlined_mark[];
 
+/* Class tables as a C++ compiler lays them out, with those of the C++ runtime: shape::Square has
+   `tabled` in slot 1. */
+__attribute__((noinline, used, visibility("hidden"))) int tabled(int x) { sink = x * 3; return x; }
+static const char kind_name[] = "N10__cxxabiv117__class_type_infoE";
+static const void *const kind_table[3];
+static const void *const kind_info[] = {&kind_table[2], kind_name};
+__attribute__((used)) static const void *const kind_table[3] = {0, kind_info, 0};
+static const void *const square_info[] = {&kind_table[2], "N5shape6SquareE"};
+__attribute__((used)) static const void *const square_table[] = {0, square_info, exported, tabled};
+
 int main(void) {
     void *jit = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cpp(1); rust(1); outer(1); exported(1); hidden(1);
     printf("cpp %p\nrust %p\ninlined %p\nouter %p\nexported %p\nhidden %p\nbare %p\njit %p\n",
            cpp, rust, inlined_mark, outer, exported, hidden, bare, jit);
-    printf("framed %p\nmain %p\nready 0\n", framed, main);
+    tabled(1);
+    printf("framed %p\nmain %p\ntabled %p\nready 0\n", framed, main, tabled);
     fflush(stdout);
     return getchar() == EOF ? 0 : 1;
 }

@@ -79,7 +79,8 @@ function tone(label: Label, theme: Theme): { l: number; c: number; h: number } {
   // A step of lightness for each name keeps neighbours apart without a second hue.
   const step = ((hashText(label.name) % 7) - 3) * 0.008;
   const inlined = label.kind === Kind.InlinedUser || label.kind === Kind.InlinedKernel;
-  return { l: theme.lightness + step, c: theme.chroma * (inlined ? 0.6 : 1), h: hue };
+  const muted = inlined || label.source === NameSource.Inferred;
+  return { l: theme.lightness + step, c: theme.chroma * (muted ? 0.6 : 1), h: hue };
 }
 
 /** Style of a label. */
@@ -119,6 +120,7 @@ const sample = (name: string, kind: number, source: number): Label => ({
 export const LEGEND: readonly LegendEntry[] = [
   { text: "user", label: sample("fn", Kind.User, NameSource.ElfSymbol) },
   { text: "inlined", label: sample("fn", Kind.InlinedUser, NameSource.Dwarf) },
+  { text: "inferred name", label: sample("fn", Kind.User, NameSource.Inferred) },
   { text: "no name", label: sample("+0x", Kind.User, NameSource.None) },
   { text: "JIT", label: sample("fn", Kind.Jit, NameSource.PerfMap) },
   { text: "kernel", label: sample("fn", Kind.Kernel, NameSource.Kallsyms) },

@@ -42,7 +42,7 @@ const SOURCES = [
   "perf map",
   "the profiler",
   "imported",
-  "inferred: deduced from the code, not stated by a table",
+  "inferred from class tables and source paths",
   "separate debug file",
   "compressed symbol table (.gnu_debugdata)",
   "debuginfod server",

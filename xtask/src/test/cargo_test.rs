@@ -30,6 +30,16 @@ pub(super) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     counted(command, tally)
 }
 
+/// What the agent infers about stripped C++ programs. Built as the unit tests are.
+pub(super) fn inferred(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    let mut command = cargo_test(workspace);
+    command
+        .args(["--package", "profiler-agent", "--test", "inferred"])
+        .args(["--", "--nocapture"])
+        .env("PROFILER_SKIP_EBPF", "1");
+    counted(command, tally)
+}
+
 /// One module of tests/it. Tests share the kernel, so they run one after the other.
 pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
     let module = format!("{}::", name.replace('-', "_"));

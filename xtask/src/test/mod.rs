@@ -188,6 +188,16 @@ const UI_PACKAGES: [Package; 1] = [Package {
     name: "chromium",
     evidence: "/usr/bin/chromium",
 }];
+const INFERRED_PACKAGES: [Package; 2] = [
+    Package {
+        name: "g++",
+        evidence: "/usr/bin/g++",
+    },
+    Package {
+        name: "binutils",
+        evidence: "/usr/bin/strip",
+    },
+];
 
 #[cfg(test)]
 mod tests {

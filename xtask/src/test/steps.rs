@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Tally, UI_PACKAGES, cargo_test, toolchain_fallback, web_test};
+use super::{INFERRED_PACKAGES, Tally, UI_PACKAGES, cargo_test, toolchain_fallback, web_test};
 use crate::{check, debian::Package, demo, vm, workspace::Workspace};
 
 /// What must be there before a step can run.
@@ -64,6 +64,8 @@ const NAME_TOOLS: [Package; 3] = [
 const NAMES: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&NAME_TOOLS)];
 const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES)];
 
+const INFERRED: &[Need] = &[Need::Envoy, Need::Packages(&INFERRED_PACKAGES)];
+
 /// A step for one module of tests/it: its name with `-` for `_`.
 macro_rules! integration {
     ($name:literal, $needs:expr, $about:literal) => {
@@ -92,6 +94,12 @@ pub(super) const STEPS: &[Step] = &[
         about: "unit tests of the Rust crates, without root",
         needs: &[],
         run: cargo_test::unit,
+    },
+    Step {
+        name: "inferred",
+        about: "names inferred for stripped C++ programs, against their symbols",
+        needs: INFERRED,
+        run: cargo_test::inferred,
     },
     Step {
         name: "web",

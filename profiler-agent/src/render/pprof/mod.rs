@@ -11,7 +11,7 @@ use std::{borrow::Cow, collections::HashMap, io::Write};
 use flate2::{Compression, write::GzEncoder};
 use prost::Message;
 
-use crate::model::{ModuleKind, Profile, SampleRow};
+use crate::model::{ModuleKind, NameSource, Profile, SampleRow};
 
 use super::{RenderError, names::lines, quality};
 
@@ -176,7 +176,10 @@ impl<'a> Writer<'a> {
         for (id, frame) in (1..).zip(&profile.frames) {
             let mut lines_of: Vec<message::Line> = lines(profile, frame)
                 .into_iter()
-                .map(|line| {
+                .map(|mut line| {
+                    if frame.source == NameSource::Inferred {
+                        line.name.to_mut().push_str(" [inferred]");
+                    }
                     let file = line
                         .function
                         .map_or("", |function| profile.text(function.file));

@@ -7,7 +7,7 @@ use crate::{
     render::{Format, render},
 };
 
-use super::sketch::{deep, empty, inlined, odd_names, simple};
+use super::sketch::{deep, empty, inferred, inlined, odd_names, simple};
 
 fn go_pprof(profile: &Profile, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
@@ -30,6 +30,13 @@ fn run_go(directory: &Path, file: &Path, arguments: &[&str]) -> String {
         "go tool pprof {arguments:?}: {errors}"
     );
     String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn inferred_names_are_marked() {
+    let top = go_pprof(&inferred(), &["-top"]);
+    assert!(top.contains("Router [vslot 7] [inferred]"), "{top}");
+    assert!(top.contains("source/router.cc [inferred]"), "{top}");
 }
 
 #[test]

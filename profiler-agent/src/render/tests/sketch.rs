@@ -45,6 +45,11 @@ impl Sketch {
         )
     }
 
+    pub(super) fn inferred(&mut self, name: &str) -> FrameId {
+        let (space, source) = (FrameSpace::User, NameSource::Inferred);
+        self.named(space, "/usr/bin/work", ModuleKind::Elf, source, name)
+    }
+
     pub(super) fn kernel(&mut self, name: &str) -> FrameId {
         let (space, source) = (FrameSpace::Kernel, NameSource::Kallsyms);
         self.named(space, "[kernel]", ModuleKind::Kernel, source, name)
@@ -200,6 +205,15 @@ pub(super) fn inlined() -> Profile {
     sketch.sample(8, vec![main, first]);
     sketch.sample(4, vec![main, second]);
     sketch.sample(2, vec![main, real]);
+    sketch.finish()
+}
+
+/// A method and a function of a stripped program.
+pub(super) fn inferred() -> Profile {
+    let mut sketch = Sketch::new();
+    let method = sketch.inferred("Router [vslot 7]");
+    let function = sketch.inferred("source/router.cc");
+    sketch.sample(3, vec![function, method]);
     sketch.finish()
 }
 

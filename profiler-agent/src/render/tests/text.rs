@@ -7,7 +7,7 @@ use crate::{
     render::{Format, render},
 };
 
-use super::sketch::{PERIOD_NS, deep, empty, inlined, odd_names, simple};
+use super::sketch::{PERIOD_NS, deep, empty, inferred, inlined, odd_names, simple};
 
 fn text(profile: &Profile, format: Format) -> String {
     String::from_utf8(render(profile, format, "Task <7> & \"co\"").unwrap()).unwrap()
@@ -34,6 +34,17 @@ work;main;sum 2
 ";
     assert_eq!(text(&inlined(), Format::Folded), expected);
     assert_eq!(text(&empty(), Format::Folded), "");
+}
+
+#[test]
+fn inferred_names_are_marked() {
+    let expected = "work;source/router.cc_[inferred];Router [vslot 7]_[inferred] 3\n";
+    assert_eq!(text(&inferred(), Format::Folded), expected);
+    let speedscope = text(&inferred(), Format::Speedscope);
+    assert!(
+        speedscope.contains("\"Router [vslot 7] [inferred]\""),
+        "{speedscope}"
+    );
 }
 
 #[test]
