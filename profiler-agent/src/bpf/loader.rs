@@ -13,20 +13,21 @@ use aya::{
     programs::{BtfTracePoint, Program, ProgramError},
 };
 use profiler_common::{
-    config::{FILTER_CGROUPS, HIERARCHY_V1, ProbeConfig},
+    config::{FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_TABLES},
     counter::COUNTERS,
-    limits::{STACK_TABLE_ENTRIES, THREAD_TABLE_ENTRIES},
     on_cpu::CountKey,
     process::ThreadState,
 };
 
 use super::{
     batch::{BatchError, drain},
-    features::{is_initial_pid_namespace, pid_namespace_inode},
+    features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
     object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampling},
     reader::RecordReader,
+    sizes::MapSizes,
+    unwind_maps::{CaptureReader, UnwindMaps},
 };
 
 /// The tracepoint programs with the kernel's name of their hook.
@@ -171,22 +172,27 @@ impl LoadedObject {
             let inode = pid_namespace_inode().map_err(LoadError::Namespace)?;
             u32::try_from(inode).unwrap_or(u32::MAX)
         };
+        if request.denied.iter().any(|denied| denied == "bpf_loop") {
+            config.has_loop_helper = 0;
+        } else if config.unwind == UNWIND_TABLES {
+            config.has_loop_helper = u32::from(has_loop_helper());
+        }
         // One at a time: each parses the kernel's BTF, some 15 MB for a moment.
         let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
-        let counts = request.count_entries.unwrap_or(1);
-        let tables = if request.count_entries.is_none() {
-            Some(1)
-        } else {
-            None
-        };
-        let ebpf = EbpfLoader::new()
+        let sizes = MapSizes::new(
+            request.count_entries,
+            config.unwind == UNWIND_TABLES,
+            config.filter == FILTER_PIDS,
+        );
+        let mut loader = EbpfLoader::new();
+        loader
             .btf(Some(&btf))
-            .override_global("CONFIG", config.as_bytes(), true)
-            .map_max_entries("COUNTS_EVEN", counts)
-            .map_max_entries("COUNTS_ODD", counts)
-            .map_max_entries("STACKS", tables.unwrap_or(STACK_TABLE_ENTRIES))
-            .map_max_entries("THREADS", tables.unwrap_or(THREAD_TABLE_ENTRIES))
+            .override_global("CONFIG", config.as_bytes(), true);
+        for (map, entries) in sizes.entries() {
+            loader.map_max_entries(map, entries);
+        }
+        let ebpf = loader
             .load(object::bytes())
             .map_err(|error| LoadError::Load(Box::new(error)))?;
         let mut loaded = Self {
@@ -303,6 +309,14 @@ impl LoadedObject {
             source: source.into(),
         })?;
         Ok(RecordReader::new(ring))
+    }
+
+    /// Takes the tables of the unwinder and the ring buffer of captures, for the thread that keeps
+    /// them; an error the second time.
+    pub fn take_unwind_maps(&mut self) -> Result<(UnwindMaps, CaptureReader), LoadError> {
+        let maps = UnwindMaps::take(&mut self.ebpf)?;
+        let captures = CaptureReader::take(&mut self.ebpf)?;
+        Ok((maps, captures))
     }
 
     /// Forwards the kernel side's log lines to the agent's log while the object lives.
@@ -469,6 +483,7 @@ fn check_request(denied: &[String]) -> ObjectRequest {
             pid_namespace_inum: CHECK_NAMESPACE,
             bucket_ns: 1,
             buckets_per_epoch: 1,
+            unwind: UNWIND_TABLES,
             ..ProbeConfig::default()
         },
         v1_controller: None,

@@ -14,6 +14,25 @@ pub const fn error(outcome: u32) -> u64 {
     MARK | outcome as u64
 }
 
+/// Marks that stand for left out frames have these bits set, and the number in the lower half.
+const ELIDED_MARK: u64 = 0xffff_fffe << 32;
+
+/// Stands for frames in the middle of a stack that were left out.
+#[inline(always)]
+pub const fn elided(frames: u32) -> u64 {
+    ELIDED_MARK | frames as u64
+}
+
+/// How many frames a mark stands for; none for anything else.
+#[inline(always)]
+pub const fn elided_of(frame: u64) -> Option<u32> {
+    if frame & (0xffff_ffff << 32) == ELIDED_MARK {
+        Some((frame & 0xffff_ffff) as u32)
+    } else {
+        None
+    }
+}
+
 /// The outcome in an error mark; none for an address.
 #[inline(always)]
 pub const fn error_of(frame: u64) -> Option<u32> {

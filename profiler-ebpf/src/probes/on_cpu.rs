@@ -100,7 +100,7 @@ fn try_on_cpu(context: &PerfEventContext) -> Result<(), u32> {
         generation,
         padding: 0,
         kernel_stack: stack::kernel_stack(context),
-        user_stack: stack::user_stack(context),
+        user_stack: stack::user_stack(context, task, ids, generation),
     };
     if epoch & 1 == 0 {
         add(&COUNTS_EVEN, &key)
