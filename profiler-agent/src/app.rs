@@ -113,6 +113,8 @@ impl KernelSide {
             denied: config.deny_probes.clone(),
             cpu_budget_percent: config.cpu_budget_percent,
             bpf_statistics: statistics.is_some(),
+            unwind: config.unwind,
+            verify_every: 0,
         };
         let symbolizer = SymbolizerService::start(SymbolizeConfig::default())?;
         let collector = OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu);

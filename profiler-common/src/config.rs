@@ -16,7 +16,7 @@ pub const HIERARCHY_V1: u32 = 1;
 
 /// User stacks are walked by the kernel, by frame pointers.
 pub const UNWIND_FRAME_POINTERS: u32 = 0;
-/// User stacks are walked with the tables of [`crate::unwind`].
+/// User stacks are walked with the tables of [`crate::unwind`]; needs `bpf_loop` (kernel 5.17).
 pub const UNWIND_TABLES: u32 = 1;
 
 /// Byte offsets of kernel struct members, resolved from the running kernel's BTF.
@@ -78,16 +78,13 @@ pub struct ProbeConfig {
     pub target_comm: [u8; COMM_BYTES],
     /// `UNWIND_*`.
     pub unwind: u32,
-    /// 1: the kernel has the helper `bpf_loop`.
-    pub has_loop_helper: u32,
     /// A capture is sent with every n-th complete user stack, for comparison; 0: with none.
     pub capture_every: u32,
-    pub padding: u32,
     pub offsets: KernelOffsets,
 }
 
 const _: () = assert!(size_of::<KernelOffsets>() == 24 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 96);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 8 + 96);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

@@ -19,10 +19,6 @@ pub const MAX_RECORD_FRAMES: usize = LEAF_FRAMES + ROOT_FRAMES;
 /// Frames of a user stack that are walked at most, whether they are kept or not.
 pub const MAX_STEPS: u32 = 4096;
 
-/// Frames that are walked at most on kernels without `bpf_loop` (before 5.17), whose verifier
-/// follows each of them.
-pub const MAX_STEPS_UNROLLED: u32 = 64;
-
 /// Bytes of stack that a capture holds at most, in pieces of [`CAPTURE_PIECE_BYTES`].
 pub const CAPTURE_STACK_BYTES: usize = 17 * CAPTURE_PIECE_BYTES;
 

@@ -13,9 +13,7 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
     hash_seed: 0,
     target_comm: [0; 16],
     unwind: 0,
-    has_loop_helper: 0,
     capture_every: 0,
-    padding: 0,
     offsets: KernelOffsets {
         task_group_leader: 0,
         task_thread_pid: 0,

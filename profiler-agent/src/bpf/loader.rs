@@ -13,7 +13,7 @@ use aya::{
     programs::{BtfTracePoint, Program, ProgramError},
 };
 use profiler_common::{
-    config::{FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_TABLES},
+    config::{FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
     counter::COUNTERS,
     on_cpu::CountKey,
     process::ThreadState,
@@ -149,6 +149,7 @@ pub struct LoadedObject {
     ebpf: Ebpf,
     denied: Vec<String>,
     load_times: BTreeMap<&'static str, Duration>,
+    walks_with_tables: bool,
 }
 
 impl LoadedObject {
@@ -172,10 +173,9 @@ impl LoadedObject {
             let inode = pid_namespace_inode().map_err(LoadError::Namespace)?;
             u32::try_from(inode).unwrap_or(u32::MAX)
         };
-        if request.denied.iter().any(|denied| denied == "bpf_loop") {
-            config.has_loop_helper = 0;
-        } else if config.unwind == UNWIND_TABLES {
-            config.has_loop_helper = u32::from(has_loop_helper());
+        let denied = request.denied.iter().any(|name| name == "bpf_loop");
+        if config.unwind == UNWIND_TABLES && (denied || !has_loop_helper()) {
+            config.unwind = UNWIND_FRAME_POINTERS;
         }
         // One at a time: each parses the kernel's BTF, some 15 MB for a moment.
         let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,6 +199,7 @@ impl LoadedObject {
             ebpf,
             denied: request.denied.clone(),
             load_times: BTreeMap::new(),
+            walks_with_tables: config.unwind == UNWIND_TABLES,
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -309,6 +310,11 @@ impl LoadedObject {
             source: source.into(),
         })?;
         Ok(RecordReader::new(ring))
+    }
+
+    /// False when frame pointers were asked for, or when this kernel offers nothing else.
+    pub fn walks_with_tables(&self) -> bool {
+        self.walks_with_tables
     }
 
     /// Takes the tables of the unwinder and the ring buffer of captures, for the thread that keeps

@@ -22,6 +22,7 @@ impl ServeConfig {
             log,
             deny_probes,
             bpf_stats,
+            unwind,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![
@@ -61,6 +62,7 @@ impl ServeConfig {
                 i64::try_from(*max_tasks).unwrap_or(i64::MAX).into(),
             ),
             ("log", log.clone().into()),
+            ("unwind", unwind.name().into()),
         ]);
         if !deny_probes.is_empty() {
             lines.push(("deny_probe", deny_probes.clone().into()));

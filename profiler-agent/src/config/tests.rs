@@ -78,11 +78,13 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_LOG", "debug"),
         ("PROFILER_DENY_PROBE", "on_cpu,processes"),
         ("PROFILER_BPF_STATS", "1"),
+        ("PROFILER_UNWIND", "frame-pointers"),
     ];
     let config = resolve("", &environment, "").unwrap();
     assert_eq!(config.deny_probes, ["on_cpu", "processes"]);
     assert_eq!(config.retention_bytes, 2 << 30);
     assert!(config.bpf_stats);
+    assert_eq!(config.unwind, crate::model::UnwindMethod::FramePointers);
     // What is printed is a file that gives the same configuration.
     assert_eq!(resolve("", &[], &config.to_toml()).unwrap(), config);
     let no_auth = resolve("--no-auth", &[], "").unwrap();
@@ -109,7 +111,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, show_arguments, retention_age, retention_bytes, max_tasks, \
-         log, bpf_stats",
+         log, bpf_stats, unwind",
     );
 }
 

@@ -106,6 +106,7 @@ pub struct Task {
     /// Samples in the result so far.
     pub samples: u64,
     pub losses: Losses,
+    pub stack_quality: StackQuality,
     /// Remarks for the user in the order they arose: a lowered rate, a fallback, a restart.
     pub notes: Vec<String>,
 }

@@ -11,6 +11,7 @@ mod stacks;
 mod status;
 mod targets;
 mod timeline;
+mod unwinder;
 
 pub use board::ProbeStatuses;
 pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};

@@ -17,10 +17,11 @@ use super::{
     status::ProgramStats,
     targets::ResolvedTarget,
     timeline::{GRACE, Origin, epoch},
+    unwinder::Unwinder,
 };
 use crate::{
     bpf::{KernelLog, LoadedObject, Record, RecordReader, Sampling},
-    model::{Clock, LossKind},
+    model::{Clock, LossKind, TableCounts},
     process::ProcessTable,
     symbolize::SymbolizerService,
 };
@@ -41,6 +42,8 @@ pub(super) struct SessionParts {
     pub(super) object: LoadedObject,
     pub(super) reader: RecordReader,
     pub(super) log: Option<KernelLog>,
+    /// None when user stacks are walked by frame pointers.
+    pub(super) unwinder: Option<Unwinder>,
     pub(super) sampling: Sampling,
     pub(super) origin: Origin,
     pub(super) requested_hz: u32,
@@ -87,7 +90,8 @@ impl Session {
         });
         let began = parts.origin.elapsed();
         let (table, symbolizer) = (parts.table.clone(), parts.symbolizer.clone());
-        let rows = Rows::new(parts.origin, clock, table, symbolizer);
+        let with_tables = parts.unwinder.is_some();
+        let rows = Rows::new(parts.origin, clock, table, symbolizer, with_tables);
         Self {
             governor,
             rows,
@@ -149,7 +153,17 @@ impl Session {
             match record {
                 Record::Stack { hash, addresses } => self.rows.stack_seen(hash, addresses),
                 Record::Thread(record) => self.rows.thread_seen(&record),
-                Record::Process(record) => self.rows.process_changed(&record),
+                Record::Process(record) => {
+                    self.rows.process_changed(&record);
+                    if let Some(unwinder) = &self.parts.unwinder {
+                        unwinder.process_changed(&record);
+                    }
+                }
+            }
+        }
+        if let Some(unwinder) = &self.parts.unwinder {
+            for walked in unwinder.walked() {
+                self.rows.stack_seen(walked.hash, walked.addresses);
             }
         }
         if let Some(log) = &mut self.parts.log {
@@ -189,6 +203,19 @@ impl Session {
             let new = counters[at].saturating_sub(self.counters[at]);
             self.rows.losses().add(kind, new);
         }
+        let new = |index: u32| {
+            let at = index as usize;
+            counters[at].saturating_sub(self.counters[at])
+        };
+        let mut tables = TableCounts {
+            captures: new(counter::CAPTURES),
+            captures_dropped: new(counter::CAPTURE_DROPPED),
+            ..TableCounts::default()
+        };
+        if let Some(unwinder) = &self.parts.unwinder {
+            tables.merge(&unwinder.take_counts());
+        }
+        self.rows.stack_quality().tables.merge(&tables);
         self.counters = counters;
     }
 
@@ -296,6 +323,14 @@ impl Session {
 
     fn finish(mut self) {
         self.stop_clock();
+        if let Some(unwinder) = self.parts.unwinder.take() {
+            let (walked, counts) = unwinder.finish();
+            for walked in walked {
+                self.rows.stack_seen(walked.hash, walked.addresses);
+            }
+            self.rows.stack_quality().tables.merge(&counts);
+        }
+        self.rows.give_up_waiting();
         self.rows.await_named();
         if self.parts.sampling.clock() == Clock::CpuClock {
             let missed = self.missed_ticks();

@@ -1,8 +1,19 @@
 //! How frames are written in a stack record: addresses, and marks that are no addresses.
 
+use super::mapping::USER_ADDRESS_LIMIT;
+
 /// Set in the address of a frame that was interrupted although it is not the leaf (below a signal
 /// frame): the address is an instruction, not a return address.
 pub const INTERRUPTED: u64 = 1 << 62;
+
+/// Bits of an address; what a broken stack has beyond them is cut off, so that it is no mark.
+pub const ADDRESS_BITS: u64 = USER_ADDRESS_LIMIT - 1;
+
+/// An address on its way to a record.
+#[inline(always)]
+pub const fn code(pc: u64, interrupted: bool) -> u64 {
+    (pc & ADDRESS_BITS) | ((interrupted as u64) << 62)
+}
 
 /// Marks have all of these bits.
 pub const MARK: u64 = 0xffff_ffff_ffff_0000;

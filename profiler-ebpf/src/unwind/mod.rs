@@ -13,7 +13,7 @@ use core::ffi::c_void;
 use aya_ebpf::{helpers::generated::bpf_loop, macros::map, maps::PerCpuArray};
 use profiler_common::{
     counter,
-    limits::{MAX_RECORD_FRAMES, MAX_STEPS, MAX_STEPS_UNROLLED, PROGRAM_CLASSES},
+    limits::{MAX_RECORD_FRAMES, MAX_STEPS, PROGRAM_CLASSES},
     stack::{SPACE_USER, StackRecord, hash_finish, hash_step, place},
     unwind::{
         capture::{CAPTURE_FOR_COMPARISON, REGISTER_WORDS},
@@ -83,7 +83,7 @@ pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: 
     walk.tid = ids.tid;
     walk.generation = generation;
     walk.class = class;
-    push(walk, walk.state.pc);
+    push(walk, frame::code(walk.state.pc, false));
     let process = process_of(ids.pid, generation);
     walk.outcome = if Machine::is_compat(&walk.saved) {
         step::COMPAT_PROCESS
@@ -159,27 +159,26 @@ fn process_of(pid: u32, generation: u32) -> Option<*mut ProcessEntry> {
     }
 }
 
+/// Forgets the mappings of a process: it runs another program now, or none.
+#[inline(always)]
+pub(crate) fn forget(pid: u32) {
+    // Fails when nothing was known.
+    let _absent = PROCESSES.remove(pid);
+}
+
 #[inline(always)]
 fn walk_up(walk: &mut Walk) {
     walk.outcome = step::TOO_DEEP;
     let mut on_stack = OnStack { walk };
-    if config!(has_loop_helper) == 1 {
-        // SAFETY: the callback gets the pointer to `on_stack`, which outlives the call.
-        unsafe {
-            bpf_loop(
-                MAX_STEPS,
-                next_frame as *mut c_void,
-                (&raw mut on_stack).cast(),
-                0,
-            )
-        };
-    } else {
-        for _ in 0..MAX_STEPS_UNROLLED {
-            if advance(on_stack.walk) != 0 {
-                break;
-            }
-        }
-    }
+    // SAFETY: the callback gets the pointer to `on_stack`, which outlives the call.
+    unsafe {
+        bpf_loop(
+            MAX_STEPS,
+            next_frame as *mut c_void,
+            (&raw mut on_stack).cast(),
+            0,
+        )
+    };
 }
 
 /// What the loop's callback is given: the helper takes pointers to the program's stack only.
@@ -203,8 +202,8 @@ fn advance(walk: *mut Walk) -> u64 {
         walk.outcome = outcome;
         return 1;
     }
-    let interrupted = u64::from(walk.state.interrupted & 1);
-    push(walk, walk.state.pc | interrupted * frame::INTERRUPTED);
+    let interrupted = walk.state.interrupted & 1 == 1;
+    push(walk, frame::code(walk.state.pc, interrupted));
     0
 }
 

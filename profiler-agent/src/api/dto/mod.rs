@@ -4,6 +4,7 @@
 mod agent;
 mod events;
 mod processes;
+mod stacks;
 mod tasks;
 
 pub use processes::{Process, ProcessList};
