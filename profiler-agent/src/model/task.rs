@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clock, Losses};
+use super::{Clock, Losses, StackQuality};
 
 /// Longest duration of a task with an end, in seconds.
 pub const MAX_DURATION_S: u64 = 3600;
