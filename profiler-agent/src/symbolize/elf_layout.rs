@@ -6,8 +6,8 @@ use std::{fs::File, io, os::unix::fs::FileExt as _};
 use object::{
     Endianness,
     elf::{
-        self, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD, PT_NOTE, SHT_NOBITS,
-        SHT_NULL,
+        self, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE,
+        SHT_NOBITS, SHT_NULL,
     },
     pod,
     read::elf::{FileHeader, NoteIterator, ProgramHeader as _, SectionHeader as _},
@@ -57,6 +57,7 @@ impl Segment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) name: String,
+    pub(crate) address: u64,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
     pub(crate) compressed: bool,
@@ -69,7 +70,11 @@ pub(crate) struct Layout {
     /// 64-bit file.
     pub(crate) wide: bool,
     pub(crate) machine: u16,
+    /// Where the program begins.
+    pub(crate) entry: u64,
     pub(crate) segments: Vec<Segment>,
+    /// `.eh_frame_hdr`, by its program header.
+    pub(crate) eh_frame_header: Option<Segment>,
     /// By section index; `None` for those without content.
     pub(crate) sections: Vec<Option<Section>>,
     pub(crate) build_id: Vec<u8>,
@@ -138,6 +143,7 @@ where
     let mut layout = Layout {
         wide: header.is_type_64(),
         machine: header.e_machine(endian).0,
+        entry: header.e_entry(endian).into(),
         ..Layout::default()
     };
     read_segments(file, header, endian, &mut layout)?;
@@ -187,6 +193,12 @@ where
                     bytes,
                 });
             }
+        } else if program.p_type(endian) == PT_GNU_EH_FRAME {
+            layout.eh_frame_header = Some(Segment {
+                offset,
+                address: program.p_vaddr(endian).into(),
+                bytes,
+            });
         } else if program.p_type(endian) == PT_NOTE && layout.build_id.is_empty() {
             let Ok(notes) = read_range(file, offset, bytes, NOTES_LIMIT, "notes") else {
                 continue;
@@ -250,6 +262,7 @@ where
         }
         Some(Section {
             name: text_at(&names, section.sh_name(endian) as usize)?.to_owned(),
+            address: section.sh_addr(endian).into(),
             offset: section.sh_offset(endian).into(),
             bytes: section.sh_size(endian).into(),
             compressed: section.sh_flags(endian).0 & elf::SHF_COMPRESSED.0 != 0,

@@ -14,17 +14,18 @@ mod service;
 mod symbolizer;
 
 mod kernel;
-mod mapped_process;
-mod maps;
+pub(crate) mod mapped_process;
+pub(crate) mod maps;
 mod perf_map;
 mod vdso;
+pub(crate) mod vdso_image;
 
 mod demangle;
 mod dwarf_check;
 mod elf_copy;
-mod elf_layout;
+pub(crate) mod elf_layout;
 mod elf_writer;
-mod module_file;
+pub(crate) mod module_file;
 mod modules;
 mod name_cache;
 mod native;

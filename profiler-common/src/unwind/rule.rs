@@ -35,8 +35,9 @@ pub mod cfa {
     pub const GO: u8 = 12;
     /// The description exists and this unwinder cannot follow it.
     pub const UNSUPPORTED: u8 = 13;
-    /// `sp + cfa_offset + 8 * register[cfa_register]`; known in an interrupted frame only.
-    pub const SP_SCALED: u8 = 14;
+    /// `*(sp + cfa_offset + 8 * register[cfa_register]) + cfa_add`, as in Montgomery multiplication
+    /// by hand; known in an interrupted frame only.
+    pub const DEREF_SP_SCALED: u8 = 14;
 }
 
 /// Where the caller's program counter is.

@@ -177,7 +177,7 @@ pub fn apply<A: Arch, M: Memory>(
             Some(value) => value.wrapping_add(add),
             None => return STACK_UNREADABLE,
         },
-        cfa::REGISTER | cfa::DEREF_REGISTER | cfa::SP_SCALED if !interrupted => {
+        cfa::REGISTER | cfa::DEREF_REGISTER | cfa::DEREF_SP_SCALED if !interrupted => {
             return REGISTER_UNKNOWN;
         }
         cfa::REGISTER => plus(register),
@@ -185,7 +185,12 @@ pub fn apply<A: Arch, M: Memory>(
             Some(value) => value.wrapping_add(add),
             None => return STACK_UNREADABLE,
         },
-        cfa::SP_SCALED => plus(sp).wrapping_add(register.wrapping_mul(8)),
+        cfa::DEREF_SP_SCALED => {
+            match memory.word(plus(sp).wrapping_add(register.wrapping_mul(8))) {
+                Some(value) => value.wrapping_add(add),
+                None => return STACK_UNREADABLE,
+            }
+        }
         cfa::PLT => {
             let pushed = u64::from(offset & 15 >= rule.cfa_offset as u32);
             sp.wrapping_add(word + word * pushed)
