@@ -43,7 +43,7 @@ impl Root {
         let path = path.as_bytes().to_vec();
         std::thread::spawn(move || send.send(open_in_root(root.as_fd(), &path, LIMIT, links)));
         receive
-            .recv_timeout(Duration::from_secs(10))
+            .recv_timeout(Duration::from_mins(1))
             .expect("open must not hang")
     }
 

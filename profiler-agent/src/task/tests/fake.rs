@@ -101,7 +101,7 @@ impl Collector for FakeCollector {
 impl FakeCollector {
     /// Waits for the next collection to start and takes its collecting side.
     pub(super) async fn session(&self) -> Session {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             if let Some(session) = self.sessions.lock().unwrap().pop() {
                 return session;
@@ -221,7 +221,7 @@ pub(super) fn profile(from_ns: u64, to_ns: u64, count: u64) -> Profile {
 
 /// Waits until the task holds.
 pub(super) async fn until(engine: &Engine, id: TaskId, holds: impl Fn(&Task) -> bool) -> Arc<Task> {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let task = engine.get(id).unwrap();
         if holds(&task) {
@@ -237,7 +237,7 @@ pub(super) async fn until(engine: &Engine, id: TaskId, holds: impl Fn(&Task) -> 
 
 /// Waits until retention, a merge or another background step has done its work.
 pub(super) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !holds().await {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
