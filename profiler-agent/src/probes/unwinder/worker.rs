@@ -115,15 +115,14 @@ impl Worker {
             captures.wait(woken, WAIT);
             // Fails when nobody has written since.
             let _empty = rustix::io::read(woken, &mut [0_u8; 8]);
+            // Everything that was captured before the end was asked for is in the buffer now.
             let finish = self.obey(orders);
             let mut undecodable = 0;
             while let Some(capture) = captures.next(&mut undecodable) {
                 if results.send(self.walk(&capture)).is_err() {
                     return;
                 }
-                if self.obey(orders) {
-                    break;
-                }
+                self.obey(orders);
             }
             self.tables.load_waiting(Instant::now());
             self.apply();
