@@ -13,7 +13,10 @@ use aya::{
     programs::{BtfTracePoint, Program, ProgramError},
 };
 use profiler_common::{
-    config::{FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
+    config::{
+        FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS,
+        UNWIND_TABLES,
+    },
     counter::COUNTERS,
     on_cpu::CountKey,
     process::ThreadState,

@@ -214,6 +214,7 @@ impl Session {
         let mut tables = TableCounts {
             captures: new(counter::CAPTURES),
             captures_dropped: new(counter::CAPTURE_DROPPED),
+            frames: new(counter::USER_FRAMES),
             ..TableCounts::default()
         };
         if let Some(unwinder) = &self.parts.unwinder {

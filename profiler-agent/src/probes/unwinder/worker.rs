@@ -313,6 +313,7 @@ impl Worker {
         self.counts.pages_loaded += now.loaded - self.seen.loaded;
         self.counts.pages_evicted += now.evicted - self.seen.evicted;
         self.seen = now;
+        self.counts.blocks = self.tables.blocks_used() as u64;
         let counts = std::mem::take(&mut self.counts);
         self.shared
             .lock()
