@@ -118,6 +118,8 @@ impl KernelSide {
             denied: config.deny_probes.clone(),
             cpu_budget_percent: config.cpu_budget_percent,
             bpf_statistics: statistics.is_some(),
+            unwind: config.unwind,
+            verify_every: 0,
         };
         let symbols = SymbolPacks::open(
             Some(config.data_dir.join("symbols")),

@@ -17,6 +17,7 @@ pub mod bpf;
 pub mod probes;
 pub mod process;
 pub mod symbolize;
+pub mod unwind;
 pub mod task;
 pub mod store;
 pub mod render;

@@ -14,6 +14,11 @@ pub const HIERARCHY_V2: u32 = 0;
 /// The cgroup is read from a v1 controller's hierarchy.
 pub const HIERARCHY_V1: u32 = 1;
 
+/// User stacks are walked by the kernel, by frame pointers.
+pub const UNWIND_FRAME_POINTERS: u32 = 0;
+/// User stacks are walked with the tables of [`crate::unwind`]; needs `bpf_loop` (kernel 5.17).
+pub const UNWIND_TABLES: u32 = 1;
+
 /// Byte offsets of kernel struct members, resolved from the running kernel's BTF.
 ///
 /// Rust emits no CO-RE relocations, so the agent looks every member up by name.
@@ -46,6 +51,8 @@ pub struct KernelOffsets {
     pub kernfs_node_id: u32,
     /// Counts the execs of a process.
     pub task_self_exec_id: u32,
+    pub task_flags: u32,
+    pub task_mm: u32,
 }
 
 /// What a loaded object does; one object is loaded for each task.
@@ -69,11 +76,15 @@ pub struct ProbeConfig {
     /// With [`FILTER_PIDS`]: a process that calls exec and then has this name becomes a target.
     /// All zero: none does.
     pub target_comm: [u8; COMM_BYTES],
+    /// `UNWIND_*`.
+    pub unwind: u32,
+    /// A capture is sent with every n-th complete user stack, for comparison; 0: with none.
+    pub capture_every: u32,
     pub offsets: KernelOffsets,
 }
 
-const _: () = assert!(size_of::<KernelOffsets>() == 22 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 88);
+const _: () = assert!(size_of::<KernelOffsets>() == 24 * 4);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 8 + 96);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

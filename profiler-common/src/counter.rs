@@ -26,6 +26,12 @@ pub const FILTER_FULL: u32 = 10;
 pub const KERNEL_READ_FAILED: u32 = 11;
 /// The table of announced threads was full; the thread is announced again with its next sample.
 pub const THREAD_TABLE_FULL: u32 = 12;
+/// Frames of user stacks that were walked with tables.
+pub const USER_FRAMES: u32 = 13;
+/// Samples whose registers and stack were sent because a table was missing.
+pub const CAPTURES: u32 = 14;
+/// The same, but they did not fit the ring buffer: the stack stays incomplete.
+pub const CAPTURE_DROPPED: u32 = 15;
 
 /// Number of counters.
-pub const COUNTERS: u32 = 13;
+pub const COUNTERS: u32 = 16;

@@ -6,6 +6,8 @@ pub const KIND_STACK: u32 = 1;
 pub const KIND_THREAD: u32 = 2;
 /// A [`crate::process::ProcessRecord`].
 pub const KIND_PROCESS: u32 = 3;
+/// A [`crate::unwind::capture::CaptureHead`] and the stack behind it, in a ring buffer of its own.
+pub const KIND_CAPTURE: u32 = 4;
 
 /// `bytes` is the length of the whole record; the reader checks it against what arrived.
 #[repr(C)]
@@ -45,6 +47,13 @@ mod pods {
         on_cpu::CountKey,
         process::{ProcessRecord, ThreadRecord, ThreadState},
         stack::StackHead,
+        unwind::{
+            capture::CaptureHead,
+            mapping::Mappings,
+            process::ProcessEntry,
+            rule::Rule,
+            table::{PageEntry, PageKey, RowBlock},
+        },
     };
 
     // SAFETY: repr(C), integers only, padding explicit (asserted by size below each type).
@@ -59,6 +68,20 @@ mod pods {
     unsafe impl Pod for ThreadState {}
     // SAFETY: as above.
     unsafe impl Pod for CountKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for CaptureHead {}
+    // SAFETY: as above.
+    unsafe impl Pod for ProcessEntry {}
+    // SAFETY: as above.
+    unsafe impl Pod for Mappings {}
+    // SAFETY: as above.
+    unsafe impl Pod for PageKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for PageEntry {}
+    // SAFETY: as above.
+    unsafe impl Pod for RowBlock {}
+    // SAFETY: as above.
+    unsafe impl Pod for Rule {}
     // SAFETY: every bit pattern is a number.
     unsafe impl Pod for u64 {}
     // SAFETY: as above.

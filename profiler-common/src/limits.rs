@@ -4,11 +4,53 @@
 /// `kernel.perf_event_max_stack`, 127 by default.
 pub const MAX_KERNEL_FRAMES: usize = 127;
 
-/// Frames copied of a user stack; same bound.
-pub const MAX_USER_FRAMES: usize = 127;
+/// Frames copied of a user stack that the kernel walks by frame pointers; same bound.
+pub const MAX_FRAME_POINTER_FRAMES: usize = 127;
+
+/// Frames at the leaf that are kept of a stack that is too deep to be kept whole.
+pub const LEAF_FRAMES: usize = 384;
+
+/// Frames at the root that are kept of such a stack.
+pub const ROOT_FRAMES: usize = 128;
 
 /// Frames a [`crate::stack::StackRecord`] has room for.
-pub const MAX_RECORD_FRAMES: usize = 128;
+pub const MAX_RECORD_FRAMES: usize = LEAF_FRAMES + ROOT_FRAMES;
+
+/// Frames of a user stack that are walked at most, whether they are kept or not.
+pub const MAX_STEPS: u32 = 4096;
+
+/// Bytes of stack that a capture holds at most, in pieces of [`CAPTURE_PIECE_BYTES`].
+pub const CAPTURE_STACK_BYTES: usize = 17 * CAPTURE_PIECE_BYTES;
+
+/// Pieces are aligned, so that none is partly readable.
+pub const CAPTURE_PIECE_BYTES: usize = 1024;
+
+/// Bytes of the ring buffer for captures (a power of two and a multiple of the page size).
+pub const CAPTURE_BUFFER_BYTES: u32 = 4 << 20;
+
+/// Captures of one process for addresses in no mapping, until its mappings are read again.
+pub const MAX_CAPTURES_PER_READING: u32 = 64;
+
+/// Processes whose mappings the kernel knows, in a task for some processes.
+pub const PROCESS_SLOTS: u32 = 256;
+
+/// The same in a task for cgroups or the whole node.
+pub const MANY_PROCESS_SLOTS: u32 = 1024;
+
+/// Pages of unwind tables that the kernel knows.
+pub const TABLE_PAGES: u32 = 2048;
+
+/// Blocks of unwind rows that the kernel holds, 1 KiB each.
+pub const TABLE_BLOCKS: u32 = 2048;
+
+/// Unwind rules that the kernel holds.
+pub const TABLE_RULES: u32 = 8192;
+
+/// Programs that may interrupt each other on one CPU have scratch memory of their own.
+pub const PROGRAM_CLASSES: u32 = 1;
+
+/// Programs of perf events; they do not interrupt each other.
+pub const CLASS_PERF_EVENT: u32 = 0;
 
 /// Depth of PID namespaces that the kernel allows (`MAX_PID_NS_LEVEL`).
 pub const MAX_PID_NAMESPACE_LEVELS: u32 = 32;
@@ -38,6 +80,8 @@ pub const RING_BUFFER_BYTES: u32 = 1 << 20;
 pub const COUNT_TABLE_ENTRIES: u32 = 4096;
 
 const _: () = assert!(MAX_KERNEL_FRAMES < MAX_RECORD_FRAMES);
-const _: () = assert!(MAX_USER_FRAMES < MAX_RECORD_FRAMES);
+const _: () = assert!(MAX_FRAME_POINTER_FRAMES < MAX_RECORD_FRAMES);
+const _: () = assert!(ROOT_FRAMES.is_power_of_two() && LEAF_FRAMES.is_multiple_of(ROOT_FRAMES));
+const _: () = assert!(CAPTURE_BUFFER_BYTES.is_power_of_two());
 const _: () = assert!(MAX_RECORD_FRAMES.is_power_of_two());
 const _: () = assert!(RING_BUFFER_BYTES.is_power_of_two());

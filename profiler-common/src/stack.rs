@@ -1,6 +1,9 @@
 //! Stacks: sent once, referred to by hash.
 
-use crate::{header::RecordHeader, limits::MAX_RECORD_FRAMES};
+use crate::{
+    header::RecordHeader,
+    limits::{LEAF_FRAMES, MAX_RECORD_FRAMES, ROOT_FRAMES},
+};
 
 pub const SPACE_KERNEL: u32 = 1;
 pub const SPACE_USER: u32 = 2;
@@ -15,6 +18,27 @@ pub struct StackHead {
     pub space: u32,
     /// Number of frames that follow.
     pub frames: u32,
+    /// Number of frames of the whole stack. When it is greater, the frames from `LEAF_FRAMES` on
+    /// are a ring that holds the last ones; [`place`] says where.
+    pub walked: u32,
+    pub padding: u32,
+}
+
+/// A hash with this bit stands for one sample whose stack the agent walks from a capture.
+pub const CAPTURED: u64 = 1 << 63;
+
+/// Where in a record the frame with this number (from the leaf) is written.
+#[expect(
+    clippy::inline_always,
+    reason = "a call would cost more than the sum, in the sampling path"
+)]
+#[inline(always)]
+pub const fn place(frame: usize) -> usize {
+    if frame < LEAF_FRAMES {
+        frame
+    } else {
+        LEAF_FRAMES + (frame & (ROOT_FRAMES - 1))
+    }
 }
 
 /// Addresses from the leaf to the root; only `head.frames` of them are sent.
@@ -25,8 +49,8 @@ pub struct StackRecord {
     pub frames: [u64; MAX_RECORD_FRAMES],
 }
 
-const _: () = assert!(size_of::<StackHead>() == 32);
-const _: () = assert!(size_of::<StackRecord>() == 32 + 8 * MAX_RECORD_FRAMES);
+const _: () = assert!(size_of::<StackHead>() == 40);
+const _: () = assert!(size_of::<StackRecord>() == 40 + 8 * MAX_RECORD_FRAMES);
 
 /// Adds one address to a stack hash.
 ///
@@ -43,12 +67,13 @@ pub fn hash_step(hash: u64, address: u64) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-/// Last step: makes 0, which stands for "no stack", impossible.
+/// Last step: makes 0, which stands for "no stack", and [`CAPTURED`] impossible.
 #[expect(
     clippy::inline_always,
     reason = "a call would cost more than the step, in the sampling path"
 )]
 #[inline(always)]
 pub fn hash_finish(hash: u64) -> u64 {
+    let hash = hash & !CAPTURED;
     if hash == 0 { 1 } else { hash }
 }

@@ -12,6 +12,8 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
     buckets_per_epoch: 1,
     hash_seed: 0,
     target_comm: [0; 16],
+    unwind: 0,
+    capture_every: 0,
     offsets: KernelOffsets {
         task_group_leader: 0,
         task_thread_pid: 0,
@@ -35,6 +37,8 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
         css_parent: 0,
         kernfs_node_id: 0,
         task_self_exec_id: 0,
+        task_flags: 0,
+        task_mm: 0,
     },
 };
 

@@ -16,3 +16,12 @@ pub(crate) fn count(counter: u32) {
         unsafe { *slot += 1 };
     }
 }
+
+/// Adds `number` to a counter.
+#[inline(always)]
+pub(crate) fn count_many(counter: u32, number: u64) {
+    if let Some(slot) = COUNTERS.get_ptr_mut(counter) {
+        // SAFETY: as above.
+        unsafe { *slot += number };
+    }
+}

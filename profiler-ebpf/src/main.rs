@@ -15,6 +15,7 @@ mod maps;
 mod probes;
 mod stack;
 mod task;
+mod unwind;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

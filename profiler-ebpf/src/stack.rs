@@ -1,7 +1,8 @@
-//! Where stacks come from: the one seam for another unwinder.
+//! Where stacks come from, and how they are sent: once, later samples refer to one by its hash.
 //!
-//! Today both stacks are walked by the kernel's frame-pointer walker (`bpf_get_stack`). A stack is
-//! sent once; later samples refer to it by its hash.
+//! Kernel stacks are walked by the kernel's own walker (`bpf_get_stack`). User stacks are walked
+//! with tables ([`crate::unwind`]), or by the kernel's frame-pointer walker when the task asks for
+//! it.
 
 use aya_ebpf::{
     EbpfContext,
@@ -12,19 +13,25 @@ use aya_ebpf::{
     programs::PerfEventContext,
 };
 use profiler_common::{
+    config::UNWIND_TABLES,
     counter,
     header::{KIND_STACK, RecordHeader},
-    limits::{MAX_KERNEL_FRAMES, MAX_USER_FRAMES, STACK_TABLE_ENTRIES},
+    limits::{
+        CLASS_PERF_EVENT, MAX_FRAME_POINTER_FRAMES, MAX_KERNEL_FRAMES, MAX_RECORD_FRAMES,
+        STACK_TABLE_ENTRIES,
+    },
     stack::{SPACE_KERNEL, SPACE_USER, StackHead, StackRecord, hash_finish, hash_step},
 };
 
-use crate::{config::config, counters::count, emit, maps::RECORDS};
+use crate::{
+    config::config, counters::count, emit, kernel::KernelPtr, maps::RECORDS, task::TaskIds, unwind,
+};
 
 /// Stacks that were sent, by hash.
 #[map]
 static STACKS: HashMap<u64, u8> = HashMap::with_max_entries(STACK_TABLE_ENTRIES, 0);
 
-/// Room to build a record: 1 KiB does not fit the stack of a BPF program. Only perf_event programs
+/// Room to build a record: 4 KiB do not fit the stack of a BPF program. Only perf_event programs
 /// use it, and they do not interrupt each other.
 #[map]
 static STACK_SCRATCH: PerCpuArray<StackRecord> = PerCpuArray::with_max_entries(1, 0);
@@ -63,12 +70,20 @@ pub(crate) fn kernel_stack(context: &PerfEventContext) -> u64 {
 /// Takes the user stack and returns its hash; 0 when there is none (a kernel thread) or when it
 /// cannot be read, which is counted.
 #[inline(always)]
-pub(crate) fn user_stack(context: &PerfEventContext) -> u64 {
+pub(crate) fn user_stack(
+    context: &PerfEventContext,
+    task: KernelPtr,
+    ids: TaskIds,
+    generation: u32,
+) -> u64 {
+    if config!(unwind) == UNWIND_TABLES {
+        return unwind::user_stack(CLASS_PERF_EVENT, task, ids, generation);
+    }
     take(
         context,
         SPACE_USER,
         u64::from(BPF_F_USER_STACK),
-        MAX_USER_FRAMES,
+        MAX_FRAME_POINTER_FRAMES,
         counter::USER_STACK_UNREADABLE,
     )
 }
@@ -115,13 +130,23 @@ fn take(context: &PerfEventContext, space: u32, flags: u64, most: usize, failed:
     let hash = hash_finish(hash);
     // SAFETY: the value is not read.
     if unsafe { STACKS.get(hash) }.is_none() {
-        send(record, hash, space, frames);
+        send(record, hash, space, frames, frames as u32);
     }
     hash
 }
 
+/// Sends a user stack of `walked` frames unless it was sent before.
 #[inline(always)]
-fn send(record: *mut StackRecord, hash: u64, space: u32, frames: usize) {
+pub(crate) fn intern_user(record: *mut StackRecord, hash: u64, walked: u32) {
+    // SAFETY: the value is not read.
+    if unsafe { STACKS.get(hash) }.is_none() {
+        let frames = (walked as usize).min(MAX_RECORD_FRAMES);
+        send(record, hash, SPACE_USER, frames, walked);
+    }
+}
+
+#[inline(always)]
+fn send(record: *mut StackRecord, hash: u64, space: u32, frames: usize, walked: u32) {
     let bytes = size_of::<StackHead>() + frames * size_of::<u64>();
     let header = RecordHeader {
         bytes: bytes as u32,
@@ -134,6 +159,8 @@ fn send(record: *mut StackRecord, hash: u64, space: u32, frames: usize) {
             hash,
             space,
             frames: frames as u32,
+            walked,
+            padding: 0,
         }
     };
     // SAFETY: `bytes` is at most the size of the map value.

@@ -2,6 +2,11 @@
 
 use std::{fs, os::linux::fs::MetadataExt as _};
 
+use aya::{
+    programs::ProgramType,
+    sys::{BpfHelper, is_helper_supported},
+};
+
 /// Inode of the initial PID namespace (`PROC_PID_INIT_INO` in `include/linux/proc_ns.h`).
 const INITIAL_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
@@ -13,6 +18,18 @@ pub fn pid_namespace_inode() -> std::io::Result<u64> {
 /// Whether the agent runs in the initial PID namespace, whose numbers need no translation.
 pub fn is_initial_pid_namespace() -> std::io::Result<bool> {
     Ok(pid_namespace_inode()? == INITIAL_PID_NAMESPACE)
+}
+
+/// Whether `perf_event` programs may call `bpf_loop` (kernel 5.17).
+pub(super) fn has_loop_helper() -> bool {
+    let supported = is_helper_supported(ProgramType::PerfEvent, BpfHelper::BPF_FUNC_loop);
+    match supported {
+        Ok(supported) => supported,
+        Err(error) => {
+            tracing::debug!(%error, "stacks are walked without bpf_loop");
+            false
+        }
+    }
 }
 
 /// Online CPUs, ascending.

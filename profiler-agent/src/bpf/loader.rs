@@ -13,20 +13,24 @@ use aya::{
     programs::{BtfTracePoint, Program, ProgramError},
 };
 use profiler_common::{
-    config::{FILTER_CGROUPS, HIERARCHY_V1, ProbeConfig},
+    config::{
+        FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS,
+        UNWIND_TABLES,
+    },
     counter::COUNTERS,
-    limits::{STACK_TABLE_ENTRIES, THREAD_TABLE_ENTRIES},
     on_cpu::CountKey,
     process::ThreadState,
 };
 
 use super::{
     batch::{BatchError, drain},
-    features::{is_initial_pid_namespace, pid_namespace_inode},
+    features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
     object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampling},
     reader::RecordReader,
+    sizes::MapSizes,
+    unwind_maps::{CaptureReader, UnwindMaps},
 };
 
 /// The tracepoint programs with the kernel's name of their hook.
@@ -148,6 +152,7 @@ pub struct LoadedObject {
     ebpf: Ebpf,
     denied: Vec<String>,
     load_times: BTreeMap<&'static str, Duration>,
+    walks_with_tables: bool,
 }
 
 impl LoadedObject {
@@ -171,28 +176,33 @@ impl LoadedObject {
             let inode = pid_namespace_inode().map_err(LoadError::Namespace)?;
             u32::try_from(inode).unwrap_or(u32::MAX)
         };
+        let denied = request.denied.iter().any(|name| name == "bpf_loop");
+        if config.unwind == UNWIND_TABLES && (denied || !has_loop_helper()) {
+            config.unwind = UNWIND_FRAME_POINTERS;
+        }
         // One at a time: each parses the kernel's BTF, some 15 MB for a moment.
         let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
-        let counts = request.count_entries.unwrap_or(1);
-        let tables = if request.count_entries.is_none() {
-            Some(1)
-        } else {
-            None
-        };
-        let ebpf = EbpfLoader::new()
+        let sizes = MapSizes::new(
+            request.count_entries,
+            config.unwind == UNWIND_TABLES,
+            config.filter == FILTER_PIDS,
+        );
+        let mut loader = EbpfLoader::new();
+        loader
             .btf(Some(&btf))
-            .override_global("CONFIG", config.as_bytes(), true)
-            .map_max_entries("COUNTS_EVEN", counts)
-            .map_max_entries("COUNTS_ODD", counts)
-            .map_max_entries("STACKS", tables.unwrap_or(STACK_TABLE_ENTRIES))
-            .map_max_entries("THREADS", tables.unwrap_or(THREAD_TABLE_ENTRIES))
+            .override_global("CONFIG", config.as_bytes(), true);
+        for (map, entries) in sizes.entries() {
+            loader.map_max_entries(map, entries);
+        }
+        let ebpf = loader
             .load(object::bytes())
             .map_err(|error| LoadError::Load(Box::new(error)))?;
         let mut loaded = Self {
             ebpf,
             denied: request.denied.clone(),
             load_times: BTreeMap::new(),
+            walks_with_tables: config.unwind == UNWIND_TABLES,
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -303,6 +313,19 @@ impl LoadedObject {
             source: source.into(),
         })?;
         Ok(RecordReader::new(ring))
+    }
+
+    /// False when frame pointers were asked for, or when this kernel offers nothing else.
+    pub fn walks_with_tables(&self) -> bool {
+        self.walks_with_tables
+    }
+
+    /// Takes the tables of the unwinder and the ring buffer of captures, for the thread that keeps
+    /// them; an error the second time.
+    pub fn take_unwind_maps(&mut self) -> Result<(UnwindMaps, CaptureReader), LoadError> {
+        let maps = UnwindMaps::take(&mut self.ebpf)?;
+        let captures = CaptureReader::take(&mut self.ebpf)?;
+        Ok((maps, captures))
     }
 
     /// Forwards the kernel side's log lines to the agent's log while the object lives.
@@ -469,6 +492,7 @@ fn check_request(denied: &[String]) -> ObjectRequest {
             pid_namespace_inum: CHECK_NAMESPACE,
             bucket_ns: 1,
             buckets_per_epoch: 1,
+            unwind: UNWIND_TABLES,
             ..ProbeConfig::default()
         },
         v1_controller: None,

@@ -7,6 +7,8 @@ mod object;
 mod offsets;
 mod perf;
 mod reader;
+mod sizes;
+mod unwind_maps;
 
 pub use batch::{BatchError, drain};
 pub use features::{cpu_count, is_initial_pid_namespace, online_cpus, pid_namespace_inode};
@@ -18,3 +20,4 @@ pub use object::is_embedded;
 pub use offsets::OffsetError;
 pub use perf::{ClockCheck, ClockChoice, Sampling, check_clock};
 pub use reader::{Record, RecordReader};
+pub use unwind_maps::{Capture, CaptureReader, UnwindMaps};

@@ -59,6 +59,8 @@ pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, Offs
         css_parent: at("cgroup_subsys_state", &["parent"])?,
         kernfs_node_id: at("kernfs_node", &["id"])?,
         task_self_exec_id: at("task_struct", &["self_exec_id"])?,
+        task_flags: at("task_struct", &["flags"])?,
+        task_mm: at("task_struct", &["mm"])?,
     })
 }
 

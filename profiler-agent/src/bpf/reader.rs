@@ -8,16 +8,21 @@ use std::{
 use aya::maps::{MapData, RingBuf};
 use profiler_common::{
     header::{KIND_PROCESS, KIND_STACK, KIND_THREAD, RecordHeader, read_pod},
-    limits::MAX_RECORD_FRAMES,
+    limits::{LEAF_FRAMES, MAX_RECORD_FRAMES, MAX_STEPS},
     process::{ProcessRecord, ThreadRecord},
-    stack::StackHead,
+    stack::{StackHead, place},
+    unwind::frame,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// A decoded record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
-    Stack { hash: u64, addresses: Box<[u64]> },
+    Stack {
+        hash: u64,
+        /// Leaf first.
+        addresses: Box<[u64]>,
+    },
     Thread(ThreadRecord),
     Process(ProcessRecord),
 }
@@ -58,20 +63,41 @@ impl Record {
                 if body.len() != frames * size_of::<u64>() {
                     return Err(DecodeError::Frames(head.frames));
                 }
-                let addresses = body
+                let words: Vec<u64> = body
                     .as_chunks::<8>()
                     .0
                     .iter()
                     .map(|chunk| u64::from_ne_bytes(*chunk))
                     .collect();
+                let addresses = in_order(words, head.walked)?;
                 Ok(Self::Stack {
                     hash: head.hash,
-                    addresses,
+                    addresses: addresses.into(),
                 })
             }
             other => Err(DecodeError::Kind(other)),
         }
     }
+}
+
+/// The frames of a record from leaf to root. A stack that was too deep has a mark where frames were
+/// left out, which says how many.
+fn in_order(words: Vec<u64>, walked: u32) -> Result<Vec<u64>, DecodeError> {
+    let kept = words.len();
+    let all = walked as usize;
+    if all == kept {
+        return Ok(words);
+    }
+    // The interrupted frame, one for each step, and a mark.
+    if kept != MAX_RECORD_FRAMES || all < kept || walked > MAX_STEPS + 2 {
+        return Err(DecodeError::Frames(walked));
+    }
+    let left_out = u32::try_from(all - kept).unwrap_or(u32::MAX);
+    let mut ordered = words.get(..LEAF_FRAMES).unwrap_or_default().to_vec();
+    ordered.push(frame::elided(left_out));
+    let first = all - (MAX_RECORD_FRAMES - LEAF_FRAMES);
+    ordered.extend((first..all).filter_map(|frame| words.get(place(frame))));
+    Ok(ordered)
 }
 
 /// Reads the ring buffer of one loaded object.
@@ -131,13 +157,15 @@ mod tests {
         bytes.extend(42_u64.to_ne_bytes());
         bytes.extend(2_u32.to_ne_bytes());
         bytes.extend(frames.to_ne_bytes());
+        bytes.extend(frames.to_ne_bytes());
+        bytes.extend(0_u32.to_ne_bytes());
         bytes.extend(std::iter::repeat_n(7_u8, body));
         bytes
     }
 
     #[test]
     fn decodes_a_stack() {
-        let record = Record::decode(&stack_bytes(2, 16, 48)).expect("well formed");
+        let record = Record::decode(&stack_bytes(2, 16, 56)).expect("well formed");
         let address = u64::from_ne_bytes([7; 8]);
         assert_eq!(
             record,
@@ -153,18 +181,18 @@ mod tests {
         assert_eq!(Record::decode(&[]), Err(DecodeError::Short(0)));
         assert_eq!(
             Record::decode(&stack_bytes(2, 16, 40)),
-            Err(DecodeError::Length { said: 40, came: 48 })
+            Err(DecodeError::Length { said: 40, came: 56 })
         );
         assert_eq!(
-            Record::decode(&stack_bytes(3, 16, 48)),
+            Record::decode(&stack_bytes(3, 16, 56)),
             Err(DecodeError::Frames(3))
         );
         assert_eq!(
-            Record::decode(&stack_bytes(0, 0, 32)),
+            Record::decode(&stack_bytes(0, 0, 40)),
             Err(DecodeError::Frames(0))
         );
         assert_eq!(
-            Record::decode(&stack_bytes(u32::MAX, 16, 48)),
+            Record::decode(&stack_bytes(u32::MAX, 16, 56)),
             Err(DecodeError::Frames(u32::MAX))
         );
         let unknown = RecordHeader {
@@ -179,8 +207,30 @@ mod tests {
     }
 
     #[test]
+    fn a_stack_that_was_too_deep_is_put_in_order_around_its_mark() {
+        let all = 700_usize;
+        let mut words = vec![0; MAX_RECORD_FRAMES];
+        for number in 0..all {
+            words[place(number)] = number as u64;
+        }
+        let ordered = in_order(words, 700).expect("well formed");
+        let leaf: Vec<u64> = (0..384).collect();
+        let root: Vec<u64> = (572..700).collect();
+        assert_eq!(ordered[..384], leaf);
+        assert_eq!(frame::elided_of(ordered[384]), Some(700 - 512));
+        assert_eq!(ordered[385..], root);
+    }
+
+    #[test]
+    fn refuses_depths_that_cannot_be() {
+        assert!(in_order(vec![0; 512], 511).is_err());
+        assert!(in_order(vec![0; 2], 3).is_err());
+        assert!(in_order(vec![0; 512], u32::MAX).is_err());
+    }
+
+    #[test]
     fn truncation_at_every_length_is_an_error() {
-        let whole = stack_bytes(2, 16, 48);
+        let whole = stack_bytes(2, 16, 56);
         for length in 0..whole.len() {
             assert!(Record::decode(&whole[..length]).is_err(), "length {length}");
         }

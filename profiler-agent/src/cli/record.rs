@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::CliError;
 use crate::{
     config::cli::{RecordArgs, RecordTarget},
-    model::{Profile, ProfileBuilder, Target, TaskKind, TaskSpec},
+    model::{Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskKind, TaskSpec},
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
     render::{Format, quality, render},
@@ -63,6 +63,8 @@ fn record(args: &RecordArgs, spec: TaskSpec) -> Result<(Vec<u8>, String)> {
         ProbeStatuses::default(),
         OnCpuConfig {
             denied: args.deny_probe.clone(),
+            unwind: args.unwind,
+            verify_every: args.verify_unwinding,
             ..OnCpuConfig::default()
         },
     ));
@@ -211,6 +213,7 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
             "no samples: the target used no CPU time while it was recorded, or had ended\n",
         );
     }
+    text.push_str(&stack_lines(&profile.stack_quality));
     text.push_str(&names(profile));
     for note in notes {
         let _infallible = writeln!(text, "note: {note}");
@@ -245,6 +248,42 @@ fn names(profile: &Profile) -> String {
             names.percent(poorest.unnamed),
             poorest.path,
             build_id_text(&poorest.build_id),
+        );
+    }
+    text
+}
+
+/// How complete the stacks are, and what it took.
+fn stack_lines(quality: &StackQuality) -> String {
+    let mut text = String::new();
+    if let Some(line) = quality.line() {
+        let _infallible = writeln!(text, "stacks: {line}");
+    }
+    let TableCounts {
+        pages_loaded,
+        pages_evicted,
+        blocks,
+        frames: _,
+        captures,
+        repaired,
+        captures_dropped,
+        processes_left_out,
+        compared,
+        identical,
+    } = quality.tables;
+    if pages_loaded > 0 || captures > 0 {
+        let _infallible = writeln!(
+            text,
+            "unwind tables: {pages_loaded} pages loaded, {pages_evicted} evicted, {blocks} KiB; \
+             {captures} samples \
+             walked by the agent, {repaired} of them to their end; {captures_dropped} dropped; \
+             {processes_left_out} processes left out"
+        );
+    }
+    if compared > 0 {
+        let _infallible = writeln!(
+            text,
+            "unwinding verified: {compared} compared, {identical} identical"
         );
     }
     text

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::render::Format;
+use crate::{model::UnwindMethod, render::Format};
 
 /// Profiler for service meshes: eBPF agent, API and web UI in one binary.
 #[derive(Debug, Parser)]
@@ -97,6 +97,10 @@ pub struct ServeArgs {
     /// Let the kernel count runs and run time of BPF programs (costs a little)
     #[arg(long)]
     pub bpf_stats: bool,
+    /// How user stacks are walked; frame pointers alone are cheaper and often incomplete
+    /// [default: tables]
+    #[arg(long, value_name = "tables|frame-pointers")]
+    pub unwind: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -117,6 +121,13 @@ pub struct RecordArgs {
     /// Folder with debug files or unstripped programs, used by their build-id
     #[arg(long, value_name = "DIR")]
     pub symbol_dir: Option<PathBuf>,
+    /// How user stacks are walked; frame pointers alone are cheaper and often incomplete
+    #[arg(long, value_name = "tables|frame-pointers", default_value = "tables")]
+    pub unwind: UnwindMethod,
+    /// Walk every N-th complete stack a second time with an independent unwinder and report how
+    /// many are identical
+    #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
+    pub verify_unwinding: u32,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
     #[arg(long, value_name = "NAME", hide = true)]
     pub deny_probe: Vec<String>,

@@ -25,6 +25,7 @@ impl ServeConfig {
             log,
             deny_probes,
             bpf_stats,
+            unwind,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![
@@ -68,6 +69,7 @@ impl ServeConfig {
                 i64::try_from(*max_symbol_bytes).unwrap_or(i64::MAX).into(),
             ),
             ("log", log.clone().into()),
+            ("unwind", unwind.name().into()),
         ]);
         if let Some(folder) = symbol_dir {
             lines.push(("symbol_dir", text(folder)));

@@ -11,6 +11,7 @@ use super::{
     file,
     settings::{ConfigError, Origin, Setting, Settings},
 };
+use crate::model::UnwindMethod;
 
 const DEFAULT_PORT: u16 = 7117;
 const DEFAULT_DATA_DIR: &str = "/var/lib/profiler-agent";
@@ -76,6 +77,7 @@ pub struct ServeConfig {
     pub log: String,
     pub deny_probes: Vec<String>,
     pub bpf_stats: bool,
+    pub unwind: UnwindMethod,
 }
 
 /// Merges flags, environment and file, and checks the result. `log` is the global flag and
@@ -115,6 +117,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         print_config: _,
         deny_probe,
         bpf_stats,
+        unwind,
     } = args;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
@@ -133,6 +136,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("symbol_dir", symbol_dir),
         ("max_symbol_bytes", max_symbol_bytes),
         ("debuginfod", debuginfod),
+        ("unwind", unwind),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -206,6 +210,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
             .map(|setting| setting.values.clone())
             .unwrap_or_default(),
         bpf_stats: parse_or(settings, "bpf_stats", false, switch)?,
+        unwind: parse_or(settings, "unwind", UnwindMethod::Tables, unwind_method)?,
     })
 }
 
@@ -300,6 +305,13 @@ fn continuous_profile(setting: &Setting) -> Result<ContinuousProfile, ConfigErro
         "off" => Ok(ContinuousProfile::Off),
         _ => Err(setting.invalid("is not known: write always or off")),
     }
+}
+
+fn unwind_method(setting: &Setting) -> Result<UnwindMethod, ConfigError> {
+    setting
+        .text()
+        .parse()
+        .map_err(|problem: &str| setting.invalid(problem))
 }
 
 fn percent(setting: &Setting) -> Result<f64, ConfigError> {

@@ -84,11 +84,13 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_SYMBOL_DIR", "/s"),
         ("PROFILER_MAX_SYMBOL_BYTES", "2MiB"),
         ("PROFILER_DEBUGINFOD", "https://debuginfod.example/x"),
+        ("PROFILER_UNWIND", "frame-pointers"),
     ];
     let config = resolve("", &environment, "").unwrap();
     assert_eq!(config.deny_probes, ["on_cpu", "processes"]);
     assert_eq!(config.retention_bytes, 2 << 30);
     assert!(config.bpf_stats);
+    assert_eq!(config.unwind, crate::model::UnwindMethod::FramePointers);
     // What is printed is a file that gives the same configuration.
     assert_eq!(resolve("", &[], &config.to_toml()).unwrap(), config);
     let no_auth = resolve("--no-auth", &[], "").unwrap();
@@ -115,7 +117,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, show_arguments, retention_age, retention_bytes, max_tasks, \
-         symbol_dir, max_symbol_bytes, debuginfod, log, bpf_stats",
+         symbol_dir, max_symbol_bytes, debuginfod, log, bpf_stats, unwind",
     );
 }
 

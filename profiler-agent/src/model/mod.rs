@@ -8,6 +8,7 @@ mod process;
 mod profile;
 mod profile_builder;
 mod select;
+mod stack_quality;
 mod task;
 
 pub use loss::{LossKind, Losses};
@@ -19,6 +20,7 @@ pub use profile::{
 };
 pub use profile_builder::ProfileBuilder;
 pub use select::Selection;
+pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
     MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,
 };

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Losses, ProcessKey};
+use super::{Losses, ProcessKey, StackQuality};
 
 pub type StrId = u32;
 pub type ModuleId = u32;
@@ -219,6 +219,7 @@ pub struct Profile {
     pub threads: Vec<ProfileThread>,
     pub samples: Vec<SampleRow>,
     pub losses: Losses,
+    pub stack_quality: StackQuality,
 }
 
 impl Profile {

@@ -4,7 +4,8 @@ use std::{collections::HashMap, hash::Hash};
 
 use super::{
     Clock, Frame, FrameId, FrameSpace, Function, Losses, Module, ModuleId, ModuleKind, NameSource,
-    ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId, StrId, ThreadId,
+    ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId, StackQuality,
+    StrId, ThreadId,
 };
 
 /// A table that gives equal values the same index.
@@ -52,6 +53,7 @@ pub struct ProfileBuilder {
     rows: HashMap<RowKey, u64>,
     row_order: Vec<RowKey>,
     losses: Losses,
+    stack_quality: StackQuality,
 }
 
 impl ProfileBuilder {
@@ -73,6 +75,7 @@ impl ProfileBuilder {
             rows: HashMap::new(),
             row_order: Vec::new(),
             losses: Losses::default(),
+            stack_quality: StackQuality::default(),
         }
     }
 
@@ -141,6 +144,10 @@ impl ProfileBuilder {
         &mut self.losses
     }
 
+    pub fn stack_quality(&mut self) -> &mut StackQuality {
+        &mut self.stack_quality
+    }
+
     /// Extends the covered range, nanoseconds after the origin.
     pub fn cover(&mut self, from_ns: u64, to_ns: u64) {
         self.range = Some(match self.range {
@@ -198,6 +205,7 @@ impl ProfileBuilder {
             });
         }
         self.losses.merge(&other.losses);
+        self.stack_quality.merge(&other.stack_quality);
         let shift = other.origin_ns.saturating_sub(self.origin_ns);
         self.cover(
             other.from_ns.saturating_add(shift),
@@ -293,6 +301,7 @@ impl ProfileBuilder {
                 })
                 .collect(),
             losses: self.losses,
+            stack_quality: self.stack_quality,
         }
     }
 }

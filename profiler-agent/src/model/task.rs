@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clock, Losses};
+use super::{Clock, Losses, StackQuality};
 
 /// Longest duration of a task with an end, in seconds.
 pub const MAX_DURATION_S: u64 = 3600;
@@ -106,6 +106,7 @@ pub struct Task {
     /// Samples in the result so far.
     pub samples: u64,
     pub losses: Losses,
+    pub stack_quality: StackQuality,
     /// Remarks for the user in the order they arose: a lowered rate, a fallback, a restart.
     pub notes: Vec<String>,
 }

@@ -2,6 +2,7 @@
 
 mod collector;
 mod board;
+mod comparison;
 mod governor;
 mod on_cpu;
 mod process_events;
@@ -11,6 +12,7 @@ mod stacks;
 mod status;
 mod targets;
 mod timeline;
+mod unwinder;
 
 pub use board::ProbeStatuses;
 pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};

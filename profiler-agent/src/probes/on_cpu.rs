@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use profiler_common::{config::ProbeConfig, limits::COUNT_TABLE_ENTRIES};
+use profiler_common::{
+    config::{ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
+    limits::COUNT_TABLE_ENTRIES,
+};
 use tokio::sync::mpsc;
 
 use super::{
@@ -18,9 +21,11 @@ use super::{
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{BUCKET, BUCKETS_PER_EPOCH, Origin, epoch},
+    unwinder::Unwinder,
 };
 use crate::{
     bpf::{LoadError, LoadedObject, ObjectRequest, cpu_count},
+    model::UnwindMethod,
     process::ProcessTable,
     symbolize::SymbolizerService,
 };
@@ -39,6 +44,11 @@ pub struct OnCpuConfig {
     pub cpu_budget_percent: Option<f64>,
     /// Whether the kernel's BPF statistics are on.
     pub bpf_statistics: bool,
+    /// How user stacks are walked.
+    pub unwind: UnwindMethod,
+    /// Each so many complete stacks one is walked a second time by an independent unwinder; 0:
+    /// none is.
+    pub verify_every: u32,
 }
 
 /// Starts on-CPU collections over eBPF.
@@ -92,6 +102,11 @@ impl OnCpuCollector {
             bucket_ns: u64::try_from(BUCKET.as_nanos()).unwrap_or(1),
             buckets_per_epoch: BUCKETS_PER_EPOCH,
             hash_seed: u64::from_ne_bytes(seed),
+            unwind: match self.config.unwind {
+                UnwindMethod::Tables => UNWIND_TABLES,
+                UnwindMethod::FramePointers => UNWIND_FRAME_POINTERS,
+            },
+            capture_every: self.config.verify_every,
             ..ProbeConfig::default()
         };
         target.configure(&mut config);
@@ -144,20 +159,30 @@ impl Collector for OnCpuCollector {
         let (mut object, failures) = self.load(&target, frequency_hz).map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let log = object.take_logger();
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let mut notes = std::mem::take(&mut target.notes);
+        let unwinder = if object.walks_with_tables() {
+            let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
+            Some(Unwinder::start(id, maps, captures).map_err(failed)?)
+        } else {
+            if self.config.unwind == UnwindMethod::Tables {
+                notes.push(NO_LOOP_HELPER.to_owned());
+            }
+            None
+        };
         let sampling = object.sample(frequency_hz).map_err(failed)?;
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
-        let mut notes = std::mem::take(&mut target.notes);
         notes.extend(failures.iter().map(degradation));
         let clock = sampling.clock();
         let (stop, stopped) = StopHandle::new();
         let (sender, chunks) = mpsc::channel(CHUNK_QUEUE);
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let session = Session::new(SessionParts {
             id,
             object,
             reader,
             log,
+            unwinder,
             sampling,
             origin,
             requested_hz: frequency_hz,
@@ -193,6 +218,10 @@ fn spawn(id: u64, session: Session, stopped: Arc<AtomicBool>) -> Result<(), Coll
             reason: format!("start its thread: {error}"),
         })
 }
+
+/// The note of a task on a kernel before 5.17.
+const NO_LOOP_HELPER: &str = "this kernel has no bpf_loop (Linux 5.17): user stacks are walked by \
+                              frame pointers and end where code keeps none";
 
 fn degradation(failure: &LoadError) -> String {
     let effect = match failure.program() {

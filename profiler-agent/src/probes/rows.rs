@@ -5,6 +5,8 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use profiler_common::{
     on_cpu::CountKey,
     process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord, ThreadRecord},
+    stack::CAPTURED,
+    unwind::frame,
 };
 
 use super::{
@@ -14,7 +16,8 @@ use super::{
 use crate::{
     model::{
         Clock, FrameId, LossKind, Losses, Process, ProcessEvent, ProcessEventKind, ProcessKey,
-        Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow,
+        Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
+        StackQuality,
     },
     process::ProcessTable,
     symbolize::{
@@ -36,9 +39,35 @@ struct Row {
     count: u64,
     period_ns: u64,
     image: ImageKey,
-    /// Its stack never arrived.
+    /// A stack never arrived.
     missing: bool,
+    user: UserStack,
 }
+
+/// What is known of a user stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UserStack {
+    None,
+    Complete,
+    /// Walked by frame pointers.
+    Unverified,
+    Incomplete(StackFault),
+}
+
+/// A counter whose stack had not arrived.
+#[derive(Clone, Copy, Debug)]
+struct Deferred {
+    key: CountKey,
+    count: u64,
+    period_ns: u64,
+    drains: u32,
+}
+
+/// Drains for which a sample waits for its stack.
+const DRAINS_WAITED: u32 = 1;
+
+/// Drains for which a sample waits for a stack that the agent walks (about ten seconds).
+const DRAINS_WAITED_FOR_CAPTURE: u32 = 40;
 
 /// Everything that one collection knows of threads and stacks, and the rows on their way.
 #[derive(Debug)]
@@ -54,8 +83,10 @@ pub(super) struct Rows {
     images: Generations<ImageKey, Option<Arc<Process>>>,
     /// Rows whose stacks are being named, in the order of their drains.
     naming: VecDeque<(Vec<Row>, NamingInProgress)>,
-    /// Rows whose stack had not arrived; tried once more with the next drain.
-    deferred: Vec<(CountKey, u64)>,
+    /// Rows whose stack had not arrived; tried again with the next drains.
+    deferred: Vec<Deferred>,
+    /// Whether user stacks are walked with tables, so that a stack without a mark is complete.
+    walks_with_tables: bool,
     builder: ProfileBuilder,
     earliest_bucket: u32,
     pub(super) notes: Vec<String>,
@@ -67,8 +98,10 @@ impl Rows {
         clock: Clock,
         table: ProcessTable,
         symbolizer: SymbolizerService,
+        walks_with_tables: bool,
     ) -> Self {
         Self {
+            walks_with_tables,
             origin,
             clock,
             table,
@@ -92,6 +125,11 @@ impl Rows {
         self.stacks.insert(hash, addresses.into());
     }
 
+    /// The addresses of a stack.
+    pub(super) fn addresses(&self, hash: u64) -> Option<&[u64]> {
+        self.stacks.get(&hash).map(|addresses| &**addresses)
+    }
+
     /// Stacks that came since the last rotation.
     pub(super) fn stacks(&self) -> usize {
         self.stacks.len()
@@ -105,12 +143,31 @@ impl Rows {
     }
 
     /// Takes the counters of one drain; samples of it stand for `period_ns` each. Counters that
-    /// waited for their stack since the last drain have their last try now.
+    /// have waited for their stack are tried again.
     pub(super) fn add(&mut self, counters: Vec<(CountKey, u64)>, period_ns: u64) {
         let mut rows = std::mem::take(&mut self.deferred);
-        let retried = rows.len();
-        rows.extend(counters);
-        self.ask_for_names(&rows, retried, period_ns);
+        for row in &mut rows {
+            row.drains += 1;
+        }
+        rows.extend(counters.into_iter().map(|(key, count)| Deferred {
+            key,
+            count,
+            period_ns,
+            drains: 0,
+        }));
+        self.ask_for_names(&rows);
+    }
+
+    /// Nothing more comes: rows that still wait get what there is.
+    pub(super) fn give_up_waiting(&mut self) {
+        for row in &mut self.deferred {
+            row.drains = u32::MAX - 1;
+        }
+        self.add(Vec::new(), 0);
+    }
+
+    pub(super) fn stack_quality(&mut self) -> &mut StackQuality {
+        self.builder.stack_quality()
     }
 
     /// What was collected since the last call, as a profile that covers `from` to `to` after the
@@ -174,12 +231,12 @@ impl Rows {
         }
     }
 
-    /// Asks for the names of all rows' stacks. Rows before `retried` have waited for their stack
-    /// already and wait no more.
-    fn ask_for_names(&mut self, rows: &[(CountKey, u64)], retried: usize, period_ns: u64) {
+    /// Asks for the names of all rows' stacks, but of those that wait for a stack.
+    fn ask_for_names(&mut self, rows: &[Deferred]) {
         let mut ready = Vec::with_capacity(rows.len());
         let mut requests = Vec::with_capacity(rows.len());
-        for (index, (key, count)) in rows.iter().enumerate() {
+        for row in rows {
+            let key = &row.key;
             let request = AddressStack {
                 image: self.image_of(key),
                 kernel: self.stacks.get(&key.kernel_stack).cloned(),
@@ -187,16 +244,22 @@ impl Rows {
             };
             let missing = (key.kernel_stack != 0 && request.kernel.is_none())
                 || (key.user_stack != 0 && request.user.is_none());
-            if missing && index >= retried {
-                self.deferred.push((*key, *count));
+            let patience = if key.user_stack & CAPTURED == 0 || request.user.is_some() {
+                DRAINS_WAITED
+            } else {
+                DRAINS_WAITED_FOR_CAPTURE
+            };
+            if missing && row.drains < patience {
+                self.deferred.push(*row);
                 continue;
             }
             ready.push(Row {
                 key: *key,
-                count: *count,
-                period_ns,
+                count: row.count,
+                period_ns: row.period_ns,
                 image: request.image,
                 missing,
+                user: self.user_stack(key.user_stack, request.user.as_deref()),
             });
             requests.push(request);
         }
@@ -262,6 +325,21 @@ impl Rows {
         }
     }
 
+    fn user_stack(&self, hash: u64, addresses: Option<&[u64]>) -> UserStack {
+        let Some(addresses) = addresses else {
+            return if hash == 0 {
+                UserStack::None
+            } else {
+                UserStack::Incomplete(StackFault::Lost)
+            };
+        };
+        match addresses.last().and_then(|last| frame::error_of(*last)) {
+            Some(outcome) => UserStack::Incomplete(StackFault::of_outcome(outcome)),
+            None if self.walks_with_tables => UserStack::Complete,
+            None => UserStack::Unverified,
+        }
+    }
+
     fn image_of(&self, key: &CountKey) -> ImageKey {
         let process = self
             .threads
@@ -285,8 +363,16 @@ impl Rows {
             period_ns,
             image,
             missing,
+            user,
         } = row;
         let (count, process) = (*count, image.process);
+        let quality = self.builder.stack_quality();
+        match user {
+            UserStack::None => {}
+            UserStack::Complete => quality.complete += count,
+            UserStack::Unverified => quality.unverified += count,
+            UserStack::Incomplete(fault) => quality.add_incomplete(*fault, count),
+        }
         if *missing {
             self.builder.losses().add(LossKind::StackMissing, count);
             frames.push(self.builder.marker("[stack lost]"));

@@ -11,16 +11,18 @@ use tokio::sync::mpsc;
 use super::{
     Chunk,
     board::ProbeStatuses,
+    comparison::Comparison,
     governor::{Governor, Spent},
     on_cpu::LOOP_WAIT,
     rows::Rows,
     status::ProgramStats,
     targets::ResolvedTarget,
     timeline::{GRACE, Origin, epoch},
+    unwinder::Unwinder,
 };
 use crate::{
     bpf::{KernelLog, LoadedObject, Record, RecordReader, Sampling},
-    model::{Clock, LossKind},
+    model::{Clock, LossKind, TableCounts},
     process::ProcessTable,
     symbolize::SymbolizerService,
 };
@@ -41,6 +43,8 @@ pub(super) struct SessionParts {
     pub(super) object: LoadedObject,
     pub(super) reader: RecordReader,
     pub(super) log: Option<KernelLog>,
+    /// None when user stacks are walked by frame pointers.
+    pub(super) unwinder: Option<Unwinder>,
     pub(super) sampling: Sampling,
     pub(super) origin: Origin,
     pub(super) requested_hz: u32,
@@ -60,6 +64,7 @@ pub(super) struct Session {
     parts: SessionParts,
     governor: Option<Governor>,
     rows: Rows,
+    comparison: Comparison,
     notes: Vec<String>,
     counters: [u64; COUNTERS as usize],
     drained_epoch: u64,
@@ -87,10 +92,12 @@ impl Session {
         });
         let began = parts.origin.elapsed();
         let (table, symbolizer) = (parts.table.clone(), parts.symbolizer.clone());
-        let rows = Rows::new(parts.origin, clock, table, symbolizer);
+        let with_tables = parts.unwinder.is_some();
+        let rows = Rows::new(parts.origin, clock, table, symbolizer, with_tables);
         Self {
             governor,
             rows,
+            comparison: Comparison::default(),
             notes: Vec::new(),
             counters: [0; COUNTERS as usize],
             drained_epoch: 0,
@@ -149,8 +156,19 @@ impl Session {
             match record {
                 Record::Stack { hash, addresses } => self.rows.stack_seen(hash, addresses),
                 Record::Thread(record) => self.rows.thread_seen(&record),
-                Record::Process(record) => self.rows.process_changed(&record),
+                Record::Process(record) => {
+                    self.rows.process_changed(&record);
+                    if let Some(unwinder) = &self.parts.unwinder {
+                        unwinder.process_changed(&record);
+                    }
+                }
             }
+        }
+        if let Some(unwinder) = &self.parts.unwinder {
+            for walked in unwinder.walked() {
+                self.comparison.take(walked, &mut self.rows);
+            }
+            self.comparison.compare(&mut self.rows);
         }
         if let Some(log) = &mut self.parts.log {
             log.flush();
@@ -189,6 +207,20 @@ impl Session {
             let new = counters[at].saturating_sub(self.counters[at]);
             self.rows.losses().add(kind, new);
         }
+        let new = |index: u32| {
+            let at = index as usize;
+            counters[at].saturating_sub(self.counters[at])
+        };
+        let mut tables = TableCounts {
+            captures: new(counter::CAPTURES),
+            captures_dropped: new(counter::CAPTURE_DROPPED),
+            frames: new(counter::USER_FRAMES),
+            ..TableCounts::default()
+        };
+        if let Some(unwinder) = &self.parts.unwinder {
+            tables.merge(&unwinder.take_counts());
+        }
+        self.rows.stack_quality().tables.merge(&tables);
         self.counters = counters;
     }
 
@@ -296,6 +328,15 @@ impl Session {
 
     fn finish(mut self) {
         self.stop_clock();
+        if let Some(unwinder) = self.parts.unwinder.take() {
+            let (walked, counts) = unwinder.finish();
+            for walked in walked {
+                self.comparison.take(walked, &mut self.rows);
+            }
+            self.comparison.compare(&mut self.rows);
+            self.rows.stack_quality().tables.merge(&counts);
+        }
+        self.rows.give_up_waiting();
         self.rows.await_named();
         if self.parts.sampling.clock() == Clock::CpuClock {
             let missed = self.missed_ticks();

@@ -1,7 +1,7 @@
 //! Blobs: a header of our own, then zstd, then postcard.
 //!
 //! ```text
-//! 0  magic "PAB1"   4  version (1)   5  stream   6  zero   7  zero   8  raw length, u32 LE
+//! 0  magic "PAB1"   4  version (2)   5  stream   6  zero   7  zero   8  raw length, u32 LE
 //! 12 zstd frame with checksum
 //! ```
 //!
@@ -20,7 +20,7 @@ use super::Stream;
 pub const MAX_RAW_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 4] = *b"PAB1";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HEADER_BYTES: usize = 12;
 /// Fastest level: blobs are written twice a second beside the workload that is measured.
 const FAST_LEVEL: i32 = 1;

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::model::{
     Clock, Frame, FrameSpace, Function, Losses, ModuleKind, NameSource, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
-    TaskSpec, TaskState,
+    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackQuality, Target, Task, TaskId,
+    TaskKind, TaskSpec, TaskState,
 };
 
 #[test]
@@ -447,6 +447,7 @@ fn task(id: u64) -> Task {
         clock: None,
         samples: 0,
         losses: Losses::default(),
+        stack_quality: StackQuality::default(),
         notes: Vec::new(),
     }
 }

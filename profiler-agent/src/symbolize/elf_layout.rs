@@ -6,8 +6,8 @@ use std::{fs::File, io, os::unix::fs::FileExt as _};
 use object::{
     Endianness,
     elf::{
-        self, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD, PT_NOTE, SHT_NOBITS,
-        SHT_NULL,
+        self, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE,
+        SHT_NOBITS, SHT_NULL,
     },
     pod,
     read::elf::{FileHeader, NoteIterator, ProgramHeader as _, SectionHeader as _},
@@ -71,7 +71,11 @@ pub(crate) struct Layout {
     /// 64-bit file.
     pub(crate) wide: bool,
     pub(crate) machine: u16,
+    /// Where the program begins.
+    pub(crate) entry: u64,
     pub(crate) segments: Vec<Segment>,
+    /// `.eh_frame_hdr`, by its program header.
+    pub(crate) eh_frame_header: Option<Segment>,
     /// By section index; `None` for those without content.
     pub(crate) sections: Vec<Option<Section>>,
     pub(crate) build_id: Vec<u8>,
@@ -153,6 +157,7 @@ where
     let mut layout = Layout {
         wide: header.is_type_64(),
         machine: header.e_machine(endian).0,
+        entry: header.e_entry(endian).into(),
         ..Layout::default()
     };
     read_segments(file, header, endian, &mut layout)?;
@@ -202,6 +207,12 @@ where
                     bytes,
                 });
             }
+        } else if program.p_type(endian) == PT_GNU_EH_FRAME {
+            layout.eh_frame_header = Some(Segment {
+                offset,
+                address: program.p_vaddr(endian).into(),
+                bytes,
+            });
         } else if program.p_type(endian) == PT_NOTE && layout.build_id.is_empty() {
             let Ok(notes) = read_range(file, offset, bytes, NOTES_LIMIT, "notes") else {
                 continue;

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     model::ProcessKey,
     process::proc_dir::{ImageIdentity, ProcDir, ProcessStat},
+    unwind::{CodeMapping, Content, ProcessCode},
 };
 
 /// Least time between two readings of the mappings that unknown addresses cause.
@@ -345,6 +346,37 @@ impl Snapshot {
             refused: self.refused,
             anonymous,
         }
+    }
+}
+
+impl ProcessCode {
+    /// Reads what a process executes, for its unwind tables.
+    pub fn read(key: ProcessKey, max_file_bytes: u64) -> io::Result<Self> {
+        let Snapshot {
+            image: _,
+            mappings,
+            regions,
+            files,
+            refused: _,
+        } = Snapshot::read(key, max_file_bytes)?;
+        let mappings = mappings.iter().zip(&regions).map(|(mapping, region)| {
+            let content = match region {
+                Region::Module { path: _, key } => Content::File(*key),
+                Region::Refused { path: _ } => Content::Refused,
+                Region::Vdso => Content::Vdso,
+                Region::Anonymous { label: _ } => Content::Anonymous,
+            };
+            CodeMapping {
+                start: mapping.start,
+                end: mapping.end,
+                offset: mapping.offset,
+                content,
+            }
+        });
+        Ok(Self {
+            mappings: mappings.collect(),
+            files,
+        })
     }
 }
 

@@ -119,6 +119,19 @@ pub(crate) struct Origin {
     pub(crate) path: Arc<[u8]>,
 }
 
+impl ModuleFile {
+    /// A file that the agent made itself.
+    pub(crate) fn of_memory(file: File) -> Option<Self> {
+        let stat = rustix::fs::fstat(&file).ok()?;
+        Some(Self {
+            file,
+            key: FileKey::new(&stat),
+            owner: stat.st_uid,
+            origin: None,
+        })
+    }
+}
+
 /// Whether the last part of a path may be a symbolic link (which then resolves inside the root).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Links {

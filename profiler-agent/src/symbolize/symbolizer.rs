@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_common::unwind::frame as mark;
+
 use super::{
     kernel::{Kernel, KernelSymbols},
     mapped_process::{MappedProcess, Placed, Region, Snapshot},
@@ -18,6 +20,7 @@ use super::{
 };
 use crate::model::{
     Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, ProfileBuilder,
+    StackFault, elided_marker,
 };
 
 #[derive(Clone, Debug)]
@@ -185,7 +188,8 @@ impl Symbolizer {
     }
 
     /// Frames for user addresses, leaf first. `addresses[0]` is the interrupted instruction, the
-    /// others are return addresses. Never fails: what has no trustworthy name has none.
+    /// others are return addresses unless marked as interrupted below a signal. Marks say where
+    /// frames are missing. Never fails: what has no trustworthy name has none.
     pub fn user_stack(
         &mut self,
         image: impl Into<ImageKey>,
@@ -194,7 +198,14 @@ impl Symbolizer {
     ) -> Vec<FrameId> {
         let image = image.into();
         let frame = |(index, address): (usize, &u64)| {
-            let address = code_address(index, *address);
+            if let Some(fault) = mark::error_of(*address) {
+                return into.marker(&StackFault::of_outcome(fault).marker());
+            }
+            if let Some(elided) = mark::elided_of(*address) {
+                return into.marker(&elided_marker(elided));
+            }
+            let is_call = index > 0 && address & mark::INTERRUPTED == 0;
+            let address = code_address(usize::from(is_call), address & !mark::INTERRUPTED);
             self.user_frame(image, address, into)
         };
         addresses.iter().enumerate().map(frame).collect()

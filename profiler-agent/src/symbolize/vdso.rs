@@ -1,27 +1,15 @@
 //! The vDSO: code that the kernel maps into every process and that is in no file.
 //!
-//! All processes of one kind share the kernel's one image, so the agent's own serves for all. It is
-//! read through `/proc/self/mem`, so that no pointer into the agent's memory has to be made.
-
-use std::{
-    fs::File,
-    io::{self, Write as _},
-    os::unix::fs::FileExt as _,
-};
-
-use rustix::fs::MemfdFlags;
+//! All processes of one kind share the kernel's one image, so the agent's own serves for all.
 
 use super::{
     elf_copy,
     elf_layout::Layout,
     elf_symbols::Bounds,
-    maps::{Backing, read_mappings},
     native::{Image, Names},
+    vdso_image,
 };
 use crate::model::NameSource;
-
-/// Largest image that is believed.
-const SIZE_LIMIT: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Vdso {
@@ -33,15 +21,10 @@ pub(crate) struct Vdso {
 impl Vdso {
     /// Copies the agent's own vDSO; `None` where there is none.
     pub(crate) fn read() -> Option<Self> {
-        let mappings = read_mappings(File::open("/proc/self/maps").ok()?).ok()?;
-        let own = mappings
-            .into_iter()
-            .find(|mapping| mapping.backing == Backing::Vdso)?;
-        let bytes = own.end - own.start;
-        let file = copy_memory(own.start, bytes).ok()?;
-        let layout = Layout::read(&file).ok()?;
+        let (opened, bytes) = vdso_image::own_image()?;
+        let layout = Layout::read(&opened.file).ok()?;
         let keys = std::hash::RandomState::new();
-        let copy = elf_copy::copy(&file, &layout, &mut Bounds::none(), 0, &keys).ok()?;
+        let copy = elf_copy::copy(&opened.file, &layout, &mut Bounds::none(), 0, &keys).ok()?;
         let image = Image::open(&copy, &layout.segments).ok()?;
         Some(Self {
             image,
@@ -62,17 +45,6 @@ impl Vdso {
         }
         names
     }
-}
-
-fn copy_memory(start: u64, bytes: u64) -> io::Result<File> {
-    let length = usize::try_from(bytes).ok().filter(|_| bytes <= SIZE_LIMIT);
-    let length = length.ok_or(io::ErrorKind::InvalidData)?;
-    let mut content = vec![0; length];
-    File::open("/proc/self/mem")?.read_exact_at(&mut content, start)?;
-    let mut file: File =
-        rustix::fs::memfd_create("profiler-agent:vdso", MemfdFlags::CLOEXEC)?.into();
-    file.write_all(&content)?;
-    Ok(file)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::{
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
-    model::{Clock, Losses, Profile, Selection, Task, TaskId, TaskSpec, TaskState},
+    model::{Clock, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec, TaskState},
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
 };
@@ -281,6 +281,7 @@ impl Inner {
                 clock: None,
                 samples: 0,
                 losses: Losses::default(),
+                stack_quality: StackQuality::default(),
                 notes: Vec::new(),
             };
             store.put_task(&task)?;

@@ -195,6 +195,7 @@ impl<'a> Run<'a> {
         let record = self.update(|task| {
             task.samples = task.samples.saturating_add(samples);
             task.losses.merge(&profile.losses);
+            task.stack_quality.merge(&profile.stack_quality);
             task.effective_frequency_hz = Some(effective_frequency_hz);
             add_notes(task, notes);
         });

@@ -1,6 +1,7 @@
 //! aarch64: `x29` is the frame pointer, `x30` the link register.
 
 use super::{
+    capture::REGISTER_WORDS,
     rule::Rule,
     state::{Memory, State},
     step::{Arch, CONTINUE, FpPlace, STACK_UNREADABLE},
@@ -18,11 +19,39 @@ const UCONTEXT_REGISTERS: u64 = 312;
 /// Bits of a user address without pointer authentication and tags, with 48-bit addresses.
 const ADDRESS_BITS: u64 = (1 << 48) - 1;
 
+/// Words of `struct user_pt_regs`: x0 to x30, sp, pc, pstate.
+pub const SAVED_WORDS: usize = 34;
+const SAVED_PC: usize = 32;
+const SAVED_PSTATE: usize = 33;
+
+/// Bit of `pstate` that is set in 32-bit code.
+const COMPAT_STATE: u64 = 0x10;
+
 #[derive(Clone, Copy, Debug)]
 pub struct Aarch64;
 
 impl Arch for Aarch64 {
     const FP_TO_CFA: u64 = 16;
+    const SAVED_WORDS: usize = SAVED_WORDS;
+
+    #[inline(always)]
+    fn begin(saved: &[u64; REGISTER_WORDS], state: &mut State) {
+        let mut index = 0;
+        while index < 32 {
+            state.registers[index] = saved[index];
+            index += 1;
+        }
+        state.pc = saved[SAVED_PC];
+        state.sp = saved[SP as usize];
+        state.fp = saved[X29 as usize];
+        state.link = saved[X30 as usize];
+        state.interrupted = 1;
+    }
+
+    #[inline(always)]
+    fn is_compat(saved: &[u64; REGISTER_WORDS]) -> bool {
+        saved[SAVED_PSTATE] & COMPAT_STATE != 0
+    }
 
     /// Rows are exact on this machine; the rule that would need this is never made.
     #[inline(always)]

@@ -30,6 +30,8 @@ pub mod step;
 pub mod x86_64;
 pub mod aarch64;
 pub mod frame;
+pub mod process;
+pub mod capture;
 
 #[cfg(test)]
 mod tests;

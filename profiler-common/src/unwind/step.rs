@@ -1,6 +1,7 @@
 //! One step from a frame to its caller.
 
 use super::{
+    capture::REGISTER_WORDS,
     mapping::{MAPPING_FRAME_POINTERS, Mapping, USER_ADDRESS_LIMIT},
     rule::{Rule, cfa, fp, ra},
     search::{last_offset_at_most, last_row_at_most, last_start_at_most},
@@ -49,6 +50,12 @@ pub trait Arch {
     fn leave_signal<M: Memory>(memory: &M, state: &mut State) -> u32;
     /// An address without what pointer authentication adds.
     fn strip(address: u64) -> u64;
+    /// Sets the state to the interrupted frame, given the kernel's `struct pt_regs`.
+    fn begin(saved: &[u64; REGISTER_WORDS], state: &mut State);
+    /// Whether these are the registers of 32-bit code.
+    fn is_compat(saved: &[u64; REGISTER_WORDS]) -> bool;
+    /// Words of the kernel's `struct pt_regs` that [`Self::begin`] reads.
+    const SAVED_WORDS: usize;
     /// Bytes between the stored frame pointer and the CFA.
     const FP_TO_CFA: u64;
 }
@@ -170,7 +177,7 @@ pub fn apply<A: Arch, M: Memory>(
             Some(value) => value.wrapping_add(add),
             None => return STACK_UNREADABLE,
         },
-        cfa::REGISTER | cfa::DEREF_REGISTER | cfa::SP_SCALED if !interrupted => {
+        cfa::REGISTER | cfa::DEREF_REGISTER | cfa::DEREF_SP_SCALED if !interrupted => {
             return REGISTER_UNKNOWN;
         }
         cfa::REGISTER => plus(register),
@@ -178,7 +185,12 @@ pub fn apply<A: Arch, M: Memory>(
             Some(value) => value.wrapping_add(add),
             None => return STACK_UNREADABLE,
         },
-        cfa::SP_SCALED => plus(sp).wrapping_add(register.wrapping_mul(8)),
+        cfa::DEREF_SP_SCALED => {
+            match memory.word(plus(sp).wrapping_add(register.wrapping_mul(8))) {
+                Some(value) => value.wrapping_add(add),
+                None => return STACK_UNREADABLE,
+            }
+        }
         cfa::PLT => {
             let pushed = u64::from(offset & 15 >= rule.cfa_offset as u32);
             sp.wrapping_add(word + word * pushed)

@@ -25,13 +25,15 @@ pub struct PageKey {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageEntry {
-    /// Indexes of its blocks are `blocks[0..count]`; unused ones are 0.
+    /// Indexes of its blocks in ascending order of their rows; unused ones repeat the last, because
+    /// an offset of 0xffff finds the last of all.
     pub blocks: [u16; PAGE_BLOCKS],
     /// Offset of the first row of each block, ascending, the first 0; unused ones are 0xffff.
     pub starts: [u16; PAGE_BLOCKS],
 }
 
-/// Rows in ascending order; unused ones are [`NO_ROW`].
+/// Rows in ascending order; unused ones repeat the last row, because a search for the greatest key
+/// finds the last of all. A block whose first row is [`NO_ROW`] has none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowBlock {

@@ -1,6 +1,7 @@
 //! x86-64: `rbp` is the frame pointer, return addresses are pushed by `call`.
 
 use super::{
+    capture::REGISTER_WORDS,
     rule::{Rule, cfa},
     state::{Memory, State},
     step::{Arch, CONTINUE, FpPlace, STACK_UNREADABLE},
@@ -13,6 +14,12 @@ pub const RIP: u8 = 16;
 
 /// `ret`.
 const RET: u8 = 0xc3;
+/// `pop rbp`.
+const POP_RBP: u8 = 0x5d;
+/// `jmp rel32`.
+const JMP: u8 = 0xe9;
+/// The first byte of `jmp` through a register or memory.
+const JMP_INDIRECT: u8 = 0xff;
 
 /// Bytes from `rsp` to `uc_mcontext.gregs` in a signal frame, after the handler's `ret`
 /// (`struct rt_sigframe` without its first word, linux/arch/x86/include/asm/sigframe.h).
@@ -21,11 +28,45 @@ const UCONTEXT_REGISTERS: u64 = 40;
 /// DWARF numbers of `gregs` in their order.
 const UCONTEXT_ORDER: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7];
 
+/// Words of `struct pt_regs` (linux/arch/x86/include/uapi/asm/ptrace.h).
+pub const SAVED_WORDS: usize = 21;
+const SAVED_IP: usize = 16;
+const SAVED_CS: usize = 17;
+
+/// DWARF numbers of the first 15 words of `struct pt_regs`, and where `sp` is.
+const SAVED_ORDER: [u8; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];
+const SAVED_SP: usize = 19;
+
+/// Code segment of 32-bit code (`__USER32_CS`).
+const COMPAT_CS: u64 = 0x23;
+
 #[derive(Clone, Copy, Debug)]
 pub struct X86_64;
 
 impl Arch for X86_64 {
     const FP_TO_CFA: u64 = 16;
+    const SAVED_WORDS: usize = SAVED_WORDS;
+
+    #[inline(always)]
+    fn begin(saved: &[u64; REGISTER_WORDS], state: &mut State) {
+        let mut index = 0;
+        while index < SAVED_ORDER.len() {
+            state.registers[SAVED_ORDER[index] as usize] = saved[index];
+            index += 1;
+        }
+        state.registers[RSP as usize] = saved[SAVED_SP];
+        state.registers[RIP as usize] = saved[SAVED_IP];
+        state.pc = saved[SAVED_IP];
+        state.sp = saved[SAVED_SP];
+        state.fp = state.registers[RBP as usize];
+        state.link = 0;
+        state.interrupted = 1;
+    }
+
+    #[inline(always)]
+    fn is_compat(saved: &[u64; REGISTER_WORDS]) -> bool {
+        saved[SAVED_CS] & 0xffff == COMPAT_CS
+    }
 
     #[inline(always)]
     fn in_fp_function<M: Memory>(memory: &M, state: &State, rule: &Rule, distance: u64) -> FpPlace {
@@ -41,6 +82,10 @@ impl Arch for X86_64 {
         }
         match memory.byte(state.pc) {
             Some(RET) => FpPlace::Outside,
+            // A tail call.
+            Some(JMP | JMP_INDIRECT) if memory.byte(state.pc.wrapping_sub(1)) == Some(POP_RBP) => {
+                FpPlace::Outside
+            }
             _ => FpPlace::Inside,
         }
     }

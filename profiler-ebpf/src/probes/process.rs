@@ -25,7 +25,7 @@ use crate::{
     filter,
     kernel::KernelPtr,
     maps::FILTER_PIDS,
-    task,
+    task, unwind,
 };
 
 #[btf_tracepoint(function = "sched_process_fork")]
@@ -84,6 +84,7 @@ fn try_process_exec(context: &BtfTracePointContext) -> Result<(), u32> {
     let Some(ids) = task::ids(task) else {
         return Ok(()); // outside the agent's PID namespace
     };
+    unwind::forget(ids.pid);
     let looked_for = config!(target_comm);
     if config!(filter) == MODE_PIDS && looked_for[0] != 0 {
         let comm = bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?;
@@ -118,6 +119,7 @@ fn try_process_exit(context: &BtfTracePointContext) -> Result<(), u32> {
     if !task::is_last_thread(task).ok_or(counter::KERNEL_READ_FAILED)? {
         return Ok(());
     }
+    unwind::forget(ids.pid);
     let wanted = config!(watch_all_processes) == 1 || filter::wants(task, ids);
     if config!(filter) == MODE_PIDS {
         // Fails when the process was no target.

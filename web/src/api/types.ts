@@ -116,6 +116,25 @@ export interface TaskSpec {
 
 export type TaskState = "queued" | "running" | "finished" | "failed" | "cancelled";
 
+/** How complete user stacks are. */
+export interface StackQuality {
+  readonly samples: number;
+  readonly complete: number;
+  readonly unverified: number;
+  readonly incomplete: readonly { readonly reason: string; readonly meaning: string; readonly count: number }[];
+  readonly tables: {
+    readonly pages_loaded: number;
+    readonly pages_evicted: number;
+    readonly blocks: number;
+    readonly frames: number;
+    readonly captures: number;
+    readonly repaired: number;
+    readonly captures_dropped: number;
+    readonly processes_left_out: number;
+  };
+  readonly summary: string;
+}
+
 export interface Task {
   readonly id: string;
   readonly kind: string;
@@ -131,6 +150,7 @@ export interface Task {
   readonly progress: number | null;
   readonly clock: "cpu-clock" | "cycles" | null;
   readonly samples: number;
+  readonly stacks: StackQuality;
   readonly losses: readonly Loss[];
   readonly notes: readonly string[];
 }

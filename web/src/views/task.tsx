@@ -11,7 +11,7 @@ import { ExportMenu } from "./export_menu";
 import { NamesButton } from "./names";
 import { ProfileView } from "./profile_view";
 import { ErrorBox, Loading } from "./states";
-import { elapsedSeconds, isFinal, lossText, StateChip } from "./task_state";
+import { elapsedSeconds, isFinal, lossText, StateChip, tableText } from "./task_state";
 import { namedTarget } from "./tasks";
 import { ThreadMenu } from "./thread_menu";
 import { TimeStrip } from "./time_strip";
@@ -206,6 +206,11 @@ function Result({ task }: { task: Task }) {
           failed={task.state === "failed"}
           error={profile.error}
         />
+      )}
+      {task.stacks.summary !== "" && (
+        <p class="stack-quality muted" title={tableText(task.stacks.tables)}>
+          {visible(task.stacks.summary)}
+        </p>
       )}
     </>
   );

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { lossText } from "./task_state.js";
+import { lossText, tableText } from "./task_state.js";
 
 const loss = (kind: string, count: number) => ({ kind, count, meaning: "" });
 
@@ -11,4 +11,20 @@ test("only lost samples have a share of the samples", () => {
   expect(text([loss("count_table_full", 100), loss("tick_missed", 1), loss("stack_missing", 2)])).toBe(
     "100 samples (10.0 %), 3 of 2 other kinds",
   );
+});
+
+test("what was left out is said only when there was something", () => {
+  const tables = {
+    pages_loaded: 12,
+    pages_evicted: 0,
+    blocks: 9,
+    frames: 5000,
+    captures: 7,
+    repaired: 6,
+    captures_dropped: 0,
+    processes_left_out: 0,
+  };
+  const all = "12 pages of unwind tables loaded (9 KiB); 0 evicted; 7 samples walked by the agent, 6 to their end";
+  expect(tableText(tables)).toBe(all);
+  expect(tableText({ ...tables, captures_dropped: 2 })).toBe(`${all}; 2 did not fit`);
 });

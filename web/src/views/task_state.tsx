@@ -1,6 +1,6 @@
 // How the state of a task looks, in lists and on its page.
 
-import type { Task } from "../api/types";
+import type { StackQuality, Task } from "../api/types";
 import { clock, count, percent } from "../lib/format";
 
 export function isFinal(task: Task): boolean {
@@ -54,4 +54,16 @@ export function lossText(task: Pick<Task, "losses" | "samples">): string {
         : `${count(sum(others))} of ${others.length} other kinds`,
     );
   return parts.length === 0 ? "none" : parts.join(", ");
+}
+
+/** What it took to walk the stacks, for the tooltip of the line that says how complete they are. */
+export function tableText(tables: StackQuality["tables"]): string {
+  const parts = [
+    `${count(tables.pages_loaded)} pages of unwind tables loaded (${count(tables.blocks)} KiB)`,
+    `${count(tables.pages_evicted)} evicted`,
+    `${count(tables.captures)} samples walked by the agent, ${count(tables.repaired)} to their end`,
+  ];
+  if (tables.captures_dropped > 0) parts.push(`${count(tables.captures_dropped)} did not fit`);
+  if (tables.processes_left_out > 0) parts.push(`${count(tables.processes_left_out)} processes left out`);
+  return parts.join("; ");
 }

@@ -5,6 +5,7 @@ mod agent;
 mod events;
 mod processes;
 mod quality;
+mod stacks;
 mod symbols;
 mod tasks;
 

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::agent::{Loss, losses};
+use super::{
+    agent::{Loss, losses},
+    stacks::StackQuality,
+};
 use crate::{model, render::summary::ThreadSummary};
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
@@ -140,6 +143,7 @@ pub(in crate::api) struct Task {
     #[schema(required)]
     clock: Option<Clock>,
     samples: u64,
+    stacks: StackQuality,
     losses: Vec<Loss>,
     /// Remarks in the order they arose.
     notes: Vec<String>,
@@ -158,6 +162,7 @@ impl Task {
             clock,
             samples,
             losses: task_losses,
+            stack_quality,
             notes,
         } = task;
         let (state_name, reason) = match state {
@@ -186,6 +191,7 @@ impl Task {
                 model::Clock::Cycles => Clock::Cycles,
             }),
             samples: *samples,
+            stacks: stack_quality.into(),
             losses: losses(task_losses),
             notes: notes.clone(),
         }

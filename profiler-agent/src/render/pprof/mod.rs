@@ -276,6 +276,9 @@ impl<'a> Writer<'a> {
                 names.percent(names.unnamed),
             )));
         }
+        if let Some(line) = profile.stack_quality.line() {
+            comments.push(self.strings.add(format!("stacks: {line}")));
+        }
         for (kind, count) in profile.losses.iter() {
             let text = format!("loss {}={count}: {}", kind.name(), kind.meaning());
             comments.push(self.strings.add(text));

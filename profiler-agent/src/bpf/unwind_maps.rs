@@ -1,0 +1,259 @@
+//! The kernel's copy of the unwinder's tables, and the samples that it could not walk with them.
+
+use std::{
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
+    time::Duration,
+};
+
+use aya::{
+    Ebpf,
+    maps::{Array, HashMap, Map, MapData, MapError, RingBuf},
+};
+use profiler_common::{
+    header::{KIND_CAPTURE, Pod, read_pod},
+    limits::CAPTURE_STACK_BYTES,
+    unwind::{
+        capture::CaptureHead,
+        mapping::Mappings,
+        process::ProcessEntry,
+        rule::Rule,
+        table::{PageEntry, PageKey, RowBlock},
+    },
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{loader::LoadError, reader::DecodeError};
+
+/// A value that both sides know; aya asks for a trait of its own.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+struct Shared<T>(T);
+
+// SAFETY: `Shared` is transparent, and `Pod` promises integers without hidden padding.
+unsafe impl<T: Pod> aya::Pod for Shared<T> {}
+
+/// The tables. Programs read them at any time, so an element is complete before something refers
+/// to it, and stays unchanged for a while after nothing does.
+pub struct UnwindMaps {
+    processes: HashMap<MapData, u32, Shared<ProcessEntry>>,
+    mappings: Array<MapData, Shared<Mappings>>,
+    pages: HashMap<MapData, Shared<PageKey>, Shared<PageEntry>>,
+    blocks: Array<MapData, Shared<RowBlock>>,
+    rules: Array<MapData, Shared<Rule>>,
+}
+
+impl std::fmt::Debug for UnwindMaps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("UnwindMaps")
+    }
+}
+
+impl UnwindMaps {
+    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, LoadError> {
+        Ok(Self {
+            processes: taken(ebpf, "PROCESSES")?,
+            mappings: taken(ebpf, "MAPPINGS")?,
+            pages: taken(ebpf, "PAGES")?,
+            blocks: taken(ebpf, "BLOCKS")?,
+            rules: taken(ebpf, "RULES")?,
+        })
+    }
+
+    /// Processes whose mappings can be known at once, with the slot for those that have none.
+    pub fn slots(&self) -> u32 {
+        self.mappings.len()
+    }
+
+    /// Blocks of rows that there is room for.
+    pub fn block_count(&self) -> u32 {
+        self.blocks.len()
+    }
+
+    pub fn set_process(&mut self, pid: u32, entry: ProcessEntry) -> Result<(), LoadError> {
+        self.processes
+            .insert(pid, Shared(entry), 0)
+            .map_err(failed("PROCESSES"))
+    }
+
+    /// The entry as the kernel has counted it down, if there is one.
+    pub fn process(&self, pid: u32) -> Option<ProcessEntry> {
+        self.processes.get(&pid, 0).ok().map(|entry| entry.0)
+    }
+
+    pub fn remove_process(&mut self, pid: u32) -> Result<(), LoadError> {
+        ignore_absent(self.processes.remove(&pid), "PROCESSES")
+    }
+
+    pub fn set_mappings(&mut self, slot: u32, mappings: &Mappings) -> Result<(), LoadError> {
+        self.mappings
+            .set(slot, Shared(*mappings), 0)
+            .map_err(failed("MAPPINGS"))
+    }
+
+    pub fn set_page(&mut self, key: PageKey, entry: &PageEntry) -> Result<(), LoadError> {
+        self.pages
+            .insert(Shared(key), Shared(*entry), 0)
+            .map_err(failed("PAGES"))
+    }
+
+    pub fn remove_page(&mut self, key: PageKey) -> Result<(), LoadError> {
+        ignore_absent(self.pages.remove(&Shared(key)), "PAGES")
+    }
+
+    pub fn set_block(&mut self, index: u32, block: &RowBlock) -> Result<(), LoadError> {
+        self.blocks
+            .set(index, Shared(*block), 0)
+            .map_err(failed("BLOCKS"))
+    }
+
+    pub fn set_rule(&mut self, index: u32, rule: Rule) -> Result<(), LoadError> {
+        self.rules
+            .set(index, Shared(rule), 0)
+            .map_err(failed("RULES"))
+    }
+}
+
+fn taken<T>(ebpf: &mut Ebpf, name: &'static str) -> Result<T, LoadError>
+where
+    T: TryFrom<Map, Error = MapError>,
+{
+    let map = ebpf.take_map(name).ok_or(LoadError::NoMap(name))?;
+    T::try_from(map).map_err(failed(name))
+}
+
+fn failed(map: &'static str) -> impl Fn(MapError) -> LoadError {
+    move |source| LoadError::Map {
+        map,
+        source: source.into(),
+    }
+}
+
+fn ignore_absent(result: Result<(), MapError>, map: &'static str) -> Result<(), LoadError> {
+    match result {
+        Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
+        Err(MapError::SyscallError(error))
+            if error.io_error.raw_os_error() == Some(libc::ENOENT) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(failed(map)(error)),
+    }
+}
+
+/// A sample that the kernel could not walk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    pub head: CaptureHead,
+    /// The stack from `head.stack_start` upwards.
+    pub stack: Box<[u8]>,
+}
+
+impl Capture {
+    /// Decodes one record; never panics, whatever the bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let short = || DecodeError::Short(bytes.len());
+        let head: CaptureHead = read_pod(bytes).ok_or_else(short)?;
+        if head.header.bytes as usize != bytes.len() {
+            return Err(DecodeError::Length {
+                said: head.header.bytes,
+                came: bytes.len(),
+            });
+        }
+        if head.header.kind != KIND_CAPTURE {
+            return Err(DecodeError::Kind(head.header.kind));
+        }
+        let stack = bytes.get(size_of::<CaptureHead>()..).ok_or_else(short)?;
+        if stack.len() != head.stack_bytes as usize || stack.len() > CAPTURE_STACK_BYTES {
+            return Err(DecodeError::Frames(head.stack_bytes));
+        }
+        Ok(Self {
+            head,
+            stack: stack.into(),
+        })
+    }
+}
+
+/// Reads the ring buffer of captures.
+pub struct CaptureReader {
+    ring: RingBuf<MapData>,
+}
+
+impl std::fmt::Debug for CaptureReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CaptureReader({})", self.ring.as_raw_fd())
+    }
+}
+
+impl CaptureReader {
+    pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, LoadError> {
+        Ok(Self {
+            ring: taken(ebpf, "CAPTURES")?,
+        })
+    }
+
+    /// Waits until a capture or a byte on `other` comes, or the time is over.
+    pub fn wait(&self, other: BorrowedFd<'_>, timeout: Duration) {
+        // SAFETY: the ring buffer owns the descriptor and outlives this borrow.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
+        let mut fds = [
+            PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(other, PollFlags::IN),
+        ];
+        let timeout = Timespec::try_from(timeout).ok();
+        // An interrupted or failed wait is a short wait: the caller looks at the clock anyway.
+        let _interrupted = poll(&mut fds, timeout.as_ref());
+    }
+
+    /// The next capture that is there; undecodable ones are skipped and counted in `undecodable`.
+    pub fn next(&mut self, undecodable: &mut u64) -> Option<Capture> {
+        loop {
+            let item = self.ring.next()?;
+            match Capture::decode(&item) {
+                Ok(capture) => return Some(capture),
+                Err(error) => {
+                    *undecodable += 1;
+                    tracing::debug!(%error, "undecodable capture");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capture_bytes(stack: usize) -> Vec<u8> {
+        let mut bytes = vec![0; size_of::<CaptureHead>() + stack];
+        let length = u32::try_from(bytes.len()).expect("small");
+        bytes[..4].copy_from_slice(&KIND_CAPTURE.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&length.to_ne_bytes());
+        let at = std::mem::offset_of!(CaptureHead, stack_bytes);
+        let said = u32::try_from(stack).expect("small");
+        bytes[at..at + 4].copy_from_slice(&said.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn decodes_a_capture() {
+        let capture = Capture::decode(&capture_bytes(1024)).expect("well formed");
+        assert_eq!(capture.stack.len(), 1024);
+    }
+
+    #[test]
+    fn truncation_at_every_length_is_an_error() {
+        let whole = capture_bytes(64);
+        for length in 0..whole.len() {
+            assert!(
+                Capture::decode(&whole[..length]).is_err(),
+                "length {length}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_more_stack_than_a_capture_holds() {
+        let bytes = capture_bytes(CAPTURE_STACK_BYTES + 1);
+        assert!(Capture::decode(&bytes).is_err());
+    }
+}

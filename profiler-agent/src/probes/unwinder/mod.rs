@@ -1,0 +1,161 @@
+//! The agent's half of unwinding: keeps the kernel's tables filled, and walks the samples that the
+//! kernel could not.
+//!
+//! ```text
+//! capture (registers, stack) -> processes (mappings) -> tables (pages) -> native walk -> stack
+//!                                       |                    |
+//!                                       +----- kernel maps --+
+//! ```
+//!
+//! Tables in the kernel are only a cache: a sample that misses there is walked here with the same
+//! step, and what it needed is in the kernel for the next one.
+
+mod live_memory;
+mod oracle;
+mod processes;
+mod worker;
+
+use std::{
+    os::fd::{AsFd as _, OwnedFd},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+};
+
+use profiler_common::process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::{
+    bpf::{CaptureReader, LoadError, UnwindMaps},
+    model::TableCounts,
+};
+use worker::Worker;
+
+/// Commands that may wait; one that finds no room is not needed: samples of an unknown process are
+/// captured and make it known.
+const COMMANDS: usize = 1024;
+
+/// Walked stacks that may wait for the session.
+const WALKED: usize = 4096;
+
+/// What the session tells.
+#[derive(Clone, Copy, Debug)]
+enum Command {
+    Exec { pid: u32, generation: u32 },
+    Exit { pid: u32 },
+}
+
+/// A stack that was walked here.
+#[derive(Debug)]
+pub(super) struct Walked {
+    pub(super) hash: u64,
+    /// Leaf first, as `profiler_common::unwind::frame`.
+    pub(super) addresses: Box<[u64]>,
+    pub(super) purpose: Purpose,
+}
+
+/// What a walked stack is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It is the stack of the sample.
+    Repair,
+    /// The kernel's stack of this hash should be the same.
+    CompareWhole,
+    /// The kernel's stack of this hash should begin so: the rest could not be walked independently.
+    CompareBeginning,
+}
+
+/// Handle on the thread that unwinds for one collection; it ends with the handle.
+#[derive(Debug)]
+pub(super) struct Unwinder {
+    /// None while the thread is to finish.
+    commands: Option<SyncSender<Command>>,
+    wake: Arc<OwnedFd>,
+    walked: Receiver<Walked>,
+    counts: Arc<Mutex<TableCounts>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Unwinder {
+    pub(super) fn start(
+        id: u64,
+        maps: UnwindMaps,
+        captures: CaptureReader,
+    ) -> Result<Self, LoadError> {
+        let (commands, orders) = sync_channel(COMMANDS);
+        let (results, walked) = sync_channel(WALKED);
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|errno| LoadError::Thread(errno.into()))?;
+        let wake = Arc::new(wake);
+        let counts = Arc::new(Mutex::new(TableCounts::default()));
+        let worker = Worker::new(maps, Arc::clone(&counts))?;
+        let woken = Arc::clone(&wake);
+        let thread = std::thread::Builder::new()
+            .name(format!("unwind-{id}"))
+            .spawn(move || worker.run(captures, &orders, woken.as_fd(), &results))
+            .map_err(LoadError::Thread)?;
+        Ok(Self {
+            commands: Some(commands),
+            wake,
+            walked,
+            counts,
+            thread: Some(thread),
+        })
+    }
+
+    /// Follows execs and exits.
+    pub(super) fn process_changed(&self, record: &ProcessRecord) {
+        let pid = record.pid;
+        match record.event {
+            EVENT_EXEC => self.tell(Command::Exec {
+                pid,
+                generation: record.generation,
+            }),
+            EVENT_EXIT => self.tell(Command::Exit { pid }),
+            _ => {}
+        }
+    }
+
+    /// Stacks that were walked since the last call.
+    pub(super) fn walked(&self) -> impl Iterator<Item = Walked> + '_ {
+        self.walked.try_iter()
+    }
+
+    /// Counts since the last call.
+    pub(super) fn take_counts(&self) -> TableCounts {
+        std::mem::take(&mut *self.counts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Walks what the kernel has sent until now, and ends the thread.
+    pub(super) fn finish(mut self) -> (Vec<Walked>, TableCounts) {
+        self.commands = None;
+        self.wake();
+        let walked = self.walked.iter().collect();
+        self.join();
+        (walked, self.take_counts())
+    }
+
+    fn tell(&self, command: Command) {
+        if let Some(commands) = &self.commands {
+            // Full: see `COMMANDS`. Ended: it said so itself.
+            let _not_needed = commands.try_send(command);
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        let one = 1_u64.to_ne_bytes();
+        // Fails when the counter is full, and then the thread is awake.
+        let _awake = rustix::io::write(&self.wake, &one);
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the unwinder panicked; stacks it had to walk are lost");
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! The thread that walks captures and fills the kernel's tables.
+
+use std::{
+    os::fd::BorrowedFd,
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, SyncSender, TryRecvError},
+    },
+    time::{Duration, Instant},
+};
+
+use profiler_common::{
+    limits::{MAX_CAPTURES_PER_READING, TABLE_PAGES},
+    unwind::{
+        capture::CAPTURE_FOR_COMPARISON,
+        frame,
+        mapping::{MAX_MAPPINGS, Mapping, Mappings, NO_START},
+        process::{NO_MAPPINGS_SLOT, ProcessEntry},
+        state::State,
+        step::{self, Arch as _},
+    },
+};
+
+use super::{
+    Command, Purpose, Walked,
+    live_memory::{LiveMemory, LiveStack},
+    oracle::Oracle,
+    processes::Processes,
+};
+use crate::{
+    bpf::{Capture, CaptureReader, LoadError, UnwindMaps},
+    model::{ProcessKey, TableCounts},
+    process::proc_dir::ProcDir,
+    unwind::{
+        self, CapturedStack, LEAF_FRAMES, NativeStack, Operation, ProcessCode, TableCache,
+        TableSizes,
+    },
+};
+
+#[cfg(target_arch = "aarch64")]
+pub(super) type Machine = profiler_common::unwind::aarch64::Aarch64;
+#[cfg(not(target_arch = "aarch64"))]
+pub(super) type Machine = profiler_common::unwind::x86_64::X86_64;
+
+/// Longest sleep; pages that wait for room are looked at so often.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// How often processes that ended without an event are looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// Largest file that tables are made of.
+const MAX_FILE_BYTES: u64 = 4 << 30;
+
+/// A process without mappings: every address is in none.
+const NO_MAPPINGS: Mappings = Mappings {
+    starts: {
+        let mut starts = [NO_START; MAX_MAPPINGS];
+        starts[0] = 0;
+        starts
+    },
+    mappings: [Mapping {
+        end: 0,
+        bias: 0,
+        file: 0,
+        flags: 0,
+    }; MAX_MAPPINGS],
+};
+
+/// Everything that the thread owns.
+#[derive(Debug)]
+pub(super) struct Worker {
+    maps: UnwindMaps,
+    tables: TableCache,
+    processes: Processes,
+    oracle: Oracle,
+    shared: Arc<Mutex<TableCounts>>,
+    counts: TableCounts,
+    seen: unwind::TableCounts,
+    swept: Instant,
+}
+
+impl Worker {
+    pub(super) fn new(
+        mut maps: UnwindMaps,
+        shared: Arc<Mutex<TableCounts>>,
+    ) -> Result<Self, LoadError> {
+        maps.set_mappings(NO_MAPPINGS_SLOT, &NO_MAPPINGS)?;
+        let tables = TableCache::new(TableSizes {
+            blocks: maps.block_count() as usize,
+            pages: TABLE_PAGES as usize,
+        });
+        let mut worker = Self {
+            processes: Processes::new(maps.slots()),
+            maps,
+            tables,
+            oracle: Oracle::default(),
+            shared,
+            counts: TableCounts::default(),
+            seen: unwind::TableCounts::default(),
+            swept: Instant::now(),
+        };
+        worker.apply();
+        Ok(worker)
+    }
+
+    /// Works until the session has gone or asked for the end, and then on what has come until then.
+    pub(super) fn run(
+        mut self,
+        mut captures: CaptureReader,
+        orders: &Receiver<Command>,
+        woken: BorrowedFd<'_>,
+        results: &SyncSender<Walked>,
+    ) {
+        loop {
+            captures.wait(woken, WAIT);
+            // Fails when nobody has written since.
+            let _empty = rustix::io::read(woken, &mut [0_u8; 8]);
+            // Everything that was captured before the end was asked for is in the buffer now.
+            let finish = self.obey(orders);
+            let mut undecodable = 0;
+            while let Some(capture) = captures.next(&mut undecodable) {
+                if results.send(self.walk(&capture)).is_err() {
+                    return;
+                }
+                self.obey(orders);
+            }
+            self.tables.load_waiting(Instant::now());
+            self.apply();
+            self.publish();
+            if finish {
+                return;
+            }
+            self.sweep();
+        }
+    }
+
+    /// Follows orders; true when there will be no more.
+    fn obey(&mut self, orders: &Receiver<Command>) -> bool {
+        loop {
+            match orders.try_recv() {
+                Ok(Command::Exec { pid, generation }) => {
+                    self.read_process(pid, generation);
+                }
+                Ok(Command::Exit { pid }) => self.forget(pid),
+                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Disconnected) => return true,
+            }
+        }
+    }
+
+    /// Walks a capture from its leaf.
+    fn walk(&mut self, capture: &Capture) -> Walked {
+        let head = &capture.head;
+        if head.flags & CAPTURE_FOR_COMPARISON != 0 {
+            return self.walk_independently(capture);
+        }
+        let known = self
+            .processes
+            .get(head.pid)
+            .filter(|known| known.generation == head.generation);
+        if known.is_none() {
+            self.read_process(head.pid, head.generation);
+        }
+        let mut stack = self.unwind(capture);
+        if stack.outcome == step::NO_MAPPING
+            && self
+                .processes
+                .get(head.pid)
+                .is_some_and(|known| known.may_read_again(Instant::now()))
+        {
+            self.read_process(head.pid, head.generation);
+            let again = self.unwind(capture);
+            if again.outcome != step::NO_MAPPING || again.frames.len() > stack.frames.len() {
+                self.processes.reading_helped(head.pid);
+            }
+            stack = again;
+        }
+        if stack.outcome == step::STACK_UNREADABLE {
+            self.load_what_lies_beyond(capture);
+        }
+        self.apply();
+        if stack.outcome == step::COMPLETE {
+            self.counts.repaired += 1;
+        }
+        Walked {
+            hash: head.hash,
+            addresses: with_marks(stack),
+            purpose: Purpose::Repair,
+        }
+    }
+
+    fn walk_independently(&mut self, capture: &Capture) -> Walked {
+        let head = &capture.head;
+        let state = leaf_registers(capture);
+        let stack = captured_stack(capture);
+        let truth = self.oracle.walk(head.pid, head.generation, &state, stack);
+        Walked {
+            hash: head.hash,
+            addresses: truth.frames.into(),
+            purpose: if truth.whole {
+                Purpose::CompareWhole
+            } else {
+                Purpose::CompareBeginning
+            },
+        }
+    }
+
+    fn unwind(&mut self, capture: &Capture) -> NativeStack {
+        let Some(state) = self.leaf(capture) else {
+            return NativeStack {
+                frames: vec![leaf_registers(capture).pc],
+                elided: 0,
+                outcome: step::PROCESS_UNKNOWN,
+            };
+        };
+        let stack = captured_stack(capture);
+        unwind::unwind_capture::<Machine>(&mut self.tables, state, &stack, Instant::now())
+    }
+
+    /// Walks on in the live process where a capture ends, for the pages that this needs: a stack
+    /// that is deeper than a capture, or that lies elsewhere below a signal handler, would miss in
+    /// the kernel again. What is read there may have changed since, so it makes no frames.
+    fn load_what_lies_beyond(&mut self, capture: &Capture) {
+        if let Some(state) = self.leaf(capture) {
+            let stack = LiveStack {
+                captured: captured_stack(capture),
+                process: LiveMemory::new(capture.head.pid),
+            };
+            unwind::unwind_capture::<Machine>(&mut self.tables, state, &stack, Instant::now());
+        }
+    }
+
+    /// The interrupted frame; `None` when the mappings of its process are not known.
+    fn leaf(&self, capture: &Capture) -> Option<State> {
+        let slot = self.processes.get(capture.head.pid)?.slot;
+        let state = leaf_registers(capture);
+        (slot != NO_MAPPINGS_SLOT).then_some(State { slot, ..state })
+    }
+
+    /// Reads the mappings of a process and tells the kernel.
+    fn read_process(&mut self, pid: u32, generation: u32) {
+        let now = Instant::now();
+        let slot = match read_code(pid) {
+            Ok(code) => self.place(code, now),
+            Err(error) => {
+                tracing::trace!(pid, %error, "mappings not read");
+                NO_MAPPINGS_SLOT
+            }
+        };
+        let entry = ProcessEntry {
+            generation,
+            slot,
+            captures_left: MAX_CAPTURES_PER_READING,
+            padding: 0,
+        };
+        // Rows of pages come before what makes the kernel look for them.
+        self.apply();
+        if let Err(error) = self.maps.set_process(pid, entry) {
+            tracing::debug!(pid, %error, "a process has no place in the kernel");
+            self.counts.processes_left_out += 1;
+        }
+        if let Some(before) = self.processes.set(pid, generation, slot, now) {
+            self.tables.remove_process(before, now);
+        }
+    }
+
+    /// Writes mappings into a fresh slot, so that the kernel never reads half of them.
+    fn place(&mut self, code: ProcessCode, now: Instant) -> u32 {
+        let Some(slot) = self.processes.take_slot(now) else {
+            self.counts.processes_left_out += 1;
+            return NO_MAPPINGS_SLOT;
+        };
+        let mappings = self.tables.set_process(slot, code, now);
+        match self.maps.set_mappings(slot, mappings) {
+            Ok(()) => slot,
+            Err(error) => {
+                tracing::warn!(%error, "write mappings");
+                self.tables.remove_process(slot, now);
+                self.processes.return_slot(slot);
+                NO_MAPPINGS_SLOT
+            }
+        }
+    }
+
+    fn forget(&mut self, pid: u32) {
+        let now = Instant::now();
+        if let Err(error) = self.maps.remove_process(pid) {
+            tracing::debug!(pid, %error, "forget a process");
+        }
+        if let Some(slot) = self.processes.remove(pid, now) {
+            self.tables.remove_process(slot, now);
+        }
+    }
+
+    /// Brings changes of the tables into the kernel, in their order.
+    fn apply(&mut self) {
+        for operation in self.tables.take_operations() {
+            let result = match operation {
+                Operation::WriteRule { index, rule } => self.maps.set_rule(index.into(), rule),
+                Operation::WriteBlock { index, block } => self.maps.set_block(index.into(), &block),
+                Operation::WritePage { key, entry } => self.maps.set_page(key, &entry),
+                Operation::DeletePage { key } => self.maps.remove_page(key),
+            };
+            if let Err(error) = result {
+                // The page stays away from the kernel, and its samples are walked here.
+                tracing::warn!(%error, "write unwind tables");
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let now = self.tables.counts();
+        self.counts.pages_loaded += now.loaded - self.seen.loaded;
+        self.counts.pages_evicted += now.evicted - self.seen.evicted;
+        self.seen = now;
+        self.counts.blocks = self.tables.blocks_used() as u64;
+        let counts = std::mem::take(&mut self.counts);
+        self.shared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .merge(&counts);
+    }
+
+    /// Forgets processes that ended while their exit was not reported.
+    fn sweep(&mut self) {
+        if self.swept.elapsed() < SWEEP {
+            return;
+        }
+        self.swept = Instant::now();
+        for pid in self.processes.pids() {
+            if ProcDir::open(pid).is_err() {
+                self.forget(pid);
+            }
+        }
+    }
+}
+
+fn leaf_registers(capture: &Capture) -> State {
+    let mut state = State::default();
+    Machine::begin(&capture.head.registers, &mut state);
+    state
+}
+
+fn captured_stack(capture: &Capture) -> CapturedStack<'_> {
+    CapturedStack {
+        start: capture.head.stack_start,
+        bytes: &capture.stack,
+    }
+}
+
+fn read_code(pid: u32) -> std::io::Result<ProcessCode> {
+    let stat = ProcDir::open(pid)?.stat()?;
+    let key = ProcessKey {
+        pid,
+        start_ticks: stat.start_ticks,
+    };
+    ProcessCode::read(key, MAX_FILE_BYTES)
+}
+
+/// The frames of a record, with a mark where they are left out and one where the stack breaks off.
+fn with_marks(stack: NativeStack) -> Box<[u64]> {
+    let NativeStack {
+        mut frames,
+        elided,
+        outcome,
+    } = stack;
+    for frame in &mut frames {
+        *frame &= frame::ADDRESS_BITS | frame::INTERRUPTED;
+    }
+    if elided > 0 && frames.len() >= LEAF_FRAMES {
+        let mark = frame::elided(u32::try_from(elided).unwrap_or(u32::MAX));
+        frames.insert(LEAF_FRAMES, mark);
+    }
+    if outcome != step::COMPLETE {
+        frames.push(frame::error(outcome));
+    }
+    frames.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_stand_where_frames_are_missing() {
+        let stack = NativeStack {
+            frames: (0..512).collect(),
+            elided: 88,
+            outcome: step::NO_MAPPING,
+        };
+        let frames = with_marks(stack);
+        assert_eq!(frames.len(), 514);
+        assert_eq!(frame::elided_of(frames[LEAF_FRAMES]), Some(88));
+        assert_eq!(frames[LEAF_FRAMES + 1], LEAF_FRAMES as u64);
+        assert_eq!(frame::error_of(frames[513]), Some(step::NO_MAPPING));
+    }
+
+    #[test]
+    fn garbage_on_the_stack_does_not_look_like_a_mark() {
+        let stack = NativeStack {
+            frames: vec![u64::MAX, frame::elided(7)],
+            elided: 0,
+            outcome: step::COMPLETE,
+        };
+        for address in with_marks(stack) {
+            assert_eq!(frame::error_of(address), None);
+            assert_eq!(frame::elided_of(address), None);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Which mappings belong to a process.
+
+/// Slot without mappings, for processes whose mappings cannot be known.
+pub const NO_MAPPINGS_SLOT: u32 = 0;
+
+/// What the kernel knows of a process, by pid.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessEntry {
+    /// See [`crate::on_cpu::CountKey::generation`]; mappings of another program mean nothing.
+    pub generation: u32,
+    /// Index in the table of [`super::mapping::Mappings`].
+    pub slot: u32,
+    /// Captures that may still be sent for addresses in no mapping; counted down by the kernel.
+    pub captures_left: u32,
+    pub padding: u32,
+}
+
+const _: () = assert!(size_of::<ProcessEntry>() == 16);

@@ -1,0 +1,101 @@
+//! Sends registers and the top of the stack to the agent, which walks what the kernel could not.
+
+use aya_ebpf::{
+    helpers::{
+        bpf_get_smp_processor_id,
+        generated::{bpf_probe_read_user, bpf_ringbuf_output},
+    },
+    macros::map,
+    maps::{PerCpuArray, RingBuf},
+};
+use profiler_common::{
+    header::{KIND_CAPTURE, RecordHeader},
+    limits::{CAPTURE_BUFFER_BYTES, CAPTURE_PIECE_BYTES, CAPTURE_STACK_BYTES, PROGRAM_CLASSES},
+    stack::CAPTURED,
+    unwind::{
+        capture::{CaptureHead, CaptureRecord, NO_CODE},
+        state::Memory as _,
+        step::Arch as _,
+    },
+};
+
+use super::{Walk, registers::Machine, user_memory::UserMemory};
+use crate::emit::{self, Urgency};
+
+/// Apart from the other records: a burst of captures must not displace them.
+#[map]
+static CAPTURES: RingBuf = RingBuf::with_byte_size(CAPTURE_BUFFER_BYTES, 0);
+
+/// Room to build a capture.
+#[map]
+static CAPTURE_SCRATCH: PerCpuArray<CaptureRecord> =
+    PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
+
+/// A hash that no other sample of the task has.
+#[inline(always)]
+pub(super) fn next_hash(walk: &mut Walk) -> u64 {
+    walk.captures += 1;
+    // SAFETY: a helper without arguments.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    CAPTURED
+        | u64::from(walk.class & 0xf) << 56
+        | u64::from(cpu & 0xffff) << 40
+        | walk.captures & 0xff_ffff_ffff
+}
+
+/// Sends a capture of the interrupted frame; false when the buffer is full.
+#[inline(never)]
+pub(super) fn send(walk: &mut Walk, hash: u64, flags: u32) -> bool {
+    let Some(record) = CAPTURE_SCRATCH.get_ptr_mut(walk.class) else {
+        return false;
+    };
+    // The walk has gone on; what it began with is in the saved registers.
+    Machine::begin(&walk.saved, &mut walk.state);
+    let start = walk.state.sp & !(CAPTURE_PIECE_BYTES as u64 - 1);
+    let mut bytes = 0;
+    for piece in 0..CAPTURE_STACK_BYTES / CAPTURE_PIECE_BYTES {
+        let offset = piece * CAPTURE_PIECE_BYTES;
+        // SAFETY: the piece lies within the array of the map value; the helper checks the source.
+        let result = unsafe {
+            bpf_probe_read_user(
+                (&raw mut (*record).stack).cast::<u8>().add(offset).cast(),
+                CAPTURE_PIECE_BYTES as u32,
+                (start + offset as u64) as *const _,
+            )
+        };
+        if result != 0 {
+            break;
+        }
+        bytes = offset + CAPTURE_PIECE_BYTES;
+    }
+    let total = size_of::<CaptureHead>() + bytes;
+    let head = CaptureHead {
+        header: RecordHeader {
+            bytes: total as u32,
+            ..emit::header::<CaptureHead>(KIND_CAPTURE)
+        },
+        hash,
+        pid: walk.pid,
+        tid: walk.tid,
+        generation: walk.generation,
+        outcome: walk.outcome,
+        stack_start: start,
+        stack_bytes: bytes as u32,
+        code: UserMemory.byte(walk.state.pc).map_or(NO_CODE, u32::from),
+        flags,
+        padding: 0,
+        registers: walk.saved,
+    };
+    // SAFETY: `record` is a map value of this CPU.
+    unsafe { (*record).head = head };
+    // SAFETY: `total` is at most the size of the map value.
+    let sent = unsafe {
+        bpf_ringbuf_output(
+            (&raw const CAPTURES).cast_mut().cast(),
+            record.cast(),
+            total as u64,
+            Urgency::Immediate.flags(),
+        )
+    };
+    sent == 0
+}

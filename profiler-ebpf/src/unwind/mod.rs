@@ -1,0 +1,218 @@
+//! Walks user stacks with the tables of `profiler_common::unwind`, for programs of every kind.
+//!
+//! One step is one call of a function that is not inlined, from a `bpf_loop` callback. The state
+//! lies in a map value, so that the verifier sees the same registers before each step.
+
+mod capture;
+mod registers;
+mod tables;
+mod user_memory;
+
+use core::ffi::c_void;
+
+use aya_ebpf::{helpers::generated::bpf_loop, macros::map, maps::PerCpuArray};
+use profiler_common::{
+    counter,
+    limits::{MAX_RECORD_FRAMES, MAX_STEPS, PROGRAM_CLASSES},
+    stack::{SPACE_USER, StackRecord, hash_finish, hash_step, place},
+    unwind::{
+        capture::{CAPTURE_FOR_COMPARISON, REGISTER_WORDS},
+        frame,
+        process::{NO_MAPPINGS_SLOT, ProcessEntry},
+        state::State,
+        step::{self, Arch as _},
+    },
+};
+
+use crate::{
+    config::config,
+    counters::{count, count_many},
+    kernel::KernelPtr,
+    stack,
+    task::TaskIds,
+};
+use registers::Machine;
+use tables::{KernelTables, PROCESSES};
+use user_memory::UserMemory;
+
+/// Everything that a walk keeps.
+#[repr(C)]
+struct Walk {
+    state: State,
+    pid: u32,
+    tid: u32,
+    generation: u32,
+    class: u32,
+    hash: u64,
+    /// Frames so far.
+    walked: u32,
+    outcome: u32,
+    /// Complete stacks since the last capture for comparison.
+    since_capture: u32,
+    padding: u32,
+    /// Captures of this CPU so far.
+    captures: u64,
+    /// The kernel's `struct pt_regs` of user mode.
+    saved: [u64; REGISTER_WORDS],
+    record: StackRecord,
+}
+
+/// One for each class of programs that may interrupt each other.
+#[map]
+static WALKS: PerCpuArray<Walk> = PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
+
+/// Takes the user stack of the running task and returns its hash; 0 when it has none.
+#[inline(always)]
+pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: u32) -> u64 {
+    let Some(walk) = WALKS.get_ptr_mut(class) else {
+        return 0;
+    };
+    // SAFETY: a map value of this CPU; no other program of this class runs on it now.
+    let walk = unsafe { &mut *walk };
+    if !registers::has_user_mode(task) || !registers::read(&mut walk.saved) {
+        return 0;
+    }
+    Machine::begin(&walk.saved, &mut walk.state);
+    if walk.state.pc == 0 {
+        // A thread of the kernel that borrowed the memory of a process (io_uring).
+        return 0;
+    }
+    walk.hash = config!(hash_seed) ^ u64::from(SPACE_USER);
+    walk.walked = 0;
+    walk.pid = ids.pid;
+    walk.tid = ids.tid;
+    walk.generation = generation;
+    walk.class = class;
+    push(walk, frame::code(walk.state.pc, false));
+    let process = process_of(ids.pid, generation);
+    walk.outcome = if Machine::is_compat(&walk.saved) {
+        step::COMPAT_PROCESS
+    } else if let Some(entry) = process {
+        // SAFETY: a map value; the agent replaces it as a whole.
+        walk.state.slot = unsafe { (*entry).slot };
+        walk_up(walk);
+        walk.outcome
+    } else {
+        step::PROCESS_UNKNOWN
+    };
+    finish(walk, process)
+}
+
+/// Ends the stack that was walked: with a capture, or with a mark that says why it is incomplete.
+#[inline(always)]
+fn finish(walk: &mut Walk, process: Option<*mut ProcessEntry>) -> u64 {
+    if walk.outcome == step::COMPLETE {
+        count_many(counter::USER_FRAMES, u64::from(walk.walked));
+        let hash = hash_finish(walk.hash);
+        stack::intern_user(&mut walk.record, hash, walk.walked);
+        let every = config!(capture_every);
+        if every != 0 {
+            walk.since_capture += 1;
+            if walk.since_capture >= every {
+                walk.since_capture = 0;
+                capture::send(walk, hash, CAPTURE_FOR_COMPARISON);
+            }
+        }
+        return hash;
+    }
+    if is_curable(walk.outcome, process) {
+        let hash = capture::next_hash(walk);
+        if capture::send(walk, hash, 0) {
+            count(counter::CAPTURES);
+            return hash;
+        }
+        count(counter::CAPTURE_DROPPED);
+    }
+    count_many(counter::USER_FRAMES, u64::from(walk.walked));
+    push(walk, frame::error(walk.outcome));
+    let hash = hash_finish(walk.hash);
+    stack::intern_user(&mut walk.record, hash, walk.walked);
+    hash
+}
+
+/// Whether the agent may complete this stack, because it can load what the kernel did not have.
+#[inline(always)]
+fn is_curable(outcome: u32, process: Option<*mut ProcessEntry>) -> bool {
+    if outcome == step::TABLE_MISSING || outcome == step::PROCESS_UNKNOWN {
+        return true;
+    }
+    let Some(process) = process else { return false };
+    // SAFETY: a map value; CPUs that count down at once send a few captures more.
+    let process = unsafe { &mut *process };
+    if outcome == step::NO_MAPPING && process.slot != NO_MAPPINGS_SLOT && process.captures_left > 0
+    {
+        process.captures_left -= 1;
+        return true;
+    }
+    false
+}
+
+/// What the agent said of a process, if it is about the program that runs now.
+#[inline(always)]
+fn process_of(pid: u32, generation: u32) -> Option<*mut ProcessEntry> {
+    let entry = PROCESSES.get_ptr_mut(pid)?;
+    // SAFETY: a map value; the agent replaces it as a whole.
+    if unsafe { (*entry).generation } == generation {
+        Some(entry)
+    } else {
+        None
+    }
+}
+
+/// Forgets the mappings of a process: it runs another program now, or none.
+#[inline(always)]
+pub(crate) fn forget(pid: u32) {
+    // Fails when nothing was known.
+    let _absent = PROCESSES.remove(pid);
+}
+
+#[inline(always)]
+fn walk_up(walk: &mut Walk) {
+    walk.outcome = step::TOO_DEEP;
+    let mut on_stack = OnStack { walk };
+    // SAFETY: the callback gets the pointer to `on_stack`, which outlives the call.
+    unsafe {
+        bpf_loop(
+            MAX_STEPS,
+            next_frame as *mut c_void,
+            (&raw mut on_stack).cast(),
+            0,
+        )
+    };
+}
+
+/// What the loop's callback is given: the helper takes pointers to the program's stack only.
+struct OnStack {
+    walk: *mut Walk,
+}
+
+extern "C" fn next_frame(_index: u64, context: *mut c_void) -> u64 {
+    // SAFETY: the pointer that `walk_up` gave.
+    let on_stack = unsafe { &*context.cast::<OnStack>() };
+    advance(on_stack.walk) & 1
+}
+
+/// Goes one frame up; 1 when there is nothing more to do.
+#[inline(never)]
+fn advance(walk: *mut Walk) -> u64 {
+    // SAFETY: a map value of this CPU.
+    let walk = unsafe { &mut *walk };
+    let outcome = step::step::<Machine, _, _>(&UserMemory, &KernelTables, &mut walk.state);
+    if outcome != step::CONTINUE {
+        walk.outcome = outcome;
+        return 1;
+    }
+    let interrupted = walk.state.interrupted & 1 == 1;
+    push(walk, frame::code(walk.state.pc, interrupted));
+    0
+}
+
+/// Writes a frame: the first ones in order, the later ones into a ring of the last ones.
+#[inline(always)]
+fn push(walk: &mut Walk, frame: u64) {
+    let index = place(walk.walked as usize) & (MAX_RECORD_FRAMES - 1);
+    // SAFETY: masked to the length of the array.
+    unsafe { *walk.record.frames.get_unchecked_mut(index) = frame };
+    walk.hash = hash_step(walk.hash, frame);
+    walk.walked += 1;
+}

@@ -1,0 +1,41 @@
+//! The registers of user mode of the running task.
+
+use aya_ebpf::helpers::generated::{
+    bpf_get_current_task_btf, bpf_probe_read_kernel, bpf_task_pt_regs,
+};
+#[cfg(bpf_target_arch = "aarch64")]
+pub(super) use profiler_common::unwind::aarch64::Aarch64 as Machine;
+#[cfg(bpf_target_arch = "x86_64")]
+pub(super) use profiler_common::unwind::x86_64::X86_64 as Machine;
+use profiler_common::unwind::{capture::REGISTER_WORDS, step::Arch as _};
+
+use crate::{config::config, kernel::KernelPtr};
+
+/// `PF_KTHREAD` (linux/include/linux/sched.h).
+const KERNEL_THREAD: u32 = 0x0020_0000;
+
+/// False for threads of the kernel, and for tasks that exit and have given back their memory.
+#[inline(always)]
+pub(super) fn has_user_mode(task: KernelPtr) -> bool {
+    let Some(flags) = task.read::<u32>(config!(offsets.task_flags)) else {
+        return false;
+    };
+    flags & KERNEL_THREAD == 0 && task.follow(config!(offsets.task_mm)).is_some()
+}
+
+/// Copies the registers with which the task entered the kernel: on each entry from user mode, also
+/// by an interrupt, they are stored at one place at the end of its kernel stack (kernel 5.15).
+#[inline(always)]
+pub(super) fn read(saved: &mut [u64; REGISTER_WORDS]) -> bool {
+    // SAFETY: helpers that give the running task and the place of its registers.
+    let registers = unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) };
+    // SAFETY: the destination has this many words; the helper checks the source.
+    let result = unsafe {
+        bpf_probe_read_kernel(
+            saved.as_mut_ptr().cast(),
+            (Machine::SAVED_WORDS * size_of::<u64>()) as u32,
+            registers as *const _,
+        )
+    };
+    result == 0
+}

@@ -1,0 +1,62 @@
+//! The tables that the agent fills, a cache of what it knows.
+
+use aya_ebpf::{
+    macros::map,
+    maps::{Array, HashMap},
+};
+use profiler_common::{
+    limits::{FILTER_PID_ENTRIES, PROCESS_SLOTS, TABLE_BLOCKS, TABLE_PAGES, TABLE_RULES},
+    unwind::{
+        mapping::Mappings,
+        process::ProcessEntry,
+        rule::Rule,
+        state::Tables,
+        table::{PageEntry, PageKey, RowBlock},
+    },
+};
+
+/// Which mappings belong to a process, by pid. Allocated beforehand, as all tables here: programs
+/// of perf events may use no others before kernel 6.1.
+#[map]
+pub(super) static PROCESSES: HashMap<u32, ProcessEntry> =
+    HashMap::with_max_entries(FILTER_PID_ENTRIES, 0);
+
+/// Mappings by slot. The agent makes it larger for tasks with many processes.
+#[map]
+static MAPPINGS: Array<Mappings> = Array::with_max_entries(PROCESS_SLOTS, 0);
+
+/// Where the rows of a page are.
+#[map]
+static PAGES: HashMap<PageKey, PageEntry> = HashMap::with_max_entries(TABLE_PAGES, 0);
+
+#[map]
+static BLOCKS: Array<RowBlock> = Array::with_max_entries(TABLE_BLOCKS, 0);
+
+#[map]
+static RULES: Array<Rule> = Array::with_max_entries(TABLE_RULES, 0);
+
+pub(super) struct KernelTables;
+
+impl Tables for KernelTables {
+    #[inline(always)]
+    fn mappings(&self, slot: u32) -> Option<&Mappings> {
+        MAPPINGS.get(slot)
+    }
+
+    #[inline(always)]
+    fn page(&self, key: &PageKey) -> Option<&PageEntry> {
+        // SAFETY: an entry is never changed, only removed, and its memory not used again while
+        // this program runs for anything but another entry.
+        unsafe { PAGES.get(key) }
+    }
+
+    #[inline(always)]
+    fn block(&self, index: u32) -> Option<&RowBlock> {
+        BLOCKS.get(index)
+    }
+
+    #[inline(always)]
+    fn rule(&self, index: u32) -> Option<&Rule> {
+        RULES.get(index)
+    }
+}

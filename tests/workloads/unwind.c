@@ -1,0 +1,134 @@
+// Programs whose stacks are known: built without frame pointers, each way of calling that an
+// unwinder has to follow. Burns CPU until it is killed. Argument: what to do.
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static volatile uint64_t sink;
+
+// Keeps a call from becoming a jump, and gives each function a frame of its own size.
+#define FRAME(bytes)                                                                               \
+    volatile char room[bytes];                                                                     \
+    room[0] = 1
+
+NOINLINE void leaf_burns(uint64_t rounds) {
+    uint64_t value = sink;
+    for (uint64_t round = 0; round < rounds; round++) {
+        value = value * 6364136223846793005ULL + 1442695040888963407ULL;
+        __asm__ volatile("" : "+r"(value));
+    }
+    sink = value;
+}
+
+NOINLINE void chain_five(void) { FRAME(24); leaf_burns(100000); sink += room[0]; }
+NOINLINE void chain_four(void) { FRAME(200); chain_five(); sink += room[0]; }
+NOINLINE void chain_three(void) { FRAME(4096); chain_four(); sink += room[0]; }
+NOINLINE void chain_two(size_t bytes) {
+    // A frame whose size is not known when compiled: it has a frame pointer of its own.
+    volatile char *room = __builtin_alloca(bytes);
+    room[0] = 1;
+    chain_three();
+    sink += room[0];
+}
+NOINLINE void chain_one(void) { FRAME(8); chain_two(sink % 64 + 32); sink += room[0]; }
+
+static void deep(void) {
+    for (;;) chain_one();
+}
+
+// The handler runs for nearly the whole period of the timer.
+NOINLINE void work_in_handler(void) { FRAME(64); leaf_burns(1500000); sink += room[0]; }
+NOINLINE void alarm_handler(int number) { FRAME(32); work_in_handler(); sink += number + room[0]; }
+NOINLINE void interrupted_leaf(void) { leaf_burns(1000); }
+NOINLINE void interrupted_function(void) {
+    FRAME(128);
+    for (;;) {
+        interrupted_leaf();
+        sink += room[0];
+    }
+}
+
+static void with_signals(int flags) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = alarm_handler;
+    action.sa_flags = flags | SA_RESTART;
+    if (flags & SA_ONSTACK) {
+        stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
+        sigaltstack(&stack, NULL);
+    }
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval timer = {{0, 4000}, {0, 4000}};
+    setitimer(ITIMER_REAL, &timer, NULL);
+    interrupted_function();
+}
+
+NOINLINE void recurse(unsigned depth) {
+    FRAME(16);
+    if (depth == 0) {
+        leaf_burns(1000000);
+    } else {
+        recurse(depth - 1);
+    }
+    sink += room[0];
+}
+NOINLINE void recursion_root(unsigned depth) { FRAME(48); recurse(depth); sink += room[0]; }
+
+NOINLINE void asks_the_clock(void) {
+    FRAME(16);
+    struct timespec now;
+    for (int round = 0; round < 1000; round++) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        sink += now.tv_nsec;
+    }
+    sink += room[0];
+}
+
+NOINLINE void calls_the_library(void) {
+    FRAME(16);
+    char text[64];
+    for (int round = 0; round < 1000; round++) {
+        memset(text, 'a' + round % 26, sizeof text);
+        sink += (uint64_t)strtol("12345", NULL, 10) + (uint64_t)abs((int)sink) + (uint64_t)text[3];
+    }
+    sink += room[0];
+}
+
+NOINLINE void in_thread(void) { FRAME(16); leaf_burns(100000); sink += room[0]; }
+static void *thread_begins(void *nothing) {
+    for (;;) in_thread();
+    return nothing;
+}
+
+int main(int count, char **arguments) {
+    const char *what = count > 1 ? arguments[1] : "deep";
+    puts("ready");
+    fflush(stdout);
+    if (strcmp(what, "deep") == 0) {
+        deep();
+    } else if (strcmp(what, "signal") == 0) {
+        with_signals(0);
+    } else if (strcmp(what, "altstack") == 0) {
+        with_signals(SA_ONSTACK);
+    } else if (strcmp(what, "recursion") == 0) {
+        for (;;) recursion_root(3000);
+    } else if (strcmp(what, "clock") == 0) {
+        for (;;) asks_the_clock();
+    } else if (strcmp(what, "library") == 0) {
+        for (;;) calls_the_library();
+    } else if (strcmp(what, "thread") == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, thread_begins, NULL);
+        pthread_join(thread, NULL);
+    }
+    return 1;
+}
