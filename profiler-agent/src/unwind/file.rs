@@ -10,7 +10,7 @@ use super::{
     code::PageCode,
     fde_index::FdeIndex,
     frame_pointer,
-    gaps::{Gaps, PADDING},
+    gaps::{Described, Gaps, PADDING},
     go_table::GoTable,
     machine::Machine,
     page::{PageBuilder, PageRows, page_start},
@@ -56,7 +56,7 @@ impl From<ElfError> for UnwindFileError {
 pub enum Method {
     /// By rows, from [`UnwindFile::decode_page`].
     Rows,
-    /// By frame pointers: the file describes none or little of its code.
+    /// By frame pointers: the file describes none of its code.
     FramePointers,
 }
 
@@ -111,16 +111,21 @@ impl UnwindFile {
         let new_decoder = |section| Decoder::new(&file, section, machine);
         let descriptions = FdeIndex::find(&file, &layout, &new_decoder);
         let go = GoTable::find(&file, &layout, machine);
-        let described = descriptions.as_ref().is_some_and(|index| {
+        let covered = descriptions.as_ref().is_some_and(|index| {
             let mut decoder = Decoder::new(&file, index.section, machine);
             covers_code(&file, &layout, index, &mut decoder)
         });
-        let method = if described || go.is_some() {
+        let described = if covered || go.is_some() {
+            Described::Mostly
+        } else {
+            Described::Little
+        };
+        let method = if descriptions.is_some() || go.is_some() {
             Method::Rows
         } else {
             Method::FramePointers
         };
-        let gaps = Gaps::new(&layout, machine);
+        let gaps = Gaps::new(&layout, machine, described);
         Ok(Self {
             stamp,
             machine,
@@ -247,7 +252,7 @@ impl UnwindFile {
 
     fn push_gap(&self, start: u64, end: u64, code: &PageCode, builder: &mut PageBuilder<'_>) {
         let from = start.max(code.start.saturating_sub(1));
-        let unknown = Gaps::unknown(start, end);
+        let unknown = self.gaps.unknown(start, end);
         for (address, rule) in self.gaps.rows(from.min(end), end, unknown, code) {
             builder.push(address, rule);
         }

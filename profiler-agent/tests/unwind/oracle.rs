@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use object::Object as _;
+use object::{Object as _, ObjectSymbol as _};
 use profiler_common::unwind::rule::cfa;
 
 use super::{
@@ -91,21 +91,34 @@ fn go_program() {
     check(&given("PROFILER_GO_PROGRAM"), Source::DebugFrame);
 }
 
-/// musl writes no descriptions; its start code must still end a stack instead of breaking it.
+/// musl writes no descriptions; where programs and threads begin must still end a stack.
 #[test]
 fn musl_start_code_is_the_outermost_frame() {
     let path = given("PROFILER_MUSL_PROGRAM");
     let bytes = std::fs::read(&path).expect("the program");
-    let entry = object::File::parse(&*bytes).expect("an ELF file").entry();
+    let object = object::File::parse(&*bytes).expect("an ELF file");
     let rows = rows::Rows::of(&path);
+    let kind = |address| rows.rule_at(address).expect("a row").cfa_kind;
+    let entry = object.entry();
     for offset in [0, 8, 20] {
-        let rule = rows.rule_at(entry + offset).expect("a row");
         assert_eq!(
-            rule.cfa_kind,
+            kind(entry + offset),
             cfa::OUTERMOST,
             "{offset} bytes from the entry"
         );
     }
+    let mut symbols = object.symbols();
+    let clone = symbols.find(|symbol| symbol.name() == Ok("__clone"));
+    let clone = clone.expect("a program with threads").address();
+    assert_eq!(kind(clone), cfa::SP);
+    let outermost = (clone..clone + 64).filter(|address| kind(*address) == cfa::OUTERMOST);
+    let outermost: Vec<u64> = outermost.collect();
+    let code = |address| rows.file.code_byte(address);
+    // From the call of the thread's function to `hlt`.
+    let first = *outermost.first().expect("the child's part");
+    let call = [0, 1, 2].map(|offset| code(first + offset));
+    assert_eq!(call, [Some(0x41), Some(0xff), Some(0xd1)]);
+    assert_eq!(code(outermost[outermost.len() - 1] + 1), Some(0xf4));
 }
 
 #[test]

@@ -52,6 +52,18 @@ func main() {
 }
 ";
 
+/// It starts a thread, so that musl's `__clone` is in it.
+const MUSL_PROGRAM: &str = "\
+#include <pthread.h>
+
+static void *run(void *argument) { return argument; }
+
+int main(void) {
+    pthread_t thread;
+    return pthread_create(&thread, 0, run, 0) || pthread_join(thread, 0);
+}
+";
+
 pub(super) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     let folder = workspace.tools.join("unwind");
     fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
@@ -111,8 +123,7 @@ fn go_program(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
 /// A static program with musl, whose start code has no descriptions.
 fn musl_program(folder: &Path) -> Result<PathBuf> {
     let source = folder.join("musl.c");
-    let text = "int main(void) { return 0; }\n";
-    fs::write(&source, text).with_context(|| format!("write {}", source.display()))?;
+    fs::write(&source, MUSL_PROGRAM).with_context(|| format!("write {}", source.display()))?;
     let program = folder.join("musl-program");
     let mut compile = Command::new("musl-gcc");
     compile
