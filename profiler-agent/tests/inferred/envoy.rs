@@ -28,17 +28,25 @@ fn a_hundred_thousand_functions_are_named() {
     let methods = of(|claim| claim.class.is_some());
     println!(
         "Envoy: {} functions, {} named ({methods} methods, {} by source file, {} of the allocator) \
-         in {elapsed:?}, table {} KiB",
+         in {elapsed:?}, table {} KiB, peak memory of this process {}",
         names.functions(),
         names.claims().count(),
         of(|claim| claim.class.is_none() && claim.file.is_some()),
         of(|claim| claim.in_allocator),
         names.bytes() / 1024,
+        peak_memory(),
     );
     assert!(names.functions() > 240_000, "{}", names.functions());
     assert!(methods >= 100_000, "{methods}");
     assert!(names.bytes() < 16 << 20, "{}", names.bytes());
     spot_checks(&names);
+}
+
+/// Of the whole process, so only telling when no other test runs in it.
+fn peak_memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.unwrap().trim().to_owned()
 }
 
 /// Some classes and files that an Envoy certainly has.

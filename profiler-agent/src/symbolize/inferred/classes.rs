@@ -10,12 +10,12 @@ use super::{
     sections::{u32_at, u64_at},
 };
 
-/// Classes that are kept. Envoy has 54,000.
-const CLASSES_LIMIT: usize = 500_000;
+/// Classes that are kept. Envoy has 26,000.
+const CLASSES_LIMIT: usize = 300_000;
 /// Bases of all classes.
-const ALL_BASES_LIMIT: usize = 2_000_000;
-/// Bytes of names that are looked at. Those of Envoy have 11 MB.
-const NAMES_LIMIT: usize = 128 << 20;
+const ALL_BASES_LIMIT: usize = 1_000_000;
+/// Bytes of names that are looked at. Those of Envoy have 3.5 MB.
+const NAMES_LIMIT: usize = 64 << 20;
 /// Direct bases of one class that are read.
 const BASES_LIMIT: u32 = 256;
 /// Copies of the three tables that are told apart; a program has one of each.

@@ -19,8 +19,8 @@ const BYTES_LIMIT: u64 = 256 << 20;
 const AT_ONCE: u64 = 1 << 20;
 /// Bytes at the end of a piece that the next piece begins with, so that no instruction is cut.
 const OVERLAP: usize = 8;
-/// References to paths that are kept.
-const REFERENCES_LIMIT: usize = 2_000_000;
+/// References to paths that are kept. Envoy has 26,000.
+const REFERENCES_LIMIT: usize = 500_000;
 
 /// One reference from code to the path of a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,9 +5,9 @@ use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindS
 use super::{NotInferred, input::Input, sections::Sections};
 
 /// Largest unwind table. Envoy's has 10 MB.
-const BYTES_LIMIT: u64 = 96 << 20;
-/// Functions that are kept, of 12 bytes each.
-const FUNCTIONS_LIMIT: usize = 2_000_000;
+const BYTES_LIMIT: u64 = 64 << 20;
+/// Functions that are kept, of 16 bytes each.
+const FUNCTIONS_LIMIT: usize = 1_000_000;
 
 /// Bytes of common entries that are parsed, repetitions included.
 const COMMON_LIMIT: usize = 64 << 20;

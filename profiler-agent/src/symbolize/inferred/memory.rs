@@ -7,7 +7,7 @@ use super::{
 };
 
 /// Bytes of all data sections. Envoy has 15 MB.
-const BYTES_LIMIT: u64 = 128 << 20;
+const BYTES_LIMIT: u64 = 64 << 20;
 /// Sections that hold pointers to everything and no tables of classes: those belong to the data
 /// that nothing writes after relocation.
 const NO_TABLES: [&str; 4] = [".data", ".got", ".got.plt", ".tm_clone_table"];

@@ -15,7 +15,7 @@ use super::{
 
 /// Classes that one class may derive from; beyond that its functions stay unnamed.
 const LINEAGE_LIMIT: usize = 128;
-/// Steps through lists of bases for all functions of a file. Envoy takes 2 million.
+/// Steps through lists of bases for all functions of a file. Envoy takes 5 million.
 const STEPS_LIMIT: usize = 100_000_000;
 /// Classes with a table that must derive from a base without one before it is named.
 const HEIRS: u32 = 3;

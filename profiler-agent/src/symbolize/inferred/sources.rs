@@ -3,7 +3,7 @@
 
 use super::{code::References, functions::Functions, memory::Memory};
 
-/// Paths that are kept. Envoy has 3,500.
+/// Paths that are kept. Envoy has 1,600.
 const PATHS_LIMIT: usize = 200_000;
 /// Longest and shortest path.
 const LENGTH: std::ops::RangeInclusive<usize> = 5..=512;

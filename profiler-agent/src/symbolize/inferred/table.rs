@@ -13,8 +13,8 @@ use super::{
     sources::{FileEvidence, FunctionFile, Paths},
 };
 
-/// Bytes of all texts of a table. Those of Envoy have 9 MB.
-const TEXTS_LIMIT: usize = 32 << 20;
+/// Bytes of all texts of a table. Those of Envoy have 2.3 MB.
+const TEXTS_LIMIT: usize = 24 << 20;
 /// Bases of one class that are told of.
 const LINEAGE_LIMIT: usize = 1024;
 

@@ -15,8 +15,8 @@ use super::{
 const TABLE_LIMIT: u16 = 4096;
 /// Words of all tables that are looked at.
 const STEPS_LIMIT: usize = 16_000_000;
-/// Slots of all tables. Envoy has 340,000.
-const SLOTS_LIMIT: usize = 4_000_000;
+/// Slots of all tables. Envoy has 147,000.
+const SLOTS_LIMIT: usize = 1_000_000;
 /// Largest object that has a second table at its end.
 const OBJECT_LIMIT: u64 = 1 << 32;
 
