@@ -117,18 +117,19 @@ pub(crate) fn fetch_newest(
             })?
         }
     };
-    let scratch = folder.join("newest");
-    drop(fs::remove_dir_all(&scratch));
-    fs::create_dir_all(&scratch).with_context(|| format!("create {}", scratch.display()))?;
-    let mut download = apt.command("apt-get");
-    download.args(["download", &package]).current_dir(&scratch);
-    exec::to_log(&mut download, &workspace.logs().join("apt-download.log"))?;
-    let mut entries =
-        fs::read_dir(&scratch).with_context(|| format!("list {}", scratch.display()))?;
-    let Some(entry) = entries.next() else {
-        bail!("apt-get download {package} left no file")
-    };
-    Ok(entry.context("list the downloaded package")?.path())
+    apt.download(workspace, &package, folder)
+}
+
+/// Fetches the newest package `name` of a suite for another machine than this one.
+pub(crate) fn fetch_newest_foreign(
+    workspace: &Workspace,
+    suite: &str,
+    name: &str,
+    architecture: &str,
+    folder: &Path,
+) -> Result<PathBuf> {
+    let apt = PrivateApt::update_for(workspace, suite, Some(architecture))?;
+    apt.download(workspace, &format!("{name}:{architecture}"), folder)
 }
 
 /// Unpacks a package's files below `folder` without installing it.
@@ -178,10 +179,16 @@ fn first_dependency(depends: &str, prefix: &str) -> Option<String> {
 /// apt with lists of its own under target/tools.
 struct PrivateApt {
     folder: PathBuf,
+    /// Another machine whose packages are listed as well.
+    foreign: Option<String>,
 }
 
 impl PrivateApt {
     fn update(workspace: &Workspace, suite: &str) -> Result<Self> {
+        Self::update_for(workspace, suite, None)
+    }
+
+    fn update_for(workspace: &Workspace, suite: &str, foreign: Option<&str>) -> Result<Self> {
         let folder = workspace.tools.join("apt").join(suite);
         for part in ["lists/partial", "cache/archives/partial"] {
             let part = folder.join(part);
@@ -189,7 +196,8 @@ impl PrivateApt {
         }
         let sources = format!("deb [signed-by={KEYRING}] {} {suite} main\n", mirror());
         fs::write(folder.join("sources.list"), sources).context("write apt's sources.list")?;
-        let apt = Self { folder };
+        let foreign = foreign.map(str::to_owned);
+        let apt = Self { folder, foreign };
         exec::to_log(
             apt.command("apt-get").arg("update"),
             &workspace.logs().join("apt-private-update.log"),
@@ -211,7 +219,27 @@ impl PrivateApt {
         ] {
             command.arg("-o").arg(option);
         }
+        if let Some(foreign) = &self.foreign {
+            let option = format!("APT::Architectures::={foreign}");
+            command.arg("-o").arg(option);
+        }
         command
+    }
+
+    /// Downloads a package into a folder of its own below `folder`.
+    fn download(&self, workspace: &Workspace, package: &str, folder: &Path) -> Result<PathBuf> {
+        let scratch = folder.join("newest");
+        drop(fs::remove_dir_all(&scratch));
+        fs::create_dir_all(&scratch).with_context(|| format!("create {}", scratch.display()))?;
+        let mut download = self.command("apt-get");
+        download.args(["download", package]).current_dir(&scratch);
+        exec::to_log(&mut download, &workspace.logs().join("apt-download.log"))?;
+        let mut entries =
+            fs::read_dir(&scratch).with_context(|| format!("list {}", scratch.display()))?;
+        let Some(entry) = entries.next() else {
+            bail!("apt-get download {package} left no file")
+        };
+        Ok(entry.context("list the downloaded package")?.path())
     }
 }
 

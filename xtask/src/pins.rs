@@ -32,6 +32,13 @@ pub(crate) const RUST_SRC: DebianFile = DebianFile {
 /// Where that package keeps `library/`.
 pub(crate) const RUST_SRC_FOLDER: &str = "usr/src/rustc-1.97.1";
 
+/// glibc of another machine: its unwind tables are read, it is never executed.
+pub(crate) const ARM64_LIBC: DebianFile = DebianFile {
+    pool: "pool/main/g/glibc/libc6_2.36-9+deb12u14_arm64.deb",
+    sha256: "01f4330719fd4f65580e16ea5a0527f372fca750e8f588d26deaf09f2d3b1cf4",
+};
+pub(crate) const ARM64_LIBC_SUITE: &str = "bookworm";
+
 /// A kernel that the tests boot.
 #[derive(Debug)]
 pub(crate) struct Kernel {

@@ -15,8 +15,9 @@ use super::rules;
 /// No program in the kernel runs so long.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 
-/// The block of pages without descriptions; it is never given away.
-pub(crate) const EMPTY_BLOCK: u16 = 0;
+/// Rules of the blocks that all pages with one such row share. They are never given away: without
+/// them, the pages of a program that describes next to nothing would fill the pool.
+pub(crate) const SHARED: [u16; 2] = [rules::NO_UNWIND_INFO, rules::FRAME_POINTERS];
 
 /// Blocks by index. The native unwinder reads the same blocks that the kernel has.
 #[derive(Debug)]
@@ -28,13 +29,11 @@ pub(crate) struct BlockPool {
 }
 
 impl BlockPool {
-    /// A pool of at most `capacity` blocks, the one for empty pages included.
+    /// A pool of at most `capacity` blocks, the shared ones included.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
-            blocks: vec![RowBlock {
-                rows: [row(0, rules::NO_UNWIND_INFO); BLOCK_ROWS],
-            }],
-            capacity: capacity.clamp(1, usize::from(u16::MAX)),
+            blocks: SHARED.map(shared_block).to_vec(),
+            capacity: capacity.clamp(SHARED.len(), usize::from(u16::MAX)),
             free: Vec::new(),
             resting: VecDeque::new(),
         }
@@ -64,7 +63,7 @@ impl BlockPool {
         }
         while self.free.len() < count {
             self.free.push(u16::try_from(self.blocks.len()).ok()?);
-            self.blocks.push(self.blocks[usize::from(EMPTY_BLOCK)]);
+            self.blocks.push(shared_block(rules::NO_UNWIND_INFO));
         }
         Some(self.free.split_off(self.free.len() - count))
     }
@@ -72,7 +71,7 @@ impl BlockPool {
     /// Gives blocks back, whose page's entry is being removed.
     pub(crate) fn give_back(&mut self, blocks: &[u16], now: Instant) {
         for index in blocks {
-            if *index != EMPTY_BLOCK {
+            if !is_shared(*index) {
                 self.resting.push_back((now, *index));
             }
         }
@@ -98,13 +97,29 @@ impl BlockPool {
     }
 }
 
+/// The shared block for pages whose one row has this rule.
+pub(crate) fn shared_index(rule: u16) -> Option<u16> {
+    let nth = SHARED.iter().position(|shared| *shared == rule)?;
+    u16::try_from(nth).ok()
+}
+
+pub(crate) fn is_shared(block: u16) -> bool {
+    usize::from(block) < SHARED.len()
+}
+
+fn shared_block(rule: u16) -> RowBlock {
+    RowBlock {
+        rows: [row(0, rule); BLOCK_ROWS],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn blocks_rest_before_they_are_taken_again() {
-        let mut pool = BlockPool::new(4);
+        let mut pool = BlockPool::new(5);
         let start = Instant::now();
         let taken = pool.take(3, start).unwrap();
         assert_eq!(pool.take(1, start), None);
@@ -116,11 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn the_block_of_empty_pages_is_never_taken() {
-        let mut pool = BlockPool::new(3);
+    fn shared_blocks_are_never_taken() {
+        let mut pool = BlockPool::new(4);
         let now = Instant::now();
-        assert!(!pool.take(2, now).unwrap().contains(&EMPTY_BLOCK));
-        pool.give_back(&[EMPTY_BLOCK], now);
+        let taken = pool.take(2, now).unwrap();
+        assert!(taken.iter().all(|index| !is_shared(*index)));
+        pool.give_back(&[0, 1], now);
         assert_eq!(pool.take(1, now + REST), None);
     }
 }

@@ -10,7 +10,7 @@ use super::{
     code::PageCode,
     fde_index::FdeIndex,
     frame_pointer,
-    gaps::{Gaps, PADDING},
+    gaps::{Described, Gaps, PADDING},
     go_table::GoTable,
     machine::Machine,
     page::{PageBuilder, PageRows, page_start},
@@ -26,6 +26,8 @@ const PAGE_DESCRIPTION_BYTES: u64 = 8 << 20;
 const PAGE_DESCRIPTIONS: u64 = 64 * 1024;
 /// Descriptions that are measured to see how much of the code they cover.
 const MEASURED_DESCRIPTIONS: u64 = 512;
+/// Pages of code of one file that are listed: 4 GiB of code.
+const CODE_PAGES: usize = 1 << 16;
 /// In per cent: files of which less is described were built without descriptions, and what is there
 /// comes from libraries linked into them (Chromium has 3 %).
 const LEAST_COVERAGE: u64 = 20;
@@ -54,7 +56,7 @@ impl From<ElfError> for UnwindFileError {
 pub enum Method {
     /// By rows, from [`UnwindFile::decode_page`].
     Rows,
-    /// By frame pointers: the file describes none or little of its code.
+    /// By frame pointers: the file describes none of its code.
     FramePointers,
 }
 
@@ -109,16 +111,21 @@ impl UnwindFile {
         let new_decoder = |section| Decoder::new(&file, section, machine);
         let descriptions = FdeIndex::find(&file, &layout, &new_decoder);
         let go = GoTable::find(&file, &layout, machine);
-        let described = descriptions.as_ref().is_some_and(|index| {
+        let covered = descriptions.as_ref().is_some_and(|index| {
             let mut decoder = Decoder::new(&file, index.section, machine);
             covers_code(&file, &layout, index, &mut decoder)
         });
-        let method = if described || go.is_some() {
+        let described = if covered || go.is_some() {
+            Described::Mostly
+        } else {
+            Described::Little
+        };
+        let method = if descriptions.is_some() || go.is_some() {
             Method::Rows
         } else {
             Method::FramePointers
         };
-        let gaps = Gaps::new(&layout, machine);
+        let gaps = Gaps::new(&layout, machine, described);
         Ok(Self {
             stamp,
             machine,
@@ -188,10 +195,10 @@ impl UnwindFile {
                 .saturating_add(segment.bytes.saturating_sub(1))
                 / PAGE_BYTES;
             let pages_of_segment = segment.address / PAGE_BYTES..=last;
-            // 2^16 pages are 4 GiB of code.
+            let room = CODE_PAGES - pages.len();
             pages.extend(
                 pages_of_segment
-                    .take(1 << 16)
+                    .take(room)
                     .filter_map(|page| u32::try_from(page).ok()),
             );
         }
@@ -245,7 +252,7 @@ impl UnwindFile {
 
     fn push_gap(&self, start: u64, end: u64, code: &PageCode, builder: &mut PageBuilder<'_>) {
         let from = start.max(code.start.saturating_sub(1));
-        let unknown = Gaps::unknown(start, end);
+        let unknown = self.gaps.unknown(start, end);
         for (address, rule) in self.gaps.rows(from.min(end), end, unknown, code) {
             builder.push(address, rule);
         }

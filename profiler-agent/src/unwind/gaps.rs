@@ -6,6 +6,7 @@
 //! - Signal trampolines, by their instructions.
 //! - Whole regions come from another compiler, as V8's built-in functions in Node: those keep frame
 //!   pointers, or the stack breaks off and says so.
+//! - In files that describe next to nothing of their code, the rest is taken to keep frame pointers.
 //! - `.plt` sections of linkers that write no description for them.
 
 use profiler_common::unwind::rule::{Rule, cfa, fp, ra};
@@ -40,16 +41,25 @@ struct Stubs {
     rule: Rule,
 }
 
+/// How much of a file's code has descriptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Described {
+    Mostly,
+    /// It was built without; those that are there came with libraries linked into it.
+    Little,
+}
+
 /// What is known of a file's code without descriptions.
 #[derive(Clone, Debug)]
 pub(crate) struct Gaps {
     machine: Machine,
+    described: Described,
     entry: u64,
     stubs: Vec<Stubs>,
 }
 
 impl Gaps {
-    pub(crate) fn new(layout: &Layout, machine: Machine) -> Self {
+    pub(crate) fn new(layout: &Layout, machine: Machine, described: Described) -> Self {
         let mut stubs = Vec::new();
         for section in layout.sections.iter().flatten() {
             let pushes = match section.name.as_str() {
@@ -80,16 +90,18 @@ impl Gaps {
         }
         Self {
             machine,
+            described,
             entry: layout.entry,
             stubs,
         }
     }
 
     /// What holds in the gap from `start` to `end` where nothing more is known.
-    pub(crate) fn unknown(start: u64, end: u64) -> Rule {
+    pub(crate) fn unknown(&self, start: u64, end: u64) -> Rule {
         // What is before the first description or behind the last is no region between others.
         let between = start > 0 && end != u64::MAX;
-        if between && end.saturating_sub(start) >= REGION {
+        let region = between && end.saturating_sub(start) >= REGION;
+        if region || self.described == Described::Little {
             of_kind(cfa::FP_BODY)
         } else {
             of_kind(cfa::NO_UNWIND_INFO)
@@ -165,20 +177,20 @@ impl Gaps {
 /// child calls its function and never returns.
 fn clone_rows(code: &[u8], address: u64, known: &mut Vec<(u64, u64, Rule)>) {
     let code = &code[..code.len().min(CLONE_MUSL_BYTES)];
-    // `call r9` or `call *%r9`: the only call.
+    // `call r9`: the only call.
     let Some(call) = code
         .windows(3)
         .position(|bytes| bytes == [0x41, 0xff, 0xd1])
     else {
         return;
     };
-    let call_end = address + call as u64 + 3;
-    known.push((address, call_end - 3, function_entry()));
-    known.push((
-        call_end - 3,
-        address + code.len() as u64,
-        of_kind(cfa::OUTERMOST),
-    ));
+    // `hlt` stands before what the parent goes on with.
+    let halt = code[call..].iter().position(|byte| *byte == 0xf4);
+    let child_end = call + halt.unwrap_or(code.len() - call);
+    let at = |offset: usize| address + offset as u64;
+    known.push((address, at(call), function_entry()));
+    known.push((at(call), at(child_end), of_kind(cfa::OUTERMOST)));
+    known.push((at(child_end), at(code.len()), function_entry()));
 }
 
 fn function_entry() -> Rule {

@@ -28,6 +28,9 @@ mod go_table;
 mod machine;
 mod source;
 
+#[cfg(test)]
+mod live_tests;
+
 pub use file::{Method, UnwindFile, UnwindFileError};
 pub use machine::Machine;
 pub use native::{

@@ -123,3 +123,79 @@ impl<Stack: StackMemory> Memory for WithCode<'_, Stack> {
         self.tables.code_byte(self.slot, address)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use profiler_common::unwind::x86_64::X86_64;
+
+    use super::*;
+    use crate::unwind::{CodeMapping, Content, ProcessCode, TableSizes};
+
+    /// Memory that the process made itself, and a chain of frame pointers through it.
+    fn chain(frames: u64) -> (TableCache, Vec<u8>) {
+        let mut tables = TableCache::new(TableSizes {
+            blocks: 64,
+            pages: 64,
+        });
+        let code = ProcessCode {
+            mappings: vec![CodeMapping {
+                start: 0x1000,
+                end: 0x1_0000_0000,
+                offset: 0,
+                content: Content::Anonymous,
+            }],
+            files: Vec::new(),
+        };
+        tables.set_process(0, code, Instant::now());
+        let mut stack = Vec::new();
+        for nth in 1..=frames {
+            let next = if nth == frames { 0 } else { STACK + 16 * nth };
+            stack.extend_from_slice(&next.to_le_bytes());
+            stack.extend_from_slice(&(0x2000 + nth).to_le_bytes());
+        }
+        (tables, stack)
+    }
+
+    const STACK: u64 = 0x7000_0000;
+
+    fn unwind(frames: u64) -> NativeStack {
+        let (mut tables, bytes) = chain(frames);
+        let stack = CapturedStack {
+            start: STACK,
+            bytes: &bytes,
+        };
+        let state = State {
+            pc: 0x2000,
+            sp: STACK,
+            fp: STACK,
+            ..State::default()
+        };
+        unwind_capture::<X86_64>(&mut tables, state, &stack, Instant::now())
+    }
+
+    #[test]
+    fn all_frames_of_an_ordinary_stack_are_kept() {
+        let unwound = unwind(100);
+        assert_eq!(unwound.outcome, step::COMPLETE);
+        assert_eq!(unwound.frames, (0x2000..=0x2064).collect::<Vec<u64>>());
+        assert_eq!(unwound.elided, 0);
+    }
+
+    #[test]
+    fn a_deep_stack_keeps_leaf_and_root() {
+        let unwound = unwind(2000);
+        assert_eq!(unwound.outcome, step::COMPLETE);
+        assert_eq!(unwound.frames.len(), LEAF_FRAMES + ROOT_FRAMES);
+        assert_eq!(unwound.elided, 2001 - LEAF_FRAMES - ROOT_FRAMES);
+        assert_eq!(
+            unwound.frames[LEAF_FRAMES - 1],
+            0x2000 + LEAF_FRAMES as u64 - 1
+        );
+        assert_eq!(unwound.frames.last(), Some(&(0x2000 + 2000)));
+    }
+
+    #[test]
+    fn an_endless_stack_ends() {
+        assert_eq!(unwind(5000).outcome, step::TOO_DEEP);
+    }
+}

@@ -45,6 +45,14 @@ impl PageRows {
         self.rows == [row(0, rules::NO_UNWIND_INFO)]
     }
 
+    /// The rule of the whole page, when it has only one.
+    pub(crate) fn only_rule(&self) -> Option<u16> {
+        match self.rows.as_slice() {
+            [only] => u16::try_from(row_rule(*only)).ok(),
+            _ => None,
+        }
+    }
+
     /// Blocks that the rows need.
     pub fn blocks(&self) -> usize {
         self.rows.len().div_ceil(BLOCK_ROWS)

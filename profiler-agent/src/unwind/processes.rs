@@ -1,5 +1,7 @@
 //! The executable mappings of a process, in the form that the kernel searches.
 
+use std::fs::File;
+
 use profiler_common::unwind::mapping::{
     MAPPING_FRAME_POINTERS, MAX_MAPPINGS, Mapping, Mappings, NO_START, USER_ADDRESS_LIMIT,
 };
@@ -33,6 +35,23 @@ pub(crate) struct CodeMapping {
 pub struct ProcessCode {
     pub(crate) mappings: Vec<CodeMapping>,
     pub(crate) files: Vec<ModuleFile>,
+}
+
+impl ProcessCode {
+    /// One file, mapped wholly at `start`; none when it cannot be asked for its size.
+    pub fn of_file(file: File, start: u64) -> Option<Self> {
+        let opened = ModuleFile::of_memory(file)?;
+        let mapping = CodeMapping {
+            start,
+            end: start.checked_add(opened.key.size)?,
+            offset: 0,
+            content: Content::File(opened.key),
+        };
+        Some(Self {
+            mappings: vec![mapping],
+            files: vec![opened],
+        })
+    }
 }
 
 /// How the code of one mapping is unwound.

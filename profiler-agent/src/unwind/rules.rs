@@ -13,6 +13,9 @@ pub(crate) const NO_UNWIND_INFO: u16 = 0;
 /// Index of the rule for descriptions that cannot be followed.
 pub(crate) const UNSUPPORTED: u16 = 1;
 
+/// Index of the rule for code that is taken to keep frame pointers.
+pub(crate) const FRAME_POINTERS: u16 = 2;
+
 /// Rules by index. They are never removed: rows refer to them by their index.
 #[derive(Debug)]
 pub struct RuleTable {
@@ -28,7 +31,7 @@ impl Default for RuleTable {
             indexes: HashMap::new(),
             refused: 0,
         };
-        for kind in [cfa::NO_UNWIND_INFO, cfa::UNSUPPORTED] {
+        for kind in [cfa::NO_UNWIND_INFO, cfa::UNSUPPORTED, cfa::FP_BODY] {
             table.intern(of_kind(kind));
         }
         table
@@ -86,7 +89,7 @@ mod tests {
             table.intern(rule(offset));
         }
         assert_eq!(table.rules().len(), MAX_RULES);
-        assert_eq!(table.refused(), 2);
+        assert_eq!(table.refused(), 3);
         assert_eq!(table.intern(rule(-1)), UNSUPPORTED);
         assert_eq!(table.intern(rule(0)), first);
     }
@@ -97,5 +100,6 @@ mod tests {
         let kind = |index: u16| table.rules()[usize::from(index)].cfa_kind;
         assert_eq!(kind(NO_UNWIND_INFO), cfa::NO_UNWIND_INFO);
         assert_eq!(kind(UNSUPPORTED), cfa::UNSUPPORTED);
+        assert_eq!(kind(FRAME_POINTERS), cfa::FP_BODY);
     }
 }

@@ -17,7 +17,7 @@ use profiler_common::unwind::{
 };
 
 use super::{
-    block_pool::{BlockPool, EMPTY_BLOCK},
+    block_pool::{BlockPool, SHARED, is_shared, shared_index},
     file::UnwindFile,
     files::{FileTable, REFUSED},
     page::PageRows,
@@ -131,12 +131,13 @@ impl TableCache {
             counts: TableCounts::default(),
         };
         cache.write_rules();
-        if let Some(block) = cache.pool.get(u32::from(EMPTY_BLOCK)) {
-            let block = Box::new(*block);
-            cache.operations.push(Operation::WriteBlock {
-                index: EMPTY_BLOCK,
-                block,
-            });
+        for index in SHARED.iter().filter_map(|rule| shared_index(*rule)) {
+            if let Some(block) = cache.pool.get(u32::from(index)) {
+                let block = Box::new(*block);
+                cache
+                    .operations
+                    .push(Operation::WriteBlock { index, block });
+            }
         }
         cache
     }
@@ -324,19 +325,19 @@ impl TableCache {
     }
 
     fn insert(&mut self, key: PageKey, rows: &PageRows, now: Instant) -> bool {
-        let empty = rows.is_empty();
-        let count = if empty { 0 } else { rows.blocks() };
+        let shared = rows.only_rule().and_then(shared_index);
+        let count = if shared.is_some() { 0 } else { rows.blocks() };
         if self.pages.len() >= self.sizes.pages {
             return false;
         }
         let Some(blocks) = self.pool.take(count, now) else {
             return false;
         };
-        let indexes = if empty { &[EMPTY_BLOCK][..] } else { &blocks };
+        let indexes = shared.as_ref().map_or(&blocks[..], std::slice::from_ref);
         let (entry, packed) = rows.pack(indexes);
         let entry = Box::new(entry);
         for (index, block) in packed {
-            if index == EMPTY_BLOCK {
+            if is_shared(index) {
                 continue;
             }
             self.pool.set(index, &block);

@@ -311,7 +311,7 @@ impl Comparison<'_, '_> {
                     self.report.corrected += 1;
                     truth = returning;
                 }
-                self.check(place, state, truth, outcome);
+                self.check(place, &state, truth, &outcome);
             }
             self.report.exception_rows += u64::from(self.report.exceptions() > exceptions);
         }
@@ -384,16 +384,16 @@ impl Comparison<'_, '_> {
         (outcome, state)
     }
 
-    fn check(&mut self, place: Place, before: State, truth: Truth, answer: (u32, State)) {
+    fn check(&mut self, place: Place, before: &State, truth: Truth, answer: &(u32, State)) {
         if place.interrupted {
             self.report.instructions += 1;
         } else {
             self.report.returns += 1;
         }
         let (outcome, after) = answer;
-        let class = match (truth, outcome) {
+        let class = match (truth, *outcome) {
             (Truth::Caller { .. }, step::CONTINUE) => {
-                (!agrees(truth, &answer)).then_some(Class::WrongFrame)
+                (!agrees(truth, answer)).then_some(Class::WrongFrame)
             }
             (Truth::Outermost, step::COMPLETE) => None,
             (_, step::COMPLETE) if self.source == Source::DebugFrame => {

@@ -175,11 +175,7 @@ where
         }
         .map_err(unknown)?;
     }
-    match evaluation
-        .result()
-        .first()
-        .map(|piece| piece.location.clone())
-    {
+    match evaluation.result().first().map(|piece| piece.location) {
         Some(Location::Address { address }) => Ok(address),
         _ => Err(Truth::Unknown),
     }

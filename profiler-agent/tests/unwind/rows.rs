@@ -6,8 +6,9 @@ use profiler_agent::unwind::{RuleTable, UnwindFile};
 use profiler_common::unwind::{
     mapping::{MAX_MAPPINGS, Mapping, Mappings, NO_START},
     rule::Rule,
+    search::{last_offset_at_most, last_row_at_most},
     state::Tables,
-    table::{PAGE_SHIFT, PageEntry, PageKey, RowBlock},
+    table::{PAGE_SHIFT, PageEntry, PageKey, RowBlock, row_rule},
 };
 
 /// The number of the one file.
@@ -82,6 +83,18 @@ impl Rows {
 
     pub(crate) fn rules(&self) -> &[Rule] {
         self.rules.rules()
+    }
+
+    /// The rule that holds at an address.
+    pub(crate) fn rule_at(&self, address: u64) -> Option<Rule> {
+        let entry = self
+            .pages
+            .get(&u32::try_from(address >> PAGE_SHIFT).ok()?)?;
+        let offset = u16::try_from(address & 0xffff).ok()?;
+        let block = entry.blocks[last_offset_at_most(&entry.starts, offset)];
+        let rows = &self.blocks.get(usize::from(block))?.rows;
+        let row = rows[last_row_at_most(rows, (u32::from(offset) << 16) | 0xffff)];
+        self.rule(row_rule(row)).copied()
     }
 
     pub(crate) fn has(&self, address: u64) -> bool {

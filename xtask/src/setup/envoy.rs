@@ -14,10 +14,14 @@ fn folder(workspace: &Workspace) -> PathBuf {
     workspace.tools.join(format!("envoy-{}", pins::ENVOY))
 }
 
+pub(crate) fn path(workspace: &Workspace) -> PathBuf {
+    folder(workspace).join("envoy")
+}
+
 /// Leaves target/tools/envoy-VERSION/envoy.
 pub(crate) fn ensure(workspace: &Workspace) -> Result<Outcome> {
     let folder = folder(workspace);
-    let program = folder.join("envoy");
+    let program = path(workspace);
     let stamp = Stamp::new(folder.join("stamp"), pins::ENVOY, pins::ENVOY_SHA256);
     if stamp.is_fresh() && program.exists() {
         return Ok(Outcome::Cached);

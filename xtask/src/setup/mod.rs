@@ -8,6 +8,7 @@ mod envoy;
 
 use anyhow::Result;
 
+pub(crate) use envoy::path as envoy_path;
 pub(crate) use private_sysroot::{LibrarySource, build as build_private_sysroot};
 pub(crate) use toolchain::{EbpfToolchain, installed_with_commit};
 

@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    path::Path,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -46,6 +47,23 @@ pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) 
         ])
         .arg(module)
         .env("PROFILER_AGENT", workspace.agent_under_test());
+    counted(command, tally)
+}
+
+/// One test target that `cargo test` leaves out unless it is named. It runs in a release build, and
+/// what it prints is shown. The package's programs are built as well, so they must have their needs.
+pub(super) fn release_target(
+    workspace: &Workspace,
+    package: &str,
+    target: &str,
+    variables: &[(&str, &Path)],
+    tally: &mut Tally,
+) -> Result<()> {
+    let mut command = cargo_test(workspace);
+    command
+        .args(["--release", "--package", package, "--test", target])
+        .args(["--", "--nocapture"])
+        .envs(variables.iter().copied());
     counted(command, tally)
 }
 

@@ -2,6 +2,7 @@
 
 mod steps;
 mod cargo_test;
+mod unwind_test;
 mod web_test;
 mod toolchain_fallback;
 mod report;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Tally, UI_PACKAGES, cargo_test, toolchain_fallback, web_test};
+use super::{Tally, UI_PACKAGES, cargo_test, toolchain_fallback, unwind_test, web_test};
 use crate::{check, debian::Package, demo, vm, workspace::Workspace};
 
 /// What must be there before a step can run.
@@ -110,6 +110,17 @@ pub(super) const STEPS: &[Step] = &[
         about: "unit tests of the Rust crates, without root",
         needs: &[],
         run: cargo_test::unit,
+    },
+    Step {
+        name: "unwind",
+        about: "unwind tables of real files against gimli, and of hostile ones",
+        needs: &[
+            Need::Root,
+            Need::Agent,
+            Need::Envoy,
+            Need::Packages(&unwind_test::PACKAGES),
+        ],
+        run: unwind_test::run,
     },
     Step {
         name: "web",
