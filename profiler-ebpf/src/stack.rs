@@ -21,6 +21,7 @@ use profiler_common::{
         STACK_TABLE_ENTRIES,
     },
     stack::{SPACE_KERNEL, SPACE_USER, StackHead, StackRecord, hash_finish, hash_step},
+    unwind::frame::ADDRESS_BITS,
 };
 
 use crate::{
@@ -120,12 +121,14 @@ fn take(context: &PerfEventContext, space: u32, flags: u64, most: usize, failed:
             break;
         }
         // SAFETY: index < most < the length of the array.
-        hash = hash_step(hash, unsafe {
-            (&raw const (*record).frames)
-                .cast::<u64>()
-                .add(index)
-                .read()
-        });
+        let frame = unsafe { (&raw mut (*record).frames).cast::<u64>().add(index) };
+        if space == SPACE_USER {
+            // What a broken chain has beyond the bits of an address must not look like a mark.
+            // SAFETY: as above.
+            unsafe { *frame &= ADDRESS_BITS };
+        }
+        // SAFETY: as above.
+        hash = hash_step(hash, unsafe { *frame });
     }
     let hash = hash_finish(hash);
     // SAFETY: the value is not read.
