@@ -111,20 +111,31 @@ impl Modules {
         if matches!(module.content, Content::Unread(..)) {
             self.read(key, quality);
         }
-        let module = self.by_file.get(key)?;
-        let build_id = Rc::clone(&module.build_id);
-        let Content::Read(layers) = &module.content else {
-            return Some((build_id, Rc::new(Names::none())));
+        let build_id = Rc::clone(&self.by_file.get(key)?.build_id);
+        // What has no exact name may have a deduced one, which is asked for here.
+        let names = self.exact_names(key, offset, quality);
+        Some((build_id, names.unwrap_or_else(|| Rc::new(Names::none()))))
+    }
+
+    /// Names that the file's layers state; `None` when they state none.
+    fn exact_names(
+        &mut self,
+        key: &FileKey,
+        offset: u64,
+        quality: &mut Quality,
+    ) -> Option<Rc<Names>> {
+        let Content::Read(layers) = &self.by_file.get(key)?.content else {
+            return None;
         };
-        if let Some(names) = self.names.get((layers.id, offset)) {
-            return Some((build_id, names));
-        }
-        let names = Rc::new(layers.names(offset).unwrap_or_else(|fault| {
-            quality.fault(fault);
-            Names::none()
-        }));
-        self.names.insert((layers.id, offset), Rc::clone(&names));
-        Some((build_id, names))
+        let names = self.names.get((layers.id, offset)).unwrap_or_else(|| {
+            let names = Rc::new(layers.names(offset).unwrap_or_else(|fault| {
+                quality.fault(fault);
+                Names::none()
+            }));
+            self.names.insert((layers.id, offset), Rc::clone(&names));
+            names
+        });
+        (!names.functions.is_empty()).then_some(names)
     }
 
     /// Fills in the numbers of now.
