@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Share of frames without a name in one file from which on the remedy is said.
-const HINT_PERCENT: f64 = 5.0;
+const HINT_PERCENT: f64 = 10.0;
 /// How often the progress bar moves.
 const TICK: Duration = Duration::from_millis(200);
 

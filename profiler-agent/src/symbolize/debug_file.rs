@@ -22,8 +22,9 @@ use super::{
 const FOLDER: &str = "/usr/lib/debug";
 /// Largest `.gnu_debuglink`: a file name and a checksum.
 const LINK_LIMIT: u64 = 4096;
-/// Largest file whose checksum is computed, which takes a second for each GB.
-const CHECKSUM_LIMIT: u64 = 1 << 30;
+/// Largest file whose checksum is computed, which takes some tenths of a second. Larger ones are
+/// found by their build-id.
+const CHECKSUM_LIMIT: u64 = 256 << 20;
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A debug file with its headers.

@@ -66,3 +66,68 @@ impl FdeTable {
         (start..end).contains(&address).then_some((start, end))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbolize::test_programs::compile;
+
+    fn table() -> (FdeTable, Vec<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = File::open(compile(dir.path(), "program", &[])).unwrap();
+        let layout = Layout::read(&file).unwrap();
+        let code = layout.section(".text").unwrap();
+        let addresses = (code.address..code.address + code.bytes)
+            .step_by(16)
+            .collect();
+        (FdeTable::read(&file, &layout).unwrap(), addresses)
+    }
+
+    #[test]
+    fn entries_contain_the_addresses_that_they_are_found_by() {
+        let (table, addresses) = table();
+        let found = addresses.iter().filter_map(|at| {
+            let (start, end) = table.around(*at)?;
+            assert!(
+                (start..end).contains(at),
+                "{at:#x} is not in {start:#x} to {end:#x}"
+            );
+            Some(start)
+        });
+        assert!(found.count() > addresses.len() / 2, "most code has entries");
+        for outside in [0, 1, u64::MAX] {
+            assert_eq!(table.around(outside), None);
+        }
+    }
+
+    #[test]
+    fn damaged_tables_do_no_harm() {
+        let (sound, addresses) = table();
+        let ask = |table: &FdeTable| {
+            for address in addresses.iter().step_by(8).chain(&[0, u64::MAX]) {
+                if let Some((start, end)) = table.around(*address) {
+                    assert!((start..end).contains(address));
+                }
+            }
+        };
+        let damaged = |index: Vec<u8>, frames: Vec<u8>| FdeTable {
+            index,
+            frames,
+            bases: sound.bases.clone(),
+            ..sound
+        };
+        for value in [0, 0x7f, 0x80, 0xff] {
+            for at in 0..sound.index.len() {
+                let mut index = sound.index.clone();
+                index[at] = value;
+                ask(&damaged(index, sound.frames.clone()));
+            }
+            for at in 0..sound.frames.len() {
+                let mut frames = sound.frames.clone();
+                frames[at] = value;
+                ask(&damaged(sound.index.clone(), frames));
+            }
+        }
+        ask(&damaged(Vec::new(), Vec::new()));
+    }
+}

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The first that knows source lines for an address answers; otherwise the first that knows a
-//! name. Go's own table, which knows lines, comes last. What none of them names has no exact name.
+//! name. Go's own table, which knows lines, comes last. What none of them names has no exact name,
+//! which is where `modules` may ask what can be deduced.
 
 use std::{fs::File, hash::RandomState, rc::Rc};
 
@@ -324,17 +325,8 @@ impl Layers {
         match (named, failed) {
             (Some(names), _) => Ok(names),
             (None, Some(fault)) => Err(fault),
-            (None, None) => Ok(self.without_exact_name(address)),
+            (None, None) => Ok(Names::none()),
         }
-    }
-
-    /// No table names this address: the place for names that are deduced.
-    #[expect(
-        clippy::unused_self,
-        reason = "what is deduced will be kept beside the layers"
-    )]
-    fn without_exact_name(&self, _address: u64) -> Names {
-        Names::none()
     }
 
     /// Compares with what the packs have now.

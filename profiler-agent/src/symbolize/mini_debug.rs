@@ -15,7 +15,7 @@ use super::elf_layout::{Layout, read_range};
 /// Largest section; Fedora's largest have 2 MB.
 const COMPRESSED_LIMIT: u64 = 16 << 20;
 /// Most that is decompressed.
-const CONTENT_LIMIT: u64 = 64 << 20;
+const CONTENT_LIMIT: u64 = 32 << 20;
 /// Memory for the decoder's dictionary. `xz -9` needs 65 MiB, the tools that write this section 8.
 const MEMORY_LIMIT_KB: u32 = 80 << 10;
 const BUFFER_BYTES: usize = 64 * 1024;
