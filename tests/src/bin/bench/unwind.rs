@@ -37,11 +37,12 @@ pub(crate) fn figures(runs: u32, seconds: u64) -> Result<Vec<Figure>> {
     mesh.start_load()?;
     let report = mesh.report();
     let envoys = [report.client_envoy_pid, report.server_envoy_pid];
+    let unwanted_ns = unwanted_tick_ns(seconds)?;
     let (mut tables, mut pointers) = (Vec::new(), Vec::new());
     for index in 0..runs {
         eprintln!("run {} of {runs}, {seconds} s with each", index + 1);
-        tables.push(measure(&envoys, seconds, "tables")?);
-        pointers.push(measure(&envoys, seconds, "frame-pointers")?);
+        tables.push(measure(&envoys, seconds, "tables", unwanted_ns)?);
+        pointers.push(measure(&envoys, seconds, "frame-pointers", unwanted_ns)?);
     }
     let load = mesh.stop_load()?.context("the load has no report")?;
     let column = |runs: &[Run], pick: fn(&Run) -> f64| runs.iter().map(pick).collect::<Vec<_>>();
@@ -54,6 +55,12 @@ pub(crate) fn figures(runs: u32, seconds: u64) -> Result<Vec<Figure>> {
             "1/s",
             vec![load.rps],
             Some(Target::AtLeast(1000.0)),
+        ),
+        figure(
+            "kernel_time_per_unwanted_tick",
+            "ns",
+            vec![unwanted_ns],
+            None,
         ),
         figure(
             "kernel_time_per_sample_tables",
@@ -103,41 +110,89 @@ pub(crate) fn figures(runs: u32, seconds: u64) -> Result<Vec<Figure>> {
 /// Bytes of a page's entry in the kernel's hash table: key, value and the element's header.
 const PAGE_ENTRY_BYTES: f64 = 8.0 + 128.0 + 48.0;
 
-fn measure(envoys: &[u32], seconds: u64, method: &str) -> Result<Run> {
+/// What the kernel's statistics say of the sampling program.
+struct Sampled {
+    task: Value,
+    runs: f64,
+    time_ns: f64,
+    peak_rss_mb: f64,
+}
+
+fn sample(pids: &[u32], seconds: u64, method: &str) -> Result<Sampled> {
     let unwind = format!("--unwind={method}");
     let agent = Agent::start_with(ServeOptions::with_arguments(["--bpf-stats", &unwind]))?;
     let specification = json!({
         "kind": "on_cpu",
-        "target": { "pids": envoys },
-        "duration_s": null,
+        "target": { "pids": pids },
+        "duration_s": seconds,
         "frequency_hz": HZ,
     });
     let id = agent.api.create_task(&specification)?;
     agent.api.wait_sampling(&id, LIMIT)?;
-    std::thread::sleep(Duration::from_secs(seconds));
-    let own = agent.api.get_json("/api/v1/self")?;
-    let peak_rss_mb = peak_rss_mb(agent.pid())?;
-    let task = agent.api.stop_task(&id)?;
-    let programs = own["bpf"]["programs"].as_array().context("no programs")?;
-    let sampler = programs.iter().find(|program| program["name"] == "on_cpu");
-    let time = sampler.map_or(0.0, |program| number(&program["run_time_ns"]));
-    // A last moment of sampling follows the reading, so this is a little too low, not too high:
-    // ticks of other processes are charged to the samples as well.
-    let samples = number(&task["samples"]);
-    ensure!(
-        samples > 100.0 && time > 0.0,
-        "nothing was measured: {task}"
-    );
+    // The statistics are published once a second and leave with the program, so the last ones
+    // before the end are what counts.
+    let mut sampler = Value::Null;
+    let task = loop {
+        let task = agent.api.task(&id)?;
+        if task["ended_at_ns"].is_u64() {
+            break task;
+        }
+        let own = agent.api.get_json("/api/v1/self")?;
+        let programs = own["bpf"]["programs"].as_array().cloned();
+        let found = programs.unwrap_or_default().into_iter();
+        if let Some(found) = found.max_by_key(|program| program["run_time_ns"].as_u64()) {
+            sampler = found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    Ok(Sampled {
+        runs: number(&sampler["run_count"]),
+        time_ns: number(&sampler["run_time_ns"]),
+        peak_rss_mb: peak_rss_mb(agent.pid())?,
+        task,
+    })
+}
+
+/// What a tick of a process that is no target costs.
+fn unwanted_tick_ns(seconds: u64) -> Result<f64> {
+    let mut idle = std::process::Command::new("sleep").arg("600").spawn()?;
+    let sampled = sample(&[idle.id()], seconds, "tables");
+    idle.kill()?;
+    idle.wait()?;
+    let sampled = sampled?;
+    ensure!(sampled.runs > 100.0, "the clock did not tick");
+    Ok(sampled.time_ns / sampled.runs)
+}
+
+fn measure(envoys: &[u32], seconds: u64, method: &str, unwanted_ns: f64) -> Result<Run> {
+    let Sampled {
+        task,
+        runs,
+        time_ns,
+        peak_rss_mb,
+    } = sample(envoys, seconds, method)?;
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a bench are few")]
+    let ticks = seconds as f64 * f64::from(HZ) * f64::from(cpus()?);
+    // The statistics are up to a second older than the samples; ticks come evenly.
+    let samples = number(&task["samples"]) * (runs / ticks).min(1.0);
+    ensure!(samples > 100.0, "nothing was measured: {task}");
     let stacks = &task["stacks"];
+    eprintln!("{method}: {samples:.0} samples, {stacks}");
+    let unwanted = (runs - samples).max(0.0) * unwanted_ns;
     let tables = &stacks["tables"];
     let pages = number(&tables["pages_loaded"]) - number(&tables["pages_evicted"]);
     Ok(Run {
-        sample_ns: time / samples,
+        sample_ns: (time_ns - unwanted) / samples,
         frames_per_sample: number(&tables["frames"]) / number(&stacks["samples"]).max(1.0),
         complete_percent: number(&stacks["complete"]) * 100.0 / number(&stacks["samples"]).max(1.0),
         table_kib: number(&tables["blocks"]) + pages * PAGE_ENTRY_BYTES / 1024.0,
         peak_rss_mb,
     })
+}
+
+fn cpus() -> Result<u32> {
+    let cpus = std::thread::available_parallelism()?.get();
+    u32::try_from(cpus).context("count CPUs")
 }
 
 fn number(value: &Value) -> f64 {
