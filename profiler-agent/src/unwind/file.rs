@@ -329,3 +329,7 @@ fn covers_code(file: &File, layout: &Layout, index: &FdeIndex, decoder: &mut Dec
     let described = covered * u128::from(index.len()) / u128::from(measured.max(1));
     described * 100 >= u128::from(code) * u128::from(LEAST_COVERAGE)
 }
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;
