@@ -121,7 +121,11 @@ export interface StackQuality {
   readonly samples: number;
   readonly complete: number;
   readonly unverified: number;
-  readonly incomplete: readonly { readonly reason: string; readonly meaning: string; readonly count: number }[];
+  readonly incomplete: readonly {
+    readonly reason: string;
+    readonly meaning: string;
+    readonly count: number;
+  }[];
   readonly tables: {
     readonly pages_loaded: number;
     readonly pages_evicted: number;
