@@ -154,7 +154,8 @@ fn a_very_deep_stack_keeps_its_leaf_and_its_root() {
     let targets = Targets::new();
     let target = run(&targets, Workload::Unwind, "unwind-recursion", "recursion");
     let profiled = Profiled::of(&agent, &[target.pid()], 3, 199);
-    profiled.assert_complete(960, "recursion");
+    // A capture is shorter than this stack, so samples before their table end early.
+    profiled.assert_complete(900, "recursion");
     let whole = profiled.folded.count(|stack| {
         let elided = stack
             .frames

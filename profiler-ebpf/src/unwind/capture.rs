@@ -3,7 +3,7 @@
 use aya_ebpf::{
     helpers::{
         bpf_get_smp_processor_id,
-        generated::{bpf_probe_read_user, bpf_ringbuf_output},
+        generated::{bpf_probe_read_user, bpf_ringbuf_output, bpf_ringbuf_query},
     },
     macros::map,
     maps::{PerCpuArray, RingBuf},
@@ -21,6 +21,13 @@ use profiler_common::{
 
 use super::{Walk, registers::Machine, user_memory::UserMemory};
 use crate::emit::{self, Urgency};
+
+/// Of `bpf_ringbuf_query`: bytes that were not read yet.
+const BPF_RB_AVAIL_DATA: u64 = 0;
+
+/// Pieces of a capture while the agent does not keep up: most stacks fit, and three times as many
+/// samples do.
+const SHORT_CAPTURE_PIECES: usize = 5;
 
 /// Apart from the other records: a burst of captures must not displace them.
 #[map]
@@ -52,8 +59,19 @@ pub(super) fn send(walk: &mut Walk, hash: u64, flags: u32) -> bool {
     // The walk has gone on; what it began with is in the saved registers.
     Machine::begin(&walk.saved, &mut walk.state);
     let start = walk.state.sp & !(CAPTURE_PIECE_BYTES as u64 - 1);
+    // SAFETY: a helper on a map of this object.
+    let waiting =
+        unsafe { bpf_ringbuf_query((&raw const CAPTURES).cast_mut().cast(), BPF_RB_AVAIL_DATA) };
+    let most = if waiting > u64::from(CAPTURE_BUFFER_BYTES / 4) {
+        SHORT_CAPTURE_PIECES
+    } else {
+        CAPTURE_STACK_BYTES / CAPTURE_PIECE_BYTES
+    };
     let mut bytes = 0;
     for piece in 0..CAPTURE_STACK_BYTES / CAPTURE_PIECE_BYTES {
+        if piece >= most {
+            break;
+        }
         let offset = piece * CAPTURE_PIECE_BYTES;
         // SAFETY: the piece lies within the array of the map value; the helper checks the source.
         let result = unsafe {
