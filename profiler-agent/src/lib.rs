@@ -10,6 +10,7 @@ pub mod model;
 pub mod app;
 pub mod cli;
 pub mod config;
+pub mod descriptors;
 pub mod memory;
 pub mod telemetry;
 

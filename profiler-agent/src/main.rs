@@ -7,11 +7,12 @@ use profiler_agent::{
     app::KernelSide,
     cli::{self, CliError},
     config::cli::{Cli, Command},
-    memory, telemetry,
+    descriptors, memory, telemetry,
 };
 
 fn main() -> ExitCode {
     memory::return_freed_memory();
+    descriptors::raise_limit();
     let cli = Cli::parse();
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,

@@ -21,7 +21,6 @@ mod lifecycle;
 #[cfg(test)]
 mod mesh;
 #[cfg(test)]
-mod mesh_names;
 mod mesh_profile;
 #[cfg(test)]
 mod names;
@@ -29,6 +28,8 @@ mod names;
 mod namespaces;
 #[cfg(test)]
 mod on_cpu;
+
+mod stripped_mesh;
 #[cfg(test)]
 mod ui;
 #[cfg(test)]

@@ -210,7 +210,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
     integration!(
-        "mesh-names",
+        "stripped-mesh",
         MESHES,
         "names in stripped Envoys of three releases"
     ),

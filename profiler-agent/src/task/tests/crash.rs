@@ -114,13 +114,16 @@ fn a_runtime_that_vanishes_leaves_a_store_that_opens() {
         .await;
         let (engine, _now) = open(directory.path(), &collector);
         let task = engine.get(TaskId(1)).unwrap();
-        assert_eq!((&task.state, task.samples), (&failed(STOPPED), 130));
+        assert_eq!(task.state, failed(STOPPED));
+        // Nobody waited for the last second to be written.
+        assert!((129..=130).contains(&task.samples), "{}", task.samples);
         let result = engine
             .profile(TaskId(1), Selection::default())
             .await
             .unwrap();
-        assert_eq!(result.total_count(), 130);
-        assert_eq!(result.to_ns, 130 * SECOND_NS);
+        let kept = result.total_count();
+        assert!((129..=130).contains(&kept), "{kept}");
+        assert_eq!(result.to_ns, kept * SECOND_NS);
     });
 }
 
