@@ -28,7 +28,7 @@ mod names;
 mod namespaces;
 #[cfg(test)]
 mod on_cpu;
-
+#[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]
 mod ui;
