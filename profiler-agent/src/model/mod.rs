@@ -10,6 +10,8 @@ mod profile_builder;
 mod select;
 mod stack_quality;
 mod task;
+mod thread_state;
+mod wait_reason;
 
 pub use loss::{LossKind, Losses};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
@@ -20,6 +22,8 @@ pub use profile::{
 pub use profile_builder::ProfileBuilder;
 pub use select::Selection;
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
+pub use thread_state::ThreadState;
+pub use wait_reason::WaitReason;
 pub use task::{
     MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,
 };

@@ -16,6 +16,7 @@ use super::{
 use crate::model::{
     Clock, Frame, FrameSpace, Function, Losses, ModuleKind, NameSource, ProcessKey, Profile,
     ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackQuality, Target, Task, TaskId, TaskKind,
+    ThreadState,
     TaskSpec, TaskState,
 };
 
@@ -489,8 +490,9 @@ fn small_profile() -> Profile {
             stack,
             cpu: 1,
             bucket,
+            state: ThreadState::OnCpu,
             count: 3,
-            period_ns: 10,
+            total_ns: 30,
         });
     }
     builder.cover(0, 2_000_000_000);

@@ -15,5 +15,5 @@ pub(super) use agent::{
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use tasks::{
-    CreateTask, ProfileFormat, ProfileThread, ProfileThreadList, Task, TaskList, Timeline,
+    CreateTask, ProfileFormat, ProfileValue, ProfileThread, ProfileThreadList, Task, TaskList, Timeline,
 };

@@ -13,7 +13,27 @@ use crate::{model, render::summary::ThreadSummary};
 #[serde(rename_all = "snake_case")]
 pub(in crate::api) enum TaskKind {
     OnCpu,
+    OffCpu,
 }
+
+impl From<TaskKind> for model::TaskKind {
+    fn from(kind: TaskKind) -> Self {
+        match kind {
+            TaskKind::OnCpu => Self::OnCpu,
+            TaskKind::OffCpu => Self::OffCpu,
+        }
+    }
+}
+
+impl From<model::TaskKind> for TaskKind {
+    fn from(kind: model::TaskKind) -> Self {
+        match kind {
+            model::TaskKind::OnCpu => Self::OnCpu,
+            model::TaskKind::OffCpu => Self::OffCpu,
+        }
+    }
+}
+
 
 /// Whose CPU time is sampled; exactly one key.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -79,7 +99,6 @@ impl CreateTask {
             duration_s,
             frequency_hz,
         } = self;
-        let TaskKind::OnCpu = kind;
         let target = match target {
             Target::Pids(pids) => model::Target::Pids(pids),
             Target::Container(id) => model::Target::Container(id),
@@ -89,7 +108,7 @@ impl CreateTask {
             Target::All(false) => return Err("all must be true, or another target must be given"),
         };
         Ok(model::TaskSpec {
-            kind: model::TaskKind::OnCpu,
+            kind: kind.into(),
             target,
             duration_s,
             frequency_hz,
@@ -113,6 +132,8 @@ pub(in crate::api) enum Clock {
     CpuClock,
     #[serde(rename = "cycles")]
     Cycles,
+    #[serde(rename = "sched-switch")]
+    Switches,
 }
 
 /// A profiling task.
@@ -172,10 +193,9 @@ impl Task {
             model::TaskState::Failed { reason } => (TaskState::Failed, Some(reason.clone())),
             model::TaskState::Cancelled => (TaskState::Cancelled, None),
         };
-        let model::TaskKind::OnCpu = spec.kind;
         Self {
             id: id.to_string(),
-            kind: TaskKind::OnCpu,
+            kind: spec.kind.into(),
             target: (&spec.target).into(),
             duration_s: spec.duration_s,
             frequency_hz: spec.frequency_hz,
@@ -189,6 +209,7 @@ impl Task {
             clock: clock.map(|clock| match clock {
                 model::Clock::CpuClock => Clock::CpuClock,
                 model::Clock::Cycles => Clock::Cycles,
+                model::Clock::Switches => Clock::Switches,
             }),
             samples: *samples,
             stacks: stack_quality.into(),
@@ -261,6 +282,18 @@ pub(in crate::api) struct Timeline {
     pub(in crate::api) from_ms: u64,
     /// Samples in each bucket.
     pub(in crate::api) counts: Vec<u64>,
+}
+
+/// What the numbers of a profile count.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the parameter; handlers parse it with render::Value"
+)]
+pub(in crate::api) enum ProfileValue {
+    Count,
+    Duration,
 }
 
 /// Formats of a profile.

@@ -2,7 +2,7 @@
 
 use crate::model::{
     Clock, Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow,
+    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
 };
 
 pub(super) const PERIOD_NS: u64 = 10_101_010;
@@ -18,6 +18,7 @@ pub(super) struct Sketch {
     pub(super) cpu: u32,
     pub(super) bucket: u32,
     pub(super) period_ns: u64,
+    pub(super) state: ThreadState,
 }
 
 impl Sketch {
@@ -31,6 +32,7 @@ impl Sketch {
             cpu: 0,
             bucket: 0,
             period_ns: PERIOD_NS,
+            state: ThreadState::OnCpu,
         }
     }
 
@@ -150,8 +152,9 @@ impl Sketch {
             stack,
             cpu,
             bucket,
+            state: self.state,
             count,
-            period_ns,
+            total_ns: count * period_ns,
         });
         let start = u64::from(bucket) * BUCKET_NS;
         self.builder.cover(start, start + BUCKET_NS);
