@@ -18,10 +18,8 @@ pub const WAIT_STOPPED: u32 = 5;
 pub const SWITCH_UNKNOWN: u32 = 0;
 /// `(preempt, prev, next)`, before 5.18.
 pub const SWITCH_WITHOUT_STATE: u32 = 1;
-/// `(preempt, prev_state, prev, next)`, 5.18 only.
-pub const SWITCH_STATE_SECOND: u32 = 2;
-/// `(preempt, prev, next, prev_state)`, since 5.19.
-pub const SWITCH_STATE_LAST: u32 = 3;
+/// `(preempt, prev, next, prev_state)`, since 5.19; 5.18 had another order, which is not supported.
+pub const SWITCH_STATE_LAST: u32 = 2;
 
 /// A thread in the table of waits, by its number in the initial PID namespace.
 #[repr(C)]

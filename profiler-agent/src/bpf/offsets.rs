@@ -6,7 +6,7 @@
 use btf_rs::{Backend, Btf, Type};
 use profiler_common::{
     config::KernelOffsets,
-    off_cpu::{SWITCH_STATE_LAST, SWITCH_STATE_SECOND, SWITCH_UNKNOWN, SWITCH_WITHOUT_STATE},
+    off_cpu::{SWITCH_STATE_LAST, SWITCH_UNKNOWN, SWITCH_WITHOUT_STATE},
 };
 
 /// Where the kernel publishes its types.
@@ -139,7 +139,6 @@ fn switch_arguments(btf: &Btf) -> u32 {
     // The first is the tracepoint's own.
     match is_pointer.as_slice() {
         [true, false, true, true] => SWITCH_WITHOUT_STATE,
-        [true, false, false, true, true] => SWITCH_STATE_SECOND,
         [true, false, true, true, false] => SWITCH_STATE_LAST,
         _ => SWITCH_UNKNOWN,
     }

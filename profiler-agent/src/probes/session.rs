@@ -420,7 +420,7 @@ impl Session {
 }
 
 /// Counters of the kernel side that are losses.
-const LOSS_COUNTERS: [(u32, LossKind); 11] = [
+const LOSS_COUNTERS: [(u32, LossKind); 13] = [
     (counter::COUNT_TABLE_FULL, LossKind::CountTableFull),
     (counter::RING_BUFFER_FULL, LossKind::RingBufferFull),
     (counter::STACK_TABLE_FULL, LossKind::StackTableFull),
@@ -441,6 +441,8 @@ const LOSS_COUNTERS: [(u32, LossKind); 11] = [
     (counter::FILTER_FULL, LossKind::FilterFull),
     (counter::KERNEL_READ_FAILED, LossKind::KernelReadFailed),
     (counter::THREAD_TABLE_FULL, LossKind::ThreadTableFull),
+    (counter::SWITCH_MISSED, LossKind::SwitchMissed),
+    (counter::WAIT_TABLE_FULL, LossKind::WaitTableFull),
 ];
 
 /// CPU time of all threads of the agent.

@@ -2,7 +2,7 @@
 //!
 //! Hooks (minimum kernel 5.15 with BTF; thousands of events a second and CPU):
 //! - `sched_switch(bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int
-//!   prev_state)`; the state is missing before 5.18 and was the second argument in 5.18
+//!   prev_state)`; the state is missing before 5.18
 //! - `sched_wakeup(struct task_struct *p)`
 //!
 //! The stack is taken when a thread leaves: its memory is there then, and the time until it comes
@@ -24,7 +24,7 @@ use profiler_common::{
     counter,
     limits::{CLASS_SCHEDULER, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES},
     off_cpu::{
-        SWITCH_STATE_LAST, SWITCH_STATE_SECOND, WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED,
+        SWITCH_STATE_LAST, WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED,
         WAIT_STOPPED, WAIT_UNINTERRUPTIBLE, Wait, WaitValue,
     },
     on_cpu::CountKey,
@@ -69,7 +69,7 @@ pub(crate) fn off_cpu_switch(context: BtfTracePointContext) -> i32 {
         if let Err(counter) = try_come(next_task(&context), now, origin) {
             count(counter);
         }
-        if let Err(counter) = try_leave(&context, now) {
+        if let Err(counter) = try_leave(&context, now, origin) {
             count(counter);
         }
     }
@@ -110,19 +110,29 @@ fn try_come(next: KernelPtr, now: u64, origin: u64) -> Result<(), u32> {
     if wait.began_ns == 0 {
         return Ok(());
     }
-    let began = wait.began_ns;
-    let ready = if wait.wait == WAIT_PREEMPTED {
-        began
+    let ready_ns = ready(wait, now);
+    end(wait, ready_ns, now, Moment::of(now, origin)?)
+}
+
+/// When the thread could have gone on.
+#[inline(always)]
+fn ready(wait: &Wait, now: u64) -> u64 {
+    if wait.wait == WAIT_PREEMPTED {
+        wait.began_ns
     } else if wait.woken_ns == 0 {
         // The wake-up was not seen: it came before the programs were attached.
         now
     } else {
         wait.woken_ns
-    };
+    }
+}
+
+/// Counts a wait whose thread was ready at `ready_ns` and is on a CPU at `ended_ns`.
+#[inline(always)]
+fn end(wait: &mut Wait, ready_ns: u64, ended_ns: u64, moment: Moment) -> Result<(), u32> {
+    let blocked_ns = ready_ns.saturating_sub(wait.began_ns);
+    let runnable_ns = ended_ns.saturating_sub(ready_ns);
     wait.began_ns = 0;
-    let blocked_ns = ready.saturating_sub(began);
-    let runnable_ns = now.saturating_sub(ready);
-    let moment = Moment::of(now, origin)?;
     let key = CountKey {
         pid: wait.pid,
         tid: wait.tid,
@@ -169,7 +179,7 @@ fn add(
 
 /// Remembers why and where the running thread leaves the CPU, when it is wanted.
 #[inline(always)]
-fn try_leave(context: &BtfTracePointContext, now: u64) -> Result<(), u32> {
+fn try_leave(context: &BtfTracePointContext, now: u64, origin: u64) -> Result<(), u32> {
     let task = task::current();
     let global_tid: u32 = task
         .read(config!(offsets.task_pid))
@@ -194,6 +204,10 @@ fn try_leave(context: &BtfTracePointContext, now: u64) -> Result<(), u32> {
         return Ok(());
     }
     count(counter::SAMPLES);
+    let known = WAITS.get_ptr_mut(global_tid);
+    if let Some(known) = known {
+        close_missed(known, now, origin);
+    }
     let generation = announce(task, ids, Urgency::Polled)?;
     let wait = Wait {
         began_ns: now,
@@ -208,14 +222,34 @@ fn try_leave(context: &BtfTracePointContext, now: u64) -> Result<(), u32> {
         cpu: unsafe { bpf_get_smp_processor_id() },
         padding: 0,
     };
-    if let Some(known) = WAITS.get_ptr_mut(global_tid) {
+    if let Some(known) = known {
         // SAFETY: a map value; nobody wakes the thread before it has left the CPU.
         unsafe { *known = wait };
         return Ok(());
     }
     WAITS
         .insert(global_tid, wait, 0)
-        .map_err(|_error| counter::THREAD_TABLE_FULL)
+        .map_err(|_error| counter::WAIT_TABLE_FULL)
+}
+
+/// Counts a wait whose thread came back without a switch that the tracepoint showed: some hosts hide
+/// switches away from threads of their own. Only the time until it was ready is known.
+///
+/// Not inlined, so that what follows is verified once.
+#[inline(never)]
+fn close_missed(wait: *mut Wait, now: u64, origin: u64) -> u64 {
+    // SAFETY: a map value; nobody wakes the thread before it has left the CPU.
+    let wait = unsafe { &mut *wait };
+    if wait.began_ns == 0 {
+        return 0;
+    }
+    count(counter::SWITCH_MISSED);
+    let ready_ns = ready(wait, now);
+    let counted = Moment::of(now, origin).and_then(|moment| end(wait, ready_ns, ready_ns, moment));
+    if let Err(counter) = counted {
+        count(counter);
+    }
+    1
 }
 
 /// The entry of a thread in the table of waits.
@@ -230,23 +264,14 @@ fn wait_of(task: KernelPtr) -> Result<Option<*mut Wait>, u32> {
 /// The task that gets the CPU.
 #[inline(always)]
 fn next_task(context: &BtfTracePointContext) -> KernelPtr {
-    let next = if config!(offsets.switch_arguments) == SWITCH_STATE_SECOND {
-        context.arg::<*const task_struct>(3)
-    } else {
-        context.arg::<*const task_struct>(2)
-    };
-    task::from_argument(next)
+    task::from_argument(context.arg::<*const task_struct>(2))
 }
 
 /// The state of the task that leaves, as the scheduler saw it when it decided.
 #[inline(always)]
 fn previous_state(context: &BtfTracePointContext, task: KernelPtr) -> Result<u32, u32> {
-    let layout = config!(offsets.switch_arguments);
-    if layout == SWITCH_STATE_LAST {
+    if config!(offsets.switch_arguments) == SWITCH_STATE_LAST {
         return Ok(context.arg::<u64>(3) as u32);
-    }
-    if layout == SWITCH_STATE_SECOND {
-        return Ok(context.arg::<u64>(1) as u32);
     }
     task.read(config!(offsets.task_state))
         .ok_or(counter::KERNEL_READ_FAILED)
