@@ -203,7 +203,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Target, TaskKind, TaskSpec, TaskState};
+    use crate::model::{StackQuality, Target, TaskKind, TaskSpec, TaskState};
 
     fn task(samples: u64, dropped: u64) -> Task {
         let mut losses = Losses::default();
@@ -224,6 +224,7 @@ mod tests {
             clock: None,
             samples,
             losses,
+            stack_quality: StackQuality::default(),
             notes: Vec::new(),
         }
     }

@@ -29,4 +29,8 @@ mod on_cpu;
 #[cfg(test)]
 mod ui;
 #[cfg(test)]
+mod unwinding;
+#[cfg(test)]
+mod unwinding_programs;
+#[cfg(test)]
 mod workloads;

@@ -29,6 +29,16 @@ pub enum Workload {
     /// Two programs that exec each other.
     ExecBusy,
     ExecIdle,
+    /// Known call chains without frame pointers, and the same program linked in other ways.
+    Unwind,
+    UnwindStatic,
+    UnwindStaticPie,
+    UnwindMusl,
+    Unwind32,
+    /// A Rust release program without frame pointers.
+    UnwindRust,
+    /// A Go program.
+    UnwindGo,
 }
 
 impl Workload {
@@ -39,6 +49,13 @@ impl Workload {
             Self::Contain => "contain.c",
             Self::Hostile => "hostile.c",
             Self::ExecBusy | Self::ExecIdle => "exec_pair.c",
+            Self::Unwind
+            | Self::UnwindStatic
+            | Self::UnwindStaticPie
+            | Self::UnwindMusl
+            | Self::Unwind32 => "unwind.c",
+            Self::UnwindRust => "unwind.rs",
+            Self::UnwindGo => "unwind.go",
         }
     }
 
@@ -65,6 +82,16 @@ impl Workload {
                     .chain(["-static", "-no-pie", "-DIDLE"])
                     .collect(),
             ),
+            Self::Unwind => ("gcc", without_frame_pointers(&["-Wl,-z,lazy"])),
+            Self::UnwindStatic => ("gcc", without_frame_pointers(&["-static", "-no-pie"])),
+            Self::UnwindStaticPie => ("gcc", without_frame_pointers(&["-static-pie"])),
+            Self::UnwindMusl => ("musl-gcc", without_frame_pointers(&[])),
+            Self::Unwind32 => ("gcc", without_frame_pointers(&["-m32"])),
+            Self::UnwindRust => (
+                "rustc",
+                vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
+            ),
+            Self::UnwindGo => ("go", vec!["build"]),
             Self::SharesRust => (
                 "rustc",
                 vec![
@@ -100,6 +127,20 @@ impl Workload {
     }
 }
 
+fn without_frame_pointers(more: &[&'static str]) -> Vec<&'static str> {
+    let flags = [
+        "-O2",
+        "-g",
+        "-fomit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+    ];
+    flags.iter().chain(more).copied().collect()
+}
+
 fn compile(compiler: &str, flags: &[&str], source: &Path, output: &Path) -> Result<()> {
     let result = Command::new(compiler)
         .args(flags)
@@ -108,8 +149,15 @@ fn compile(compiler: &str, flags: &[&str], source: &Path, output: &Path) -> Resu
         .arg(source)
         // rustup picks the pinned toolchain by the working directory.
         .current_dir(paths::workspace())
+        // Programs of tests need no module and no network.
+        .env("GO111MODULE", "off")
+        .env("GOCACHE", paths::workload_directory()?.join("go-cache"))
         .output()
-        .with_context(|| format!("run {compiler} (for C: Debian packages gcc and libc6-dev)"))?;
+        .with_context(|| {
+            format!(
+                "run {compiler} (Debian packages: gcc, libc6-dev, musl-tools, gcc-multilib, golang-go)"
+            )
+        })?;
     ensure!(
         result.status.success(),
         "{compiler} {}: {}",

@@ -2,6 +2,7 @@
 
 mod collector;
 mod board;
+mod comparison;
 mod governor;
 mod on_cpu;
 mod process_events;

@@ -126,6 +126,11 @@ impl Rows {
         self.stacks.insert(hash, addresses.into());
     }
 
+    /// The addresses of a stack.
+    pub(super) fn addresses(&self, hash: u64) -> Option<&[u64]> {
+        self.stacks.get(&hash).map(|addresses| &**addresses)
+    }
+
     /// Stacks that came since the last rotation.
     pub(super) fn stacks(&self) -> usize {
         self.stacks.len()

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::{
     Chunk,
     board::ProbeStatuses,
+    comparison::Comparison,
     governor::{Governor, Spent},
     on_cpu::LOOP_WAIT,
     rows::Rows,
@@ -71,6 +72,7 @@ pub(super) struct Session {
     parts: SessionParts,
     governor: Option<Governor>,
     rows: Rows,
+    comparison: Comparison,
     notes: Vec<String>,
     counters: [u64; COUNTERS as usize],
     drained_epoch: u64,
@@ -107,6 +109,7 @@ impl Session {
         Self {
             governor,
             rows,
+            comparison: Comparison::default(),
             notes: Vec::new(),
             counters: [0; COUNTERS as usize],
             drained_epoch: 0,
@@ -175,8 +178,9 @@ impl Session {
         }
         if let Some(unwinder) = &self.parts.unwinder {
             for walked in unwinder.walked() {
-                self.rows.stack_seen(walked.hash, walked.addresses);
+                self.comparison.take(walked, &mut self.rows);
             }
+            self.comparison.compare(&mut self.rows);
         }
         if let Some(log) = &mut self.parts.log {
             log.flush();
@@ -366,8 +370,9 @@ impl Session {
         if let Some(unwinder) = self.parts.unwinder.take() {
             let (walked, counts) = unwinder.finish();
             for walked in walked {
-                self.rows.stack_seen(walked.hash, walked.addresses);
+                self.comparison.take(walked, &mut self.rows);
             }
+            self.comparison.compare(&mut self.rows);
             self.rows.stack_quality().tables.merge(&counts);
         }
         self.rows.give_up_waiting();

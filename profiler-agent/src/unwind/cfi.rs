@@ -221,6 +221,11 @@ fn try_rule_of(
     section: &EhFrame<Bytes<'_>>,
     machine: Machine,
 ) -> Option<Rule> {
+    // Where the caller's stack pointer is not the CFA, as in `longjmp`.
+    match row.register(Register(u16::from(machine.stack_pointer()))) {
+        None | Some(RegisterRule::ValOffset(0)) => {}
+        Some(_) => return None,
+    }
     let mut rule = Rule::default();
     match row.register(Register(u16::from(machine.return_address()))) {
         Some(RegisterRule::Undefined) => return Some(of_kind(cfa::OUTERMOST)),

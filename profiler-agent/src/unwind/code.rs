@@ -9,25 +9,31 @@ use crate::symbolize::elf_layout::Segment;
 
 /// Bytes behind the page that are read too, for what begins at its end.
 const MARGIN: u64 = 64;
+/// Bytes before the page that are read too, for the end of the instruction before.
+const BEFORE: u64 = 1;
 
 /// Bytes of code from an address on; 0 where the file has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageCode {
+    /// The address of the page.
     pub(crate) start: u64,
+    /// The address of the first byte.
+    first: u64,
     bytes: Vec<u8>,
 }
 
 impl PageCode {
     pub(crate) fn read(file: &File, segments: &[Segment], start: u64) -> Self {
-        let length = PAGE_BYTES + MARGIN;
+        let first = start.saturating_sub(BEFORE);
+        let length = start - first + PAGE_BYTES + MARGIN;
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
         for segment in segments {
-            let from = segment.address.max(start);
+            let from = segment.address.max(first);
             let to =
-                (segment.address.saturating_add(segment.bytes)).min(start.saturating_add(length));
+                (segment.address.saturating_add(segment.bytes)).min(first.saturating_add(length));
             if from < to
                 && let (Ok(low), Ok(high)) =
-                    (usize::try_from(from - start), usize::try_from(to - start))
+                    (usize::try_from(from - first), usize::try_from(to - first))
                 && let Some(part) = bytes.get_mut(low..high)
             {
                 read_up_to(
@@ -37,12 +43,20 @@ impl PageCode {
                 );
             }
         }
-        Self { start, bytes }
+        Self {
+            start,
+            first,
+            bytes,
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn of_bytes(start: u64, bytes: Vec<u8>) -> Self {
-        Self { start, bytes }
+        Self {
+            start,
+            first: start,
+            bytes,
+        }
     }
 
     pub(crate) fn byte(&self, address: u64) -> u8 {
@@ -56,7 +70,7 @@ impl PageCode {
     /// The code from an address on.
     pub(crate) fn from(&self, address: u64) -> &[u8] {
         let at = address
-            .checked_sub(self.start)
+            .checked_sub(self.first)
             .and_then(|at| usize::try_from(at).ok());
         at.and_then(|at| self.bytes.get(at..)).unwrap_or_default()
     }

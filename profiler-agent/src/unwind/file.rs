@@ -245,7 +245,8 @@ impl UnwindFile {
 
     fn push_gap(&self, start: u64, end: u64, code: &PageCode, builder: &mut PageBuilder<'_>) {
         let from = start.max(code.start.saturating_sub(1));
-        for (address, rule) in self.gaps.rows(from.min(end), end, code) {
+        let unknown = Gaps::unknown(start, end);
+        for (address, rule) in self.gaps.rows(from.min(end), end, unknown, code) {
             builder.push(address, rule);
         }
     }

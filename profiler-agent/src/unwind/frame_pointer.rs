@@ -2,21 +2,32 @@
 //!
 //! Compilers describe such a function with a row for each instruction of its prologue and two for
 //! each of its epilogues. `cfa::FP_FUNCTION` and `cfa::FP_BODY` answer the same from the distance to
-//! the function's start and from one byte of code, at every instruction of it. Where they would
-//! not, the description's own rows stay: before tail calls, in shrink-wrapped prologues, behind
-//! returns with an operand.
+//! the function's start and from two bytes of code, at every instruction of it. Where they would
+//! not, the description's own rows stay: in shrink-wrapped prologues, behind returns with an operand.
 
 use profiler_common::unwind::rule::{Rule, cfa, fp, ra};
 
 use super::{cfi::Function, code::PageCode, rules::of_kind};
 
 const RET: u8 = 0xc3;
+const POP_RBP: u8 = 0x5d;
+const JMP: u8 = 0xe9;
+const JMP_INDIRECT: u8 = 0xff;
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
 /// The rows of a function of an x86-64 file, with those left out that the frame-pointer rules stand
 /// for. What begins before the page is clipped later.
 pub(crate) fn collapse(function: &Function, code: &PageCode) -> Vec<(u64, Rule)> {
     let rows = &function.rows;
+    let ends = rows.iter().skip(1).map(|(start, _)| *start);
+    let ends = || ends.clone().chain([function.end]);
+    if rows
+        .iter()
+        .zip(ends())
+        .any(|((start, rule), end)| *rule == body() && looks_like_tail_call(*start, end, code))
+    {
+        return rows.clone();
+    }
     let mut out = Vec::new();
     let mut next = 0;
     let mut inside = false;
@@ -47,8 +58,8 @@ pub(crate) fn collapse(function: &Function, code: &PageCode) -> Vec<(u64, Rule)>
                 out.push((*address, of_kind(cfa::FP_BODY)));
             }
             inside = true;
-        } else if inside && is_return(*rule) && end - address == 1 && code.byte(*address) == RET {
-            // FP_BODY sees the byte.
+        } else if inside && is_outside(*rule) && leaves(*address, end, code) {
+            // FP_BODY sees the bytes.
         } else {
             inside = false;
             out.push((*address, *rule));
@@ -107,13 +118,62 @@ fn body() -> Rule {
 
 /// Right before a return: the frame pointer is restored, whether the description says so or names
 /// the place below the stack pointer that it was popped from.
-fn is_return(rule: Rule) -> bool {
+fn is_outside(rule: Rule) -> bool {
     let popped = Rule {
         fp_kind: fp::AT_CFA,
         fp_offset: -16,
         ..at_entry()
     };
     rule == at_entry() || rule == popped
+}
+
+/// Whether the code from `start` to `end` is a single `ret`, or a single `jmp` behind `pop rbp`.
+fn leaves(start: u64, end: u64, code: &PageCode) -> bool {
+    let bytes = code.from(start);
+    let length = match bytes.first() {
+        Some(&RET) => Some(1),
+        Some(&JMP) if is_popped(start, code) => Some(5),
+        Some(&JMP_INDIRECT) if is_popped(start, code) => {
+            indirect_jump_bytes(bytes.get(1).copied(), bytes.get(2).copied())
+        }
+        Some(_) | None => None,
+    };
+    length == Some(end - start)
+}
+
+fn is_popped(address: u64, code: &PageCode) -> bool {
+    address
+        .checked_sub(1)
+        .is_some_and(|before| code.byte(before) == POP_RBP)
+}
+
+/// Length of `jmp` through a register or memory with these bytes behind its first one.
+fn indirect_jump_bytes(mode: Option<u8>, scale: Option<u8>) -> Option<u64> {
+    let (mode, scale) = (mode?, scale?);
+    if (mode >> 3) & 7 != 4 {
+        return None;
+    }
+    let indexed = u64::from(mode & 7 == 4);
+    match mode >> 6 {
+        0 if mode & 7 == 5 || (indexed == 1 && scale & 7 == 5) => Some(6 + indexed),
+        0 => Some(2 + indexed),
+        1 => Some(3 + indexed),
+        2 => Some(6 + indexed),
+        _ => Some(2),
+    }
+}
+
+/// Whether a place inside of a frame has the bytes of a tail call. Most such places are in the
+/// middle of instructions, but that is not known here.
+fn looks_like_tail_call(start: u64, end: u64, code: &PageCode) -> bool {
+    let first = start.max(code.start);
+    let length = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX);
+    let from = first.saturating_sub(1);
+    let bytes = code.from(from);
+    let bytes = &bytes[..bytes.len().min(length.saturating_add(1))];
+    bytes
+        .windows(2)
+        .any(|pair| pair[0] == POP_RBP && matches!(pair[1], JMP | JMP_INDIRECT))
 }
 
 #[cfg(test)]
@@ -191,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_call_keeps_its_rows() {
+    fn only_tail_calls_behind_pop_rbp_need_no_rows() {
         let rows = [
             (0, at_entry()),
             (1, pushed()),
@@ -205,6 +265,48 @@ mod tests {
         // A return with an operand has more than one byte, and another first one.
         let got = kinds(&function(0, &rows), &[(0x20, 0xc2)]);
         assert_eq!(got, expected);
+        let got = kinds(&function(0, &rows), &[(0x1f, POP_RBP), (0x20, JMP)]);
+        assert_eq!(got, [(0, cfa::FP_FUNCTION)]);
+        // A longer row has other instructions behind the jump.
+        let got = kinds(
+            &function(0, &rows),
+            &[(0x1f, POP_RBP), (0x20, JMP_INDIRECT), (0x21, 0xe0)],
+        );
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn bytes_like_those_of_a_tail_call_forbid_the_short_form() {
+        let rows = [
+            (0, at_entry()),
+            (1, pushed()),
+            (4, body()),
+            (0x3f, at_entry()),
+        ];
+        let code = [(0x10, POP_RBP), (0x11, JMP), (0x3f, RET)];
+        let got = kinds(&function(0, &rows), &code);
+        assert_eq!(
+            got,
+            [(0, cfa::SP), (1, cfa::SP), (4, cfa::FP), (0x3f, cfa::SP)]
+        );
+    }
+
+    #[test]
+    fn lengths_of_indirect_jumps() {
+        for (bytes, length) in [
+            ([0xe0, 0], Some(2)),
+            ([0x20, 0], Some(2)),
+            ([0x60, 8], Some(3)),
+            ([0xa0, 8], Some(6)),
+            ([0x25, 8], Some(6)),
+            ([0x24, 0xc5], Some(7)),
+            ([0x24, 0xc0], Some(3)),
+            ([0x64, 0x24], Some(4)),
+            ([0xd0, 0], None),
+        ] {
+            let got = indirect_jump_bytes(Some(bytes[0]), Some(bytes[1]));
+            assert_eq!(got, length, "{bytes:x?}");
+        }
     }
 
     #[test]

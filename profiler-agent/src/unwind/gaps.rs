@@ -4,6 +4,8 @@
 //! - Where the program begins is the outermost frame (musl's `_start` has no description).
 //! - musl's `__clone`, of which the child's part is the outermost frame of a thread.
 //! - Signal trampolines, by their instructions.
+//! - Whole regions come from another compiler, as V8's built-in functions in Node: those keep frame
+//!   pointers, or the stack breaks off and says so.
 //! - `.plt` sections of linkers that write no description for them.
 
 use profiler_common::unwind::rule::{Rule, cfa, fp, ra};
@@ -13,6 +15,9 @@ use crate::symbolize::elf_layout::Layout;
 
 /// Longest gap that is padding.
 pub(crate) const PADDING: u64 = 15;
+
+/// Shortest gap that is a region of its own.
+const REGION: u64 = 64 * 1024;
 
 /// Bytes from the entry of a program that are taken to be its start code.
 const ENTRY_BYTES: u64 = 64;
@@ -80,8 +85,26 @@ impl Gaps {
         }
     }
 
-    /// Rows of the gap from `start` to `end`, in ascending order; the first is at `start`.
-    pub(crate) fn rows(&self, start: u64, end: u64, code: &PageCode) -> Vec<(u64, Rule)> {
+    /// What holds in the gap from `start` to `end` where nothing more is known.
+    pub(crate) fn unknown(start: u64, end: u64) -> Rule {
+        // What is before the first description or behind the last is no region between others.
+        let between = start > 0 && end != u64::MAX;
+        if between && end.saturating_sub(start) >= REGION {
+            of_kind(cfa::FP_BODY)
+        } else {
+            of_kind(cfa::NO_UNWIND_INFO)
+        }
+    }
+
+    /// Rows of the part from `start` to `end` of a gap, in ascending order; the first is at
+    /// `start`.
+    pub(crate) fn rows(
+        &self,
+        start: u64,
+        end: u64,
+        unknown: Rule,
+        code: &PageCode,
+    ) -> Vec<(u64, Rule)> {
         let mut known: Vec<(u64, u64, Rule)> = Vec::new();
         for stubs in &self.stubs {
             known.push((stubs.start, stubs.end, stubs.rule));
@@ -97,7 +120,7 @@ impl Gaps {
             from < to
         });
         known.sort_unstable();
-        let mut rows = vec![(start, of_kind(cfa::NO_UNWIND_INFO))];
+        let mut rows = vec![(start, unknown)];
         let mut described_to = start;
         for (from, to, rule) in known {
             let from = from.max(described_to);
@@ -105,7 +128,7 @@ impl Gaps {
                 continue;
             }
             rows.push((from, rule));
-            rows.push((to, of_kind(cfa::NO_UNWIND_INFO)));
+            rows.push((to, unknown));
             described_to = to;
         }
         rows

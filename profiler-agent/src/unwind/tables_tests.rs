@@ -81,12 +81,13 @@ fn the_kernel_gets_what_is_used_here() {
     let now = Instant::now();
     let (mut cache, pages) = cache_of_self(SIZES, now);
     let mut kernel = Kernel::default();
-    for key in pages.iter().take(20) {
+    let some = &pages[..pages.len().min(20)];
+    for key in some {
         assert_eq!(cache.load(*key, now), Loaded::Now);
         assert_eq!(cache.load(*key, now), Loaded::Already);
     }
     kernel.apply(cache.take_operations());
-    assert_eq!(kernel.pages.len(), 20);
+    assert_eq!(kernel.pages.len(), some.len());
     for (key, entry) in &kernel.pages {
         assert_eq!(cache.page(key), Some(entry));
         for index in entry.blocks {
@@ -123,7 +124,7 @@ fn rows_of_every_offset_are_found_as_in_the_whole_page() {
 fn pages_come_and_go_and_blocks_are_not_used_again_at_once() {
     let start = Instant::now();
     let sizes = TableSizes {
-        blocks: 100,
+        blocks: 24,
         pages: 512,
     };
     let (mut cache, pages) = cache_of_self(sizes, start);

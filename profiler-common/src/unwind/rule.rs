@@ -26,9 +26,11 @@ pub mod cfa {
     pub const SIGNAL: u8 = 9;
     /// A function that keeps a frame pointer, from its first byte on: x86-64 `push rbp; mov rbp, rsp`
     /// after `cfa_offset` bytes (0, or 4 for `endbr64`), then the frame-pointer rule, and `ret`
-    /// only after `pop rbp`. Needs one row for a whole function.
+    /// only after `pop rbp`, as well as `jmp` right after `pop rbp`. Needs one row for a whole
+    /// function.
     pub const FP_FUNCTION: u8 = 10;
-    /// The inside of such a function: the frame-pointer rule, and `ret` only after `pop rbp`.
+    /// The inside of such a function: the frame-pointer rule, and `ret` (or `jmp` right behind)
+    /// only after `pop rbp`.
     pub const FP_BODY: u8 = 11;
     /// Go code with `cfa_offset` bytes below the return address: the interrupted frame by its size,
     /// callers by the frame pointer, which Go keeps in every function with a frame.

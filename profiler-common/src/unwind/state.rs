@@ -45,7 +45,7 @@ impl Default for State {
     }
 }
 
-/// Reads the stack (and one byte of code) of the process.
+/// Reads the stack (and one or two bytes of code) of the process.
 pub trait Memory {
     /// The 8 bytes at `address`.
     fn word(&self, address: u64) -> Option<u64>;

@@ -172,12 +172,24 @@ fn every_place_of_a_function_with_a_frame_pointer_is_left() {
     ]);
     fake.bytes
         .extend([(PAGE + 0x120, 0x90), (PAGE + 0x130, 0xc3)]);
+    // Jumps: a tail call, and one inside the function.
+    fake.bytes.extend([
+        (PAGE + 0x13f, 0x5d),
+        (PAGE + 0x140, 0xe9),
+        (PAGE + 0x14f, 0x5d),
+        (PAGE + 0x150, 0xff),
+        (PAGE + 0x15f, 0x90),
+        (PAGE + 0x160, 0xe9),
+    ]);
     for (offset, pc, sp) in [
         (0x100, 0x111, 0x7008),
         (0x101, 0x222, 0x7010),
         (0x104, 0x333, 0x7090),
         (0x120, 0x333, 0x7090),
         (0x130, 0x111, 0x7008),
+        (0x140, 0x111, 0x7008),
+        (0x150, 0x111, 0x7008),
+        (0x160, 0x333, 0x7090),
     ] {
         let mut state = at(PAGE + offset, 0x7000, 0x7080);
         assert_eq!(fake.step(&mut state), step::CONTINUE, "{offset:#x}");

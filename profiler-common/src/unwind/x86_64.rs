@@ -14,6 +14,12 @@ pub const RIP: u8 = 16;
 
 /// `ret`.
 const RET: u8 = 0xc3;
+/// `pop rbp`.
+const POP_RBP: u8 = 0x5d;
+/// `jmp rel32`.
+const JMP: u8 = 0xe9;
+/// The first byte of `jmp` through a register or memory.
+const JMP_INDIRECT: u8 = 0xff;
 
 /// Bytes from `rsp` to `uc_mcontext.gregs` in a signal frame, after the handler's `ret`
 /// (`struct rt_sigframe` without its first word, linux/arch/x86/include/asm/sigframe.h).
@@ -76,6 +82,10 @@ impl Arch for X86_64 {
         }
         match memory.byte(state.pc) {
             Some(RET) => FpPlace::Outside,
+            // A tail call.
+            Some(JMP | JMP_INDIRECT) if memory.byte(state.pc.wrapping_sub(1)) == Some(POP_RBP) => {
+                FpPlace::Outside
+            }
             _ => FpPlace::Inside,
         }
     }

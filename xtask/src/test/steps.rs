@@ -32,6 +32,48 @@ const MESH: &[Need] = &[
     Need::Envoy,
     Need::Packages(&demo::PACKAGES),
 ];
+const UNWINDING: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        Package {
+            name: "musl-tools",
+            evidence: "/usr/bin/musl-gcc",
+        },
+        Package {
+            name: "gcc-multilib",
+            evidence: "/usr/lib32/libc.so.6",
+        },
+    ]),
+];
+const UNWINDING_PROGRAMS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::Packages(&demo::PACKAGES),
+    Need::Packages(&[
+        Package {
+            name: "golang-go",
+            evidence: "/usr/bin/go",
+        },
+        Package {
+            name: "nginx-light",
+            evidence: "/usr/sbin/nginx",
+        },
+        Package {
+            name: "redis-server",
+            evidence: "/usr/bin/redis-server",
+        },
+        Package {
+            name: "redis-tools",
+            evidence: "/usr/bin/redis-benchmark",
+        },
+        Package {
+            name: "python3-minimal",
+            evidence: "/usr/bin/python3",
+        },
+    ]),
+];
 const UI: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -103,6 +145,16 @@ pub(super) const STEPS: &[Step] = &[
         "degraded",
         ROOT_AND_AGENT,
         "denied probes and the CPU budget"
+    ),
+    integration!(
+        "unwinding",
+        UNWINDING,
+        "whole stacks of programs without frame pointers"
+    ),
+    integration!(
+        "unwinding-programs",
+        UNWINDING_PROGRAMS,
+        "whole stacks of real programs, and of the mesh under load"
     ),
     integration!("ui", UI, "the page in headless Chromium"),
     integration!("mesh", MESH, "traffic through two real Envoys"),

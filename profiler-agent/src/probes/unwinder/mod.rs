@@ -10,6 +10,8 @@
 //! Tables in the kernel are only a cache: a sample that misses there is walked here with the same
 //! step, and what it needed is in the kernel for the next one.
 
+mod live_memory;
+mod oracle;
 mod processes;
 mod worker;
 
@@ -51,6 +53,18 @@ pub(super) struct Walked {
     pub(super) hash: u64,
     /// Leaf first, as `profiler_common::unwind::frame`.
     pub(super) addresses: Box<[u64]>,
+    pub(super) purpose: Purpose,
+}
+
+/// What a walked stack is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It is the stack of the sample.
+    Repair,
+    /// The kernel's stack of this hash should be the same.
+    CompareWhole,
+    /// The kernel's stack of this hash should begin so: the rest could not be walked independently.
+    CompareBeginning,
 }
 
 /// Handle on the thread that unwinds for one collection; it ends with the handle.

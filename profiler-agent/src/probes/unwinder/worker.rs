@@ -21,7 +21,12 @@ use profiler_common::{
     },
 };
 
-use super::{Command, Walked, processes::Processes};
+use super::{
+    Command, Purpose, Walked,
+    live_memory::{LiveMemory, LiveStack},
+    oracle::Oracle,
+    processes::Processes,
+};
 use crate::{
     bpf::{Capture, CaptureReader, LoadError, UnwindMaps},
     model::{ProcessKey, TableCounts},
@@ -67,6 +72,7 @@ pub(super) struct Worker {
     maps: UnwindMaps,
     tables: TableCache,
     processes: Processes,
+    oracle: Oracle,
     shared: Arc<Mutex<TableCounts>>,
     counts: TableCounts,
     seen: unwind::TableCounts,
@@ -87,6 +93,7 @@ impl Worker {
             processes: Processes::new(maps.slots()),
             maps,
             tables,
+            oracle: Oracle::default(),
             shared,
             counts: TableCounts::default(),
             seen: unwind::TableCounts::default(),
@@ -108,18 +115,14 @@ impl Worker {
             captures.wait(woken, WAIT);
             // Fails when nobody has written since.
             let _empty = rustix::io::read(woken, &mut [0_u8; 8]);
+            // Everything that was captured before the end was asked for is in the buffer now.
             let finish = self.obey(orders);
             let mut undecodable = 0;
             while let Some(capture) = captures.next(&mut undecodable) {
-                let Some(walked) = self.walk(&capture) else {
-                    continue;
-                };
-                if results.send(walked).is_err() {
+                if results.send(self.walk(&capture)).is_err() {
                     return;
                 }
-                if self.obey(orders) {
-                    break;
-                }
+                self.obey(orders);
             }
             self.tables.load_waiting(Instant::now());
             self.apply();
@@ -145,11 +148,11 @@ impl Worker {
         }
     }
 
-    /// Walks a capture from its leaf; `None` for one that was for comparison.
-    fn walk(&mut self, capture: &Capture) -> Option<Walked> {
+    /// Walks a capture from its leaf.
+    fn walk(&mut self, capture: &Capture) -> Walked {
         let head = &capture.head;
         if head.flags & CAPTURE_FOR_COMPARISON != 0 {
-            return None;
+            return self.walk_independently(capture);
         }
         let known = self
             .processes
@@ -172,33 +175,66 @@ impl Worker {
             }
             stack = again;
         }
+        if stack.outcome == step::STACK_UNREADABLE {
+            self.load_what_lies_beyond(capture);
+        }
         self.apply();
         if stack.outcome == step::COMPLETE {
             self.counts.repaired += 1;
         }
-        Some(Walked {
+        Walked {
             hash: head.hash,
             addresses: with_marks(stack),
-        })
+            purpose: Purpose::Repair,
+        }
+    }
+
+    fn walk_independently(&mut self, capture: &Capture) -> Walked {
+        let head = &capture.head;
+        let state = leaf_registers(capture);
+        let stack = captured_stack(capture);
+        let truth = self.oracle.walk(head.pid, head.generation, &state, stack);
+        Walked {
+            hash: head.hash,
+            addresses: truth.frames.into(),
+            purpose: if truth.whole {
+                Purpose::CompareWhole
+            } else {
+                Purpose::CompareBeginning
+            },
+        }
     }
 
     fn unwind(&mut self, capture: &Capture) -> NativeStack {
-        let mut state = State::default();
-        Machine::begin(&capture.head.registers, &mut state);
-        let slot = self.processes.get(capture.head.pid).map(|known| known.slot);
-        let Some(slot) = slot.filter(|slot| *slot != NO_MAPPINGS_SLOT) else {
+        let Some(state) = self.leaf(capture) else {
             return NativeStack {
-                frames: vec![state.pc],
+                frames: vec![leaf_registers(capture).pc],
                 elided: 0,
                 outcome: step::PROCESS_UNKNOWN,
             };
         };
-        state.slot = slot;
-        let stack = CapturedStack {
-            start: capture.head.stack_start,
-            bytes: &capture.stack,
-        };
+        let stack = captured_stack(capture);
         unwind::unwind_capture::<Machine>(&mut self.tables, state, &stack, Instant::now())
+    }
+
+    /// Walks on in the live process where a capture ends, for the pages that this needs: a stack
+    /// that is deeper than a capture, or that lies elsewhere below a signal handler, would miss in
+    /// the kernel again. What is read there may have changed since, so it makes no frames.
+    fn load_what_lies_beyond(&mut self, capture: &Capture) {
+        if let Some(state) = self.leaf(capture) {
+            let stack = LiveStack {
+                captured: captured_stack(capture),
+                process: LiveMemory::new(capture.head.pid),
+            };
+            unwind::unwind_capture::<Machine>(&mut self.tables, state, &stack, Instant::now());
+        }
+    }
+
+    /// The interrupted frame; `None` when the mappings of its process are not known.
+    fn leaf(&self, capture: &Capture) -> Option<State> {
+        let slot = self.processes.get(capture.head.pid)?.slot;
+        let state = leaf_registers(capture);
+        (slot != NO_MAPPINGS_SLOT).then_some(State { slot, ..state })
     }
 
     /// Reads the mappings of a process and tells the kernel.
@@ -295,6 +331,19 @@ impl Worker {
                 self.forget(pid);
             }
         }
+    }
+}
+
+fn leaf_registers(capture: &Capture) -> State {
+    let mut state = State::default();
+    Machine::begin(&capture.head.registers, &mut state);
+    state
+}
+
+fn captured_stack(capture: &Capture) -> CapturedStack<'_> {
+    CapturedStack {
+        start: capture.head.stack_start,
+        bytes: &capture.stack,
     }
 }
 

@@ -1,0 +1,226 @@
+//! Whole user stacks of real programs under load: language runtimes, servers, and the mesh.
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use profiler_tests::{
+    agent::{Agent, launch},
+    mesh::{Mesh, MeshOptions},
+    process::Running,
+    wait::wait_until,
+    workload::Workload,
+};
+
+use crate::{
+    targets::{EXIT, START, Targets, burn},
+    unwinding::{Profiled, run},
+};
+
+const SECONDS: u64 = 4;
+
+#[test]
+fn rust_and_go_programs() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let rust = run(&targets, Workload::UnwindRust, "unwind-rust", "");
+    let profiled = Profiled::of(&agent, &[rust.pid()], 2, 299);
+    profiled.assert_complete(985, "a Rust program");
+    let order = ["main", "rust_outer", "rust_middle", "rust_leaf"];
+    assert!(profiled.per_mille(&order) > 950, "{}", profiled.folded.summary());
+    drop(rust);
+    let go = run(&targets, Workload::UnwindGo, "unwind-go", "");
+    let profiled = Profiled::of(&agent, &[go.pid()], SECONDS, 299);
+    profiled.assert_complete(970, "a Go program");
+    let order = ["runtime.main", "main.main", "main.goOuter", "main.goMiddle"];
+    assert!(profiled.per_mille(&order) > 900, "{}", profiled.folded.summary());
+}
+
+#[test]
+fn interpreters_and_just_in_time_compilers() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let python = "\
+def inner(n):
+    return sum(i * i for i in range(n))
+def outer():
+    return [inner(200) for _ in range(50)]
+while True:
+    outer()
+";
+    let busy = targets
+        .launch(Path::new("/usr/bin/python3"), "python")
+        .args(["-c", python])
+        .start()
+        .unwrap();
+    burn(&busy, Duration::from_millis(200));
+    let profiled = Profiled::of(&agent, &[busy.pid()], SECONDS, 299);
+    profiled.assert_complete(980, "Python");
+    drop(busy);
+    let script = "\
+function inner(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) % 65537; return s; }
+function outer() { const a = []; for (let i = 0; i < 200; i++) a.push(inner(2000)); return a.sort().length; }
+for (;;) outer();
+";
+    let node = targets
+        .launch(Path::new("/usr/bin/node"), "node")
+        .args(["-e", script])
+        .start()
+        .unwrap();
+    burn(&node, Duration::from_millis(500));
+    let profiled = Profiled::of(&agent, &[node.pid()], SECONDS, 299);
+    profiled.assert_complete(960, "Node");
+}
+
+#[test]
+fn redis_under_load() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let socket = targets.folder.join("redis.sock");
+    let path = socket.to_str().unwrap();
+    let server = targets
+        .launch(Path::new("/usr/bin/redis-server"), "redis-server")
+        .args(["--port", "0", "--save", "", "--unixsocket", path])
+        .current_dir(&targets.folder)
+        .start()
+        .unwrap();
+    wait_until("redis listens", START, || socket.exists()).unwrap();
+    let _load = targets
+        .launch(Path::new("/usr/bin/redis-benchmark"), "redis-benchmark")
+        .args(["-s", path, "-q", "-n", "100000000", "-t", "set,lpush"])
+        .start()
+        .unwrap();
+    burn(&server, Duration::from_millis(100));
+    let profiled = Profiled::of(&agent, &[server.pid()], SECONDS, 299);
+    profiled.assert_complete(980, "redis-server");
+}
+
+#[test]
+fn nginx_under_load() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let folder = targets.folder.display();
+    let configuration = targets.folder.join("nginx.conf");
+    fs::write(
+        &configuration,
+        format!(
+            "daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error.log;
+             events {{}}
+             http {{
+               access_log {folder}/access.log;
+               client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+               fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi;
+               scgi_temp_path {folder}/scgi;
+               server {{ listen 127.0.0.1:{port}; return 200 'well'; }}
+             }}"
+        ),
+    )
+    .unwrap();
+    let server = targets
+        .launch(Path::new("/usr/sbin/nginx"), "nginx")
+        .args(["-c", configuration.to_str().unwrap()])
+        .start()
+        .unwrap();
+    let url = format!("http://127.0.0.1:{port}/");
+    wait_until("nginx answers", START, || ureq::get(&url).call().is_ok()).unwrap();
+    let enough = AtomicBool::new(false);
+    let profiled = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let client = ureq::agent();
+            while !enough.load(Ordering::Relaxed) {
+                // A refused connection is no part of the test.
+                if let Ok(mut answer) = client.get(&url).call() {
+                    answer.body_mut().read_to_string().unwrap();
+                }
+            }
+        });
+        burn(&server, Duration::from_millis(50));
+        let profiled = Profiled::of(&agent, &[server.pid()], SECONDS, 999);
+        enough.store(true, Ordering::Relaxed);
+        profiled
+    });
+    profiled.assert_complete(980, "nginx");
+}
+
+/// A running mesh under load and the pids of its proxies.
+fn busy_mesh() -> (Mesh, [u32; 2]) {
+    let options = MeshOptions {
+        workers: 2,
+        mtls: true,
+        ..MeshOptions::default()
+    };
+    let mut mesh = Mesh::up(&options).unwrap();
+    mesh.start_load().unwrap();
+    let report = mesh.report();
+    let envoys = [report.client_envoy_pid, report.server_envoy_pid];
+    (mesh, envoys)
+}
+
+#[test]
+fn both_envoys_of_the_mesh() {
+    let agent = Agent::start().unwrap();
+    let (mut mesh, envoys) = busy_mesh();
+    let profiled = Profiled::of(&agent, &envoys, 5, 499);
+    profiled.assert_complete(980, "the mesh");
+    let load = mesh.stop_load().unwrap().unwrap();
+    assert_eq!(load.errors, 0, "{load:?}");
+}
+
+/// What `record --verify-unwinding` says.
+fn compared(errors: &str) -> (u64, u64) {
+    let line = errors
+        .lines()
+        .find_map(|line| line.strip_prefix("unwinding verified: "))
+        .unwrap_or_else(|| panic!("nothing was compared: {errors}"));
+    let numbers: Vec<u64> = line
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    (numbers[0], numbers[1])
+}
+
+fn verify(targets: &Targets, pids: &[u32], label: &str) -> Running {
+    let output = targets.folder.join(format!("{label}.folded"));
+    let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    let arguments = [
+        "record",
+        "--pid",
+        &pids.join(","),
+        "--frequency",
+        "499",
+        "--duration",
+        "6s",
+        "--verify-unwinding",
+        "2",
+        "--format",
+        "folded",
+        "--output",
+        output.to_str().unwrap(),
+    ];
+    launch(&arguments, label, &targets.folder).unwrap()
+}
+
+#[test]
+fn the_frames_are_those_of_an_independent_unwinder() {
+    let targets = Targets::new();
+    let (_mesh, envoys) = busy_mesh();
+    let mut run = verify(&targets, &envoys, "verify-mesh");
+    let status = run.wait(Duration::from_secs(6) + EXIT).unwrap();
+    assert!(status.success(), "{status}: {}", run.errors());
+    let (compared, identical) = compared(&run.errors());
+    assert!(compared >= 100, "{}", run.errors());
+    assert!(
+        identical * 1000 >= compared * 995,
+        "{identical} of {compared}: {}",
+        run.errors()
+    );
+}
