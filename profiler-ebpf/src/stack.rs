@@ -34,8 +34,7 @@ static STACKS: HashMap<u64, u8> = HashMap::with_max_entries(STACK_TABLE_ENTRIES,
 /// Room to build a record: 4 KiB do not fit the stack of a BPF program. One for each class of
 /// programs that may interrupt each other.
 #[map]
-static STACK_SCRATCH: PerCpuArray<StackRecord> =
-    PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
+static STACK_SCRATCH: PerCpuArray<StackRecord> = PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
 
 /// Whether the tick hit user mode, so that there is no kernel stack.
 #[cfg(bpf_target_arch = "x86_64")]

@@ -25,6 +25,8 @@ mod mesh_profile;
 #[cfg(test)]
 mod namespaces;
 #[cfg(test)]
+mod off_cpu;
+#[cfg(test)]
 mod on_cpu;
 #[cfg(test)]
 mod ui;

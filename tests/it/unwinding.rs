@@ -160,7 +160,10 @@ fn a_very_deep_stack_keeps_its_leaf_and_its_root() {
             .frames
             .iter()
             .any(|frame| frame.starts_with('[') && frame.ends_with(" frames elided]"));
-        let recursions = stack.frames.iter().filter(|frame| is_function(frame, "recurse"));
+        let recursions = stack
+            .frames
+            .iter()
+            .filter(|frame| is_function(frame, "recurse"));
         elided
             && recursions.count() > 400
             && calls_in_order(stack, &["main", "recursion_root", "recurse", "leaf_burns"])
@@ -203,7 +206,12 @@ fn a_32_bit_process_says_so() {
             .iter()
             .any(|frame| frame == "[stack incomplete: 32-bit process]")
     });
-    assert_eq!(marked, profiled.folded.total(), "{}", profiled.folded.summary());
+    assert_eq!(
+        marked,
+        profiled.folded.total(),
+        "{}",
+        profiled.folded.summary()
+    );
 }
 
 #[test]
@@ -211,10 +219,7 @@ fn a_process_that_starts_into_a_task_has_whole_stacks_from_its_first_sample() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
     let program = Workload::Unwind.build("unwind-late").unwrap();
-    let id = start_task(
-        &agent,
-        &on_cpu(json!({ "comm": "unwind-late" }), 5, 499),
-    );
+    let id = start_task(&agent, &on_cpu(json!({ "comm": "unwind-late" }), 5, 499));
     let _target = targets
         .launch(&program, "unwind-late")
         .args(["deep"])
@@ -239,5 +244,9 @@ fn frame_pointers_alone_are_said_to_be_unverified() {
     let target = run(&targets, Workload::Unwind, "unwind-fp", "deep");
     let profiled = Profiled::of(&agent, &[target.pid()], 2, 199);
     assert_eq!(profiled.stacks["unverified"], profiled.stacks["samples"]);
-    assert!(profiled.per_mille(&CHAIN) < 500, "{}", profiled.folded.summary());
+    assert!(
+        profiled.per_mille(&CHAIN) < 500,
+        "{}",
+        profiled.folded.summary()
+    );
 }

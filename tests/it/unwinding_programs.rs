@@ -31,13 +31,21 @@ fn rust_and_go_programs() {
     let profiled = Profiled::of(&agent, &[rust.pid()], 2, 299);
     profiled.assert_complete(985, "a Rust program");
     let order = ["main", "rust_outer", "rust_middle", "rust_leaf"];
-    assert!(profiled.per_mille(&order) > 950, "{}", profiled.folded.summary());
+    assert!(
+        profiled.per_mille(&order) > 950,
+        "{}",
+        profiled.folded.summary()
+    );
     drop(rust);
     let go = run(&targets, Workload::UnwindGo, "unwind-go", "");
     let profiled = Profiled::of(&agent, &[go.pid()], SECONDS, 299);
     profiled.assert_complete(970, "a Go program");
     let order = ["runtime.main", "main.main", "main.goOuter", "main.goMiddle"];
-    assert!(profiled.per_mille(&order) > 900, "{}", profiled.folded.summary());
+    assert!(
+        profiled.per_mille(&order) > 900,
+        "{}",
+        profiled.folded.summary()
+    );
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub enum Workload {
     UnwindRust,
     /// A Go program.
     UnwindGo,
+    /// Waits in known ways, without frame pointers.
+    Waits,
 }
 
 impl Workload {
@@ -56,6 +58,7 @@ impl Workload {
             | Self::Unwind32 => "unwind.c",
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
+            Self::Waits => "waits.c",
         }
     }
 
@@ -92,6 +95,18 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo => ("go", vec!["build"]),
+            Self::Waits => (
+                "gcc",
+                vec![
+                    "-O2",
+                    "-g",
+                    "-fomit-frame-pointer",
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-pthread",
+                ],
+            ),
             Self::SharesRust => (
                 "rustc",
                 vec![

@@ -20,7 +20,7 @@ pub fn is_initial_pid_namespace() -> std::io::Result<bool> {
     Ok(pid_namespace_inode()? == INITIAL_PID_NAMESPACE)
 }
 
-/// Whether perf_event programs may call `bpf_loop` (kernel 5.17).
+/// Whether `perf_event` programs may call `bpf_loop` (kernel 5.17).
 pub(super) fn has_loop_helper() -> bool {
     let supported = is_helper_supported(ProgramType::PerfEvent, BpfHelper::BPF_FUNC_loop);
     match supported {

@@ -13,7 +13,10 @@ use aya::{
     programs::{BtfTracePoint, Program, ProgramError},
 };
 use profiler_common::{
-    config::{FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
+    config::{
+        FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS,
+        UNWIND_TABLES,
+    },
     counter::COUNTERS,
     on_cpu::CountKey,
     process::ThreadState,
@@ -70,9 +73,7 @@ pub enum LoadError {
         map: &'static str,
         source: Box<MapError>,
     },
-    #[error(
-        "program {0}: this kernel's sched_switch has arguments that the agent does not know"
-    )]
+    #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
     Switch(&'static str),
     #[error("{0} is denied by --deny-probe")]
     Denied(&'static str),
@@ -214,10 +215,7 @@ impl LoadedObject {
                 failures.push(error);
             }
         }
-        if matches!(
-            request.counting,
-            Counting::Waits | Counting::Everything(_)
-        ) {
+        if matches!(request.counting, Counting::Waits | Counting::Everything(_)) {
             loaded.switches_failed = loaded
                 .load_switches(config.offsets.switch_arguments, &btf)
                 .err();

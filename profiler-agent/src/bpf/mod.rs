@@ -20,7 +20,7 @@ pub use loader::{
 pub use object::is_embedded;
 pub use offsets::OffsetError;
 pub use perf::{ClockCheck, ClockChoice, Sampling, check_clock};
+pub use reader::{Record, RecordReader};
 pub use sizes::Counting;
 pub use switches::Switches;
-pub use reader::{Record, RecordReader};
 pub use unwind_maps::{Capture, CaptureReader, UnwindMaps};

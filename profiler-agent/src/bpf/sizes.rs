@@ -50,7 +50,11 @@ impl MapSizes {
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
-            slots: if few { PROCESS_SLOTS } else { MANY_PROCESS_SLOTS },
+            slots: if few {
+                PROCESS_SLOTS
+            } else {
+                MANY_PROCESS_SLOTS
+            },
         }
     }
 
@@ -81,7 +85,11 @@ impl MapSizes {
             ("RULES", table(TABLE_RULES)),
             (
                 "CAPTURES",
-                if tables { CAPTURE_BUFFER_BYTES } else { NO_BUFFER },
+                if tables {
+                    CAPTURE_BUFFER_BYTES
+                } else {
+                    NO_BUFFER
+                },
             ),
         ]
     }

@@ -244,7 +244,10 @@ mod tests {
     fn truncation_at_every_length_is_an_error() {
         let whole = capture_bytes(64);
         for length in 0..whole.len() {
-            assert!(Capture::decode(&whole[..length]).is_err(), "length {length}");
+            assert!(
+                Capture::decode(&whole[..length]).is_err(),
+                "length {length}"
+            );
         }
     }
 

@@ -241,6 +241,8 @@ fn stack_lines(quality: &StackQuality) -> String {
     let TableCounts {
         pages_loaded,
         pages_evicted,
+        blocks,
+        frames: _,
         captures,
         repaired,
         captures_dropped,
@@ -251,7 +253,8 @@ fn stack_lines(quality: &StackQuality) -> String {
     if pages_loaded > 0 || captures > 0 {
         let _infallible = writeln!(
             text,
-            "unwind tables: {pages_loaded} pages loaded, {pages_evicted} evicted; {captures} samples \
+            "unwind tables: {pages_loaded} pages loaded, {pages_evicted} evicted, {blocks} KiB; \
+             {captures} samples \
              walked by the agent, {repaired} of them to their end; {captures_dropped} dropped; \
              {processes_left_out} processes left out"
         );

@@ -4,8 +4,8 @@ use std::{collections::HashMap, hash::Hash};
 
 use super::{
     Clock, Frame, FrameId, FrameSpace, Function, Losses, Module, ModuleId, ModuleKind, NameSource,
-    ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId,
-    StackQuality, StrId, ThreadId, ThreadState,
+    ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId, StackQuality,
+    StrId, ThreadId, ThreadState,
 };
 
 /// A table that gives equal values the same index.

@@ -152,6 +152,10 @@ pub struct TableCounts {
     pub pages_loaded: u64,
     /// Pages that made room for others.
     pub pages_evicted: u64,
+    /// Most blocks of rows, 1 KiB each, that the kernel held at once.
+    pub blocks: u64,
+    /// Frames that the kernel walked.
+    pub frames: u64,
     /// Samples that the kernel could not walk and sent with registers and stack.
     pub captures: u64,
     /// Of these, the ones that the agent walked to their outermost frame.
@@ -167,11 +171,13 @@ pub struct TableCounts {
 }
 
 impl TableCounts {
-    /// Adds all counts of `other`.
+    /// Adds what `other` counted later or earlier.
     pub fn merge(&mut self, other: &Self) {
         let Self {
             pages_loaded,
             pages_evicted,
+            blocks,
+            frames,
             captures,
             repaired,
             captures_dropped,
@@ -179,9 +185,11 @@ impl TableCounts {
             compared,
             identical,
         } = *other;
+        self.blocks = self.blocks.max(blocks);
         for (slot, more) in [
             (&mut self.pages_loaded, pages_loaded),
             (&mut self.pages_evicted, pages_evicted),
+            (&mut self.frames, frames),
             (&mut self.captures, captures),
             (&mut self.repaired, repaired),
             (&mut self.captures_dropped, captures_dropped),
@@ -230,11 +238,10 @@ impl StackQuality {
 
     /// Samples with a user stack.
     pub fn samples(&self) -> u64 {
-        self.incomplete
-            .values()
-            .fold(self.complete.saturating_add(self.unverified), |sum, count| {
-                sum.saturating_add(*count)
-            })
+        self.incomplete.values().fold(
+            self.complete.saturating_add(self.unverified),
+            |sum, count| sum.saturating_add(*count),
+        )
     }
 
     /// One line for people; `None` without user stacks.
@@ -245,7 +252,10 @@ impl StackQuality {
         }
         let mut parts = Vec::new();
         if self.complete > 0 || self.unverified < samples {
-            parts.push(format!("{} complete stacks", percent(self.complete, samples)));
+            parts.push(format!(
+                "{} complete stacks",
+                percent(self.complete, samples)
+            ));
         }
         if self.unverified > 0 {
             parts.push(format!(
@@ -297,7 +307,9 @@ mod tests {
         quality.add_incomplete(StackFault::NoUnwindInfo, 9);
         assert_eq!(
             quality.line().as_deref(),
-            Some("98.7 % complete stacks; 0.9 % no unwind information; 0.4 % address in no mapping")
+            Some(
+                "98.7 % complete stacks; 0.9 % no unwind information; 0.4 % address in no mapping"
+            )
         );
     }
 
@@ -321,9 +333,11 @@ mod tests {
         };
         one.add_incomplete(StackFault::TooDeep, 3);
         one.tables.repaired = 4;
+        one.tables.blocks = 5;
         let mut sum = one.clone();
         sum.merge(&one);
         assert_eq!(sum.samples(), 12);
         assert_eq!(sum.tables.repaired, 8);
+        assert_eq!(sum.tables.blocks, 5, "the most at once");
     }
 }

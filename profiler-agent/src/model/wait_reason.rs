@@ -68,7 +68,9 @@ impl WaitReason {
     pub fn of<'a>(functions: impl Iterator<Item = &'a str>) -> Self {
         functions
             .filter_map(|function| {
-                let found = FUNCTIONS.iter().find(|(pattern, _)| pattern.holds(function));
+                let found = FUNCTIONS
+                    .iter()
+                    .find(|(pattern, _)| pattern.holds(function));
                 found.map(|(_, reason)| *reason)
             })
             .next()
@@ -194,11 +196,22 @@ mod tests {
     #[test]
     fn the_function_nearest_to_the_leaf_decides() {
         check(
-            &["__schedule", "schedule", "futex_wait_queue", "futex_wait", "do_futex"],
+            &[
+                "__schedule",
+                "schedule",
+                "futex_wait_queue",
+                "futex_wait",
+                "do_futex",
+            ],
             Futex,
         );
         check(
-            &["__schedule", "schedule_hrtimeout_range", "ep_poll", "do_epoll_wait"],
+            &[
+                "__schedule",
+                "schedule_hrtimeout_range",
+                "ep_poll",
+                "do_epoll_wait",
+            ],
             Poll,
         );
         check(
@@ -214,13 +227,27 @@ mod tests {
             SocketWrite,
         );
         check(
-            &["io_schedule", "folio_wait_bit_common", "filemap_fault", "handle_mm_fault", "vfs_read"],
+            &[
+                "io_schedule",
+                "folio_wait_bit_common",
+                "filemap_fault",
+                "handle_mm_fault",
+                "vfs_read",
+            ],
             PageFault,
         );
-        check(&["schedule", "anon_pipe_read", "vfs_read", "ksys_read"], Pipe);
+        check(
+            &["schedule", "anon_pipe_read", "vfs_read", "ksys_read"],
+            Pipe,
+        );
         check(&["schedule", "pipe_read", "vfs_read"], Pipe);
         check(
-            &["schedule", "jbd2_log_wait_commit", "ext4_sync_file", "do_fsync"],
+            &[
+                "schedule",
+                "jbd2_log_wait_commit",
+                "ext4_sync_file",
+                "do_fsync",
+            ],
             Fsync,
         );
         check(&["io_schedule", "filemap_read", "vfs_read"], FileRead);
@@ -229,7 +256,10 @@ mod tests {
     #[test]
     fn what_nobody_knows_is_other() {
         check(&[], WaitReason::Other);
-        check(&["__schedule", "schedule", "worker_thread", "kthread"], WaitReason::Other);
+        check(
+            &["__schedule", "schedule", "worker_thread", "kthread"],
+            WaitReason::Other,
+        );
     }
 
     #[test]

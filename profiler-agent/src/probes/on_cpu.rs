@@ -22,7 +22,7 @@ use super::{
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{BUCKET, BUCKETS_PER_EPOCH, Origin, epoch},
-    unwinder::Unwinder,
+    unwinder::{Notice, Unwinder},
 };
 use crate::{
     bpf::{Counting, LoadError, LoadedObject, ObjectRequest, cpu_count},
@@ -173,7 +173,13 @@ impl Collector for OnCpuCollector {
         let mut notes = std::mem::take(&mut target.notes);
         let unwinder = if object.walks_with_tables() {
             let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
-            Some(Unwinder::start(id, maps, captures).map_err(failed)?)
+            let notice = match request.spec.kind {
+                TaskKind::OnCpu => Notice::Woken,
+                TaskKind::OffCpu => Notice::Polling,
+            };
+            let unwinder = Unwinder::start(id, maps, captures, notice).map_err(failed)?;
+            unwinder.know(target.pids.iter().copied());
+            Some(unwinder)
         } else {
             if self.config.unwind == UnwindMethod::Tables {
                 notes.push(NO_LOOP_HELPER.to_owned());

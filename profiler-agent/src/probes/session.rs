@@ -15,9 +15,9 @@ use super::{
     governor::{Governor, Spent},
     on_cpu::LOOP_WAIT,
     rows::Rows,
+    source::{Source, unfinished},
     status::ProgramStats,
     targets::ResolvedTarget,
-    source::{Source, unfinished},
     timeline::{GRACE, Origin, epoch, monotonic_ns},
     unwinder::Unwinder,
 };
@@ -224,6 +224,7 @@ impl Session {
         let mut tables = TableCounts {
             captures: new(counter::CAPTURES),
             captures_dropped: new(counter::CAPTURE_DROPPED),
+            frames: new(counter::USER_FRAMES),
             ..TableCounts::default()
         };
         if let Some(unwinder) = &self.parts.unwinder {
@@ -348,9 +349,9 @@ impl Session {
                 let counted = unfinished(&waits, now_ns, self.parts.origin.bucket(now_ns));
                 self.rows.add(counted);
             }
-            Err(error) => self.notes.push(format!(
-                "{error}; waits that had not ended are missing"
-            )),
+            Err(error) => self
+                .notes
+                .push(format!("{error}; waits that had not ended are missing")),
         }
     }
 

@@ -1,9 +1,7 @@
 //! What a session counts: ticks of a clock, or waits of threads.
 
 use profiler_common::{
-    off_cpu::{
-        WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED, Wait, WaitValue,
-    },
+    off_cpu::{WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED, Wait, WaitValue},
     on_cpu::CountKey,
 };
 
@@ -109,8 +107,8 @@ fn parts(key: CountKey, value: WaitValue) -> impl Iterator<Item = Counted> {
     let whole = (first == ThreadState::Preempted)
         .then(|| part(first, count, blocked_ns.saturating_add(runnable_ns)));
     let blocked = whole.is_none().then(|| part(first, count, blocked_ns));
-    let woken = (whole.is_none() && runnable_ns > 0)
-        .then(|| part(ThreadState::Woken, 0, runnable_ns));
+    let woken =
+        (whole.is_none() && runnable_ns > 0).then(|| part(ThreadState::Woken, 0, runnable_ns));
     whole.into_iter().chain(blocked).chain(woken)
 }
 

@@ -45,7 +45,8 @@ impl Origin {
 
     /// The bucket of a time stamp of the kernel.
     pub(super) fn bucket(&self, kernel_ns: u64) -> u32 {
-        let bucket = u128::from(kernel_ns.saturating_sub(self.kernel_ns)) / BUCKET.as_nanos().max(1);
+        let bucket =
+            u128::from(kernel_ns.saturating_sub(self.kernel_ns)) / BUCKET.as_nanos().max(1);
         u32::try_from(bucket).unwrap_or(u32::MAX)
     }
 

@@ -121,9 +121,7 @@ pub fn render_value(
         Format::Folded => Ok(folded::render(profile, usual)),
         Format::Pprof => pprof::render(profile, value.unwrap_or(Value::Duration), title),
         Format::Svg => svg::render(profile, usual, title),
-        Format::Speedscope => {
-            speedscope::render(profile, value.unwrap_or(Value::Duration), title)
-        }
+        Format::Speedscope => speedscope::render(profile, value.unwrap_or(Value::Duration), title),
         Format::Flamegraph => Ok(flamegraph::render(profile, usual)),
     }
 }

@@ -55,11 +55,7 @@ struct Sampled {
     weights: Vec<u64>,
 }
 
-pub(super) fn render(
-    profile: &Profile,
-    value: Value,
-    title: &str,
-) -> Result<Vec<u8>, RenderError> {
+pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec<u8>, RenderError> {
     let (frames, indexes) = shared_frames(profile);
     let mut of_thread: BTreeMap<ThreadId, Vec<&SampleRow>> = BTreeMap::new();
     for row in &profile.samples {

@@ -15,9 +15,8 @@ use super::{
 };
 use crate::model::{
     Clock, Frame, FrameSpace, Function, Losses, ModuleKind, NameSource, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackQuality, Target, Task, TaskId, TaskKind,
-    ThreadState,
-    TaskSpec, TaskState,
+    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackQuality, Target, Task, TaskId,
+    TaskKind, TaskSpec, TaskState, ThreadState,
 };
 
 #[test]

@@ -24,8 +24,8 @@ use profiler_common::{
     counter,
     limits::{CLASS_SCHEDULER, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES},
     off_cpu::{
-        SWITCH_STATE_LAST, WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED,
-        WAIT_STOPPED, WAIT_UNINTERRUPTIBLE, Wait, WaitValue,
+        SWITCH_STATE_LAST, WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED,
+        WAIT_UNINTERRUPTIBLE, Wait, WaitValue,
     },
     on_cpu::CountKey,
 };
@@ -49,8 +49,7 @@ const TASK_DEAD: u32 = 0x80;
 
 /// Waits of even epochs, as `COUNTS_EVEN`.
 #[map]
-static WAITED_EVEN: HashMap<CountKey, WaitValue> =
-    HashMap::with_max_entries(WAIT_COUNT_ENTRIES, 0);
+static WAITED_EVEN: HashMap<CountKey, WaitValue> = HashMap::with_max_entries(WAIT_COUNT_ENTRIES, 0);
 
 /// Waits of odd epochs.
 #[map]

@@ -1,7 +1,7 @@
 //! On-CPU samples.
 //!
 //! Hook: perf_event on each online CPU, hardware cycles or cpu-clock. Minimum kernel 5.8 (ring
-//! buffer). Cost: about 2 us a sample with frame pointers and a known stack; a tick of an unwanted
+//! buffer). Cost: see docs/performance.md for a sample; a tick of an unwanted
 //! task costs the filter only (about 0.1 us).
 
 use aya_ebpf::{

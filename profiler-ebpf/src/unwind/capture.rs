@@ -61,10 +61,7 @@ pub(super) fn send(walk: &mut Walk, hash: u64, flags: u32) -> bool {
         // SAFETY: the piece lies within the array of the map value; the helper checks the source.
         let result = unsafe {
             bpf_probe_read_user(
-                (&raw mut (*record).stack)
-                    .cast::<u8>()
-                    .add(offset)
-                    .cast(),
+                (&raw mut (*record).stack).cast::<u8>().add(offset).cast(),
                 CAPTURE_PIECE_BYTES as u32,
                 (start + offset as u64) as *const _,
             )
@@ -87,9 +84,7 @@ pub(super) fn send(walk: &mut Walk, hash: u64, flags: u32) -> bool {
         outcome: walk.outcome,
         stack_start: start,
         stack_bytes: bytes as u32,
-        code: UserMemory
-            .byte(walk.state.pc)
-            .map_or(NO_CODE, u32::from),
+        code: UserMemory.byte(walk.state.pc).map_or(NO_CODE, u32::from),
         flags,
         padding: 0,
         registers: walk.saved,

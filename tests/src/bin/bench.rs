@@ -1,5 +1,8 @@
 //! Benches of the agent on this machine: paired, alternating runs, printed as one JSON document.
 
+#[path = "bench/unwind.rs"]
+mod unwind;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -44,6 +47,15 @@ enum What {
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
     },
+    /// What walking user stacks of the mesh with tables costs, beside frame pointers alone
+    Unwind {
+        /// Runs of each way
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
+        runs: u32,
+        /// Length of each run in seconds
+        #[arg(long, default_value_t = 6)]
+        seconds: u64,
+    },
 }
 
 /// One measured figure with its goal.
@@ -85,21 +97,31 @@ fn figure(name: &str, unit: &'static str, runs: Vec<f64>, target: Option<Target>
 }
 
 fn main() -> Result<()> {
-    let What::OnCpu { pairs, seconds } = Options::parse().what;
     paths::require_root()?;
-    let figures = on_cpu(pairs, seconds)?;
-    let document = json!({
-        "bench": "on-cpu",
-        "machine": {
-            "kernel": fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
-            "cpus": std::thread::available_parallelism()?.get(),
-        },
-        "pairs": pairs,
-        "seconds_per_run": seconds,
-        "stack_depth": DEPTH,
-        "interval": "95 % bootstrap of the median",
-        "figures": figures,
+    let machine = json!({
+        "kernel": fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
+        "cpus": std::thread::available_parallelism()?.get(),
     });
+    let document = match Options::parse().what {
+        What::OnCpu { pairs, seconds } => json!({
+            "bench": "on-cpu",
+            "machine": machine,
+            "pairs": pairs,
+            "seconds_per_run": seconds,
+            "stack_depth": DEPTH,
+            "interval": "95 % bootstrap of the median",
+            "figures": on_cpu(pairs, seconds)?,
+        }),
+        What::Unwind { runs, seconds } => json!({
+            "bench": "unwind",
+            "machine": machine,
+            "runs": runs,
+            "seconds_per_run": seconds,
+            "interval": "95 % bootstrap of the median",
+            "figures": unwind::figures(runs, seconds)?,
+            "programs": unwind::programs()?,
+        }),
+    };
     println!("{}", serde_json::to_string_pretty(&document)?);
     Ok(())
 }

@@ -125,6 +125,8 @@ export interface StackQuality {
   readonly tables: {
     readonly pages_loaded: number;
     readonly pages_evicted: number;
+    readonly blocks: number;
+    readonly frames: number;
     readonly captures: number;
     readonly repaired: number;
     readonly captures_dropped: number;

@@ -17,12 +17,14 @@ test("what was left out is said only when there was something", () => {
   const tables = {
     pages_loaded: 12,
     pages_evicted: 0,
+    blocks: 9,
+    frames: 5000,
     captures: 7,
     repaired: 6,
     captures_dropped: 0,
     processes_left_out: 0,
   };
-  const all = "12 pages of unwind tables loaded; 0 evicted; 7 samples walked by the agent, 6 to their end";
+  const all = "12 pages of unwind tables loaded (9 KiB); 0 evicted; 7 samples walked by the agent, 6 to their end";
   expect(tableText(tables)).toBe(all);
   expect(tableText({ ...tables, captures_dropped: 2 })).toBe(`${all}; 2 did not fit`);
 });

@@ -59,7 +59,7 @@ export function lossText(task: Pick<Task, "losses" | "samples">): string {
 /** What it took to walk the stacks, for the tooltip of the line that says how complete they are. */
 export function tableText(tables: StackQuality["tables"]): string {
   const parts = [
-    `${count(tables.pages_loaded)} pages of unwind tables loaded`,
+    `${count(tables.pages_loaded)} pages of unwind tables loaded (${count(tables.blocks)} KiB)`,
     `${count(tables.pages_evicted)} evicted`,
     `${count(tables.captures)} samples walked by the agent, ${count(tables.repaired)} to their end`,
   ];

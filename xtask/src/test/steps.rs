@@ -136,6 +136,11 @@ pub(super) const STEPS: &[Step] = &[
         "known shares, threads, births and exits"
     ),
     integration!(
+        "off-cpu",
+        ROOT_AND_AGENT,
+        "known waits: counts, times, reasons, states"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"

@@ -15,5 +15,6 @@ pub(super) use agent::{
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use tasks::{
-    CreateTask, ProfileFormat, ProfileValue, ProfileThread, ProfileThreadList, Task, TaskList, Timeline,
+    CreateTask, ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue, Task, TaskList,
+    Timeline,
 };

@@ -35,6 +35,10 @@ pub(in crate::api) struct UnwindTables {
     pages_loaded: u64,
     /// Pages that made room for others.
     pages_evicted: u64,
+    /// Most blocks of rows, 1 KiB each, that the kernel held at once.
+    blocks: u64,
+    /// Frames that the kernel walked.
+    frames: u64,
     /// Samples that the kernel could not walk and sent to the agent.
     captures: u64,
     /// Of these, the ones that the agent walked to their outermost frame.
@@ -56,6 +60,8 @@ impl From<&model::StackQuality> for StackQuality {
         let model::TableCounts {
             pages_loaded,
             pages_evicted,
+            blocks,
+            frames,
             captures,
             repaired,
             captures_dropped,
@@ -81,6 +87,8 @@ impl From<&model::StackQuality> for StackQuality {
             tables: UnwindTables {
                 pages_loaded,
                 pages_evicted,
+                blocks,
+                frames,
                 captures,
                 repaired,
                 captures_dropped,

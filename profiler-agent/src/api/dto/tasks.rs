@@ -34,7 +34,6 @@ impl From<model::TaskKind> for TaskKind {
     }
 }
 
-
 /// Whose CPU time is sampled; exactly one key.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -43,8 +43,18 @@ const WALKED: usize = 4096;
 /// What the session tells.
 #[derive(Clone, Copy, Debug)]
 enum Command {
+    Known { pid: u32 },
     Exec { pid: u32, generation: u32 },
     Exit { pid: u32 },
+}
+
+/// How the thread learns that captures have come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Notice {
+    /// The kernel wakes it.
+    Woken,
+    /// It looks often: programs that hold a lock of the scheduler wake nobody.
+    Polling,
 }
 
 /// A stack that was walked here.
@@ -83,6 +93,7 @@ impl Unwinder {
         id: u64,
         maps: UnwindMaps,
         captures: CaptureReader,
+        notice: Notice,
     ) -> Result<Self, LoadError> {
         let (commands, orders) = sync_channel(COMMANDS);
         let (results, walked) = sync_channel(WALKED);
@@ -94,7 +105,13 @@ impl Unwinder {
         let woken = Arc::clone(&wake);
         let thread = std::thread::Builder::new()
             .name(format!("unwind-{id}"))
-            .spawn(move || worker.run(captures, &orders, woken.as_fd(), &results))
+            .spawn(move || {
+                let patience = match notice {
+                    Notice::Woken => worker::WAIT,
+                    Notice::Polling => worker::POLL,
+                };
+                worker.run(captures, &orders, woken.as_fd(), &results, patience);
+            })
             .map_err(LoadError::Thread)?;
         Ok(Self {
             commands: Some(commands),
@@ -103,6 +120,13 @@ impl Unwinder {
             counts,
             thread: Some(thread),
         })
+    }
+
+    /// Reads processes that run already, before their first sample.
+    pub(super) fn know(&self, pids: impl Iterator<Item = u32>) {
+        for pid in pids {
+            self.tell(Command::Known { pid });
+        }
     }
 
     /// Follows execs and exits.

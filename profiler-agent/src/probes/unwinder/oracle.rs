@@ -25,7 +25,11 @@ use crate::{
 type Slice<'bytes> = EndianSlice<'bytes, LittleEndian>;
 
 /// Column of the return address: `rip`, or `x30`.
-const RETURN: u16 = if cfg!(target_arch = "aarch64") { 30 } else { 16 };
+const RETURN: u16 = if cfg!(target_arch = "aarch64") {
+    30
+} else {
+    16
+};
 const STACK: u16 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
 
 /// Largest section that is read.
@@ -51,10 +55,13 @@ struct Sections {
     frames: (u64, Vec<u8>),
 }
 
+/// A mapping and the number of its file's sections.
+type Mapped = (Mapping, Option<usize>);
+
 /// Mappings of a process and the sections of its files.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
-    processes: HashMap<(u32, u32), Vec<(Mapping, Option<usize>)>>,
+    processes: HashMap<(u32, u32), Vec<Mapped>>,
     files: Vec<Sections>,
     numbers: HashMap<(Vec<u8>, u64), Option<usize>>,
 }
@@ -104,7 +111,7 @@ impl Oracle {
         }
     }
 
-    fn read(&mut self, pid: u32) -> Vec<(Mapping, Option<usize>)> {
+    fn read(&mut self, pid: u32) -> Vec<Mapped> {
         let mappings = File::open(format!("/proc/{pid}/maps"))
             .and_then(maps::read_mappings)
             .unwrap_or_default();
@@ -155,8 +162,8 @@ impl Oracle {
     }
 }
 
-fn covers(mappings: &[(Mapping, Option<usize>)], pc: u64) -> bool {
-    let inside = |(mapping, _): &(Mapping, Option<usize>)| (mapping.start..mapping.end).contains(&pc);
+fn covers(mappings: &[Mapped], pc: u64) -> bool {
+    let inside = |(mapping, _): &Mapped| (mapping.start..mapping.end).contains(&pc);
     mappings.iter().any(inside)
 }
 
@@ -170,14 +177,16 @@ struct Machine<'stack> {
 
 impl Machine<'_> {
     /// Goes to the caller; false at the outermost frame, `None` where nothing is known.
-    fn leave(&mut self, mappings: &[(Mapping, Option<usize>)], files: &[Sections]) -> Option<bool> {
+    fn leave(&mut self, mappings: &[Mapped], files: &[Sections]) -> Option<bool> {
         let pc = self.pc.wrapping_sub(u64::from(!self.interrupted));
         let (mapping, number) = mappings
             .iter()
             .find(|(mapping, _)| (mapping.start..mapping.end).contains(&pc))?;
         let sections = files.get((*number)?)?;
         let offset = pc - mapping.start + mapping.offset;
-        let inside = |(from, _, bytes): &&(u64, u64, u64)| offset.checked_sub(*from).is_some_and(|at| at < *bytes);
+        let inside = |(from, _, bytes): &&(u64, u64, u64)| {
+            offset.checked_sub(*from).is_some_and(|at| at < *bytes)
+        };
         let (from, base, _) = sections.segments.iter().find(inside)?;
         let address = offset - from + base;
         let bases = BaseAddresses::default()
@@ -198,9 +207,7 @@ impl Machine<'_> {
             CfaRule::RegisterAndOffset { register, offset } => {
                 self.register(*register)?.wrapping_add_signed(*offset)
             }
-            CfaRule::Expression(expression) => {
-                self.evaluate(&at(expression, &frames)?, None)?
-            }
+            CfaRule::Expression(expression) => self.evaluate(&at(expression, &frames)?, None)?,
         };
         let mut next = self.registers;
         next[usize::from(STACK)] = Some(cfa);
@@ -253,7 +260,7 @@ impl Machine<'_> {
             format: gimli::Format::Dwarf32,
             version: 5,
         };
-        let mut evaluation = expression.clone().evaluation(encoding);
+        let mut evaluation = expression.evaluation(encoding);
         evaluation.set_max_iterations(1000);
         if let Some(first) = first {
             evaluation.set_initial_value(first);
@@ -268,9 +275,13 @@ impl Machine<'_> {
                     } else {
                         self.register(register)?
                     };
-                    evaluation.resume_with_register(Value::Generic(value)).ok()?
+                    evaluation
+                        .resume_with_register(Value::Generic(value))
+                        .ok()?
                 }
-                EvaluationResult::RequiresMemory { address, size: 8, .. } => {
+                EvaluationResult::RequiresMemory {
+                    address, size: 8, ..
+                } => {
                     let word = self.stack.word(address)?;
                     evaluation.resume_with_memory(Value::Generic(word)).ok()?
                 }

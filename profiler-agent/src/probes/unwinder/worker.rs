@@ -15,7 +15,7 @@ use profiler_common::{
         capture::CAPTURE_FOR_COMPARISON,
         frame,
         mapping::{MAX_MAPPINGS, Mapping, Mappings, NO_START},
-        process::{NO_MAPPINGS_SLOT, ProcessEntry},
+        process::{ANY_GENERATION, NO_MAPPINGS_SLOT, ProcessEntry},
         state::State,
         step::{self, Arch as _},
     },
@@ -43,7 +43,13 @@ pub(super) type Machine = profiler_common::unwind::aarch64::Aarch64;
 pub(super) type Machine = profiler_common::unwind::x86_64::X86_64;
 
 /// Longest sleep; pages that wait for room are looked at so often.
-const WAIT: Duration = Duration::from_millis(100);
+pub(super) const WAIT: Duration = Duration::from_millis(100);
+
+/// Longest sleep where the kernel must not wake the agent for a capture.
+pub(super) const POLL: Duration = Duration::from_millis(10);
+
+/// Sleep after captures have come: more will, until the tables are complete.
+const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 /// How often processes that ended without an event are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -110,15 +116,19 @@ impl Worker {
         orders: &Receiver<Command>,
         woken: BorrowedFd<'_>,
         results: &SyncSender<Walked>,
+        patience: Duration,
     ) {
+        let mut wait = patience;
         loop {
-            captures.wait(woken, WAIT);
+            captures.wait(woken, wait);
             // Fails when nobody has written since.
             let _empty = rustix::io::read(woken, &mut [0_u8; 8]);
             // Everything that was captured before the end was asked for is in the buffer now.
             let finish = self.obey(orders);
             let mut undecodable = 0;
+            wait = wait.saturating_mul(2).min(patience);
             while let Some(capture) = captures.next(&mut undecodable) {
+                wait = SHORT_WAIT.min(patience);
                 if results.send(self.walk(&capture)).is_err() {
                     return;
                 }
@@ -138,6 +148,7 @@ impl Worker {
     fn obey(&mut self, orders: &Receiver<Command>) -> bool {
         loop {
             match orders.try_recv() {
+                Ok(Command::Known { pid }) => self.read_process(pid, ANY_GENERATION),
                 Ok(Command::Exec { pid, generation }) => {
                     self.read_process(pid, generation);
                 }
@@ -157,7 +168,7 @@ impl Worker {
         let known = self
             .processes
             .get(head.pid)
-            .filter(|known| known.generation == head.generation);
+            .filter(|known| [head.generation, ANY_GENERATION].contains(&known.generation));
         if known.is_none() {
             self.read_process(head.pid, head.generation);
         }
@@ -313,6 +324,7 @@ impl Worker {
         self.counts.pages_loaded += now.loaded - self.seen.loaded;
         self.counts.pages_evicted += now.evicted - self.seen.evicted;
         self.seen = now;
+        self.counts.blocks = self.tables.blocks_used() as u64;
         let counts = std::mem::take(&mut self.counts);
         self.shared
             .lock()

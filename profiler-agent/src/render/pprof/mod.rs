@@ -18,11 +18,7 @@ use super::{RenderError, Value, names::lines, wait_reasons::WaitReasons};
 /// Addresses of a mapping are rounded to pages, as those of real mappings are.
 const PAGE_BYTES: u64 = 4096;
 
-pub(super) fn render(
-    profile: &Profile,
-    value: Value,
-    title: &str,
-) -> Result<Vec<u8>, RenderError> {
+pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec<u8>, RenderError> {
     let bytes = Writer::new(profile).write(value, title).encode_to_vec();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(3));
     encoder.write_all(&bytes)?;
@@ -237,12 +233,7 @@ impl<'a> Writer<'a> {
         id
     }
 
-    fn sample(
-        &mut self,
-        row: &SampleRow,
-        keys: &Keys,
-        reasons: &WaitReasons,
-    ) -> message::Sample {
+    fn sample(&mut self, row: &SampleRow, keys: &Keys, reasons: &WaitReasons) -> message::Sample {
         let profile = self.profile;
         let thread = &profile.threads[row.thread as usize];
         let pid = profile.processes[thread.process as usize].key.pid;
@@ -273,10 +264,7 @@ impl<'a> Writer<'a> {
         ];
         if row.state != ThreadState::OnCpu {
             let reason = reasons.of_row(row);
-            for (key, text) in [
-                (keys.state, row.state.name()),
-                (keys.reason, reason.name()),
-            ] {
+            for (key, text) in [(keys.state, row.state.name()), (keys.reason, reason.name())] {
                 label.push(message::Label {
                     key,
                     str: self.strings.add(text),
@@ -301,6 +289,9 @@ impl<'a> Writer<'a> {
             self.strings
                 .add(format!("sampled by {}", profile.clock.name())),
         );
+        if let Some(line) = profile.stack_quality.line() {
+            comments.push(self.strings.add(format!("stacks: {line}")));
+        }
         for (kind, count) in profile.losses.iter() {
             let text = format!("loss {}={count}: {}", kind.name(), kind.meaning());
             comments.push(self.strings.add(text));

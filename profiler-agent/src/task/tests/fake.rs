@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use crate::{
     model::{
         Clock, Frame, FrameSpace, Function, LossKind, ModuleKind, NameSource, ProcessKey, Profile,
-        ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind, ThreadState,
-        TaskSpec,
+        ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
+        TaskSpec, ThreadState,
     },
     probes::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle},
     store::Store,
