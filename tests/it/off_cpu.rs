@@ -55,11 +55,7 @@ impl Waited {
             "target": { "pids": [target.pid()] },
             "duration_s": null,
         });
-        let id = agent.api.create_task(&specification).unwrap();
-        wait_until("the task runs", START, || {
-            agent.api.task(&id).unwrap()["state"] == "running"
-        })
-        .unwrap();
+        let id = start_task(&agent, &specification);
         target.signal(Signal::USR1).unwrap();
         let report = match least {
             None => Some(report_of(&mut target)),

@@ -51,6 +51,9 @@ pub(super) const POLL: Duration = Duration::from_millis(10);
 /// Sleep after captures have come: more will, until the tables are complete.
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
+/// Pages of unwind tables of a file that is loaded as a whole: libc has about 24.
+const SMALL_FILE_PAGES: usize = 32;
+
 /// How often processes that ended without an event are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
 
@@ -148,7 +151,7 @@ impl Worker {
     fn obey(&mut self, orders: &Receiver<Command>) -> bool {
         loop {
             match orders.try_recv() {
-                Ok(Command::Known { pid }) => self.read_process(pid, ANY_GENERATION),
+                Ok(Command::Known { pid }) => self.prepare(pid),
                 Ok(Command::Exec { pid, generation }) => {
                     self.read_process(pid, generation);
                 }
@@ -246,6 +249,17 @@ impl Worker {
         let slot = self.processes.get(capture.head.pid)?.slot;
         let state = leaf_registers(capture);
         (slot != NO_MAPPINGS_SLOT).then_some(State { slot, ..state })
+    }
+
+    /// Knows a process and the code that it surely runs before its first sample.
+    fn prepare(&mut self, pid: u32) {
+        self.read_process(pid, ANY_GENERATION);
+        if let Some(known) = self.processes.get(pid) {
+            let slot = known.slot;
+            self.tables
+                .load_small_files(slot, SMALL_FILE_PAGES, Instant::now());
+            self.apply();
+        }
     }
 
     /// Reads the mappings of a process and tells the kernel.
