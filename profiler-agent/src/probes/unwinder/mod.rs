@@ -22,6 +22,7 @@ use std::{
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use profiler_common::process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord};
@@ -37,12 +38,18 @@ use worker::Worker;
 /// captured and make it known.
 const COMMANDS: usize = 1024;
 
+/// Processes that are read before a task samples, and the time that may take.
+const KNOWN_PROCESSES: usize = 256;
+const KNOWING: Duration = Duration::from_secs(1);
+
 /// Walked stacks that may wait for the session.
 const WALKED: usize = 4096;
 
 /// What the session tells.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Command {
+    /// Sent back when all earlier commands were obeyed.
+    Answer(SyncSender<()>),
     Known { pid: u32 },
     Exec { pid: u32, generation: u32 },
     Exit { pid: u32 },
@@ -122,11 +129,16 @@ impl Unwinder {
         })
     }
 
-    /// Reads processes that run already, before their first sample.
+    /// Reads processes that run already, before their first sample; returns when that is done, or
+    /// has taken too long.
     pub(super) fn know(&self, pids: impl Iterator<Item = u32>) {
-        for pid in pids {
+        for pid in pids.take(KNOWN_PROCESSES) {
             self.tell(Command::Known { pid });
         }
+        let (done, finished) = sync_channel(1);
+        self.tell(Command::Answer(done));
+        // Without an answer the first samples are walked by the agent.
+        let _late = finished.recv_timeout(KNOWING);
     }
 
     /// Follows execs and exits.

@@ -151,6 +151,8 @@ impl Worker {
     fn obey(&mut self, orders: &Receiver<Command>) -> bool {
         loop {
             match orders.try_recv() {
+                // Nobody waits any more when it took too long.
+                Ok(Command::Answer(done)) => drop(done.try_send(())),
                 Ok(Command::Known { pid }) => self.prepare(pid),
                 Ok(Command::Exec { pid, generation }) => {
                     self.read_process(pid, generation);
