@@ -27,6 +27,8 @@ mod namespaces;
 #[cfg(test)]
 mod off_cpu;
 #[cfg(test)]
+mod off_cpu_mesh;
+#[cfg(test)]
 mod on_cpu;
 #[cfg(test)]
 mod ui;

@@ -204,7 +204,10 @@ fn busy_threads_without_a_cpu_are_runnable() {
     let report = report.unwrap();
     let (blocked, preempted) = waited.switches("spin");
     assert_eq!(blocked, 0, "{}", waited.counts.summary());
-    assert!(preempted > 0 && preempted <= report.involuntary, "{report:?}");
+    assert!(
+        preempted > 0 && preempted <= report.involuntary,
+        "{report:?}"
+    );
     assert_near(waited.ns("spin"), report.away_ns, 5.0, "time without a CPU");
     let (_, ns) = waited.kind("preempted", "preempted");
     assert!(ns >= waited.ns("spin"), "{:?}", waited.kinds);

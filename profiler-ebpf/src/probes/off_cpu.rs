@@ -203,10 +203,7 @@ fn try_leave(context: &BtfTracePointContext, now: u64, origin: u64) -> Result<()
         return Ok(());
     }
     count(counter::SAMPLES);
-    let known = WAITS.get_ptr_mut(global_tid);
-    if let Some(known) = known {
-        close_missed(known, now, origin);
-    }
+    close_missed(global_tid, now, origin);
     let generation = announce(task, ids, Urgency::Polled)?;
     let wait = Wait {
         began_ns: now,
@@ -221,7 +218,7 @@ fn try_leave(context: &BtfTracePointContext, now: u64, origin: u64) -> Result<()
         cpu: unsafe { bpf_get_smp_processor_id() },
         padding: 0,
     };
-    if let Some(known) = known {
+    if let Some(known) = WAITS.get_ptr_mut(global_tid) {
         // SAFETY: a map value; nobody wakes the thread before it has left the CPU.
         unsafe { *known = wait };
         return Ok(());
@@ -234,9 +231,13 @@ fn try_leave(context: &BtfTracePointContext, now: u64, origin: u64) -> Result<()
 /// Counts a wait whose thread came back without a switch that the tracepoint showed: some hosts hide
 /// switches away from threads of their own. Only the time until it was ready is known.
 ///
-/// Not inlined, so that what follows is verified once.
+/// Not inlined, and the entry is looked up again later, so that what follows is verified once and
+/// not for each outcome.
 #[inline(never)]
-fn close_missed(wait: *mut Wait, now: u64, origin: u64) -> u64 {
+fn close_missed(global_tid: u32, now: u64, origin: u64) -> u64 {
+    let Some(wait) = WAITS.get_ptr_mut(global_tid) else {
+        return 0;
+    };
     // SAFETY: a map value; nobody wakes the thread before it has left the CPU.
     let wait = unsafe { &mut *wait };
     if wait.began_ns == 0 {

@@ -165,6 +165,11 @@ pub(super) const STEPS: &[Step] = &[
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
     integration!(
+        "off-cpu-mesh",
+        MESH,
+        "waits of real Envoys under load, with complete stacks"
+    ),
+    integration!(
         "demo",
         MESH,
         "the demo leaves nothing behind, however it ends"

@@ -50,9 +50,16 @@ const WALKED: usize = 4096;
 enum Command {
     /// Sent back when all earlier commands were obeyed.
     Answer(SyncSender<()>),
-    Known { pid: u32 },
-    Exec { pid: u32, generation: u32 },
-    Exit { pid: u32 },
+    Known {
+        pid: u32,
+    },
+    Exec {
+        pid: u32,
+        generation: u32,
+    },
+    Exit {
+        pid: u32,
+    },
 }
 
 /// How the thread learns that captures have come.
