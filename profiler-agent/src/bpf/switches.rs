@@ -91,7 +91,7 @@ impl LoadedObject {
         let table: HashMap<_, u32, [u8; size_of::<Wait>()]> =
             HashMap::try_from(map).map_err(failed)?;
         let mut waits = Vec::new();
-        for entry in table.iter() {
+        for entry in &table {
             let (_thread, bytes) = entry.map_err(failed)?;
             waits.extend(read_pod::<Wait>(&bytes));
         }

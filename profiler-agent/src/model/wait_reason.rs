@@ -65,15 +65,14 @@ impl WaitReason {
 
     /// The reason of a wait whose kernel stack has these functions, from the leaf on. The function
     /// nearest to the leaf that says something decides: a page fault inside a read is a page fault.
-    pub fn of<'a>(functions: impl Iterator<Item = &'a str>) -> Self {
+    pub fn of<'a>(mut functions: impl Iterator<Item = &'a str>) -> Self {
         functions
-            .filter_map(|function| {
+            .find_map(|function| {
                 let found = FUNCTIONS
                     .iter()
                     .find(|(pattern, _)| pattern.holds(function));
                 found.map(|(_, reason)| *reason)
             })
-            .next()
             .unwrap_or(Self::Other)
     }
 }

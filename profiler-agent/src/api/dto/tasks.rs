@@ -128,7 +128,7 @@ pub(in crate::api) enum TaskState {
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub(in crate::api) enum Clock {
     #[serde(rename = "cpu-clock")]
-    CpuClock,
+    Cpu,
     #[serde(rename = "cycles")]
     Cycles,
     #[serde(rename = "sched-switch")]
@@ -206,7 +206,7 @@ impl Task {
             ended_at_ns: *ended_ns,
             progress: progress(task, now_ns),
             clock: clock.map(|clock| match clock {
-                model::Clock::CpuClock => Clock::CpuClock,
+                model::Clock::CpuClock => Clock::Cpu,
                 model::Clock::Cycles => Clock::Cycles,
                 model::Clock::Switches => Clock::Switches,
             }),

@@ -19,6 +19,8 @@ pub(super) struct Sketch {
     pub(super) bucket: u32,
     pub(super) period_ns: u64,
     pub(super) state: ThreadState,
+    /// Instead of a period for each sample.
+    pub(super) total_ns: Option<u64>,
 }
 
 impl Sketch {
@@ -33,6 +35,7 @@ impl Sketch {
             bucket: 0,
             period_ns: PERIOD_NS,
             state: ThreadState::OnCpu,
+            total_ns: None,
         }
     }
 
@@ -154,7 +157,7 @@ impl Sketch {
             bucket,
             state: self.state,
             count,
-            total_ns: count * period_ns,
+            total_ns: self.total_ns.unwrap_or(count * period_ns),
         });
         let start = u64::from(bucket) * BUCKET_NS;
         self.builder.cover(start, start + BUCKET_NS);
@@ -192,6 +195,25 @@ pub(super) fn simple() -> Profile {
 }
 
 /// Functions inlined into others, seen at different lines.
+/// A thread that waits for a futex and for a CPU.
+pub(super) fn waits() -> Profile {
+    let mut sketch = Sketch::new();
+    sketch.builder = ProfileBuilder::new(0, BUCKET_NS, Clock::Switches);
+    let names = ["main", "lock"].map(|name| sketch.user(name));
+    let kernel = ["futex_wait", "__schedule"].map(|name| sketch.kernel(name));
+    let frames = [names[0], names[1], kernel[0], kernel[1]].to_vec();
+    for (state, count, total_ns) in [
+        (ThreadState::Interruptible, 3, 3_000_000),
+        (ThreadState::Woken, 0, 500_000),
+        (ThreadState::Preempted, 2, 40_000),
+    ] {
+        sketch.state = state;
+        sketch.total_ns = Some(total_ns);
+        sketch.sample(count, frames.clone());
+    }
+    sketch.finish()
+}
+
 pub(super) fn inlined() -> Profile {
     let mut sketch = Sketch::new();
     let main = sketch.dwarf(0x1000, &[("main", "src/main.rs", 10)]);
