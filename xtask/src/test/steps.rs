@@ -52,7 +52,7 @@ const UNWINDING: &[Need] = &[
         },
         Package {
             name: "gcc-multilib",
-            evidence: "/usr/lib32/libc.so.6",
+            evidence: "/usr/include/asm",
         },
     ]),
 ];
