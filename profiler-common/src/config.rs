@@ -53,6 +53,13 @@ pub struct KernelOffsets {
     pub task_self_exec_id: u32,
     pub task_flags: u32,
     pub task_mm: u32,
+    /// `task_struct.__state`, `state` before 5.14; 32 bits are read.
+    pub task_state: u32,
+    /// The byte with the bit `task_struct.in_iowait`, and the bit.
+    pub task_in_iowait: u32,
+    pub in_iowait_mask: u32,
+    /// `crate::off_cpu::SWITCH_*`.
+    pub switch_arguments: u32,
 }
 
 /// What a loaded object does; one object is loaded for each task.
@@ -83,8 +90,8 @@ pub struct ProbeConfig {
     pub offsets: KernelOffsets,
 }
 
-const _: () = assert!(size_of::<KernelOffsets>() == 24 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 8 + 96);
+const _: () = assert!(size_of::<KernelOffsets>() == 28 * 4);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 8 + 112);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

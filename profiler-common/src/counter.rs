@@ -32,6 +32,10 @@ pub const USER_FRAMES: u32 = 13;
 pub const CAPTURES: u32 = 14;
 /// The same, but they did not fit the ring buffer: the stack stays incomplete.
 pub const CAPTURE_DROPPED: u32 = 15;
+/// A thread came back to a CPU without the tracepoint's notice.
+pub const SWITCH_MISSED: u32 = 16;
+/// The table of waits had no room for a thread.
+pub const WAIT_TABLE_FULL: u32 = 17;
 
 /// Number of counters.
-pub const COUNTERS: u32 = 16;
+pub const COUNTERS: u32 = 18;

@@ -44,6 +44,7 @@ pub unsafe trait Pod: Copy + 'static {}
 mod pods {
     use super::{Pod, RecordHeader};
     use crate::{
+        off_cpu::{Wait, WaitValue},
         on_cpu::CountKey,
         process::{ProcessRecord, ThreadRecord, ThreadState},
         stack::StackHead,
@@ -68,6 +69,10 @@ mod pods {
     unsafe impl Pod for ThreadState {}
     // SAFETY: as above.
     unsafe impl Pod for CountKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for Wait {}
+    // SAFETY: as above.
+    unsafe impl Pod for WaitValue {}
     // SAFETY: as above.
     unsafe impl Pod for CaptureHead {}
     // SAFETY: as above.

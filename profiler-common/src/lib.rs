@@ -12,6 +12,7 @@ pub mod config;
 pub mod counter;
 pub mod header;
 pub mod on_cpu;
+pub mod off_cpu;
 pub mod process;
 pub mod stack;
 pub mod unwind;

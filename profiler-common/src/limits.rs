@@ -47,10 +47,13 @@ pub const TABLE_BLOCKS: u32 = 2048;
 pub const TABLE_RULES: u32 = 8192;
 
 /// Programs that may interrupt each other on one CPU have scratch memory of their own.
-pub const PROGRAM_CLASSES: u32 = 1;
+pub const PROGRAM_CLASSES: u32 = 2;
 
 /// Programs of perf events; they do not interrupt each other.
 pub const CLASS_PERF_EVENT: u32 = 0;
+
+/// Programs of the scheduler's tracepoints; interrupts are off while they run.
+pub const CLASS_SCHEDULER: u32 = 1;
 
 /// Depth of PID namespaces that the kernel allows (`MAX_PID_NS_LEVEL`).
 pub const MAX_PID_NAMESPACE_LEVELS: u32 = 32;
@@ -66,6 +69,12 @@ pub const STACK_TABLE_ENTRIES: u32 = 65_536;
 
 /// Entries of the kernel's table of threads that were already announced.
 pub const THREAD_TABLE_ENTRIES: u32 = 65_536;
+
+/// Entries of the kernel's table of threads and their waits.
+pub const WAIT_TABLE_ENTRIES: u32 = 65_536;
+
+/// Entries of each counting table of waits: distinct waits of an epoch.
+pub const WAIT_COUNT_ENTRIES: u32 = 32_768;
 
 /// Entries of the pid filter.
 pub const FILTER_PID_ENTRIES: u32 = 16_384;

@@ -14,7 +14,8 @@ pub struct CountKey {
     /// Low half of `task->self_exec_id`: which program the process was running. Addresses of one
     /// program mean nothing in another.
     pub generation: u32,
-    pub padding: u32,
+    /// `crate::off_cpu::WAIT_*`; `WAIT_NONE` for a sample.
+    pub wait: u32,
     /// Hash of the kernel stack, 0 when there is none.
     pub kernel_stack: u64,
     /// Hash of the user stack, 0 when there is none.

@@ -39,6 +39,10 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
         task_self_exec_id: 0,
         task_flags: 0,
         task_mm: 0,
+        task_state: 0,
+        task_in_iowait: 0,
+        in_iowait_mask: 0,
+        switch_arguments: 0,
     },
 };
 

@@ -15,6 +15,8 @@ mod maps;
 mod probes;
 mod stack;
 mod task;
+mod threads;
+mod timeline;
 mod unwind;
 
 #[panic_handler]

@@ -17,7 +17,7 @@ use profiler_common::{
     counter,
     header::{KIND_STACK, RecordHeader},
     limits::{
-        CLASS_PERF_EVENT, MAX_FRAME_POINTER_FRAMES, MAX_KERNEL_FRAMES, MAX_RECORD_FRAMES,
+        MAX_FRAME_POINTER_FRAMES, MAX_KERNEL_FRAMES, MAX_RECORD_FRAMES, PROGRAM_CLASSES,
         STACK_TABLE_ENTRIES,
     },
     stack::{SPACE_KERNEL, SPACE_USER, StackHead, StackRecord, hash_finish, hash_step},
@@ -32,10 +32,10 @@ use crate::{
 #[map]
 static STACKS: HashMap<u64, u8> = HashMap::with_max_entries(STACK_TABLE_ENTRIES, 0);
 
-/// Room to build a record: 4 KiB do not fit the stack of a BPF program. Only perf_event programs
-/// use it, and they do not interrupt each other.
+/// Room to build a record: 4 KiB do not fit the stack of a BPF program. One for each class of
+/// programs that may interrupt each other.
 #[map]
-static STACK_SCRATCH: PerCpuArray<StackRecord> = PerCpuArray::with_max_entries(1, 0);
+static STACK_SCRATCH: PerCpuArray<StackRecord> = PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
 
 /// Whether the tick hit user mode, so that there is no kernel stack.
 #[cfg(bpf_target_arch = "x86_64")]
@@ -55,12 +55,10 @@ pub(crate) fn in_user_mode(context: &PerfEventContext) -> bool {
 
 /// Takes the kernel stack and returns its hash; 0 when there is none.
 #[inline(always)]
-pub(crate) fn kernel_stack(context: &PerfEventContext) -> u64 {
-    if in_user_mode(context) {
-        return 0;
-    }
+pub(crate) fn kernel_stack(context: &impl EbpfContext, class: u32) -> u64 {
     take(
         context,
+        class,
         SPACE_KERNEL,
         0,
         MAX_KERNEL_FRAMES,
@@ -68,20 +66,22 @@ pub(crate) fn kernel_stack(context: &PerfEventContext) -> u64 {
     )
 }
 
-/// Takes the user stack and returns its hash; 0 when there is none (a kernel thread) or when it
-/// cannot be read, which is counted.
+/// Takes the user stack of the running task and returns its hash; 0 when there is none (a kernel
+/// thread) or when it cannot be read, which is counted.
 #[inline(always)]
 pub(crate) fn user_stack(
-    context: &PerfEventContext,
+    context: &impl EbpfContext,
+    class: u32,
     task: KernelPtr,
     ids: TaskIds,
     generation: u32,
 ) -> u64 {
     if config!(unwind) == UNWIND_TABLES {
-        return unwind::user_stack(CLASS_PERF_EVENT, task, ids, generation);
+        return unwind::user_stack(class, task, ids, generation);
     }
     take(
         context,
+        class,
         SPACE_USER,
         u64::from(BPF_F_USER_STACK),
         MAX_FRAME_POINTER_FRAMES,
@@ -90,8 +90,15 @@ pub(crate) fn user_stack(
 }
 
 #[inline(always)]
-fn take(context: &PerfEventContext, space: u32, flags: u64, most: usize, failed: u32) -> u64 {
-    let Some(record) = STACK_SCRATCH.get_ptr_mut(0) else {
+fn take(
+    context: &impl EbpfContext,
+    class: u32,
+    space: u32,
+    flags: u64,
+    most: usize,
+    failed: u32,
+) -> u64 {
+    let Some(record) = STACK_SCRATCH.get_ptr_mut(class) else {
         return 0;
     };
     // SAFETY: `record` points to a map value of this size, and the helper writes `size` bytes at

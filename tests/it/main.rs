@@ -27,6 +27,10 @@ mod names;
 #[cfg(test)]
 mod namespaces;
 #[cfg(test)]
+mod off_cpu;
+#[cfg(test)]
+mod off_cpu_mesh;
+#[cfg(test)]
 mod on_cpu;
 #[cfg(test)]
 mod stripped_mesh;

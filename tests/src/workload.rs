@@ -41,6 +41,8 @@ pub enum Workload {
     UnwindRust,
     /// A Go program.
     UnwindGo,
+    /// Waits in known ways, without frame pointers.
+    Waits,
 }
 
 impl Workload {
@@ -59,6 +61,7 @@ impl Workload {
             | Self::Unwind32 => "unwind.c",
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
+            Self::Waits => "waits.c",
         }
     }
 
@@ -96,6 +99,18 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo => ("go", vec!["build"]),
+            Self::Waits => (
+                "gcc",
+                vec![
+                    "-O2",
+                    "-g",
+                    "-fomit-frame-pointer",
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-pthread",
+                ],
+            ),
             Self::SharesRust => (
                 "rustc",
                 vec![

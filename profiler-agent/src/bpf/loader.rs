@@ -29,7 +29,7 @@ use super::{
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampling},
     reader::RecordReader,
-    sizes::MapSizes,
+    sizes::{Counting, MapSizes},
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 
@@ -73,6 +73,8 @@ pub enum LoadError {
         map: &'static str,
         source: Box<MapError>,
     },
+    #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
+    Switch(&'static str),
     #[error("{0} is denied by --deny-probe")]
     Denied(&'static str),
     #[error(transparent)]
@@ -86,6 +88,7 @@ impl LoadError {
             Self::NoProgram(program)
             | Self::Program { program, .. }
             | Self::Attach { program, .. }
+            | Self::Switch(program)
             | Self::Denied(program) => Some(program),
             Self::NotEmbedded
             | Self::Offsets(_)
@@ -126,9 +129,7 @@ pub struct ObjectRequest {
     pub config: ProbeConfig,
     /// Controller of the v1 hierarchy, with [`HIERARCHY_V1`].
     pub v1_controller: Option<String>,
-    /// Entries of each counting table; `None` for an object that does not sample and needs no
-    /// tables for it.
-    pub count_entries: Option<u32>,
+    pub counting: Counting,
     /// Names of programs and clocks that must not be used (a test switch).
     pub denied: Vec<String>,
 }
@@ -153,6 +154,8 @@ pub struct LoadedObject {
     denied: Vec<String>,
     load_times: BTreeMap<&'static str, Duration>,
     walks_with_tables: bool,
+    /// Why waits cannot be measured.
+    switches_failed: Option<LoadError>,
 }
 
 impl LoadedObject {
@@ -184,7 +187,7 @@ impl LoadedObject {
         let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
         let sizes = MapSizes::new(
-            request.count_entries,
+            request.counting,
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
@@ -203,6 +206,7 @@ impl LoadedObject {
             denied: request.denied.clone(),
             load_times: BTreeMap::new(),
             walks_with_tables: config.unwind == UNWIND_TABLES,
+            switches_failed: None,
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -211,6 +215,11 @@ impl LoadedObject {
                 failures.push(error);
             }
         }
+        if matches!(request.counting, Counting::Waits | Counting::Everything(_)) {
+            loaded.switches_failed = loaded
+                .load_switches(config.offsets.switch_arguments, &btf)
+                .err();
+        }
         Ok((loaded, failures))
     }
 
@@ -218,19 +227,25 @@ impl LoadedObject {
         &mut self.ebpf
     }
 
-    fn allow(&self, name: &'static str) -> Result<(), LoadError> {
+    pub(super) fn allow(&self, name: &'static str) -> Result<(), LoadError> {
         if self.denied.iter().any(|denied| denied == name) {
             return Err(LoadError::Denied(name));
         }
         Ok(())
     }
 
-    fn start_process_program(
+    /// The failure of [`Self::load`] to load the programs that measure waits, once.
+    pub(super) fn take_switches_failure(&mut self) -> Option<LoadError> {
+        self.switches_failed.take()
+    }
+
+    /// Loads a program of a tracepoint, without attaching it.
+    pub(super) fn load_tracepoint(
         &mut self,
         name: &'static str,
         hook: &str,
         btf: &Btf,
-    ) -> Result<(), LoadError> {
+    ) -> Result<&mut BtfTracePoint, LoadError> {
         self.allow(name)?;
         let program: &mut Program = self
             .ebpf
@@ -244,6 +259,16 @@ impl LoadedObject {
         let began = Instant::now();
         program.load(hook, btf).map_err(failed)?;
         self.load_times.insert(name, began.elapsed());
+        Ok(program)
+    }
+
+    fn start_process_program(
+        &mut self,
+        name: &'static str,
+        hook: &str,
+        btf: &Btf,
+    ) -> Result<(), LoadError> {
+        let program = self.load_tracepoint(name, hook, btf)?;
         program.attach().map_err(|source| LoadError::Attach {
             program: name,
             source: source.into(),
@@ -378,7 +403,7 @@ impl LoadedObject {
         Ok(())
     }
 
-    fn drain_map<K, V>(
+    pub(super) fn drain_map<K, V>(
         &self,
         name: &'static str,
         visit: impl FnMut(K, V),
@@ -464,8 +489,9 @@ pub fn enable_statistics() -> std::io::Result<OwnedFd> {
 pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError> {
     let (mut object, failures) = LoadedObject::load(&check_request(denied))?;
     let sampler = object.load_sampler();
+    let switches = object.take_switches_failure();
     let mut reports = object.programs();
-    for failure in failures.into_iter().chain(sampler.err()) {
+    for failure in failures.into_iter().chain(sampler.err()).chain(switches) {
         reports.push(ProgramReport {
             name: failure.program().unwrap_or("object").to_owned(),
             verified_instructions: None,
@@ -496,7 +522,7 @@ fn check_request(denied: &[String]) -> ObjectRequest {
             ..ProbeConfig::default()
         },
         v1_controller: None,
-        count_entries: Some(64),
+        counting: Counting::Everything(64),
         denied: denied.to_vec(),
     }
 }

@@ -8,6 +8,7 @@ mod offsets;
 mod perf;
 mod reader;
 mod sizes;
+mod switches;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};
@@ -20,4 +21,6 @@ pub use object::is_embedded;
 pub use offsets::OffsetError;
 pub use perf::{ClockCheck, ClockChoice, Sampling, check_clock};
 pub use reader::{Record, RecordReader};
+pub use sizes::Counting;
+pub use switches::Switches;
 pub use unwind_maps::{Capture, CaptureReader, UnwindMaps};

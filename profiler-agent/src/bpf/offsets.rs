@@ -4,7 +4,10 @@
 //! by name and handed to the programs as globals.
 
 use btf_rs::{Backend, Btf, Type};
-use profiler_common::config::KernelOffsets;
+use profiler_common::{
+    config::KernelOffsets,
+    off_cpu::{SWITCH_STATE_LAST, SWITCH_UNKNOWN, SWITCH_WITHOUT_STATE},
+};
 
 /// Where the kernel publishes its types.
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -36,6 +39,8 @@ pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, Offs
         Some(controller) => controller_index(&btf, controller)?,
         None => 0,
     };
+    let (task_in_iowait, in_iowait_mask) =
+        member_bit(&btf, "task_struct", "in_iowait").unwrap_or((0, 0));
     Ok(KernelOffsets {
         task_group_leader: at("task_struct", &["group_leader"])?,
         task_thread_pid: at("task_struct", &["thread_pid"])?,
@@ -61,6 +66,10 @@ pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, Offs
         task_self_exec_id: at("task_struct", &["self_exec_id"])?,
         task_flags: at("task_struct", &["flags"])?,
         task_mm: at("task_struct", &["mm"])?,
+        task_state: at("task_struct", &["__state"]).or_else(|_| at("task_struct", &["state"]))?,
+        task_in_iowait,
+        in_iowait_mask,
+        switch_arguments: switch_arguments(&btf),
     })
 }
 
@@ -105,6 +114,51 @@ fn member_offset(
         }
     }
     Ok(total)
+}
+
+/// The byte that holds a bit field of one bit, and the bit in it.
+fn member_bit(btf: &Btf, structure: &'static str, name: &str) -> Option<(u32, u32)> {
+    let found = find_struct(btf, structure).ok()?;
+    let member = found
+        .members
+        .iter()
+        .find(|member| btf.resolve_name(*member).is_ok_and(|found| found == name))?;
+    let bit = member.bit_offset();
+    (member.bitfield_size() == Some(1)).then_some((bit / 8, 1 << (bit % 8)))
+}
+
+/// How `sched_switch` is called on this kernel.
+fn switch_arguments(btf: &Btf) -> u32 {
+    let Some(parameters) = tracepoint_parameters(btf, "btf_trace_sched_switch") else {
+        return SWITCH_UNKNOWN;
+    };
+    let is_pointer: Vec<bool> = parameters
+        .iter()
+        .map(|parameter| matches!(btf.resolve_chained_type(parameter), Ok(Type::Ptr(_))))
+        .collect();
+    // The first is the tracepoint's own.
+    match is_pointer.as_slice() {
+        [true, false, true, true] => SWITCH_WITHOUT_STATE,
+        [true, false, true, true, false] => SWITCH_STATE_LAST,
+        _ => SWITCH_UNKNOWN,
+    }
+}
+
+/// The parameters of a tracepoint's type, a pointer to a function.
+fn tracepoint_parameters(btf: &Btf, name: &str) -> Option<Vec<btf_rs::Parameter>> {
+    let found = btf.resolve_types_by_name(name).ok()?;
+    found.into_iter().find_map(|found| {
+        let Type::Typedef(pointer) = found else {
+            return None;
+        };
+        let Type::Ptr(function) = btf.resolve_chained_type(&pointer).ok()? else {
+            return None;
+        };
+        let Type::FuncProto(prototype) = btf.resolve_chained_type(&function).ok()? else {
+            return None;
+        };
+        Some(prototype.parameters)
+    })
 }
 
 /// Nesting of anonymous members that is followed.
@@ -183,6 +237,8 @@ mod tests {
         assert!(offsets.task_group_leader > 0);
         assert!(offsets.upid_bytes >= 16);
         assert_ne!(offsets.task_tgid, offsets.task_pid);
+        assert_ne!(offsets.switch_arguments, SWITCH_UNKNOWN);
+        assert!(offsets.in_iowait_mask.is_power_of_two());
     }
 
     #[test]

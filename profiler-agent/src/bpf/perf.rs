@@ -71,7 +71,8 @@ impl Sampling {
                 SamplePolicy::Frequency(u64::from(self.frequency_hz)),
             ),
             // A period in nanoseconds: exact, and free of the sysctl perf_event_max_sample_rate.
-            Clock::CpuClock => (
+            // Nothing samples by switches; the software clock is what is always there.
+            Clock::CpuClock | Clock::Switches => (
                 PerfEventConfig::Software(SoftwareEvent::CpuClock),
                 SamplePolicy::Period(period_ns(self.frequency_hz)),
             ),

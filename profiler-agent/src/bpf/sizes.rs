@@ -3,10 +3,24 @@
 use profiler_common::limits::{
     CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, MANY_PROCESS_SLOTS, PROCESS_SLOTS,
     STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES, TABLE_RULES, THREAD_TABLE_ENTRIES,
+    WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
 };
 
 /// Smallest ring buffer (a page).
 const NO_BUFFER: u32 = 4096;
+
+/// What an object counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// It follows processes only.
+    Nothing,
+    /// Ticks of a clock, in tables of so many entries.
+    Samples(u32),
+    /// Waits of threads.
+    Waits,
+    /// Both, for checks.
+    Everything(u32),
+}
 
 /// Entries of every map whose size depends on what the object is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +28,25 @@ pub(super) struct MapSizes {
     counts: u32,
     stacks: u32,
     threads: u32,
+    waits: bool,
     tables: bool,
     slots: u32,
 }
 
 impl MapSizes {
-    /// `counts` as in `ObjectRequest::count_entries`; `tables` when stacks are walked with tables;
-    /// `few` when the task is for some processes and not for groups of them.
-    pub(super) fn new(counts: Option<u32>, tables: bool, few: bool) -> Self {
-        let sampling = counts.is_some();
+    /// `tables` when stacks are walked with tables; `few` when the task is for some processes and
+    /// not for groups of them.
+    pub(super) fn new(counting: Counting, tables: bool, few: bool) -> Self {
+        let sampling = counting != Counting::Nothing;
+        let (counts, waits) = match counting {
+            Counting::Nothing => (1, false),
+            Counting::Samples(entries) => (entries, false),
+            Counting::Waits => (1, true),
+            Counting::Everything(entries) => (entries, true),
+        };
         Self {
-            counts: counts.unwrap_or(1),
+            counts,
+            waits,
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
@@ -37,20 +59,25 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 10] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 13] {
         let Self {
             counts,
             stacks,
             threads,
+            waits,
             tables,
             slots,
         } = self;
+        let waited = |entries| if waits { entries } else { 1 };
         let table = |entries| if tables { entries } else { 1 };
         [
             ("COUNTS_EVEN", counts),
             ("COUNTS_ODD", counts),
             ("STACKS", stacks),
             ("THREADS", threads),
+            ("WAITED_EVEN", waited(WAIT_COUNT_ENTRIES)),
+            ("WAITED_ODD", waited(WAIT_COUNT_ENTRIES)),
+            ("WAITS", waited(WAIT_TABLE_ENTRIES)),
             ("PROCESSES", table(FILTER_PID_ENTRIES)),
             ("MAPPINGS", table(slots)),
             ("PAGES", table(TABLE_PAGES)),

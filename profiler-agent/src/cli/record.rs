@@ -15,11 +15,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::CliError;
 use crate::{
-    config::cli::{RecordArgs, RecordTarget},
-    model::{Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskKind, TaskSpec},
+    config::cli::{RecordArgs, RecordKind, RecordTarget},
+    model::{Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec},
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
-    render::{Format, quality, render},
+    render::{Format, Value, quality, render_value},
     symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService, build_id_text},
     task,
 };
@@ -32,7 +32,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// Records until the duration is over or Ctrl-C, then writes what was collected.
 pub fn run(args: &RecordArgs) -> Result<(), CliError> {
     let spec = TaskSpec {
-        kind: TaskKind::OnCpu,
+        kind: args.kind.into(),
         target: target(&args.target),
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: args.frequency,
@@ -76,8 +76,12 @@ fn record(args: &RecordArgs, spec: TaskSpec) -> Result<(Vec<u8>, String)> {
     let clock = collection.clock.name();
     let recorded = runtime.block_on(collect(collection, args.duration))?;
     let format = Format::from(args.format);
-    let title = format!("on-CPU, {} at {} Hz", clock, args.frequency);
-    let bytes = render(&recorded.profile, format, &title)
+    let title = match args.kind {
+        RecordKind::OnCpu => format!("on-CPU, {} at {} Hz", clock, args.frequency),
+        RecordKind::OffCpu => "off-CPU, every switch".to_owned(),
+    };
+    let value = args.value.map(Value::from);
+    let bytes = render_value(&recorded.profile, format, value, &title)
         .with_context(|| format!("render as {}", format.name()))?;
     Ok((bytes, summary(&recorded, clock, args)))
 }
@@ -200,18 +204,29 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
     let seconds =
         Duration::from_nanos(profile.to_ns - profile.from_ns.min(profile.to_ns)).as_secs_f64();
     let processes = profile.processes.len();
+    let output = args.output.display();
     // Writing to a String cannot fail.
-    let _infallible = writeln!(
-        text,
-        "{samples} samples of {processes} processes in {:.1} s at {} Hz ({clock}){stopped} -> {}",
-        seconds,
-        args.frequency,
-        args.output.display(),
-    );
+    let _infallible = match args.kind {
+        RecordKind::OnCpu => writeln!(
+            text,
+            "{samples} samples of {processes} processes in {seconds:.1} s at {} Hz ({clock}){stopped} -> {output}",
+            args.frequency,
+        ),
+        RecordKind::OffCpu => writeln!(
+            text,
+            "{samples} switches of {processes} processes, {:.3} s off the CPU, in {seconds:.1} s ({clock}){stopped} -> {output}",
+            Duration::from_nanos(profile.total_ns()).as_secs_f64(),
+        ),
+    };
     if samples == 0 {
-        text.push_str(
-            "no samples: the target used no CPU time while it was recorded, or had ended\n",
-        );
+        text.push_str(match args.kind {
+            RecordKind::OnCpu => {
+                "no samples: the target used no CPU time while it was recorded, or had ended\n"
+            }
+            RecordKind::OffCpu => {
+                "no switches: the target ran or slept all the time, or had ended\n"
+            }
+        });
     }
     text.push_str(&stack_lines(&profile.stack_quality));
     text.push_str(&names(profile));

@@ -5,7 +5,10 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{model::UnwindMethod, render::Format};
+use crate::{
+    model::{TaskKind, UnwindMethod},
+    render::{Format, Value},
+};
 
 /// Profiler for service meshes: eBPF agent, API and web UI in one binary.
 #[derive(Debug, Parser)]
@@ -113,8 +116,14 @@ pub struct RecordArgs {
     /// Samples per second and CPU: 1 to 4999
     #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=4999))]
     pub frequency: u32,
+    /// What to record: where CPU time goes, or what threads wait for
+    #[arg(long, value_enum, default_value = "on-cpu")]
+    pub kind: RecordKind,
     #[arg(long, value_enum)]
     pub format: RecordFormat,
+    /// What the numbers count [default: samples of on-cpu, nanoseconds of off-cpu]
+    #[arg(long, value_enum)]
+    pub value: Option<RecordValue>,
     /// File to write; `-` is stdout
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
@@ -152,6 +161,36 @@ pub struct RecordTarget {
     /// Every process of the machine
     #[arg(long)]
     pub all: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RecordKind {
+    OnCpu,
+    OffCpu,
+}
+
+impl From<RecordKind> for TaskKind {
+    fn from(kind: RecordKind) -> Self {
+        match kind {
+            RecordKind::OnCpu => Self::OnCpu,
+            RecordKind::OffCpu => Self::OffCpu,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RecordValue {
+    Count,
+    Duration,
+}
+
+impl From<RecordValue> for Value {
+    fn from(value: RecordValue) -> Self {
+        match value {
+            RecordValue::Count => Self::Count,
+            RecordValue::Duration => Self::Duration,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

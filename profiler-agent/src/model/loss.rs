@@ -41,11 +41,15 @@ pub enum LossKind {
     TickMissed,
     /// Stored result chunks that could not be decoded any more.
     StoredChunkDamaged,
+    /// Waits whose end the kernel did not report.
+    SwitchMissed,
+    /// Waits of threads that did not fit the kernel's table of waits.
+    WaitTableFull,
 }
 
 impl LossKind {
     /// All kinds, in display order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::CountTableFull,
         Self::RingBufferFull,
         Self::StackTableFull,
@@ -63,6 +67,8 @@ impl LossKind {
         Self::ThreadTableFull,
         Self::TickMissed,
         Self::StoredChunkDamaged,
+        Self::SwitchMissed,
+        Self::WaitTableFull,
     ];
 
     /// Stable `snake_case` name used in the API, in metrics and in exports.
@@ -85,6 +91,8 @@ impl LossKind {
             Self::ThreadTableFull => "thread_table_full",
             Self::TickMissed => "tick_missed",
             Self::StoredChunkDamaged => "stored_chunk_damaged",
+            Self::SwitchMissed => "switch_missed",
+            Self::WaitTableFull => "wait_table_full",
         }
     }
 
@@ -137,6 +145,12 @@ impl LossKind {
             Self::TickMissed => "timer ticks that were expected on busy CPUs and did not arrive",
             Self::StoredChunkDamaged => {
                 "stored result chunks that were damaged and left out; totals are too low"
+            }
+            Self::SwitchMissed => {
+                "waits whose end the kernel did not report; their time waiting for a CPU is missing"
+            }
+            Self::WaitTableFull => {
+                "waits of threads that did not fit the kernel's table; not measured"
             }
         }
     }

@@ -10,6 +10,8 @@ mod profile_builder;
 mod select;
 mod stack_quality;
 mod task;
+mod thread_state;
+mod wait_reason;
 
 pub use loss::{LossKind, Losses};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
@@ -24,3 +26,5 @@ pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, eli
 pub use task::{
     MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,
 };
+pub use thread_state::ThreadState;
+pub use wait_reason::WaitReason;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Losses, ProcessKey, StackQuality};
+use super::{Losses, ProcessKey, StackQuality, ThreadState};
 
 pub type StrId = u32;
 pub type ModuleId = u32;
@@ -21,6 +21,9 @@ pub enum Clock {
     CpuClock,
     /// The hardware's cycle counter in frequency mode: the period is an average.
     Cycles,
+    /// No clock: every time that a thread leaves the CPU and comes back is one sample, with its
+    /// exact length.
+    Switches,
 }
 
 impl Clock {
@@ -29,6 +32,7 @@ impl Clock {
         match self {
             Self::CpuClock => "cpu-clock",
             Self::Cycles => "cycles",
+            Self::Switches => "sched-switch",
         }
     }
 }
@@ -195,10 +199,13 @@ pub struct SampleRow {
     pub cpu: u32,
     /// `floor((time - origin_ns) / bucket_ns)`.
     pub bucket: u32,
-    /// Number of samples.
+    /// What the thread did.
+    pub state: ThreadState,
+    /// Number of samples. 0 in a row that has the second part of waits that are counted in another
+    /// row.
     pub count: u64,
-    /// Time that one sample stands for, in nanoseconds.
-    pub period_ns: u64,
+    /// Time that all of them stand for, or took, in nanoseconds.
+    pub total_ns: u64,
 }
 
 /// See the module's description. `strings[0]` is the empty string.
@@ -240,7 +247,7 @@ impl Profile {
     pub fn total_ns(&self) -> u64 {
         self.samples
             .iter()
-            .map(|row| row.count.saturating_mul(row.period_ns))
+            .map(|row| row.total_ns)
             .fold(0, u64::saturating_add)
     }
 

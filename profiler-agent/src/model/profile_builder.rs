@@ -5,7 +5,7 @@ use std::{collections::HashMap, hash::Hash};
 use super::{
     Clock, Frame, FrameId, FrameSpace, Function, Losses, Module, ModuleId, ModuleKind, NameSource,
     ProcessId, Profile, ProfileProcess, ProfileThread, SampleRow, Stack, StackId, StackQuality,
-    StrId, ThreadId,
+    StrId, ThreadId, ThreadState,
 };
 
 /// A table that gives equal values the same index.
@@ -34,8 +34,22 @@ impl<T: Clone + Eq + Hash> Interner<T> {
     }
 }
 
-/// Key of a sample row: everything but its count.
-type RowKey = (ThreadId, StackId, u32, u32, u64);
+/// Everything of a sample row but its sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RowKey {
+    thread: ThreadId,
+    stack: StackId,
+    cpu: u32,
+    bucket: u32,
+    state: ThreadState,
+}
+
+/// The sums of a sample row.
+#[derive(Clone, Copy, Debug, Default)]
+struct RowSums {
+    count: u64,
+    total_ns: u64,
+}
 
 /// Collects samples into a [`Profile`].
 #[derive(Debug)]
@@ -50,7 +64,7 @@ pub struct ProfileBuilder {
     stacks: Interner<Stack>,
     processes: Interner<ProfileProcess>,
     threads: Interner<ProfileThread>,
-    rows: HashMap<RowKey, u64>,
+    rows: HashMap<RowKey, RowSums>,
     row_order: Vec<RowKey>,
     losses: Losses,
     stack_quality: StackQuality,
@@ -116,6 +130,16 @@ impl ProfileBuilder {
         })
     }
 
+    /// The name of the real function at a frame; empty when there is none.
+    pub fn function_name(&self, frame: FrameId) -> &str {
+        self.frames
+            .items
+            .get(frame as usize)
+            .and_then(|frame| frame.functions.last())
+            .and_then(|function| self.strings.items.get(function.name as usize))
+            .map_or("", String::as_str)
+    }
+
     /// Interns a stack given from leaf to root.
     pub fn stack(&mut self, frames: Vec<FrameId>) -> StackId {
         self.stacks.intern(Stack { frames })
@@ -129,15 +153,31 @@ impl ProfileBuilder {
         self.threads.intern(thread)
     }
 
-    /// Adds a row; rows that differ only in their count are added up.
+    /// Adds a row; rows that differ only in their sums are added up.
     pub fn sample(&mut self, row: SampleRow) {
-        let key = (row.thread, row.stack, row.cpu, row.bucket, row.period_ns);
-        if let Some(count) = self.rows.get_mut(&key) {
-            *count = count.saturating_add(row.count);
-        } else {
-            self.rows.insert(key, row.count);
-            self.row_order.push(key);
-        }
+        let SampleRow {
+            thread,
+            stack,
+            cpu,
+            bucket,
+            state,
+            count,
+            total_ns,
+        } = row;
+        let key = RowKey {
+            thread,
+            stack,
+            cpu,
+            bucket,
+            state,
+        };
+        let order = &mut self.row_order;
+        let sums = self.rows.entry(key).or_insert_with(|| {
+            order.push(key);
+            RowSums::default()
+        });
+        sums.count = sums.count.saturating_add(count);
+        sums.total_ns = sums.total_ns.saturating_add(total_ns);
     }
 
     pub fn losses(&mut self) -> &mut Losses {
@@ -288,15 +328,22 @@ impl ProfileBuilder {
                 .row_order
                 .iter()
                 .map(|key| {
-                    let (thread, stack, cpu, bucket, period_ns) = *key;
-                    let count = rows.get(key).copied().unwrap_or(0);
+                    let RowKey {
+                        thread,
+                        stack,
+                        cpu,
+                        bucket,
+                        state,
+                    } = *key;
+                    let RowSums { count, total_ns } = rows.get(key).copied().unwrap_or_default();
                     SampleRow {
                         thread,
                         stack,
                         cpu,
                         bucket,
+                        state,
                         count,
-                        period_ns,
+                        total_ns,
                     }
                 })
                 .collect(),

@@ -22,6 +22,7 @@ impl std::fmt::Display for TaskId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TaskKind {
     OnCpu,
+    OffCpu,
 }
 
 impl TaskKind {
@@ -29,6 +30,7 @@ impl TaskKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::OnCpu => "on_cpu",
+            Self::OffCpu => "off_cpu",
         }
     }
 }

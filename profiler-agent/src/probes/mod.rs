@@ -8,6 +8,7 @@ mod on_cpu;
 mod process_events;
 mod rows;
 mod session;
+mod source;
 mod stacks;
 mod status;
 mod targets;

@@ -18,14 +18,15 @@ use super::{
     CollectError, CollectRequest, Collection, Collector, StopHandle,
     board::ProbeStatuses,
     session::{Session, SessionParts},
+    source::Source,
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{BUCKET, BUCKETS_PER_EPOCH, Origin, epoch},
-    unwinder::Unwinder,
+    unwinder::{Notice, Unwinder},
 };
 use crate::{
-    bpf::{LoadError, LoadedObject, ObjectRequest, cpu_count},
-    model::UnwindMethod,
+    bpf::{Counting, LoadError, LoadedObject, ObjectRequest, cpu_count},
+    model::{TaskKind, TaskSpec, UnwindMethod},
     process::ProcessTable,
     symbolize::SymbolizerService,
 };
@@ -68,17 +69,20 @@ impl OnCpuCollector {
         statuses: ProbeStatuses,
         config: OnCpuConfig,
     ) -> Self {
-        let denied = config.denied.iter().any(|name| name == "on_cpu");
-        statuses.set(ProbeStatus {
-            name: "on_cpu".to_owned(),
-            state: if denied {
-                ProbeState::Denied
-            } else {
-                ProbeState::Available
-            },
-            reason: denied.then(|| "on_cpu is denied by --deny-probe".to_owned()),
-            minimum_kernel: "5.15".to_owned(),
-        });
+        for kind in [TaskKind::OnCpu, TaskKind::OffCpu] {
+            let name = kind.name();
+            let denied = config.denied.iter().any(|denied| denied == name);
+            statuses.set(ProbeStatus {
+                name: name.to_owned(),
+                state: if denied {
+                    ProbeState::Denied
+                } else {
+                    ProbeState::Available
+                },
+                reason: denied.then(|| format!("{name} is denied by --deny-probe")),
+                minimum_kernel: "5.15".to_owned(),
+            });
+        }
         Self {
             table,
             symbolizer,
@@ -91,7 +95,7 @@ impl OnCpuCollector {
     fn load(
         &self,
         target: &ResolvedTarget,
-        frequency_hz: u32,
+        spec: &TaskSpec,
     ) -> Result<(LoadedObject, Vec<LoadError>), LoadError> {
         let mut seed = [0; 8];
         if let Err(error) = getrandom::fill(&mut seed) {
@@ -113,11 +117,16 @@ impl OnCpuCollector {
         let (mut object, failures) = LoadedObject::load(&ObjectRequest {
             config,
             v1_controller: target.v1_controller.clone(),
-            count_entries: Some(count_entries(cpu_count(), frequency_hz)),
+            counting: match spec.kind {
+                TaskKind::OnCpu => Counting::Samples(count_entries(cpu_count(), spec.frequency_hz)),
+                TaskKind::OffCpu => Counting::Waits,
+            },
             denied: self.config.denied.clone(),
         })?;
         target.fill(&mut object)?;
-        object.load_sampler()?;
+        if spec.kind == TaskKind::OnCpu {
+            object.load_sampler()?;
+        }
         Ok((object, failures))
     }
 }
@@ -139,10 +148,11 @@ fn count_entries(cpus: u32, frequency_hz: u32) -> u32 {
 
 impl Collector for OnCpuCollector {
     fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
+        let probe = request.spec.kind.name();
         let mut target = ResolvedTarget::resolve(&request.spec.target, &self.table)?;
         let failed = |error: LoadError| {
             self.statuses.set(ProbeStatus {
-                name: "on_cpu".to_owned(),
+                name: probe.to_owned(),
                 state: match error {
                     LoadError::Denied(_) => ProbeState::Denied,
                     _ => ProbeState::Unavailable,
@@ -151,30 +161,39 @@ impl Collector for OnCpuCollector {
                 minimum_kernel: "5.15".to_owned(),
             });
             CollectError::Probe {
-                probe: "on_cpu",
+                probe,
                 reason: error.to_string(),
             }
         };
         let frequency_hz = request.spec.frequency_hz;
-        let (mut object, failures) = self.load(&target, frequency_hz).map_err(failed)?;
+        let (mut object, failures) = self.load(&target, &request.spec).map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let log = object.take_logger();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut notes = std::mem::take(&mut target.notes);
         let unwinder = if object.walks_with_tables() {
             let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
-            Some(Unwinder::start(id, maps, captures).map_err(failed)?)
+            let notice = match request.spec.kind {
+                TaskKind::OnCpu => Notice::Woken,
+                TaskKind::OffCpu => Notice::Polling,
+            };
+            let unwinder = Unwinder::start(id, maps, captures, notice).map_err(failed)?;
+            unwinder.know(target.pids.iter().copied());
+            Some(unwinder)
         } else {
             if self.config.unwind == UnwindMethod::Tables {
                 notes.push(NO_LOOP_HELPER.to_owned());
             }
             None
         };
-        let sampling = object.sample(frequency_hz).map_err(failed)?;
+        let source = match request.spec.kind {
+            TaskKind::OnCpu => Source::Ticks(object.sample(frequency_hz).map_err(failed)?),
+            TaskKind::OffCpu => Source::Switches(object.attach_switches().map_err(failed)?),
+        };
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
         notes.extend(failures.iter().map(degradation));
-        let clock = sampling.clock();
+        let clock = source.clock();
         let (stop, stopped) = StopHandle::new();
         let (sender, chunks) = mpsc::channel(CHUNK_QUEUE);
         let session = Session::new(SessionParts {
@@ -183,7 +202,7 @@ impl Collector for OnCpuCollector {
             reader,
             log,
             unwinder,
-            sampling,
+            source,
             origin,
             requested_hz: frequency_hz,
             target,

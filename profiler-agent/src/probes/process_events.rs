@@ -21,7 +21,7 @@ use super::{
     timeline::{Origin, start_ticks},
 };
 use crate::{
-    bpf::{LoadError, LoadedObject, ObjectRequest, Record, RecordReader},
+    bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Record, RecordReader},
     model::{LossKind, ProcessEvent, ProcessEventKind},
     process::ProcessTable,
 };
@@ -53,7 +53,7 @@ impl ProcessEvents {
                 ..ProbeConfig::default()
             },
             v1_controller: None,
-            count_entries: None,
+            counting: Counting::Nothing,
             denied: denied.to_vec(),
         };
         let loaded = LoadedObject::load(&request).and_then(|(mut object, failures)| {

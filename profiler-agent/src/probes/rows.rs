@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use profiler_common::{
+    off_cpu::Wait,
     on_cpu::CountKey,
     process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord, ThreadRecord},
     stack::CAPTURED,
@@ -10,6 +11,7 @@ use profiler_common::{
 };
 
 use super::{
+    source::Counted,
     stacks::Generations,
     timeline::{BUCKET, Origin, start_ticks},
 };
@@ -17,7 +19,7 @@ use crate::{
     model::{
         Clock, FrameId, LossKind, Losses, Process, ProcessEvent, ProcessEventKind, ProcessKey,
         Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
-        StackQuality,
+        StackQuality, ThreadState,
     },
     process::ProcessTable,
     symbolize::{
@@ -35,9 +37,7 @@ struct Thread {
 /// A counter whose stack is known, or has been waited for.
 #[derive(Debug)]
 struct Row {
-    key: CountKey,
-    count: u64,
-    period_ns: u64,
+    counted: Counted,
     image: ImageKey,
     /// A stack never arrived.
     missing: bool,
@@ -57,11 +57,12 @@ enum UserStack {
 /// A counter whose stack had not arrived.
 #[derive(Clone, Copy, Debug)]
 struct Deferred {
-    key: CountKey,
-    count: u64,
-    period_ns: u64,
+    counted: Counted,
     drains: u32,
 }
+
+/// Frames that a tracepoint and its program put above the scheduler's, at most.
+const MAX_TRACEPOINT_FRAMES: usize = 16;
 
 /// Drains for which a sample waits for its stack.
 const DRAINS_WAITED: u32 = 1;
@@ -142,19 +143,17 @@ impl Rows {
         self.images.rotate();
     }
 
-    /// Takes the counters of one drain; samples of it stand for `period_ns` each. Counters that
-    /// have waited for their stack are tried again.
-    pub(super) fn add(&mut self, counters: Vec<(CountKey, u64)>, period_ns: u64) {
+    /// Takes the counters of one drain. Counters that have waited for their stack are tried again.
+    pub(super) fn add(&mut self, counted: Vec<Counted>) {
         let mut rows = std::mem::take(&mut self.deferred);
         for row in &mut rows {
             row.drains += 1;
         }
-        rows.extend(counters.into_iter().map(|(key, count)| Deferred {
-            key,
-            count,
-            period_ns,
-            drains: 0,
-        }));
+        rows.extend(
+            counted
+                .into_iter()
+                .map(|counted| Deferred { counted, drains: 0 }),
+        );
         self.ask_for_names(&rows);
     }
 
@@ -163,7 +162,7 @@ impl Rows {
         for row in &mut self.deferred {
             row.drains = u32::MAX - 1;
         }
-        self.add(Vec::new(), 0);
+        self.add(Vec::new());
     }
 
     pub(super) fn stack_quality(&mut self) -> &mut StackQuality {
@@ -236,7 +235,7 @@ impl Rows {
         let mut ready = Vec::with_capacity(rows.len());
         let mut requests = Vec::with_capacity(rows.len());
         for row in rows {
-            let key = &row.key;
+            let key = &row.counted.key;
             let request = AddressStack {
                 image: self.image_of(key),
                 kernel: self.stacks.get(&key.kernel_stack).cloned(),
@@ -254,9 +253,7 @@ impl Rows {
                 continue;
             }
             ready.push(Row {
-                key: *key,
-                count: row.count,
-                period_ns: row.period_ns,
+                counted: row.counted,
                 image: request.image,
                 missing,
                 user: self.user_stack(key.user_stack, request.user.as_deref()),
@@ -312,10 +309,10 @@ impl Rows {
             },
         ) in rows.iter().zip(&named.stacks)
         {
-            if row.key.user_stack != 0 && *mappings == Mappings::Missing {
+            if row.counted.key.user_stack != 0 && *mappings == Mappings::Missing {
                 self.builder
                     .losses()
-                    .add(LossKind::MappingsMissing, row.count);
+                    .add(LossKind::MappingsMissing, row.counted.count);
             }
             let stack = stack
                 .iter()
@@ -358,20 +355,30 @@ impl Rows {
 
     fn add_row(&mut self, row: &Row, mut frames: Vec<FrameId>) {
         let Row {
-            key,
-            count,
-            period_ns,
+            counted,
             image,
             missing,
             user,
         } = row;
-        let (count, process) = (*count, image.process);
+        let Counted {
+            key,
+            state,
+            count,
+            total_ns,
+        } = *counted;
+        let process = image.process;
         let quality = self.builder.stack_quality();
         match user {
             UserStack::None => {}
             UserStack::Complete => quality.complete += count,
             UserStack::Unverified => quality.unverified += count,
             UserStack::Incomplete(fault) => quality.add_incomplete(*fault, count),
+        }
+        if state != ThreadState::OnCpu {
+            self.cut_to_scheduler(&mut frames);
+        }
+        if let Some(text) = state.marker() {
+            frames.insert(0, self.builder.marker(text));
         }
         if *missing {
             self.builder.losses().add(LossKind::StackMissing, count);
@@ -419,9 +426,35 @@ impl Rows {
             stack,
             cpu: key.cpu,
             bucket: key.bucket,
+            state,
             count,
-            period_ns: *period_ns,
+            total_ns,
         });
+    }
+
+    /// Takes the frames of the tracepoint away, which lie above the scheduler's.
+    fn cut_to_scheduler(&self, frames: &mut Vec<FrameId>) {
+        let scheduler = frames
+            .iter()
+            .take(MAX_TRACEPOINT_FRAMES)
+            .position(|frame| self.builder.function_name(*frame) == "__schedule");
+        if let Some(scheduler) = scheduler {
+            frames.drain(..scheduler);
+        }
+    }
+
+    /// Keeps what the waits of sleeping threads will refer to when they end, however long they
+    /// sleep.
+    pub(super) fn keep(&mut self, waits: &[Wait]) {
+        for wait in waits {
+            self.stacks.keep(&wait.kernel_stack);
+            self.stacks.keep(&wait.user_stack);
+            let thread = (wait.tid, wait.generation);
+            self.threads.keep(&thread);
+            if let Some(image) = self.threads.get(&thread).map(|thread| thread.image) {
+                self.images.keep(&image);
+            }
+        }
     }
 }
 

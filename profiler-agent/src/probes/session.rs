@@ -15,13 +15,14 @@ use super::{
     governor::{Governor, Spent},
     on_cpu::LOOP_WAIT,
     rows::Rows,
+    source::{Source, unfinished},
     status::ProgramStats,
     targets::ResolvedTarget,
-    timeline::{GRACE, Origin, epoch},
+    timeline::{GRACE, Origin, epoch, monotonic_ns},
     unwinder::Unwinder,
 };
 use crate::{
-    bpf::{KernelLog, LoadedObject, Record, RecordReader, Sampling},
+    bpf::{KernelLog, LoadedObject, Record, RecordReader},
     model::{Clock, LossKind, TableCounts},
     process::ProcessTable,
     symbolize::SymbolizerService,
@@ -45,7 +46,7 @@ pub(super) struct SessionParts {
     pub(super) log: Option<KernelLog>,
     /// None when user stacks are walked by frame pointers.
     pub(super) unwinder: Option<Unwinder>,
-    pub(super) sampling: Sampling,
+    pub(super) source: Source,
     pub(super) origin: Origin,
     pub(super) requested_hz: u32,
     pub(super) target: ResolvedTarget,
@@ -57,6 +58,13 @@ pub(super) struct SessionParts {
     pub(super) cpu_budget_percent: Option<f64>,
     pub(super) bpf_statistics: bool,
     pub(super) sender: mpsc::Sender<Chunk>,
+}
+
+impl SessionParts {
+    /// The rate in force; the one asked for where there is no clock.
+    fn effective_hz(&self) -> u32 {
+        self.source.frequency_hz().unwrap_or(self.requested_hz)
+    }
 }
 
 #[derive(Debug)]
@@ -81,8 +89,12 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(parts: SessionParts) -> Self {
         let now = Instant::now();
-        let clock = parts.sampling.clock();
-        let governor = parts.cpu_budget_percent.map(|budget| {
+        let clock = parts.source.clock();
+        // Waits have no rate that could be lowered.
+        let budget = parts
+            .cpu_budget_percent
+            .filter(|_budget| clock != Clock::Switches);
+        let governor = budget.map(|budget| {
             let spent = Spent {
                 agent_cpu: agent_cpu(),
                 samples: 0,
@@ -177,18 +189,16 @@ impl Session {
 
     /// Empties the table of one epoch into the builder.
     fn drain(&mut self, epoch_number: u64) {
-        let mut counters = Vec::new();
-        let drained = self
-            .parts
-            .object
-            .drain_counts(epoch_number, |key, count| counters.push((key, count)));
+        let mut counted = Vec::new();
+        let object = &self.parts.object;
+        let drained = self.parts.source.drain(object, epoch_number, &mut counted);
         if let Err(error) = drained {
             self.notes
                 .push(format!("{error}; samples of this moment are missing"));
         }
         // Stacks are sent before they are counted, so everything counted has been sent by now.
         self.read_records();
-        self.rows.add(counters, self.parts.sampling.period_ns());
+        self.rows.add(counted);
         self.add_counters();
         self.covered = epoch() * u32::try_from(epoch_number.saturating_add(1)).unwrap_or(u32::MAX);
     }
@@ -232,7 +242,7 @@ impl Session {
         let chunk = Self::chunk(
             &mut self.rows,
             &mut self.notes,
-            &self.parts.sampling,
+            self.parts.effective_hz(),
             self.sent..self.covered,
         );
         self.sent = self.covered;
@@ -242,14 +252,14 @@ impl Session {
     fn chunk(
         rows: &mut Rows,
         notes: &mut Vec<String>,
-        sampling: &Sampling,
+        effective_frequency_hz: u32,
         range: std::ops::Range<Duration>,
     ) -> Chunk {
         let mut notes = std::mem::take(notes);
         notes.append(&mut rows.notes);
         Chunk {
             profile: rows.take(range.start, range.end),
-            effective_frequency_hz: sampling.frequency_hz(),
+            effective_frequency_hz,
             notes,
         }
     }
@@ -262,13 +272,14 @@ impl Session {
                 tracing::warn!(%error, "forget sent stacks");
             }
             self.rows.rotate();
+            self.keep_waits();
         }
         if now.duration_since(self.looked_around) < HOUSEKEEPING {
             return;
         }
         self.looked_around = now;
         self.publish_statistics();
-        if let Err(error) = self.parts.object.follow_cpus(&mut self.parts.sampling) {
+        if let Err(error) = self.parts.source.follow_cpus(&mut self.parts.object) {
             self.notes
                 .push(format!("a new CPU is not sampled: {error}"));
         }
@@ -292,7 +303,7 @@ impl Session {
             samples: self.counters[counter::SAMPLES as usize],
             ticks: self.counters[counter::TICKS as usize],
         };
-        let current = self.parts.sampling.frequency_hz();
+        let current = self.parts.effective_hz();
         let Some(adjustment) = self
             .governor
             .as_mut()
@@ -303,7 +314,7 @@ impl Session {
         self.stop_clock();
         match self.parts.object.sample(adjustment.frequency_hz) {
             Ok(sampling) => {
-                self.parts.sampling = sampling;
+                self.parts.source = Source::Ticks(sampling);
                 self.notes.push(adjustment.note);
             }
             Err(error) => self.notes.push(format!("sampling stopped: {error}")),
@@ -313,17 +324,46 @@ impl Session {
 
     /// Detaches the clock and drains both tables, so that rows of two rates never mix.
     fn stop_clock(&mut self) {
-        self.parts.object.stop_sampling(&mut self.parts.sampling);
+        self.parts.source.stop(&mut self.parts.object);
+        let ended = monotonic_ns();
         let cpus = f64::from(crate::bpf::cpu_count());
-        let hz = f64::from(self.parts.sampling.frequency_hz());
+        let hz = f64::from(self.parts.source.frequency_hz().unwrap_or(0));
         self.expected_ticks += self.span_began.elapsed().as_secs_f64() * cpus * hz;
         let current = self.current_epoch();
         self.drain(current.saturating_sub(1));
         self.drain(current);
-        // Rows that waited for their stack get their last try under the old period.
+        self.add_unfinished(ended);
+        // Rows that waited for their stack get another try.
         self.drain(current);
         self.covered = self.parts.origin.elapsed();
         self.drained_epoch = current;
+    }
+
+    /// Threads that are still asleep have waited until now.
+    fn add_unfinished(&mut self, now_ns: u64) {
+        if self.parts.source.clock() != Clock::Switches {
+            return;
+        }
+        match self.parts.object.waits() {
+            Ok(waits) => {
+                let counted = unfinished(&waits, now_ns, self.parts.origin.bucket(now_ns));
+                self.rows.add(counted);
+            }
+            Err(error) => self
+                .notes
+                .push(format!("{error}; waits that had not ended are missing")),
+        }
+    }
+
+    /// What sleeping threads refer to outlives the rotation.
+    fn keep_waits(&mut self) {
+        if self.parts.source.clock() != Clock::Switches {
+            return;
+        }
+        match self.parts.object.waits() {
+            Ok(waits) => self.rows.keep(&waits),
+            Err(error) => tracing::warn!(%error, "keep the stacks of sleeping threads"),
+        }
     }
 
     fn finish(mut self) {
@@ -338,14 +378,15 @@ impl Session {
         }
         self.rows.give_up_waiting();
         self.rows.await_named();
-        if self.parts.sampling.clock() == Clock::CpuClock {
+        if self.parts.source.clock() == Clock::CpuClock {
             let missed = self.missed_ticks();
             self.rows.losses().add(LossKind::TickMissed, missed);
         }
         self.publish_statistics();
         self.parts.statuses.finished(self.parts.id);
         let range = self.sent..self.covered;
-        let last = Self::chunk(&mut self.rows, &mut self.notes, &self.parts.sampling, range);
+        let hz = self.parts.effective_hz();
+        let last = Self::chunk(&mut self.rows, &mut self.notes, hz, range);
         // Fails only when nobody listens any more.
         let _unheard = self.parts.sender.blocking_send(last);
     }
@@ -385,7 +426,7 @@ impl Session {
 }
 
 /// Counters of the kernel side that are losses.
-const LOSS_COUNTERS: [(u32, LossKind); 11] = [
+const LOSS_COUNTERS: [(u32, LossKind); 13] = [
     (counter::COUNT_TABLE_FULL, LossKind::CountTableFull),
     (counter::RING_BUFFER_FULL, LossKind::RingBufferFull),
     (counter::STACK_TABLE_FULL, LossKind::StackTableFull),
@@ -406,6 +447,8 @@ const LOSS_COUNTERS: [(u32, LossKind); 11] = [
     (counter::FILTER_FULL, LossKind::FilterFull),
     (counter::KERNEL_READ_FAILED, LossKind::KernelReadFailed),
     (counter::THREAD_TABLE_FULL, LossKind::ThreadTableFull),
+    (counter::SWITCH_MISSED, LossKind::SwitchMissed),
+    (counter::WAIT_TABLE_FULL, LossKind::WaitTableFull),
 ];
 
 /// CPU time of all threads of the agent.

@@ -28,6 +28,13 @@ impl<K: Eq + Hash, V> Generations<K, V> {
         self.current.get(key).or_else(|| self.previous.get(key))
     }
 
+    /// Moves an entry to the current generation.
+    pub(super) fn keep(&mut self, key: &K) {
+        if let Some((key, value)) = self.previous.remove_entry(key) {
+            self.current.entry(key).or_insert(value);
+        }
+    }
+
     /// Entries of the current generation.
     pub(super) fn len(&self) -> usize {
         self.current.len()
@@ -53,5 +60,18 @@ mod tests {
         assert_eq!(table.get(&1), None);
         assert_eq!(table.get(&2), Some(&"two"));
         assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn an_entry_that_is_kept_survives_every_rotation() {
+        let mut table = Generations::new();
+        table.insert(1, "one");
+        for _ in 0..3 {
+            table.rotate();
+            table.keep(&1);
+            table.keep(&2);
+        }
+        assert_eq!(table.get(&1), Some(&"one"));
+        assert_eq!(table.len(), 1);
     }
 }

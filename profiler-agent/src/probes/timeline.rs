@@ -43,6 +43,13 @@ impl Origin {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.kernel_ns))
     }
 
+    /// The bucket of a time stamp of the kernel.
+    pub(super) fn bucket(&self, kernel_ns: u64) -> u32 {
+        let bucket =
+            u128::from(kernel_ns.saturating_sub(self.kernel_ns)) / BUCKET.as_nanos().max(1);
+        u32::try_from(bucket).unwrap_or(u32::MAX)
+    }
+
     /// The kernel's time stamp on the Unix clock.
     pub(super) fn to_epoch_ns(self, kernel_ns: u64) -> u64 {
         self.epoch_ns

@@ -4,13 +4,16 @@ use std::collections::HashMap;
 
 use crate::model::Profile;
 
-use super::tree::{self, source_code};
+use super::{
+    Value,
+    tree::{self, source_code},
+};
 
 /// Nodes below this part of all samples are merged into "(other)".
 pub(super) const PRUNING_SHARE: u64 = 8192;
 
-pub(super) fn render(profile: &Profile) -> Vec<u8> {
-    let tree = tree::build(profile, PRUNING_SHARE);
+pub(super) fn render(profile: &Profile, value: Value) -> Vec<u8> {
+    let tree = tree::build(profile, value, PRUNING_SHARE);
     let mut strings = Strings::default();
     strings.add("");
     // Labels are numbered as the nodes first use them.
@@ -33,7 +36,7 @@ pub(super) fn render(profile: &Profile) -> Vec<u8> {
 
     let mut bytes = b"PFG1".to_vec();
     varint(&mut bytes, 0);
-    varint(&mut bytes, period_ns(profile));
+    varint(&mut bytes, unit_ns(profile, value));
     varint(&mut bytes, strings.count);
     bytes.extend_from_slice(&strings.bytes);
     varint(&mut bytes, numbers.len() as u64);
@@ -51,9 +54,18 @@ pub(super) fn render(profile: &Profile) -> Vec<u8> {
     bytes
 }
 
-/// The period that all samples share, or 0.
-fn period_ns(profile: &Profile) -> u64 {
-    let mut periods = profile.samples.iter().map(|row| row.period_ns);
+/// The time that one unit of the numbers stands for: the period that all samples share, or 0; for
+/// durations a nanosecond.
+fn unit_ns(profile: &Profile, value: Value) -> u64 {
+    if value == Value::Duration {
+        return 1;
+    }
+    let mut periods = profile.samples.iter().map(|row| {
+        row.total_ns
+            .checked_div(row.count)
+            .filter(|period| period.checked_mul(row.count) == Some(row.total_ns))
+            .unwrap_or(0)
+    });
     let Some(first) = periods.next() else {
         return 0;
     };

@@ -7,19 +7,22 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::model::{Frame, FrameSpace, NameSource, Profile, StackId};
 
-use super::names::{is_unprintable, lines, process_names, process_of};
+use super::{
+    Value,
+    names::{is_unprintable, lines, process_names, process_of},
+};
 
-pub(super) fn render(profile: &Profile) -> Vec<u8> {
+pub(super) fn render(profile: &Profile, value: Value) -> Vec<u8> {
     let mut text = Vec::new();
-    for (stack, count) in stacks(profile) {
+    for (stack, count) in stacks(profile, value) {
         text.extend_from_slice(stack.as_bytes());
         text.extend_from_slice(format!(" {count}\n").as_bytes());
     }
     text
 }
 
-/// Folded stacks with their samples, in order of their text.
-pub(super) fn stacks(profile: &Profile) -> BTreeMap<String, u64> {
+/// Folded stacks with their values, in order of their text.
+pub(super) fn stacks(profile: &Profile, value: Value) -> BTreeMap<String, u64> {
     let processes: Vec<String> = process_names(profile)
         .iter()
         .map(|name| clean(name))
@@ -30,11 +33,11 @@ pub(super) fn stacks(profile: &Profile) -> BTreeMap<String, u64> {
         .map(|frame| fold(profile, frame))
         .collect();
     let mut counts: HashMap<(u32, StackId), u64> = HashMap::new();
-    for row in &profile.samples {
+    for row in profile.samples.iter().filter(|row| value.of(row) > 0) {
         let count = counts
             .entry((process_of(profile, row.thread), row.stack))
             .or_default();
-        *count = count.saturating_add(row.count);
+        *count = count.saturating_add(value.of(row));
     }
     let mut folded: BTreeMap<String, u64> = BTreeMap::new();
     for ((process, stack), count) in counts {

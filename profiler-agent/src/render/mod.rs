@@ -10,13 +10,14 @@ mod pprof;
 mod speedscope;
 mod svg;
 mod tree;
+mod wait_reasons;
 
 #[cfg(test)]
 mod tests;
 
-use crate::model::Profile;
+use crate::model::{Clock, Profile, SampleRow};
 
-/// What a format's numbers count.
+/// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Folded,
@@ -57,6 +58,42 @@ impl Format {
     }
 }
 
+/// What the numbers of a picture count. pprof has both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Samples, or waits.
+    Count,
+    /// Nanoseconds.
+    Duration,
+}
+
+impl Value {
+    pub const ALL: [Self; 2] = [Self::Count, Self::Duration];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Duration => "duration",
+        }
+    }
+
+    /// What is shown when nobody asked: one sample of a clock is as good as another, while the
+    /// length of a wait is what matters of it.
+    fn usual(profile: &Profile) -> Self {
+        match profile.clock {
+            Clock::CpuClock | Clock::Cycles => Self::Count,
+            Clock::Switches => Self::Duration,
+        }
+    }
+
+    fn of(self, row: &SampleRow) -> u64 {
+        match self {
+            Self::Count => row.count,
+            Self::Duration => row.total_ns,
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     #[error("draw flame graph: {0}")]
@@ -70,11 +107,22 @@ pub enum RenderError {
 /// Renders `profile`, which must have passed [`Profile::check`]; `title` is shown in formats that
 /// carry one. The same profile always gives the same bytes.
 pub fn render(profile: &Profile, format: Format, title: &str) -> Result<Vec<u8>, RenderError> {
+    render_value(profile, format, None, title)
+}
+
+/// The same with a choice of what the numbers count.
+pub fn render_value(
+    profile: &Profile,
+    format: Format,
+    value: Option<Value>,
+    title: &str,
+) -> Result<Vec<u8>, RenderError> {
+    let usual = value.unwrap_or_else(|| Value::usual(profile));
     match format {
-        Format::Folded => Ok(folded::render(profile)),
-        Format::Pprof => pprof::render(profile, title),
-        Format::Svg => svg::render(profile, title),
-        Format::Speedscope => speedscope::render(profile, title),
-        Format::Flamegraph => Ok(flamegraph::render(profile)),
+        Format::Folded => Ok(folded::render(profile, usual)),
+        Format::Pprof => pprof::render(profile, value.unwrap_or(Value::Duration), title),
+        Format::Svg => svg::render(profile, usual, title),
+        Format::Speedscope => speedscope::render(profile, value.unwrap_or(Value::Duration), title),
+        Format::Flamegraph => Ok(flamegraph::render(profile, usual)),
     }
 }

@@ -1,7 +1,7 @@
 //! Speedscope's JSON: one sampled profile for each thread, in order of time.
 //!
 //! Format: <https://www.speedscope.app/file-format-schema.json>. Weights are nanoseconds of CPU
-//! time, so a thread's axis is the CPU time it used, not the time that passed.
+//! time (or of waiting), so a thread's axis is the time that it used, not the time that passed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::model::{Function, NameSource, Profile, SampleRow, ThreadId};
 
 use super::{
-    RenderError,
+    RenderError, Value,
     names::{lines, printable, process_names},
 };
 
@@ -55,7 +55,7 @@ struct Sampled {
     weights: Vec<u64>,
 }
 
-pub(super) fn render(profile: &Profile, title: &str) -> Result<Vec<u8>, RenderError> {
+pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec<u8>, RenderError> {
     let (frames, indexes) = shared_frames(profile);
     let mut of_thread: BTreeMap<ThreadId, Vec<&SampleRow>> = BTreeMap::new();
     for row in &profile.samples {
@@ -72,7 +72,7 @@ pub(super) fn render(profile: &Profile, title: &str) -> Result<Vec<u8>, RenderEr
                 profile.text(thread.name),
                 thread.tid
             ));
-            sampled(profile, name, rows, &indexes)
+            sampled(profile, value, name, rows, &indexes)
         })
         .collect();
     // The busiest thread is the one to see first.
@@ -84,6 +84,7 @@ pub(super) fn render(profile: &Profile, title: &str) -> Result<Vec<u8>, RenderEr
     if profiles.is_empty() {
         profiles.push(sampled(
             profile,
+            value,
             "no samples".to_owned(),
             Vec::new(),
             &indexes,
@@ -138,15 +139,14 @@ fn shared_frames<'a>(profile: &'a Profile) -> (Vec<SharedFrame<'a>>, Vec<Vec<u32
 
 fn sampled(
     profile: &Profile,
+    value: Value,
     name: String,
     mut rows: Vec<&SampleRow>,
     indexes: &[Vec<u32>],
 ) -> Sampled {
     rows.sort_by_key(|row| row.bucket);
-    let weights: Vec<u64> = rows
-        .iter()
-        .map(|row| row.count.saturating_mul(row.period_ns))
-        .collect();
+    rows.retain(|row| value.of(row) > 0);
+    let weights: Vec<u64> = rows.iter().map(|row| value.of(row)).collect();
     let stack = |row: &&SampleRow| {
         let frames = profile.stacks[row.stack as usize].frames.iter().rev();
         frames
@@ -156,7 +156,10 @@ fn sampled(
     Sampled {
         kind: "sampled",
         name,
-        unit: "nanoseconds",
+        unit: match value {
+            Value::Count => "none",
+            Value::Duration => "nanoseconds",
+        },
         start_value: 0,
         end_value: weights.iter().copied().fold(0, u64::saturating_add),
         samples: rows.iter().map(stack).collect(),

@@ -1,16 +1,18 @@
 //! A static flame graph, drawn by inferno from folded stacks.
 
+use std::time::Duration;
+
 use inferno::flamegraph::{
     self, Options,
     color::{BasicPalette, Palette},
 };
 
-use crate::model::Profile;
+use crate::model::{Clock, Profile};
 
-use super::{RenderError, folded, names::printable};
+use super::{RenderError, Value, folded, names::printable};
 
-pub(super) fn render(profile: &Profile, title: &str) -> Result<Vec<u8>, RenderError> {
-    let folded = folded::stacks(profile);
+pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec<u8>, RenderError> {
+    let folded = folded::stacks(profile, value);
     if folded.values().all(|count| *count == 0) {
         return Ok(empty(title));
     }
@@ -20,8 +22,20 @@ pub(super) fn render(profile: &Profile, title: &str) -> Result<Vec<u8>, RenderEr
         .collect();
     let mut options = Options::default();
     options.title = printable(title);
-    options.subtitle = Some(format!("{} samples", profile.total_count()));
-    "samples".clone_into(&mut options.count_name);
+    let samples = match profile.clock {
+        Clock::CpuClock | Clock::Cycles => "samples",
+        Clock::Switches => "switches",
+    };
+    let total = profile.total_count();
+    let (subtitle, unit) = match value {
+        Value::Count => (format!("{total} {samples}"), samples),
+        Value::Duration => {
+            let time = Duration::from_nanos(profile.total_ns()).as_secs_f64();
+            (format!("{total} {samples}, {time:.3} s"), "ns")
+        }
+    };
+    options.subtitle = Some(subtitle);
+    unit.clone_into(&mut options.count_name);
     "monospace".clone_into(&mut options.font_type);
     options.colors = Palette::Basic(BasicPalette::Hot);
     options.deterministic = true;

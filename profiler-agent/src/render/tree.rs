@@ -8,7 +8,10 @@ use std::{
 
 use crate::model::{Frame, FrameSpace, ModuleKind, NameSource, Profile, StackId};
 
-use super::names::{lines, process_names, process_of};
+use super::{
+    Value,
+    names::{lines, process_names, process_of},
+};
 
 /// What a node of the tree is; the numbers are those of docs/flamegraph-format.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,9 +58,9 @@ pub(super) struct Node {
 }
 
 /// Builds the tree. Nodes below `total / share` samples are merged, for each parent, into one leaf.
-pub(super) fn build(profile: &Profile, share: u64) -> Tree<'_> {
+pub(super) fn build(profile: &Profile, value: Value, share: u64) -> Tree<'_> {
     let labelled = Labelled::new(profile);
-    let growing = grow(profile, &labelled);
+    let growing = grow(profile, value, &labelled);
     let order = labelled.ranks();
     arrange(growing, labelled.labels, &order, share)
 }
@@ -267,13 +270,13 @@ impl Hasher for PairHasher {
 
 type NodeIndex = HashMap<u64, u32, BuildHasherDefault<PairHasher>>;
 
-fn grow(profile: &Profile, labelled: &Labelled<'_>) -> Growing {
+fn grow(profile: &Profile, value: Value, labelled: &Labelled<'_>) -> Growing {
     let mut counts: HashMap<(u32, StackId), u64> = HashMap::new();
-    for row in &profile.samples {
+    for row in profile.samples.iter().filter(|row| value.of(row) > 0) {
         let count = counts
             .entry((process_of(profile, row.thread), row.stack))
             .or_default();
-        *count = count.saturating_add(row.count);
+        *count = count.saturating_add(value.of(row));
     }
     let mut tree = Growing {
         parents: vec![0],

@@ -19,6 +19,7 @@
 //! a crash loses at most what was not committed and never half of a blob.
 
 pub mod codec;
+mod codec_periods;
 
 mod database;
 mod directory;

@@ -12,11 +12,12 @@ use redb::{Database, StorageBackend, backends::FileBackend};
 use super::{
     Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
     codec::{CodecError, Density, MAX_RAW_BYTES, decode_profile, encode, encode_profile},
+    codec_periods::{ProfileWithPeriods, RowWithPeriod},
 };
 use crate::model::{
     Clock, Frame, FrameSpace, Function, Losses, ModuleKind, NameSource, ProcessKey, Profile,
     ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackQuality, Target, Task, TaskId,
-    TaskKind, TaskSpec, TaskState,
+    TaskKind, TaskSpec, TaskState, ThreadState,
 };
 
 #[test]
@@ -26,6 +27,38 @@ fn a_profile_survives_encoding() {
         let blob = encode_profile(&profile, density).unwrap();
         assert_eq!(decode_profile(&blob).unwrap(), profile);
     }
+}
+
+#[test]
+fn a_profile_of_the_version_before_is_still_read() {
+    let profile = small_profile();
+    let rows = profile.samples.iter().map(|row| RowWithPeriod {
+        thread: row.thread,
+        stack: row.stack,
+        cpu: row.cpu,
+        bucket: row.bucket,
+        count: row.count,
+        period_ns: row.total_ns / row.count,
+    });
+    let old = ProfileWithPeriods {
+        origin_ns: profile.origin_ns,
+        from_ns: profile.from_ns,
+        to_ns: profile.to_ns,
+        bucket_ns: profile.bucket_ns,
+        clock: profile.clock,
+        strings: profile.strings.clone(),
+        modules: profile.modules.clone(),
+        frames: profile.frames.clone(),
+        stacks: profile.stacks.clone(),
+        processes: profile.processes.clone(),
+        threads: profile.threads.clone(),
+        samples: rows.collect(),
+        losses: profile.losses.clone(),
+        stack_quality: profile.stack_quality.clone(),
+    };
+    let mut bytes = encode(&old, Stream::Profile, Density::Fast).unwrap();
+    bytes[4] = 2;
+    assert_eq!(decode_profile(&bytes).unwrap(), profile);
 }
 
 #[test]
@@ -489,8 +522,9 @@ fn small_profile() -> Profile {
             stack,
             cpu: 1,
             bucket,
+            state: ThreadState::OnCpu,
             count: 3,
-            period_ns: 10,
+            total_ns: 30,
         });
     }
     builder.cover(0, 2_000_000_000);

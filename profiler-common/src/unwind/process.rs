@@ -3,11 +3,15 @@
 /// Slot without mappings, for processes whose mappings cannot be known.
 pub const NO_MAPPINGS_SLOT: u32 = 0;
 
+/// A process that was read before it was seen to run: whichever program it runs, until it calls exec.
+pub const ANY_GENERATION: u32 = u32::MAX;
+
 /// What the kernel knows of a process, by pid.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessEntry {
-    /// See [`crate::on_cpu::CountKey::generation`]; mappings of another program mean nothing.
+    /// See [`crate::on_cpu::CountKey::generation`]; mappings of another program mean nothing. Or
+    /// [`ANY_GENERATION`].
     pub generation: u32,
     /// Index in the table of [`super::mapping::Mappings`].
     pub slot: u32,

@@ -1,4 +1,5 @@
 //! One file for each probe: the entry function and its `try_` function.
 
 mod on_cpu;
+mod off_cpu;
 mod process;

@@ -17,7 +17,6 @@ use profiler_common::{
     process::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK, ProcessRecord},
 };
 
-use super::on_cpu::THREADS;
 use crate::{
     config::config,
     counters::count,
@@ -25,7 +24,9 @@ use crate::{
     filter,
     kernel::KernelPtr,
     maps::FILTER_PIDS,
-    task, unwind,
+    task,
+    threads::THREADS,
+    unwind,
 };
 
 #[btf_tracepoint(function = "sched_process_fork")]

@@ -10,7 +10,10 @@ use aya_ebpf::{
 };
 use profiler_common::{
     header::{KIND_CAPTURE, RecordHeader},
-    limits::{CAPTURE_BUFFER_BYTES, CAPTURE_PIECE_BYTES, CAPTURE_STACK_BYTES, PROGRAM_CLASSES},
+    limits::{
+        CAPTURE_BUFFER_BYTES, CAPTURE_PIECE_BYTES, CAPTURE_STACK_BYTES, CLASS_SCHEDULER,
+        PROGRAM_CLASSES,
+    },
     stack::CAPTURED,
     unwind::{
         capture::{CaptureHead, CaptureRecord, NO_CODE},
@@ -106,13 +109,19 @@ pub(super) fn send(walk: &mut Walk, hash: u64, flags: u32) -> bool {
     };
     // SAFETY: `record` is a map value of this CPU.
     unsafe { (*record).head = head };
+    // The scheduler's programs hold the lock of a run queue: a wake-up must wait.
+    let urgency = if walk.class == CLASS_SCHEDULER {
+        Urgency::Polled
+    } else {
+        Urgency::Immediate
+    };
     // SAFETY: `total` is at most the size of the map value.
     let sent = unsafe {
         bpf_ringbuf_output(
             (&raw const CAPTURES).cast_mut().cast(),
             record.cast(),
             total as u64,
-            Urgency::Immediate.flags(),
+            urgency.flags(),
         )
     };
     sent == 0

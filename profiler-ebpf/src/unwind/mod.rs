@@ -18,7 +18,7 @@ use profiler_common::{
     unwind::{
         capture::{CAPTURE_FOR_COMPARISON, REGISTER_WORDS},
         frame,
-        process::{NO_MAPPINGS_SLOT, ProcessEntry},
+        process::{ANY_GENERATION, NO_MAPPINGS_SLOT, ProcessEntry},
         state::State,
         step::{self, Arch as _},
     },
@@ -152,7 +152,8 @@ fn is_curable(outcome: u32, process: Option<*mut ProcessEntry>) -> bool {
 fn process_of(pid: u32, generation: u32) -> Option<*mut ProcessEntry> {
     let entry = PROCESSES.get_ptr_mut(pid)?;
     // SAFETY: a map value; the agent replaces it as a whole.
-    if unsafe { (*entry).generation } == generation {
+    let known = unsafe { (*entry).generation };
+    if known == generation || known == ANY_GENERATION {
         Some(entry)
     } else {
         None

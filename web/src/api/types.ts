@@ -107,8 +107,10 @@ export type Target =
   | { readonly comm: string }
   | { readonly all: true };
 
+export type TaskKind = "on_cpu" | "off_cpu";
+
 export interface TaskSpec {
-  readonly kind: "on_cpu";
+  readonly kind: TaskKind;
   readonly target: Target;
   readonly duration_s: number | null;
   readonly frequency_hz: number;
@@ -152,7 +154,7 @@ export interface Task {
   readonly started_at_ns: number | null;
   readonly ended_at_ns: number | null;
   readonly progress: number | null;
-  readonly clock: "cpu-clock" | "cycles" | null;
+  readonly clock: "cpu-clock" | "cycles" | "sched-switch" | null;
   readonly samples: number;
   readonly stacks: StackQuality;
   readonly losses: readonly Loss[];

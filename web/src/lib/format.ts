@@ -20,6 +20,11 @@ export function count(value: number): string {
 }
 
 /** Share of a whole with a precision that fits its size: "12.3 %", "0.04 %", "0 %". */
+/** What the numbers of a flame graph count: samples, or time where one unit is a nanosecond. */
+export function amount(value: number, periodNs: number): string {
+  return periodNs === 1 ? duration(value) : count(value);
+}
+
 export function percent(part: number, whole: number): string {
   if (whole <= 0) return "–";
   const value = (part / whole) * 100;

@@ -26,6 +26,7 @@ function process(pid: number, change: Partial<Process> = {}): Process {
 }
 
 const FORM: TaskForm = {
+  kind: "on_cpu",
   target: "pids",
   pids: [7],
   container: "",
@@ -80,6 +81,9 @@ describe("task form", () => {
       ok: true,
       spec: { kind: "on_cpu", target: { pids: [7] }, duration_s: 10, frequency_hz: 99 },
     });
+    expect(specOf({ ...FORM, kind: "off_cpu", frequency: "" })).toMatchObject({
+      spec: { kind: "off_cpu", frequency_hz: 99 },
+    });
     expect(specOf({ ...FORM, endless: true })).toMatchObject({ spec: { duration_s: null } });
     expect(specOf({ ...FORM, pids: [] })).toMatchObject({ ok: false, field: "target" });
     expect(specOf({ ...FORM, duration: "1.5" })).toMatchObject({ ok: false, field: "duration_s" });
@@ -109,6 +113,7 @@ describe("task form", () => {
     expect(asCli(spec)).toBe(
       "profiler-agent record --comm 'a'\\''b' --duration 1h --frequency 99 --format folded --output profile.folded",
     );
+    expect(asCli({ ...spec, kind: "off_cpu" })).toContain("--duration 1h --kind off-cpu --format");
     expect(targetText({ pids: [1, 2] })).toBe("pids 1, 2");
   });
 });

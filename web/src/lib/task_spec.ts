@@ -1,11 +1,12 @@
 // The create form as plain data: what it asks the agent, and the same as commands.
 
-import type { Process, Target, TaskSpec } from "../api/types";
+import type { Process, Target, TaskKind, TaskSpec } from "../api/types";
 
 export type TargetKind = "pids" | "container" | "comm" | "cgroup" | "all";
 
 /** The form as typed. */
 export interface TaskForm {
+  readonly kind: TaskKind;
   readonly target: TargetKind;
   readonly pids: readonly number[];
   readonly container: string;
@@ -23,6 +24,7 @@ export type FormResult =
   | { readonly ok: false; readonly field: string; readonly detail: string };
 
 export const MAX_FREQUENCY_HZ = 4999;
+const DEFAULT_FREQUENCY_HZ = 99;
 
 function wholeNumber(text: string): number | null {
   return /^\d{1,12}$/.test(text.trim()) ? Number(text.trim()) : null;
@@ -51,9 +53,10 @@ export function specOf(form: TaskForm): FormResult {
   if (duration === null && !form.endless) {
     return { ok: false, field: "duration_s", detail: "a whole number of seconds" };
   }
-  const frequency = wholeNumber(form.frequency);
+  // Every switch is counted; there is no rate to choose.
+  const frequency = form.kind === "off_cpu" ? DEFAULT_FREQUENCY_HZ : wholeNumber(form.frequency);
   if (frequency === null) return { ok: false, field: "frequency_hz", detail: "a whole number of hertz" };
-  return { ok: true, spec: { kind: "on_cpu", target, duration_s: duration, frequency_hz: frequency } };
+  return { ok: true, spec: { kind: form.kind, target, duration_s: duration, frequency_hz: frequency } };
 }
 
 /** The processes that a target means now. */
@@ -105,7 +108,8 @@ export function asCli(spec: TaskSpec): string {
             ? `--comm ${shellWord(target.comm)}`
             : "--all";
   const duration = spec.duration_s === null ? "1h" : `${spec.duration_s}s`;
-  return `profiler-agent record ${which} --duration ${duration} --frequency ${spec.frequency_hz} --format folded --output profile.folded`;
+  const what = spec.kind === "off_cpu" ? "--kind off-cpu" : `--frequency ${spec.frequency_hz}`;
+  return `profiler-agent record ${which} --duration ${duration} ${what} --format folded --output profile.folded`;
 }
 
 /** A target in a few words. */

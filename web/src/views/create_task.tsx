@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { api, ProblemError } from "../api/client";
-import type { Problem } from "../api/types";
+import type { Problem, TaskKind } from "../api/types";
 import { estimateLine } from "../lib/estimate";
 import {
   asCli,
@@ -20,6 +20,10 @@ import { Dialog } from "./dialog";
 import { TargetFields } from "./target_fields";
 
 const DURATIONS = ["10", "30", "60", "300"] as const;
+const KINDS: readonly (readonly [TaskKind, string])[] = [
+  ["on_cpu", "On CPU"],
+  ["off_cpu", "Off CPU"],
+];
 const TARGETS: readonly (readonly [TargetKind, string])[] = [
   ["pids", "Processes"],
   ["container", "Container"],
@@ -58,6 +62,7 @@ function close(): void {
 
 export function CreateTask() {
   const [form, setForm] = useState<TaskForm>(() => ({
+    kind: "on_cpu",
     target: route.peek().container !== "" ? "container" : "pids",
     pids: route.peek().pids,
     container: route.peek().container,
@@ -99,8 +104,23 @@ export function CreateTask() {
   };
 
   return (
-    <Dialog title="New on-CPU task" class="create" onClose={close}>
+    <Dialog title="New task" class="create" onClose={close}>
       <form onSubmit={submit} noValidate>
+        <fieldset class="segments">
+          <legend>What to measure</legend>
+          {KINDS.map(([kind, title]) => (
+            <label key={kind} class="segment">
+              <input
+                type="radio"
+                name="kind"
+                value={kind}
+                checked={form.kind === kind}
+                onChange={() => change({ kind })}
+              />
+              <span>{title}</span>
+            </label>
+          ))}
+        </fieldset>
         <fieldset class="segments">
           <legend>Target</legend>
           {TARGETS.map(([kind, title]) => (
@@ -162,7 +182,9 @@ export function CreateTask() {
               id="frequency"
               inputMode="numeric"
               autocomplete="off"
-              value={form.frequency}
+              value={form.kind === "off_cpu" ? "" : form.frequency}
+              placeholder={form.kind === "off_cpu" ? "every switch" : ""}
+              disabled={form.kind === "off_cpu"}
               onInput={(event) => change({ frequency: event.currentTarget.value })}
             />
             <p class="muted small">
@@ -173,9 +195,11 @@ export function CreateTask() {
         </div>
 
         <p class="estimate" aria-live="off">
-          {result.ok
-            ? estimateLine(result.spec.duration_s, result.spec.frequency_hz, cores)
-            : `No estimate yet: ${result.detail}.`}
+          {form.kind === "off_cpu" && result.ok
+            ? "Every time that a thread leaves the CPU is measured, with its stack."
+            : result.ok
+              ? estimateLine(result.spec.duration_s, result.spec.frequency_hz, cores)
+              : `No estimate yet: ${result.detail}.`}
         </p>
 
         {failure !== null && !PLACED.some((field) => (failure.field ?? "").startsWith(field)) && (

@@ -7,7 +7,7 @@ import { DARK, LIGHT } from "../canvas/palette";
 import { FlameSurface } from "../canvas/surface";
 import { childCount, contains, type FlameIndex, heaviestChild, labelOf, neighbour } from "../lib/flame_index";
 import { Kind } from "../lib/flamegraph";
-import { count, duration, percent, visible } from "../lib/format";
+import { amount, duration, percent, visible } from "../lib/format";
 import type { Layout } from "../lib/query_state";
 import type { Matches } from "../lib/search";
 import { sequencePending } from "../state/keys";
@@ -52,8 +52,8 @@ const SOURCES = [
 
 function measured(index: FlameIndex, samples: number): string {
   const { periodNs } = index.graph;
-  const time = periodNs > 0 ? ` · ${duration(samples * periodNs)}` : "";
-  return `${percent(samples, index.total[0]!)} · ${count(samples)}${time}`;
+  const time = periodNs > 1 ? ` · ${duration(samples * periodNs)}` : "";
+  return `${percent(samples, index.total[0]!)} · ${amount(samples, periodNs)}${time}`;
 }
 
 /** Kind, module, place and origin of the name. */

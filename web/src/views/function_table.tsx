@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { FlameIndex } from "../lib/flame_index";
 import { Kind } from "../lib/flamegraph";
-import { count, fileName, percent, visible } from "../lib/format";
+import { amount, fileName, percent, visible } from "../lib/format";
 import { type FunctionRow, functionTable } from "../lib/functions";
 import { parseQuery } from "../lib/search";
 import { Empty } from "./states";
@@ -70,7 +70,7 @@ export function FunctionTable({ index, root, search, onFind }: Props) {
         help: "Samples in the function itself",
         numeric: true,
         sortable: true,
-        cell: (row) => count(row.self),
+        cell: (row) => amount(row.self, index.graph.periodNs),
       },
       { key: "selfshare", title: "", cell: (row) => <Bar part={row.self} whole={whole} /> },
       {
@@ -79,7 +79,7 @@ export function FunctionTable({ index, root, search, onFind }: Props) {
         help: "Samples with the function anywhere in the stack; recursion counts once",
         numeric: true,
         sortable: true,
-        cell: (row) => count(row.total),
+        cell: (row) => amount(row.total, index.graph.periodNs),
       },
       { key: "totalshare", title: "", cell: (row) => <Bar part={row.total} whole={whole} /> },
       {
@@ -109,7 +109,7 @@ export function FunctionTable({ index, root, search, onFind }: Props) {
         cell: (row) => <span class="muted">{KIND_TEXT[row.kind]}</span>,
       },
     ],
-    [whole],
+    [whole, index],
   );
   if (sorted.length === 0) return <Empty title="No function matches the search" />;
   return (

@@ -3,7 +3,7 @@
 
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { ancestry, type FlameIndex, findPath, labelOf, pathKey } from "../lib/flame_index";
-import { count, percent, shortName, visible } from "../lib/format";
+import { amount, count, percent, shortName, visible } from "../lib/format";
 import { type Matches, parseQuery, searchFlameGraph, stepMatch } from "../lib/search";
 import { inTextField, sequencePending } from "../state/keys";
 import { singleKeys } from "../state/preferences";
@@ -277,7 +277,7 @@ export function ProfileView(props: Props) {
         />
         <span class="push muted numeric shown-samples">
           {running && <span class="live-dot" aria-hidden="true" />}
-          {count(all)} samples
+          {amount(all, index.graph.periodNs)} {index.graph.periodNs === 1 ? "off the CPU" : "samples"}
         </span>
       </div>
       {error !== null && (

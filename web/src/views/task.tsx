@@ -19,6 +19,7 @@ import { TimeStrip } from "./time_strip";
 const CLOCKS = {
   "cpu-clock": "a timer of each CPU that ticks while the CPU works",
   cycles: "the hardware's cycle counter",
+  "sched-switch": "no clock: every time that a thread leaves the CPU",
 } as const;
 
 /** The task from the live list; asked for by itself when the list does not have it. */

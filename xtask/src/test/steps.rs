@@ -181,6 +181,11 @@ pub(super) const STEPS: &[Step] = &[
         "known shares, threads, births and exits"
     ),
     integration!(
+        "off-cpu",
+        ROOT_AND_AGENT,
+        "known waits: counts, times, reasons, states"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"
@@ -213,6 +218,11 @@ pub(super) const STEPS: &[Step] = &[
         "stripped-mesh",
         MESHES,
         "names in stripped Envoys of three releases"
+    ),
+    integration!(
+        "off-cpu-mesh",
+        MESH,
+        "waits of real Envoys under load, with complete stacks"
     ),
     integration!(
         "demo",

@@ -17,6 +17,9 @@ const MIN_SHARE_PERCENT: u64 = 80;
 /// 3 s at 99 Hz are 297; emulation on a busy machine loses some.
 const MIN_SAMPLES: u64 = 100;
 const HOT_FUNCTION: &str = "hot_function";
+/// Sleeps for 5 ms again and again: 3 s have 600 at most.
+const NAP_FUNCTION: &str = "nap_function";
+const SLEEP_FUNCTION: &str = "do_nanosleep_[k]";
 
 /// Verified instructions by program, by kernel series.
 type Counts = BTreeMap<String, BTreeMap<String, u64>>;
@@ -78,6 +81,7 @@ impl Judge {
             ),
             ("programs", self.programs(series, transcript)),
             ("on-CPU task", on_cpu(transcript)),
+            ("off-CPU task", off_cpu(transcript)),
         ]
     }
 
@@ -160,7 +164,7 @@ fn kernel(series: &str, transcript: &Transcript) -> Result<String> {
 }
 
 fn on_cpu(transcript: &Transcript) -> Result<String> {
-    let (hot, total) = shares(transcript.succeeded("record")?)?;
+    let (hot, total) = shares(transcript.succeeded("record")?, HOT_FUNCTION)?;
     ensure!(total >= MIN_SAMPLES, "only {total} samples");
     ensure!(
         hot * 100 >= total * MIN_SHARE_PERCENT,
@@ -169,8 +173,25 @@ fn on_cpu(transcript: &Transcript) -> Result<String> {
     Ok(format!("{HOT_FUNCTION} has {hot} of {total} samples"))
 }
 
-/// Samples with the hot function on the stack, and all samples, of folded stacks (`a;b;c 12`).
-fn shares(folded: &str) -> Result<(u64, u64)> {
+fn off_cpu(transcript: &Transcript) -> Result<String> {
+    let waits = transcript.succeeded("waits")?;
+    let (naps, total) = shares(waits, NAP_FUNCTION)?;
+    let (asleep, _) = shares(waits, SLEEP_FUNCTION)?;
+    ensure!(
+        naps >= MIN_SAMPLES,
+        "only {naps} of {total} switches in {NAP_FUNCTION}"
+    );
+    ensure!(
+        asleep >= MIN_SAMPLES,
+        "only {asleep} of {total} switches in {SLEEP_FUNCTION}"
+    );
+    Ok(format!(
+        "{NAP_FUNCTION} has {naps} of {total} switches, {asleep} of them asleep"
+    ))
+}
+
+/// Samples with a function on the stack, and all samples, of folded stacks (`a;b;c 12`).
+fn shares(folded: &str, function: &str) -> Result<(u64, u64)> {
     let (mut hot, mut total) = (0, 0);
     for line in folded.lines().filter(|line| !line.trim().is_empty()) {
         let (stack, count) = line
@@ -180,7 +201,7 @@ fn shares(folded: &str) -> Result<(u64, u64)> {
             .parse()
             .with_context(|| format!("{line:?} ends in no count"))?;
         total += count;
-        if stack.split(';').any(|frame| frame == HOT_FUNCTION) {
+        if stack.split(';').any(|frame| frame == function) {
             hot += count;
         }
     }
@@ -221,8 +242,8 @@ mod tests {
     #[test]
     fn shares_of_folded_stacks() {
         let folded = "workload;main;hot_function 90\nworkload;main;hot_function;asm_sysvec_apic_timer_interrupt 5\nworkload;[unknown frame] 5\n\n";
-        assert_eq!(shares(folded).unwrap(), (95, 100));
-        assert!(shares("no count").is_err());
+        assert_eq!(shares(folded, HOT_FUNCTION).unwrap(), (95, 100));
+        assert!(shares("no count", HOT_FUNCTION).is_err());
     }
 
     #[test]

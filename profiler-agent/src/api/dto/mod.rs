@@ -19,5 +19,6 @@ pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;
 pub(super) use symbols::{SymbolFile, SymbolFileList};
 pub(super) use tasks::{
-    CreateTask, ProfileFormat, ProfileThread, ProfileThreadList, Task, TaskList, Timeline,
+    CreateTask, ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue, Task, TaskList,
+    Timeline,
 };

@@ -13,6 +13,25 @@ use crate::{model, render::summary::ThreadSummary};
 #[serde(rename_all = "snake_case")]
 pub(in crate::api) enum TaskKind {
     OnCpu,
+    OffCpu,
+}
+
+impl From<TaskKind> for model::TaskKind {
+    fn from(kind: TaskKind) -> Self {
+        match kind {
+            TaskKind::OnCpu => Self::OnCpu,
+            TaskKind::OffCpu => Self::OffCpu,
+        }
+    }
+}
+
+impl From<model::TaskKind> for TaskKind {
+    fn from(kind: model::TaskKind) -> Self {
+        match kind {
+            model::TaskKind::OnCpu => Self::OnCpu,
+            model::TaskKind::OffCpu => Self::OffCpu,
+        }
+    }
 }
 
 /// Whose CPU time is sampled; exactly one key.
@@ -79,7 +98,6 @@ impl CreateTask {
             duration_s,
             frequency_hz,
         } = self;
-        let TaskKind::OnCpu = kind;
         let target = match target {
             Target::Pids(pids) => model::Target::Pids(pids),
             Target::Container(id) => model::Target::Container(id),
@@ -89,7 +107,7 @@ impl CreateTask {
             Target::All(false) => return Err("all must be true, or another target must be given"),
         };
         Ok(model::TaskSpec {
-            kind: model::TaskKind::OnCpu,
+            kind: kind.into(),
             target,
             duration_s,
             frequency_hz,
@@ -110,9 +128,11 @@ pub(in crate::api) enum TaskState {
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub(in crate::api) enum Clock {
     #[serde(rename = "cpu-clock")]
-    CpuClock,
+    Cpu,
     #[serde(rename = "cycles")]
     Cycles,
+    #[serde(rename = "sched-switch")]
+    Switches,
 }
 
 /// A profiling task.
@@ -172,10 +192,9 @@ impl Task {
             model::TaskState::Failed { reason } => (TaskState::Failed, Some(reason.clone())),
             model::TaskState::Cancelled => (TaskState::Cancelled, None),
         };
-        let model::TaskKind::OnCpu = spec.kind;
         Self {
             id: id.to_string(),
-            kind: TaskKind::OnCpu,
+            kind: spec.kind.into(),
             target: (&spec.target).into(),
             duration_s: spec.duration_s,
             frequency_hz: spec.frequency_hz,
@@ -187,8 +206,9 @@ impl Task {
             ended_at_ns: *ended_ns,
             progress: progress(task, now_ns),
             clock: clock.map(|clock| match clock {
-                model::Clock::CpuClock => Clock::CpuClock,
+                model::Clock::CpuClock => Clock::Cpu,
                 model::Clock::Cycles => Clock::Cycles,
+                model::Clock::Switches => Clock::Switches,
             }),
             samples: *samples,
             stacks: stack_quality.into(),
@@ -261,6 +281,18 @@ pub(in crate::api) struct Timeline {
     pub(in crate::api) from_ms: u64,
     /// Samples in each bucket.
     pub(in crate::api) counts: Vec<u64>,
+}
+
+/// What the numbers of a profile count.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the parameter; handlers parse it with render::Value"
+)]
+pub(in crate::api) enum ProfileValue {
+    Count,
+    Duration,
 }
 
 /// Formats of a profile.

@@ -10,14 +10,14 @@ use axum::{
 use super::tasks::task_id;
 use crate::{
     api::{
-        dto::{Problem, ProfileFormat, ProfileThread, ProfileThreadList, Timeline},
+        dto::{Problem, ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue, Timeline},
         error::ApiError,
         extract::Query,
         headers::SVG_CSP,
         state::{ApiState, blocking},
     },
-    model::{Profile, Selection, Target, Task, TaskId},
-    render::{Format, render, summary},
+    model::{Profile, Selection, Target, Task, TaskId, TaskKind},
+    render::{Format, Value, render_value, summary},
 };
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -79,6 +79,7 @@ pub(super) async fn read(
     params(
         ("id" = String, Path),
         ("format" = ProfileFormat, Query),
+        ("value" = Option<ProfileValue>, Query, description = "What the numbers count; by default samples of on-CPU tasks and nanoseconds of off-CPU tasks"),
         ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
@@ -102,7 +103,7 @@ pub(in crate::api) async fn profile(
     id: Result<Path<String>, PathRejection>,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let query = query.only(&["format", "from", "to", "tid", "pid"])?;
+    let query = query.only(&["format", "value", "from", "to", "tid", "pid"])?;
     let names = || Format::ALL.map(Format::name).join(", ");
     let Some(name) = query.text("format")? else {
         return Err(ApiError::invalid_field(
@@ -119,14 +120,26 @@ pub(in crate::api) async fn profile(
                 format!("format {name:?} is not one of {}", names()),
             )
         })?;
+    let value = value(&query)?;
     let selection = selection(&query)?;
     let task = state.parts.engine.get(task_id(id)?)?;
     // Waits its turn within the time limit of the request.
     let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
     let profile = read(&state, task.id, selection).await?;
     let title = title(&task);
-    let bytes = blocking(move || render(&profile, format, &title)).await??;
+    let bytes = blocking(move || render_value(&profile, format, value, &title)).await??;
     Ok(file_response(task.id, format, bytes))
+}
+
+fn value(query: &Query) -> Result<Option<Value>, ApiError> {
+    let Some(name) = query.text("value")? else {
+        return Ok(None);
+    };
+    let found = Value::ALL.into_iter().find(|value| value.name() == name);
+    found.map(Some).ok_or_else(|| {
+        let names = Value::ALL.map(Value::name).join(", ");
+        ApiError::invalid_field("value", format!("value {name:?} is not one of {names}"))
+    })
 }
 
 fn title(task: &Task) -> String {
@@ -140,7 +153,11 @@ fn title(task: &Task) -> String {
         Target::Comm(comm) => format!("processes named {comm}"),
         Target::All => "all processes".to_owned(),
     };
-    format!("On-CPU time of {target} (task {})", task.id)
+    let time = match task.spec.kind {
+        TaskKind::OnCpu => "On-CPU",
+        TaskKind::OffCpu => "Off-CPU",
+    };
+    format!("{time} time of {target} (task {})", task.id)
 }
 
 fn file_response(task: TaskId, format: Format, bytes: Vec<u8>) -> Response {

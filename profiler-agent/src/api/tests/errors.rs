@@ -262,7 +262,10 @@ async fn wrong_fields_are_named() {
     .await;
     check_create(
         r#"{"kind":"gpu","target":{"all":true}}"#,
-        invalid("kind", "unknown variant `gpu`, expected `on_cpu`"),
+        invalid(
+            "kind",
+            "unknown variant `gpu`, expected `on_cpu` or `off_cpu`",
+        ),
     )
     .await;
     check_create(

@@ -31,7 +31,7 @@ use crate::{
     config::ArgumentPolicy,
     model::{
         Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
-        Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow,
+        Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
     },
     probes::{
         Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
@@ -83,14 +83,14 @@ pub(super) fn sample_profile(rows: &[(u32, u32, u32, u64)]) -> Profile {
             tid: *tid,
             name,
         });
-        let period_ns = 10 * NS_PER_MS;
         let row = SampleRow {
             thread,
             stack,
             cpu: 0,
             bucket: *bucket,
             count: *count,
-            period_ns,
+            state: ThreadState::OnCpu,
+            total_ns: *count * 10 * NS_PER_MS,
         };
         builder.sample(row);
         last = last.max(u64::from(*bucket) + 1);

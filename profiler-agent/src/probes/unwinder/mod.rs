@@ -22,6 +22,7 @@ use std::{
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use profiler_common::process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord};
@@ -37,14 +38,37 @@ use worker::Worker;
 /// captured and make it known.
 const COMMANDS: usize = 1024;
 
+/// Processes that are read before a task samples, and the time that may take.
+const KNOWN_PROCESSES: usize = 256;
+const KNOWING: Duration = Duration::from_secs(1);
+
 /// Walked stacks that may wait for the session.
 const WALKED: usize = 4096;
 
 /// What the session tells.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Command {
-    Exec { pid: u32, generation: u32 },
-    Exit { pid: u32 },
+    /// Sent back when all earlier commands were obeyed.
+    Answer(SyncSender<()>),
+    Known {
+        pid: u32,
+    },
+    Exec {
+        pid: u32,
+        generation: u32,
+    },
+    Exit {
+        pid: u32,
+    },
+}
+
+/// How the thread learns that captures have come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Notice {
+    /// The kernel wakes it.
+    Woken,
+    /// It looks often: programs that hold a lock of the scheduler wake nobody.
+    Polling,
 }
 
 /// A stack that was walked here.
@@ -83,6 +107,7 @@ impl Unwinder {
         id: u64,
         maps: UnwindMaps,
         captures: CaptureReader,
+        notice: Notice,
     ) -> Result<Self, LoadError> {
         let (commands, orders) = sync_channel(COMMANDS);
         let (results, walked) = sync_channel(WALKED);
@@ -94,7 +119,13 @@ impl Unwinder {
         let woken = Arc::clone(&wake);
         let thread = std::thread::Builder::new()
             .name(format!("unwind-{id}"))
-            .spawn(move || worker.run(captures, &orders, woken.as_fd(), &results))
+            .spawn(move || {
+                let patience = match notice {
+                    Notice::Woken => worker::WAIT,
+                    Notice::Polling => worker::POLL,
+                };
+                worker.run(captures, &orders, woken.as_fd(), &results, patience);
+            })
             .map_err(LoadError::Thread)?;
         Ok(Self {
             commands: Some(commands),
@@ -103,6 +134,18 @@ impl Unwinder {
             counts,
             thread: Some(thread),
         })
+    }
+
+    /// Reads processes that run already, before their first sample; returns when that is done, or
+    /// has taken too long.
+    pub(super) fn know(&self, pids: impl Iterator<Item = u32>) {
+        for pid in pids.take(KNOWN_PROCESSES) {
+            self.tell(Command::Known { pid });
+        }
+        let (done, finished) = sync_channel(1);
+        self.tell(Command::Answer(done));
+        // Without an answer the first samples are walked by the agent.
+        let _late = finished.recv_timeout(KNOWING);
     }
 
     /// Follows execs and exits.

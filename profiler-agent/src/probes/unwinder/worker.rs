@@ -15,7 +15,7 @@ use profiler_common::{
         capture::CAPTURE_FOR_COMPARISON,
         frame,
         mapping::{MAX_MAPPINGS, Mapping, Mappings, NO_START},
-        process::{NO_MAPPINGS_SLOT, ProcessEntry},
+        process::{ANY_GENERATION, NO_MAPPINGS_SLOT, ProcessEntry},
         state::State,
         step::{self, Arch as _},
     },
@@ -43,7 +43,16 @@ pub(super) type Machine = profiler_common::unwind::aarch64::Aarch64;
 pub(super) type Machine = profiler_common::unwind::x86_64::X86_64;
 
 /// Longest sleep; pages that wait for room are looked at so often.
-const WAIT: Duration = Duration::from_millis(100);
+pub(super) const WAIT: Duration = Duration::from_millis(100);
+
+/// Longest sleep where the kernel must not wake the agent for a capture.
+pub(super) const POLL: Duration = Duration::from_millis(10);
+
+/// Sleep after captures have come: more will, until the tables are complete.
+const SHORT_WAIT: Duration = Duration::from_millis(1);
+
+/// Pages of unwind tables of a file that is loaded as a whole: libc has about 24.
+const SMALL_FILE_PAGES: usize = 32;
 
 /// How often processes that ended without an event are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -110,15 +119,19 @@ impl Worker {
         orders: &Receiver<Command>,
         woken: BorrowedFd<'_>,
         results: &SyncSender<Walked>,
+        patience: Duration,
     ) {
+        let mut wait = patience;
         loop {
-            captures.wait(woken, WAIT);
+            captures.wait(woken, wait);
             // Fails when nobody has written since.
             let _empty = rustix::io::read(woken, &mut [0_u8; 8]);
             // Everything that was captured before the end was asked for is in the buffer now.
             let finish = self.obey(orders);
             let mut undecodable = 0;
+            wait = wait.saturating_mul(2).min(patience);
             while let Some(capture) = captures.next(&mut undecodable) {
+                wait = SHORT_WAIT.min(patience);
                 if results.send(self.walk(&capture)).is_err() {
                     return;
                 }
@@ -138,6 +151,9 @@ impl Worker {
     fn obey(&mut self, orders: &Receiver<Command>) -> bool {
         loop {
             match orders.try_recv() {
+                // Nobody waits any more when it took too long.
+                Ok(Command::Answer(done)) => drop(done.try_send(())),
+                Ok(Command::Known { pid }) => self.prepare(pid),
                 Ok(Command::Exec { pid, generation }) => {
                     self.read_process(pid, generation);
                 }
@@ -157,7 +173,7 @@ impl Worker {
         let known = self
             .processes
             .get(head.pid)
-            .filter(|known| known.generation == head.generation);
+            .filter(|known| [head.generation, ANY_GENERATION].contains(&known.generation));
         if known.is_none() {
             self.read_process(head.pid, head.generation);
         }
@@ -235,6 +251,17 @@ impl Worker {
         let slot = self.processes.get(capture.head.pid)?.slot;
         let state = leaf_registers(capture);
         (slot != NO_MAPPINGS_SLOT).then_some(State { slot, ..state })
+    }
+
+    /// Knows a process and the code that it surely runs before its first sample.
+    fn prepare(&mut self, pid: u32) {
+        self.read_process(pid, ANY_GENERATION);
+        if let Some(known) = self.processes.get(pid) {
+            let slot = known.slot;
+            self.tables
+                .load_small_files(slot, SMALL_FILE_PAGES, Instant::now());
+            self.apply();
+        }
     }
 
     /// Reads the mappings of a process and tells the kernel.

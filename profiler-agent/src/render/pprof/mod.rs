@@ -11,15 +11,15 @@ use std::{borrow::Cow, collections::HashMap, io::Write};
 use flate2::{Compression, write::GzEncoder};
 use prost::Message;
 
-use crate::model::{ModuleKind, NameSource, Profile, SampleRow};
+use crate::model::{Clock, ModuleKind, NameSource, Profile, SampleRow, ThreadState};
 
-use super::{RenderError, names::lines, quality};
+use super::{RenderError, Value, names::lines, quality, wait_reasons::WaitReasons};
 
 /// Addresses of a mapping are rounded to pages, as those of real mappings are.
 const PAGE_BYTES: u64 = 4096;
 
-pub(super) fn render(profile: &Profile, title: &str) -> Result<Vec<u8>, RenderError> {
-    let bytes = Writer::new(profile).write(title).encode_to_vec();
+pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec<u8>, RenderError> {
+    let bytes = Writer::new(profile).write(value, title).encode_to_vec();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(3));
     encoder.write_all(&bytes)?;
     Ok(encoder.finish()?)
@@ -52,6 +52,8 @@ struct Keys {
     cpu: i64,
     time_ms: i64,
     id: i64,
+    state: i64,
+    reason: i64,
     milliseconds: i64,
 }
 
@@ -77,14 +79,21 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn write(mut self, title: &'a str) -> message::Profile {
+    fn write(mut self, value: Value, title: &'a str) -> message::Profile {
         let profile = self.profile;
+        let (count, time) = match profile.clock {
+            Clock::CpuClock | Clock::Cycles => ("samples", "cpu"),
+            Clock::Switches => ("switches", "off_cpu"),
+        };
         let sample_type = vec![
-            self.value_type("samples", "count"),
-            self.value_type("cpu", "nanoseconds"),
+            self.value_type(count, "count"),
+            self.value_type(time, "nanoseconds"),
         ];
-        let period_type = self.value_type("cpu", "nanoseconds");
-        let default_sample_type = self.strings.add("cpu");
+        let period_type = self.value_type(time, "nanoseconds");
+        let default_sample_type = self.strings.add(match value {
+            Value::Count => count,
+            Value::Duration => time,
+        });
         let keys = Keys {
             pid: self.strings.add("pid"),
             tid: self.strings.add("tid"),
@@ -93,17 +102,25 @@ impl<'a> Writer<'a> {
             time_ms: self.strings.add("time_ms"),
             // Readers drop a number 0 without a unit, and CPU 0 is a CPU.
             id: self.strings.add("id"),
+            state: self.strings.add("state"),
+            reason: self.strings.add("reason"),
             milliseconds: self.strings.add("milliseconds"),
         };
         let mapping = self.mappings();
         let location = self.locations();
+        let reasons = WaitReasons::of(profile);
         let sample = profile
             .samples
             .iter()
-            .map(|row| self.sample(row, &keys))
+            .map(|row| self.sample(row, &keys, &reasons))
             .collect();
         let comment = self.comments(title);
-        let period = profile.samples.first().map_or(0, |row| row.period_ns);
+        // Waits have no period.
+        let period = profile
+            .samples
+            .first()
+            .filter(|row| row.state == ThreadState::OnCpu)
+            .map_or(0, |row| row.total_ns.checked_div(row.count).unwrap_or(0));
         message::Profile {
             sample_type,
             sample,
@@ -219,7 +236,7 @@ impl<'a> Writer<'a> {
         id
     }
 
-    fn sample(&mut self, row: &SampleRow, keys: &Keys) -> message::Sample {
+    fn sample(&mut self, row: &SampleRow, keys: &Keys, reasons: &WaitReasons) -> message::Sample {
         let profile = self.profile;
         let thread = &profile.threads[row.thread as usize];
         let pid = profile.processes[thread.process as usize].key.pid;
@@ -241,19 +258,27 @@ impl<'a> Writer<'a> {
             ..message::Label::default()
         };
         let frames = &profile.stacks[row.stack as usize].frames;
+        let mut label = vec![
+            number(keys.pid, u64::from(pid), keys.id),
+            number(keys.tid, u64::from(thread.tid), keys.id),
+            name,
+            number(keys.cpu, u64::from(row.cpu), keys.id),
+            number(keys.time_ms, time_ns / 1_000_000, keys.milliseconds),
+        ];
+        if row.state != ThreadState::OnCpu {
+            let reason = reasons.of_row(row);
+            for (key, text) in [(keys.state, row.state.name()), (keys.reason, reason.name())] {
+                label.push(message::Label {
+                    key,
+                    str: self.strings.add(text),
+                    ..message::Label::default()
+                });
+            }
+        }
         message::Sample {
             location_id: frames.iter().map(|id| u64::from(*id) + 1).collect(),
-            value: vec![
-                signed(row.count),
-                signed(row.count.saturating_mul(row.period_ns)),
-            ],
-            label: vec![
-                number(keys.pid, u64::from(pid), keys.id),
-                number(keys.tid, u64::from(thread.tid), keys.id),
-                name,
-                number(keys.cpu, u64::from(row.cpu), keys.id),
-                number(keys.time_ms, time_ns / 1_000_000, keys.milliseconds),
-            ],
+            value: vec![signed(row.count), signed(row.total_ns)],
+            label,
         }
     }
 

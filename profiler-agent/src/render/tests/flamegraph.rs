@@ -141,7 +141,7 @@ fn the_period_is_written_when_it_is_the_same_for_all() {
     assert_eq!(columns(&simple()).period_ns, super::sketch::PERIOD_NS);
     assert_eq!(columns(&empty()).period_ns, 0);
     let mut mixed = simple();
-    mixed.samples[0].period_ns += 1;
+    mixed.samples[0].total_ns += 1;
     assert_eq!(columns(&mixed).period_ns, 0);
 }
 

@@ -7,7 +7,7 @@ use crate::{
     render::{Format, render},
 };
 
-use super::sketch::{deep, empty, inferred, inlined, odd_names, simple};
+use super::sketch::{deep, empty, inferred, inlined, odd_names, simple, waits};
 
 fn go_pprof(profile: &Profile, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
@@ -85,6 +85,23 @@ fn every_row_is_one_sample_with_its_labels() {
         "samples/count cpu/nanoseconds",
         "Duration: 400m",
         "/usr/bin/work abcd [FN][FL][LN][IN]",
+    ] {
+        assert!(raw.contains(text), "{text:?} is missing in\n{raw}");
+    }
+}
+
+#[test]
+fn waits_have_their_time_their_state_and_their_reason() {
+    let raw = go_pprof(&waits(), &["-raw"]);
+    for text in [
+        "PeriodType: off_cpu nanoseconds",
+        "switches/count off_cpu/nanoseconds[dflt]",
+        "Comment: sampled by sched-switch",
+        "          3    3000000: ",
+        "          0     500000: ",
+        "reason:[futex] state:[interruptible] thread:[work]",
+        "reason:[futex] state:[woken] thread:[work]",
+        "reason:[preempted] state:[preempted] thread:[work]",
     ] {
         assert!(raw.contains(text), "{text:?} is missing in\n{raw}");
     }

@@ -2,7 +2,7 @@
 
 use crate::model::{
     Clock, Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow,
+    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
 };
 
 pub(super) const PERIOD_NS: u64 = 10_101_010;
@@ -18,6 +18,9 @@ pub(super) struct Sketch {
     pub(super) cpu: u32,
     pub(super) bucket: u32,
     pub(super) period_ns: u64,
+    pub(super) state: ThreadState,
+    /// Instead of a period for each sample.
+    pub(super) total_ns: Option<u64>,
 }
 
 impl Sketch {
@@ -31,6 +34,8 @@ impl Sketch {
             cpu: 0,
             bucket: 0,
             period_ns: PERIOD_NS,
+            state: ThreadState::OnCpu,
+            total_ns: None,
         }
     }
 
@@ -155,8 +160,9 @@ impl Sketch {
             stack,
             cpu,
             bucket,
+            state: self.state,
             count,
-            period_ns,
+            total_ns: self.total_ns.unwrap_or(count * period_ns),
         });
         let start = u64::from(bucket) * BUCKET_NS;
         self.builder.cover(start, start + BUCKET_NS);
@@ -194,6 +200,25 @@ pub(super) fn simple() -> Profile {
 }
 
 /// Functions inlined into others, seen at different lines.
+/// A thread that waits for a futex and for a CPU.
+pub(super) fn waits() -> Profile {
+    let mut sketch = Sketch::new();
+    sketch.builder = ProfileBuilder::new(0, BUCKET_NS, Clock::Switches);
+    let names = ["main", "lock"].map(|name| sketch.user(name));
+    let kernel = ["futex_wait", "__schedule"].map(|name| sketch.kernel(name));
+    let frames = [names[0], names[1], kernel[0], kernel[1]].to_vec();
+    for (state, count, total_ns) in [
+        (ThreadState::Interruptible, 3, 3_000_000),
+        (ThreadState::Woken, 0, 500_000),
+        (ThreadState::Preempted, 2, 40_000),
+    ] {
+        sketch.state = state;
+        sketch.total_ns = Some(total_ns);
+        sketch.sample(count, frames.clone());
+    }
+    sketch.finish()
+}
+
 pub(super) fn inlined() -> Profile {
     let mut sketch = Sketch::new();
     let main = sketch.dwarf(0x1000, &[("main", "src/main.rs", 10)]);

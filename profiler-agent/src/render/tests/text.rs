@@ -4,13 +4,29 @@ use serde_json::Value;
 
 use crate::{
     model::Profile,
-    render::{Format, render},
+    render::{self, Format, render, render_value},
 };
 
 use super::sketch::{PERIOD_NS, deep, empty, inferred, inlined, odd_names, simple};
 
 fn text(profile: &Profile, format: Format) -> String {
     String::from_utf8(render(profile, format, "Task <7> & \"co\"").unwrap()).unwrap()
+}
+
+#[test]
+fn the_numbers_of_waits_are_their_times_or_their_count() {
+    let waits = super::sketch::waits();
+    let folded = |value| {
+        let bytes = render_value(&waits, Format::Folded, value, "").unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    let times = "work;main;lock;futex_wait_[k];__schedule_[k] 3540000\n";
+    assert_eq!(folded(None), times);
+    assert_eq!(folded(Some(render::Value::Duration)), times);
+    assert_eq!(
+        folded(Some(render::Value::Count)),
+        "work;main;lock;futex_wait_[k];__schedule_[k] 5\n"
+    );
 }
 
 #[test]

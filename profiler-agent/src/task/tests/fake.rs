@@ -15,7 +15,7 @@ use crate::{
     model::{
         Clock, Frame, FrameSpace, Function, LossKind, ModuleKind, NameSource, ProcessKey, Profile,
         ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
-        TaskSpec,
+        TaskSpec, ThreadState,
     },
     probes::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle},
     store::Store,
@@ -204,14 +204,14 @@ pub(super) fn profile(from_ns: u64, to_ns: u64, count: u64) -> Profile {
             name: comm,
         });
         let bucket = u32::try_from(from_ns / 100_000_000).unwrap();
-        let period_ns = 10_101_010;
         builder.sample(SampleRow {
             thread,
             stack,
             cpu: 0,
             bucket,
             count,
-            period_ns,
+            state: ThreadState::OnCpu,
+            total_ns: count * 10_101_010,
         });
         builder.losses().add(LossKind::TickMissed, 1);
     }

@@ -41,5 +41,9 @@ workload &
 section record profiler-agent record --comm workload --duration 3s --frequency 99 --format folded --output -
 kill $!
 
+workload nap &
+section waits profiler-agent record --kind off-cpu --value count --pid $! --duration 3s --format folded --output -
+kill $!
+
 sync
 poweroff -f

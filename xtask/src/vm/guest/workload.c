@@ -1,4 +1,6 @@
-/* One process whose time is spent in one function. */
+/* One process whose time is spent in one function: at work, or with an argument asleep. */
+
+#include <time.h>
 
 static volatile unsigned long sink;
 
@@ -8,8 +10,19 @@ __attribute__((noinline)) void hot_function(void)
         sink += i * i;
 }
 
-int main(void)
+__attribute__((noinline)) void nap_function(void)
 {
+    struct timespec time = {0, 5000000};
+    nanosleep(&time, 0);
+    sink++;
+}
+
+int main(int count, char **arguments)
+{
+    (void)arguments;
     for (;;)
-        hot_function();
+        if (count > 1)
+            nap_function();
+        else
+            hot_function();
 }

@@ -1,0 +1,100 @@
+//! The programs that measure waits, and their tables.
+
+use aya::{
+    Btf,
+    maps::{HashMap, MapError},
+    programs::{BtfTracePoint, ProgramError, tp_btf::BtfTracePointLink},
+};
+use profiler_common::{
+    header::read_pod,
+    off_cpu::{SWITCH_UNKNOWN, Wait, WaitValue},
+    on_cpu::CountKey,
+};
+
+use super::loader::{LoadError, LoadedObject};
+
+/// The programs with the kernel's name of their hook. The wake-up comes first, so that no wait is
+/// seen to begin whose wake-up would be missed.
+const SWITCH_PROGRAMS: [(&str, &str); 2] = [
+    ("off_cpu_wakeup", "sched_wakeup"),
+    ("off_cpu_switch", "sched_switch"),
+];
+
+/// Attached programs; detached when dropped.
+#[derive(Debug)]
+pub struct Switches {
+    links: Vec<BtfTracePointLink>,
+}
+
+impl Switches {
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+}
+
+impl LoadedObject {
+    pub(super) fn load_switches(&mut self, arguments: u32, btf: &Btf) -> Result<(), LoadError> {
+        self.allow("off_cpu")?;
+        if arguments == SWITCH_UNKNOWN {
+            return Err(LoadError::Switch("off_cpu_switch"));
+        }
+        for (program, hook) in SWITCH_PROGRAMS {
+            self.load_tracepoint(program, hook, btf)?;
+        }
+        Ok(())
+    }
+
+    /// Starts measuring waits; an object that counts them only.
+    pub fn attach_switches(&mut self) -> Result<Switches, LoadError> {
+        if let Some(error) = self.take_switches_failure() {
+            return Err(error);
+        }
+        let mut links = Vec::new();
+        for (name, _hook) in SWITCH_PROGRAMS {
+            let failed = |source: ProgramError| LoadError::Attach {
+                program: name,
+                source: source.into(),
+            };
+            let program = self
+                .ebpf()
+                .program_mut(name)
+                .ok_or(LoadError::NoProgram(name))?;
+            let program: &mut BtfTracePoint = program.try_into().map_err(failed)?;
+            let link = program.attach().map_err(failed)?;
+            links.push(program.take_link(link).map_err(failed)?);
+        }
+        Ok(Switches { links })
+    }
+
+    /// Empties the counting table of waits that ended in epochs with this parity.
+    pub fn drain_waits(
+        &self,
+        epoch: u64,
+        visit: impl FnMut(CountKey, WaitValue),
+    ) -> Result<usize, LoadError> {
+        let name = if epoch.is_multiple_of(2) {
+            "WAITED_EVEN"
+        } else {
+            "WAITED_ODD"
+        };
+        self.drain_map(name, visit)
+    }
+
+    /// Threads that have left a CPU at least once, with their last wait.
+    pub fn waits(&mut self) -> Result<Vec<Wait>, LoadError> {
+        const MAP: &str = "WAITS";
+        let failed = |source: MapError| LoadError::Map {
+            map: MAP,
+            source: source.into(),
+        };
+        let map = self.ebpf().map(MAP).ok_or(LoadError::NoMap(MAP))?;
+        let table: HashMap<_, u32, [u8; size_of::<Wait>()]> =
+            HashMap::try_from(map).map_err(failed)?;
+        let mut waits = Vec::new();
+        for entry in &table {
+            let (_thread, bytes) = entry.map_err(failed)?;
+            waits.extend(read_pod::<Wait>(&bytes));
+        }
+        Ok(waits)
+    }
+}

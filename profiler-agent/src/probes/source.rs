@@ -1,0 +1,214 @@
+//! What a session counts: ticks of a clock, or waits of threads.
+
+use profiler_common::{
+    off_cpu::{WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED, Wait, WaitValue},
+    on_cpu::CountKey,
+};
+
+use crate::{
+    bpf::{LoadError, LoadedObject, Sampling, Switches},
+    model::{Clock, ThreadState},
+};
+
+/// A counter of the kernel side, or one part of a counter of waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub(super) key: CountKey,
+    pub(super) state: ThreadState,
+    pub(super) count: u64,
+    pub(super) total_ns: u64,
+}
+
+/// What is attached.
+#[derive(Debug)]
+pub(super) enum Source {
+    Ticks(Sampling),
+    Switches(Switches),
+}
+
+impl Source {
+    pub(super) fn clock(&self) -> Clock {
+        match self {
+            Self::Ticks(sampling) => sampling.clock(),
+            Self::Switches(_) => Clock::Switches,
+        }
+    }
+
+    /// The rate of the clock; none for waits.
+    pub(super) fn frequency_hz(&self) -> Option<u32> {
+        match self {
+            Self::Ticks(sampling) => Some(sampling.frequency_hz()),
+            Self::Switches(_) => None,
+        }
+    }
+
+    /// Empties the table of one epoch, which the kernel has left.
+    pub(super) fn drain(
+        &self,
+        object: &LoadedObject,
+        epoch: u64,
+        counted: &mut Vec<Counted>,
+    ) -> Result<(), LoadError> {
+        match self {
+            Self::Ticks(sampling) => {
+                let period_ns = sampling.period_ns();
+                object.drain_counts(epoch, |key, count| {
+                    counted.push(Counted {
+                        key,
+                        state: ThreadState::OnCpu,
+                        count,
+                        total_ns: count.saturating_mul(period_ns),
+                    });
+                })?;
+            }
+            Self::Switches(_) => {
+                object.drain_waits(epoch, |key, value| counted.extend(parts(key, value)))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn follow_cpus(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
+        match self {
+            Self::Ticks(sampling) => object.follow_cpus(sampling),
+            Self::Switches(_) => Ok(()),
+        }
+    }
+
+    /// Nothing more is counted from here on.
+    pub(super) fn stop(&mut self, object: &mut LoadedObject) {
+        match self {
+            Self::Ticks(sampling) => object.stop_sampling(sampling),
+            Self::Switches(switches) => switches.detach(),
+        }
+    }
+}
+
+/// The parts of waits: until the wake-up, with their number, and from then on.
+fn parts(key: CountKey, value: WaitValue) -> impl Iterator<Item = Counted> {
+    let WaitValue {
+        count,
+        blocked_ns,
+        runnable_ns,
+    } = value;
+    let first = match key.wait {
+        WAIT_PREEMPTED => ThreadState::Preempted,
+        WAIT_INTERRUPTIBLE => ThreadState::Interruptible,
+        WAIT_IO => ThreadState::Io,
+        WAIT_STOPPED => ThreadState::Stopped,
+        _ => ThreadState::Uninterruptible,
+    };
+    let part = |state, count, total_ns| Counted {
+        key,
+        state,
+        count,
+        total_ns,
+    };
+    let whole = (first == ThreadState::Preempted)
+        .then(|| part(first, count, blocked_ns.saturating_add(runnable_ns)));
+    let blocked = whole.is_none().then(|| part(first, count, blocked_ns));
+    let woken =
+        (whole.is_none() && runnable_ns > 0).then(|| part(ThreadState::Woken, 0, runnable_ns));
+    whole.into_iter().chain(blocked).chain(woken)
+}
+
+/// The waits that have not ended at `now_ns`, up to then; counted in `bucket`.
+pub(super) fn unfinished(waits: &[Wait], now_ns: u64, bucket: u32) -> Vec<Counted> {
+    waits
+        .iter()
+        .filter(|wait| wait.began_ns != 0)
+        .flat_map(|wait| {
+            let Wait {
+                began_ns,
+                woken_ns,
+                kernel_stack,
+                user_stack,
+                pid,
+                tid,
+                generation,
+                wait: kind,
+                cpu,
+                padding: _,
+            } = *wait;
+            let ready_ns = match (kind, woken_ns) {
+                (WAIT_PREEMPTED, _) => began_ns,
+                (_, 0) => now_ns,
+                (_, woken_ns) => woken_ns,
+            };
+            let key = CountKey {
+                pid,
+                tid,
+                cpu,
+                bucket,
+                generation,
+                wait: kind,
+                kernel_stack,
+                user_stack,
+            };
+            parts(
+                key,
+                WaitValue {
+                    count: 1,
+                    blocked_ns: ready_ns.saturating_sub(began_ns),
+                    runnable_ns: now_ns.saturating_sub(ready_ns),
+                },
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use profiler_common::off_cpu::WAIT_UNINTERRUPTIBLE;
+
+    use super::*;
+
+    fn wait(kind: u32, began_ns: u64, woken_ns: u64) -> Wait {
+        Wait {
+            began_ns,
+            woken_ns,
+            wait: kind,
+            ..Wait::default()
+        }
+    }
+
+    fn check(wait: Wait, expected: &[(ThreadState, u64, u64)]) {
+        let counted: Vec<_> = unfinished(&[wait], 1000, 0)
+            .iter()
+            .map(|counted| (counted.state, counted.count, counted.total_ns))
+            .collect();
+        assert_eq!(counted, expected);
+    }
+
+    #[test]
+    fn a_wait_is_split_at_its_wake_up() {
+        check(
+            wait(WAIT_INTERRUPTIBLE, 100, 700),
+            &[
+                (ThreadState::Interruptible, 1, 600),
+                (ThreadState::Woken, 0, 300),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_wait_that_nobody_ended_lasts_until_the_end() {
+        check(
+            wait(WAIT_UNINTERRUPTIBLE, 100, 0),
+            &[(ThreadState::Uninterruptible, 1, 900)],
+        );
+    }
+
+    #[test]
+    fn a_preempted_thread_waits_for_a_cpu_all_the_time() {
+        check(
+            wait(WAIT_PREEMPTED, 100, 0),
+            &[(ThreadState::Preempted, 1, 900)],
+        );
+    }
+
+    #[test]
+    fn running_threads_do_not_wait() {
+        check(wait(WAIT_IO, 0, 0), &[]);
+    }
+}

@@ -1,0 +1,194 @@
+/*
+ * Waits in known ways, and says how often the kernel took it off the CPU and for how long it was
+ * away. Prints "ready", begins with SIGUSR1, prints a report as one line of JSON, and waits to be
+ * stopped.
+ */
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAPS 200
+#define ROUNDS 2000
+#define SPIN_NS 2000000000L
+
+static long clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * 1000000000L + now.tv_nsec;
+}
+
+/* What one thread was told by the kernel about itself. */
+struct account {
+    long voluntary;
+    long involuntary;
+    long wall_ns;
+    long cpu_ns;
+};
+
+static struct account account(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return (struct account){usage.ru_nvcsw, usage.ru_nivcsw, clock_ns(CLOCK_MONOTONIC),
+                            clock_ns(CLOCK_THREAD_CPUTIME_ID)};
+}
+
+static _Atomic long voluntary, involuntary, away_ns;
+
+static void add_since(struct account before)
+{
+    struct account after = account();
+    voluntary += after.voluntary - before.voluntary;
+    involuntary += after.involuntary - before.involuntary;
+    away_ns += after.wall_ns - before.wall_ns - (after.cpu_ns - before.cpu_ns);
+}
+
+__attribute__((noinline)) static void nap(void)
+{
+    struct timespec time = {0, 5000000};
+    nanosleep(&time, NULL);
+    __asm__ volatile("");
+}
+
+static void *nap_often(void *unused)
+{
+    (void)unused;
+    struct account before = account();
+    for (int i = 0; i < NAPS; i++)
+        nap();
+    add_since(before);
+    return NULL;
+}
+
+static _Atomic uint32_t turn;
+
+__attribute__((noinline)) static void hand_over(uint32_t mine)
+{
+    while (atomic_load(&turn) % 2 != mine)
+        syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, turn % 2 == mine ? turn + 1 : turn, NULL,
+                NULL, 0);
+    atomic_fetch_add(&turn, 1);
+    syscall(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void *hand_over_often(void *number)
+{
+    struct account before = account();
+    for (int i = 0; i < ROUNDS; i++)
+        hand_over((uint32_t)(uintptr_t)number);
+    add_since(before);
+    return NULL;
+}
+
+static int pipes[2][2];
+
+__attribute__((noinline)) static void pass_along(int number)
+{
+    char byte = 0;
+    if (number == 0 && write(pipes[1][1], &byte, 1) != 1)
+        abort();
+    if (read(pipes[number][0], &byte, 1) != 1)
+        abort();
+    if (number == 1 && write(pipes[0][1], &byte, 1) != 1)
+        abort();
+}
+
+static void *pass_along_often(void *number)
+{
+    struct account before = account();
+    for (int i = 0; i < ROUNDS; i++)
+        pass_along((int)(uintptr_t)number);
+    add_since(before);
+    return NULL;
+}
+
+__attribute__((noinline)) static void spin(void)
+{
+    long end = clock_ns(CLOCK_MONOTONIC) + SPIN_NS;
+    while (clock_ns(CLOCK_MONOTONIC) < end)
+        for (volatile int i = 0; i < 10000; i++)
+            ;
+}
+
+static void *spin_long(void *unused)
+{
+    (void)unused;
+    struct account before = account();
+    spin();
+    add_since(before);
+    return NULL;
+}
+
+__attribute__((noinline)) static void stuck(void)
+{
+    char byte;
+    if (read(pipes[0][0], &byte, 1) != 1)
+        abort();
+}
+
+static void *stuck_forever(void *unused)
+{
+    (void)unused;
+    prctl(PR_SET_NAME, "stuck");
+    stuck();
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    const char *mode = count > 1 ? arguments[1] : "";
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    if (pipe(pipes[0]) != 0 || pipe(pipes[1]) != 0)
+        return 1;
+    puts("ready");
+    fflush(stdout);
+    int received;
+    sigwait(&signals, &received);
+    void *(*run)(void *) = NULL;
+    long threads = 2;
+    if (strcmp(mode, "nap") == 0) {
+        run = nap_often;
+        threads = 1;
+    } else if (strcmp(mode, "futex") == 0) {
+        run = hand_over_often;
+    } else if (strcmp(mode, "pipe") == 0) {
+        run = pass_along_often;
+    } else if (strcmp(mode, "starve") == 0) {
+        run = spin_long;
+        threads = 2 * sysconf(_SC_NPROCESSORS_ONLN);
+    } else if (strcmp(mode, "stuck") == 0) {
+        run = stuck_forever;
+        threads = 1;
+    } else {
+        return 2;
+    }
+    pthread_t started[256];
+    if (threads > 256)
+        threads = 256;
+    long began_ns = clock_ns(CLOCK_REALTIME);
+    for (long i = 0; i < threads; i++)
+        pthread_create(&started[i], NULL, run, (void *)i);
+    if (run != stuck_forever)
+        for (long i = 0; i < threads; i++)
+            pthread_join(started[i], NULL);
+    printf("{\"voluntary\": %ld, \"involuntary\": %ld, \"away_ns\": %ld, \"began_ns\": %ld}\n",
+           voluntary, involuntary, away_ns, began_ns);
+    fflush(stdout);
+    pause();
+    return 0;
+}
