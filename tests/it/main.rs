@@ -41,4 +41,6 @@ mod unwinding;
 #[cfg(test)]
 mod unwinding_programs;
 #[cfg(test)]
+mod wall;
+#[cfg(test)]
 mod workloads;

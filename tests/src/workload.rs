@@ -43,6 +43,8 @@ pub enum Workload {
     UnwindGo,
     /// Waits in known ways, without frame pointers.
     Waits,
+    /// Threads that measure the time that passes for them.
+    Elapsed,
 }
 
 impl Workload {
@@ -62,6 +64,7 @@ impl Workload {
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
             Self::Waits => "waits.c",
+            Self::Elapsed => "elapsed.c",
         }
     }
 
@@ -99,7 +102,7 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo => ("go", vec!["build"]),
-            Self::Waits => (
+            Self::Waits | Self::Elapsed => (
                 "gcc",
                 vec![
                     "-O2",

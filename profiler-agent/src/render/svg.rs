@@ -25,6 +25,7 @@ pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec
     let samples = match profile.clock {
         Clock::CpuClock | Clock::Cycles => "samples",
         Clock::Switches => "switches",
+        Clock::Wall => "samples and switches",
     };
     let total = profile.total_count();
     let (subtitle, unit) = match value {
