@@ -36,6 +36,7 @@ pub enum Workload {
     UnwindStatic,
     UnwindStaticPie,
     UnwindMusl,
+    UnwindMuslStatic,
     Unwind32,
     /// A Rust release program without frame pointers.
     UnwindRust,
@@ -58,6 +59,7 @@ impl Workload {
             | Self::UnwindStatic
             | Self::UnwindStaticPie
             | Self::UnwindMusl
+            | Self::UnwindMuslStatic
             | Self::Unwind32 => "unwind.c",
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
@@ -93,6 +95,7 @@ impl Workload {
             Self::UnwindStatic => ("gcc", without_frame_pointers(&["-static", "-no-pie"])),
             Self::UnwindStaticPie => ("gcc", without_frame_pointers(&["-static-pie"])),
             Self::UnwindMusl => ("musl-gcc", without_frame_pointers(&[])),
+            Self::UnwindMuslStatic => ("musl-gcc", without_frame_pointers(&["-static"])),
             Self::Unwind32 => ("gcc", without_frame_pointers(&["-m32"])),
             Self::UnwindRust => (
                 "rustc",

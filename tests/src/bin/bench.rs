@@ -1,5 +1,7 @@
 //! Benches of the agent on this machine: paired, alternating runs, printed as one JSON document.
 
+#[path = "bench/off_cpu.rs"]
+mod off_cpu;
 #[path = "bench/unwind.rs"]
 mod unwind;
 
@@ -48,6 +50,21 @@ enum What {
         /// Length of each run in seconds
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
+    },
+    /// Cost of off-CPU profiling to a program that only switches and to the mesh, beside bpftrace
+    OffCpu {
+        /// Pairs of runs for each setting
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
+        pairs: u32,
+        /// Length of each run in seconds
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Pairs of runs of the mesh
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
+        mesh_pairs: u32,
+        /// Length of each run of the mesh in seconds
+        #[arg(long, default_value_t = 5.0)]
+        mesh_seconds: f64,
     },
     /// What walking user stacks of the mesh with tables costs, beside frame pointers alone
     Unwind {
@@ -113,6 +130,27 @@ fn main() -> Result<()> {
             "stack_depth": DEPTH,
             "interval": "95 % bootstrap of the median",
             "figures": on_cpu(pairs, seconds)?,
+        }),
+        What::OffCpu {
+            pairs,
+            seconds,
+            mesh_pairs,
+            mesh_seconds,
+        } => json!({
+            "bench": "off-cpu",
+            "machine": machine,
+            "pairs": pairs,
+            "seconds_per_run": seconds,
+            "mesh_pairs": mesh_pairs,
+            "mesh_seconds_per_run": mesh_seconds,
+            "program": "two threads of one process on one CPU pass a byte to and fro through pipes",
+            "interval": "95 % bootstrap of the median",
+            "figures": off_cpu::figures(&off_cpu::Options {
+                pairs,
+                seconds,
+                mesh_pairs,
+                mesh_seconds,
+            })?,
         }),
         What::Unwind { runs, seconds } => json!({
             "bench": "unwind",
