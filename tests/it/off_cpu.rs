@@ -6,7 +6,8 @@ use std::{
 };
 
 use profiler_tests::{
-    agent::Agent, folded::Folded, process::Running, wait::wait_until, workload::Workload,
+    agent::Agent, folded::Folded, process::Running, wait::wait_until, waits::check_chains,
+    workload::Workload,
 };
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -226,4 +227,10 @@ fn a_thread_that_nobody_wakes_is_counted_to_the_end() {
     );
     let (count, _) = waited.kind("pipe", "interruptible");
     assert_eq!(count, 1, "{:?}", waited.kinds);
+}
+
+#[test]
+fn every_call_chain_that_waits_has_its_own_count() {
+    let (waited, _) = Waited::of("chains", None);
+    check_chains(&waited.counts).unwrap();
 }

@@ -42,6 +42,8 @@ pub enum Workload {
     UnwindRust,
     /// A Go program.
     UnwindGo,
+    /// A Go server with next to nothing to do.
+    IdleServerGo,
     /// Waits in known ways, without frame pointers.
     Waits,
 }
@@ -63,6 +65,7 @@ impl Workload {
             | Self::Unwind32 => "unwind.c",
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
+            Self::IdleServerGo => "idle_server.go",
             Self::Waits => "waits.c",
         }
     }
@@ -101,7 +104,7 @@ impl Workload {
                 "rustc",
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
-            Self::UnwindGo => ("go", vec!["build"]),
+            Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
             Self::Waits => (
                 "gcc",
                 vec![

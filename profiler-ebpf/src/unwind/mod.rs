@@ -32,7 +32,7 @@ use crate::{
     task::TaskIds,
 };
 use registers::Machine;
-use tables::{KernelTables, PROCESSES};
+use tables::{KernelTables, PROCESSES, REMEMBERED, Remembered};
 use user_memory::UserMemory;
 
 /// Everything that a walk keeps.
@@ -49,12 +49,14 @@ struct Walk {
     outcome: u32,
     /// Complete stacks since the last capture for comparison.
     since_capture: u32,
-    padding: u32,
+    /// As in [`ProcessEntry`].
+    reading: u32,
     /// Captures of this CPU so far.
     captures: u64,
     /// The kernel's `struct pt_regs` of user mode.
     saved: [u64; REGISTER_WORDS],
     record: StackRecord,
+    remembered: [Remembered; REMEMBERED],
 }
 
 /// One for each class of programs that may interrupt each other.
@@ -89,7 +91,7 @@ pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: 
         step::COMPAT_PROCESS
     } else if let Some(entry) = process {
         // SAFETY: a map value; the agent replaces it as a whole.
-        walk.state.slot = unsafe { (*entry).slot };
+        (walk.state.slot, walk.reading) = unsafe { ((*entry).slot, (*entry).reading) };
         walk_up(walk);
         walk.outcome
     } else {
@@ -198,7 +200,11 @@ extern "C" fn next_frame(_index: u64, context: *mut c_void) -> u64 {
 fn advance(walk: *mut Walk) -> u64 {
     // SAFETY: a map value of this CPU.
     let walk = unsafe { &mut *walk };
-    let outcome = step::step::<Machine, _, _>(&UserMemory, &KernelTables, &mut walk.state);
+    let tables = KernelTables {
+        remembered: &raw mut walk.remembered,
+        reading: walk.reading,
+    };
+    let outcome = step::step::<Machine, _, _>(&UserMemory, &tables, &mut walk.state);
     if outcome != step::CONTINUE {
         walk.outcome = outcome;
         return 1;
