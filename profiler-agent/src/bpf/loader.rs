@@ -154,6 +154,9 @@ pub struct LoadedObject {
     denied: Vec<String>,
     load_times: BTreeMap<&'static str, Duration>,
     walks_with_tables: bool,
+    measures_waits: bool,
+    /// Calls of [`Self::forget_sent`].
+    rotations: u32,
     /// Why waits cannot be measured.
     switches_failed: Option<LoadError>,
 }
@@ -206,6 +209,8 @@ impl LoadedObject {
             denied: request.denied.clone(),
             load_times: BTreeMap::new(),
             walks_with_tables: config.unwind == UNWIND_TABLES,
+            measures_waits: matches!(request.counting, Counting::Waits | Counting::Everything(_)),
+            rotations: 0,
             switches_failed: None,
         };
         let mut failures = Vec::new();
@@ -215,7 +220,7 @@ impl LoadedObject {
                 failures.push(error);
             }
         }
-        if matches!(request.counting, Counting::Waits | Counting::Everything(_)) {
+        if loaded.measures_waits {
             loaded.switches_failed = loaded
                 .load_switches(config.offsets.switch_arguments, &btf)
                 .err();
@@ -225,6 +230,10 @@ impl LoadedObject {
 
     pub(super) fn ebpf(&mut self) -> &mut Ebpf {
         &mut self.ebpf
+    }
+
+    pub(super) fn measures_waits(&self) -> bool {
+        self.measures_waits
     }
 
     pub(super) fn allow(&self, name: &'static str) -> Result<(), LoadError> {
@@ -365,6 +374,7 @@ impl LoadedObject {
     }
 
     pub fn add_pid(&mut self, pid: u32) -> Result<(), LoadError> {
+        self.mark_process(pid)?;
         self.insert("FILTER_PIDS", pid)
     }
 
@@ -397,10 +407,28 @@ impl LoadedObject {
     }
 
     /// Forgets which stacks and threads were sent, so that each is sent again with its next sample.
-    pub fn forget_sent(&self) -> Result<(), LoadError> {
+    pub fn forget_sent(&mut self) -> Result<(), LoadError> {
         self.drain_map("STACKS", |_hash: u64, _sent: u8| {})?;
         self.drain_map("THREADS", |_tid: u32, _state: ThreadState| {})?;
-        Ok(())
+        // Last, so that nothing is taken for sent that was forgotten a moment later.
+        self.rotations = self.rotations.wrapping_add(1);
+        self.set_number("ROTATION", 0, self.rotations)
+    }
+
+    /// Sets an element of an array of numbers.
+    pub(super) fn set_number(
+        &mut self,
+        name: &'static str,
+        index: u32,
+        number: u32,
+    ) -> Result<(), LoadError> {
+        let failed = |source: MapError| LoadError::Map {
+            map: name,
+            source: source.into(),
+        };
+        let map = self.ebpf.map_mut(name).ok_or(LoadError::NoMap(name))?;
+        let mut array: Array<_, u32> = Array::try_from(map).map_err(failed)?;
+        array.set(index, number, 0).map_err(failed)
     }
 
     pub(super) fn drain_map<K, V>(

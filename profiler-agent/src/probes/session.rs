@@ -324,6 +324,13 @@ impl Session {
 
     /// Detaches the clock and drains both tables, so that rows of two rates never mix.
     fn stop_clock(&mut self) {
+        if self.parts.source.clock() == Clock::Switches
+            && let Err(error) = self.parts.object.visit_sleepers()
+        {
+            self.notes.push(format!(
+                "{error}; threads that still sleep have no kernel stack"
+            ));
+        }
         self.parts.source.stop(&mut self.parts.object);
         let ended = monotonic_ns();
         let cpus = f64::from(crate::bpf::cpu_count());

@@ -24,6 +24,8 @@ pub struct State {
     pub interrupted: u32,
     /// Slot of the process in the table of mappings.
     pub slot: u32,
+    /// Not 0: a rule asked for a register beyond `pc`, `sp` and `fp`.
+    pub registers_used: u64,
     /// With [`super::step::TABLE_MISSING`]: the page that is missing.
     pub missing: PageKey,
     /// General registers by DWARF number; valid while `interrupted` is 1.
@@ -39,6 +41,7 @@ impl Default for State {
             link: 0,
             interrupted: 1,
             slot: 0,
+            registers_used: 0,
             missing: PageKey::default(),
             registers: [0; REGISTERS],
         }
