@@ -155,6 +155,9 @@ pub struct LoadedObject {
     denied: Vec<String>,
     load_times: BTreeMap<&'static str, Duration>,
     walks_with_tables: bool,
+    measures_waits: bool,
+    /// Calls of [`Self::forget_sent`].
+    rotations: u32,
     /// Why waits cannot be measured.
     switches_failed: Option<LoadError>,
 }
@@ -207,6 +210,11 @@ impl LoadedObject {
             denied: request.denied.clone(),
             load_times: BTreeMap::new(),
             walks_with_tables: config.unwind == UNWIND_TABLES,
+            measures_waits: matches!(
+                request.counting,
+                Counting::Waits | Counting::Wall | Counting::Everything(_)
+            ),
+            rotations: 0,
             switches_failed: None,
         };
         let mut failures = Vec::new();
@@ -231,6 +239,10 @@ impl LoadedObject {
 
     pub(super) fn ebpf(&mut self) -> &mut Ebpf {
         &mut self.ebpf
+    }
+
+    pub(super) fn measures_waits(&self) -> bool {
+        self.measures_waits
     }
 
     pub(super) fn allow(&self, name: &'static str) -> Result<(), LoadError> {
@@ -377,6 +389,7 @@ impl LoadedObject {
     }
 
     pub fn add_pid(&mut self, pid: u32) -> Result<(), LoadError> {
+        self.mark_process(pid)?;
         self.insert("FILTER_PIDS", pid)
     }
 
@@ -409,10 +422,28 @@ impl LoadedObject {
     }
 
     /// Forgets which stacks and threads were sent, so that each is sent again with its next sample.
-    pub fn forget_sent(&self) -> Result<(), LoadError> {
+    pub fn forget_sent(&mut self) -> Result<(), LoadError> {
         self.drain_map("STACKS", |_hash: u64, _sent: u8| {})?;
         self.drain_map("THREADS", |_tid: u32, _state: ThreadState| {})?;
-        Ok(())
+        // Last, so that nothing is taken for sent that was forgotten a moment later.
+        self.rotations = self.rotations.wrapping_add(1);
+        self.set_number("ROTATION", 0, self.rotations)
+    }
+
+    /// Sets an element of an array of numbers.
+    pub(super) fn set_number(
+        &mut self,
+        name: &'static str,
+        index: u32,
+        number: u32,
+    ) -> Result<(), LoadError> {
+        let failed = |source: MapError| LoadError::Map {
+            map: name,
+            source: source.into(),
+        };
+        let map = self.ebpf.map_mut(name).ok_or(LoadError::NoMap(name))?;
+        let mut array: Array<_, u32> = Array::try_from(map).map_err(failed)?;
+        array.set(index, number, 0).map_err(failed)
     }
 
     pub(super) fn drain_map<K, V>(

@@ -1,9 +1,9 @@
 //! How large the maps of an object are.
 
 use profiler_common::limits::{
-    CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, MANY_PROCESS_SLOTS, PROCESS_SLOTS,
-    SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES, TABLE_RULES,
-    THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
+    CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, KNOWN_WALKS, MANY_PROCESS_SLOTS, MARKS,
+    PROCESS_SLOTS, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES,
+    TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
 };
 
 /// Smallest ring buffer (a page).
@@ -64,7 +64,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 15] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 18] {
         let Self {
             counts,
             stacks,
@@ -87,6 +87,9 @@ impl MapSizes {
             ("WAITS", waited(WAIT_TABLE_ENTRIES)),
             ("SLICES_EVEN", sliced),
             ("SLICES_ODD", sliced),
+            ("THREAD_MARKS", waited(MARKS)),
+            ("PROCESS_MARKS", waited(MARKS)),
+            ("KNOWN", if tables { waited(KNOWN_WALKS) } else { 1 }),
             ("PROCESSES", table(FILTER_PID_ENTRIES)),
             ("MAPPINGS", table(slots)),
             ("PAGES", table(TABLE_PAGES)),

@@ -3,10 +3,11 @@
 use aya::{
     Btf,
     maps::{HashMap, MapError},
-    programs::{BtfTracePoint, ProgramError, tp_btf::BtfTracePointLink},
+    programs::{BtfTracePoint, Iter, ProgramError, tp_btf::BtfTracePointLink},
 };
 use profiler_common::{
     header::read_pod,
+    limits::MARKS,
     off_cpu::{SWITCH_UNKNOWN, Wait, WaitValue},
     on_cpu::CountKey,
 };
@@ -39,6 +40,8 @@ impl Measured {
         slices.into_iter().chain(SWITCH_PROGRAMS).collect()
     }
 }
+/// The program that visits sleeping threads.
+const SLEEPERS: &str = "off_cpu_sleepers";
 
 /// Attached programs; detached when dropped.
 #[derive(Debug)]
@@ -66,10 +69,61 @@ impl LoadedObject {
         for (program, hook) in measured.programs() {
             self.load_tracepoint(program, hook, btf)?;
         }
+        // Without it, threads that sleep at the end have no kernel stack; the end will say so.
+        if let Err(error) = self.load_iterator(btf) {
+            tracing::warn!(%error, "sleeping threads are not visited");
+        }
         Ok(())
     }
 
-    /// Starts measuring; an object that counts waits only.
+    fn load_iterator(&mut self, btf: &Btf) -> Result<(), LoadError> {
+        let failed = |source: ProgramError| LoadError::Program {
+            program: SLEEPERS,
+            source: source.into(),
+        };
+        let program: &mut Iter = self
+            .ebpf()
+            .program_mut(SLEEPERS)
+            .ok_or(LoadError::NoProgram(SLEEPERS))?
+            .try_into()
+            .map_err(failed)?;
+        program.load("task", btf).map_err(failed)
+    }
+
+    /// Has the kernel stacks taken of threads that are off the CPU now; those of others are taken
+    /// when they come back.
+    pub fn visit_sleepers(&mut self) -> Result<(), LoadError> {
+        let failed = |source: ProgramError| LoadError::Attach {
+            program: SLEEPERS,
+            source: source.into(),
+        };
+        let program: &mut Iter = self
+            .ebpf()
+            .program_mut(SLEEPERS)
+            .ok_or(LoadError::NoProgram(SLEEPERS))?
+            .try_into()
+            .map_err(failed)?;
+        let id = program.attach().map_err(failed)?;
+        let link = program.take_link(id).map_err(failed)?;
+        let mut visit = link
+            .into_file()
+            .map_err(|error| failed(std::io::Error::other(error).into()))?;
+        // The program writes nothing; reading to the end lets it visit every task.
+        std::io::copy(&mut visit, &mut std::io::sink()).map_err(|error| failed(error.into()))?;
+        Ok(())
+    }
+
+    /// Makes the scheduler's programs look a process up.
+    pub(super) fn mark_process(&mut self, pid: u32) -> Result<(), LoadError> {
+        // Objects that measure no waits have one mark only, and do not read it.
+        if self.measures_waits() {
+            self.set_number("PROCESS_MARKS", pid & (MARKS - 1), 1)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Starts measuring; the object was loaded for it.
     pub fn attach_switches(&mut self, measured: Measured) -> Result<Switches, LoadError> {
         if let Some(error) = self.take_switches_failure() {
             return Err(error);

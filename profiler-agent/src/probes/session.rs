@@ -324,6 +324,13 @@ impl Session {
 
     /// Detaches the clock and drains both tables, so that rows of two rates never mix.
     fn stop_clock(&mut self) {
+        if self.parts.source.measures_waits()
+            && let Err(error) = self.parts.object.visit_sleepers()
+        {
+            self.notes.push(format!(
+                "{error}; threads that still sleep have no kernel stack"
+            ));
+        }
         let ended = self.stop_counting();
         let cpus = f64::from(crate::bpf::cpu_count());
         let hz = f64::from(self.parts.source.frequency_hz().unwrap_or(0));

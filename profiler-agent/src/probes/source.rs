@@ -233,7 +233,9 @@ pub(super) fn unfinished(waits: &[Wait], now_ns: u64, bucket: u32) -> Vec<Counte
                 generation,
                 wait: kind,
                 cpu,
-                padding: _,
+                rotation: _,
+                comm: _,
+                cgroups: _,
             } = *wait;
             let ready_ns = match (kind, woken_ns) {
                 (WAIT_PREEMPTED, _) => began_ns,

@@ -212,7 +212,10 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
         cfa::REGISTER | cfa::DEREF_REGISTER | cfa::DEREF_SP_SCALED if !interrupted => {
             return REGISTER_UNKNOWN;
         }
-        cfa::REGISTER => plus(register),
+        cfa::REGISTER => {
+            state.registers_used = 1;
+            plus(register)
+        }
         cfa::DEREF_REGISTER => match memory.word(plus(register)) {
             Some(value) => value.wrapping_add(add),
             None => return STACK_UNREADABLE,
@@ -247,6 +250,12 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
         cfa::UNSUPPORTED => return UNSUPPORTED_RULE,
         _ => return NO_UNWIND_INFO,
     };
+    if matches!(rule.cfa_kind, cfa::DEREF_REGISTER | cfa::DEREF_SP_SCALED)
+        || rule.ra_kind != ra::AT_CFA
+        || rule.fp_kind == fp::REGISTER
+    {
+        state.registers_used = 1;
+    }
     let next_pc = match rule.ra_kind {
         ra::AT_CFA => match memory.word(base.wrapping_add(i64::from(rule.ra_offset) as u64)) {
             Some(value) => value,
