@@ -18,6 +18,7 @@ use crate::{
     },
     bpf::enable_statistics,
     config::{AuthConfig, ContinuousProfile, ServeConfig},
+    idle::{IdleRules, IdleRulesError},
     model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
     probes::{
         AbsentProbes, Collector, OnCpuCollector, OnCpuConfig, ProbeStatusSource, ProbeStatuses,
@@ -54,6 +55,8 @@ pub enum AppError {
     Renamer(std::io::Error),
     #[error("encode the OpenAPI document: {0}")]
     Document(#[from] serde_json::Error),
+    #[error(transparent)]
+    IdleRules(#[from] IdleRulesError),
     #[error("the {name} ended unexpectedly{}", detail.as_deref().unwrap_or(""))]
     Ended {
         name: &'static str,
@@ -167,6 +170,7 @@ impl App {
     pub fn start(config: ServeConfig, kernel: KernelSide) -> Result<Self, AppError> {
         // Everything that can be wrong with files and addresses comes before the store is opened.
         api::prepare_data_dir(&config.data_dir)?;
+        let idle_rules = Arc::new(IdleRules::load(config.idle_rules.as_deref())?);
         let tls = config.tls.as_ref().map(api::load_tls).transpose()?;
         let server = Server::bind(config.listen, tls)?;
         let always = config.profile == ContinuousProfile::Always;
@@ -187,6 +191,7 @@ impl App {
             probes: kernel.probes,
             symbols: kernel.symbols,
             renamer,
+            idle_rules,
             totals: Arc::new(Totals::default()),
             token,
             origin,

@@ -1,7 +1,7 @@
 //! The agent: from kernel records to the page, in the order of the modules below.
 //!
 //! ```text
-//! kernel hook -> ring buffer / maps -> bpf -> probes -> symbolize -> task -> store -> render -> api -> web
+//! kernel hook -> ring buffer / maps -> bpf -> probes -> symbolize -> task -> store -> idle -> render -> api -> web
 //!                                               ^ process
 //! ```
 
@@ -21,5 +21,6 @@ pub mod symbolize;
 pub mod unwind;
 pub mod task;
 pub mod store;
+pub mod idle;
 pub mod render;
 pub mod api;

@@ -17,6 +17,8 @@ mod events;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod idle;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod mesh;

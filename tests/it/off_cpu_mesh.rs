@@ -5,27 +5,17 @@ use profiler_tests::{
     folded::{Folded, FoldedStack},
     mesh::{Mesh, MeshOptions},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::targets::{finish_task, start_task};
 
-/// An event loop with nothing to do.
-fn is_idle(stack: &FoldedStack) -> bool {
-    stack.has("do_epoll_wait")
-        && !stack
-            .frames
-            .iter()
-            .any(|frame| frame.contains("[runnable:"))
-}
-
-/// Share of what is not idle whose stack reaches the start of the thread, in per mille.
+/// Share of what has a stack that reaches the start of the thread, in per mille.
 fn complete_per_mille(folded: &Folded) -> u64 {
-    let whole = folded.count(|stack| !is_idle(stack));
     let complete = folded.count(|stack| {
         let cut = |frame: &String| frame.starts_with("[stack ") || frame.starts_with("[no stack");
-        !is_idle(stack) && !stack.frames.iter().any(cut)
+        !stack.frames.iter().any(cut)
     });
-    complete * 1000 / whole.max(1)
+    complete * 1000 / folded.total().max(1)
 }
 
 #[test]
@@ -49,8 +39,13 @@ fn the_stacks_of_both_sidecars_are_complete_by_events_and_by_time() {
     let task = finish_task(&agent, &id, 8);
     let load = mesh.stop_load().unwrap().unwrap();
     assert_eq!(load.errors, 0, "{load:?}");
-    let counts = agent.api.folded(&id, "&value=count").unwrap();
-    let times = agent.api.folded(&id, "&value=duration").unwrap();
+    let busy = |value: &str| {
+        let parameters = format!("&value={value}&idle=hide");
+        agent.api.folded(&id, &parameters).unwrap()
+    };
+    let (counts, times) = (busy("count"), busy("duration"));
+    let path = format!("/api/v1/tasks/{id}/waits");
+    let idle = agent.api.get_json(&path).unwrap()["idle"].clone();
     let number = |name: &str| task["stacks"][name].as_u64().unwrap();
     let (samples, complete) = (number("samples"), number("complete"));
     println!(
@@ -59,11 +54,24 @@ fn the_stacks_of_both_sidecars_are_complete_by_events_and_by_time() {
     );
     println!(
         "not idle: {} switches, {} per mille complete; {} ms, {} per mille complete",
-        counts.count(|stack| !is_idle(stack)),
+        counts.total(),
         complete_per_mille(&counts),
-        times.count(|stack| !is_idle(stack)) / 1_000_000,
+        times.total() / 1_000_000,
         complete_per_mille(&times)
     );
+    println!("{}", idle["summary"]);
+    // Under load the workers still sleep most of the time, and what holds them up stays.
+    let rules = idle["rules"].as_array().unwrap();
+    let worker = |rule: &&Value| rule["name"] == "Envoy worker in its event loop";
+    assert!(rules.iter().any(|rule| worker(&rule)), "{idle}");
+    let percent = idle["percent"].as_f64().unwrap();
+    assert!((30.0..100.0).contains(&percent), "{idle}");
+    let idle_loop = |stack: &FoldedStack| {
+        let runnable = |frame: &String| frame.contains("[runnable:");
+        stack.has("do_epoll_wait") && !stack.frames.iter().any(runnable)
+    };
+    assert_eq!(counts.count(idle_loop), 0, "{}", counts.summary());
+    assert!(counts.total() > 100, "{}", counts.summary());
     assert!(samples > 1000, "{task}");
     assert!(complete * 1000 >= samples * 980, "{task}");
     for folded in [&counts, &times] {

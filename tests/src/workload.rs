@@ -36,11 +36,14 @@ pub enum Workload {
     UnwindStatic,
     UnwindStaticPie,
     UnwindMusl,
+    UnwindMuslStatic,
     Unwind32,
     /// A Rust release program without frame pointers.
     UnwindRust,
     /// A Go program.
     UnwindGo,
+    /// A Go server with next to nothing to do.
+    IdleServerGo,
     /// Waits in known ways, without frame pointers.
     Waits,
 }
@@ -58,9 +61,11 @@ impl Workload {
             | Self::UnwindStatic
             | Self::UnwindStaticPie
             | Self::UnwindMusl
+            | Self::UnwindMuslStatic
             | Self::Unwind32 => "unwind.c",
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
+            Self::IdleServerGo => "idle_server.go",
             Self::Waits => "waits.c",
         }
     }
@@ -93,12 +98,13 @@ impl Workload {
             Self::UnwindStatic => ("gcc", without_frame_pointers(&["-static", "-no-pie"])),
             Self::UnwindStaticPie => ("gcc", without_frame_pointers(&["-static-pie"])),
             Self::UnwindMusl => ("musl-gcc", without_frame_pointers(&[])),
+            Self::UnwindMuslStatic => ("musl-gcc", without_frame_pointers(&["-static"])),
             Self::Unwind32 => ("gcc", without_frame_pointers(&["-m32"])),
             Self::UnwindRust => (
                 "rustc",
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
-            Self::UnwindGo => ("go", vec!["build"]),
+            Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
             Self::Waits => (
                 "gcc",
                 vec![

@@ -19,7 +19,7 @@ use super::{
     error::{no_method, no_route},
     extract::Query,
     guard, headers,
-    http::{containers, events, health, meta, processes, profiles, quality, symbols, tasks},
+    http::{containers, events, health, meta, processes, profiles, quality, symbols, tasks, waits},
     metrics,
     state::ApiState,
     ui,
@@ -73,6 +73,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiles::profile))
         .routes(routes!(profiles::threads))
         .routes(routes!(profiles::timeline))
+        .routes(routes!(waits::waits))
         .routes(routes!(quality::quality))
         .routes(routes!(symbols::list, symbols::upload))
         .routes(routes!(symbols::replace, symbols::delete))

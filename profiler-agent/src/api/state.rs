@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     config::ArgumentPolicy,
+    idle::IdleRules,
     model::{Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
     probes::ProbeStatusSource,
     process::ProcessTable,
@@ -104,6 +105,7 @@ pub struct ApiParts {
     pub probes: Arc<dyn ProbeStatusSource>,
     pub symbols: SymbolPacks,
     pub renamer: Renamer,
+    pub idle_rules: Arc<IdleRules>,
     pub totals: Arc<Totals>,
     pub token: Option<Token>,
     pub origin: Origin,

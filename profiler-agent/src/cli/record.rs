@@ -16,10 +16,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::CliError;
 use crate::{
     config::cli::{RecordArgs, RecordKind, RecordTarget},
+    idle::IdleRules,
     model::{Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec},
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
-    render::{Format, Value, quality, render_value},
+    render::{Format, Value, View, quality, render_view},
     symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService, build_id_text},
     task,
 };
@@ -38,8 +39,10 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         frequency_hz: args.frequency,
     };
     task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
+    let rules = IdleRules::load(args.idle_rules.as_deref())
+        .map_err(|error| CliError::Config(error.into()))?;
     let output = Output::open(&args.output)?;
-    match record(args, spec) {
+    match record(args, spec, &rules) {
         Ok((bytes, summary)) => {
             output.write(&bytes)?;
             Ok(say(&summary)?)
@@ -52,7 +55,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
 }
 
 /// The rendered profile and what to say about it.
-fn record(args: &RecordArgs, spec: TaskSpec) -> Result<(Vec<u8>, String)> {
+fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u8>, String)> {
     let symbolize = SymbolizeConfig {
         packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
         ..SymbolizeConfig::default()
@@ -74,16 +77,25 @@ fn record(args: &RecordArgs, spec: TaskSpec) -> Result<(Vec<u8>, String)> {
         .context("start the runtime")?;
     let collection = collector.start(&CollectRequest { spec })?;
     let clock = collection.clock.name();
-    let recorded = runtime.block_on(collect(collection, args.duration))?;
+    let mut recorded = runtime.block_on(collect(collection, args.duration))?;
+    // What is said about the recording is about all of it.
+    let summary = summary(&recorded, clock, args);
+    let idle = rules.apply(&mut recorded.profile, args.idle.into());
     let format = Format::from(args.format);
     let title = match args.kind {
         RecordKind::OnCpu => format!("on-CPU, {} at {} Hz", clock, args.frequency),
         RecordKind::OffCpu => "off-CPU, every switch".to_owned(),
     };
     let value = args.value.map(Value::from);
-    let bytes = render_value(&recorded.profile, format, value, &title)
+    let view = View {
+        value,
+        title: &title,
+        idle: idle.as_ref(),
+    };
+    let bytes = render_view(&recorded.profile, format, &view)
         .with_context(|| format!("render as {}", format.name()))?;
-    Ok((bytes, summary(&recorded, clock, args)))
+    let idle = idle.map_or(String::new(), |share| format!("{}\n", share.line()));
+    Ok((bytes, summary + &idle))
 }
 
 fn target(given: &RecordTarget) -> Target {

@@ -7,6 +7,7 @@ use super::{CliError, print};
 use crate::{
     app::{App, KernelSide, STOP_DEADLINE},
     config::{ServeConfig, cli::ServeArgs, resolve_serve},
+    idle::IdleRules,
     telemetry,
 };
 
@@ -19,6 +20,9 @@ pub fn run(
     let environment = |name: &str| std::env::var(name).ok();
     let config = resolve_serve(args, log, &environment)?;
     telemetry::check_filter(&config.log).map_err(|error| CliError::Config(error.into()))?;
+    // Only looked at: the application reads them when it starts.
+    IdleRules::load(config.idle_rules.as_deref())
+        .map_err(|error| CliError::Config(error.into()))?;
     if args.print_config {
         return Ok(print(&config.to_toml())?);
     }

@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    model::{TaskKind, UnwindMethod},
+    model::{IdleMode, TaskKind, UnwindMethod},
     render::{Format, Value},
 };
 
@@ -91,6 +91,9 @@ pub struct ServeArgs {
     /// Ask this debuginfod server for missing debug files (it learns which programs run here)
     #[arg(long, value_name = "URL")]
     pub debuginfod: Option<String>,
+    /// Rules that say which waits are idle, instead of the embedded ones
+    #[arg(long, value_name = "FILE")]
+    pub idle_rules: Option<String>,
     /// Print the effective configuration as TOML and exit
     #[arg(long)]
     pub print_config: bool,
@@ -124,6 +127,12 @@ pub struct RecordArgs {
     /// What the numbers count [default: samples of on-cpu, nanoseconds of off-cpu]
     #[arg(long, value_enum)]
     pub value: Option<RecordValue>,
+    /// Whether waits of threads that have nothing to do are written
+    #[arg(long, value_enum, default_value = "show")]
+    pub idle: RecordIdle,
+    /// Rules that say which waits are idle, instead of the embedded ones
+    #[arg(long, value_name = "FILE")]
+    pub idle_rules: Option<PathBuf>,
     /// File to write; `-` is stdout
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
@@ -189,6 +198,23 @@ impl From<RecordValue> for Value {
         match value {
             RecordValue::Count => Self::Count,
             RecordValue::Duration => Self::Duration,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RecordIdle {
+    Show,
+    Hide,
+    Only,
+}
+
+impl From<RecordIdle> for IdleMode {
+    fn from(idle: RecordIdle) -> Self {
+        match idle {
+            RecordIdle::Show => Self::Show,
+            RecordIdle::Hide => Self::Hide,
+            RecordIdle::Only => Self::Only,
         }
     }
 }

@@ -22,6 +22,7 @@ impl ServeConfig {
             symbol_dir,
             max_symbol_bytes,
             debuginfod,
+            idle_rules,
             log,
             deny_probes,
             bpf_stats,
@@ -76,6 +77,9 @@ impl ServeConfig {
         }
         if let Some(server) = debuginfod {
             lines.push(("debuginfod", server.clone().into()));
+        }
+        if let Some(file) = idle_rules {
+            lines.push(("idle_rules", text(file)));
         }
         if !deny_probes.is_empty() {
             lines.push(("deny_probe", deny_probes.clone().into()));

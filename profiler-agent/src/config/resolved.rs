@@ -73,6 +73,8 @@ pub struct ServeConfig {
     pub max_symbol_bytes: u64,
     /// URL of the server that is asked for debug files.
     pub debuginfod: Option<String>,
+    /// Rules that say which waits are idle, instead of the embedded ones.
+    pub idle_rules: Option<PathBuf>,
     /// Log filter, checked by the telemetry module.
     pub log: String,
     pub deny_probes: Vec<String>,
@@ -114,6 +116,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         symbol_dir,
         max_symbol_bytes,
         debuginfod,
+        idle_rules,
         print_config: _,
         deny_probe,
         bpf_stats,
@@ -136,6 +139,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("symbol_dir", symbol_dir),
         ("max_symbol_bytes", max_symbol_bytes),
         ("debuginfod", debuginfod),
+        ("idle_rules", idle_rules),
         ("unwind", unwind),
         ("log", &log),
     ];
@@ -201,6 +205,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         symbol_dir: settings.get("symbol_dir").map(path).transpose()?,
         max_symbol_bytes: parse_or(settings, "max_symbol_bytes", DEFAULT_MAX_SYMBOL_BYTES, size)?,
         debuginfod: settings.get("debuginfod").map(server).transpose()?,
+        idle_rules: settings.get("idle_rules").map(path).transpose()?,
         log: settings
             .get("log")
             .map_or("info", |setting| setting.text())

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 20] = [
+pub(super) const KEYS: [&str; 21] = [
     "listen",
     "data_dir",
     "token_file",
@@ -20,6 +20,7 @@ pub(super) const KEYS: [&str; 20] = [
     "symbol_dir",
     "max_symbol_bytes",
     "debuginfod",
+    "idle_rules",
     "log",
     "deny_probe",
     "bpf_stats",

@@ -84,6 +84,7 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_SYMBOL_DIR", "/s"),
         ("PROFILER_MAX_SYMBOL_BYTES", "2MiB"),
         ("PROFILER_DEBUGINFOD", "https://debuginfod.example/x"),
+        ("PROFILER_IDLE_RULES", "/i"),
         ("PROFILER_UNWIND", "frame-pointers"),
     ];
     let config = resolve("", &environment, "").unwrap();
@@ -117,7 +118,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, show_arguments, retention_age, retention_bytes, max_tasks, \
-         symbol_dir, max_symbol_bytes, debuginfod, log, bpf_stats, unwind",
+         symbol_dir, max_symbol_bytes, debuginfod, idle_rules, log, bpf_stats, unwind",
     );
 }
 

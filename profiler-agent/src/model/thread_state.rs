@@ -21,6 +21,16 @@ pub enum ThreadState {
 }
 
 impl ThreadState {
+    pub const ALL: [Self; 7] = [
+        Self::OnCpu,
+        Self::Preempted,
+        Self::Woken,
+        Self::Interruptible,
+        Self::Uninterruptible,
+        Self::Io,
+        Self::Stopped,
+    ];
+
     /// Name in exports.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::Profile;
+use crate::model::{IdleShare, Profile};
 
 use super::{
     Value,
@@ -12,7 +12,10 @@ use super::{
 /// Nodes below this part of all samples are merged into "(other)".
 pub(super) const PRUNING_SHARE: u64 = 8192;
 
-pub(super) fn render(profile: &Profile, value: Value) -> Vec<u8> {
+/// The flag of a file that says how much is idle.
+const FLAG_IDLE: u64 = 1;
+
+pub(super) fn render(profile: &Profile, value: Value, idle: Option<&IdleShare>) -> Vec<u8> {
     let tree = tree::build(profile, value, PRUNING_SHARE);
     let mut strings = Strings::default();
     strings.add("");
@@ -35,8 +38,13 @@ pub(super) fn render(profile: &Profile, value: Value) -> Vec<u8> {
     }
 
     let mut bytes = b"PFG1".to_vec();
-    varint(&mut bytes, 0);
+    varint(&mut bytes, idle.map_or(0, |_| FLAG_IDLE));
     varint(&mut bytes, unit_ns(profile, value));
+    if let Some(idle) = idle {
+        for number in [idle.count, idle.ns, idle.total_count, idle.total_ns] {
+            varint(&mut bytes, number);
+        }
+    }
     varint(&mut bytes, strings.count);
     bytes.extend_from_slice(&strings.bytes);
     varint(&mut bytes, numbers.len() as u64);

@@ -10,12 +10,12 @@ mod pprof;
 mod speedscope;
 mod svg;
 mod tree;
-mod wait_reasons;
+pub(crate) mod wait_reasons;
 
 #[cfg(test)]
 mod tests;
 
-use crate::model::{Clock, Profile, SampleRow};
+use crate::model::{Clock, IdleShare, Profile, SampleRow};
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,25 +104,41 @@ pub enum RenderError {
     Json(#[from] serde_json::Error),
 }
 
+/// How a profile is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct View<'a> {
+    /// What the numbers count; without it, what is usual for the profile.
+    pub value: Option<Value>,
+    /// Shown in formats that carry one.
+    pub title: &'a str,
+    /// What is idle of the profile, also where that was taken out.
+    pub idle: Option<&'a IdleShare>,
+}
+
 /// Renders `profile`, which must have passed [`Profile::check`]; `title` is shown in formats that
 /// carry one. The same profile always gives the same bytes.
 pub fn render(profile: &Profile, format: Format, title: &str) -> Result<Vec<u8>, RenderError> {
-    render_value(profile, format, None, title)
+    let view = View {
+        title,
+        ..View::default()
+    };
+    render_view(profile, format, &view)
 }
 
-/// The same with a choice of what the numbers count.
-pub fn render_value(
+/// The same with a choice of what is shown.
+pub fn render_view(
     profile: &Profile,
     format: Format,
-    value: Option<Value>,
-    title: &str,
+    view: &View<'_>,
 ) -> Result<Vec<u8>, RenderError> {
+    let View { value, title, idle } = *view;
     let usual = value.unwrap_or_else(|| Value::usual(profile));
+    let either = value.unwrap_or(Value::Duration);
     match format {
         Format::Folded => Ok(folded::render(profile, usual)),
-        Format::Pprof => pprof::render(profile, value.unwrap_or(Value::Duration), title),
-        Format::Svg => svg::render(profile, usual, title),
-        Format::Speedscope => speedscope::render(profile, value.unwrap_or(Value::Duration), title),
-        Format::Flamegraph => Ok(flamegraph::render(profile, usual)),
+        Format::Pprof => pprof::render(profile, either, title, idle),
+        Format::Svg => svg::render(profile, usual, title, idle),
+        Format::Speedscope => speedscope::render(profile, either, title),
+        Format::Flamegraph => Ok(flamegraph::render(profile, usual, idle)),
     }
 }

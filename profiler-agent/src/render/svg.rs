@@ -7,11 +7,16 @@ use inferno::flamegraph::{
     color::{BasicPalette, Palette},
 };
 
-use crate::model::{Clock, Profile};
+use crate::model::{Clock, IdleShare, Profile};
 
 use super::{RenderError, Value, folded, names::printable};
 
-pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec<u8>, RenderError> {
+pub(super) fn render(
+    profile: &Profile,
+    value: Value,
+    title: &str,
+    idle: Option<&IdleShare>,
+) -> Result<Vec<u8>, RenderError> {
     let folded = folded::stacks(profile, value);
     if folded.values().all(|count| *count == 0) {
         return Ok(empty(title));
@@ -27,13 +32,16 @@ pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec
         Clock::Switches => "switches",
     };
     let total = profile.total_count();
-    let (subtitle, unit) = match value {
+    let (mut subtitle, unit) = match value {
         Value::Count => (format!("{total} {samples}"), samples),
         Value::Duration => {
             let time = Duration::from_nanos(profile.total_ns()).as_secs_f64();
             (format!("{total} {samples}, {time:.3} s"), "ns")
         }
     };
+    if let Some(idle) = idle {
+        subtitle = format!("{subtitle}; {}", printable(&idle.line()));
+    }
     options.subtitle = Some(subtitle);
     unit.clone_into(&mut options.count_name);
     "monospace".clone_into(&mut options.font_type);

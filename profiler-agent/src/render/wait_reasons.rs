@@ -1,14 +1,16 @@
 //! What each stack of a profile waits for.
 
+use std::collections::BTreeMap;
+
 use crate::model::{FrameSpace, Profile, SampleRow, ThreadState, WaitReason};
 
 /// Reasons by the number of the stack.
-pub(super) struct WaitReasons {
+pub(crate) struct WaitReasons {
     of_stack: Vec<WaitReason>,
 }
 
 impl WaitReasons {
-    pub(super) fn of(profile: &Profile) -> Self {
+    pub(crate) fn of(profile: &Profile) -> Self {
         let of_stack = profile
             .stacks
             .iter()
@@ -24,7 +26,7 @@ impl WaitReasons {
         Self { of_stack }
     }
 
-    pub(super) fn of_row(&self, row: &SampleRow) -> WaitReason {
+    pub(crate) fn of_row(&self, row: &SampleRow) -> WaitReason {
         if row.state == ThreadState::Preempted {
             return WaitReason::Preempted;
         }
@@ -33,4 +35,38 @@ impl WaitReasons {
             .copied()
             .unwrap_or(WaitReason::Other)
     }
+}
+
+/// Counts and nanoseconds by kind, most time first.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WaitSums {
+    pub(crate) states: Vec<(ThreadState, (u64, u64))>,
+    pub(crate) reasons: Vec<(WaitReason, (u64, u64))>,
+}
+
+/// Adds up the samples of a profile by state, and those of waits by reason.
+pub(crate) fn sums(profile: &Profile) -> WaitSums {
+    let of_stack = WaitReasons::of(profile);
+    let mut states = BTreeMap::new();
+    let mut reasons = BTreeMap::new();
+    let add = |(count, ns): &mut (u64, u64), row: &SampleRow| {
+        *count = count.saturating_add(row.count);
+        *ns = ns.saturating_add(row.total_ns);
+    };
+    for row in &profile.samples {
+        add(states.entry(row.state).or_default(), row);
+        if row.state != ThreadState::OnCpu {
+            add(reasons.entry(of_stack.of_row(row)).or_default(), row);
+        }
+    }
+    WaitSums {
+        states: most_time_first(states),
+        reasons: most_time_first(reasons),
+    }
+}
+
+fn most_time_first<K>(sums: BTreeMap<K, (u64, u64)>) -> Vec<(K, (u64, u64))> {
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, (_, ns))| std::cmp::Reverse(*ns));
+    sums
 }

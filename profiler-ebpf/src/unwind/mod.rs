@@ -14,9 +14,7 @@ use core::ffi::c_void;
 use aya_ebpf::{helpers::generated::bpf_loop, macros::map, maps::PerCpuArray};
 use profiler_common::{
     counter,
-    limits::{
-        CLASS_SCHEDULER, MAX_RECORD_FRAMES, MAX_STEPS, MAX_STEPS_UNDER_LOCK, PROGRAM_CLASSES,
-    },
+    limits::{CLASS_SCHEDULER, MAX_RECORD_FRAMES, MAX_STEPS, MAX_STEPS_UNDER_LOCK},
     stack::{SPACE_USER, StackRecord, hash_finish, hash_step, place},
     unwind::{
         capture::{CAPTURE_FOR_COMPARISON, REGISTER_WORDS},
@@ -36,7 +34,7 @@ use crate::{
 };
 use known::{KnownWalk, LoggedMemory};
 use registers::Machine;
-use tables::{KernelTables, PROCESSES};
+use tables::{KernelTables, PROCESSES, REMEMBERED, Remembered};
 use user_memory::UserMemory;
 
 /// Everything that a walk keeps.
@@ -53,18 +51,22 @@ struct Walk {
     outcome: u32,
     /// Complete stacks since the last capture for comparison.
     since_capture: u32,
+    /// As in [`ProcessEntry`].
+    reading: u32,
     /// Words that were read.
     words: u32,
+    padding: u32,
     /// Captures of this CPU so far.
     captures: u64,
     /// The kernel's `struct pt_regs` of user mode.
     saved: [u64; REGISTER_WORDS],
     record: StackRecord,
+    remembered: [Remembered; REMEMBERED],
 }
 
-/// One for each class of programs that may interrupt each other.
+/// One for each class of programs that walk user stacks and may interrupt each other.
 #[map]
-static WALKS: PerCpuArray<Walk> = PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
+static WALKS: PerCpuArray<Walk> = PerCpuArray::with_max_entries(CLASS_SCHEDULER + 1, 0);
 
 /// Takes the user stack of the running task and returns its hash; 0 when it has none.
 #[inline(always)]
@@ -107,7 +109,7 @@ pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: 
         step::COMPAT_PROCESS
     } else if let Some(entry) = process {
         // SAFETY: a map value; the agent replaces it as a whole.
-        walk.state.slot = unsafe { (*entry).slot };
+        (walk.state.slot, walk.reading) = unsafe { ((*entry).slot, (*entry).reading) };
         walk_up(walk, known);
         walk.outcome
     } else {
@@ -258,9 +260,15 @@ fn advance_logged(walk: *mut Walk, known: *mut KnownWalk) -> u64 {
 /// Goes one frame up; 1 when there is nothing more to do.
 #[inline(always)]
 fn advance_in(walk: *mut Walk, memory: &impl Memory) -> u64 {
-    // SAFETY: a map value of this CPU; the memory has nothing of the state.
+    // SAFETY: a map value of this CPU.
+    let (remembered, reading) = unsafe { (&raw mut (*walk).remembered, (*walk).reading) };
+    let tables = KernelTables {
+        remembered,
+        reading,
+    };
+    // SAFETY: as above; neither the memory nor the tables have anything of the state.
     let state = unsafe { &mut (*walk).state };
-    let outcome = step::step::<Machine, _, _>(memory, &KernelTables, state);
+    let outcome = step::step::<Machine, _, _>(memory, &tables, state);
     // SAFETY: as above.
     let walk = unsafe { &mut *walk };
     if outcome != step::CONTINUE {

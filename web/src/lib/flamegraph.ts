@@ -58,10 +58,20 @@ export interface Label {
   readonly source: number;
 }
 
+/** How much is idle of everything, whether it is part of the tree or not. */
+export interface IdleAmount {
+  readonly count: number;
+  readonly ns: number;
+  readonly totalCount: number;
+  readonly totalNs: number;
+}
+
 /** A tree in pre-order; the three columns have one entry for each node. */
 export interface FlameGraph {
   /** Nanoseconds that one sample stands for; 0 when rows differ. */
   readonly periodNs: number;
+  /** Null where no thread waits. */
+  readonly idle: IdleAmount | null;
   readonly labels: readonly Label[];
   readonly depth: Uint32Array;
   /** Samples whose leaf this node is. */
@@ -71,6 +81,7 @@ export interface FlameGraph {
 
 /** The server never sends more; a larger answer is refused before it is read. */
 export const MAX_INPUT_BYTES = 64 * 1024 * 1024;
+const FLAG_IDLE = 1;
 const MAX_VARINT_BYTES = 10;
 const MIN_LABEL_BYTES = 6;
 const MIN_NODE_BYTES = 3;
@@ -195,14 +206,24 @@ function readSelf(reader: Reader, count: number): Float64Array {
   return self;
 }
 
+function readIdle(reader: Reader): IdleAmount {
+  const count = reader.varint("idle count");
+  const ns = reader.varint("idle time");
+  const totalCount = reader.varint("count of everything");
+  const totalNs = reader.varint("time of everything");
+  if (count > totalCount || ns > totalNs) reader.fail("more is idle than there is");
+  return { count, ns, totalCount, totalNs };
+}
+
 /** Reads a whole PFG1 file; throws FlameFormatError on anything else. */
 export function decodeFlameGraph(bytes: Uint8Array): FlameGraph {
   const reader = new Reader(bytes);
   if (bytes.length > MAX_INPUT_BYTES) reader.fail(`has more than ${MAX_INPUT_BYTES} bytes`);
   readMagic(reader);
   const flags = reader.varint("flags");
-  if (flags !== 0) reader.fail(`unknown flags ${flags}`);
+  if (flags > FLAG_IDLE) reader.fail(`unknown flags ${flags}`);
   const periodNs = reader.varint("period");
+  const idle = flags === FLAG_IDLE ? readIdle(reader) : null;
   const strings = readStrings(reader);
   const labels = readLabels(reader, strings);
   const count = reader.count("node count", MIN_NODE_BYTES);
@@ -212,5 +233,5 @@ export function decodeFlameGraph(bytes: Uint8Array): FlameGraph {
   const label = new Uint32Array(count);
   for (let i = 0; i < count; i += 1) label[i] = reader.index("node label", labels.length);
   if (reader.left !== 0) reader.fail(`${reader.left} bytes after the last column`);
-  return { periodNs, labels, depth, self, label };
+  return { periodNs, idle, labels, depth, self, label };
 }

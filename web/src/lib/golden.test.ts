@@ -11,6 +11,8 @@ const FOLDER = new URL("../../../tests/fixtures/flamegraph/", import.meta.url);
 
 interface Expected {
   readonly period_ns: number;
+  /** Count and time of idle waits, then of everything. */
+  readonly idle?: readonly number[];
   readonly nodes: readonly Readonly<Record<string, string | number>>[];
 }
 
@@ -36,6 +38,9 @@ describe("golden files", () => {
     const expected = JSON.parse(text) as Expected;
     const index = indexFlameGraph(decodeFlameGraph(readFileSync(new URL(`${name}.pfg1`, FOLDER))));
     expect(index.graph.periodNs).toBe(expected.period_ns);
+    const { idle } = index.graph;
+    const numbers = idle === null ? undefined : [idle.count, idle.ns, idle.totalCount, idle.totalNs];
+    expect(numbers).toEqual(expected.idle);
     expect(index.count).toBe(expected.nodes.length);
     expected.nodes.forEach((node, i) => {
       const actual: Record<string, string | number> = {

@@ -84,6 +84,38 @@ const UNWINDING_PROGRAMS: &[Need] = &[
         },
     ]),
 ];
+const IDLE: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::Packages(&demo::PACKAGES),
+    Need::Packages(&[
+        Package {
+            name: "binutils",
+            evidence: "/usr/bin/strip",
+        },
+        Package {
+            name: "golang-go",
+            evidence: "/usr/bin/go",
+        },
+        Package {
+            name: "nginx-light",
+            evidence: "/usr/sbin/nginx",
+        },
+        Package {
+            name: "redis-server",
+            evidence: "/usr/bin/redis-server",
+        },
+        Package {
+            name: "python3",
+            evidence: "/usr/share/doc/python3",
+        },
+        Package {
+            name: "default-jdk-headless",
+            evidence: "/usr/bin/javac",
+        },
+    ]),
+];
 const UI: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -210,6 +242,11 @@ pub(super) const STEPS: &[Step] = &[
         "unwinding-programs",
         UNWINDING_PROGRAMS,
         "whole stacks of real programs, and of the mesh under load"
+    ),
+    integration!(
+        "idle",
+        IDLE,
+        "idle rules on real programs, each with next to nothing to do"
     ),
     integration!("ui", UI, "the page in headless Chromium"),
     integration!("mesh", MESH, "traffic through two real Envoys"),

@@ -8,6 +8,7 @@ mod quality;
 mod stacks;
 mod symbols;
 mod tasks;
+mod waits;
 
 pub use processes::{Process, ProcessList};
 
@@ -22,3 +23,4 @@ pub(super) use tasks::{
     CreateTask, ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue, Task, TaskList,
     Timeline,
 };
+pub(super) use waits::{ProfileIdle, Waits};

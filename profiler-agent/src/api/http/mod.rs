@@ -9,3 +9,4 @@ pub(super) mod profiles;
 pub(super) mod quality;
 pub(super) mod symbols;
 pub(super) mod tasks;
+pub(super) mod waits;

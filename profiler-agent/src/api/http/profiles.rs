@@ -7,17 +7,23 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::tasks::task_id;
+use super::{
+    tasks::task_id,
+    waits::{self, known, read_view},
+};
 use crate::{
     api::{
-        dto::{Problem, ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue, Timeline},
+        dto::{
+            Problem, ProfileFormat, ProfileIdle, ProfileThread, ProfileThreadList, ProfileValue,
+            Timeline,
+        },
         error::ApiError,
         extract::Query,
         headers::SVG_CSP,
         state::{ApiState, blocking},
     },
     model::{Profile, Selection, Target, Task, TaskId, TaskKind},
-    render::{Format, Value, render_value, summary},
+    render::{Format, Value, View, render_view, summary},
 };
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -80,6 +86,9 @@ pub(super) async fn read(
         ("id" = String, Path),
         ("format" = ProfileFormat, Query),
         ("value" = Option<ProfileValue>, Query, description = "What the numbers count; by default samples of on-CPU tasks and nanoseconds of off-CPU tasks"),
+        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
+        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
+        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
         ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
@@ -103,7 +112,7 @@ pub(in crate::api) async fn profile(
     id: Result<Path<String>, PathRejection>,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let query = query.only(&["format", "value", "from", "to", "tid", "pid"])?;
+    let query = query.only(&known(&["format", "value"]))?;
     let names = || Format::ALL.map(Format::name).join(", ");
     let Some(name) = query.text("format")? else {
         return Err(ApiError::invalid_field(
@@ -122,12 +131,21 @@ pub(in crate::api) async fn profile(
         })?;
     let value = value(&query)?;
     let selection = selection(&query)?;
+    let waits = waits::view(&query)?;
     let task = state.parts.engine.get(task_id(id)?)?;
     // Waits its turn within the time limit of the request.
     let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
-    let profile = read(&state, task.id, selection).await?;
+    let (profile, idle) = read_view(&state, task.id, selection, waits).await?;
     let title = title(&task);
-    let bytes = blocking(move || render_value(&profile, format, value, &title)).await??;
+    let rendered = blocking(move || {
+        let view = View {
+            value,
+            title: &title,
+            idle: idle.as_ref(),
+        };
+        render_view(&profile, format, &view)
+    });
+    let bytes = rendered.await??;
     Ok(file_response(task.id, format, bytes))
 }
 
@@ -190,7 +208,12 @@ fn file_response(task: TaskId, format: Format, bytes: Vec<u8>) -> Response {
 /// Threads in the result with their samples.
 #[utoipa::path(
     get, path = "/api/v1/tasks/{id}/threads", tag = "profiles",
-    params(("id" = String, Path)),
+    params(
+        ("id" = String, Path),
+        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
+        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
+        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated")
+    ),
     responses(
         (status = 200, body = ProfileThreadList),
         (status = 401, body = Problem, content_type = "application/problem+json"),
@@ -202,8 +225,10 @@ pub(in crate::api) async fn threads(
     id: Result<Path<String>, PathRejection>,
     query: Query,
 ) -> Result<Json<ProfileThreadList>, ApiError> {
-    let selection = selection(&query.only(&SELECTION)?)?;
-    let profile = read(&state, task_id(id)?, selection).await?;
+    let query = query.only(&known(&[]))?;
+    let selection = selection(&query)?;
+    let waits = waits::view(&query)?;
+    let (profile, _idle) = read_view(&state, task_id(id)?, selection, waits).await?;
     let items = blocking(move || summary::threads(&profile)).await?;
     let items = items.into_iter().map(ProfileThread::from).collect();
     Ok(Json(ProfileThreadList { items }))
@@ -214,7 +239,10 @@ pub(in crate::api) async fn threads(
     get, path = "/api/v1/tasks/{id}/timeline", tag = "profiles",
     params(
         ("id" = String, Path),
-        ("bucket_ms" = Option<u64>, Query, description = "Length of a bucket, a multiple of the task's own (default 100)")
+        ("bucket_ms" = Option<u64>, Query, description = "Length of a bucket, a multiple of the task's own (default 100)"),
+        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
+        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
+        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated")
     ),
     responses(
         (status = 200, body = Timeline),
@@ -228,12 +256,13 @@ pub(in crate::api) async fn timeline(
     id: Result<Path<String>, PathRejection>,
     query: Query,
 ) -> Result<Json<Timeline>, ApiError> {
-    let query = query.only(&["bucket_ms", "from", "to", "tid", "pid"])?;
+    let query = query.only(&known(&["bucket_ms"]))?;
     let bucket_ms = query
         .parsed("bucket_ms", "a number of milliseconds")?
         .unwrap_or(100);
     let selection = selection(&query)?;
-    let profile = read(&state, task_id(id)?, selection).await?;
+    let waits = waits::view(&query)?;
+    let (profile, _idle) = read_view(&state, task_id(id)?, selection, waits).await?;
     let timeline = blocking(move || counted(&profile, bucket_ms)).await?;
     timeline.map(Json)
 }

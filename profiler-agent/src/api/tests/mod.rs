@@ -29,6 +29,7 @@ use tower::ServiceExt;
 use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Token, router};
 use crate::{
     config::ArgumentPolicy,
+    idle::IdleRules,
     model::{
         Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
         Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
@@ -226,6 +227,7 @@ impl Api {
             probes: Arc::new(FakeProbes),
             renamer: Renamer::start(symbols.clone()).unwrap(),
             symbols,
+            idle_rules: Arc::new(IdleRules::load(None).unwrap()),
             totals: Arc::new(Totals::default()),
             token: Some(token.clone()),
             origin,

@@ -51,6 +51,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/tasks/{id}/stop",
         "/api/v1/tasks/{id}/threads",
         "/api/v1/tasks/{id}/timeline",
+        "/api/v1/tasks/{id}/waits",
         "/healthz",
         "/metrics",
     ];

@@ -233,3 +233,32 @@ async fn processes_are_sorted_searched_and_limited() {
     assert!(!detail["thread_list"].as_array().unwrap().is_empty());
     assert!(api.get_json("/api/v1/containers").await["items"].is_array());
 }
+
+#[tokio::test]
+async fn a_result_without_waits_has_no_idle_share() {
+    let api = Api::new();
+    let id = api.running_task().await;
+    let waits = api.get_json(&format!("/api/v1/tasks/{id}/waits")).await;
+    assert_eq!(waits["idle"], json!(null));
+    assert_eq!(waits["reasons"], json!([]));
+    assert_eq!(waits["states"][0]["name"], "on_cpu");
+    assert_eq!(waits["states"][0]["count"], 8);
+    let folded = |more: &str| format!("/api/v1/tasks/{id}/profile?format=folded{more}");
+    let whole = text(api.get(&folded("")).await).await;
+    for same in ["&idle=hide", "&idle=show", "&state=on_cpu"] {
+        assert_eq!(text(api.get(&folded(same)).await).await, whole, "{same}");
+    }
+    for none in ["&idle=only", "&state=io", "&state=io&state=woken"] {
+        assert_eq!(text(api.get(&folded(none)).await).await, "", "{none}");
+    }
+    for (wrong, names) in [
+        ("idle=maybe", "show, hide, only"),
+        ("state=x", "on_cpu"),
+        ("reason=x", "futex"),
+    ] {
+        let refused = api.get(&folded(&format!("&{wrong}"))).await;
+        assert_eq!(refused.status(), 422);
+        let detail = body_json(refused).await["detail"].to_string();
+        assert!(detail.contains(names), "{detail}");
+    }
+}

@@ -11,15 +11,22 @@ use std::{borrow::Cow, collections::HashMap, io::Write};
 use flate2::{Compression, write::GzEncoder};
 use prost::Message;
 
-use crate::model::{Clock, ModuleKind, NameSource, Profile, SampleRow, ThreadState};
+use crate::model::{Clock, IdleShare, ModuleKind, NameSource, Profile, SampleRow, ThreadState};
 
 use super::{RenderError, Value, names::lines, quality, wait_reasons::WaitReasons};
 
 /// Addresses of a mapping are rounded to pages, as those of real mappings are.
 const PAGE_BYTES: u64 = 4096;
 
-pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec<u8>, RenderError> {
-    let bytes = Writer::new(profile).write(value, title).encode_to_vec();
+pub(super) fn render(
+    profile: &Profile,
+    value: Value,
+    title: &str,
+    idle: Option<&IdleShare>,
+) -> Result<Vec<u8>, RenderError> {
+    let bytes = Writer::new(profile)
+        .write(value, title, idle)
+        .encode_to_vec();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(3));
     encoder.write_all(&bytes)?;
     Ok(encoder.finish()?)
@@ -79,7 +86,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn write(mut self, value: Value, title: &'a str) -> message::Profile {
+    fn write(mut self, value: Value, title: &'a str, idle: Option<&IdleShare>) -> message::Profile {
         let profile = self.profile;
         let (count, time) = match profile.clock {
             Clock::CpuClock | Clock::Cycles => ("samples", "cpu"),
@@ -114,7 +121,7 @@ impl<'a> Writer<'a> {
             .iter()
             .map(|row| self.sample(row, &keys, &reasons))
             .collect();
-        let comment = self.comments(title);
+        let comment = self.comments(title, idle);
         // Waits have no period.
         let period = profile
             .samples
@@ -282,7 +289,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn comments(&mut self, title: &'a str) -> Vec<i64> {
+    fn comments(&mut self, title: &'a str, idle: Option<&IdleShare>) -> Vec<i64> {
         let profile = self.profile;
         let mut comments = Vec::new();
         if !title.is_empty() {
@@ -303,6 +310,9 @@ impl<'a> Writer<'a> {
         }
         if let Some(line) = profile.stack_quality.line() {
             comments.push(self.strings.add(format!("stacks: {line}")));
+        }
+        if let Some(idle) = idle {
+            comments.push(self.strings.add(idle.line()));
         }
         for (kind, count) in profile.losses.iter() {
             let text = format!("loss {}={count}: {}", kind.name(), kind.meaning());

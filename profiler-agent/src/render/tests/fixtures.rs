@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::{
-    model::Profile,
-    render::{Format, render},
+    model::{IdleShare, Profile},
+    render::{Format, View, render_view},
 };
 
 use super::sketch;
@@ -32,6 +32,8 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) period_ns: u64,
+    /// Count and time of idle waits, then of everything.
+    idle: Option<[u64; 4]>,
     pub(super) nodes: Vec<Node>,
 }
 
@@ -39,8 +41,10 @@ pub(super) struct Columns {
 pub(super) fn decode(bytes: &[u8]) -> Columns {
     let mut rest = bytes.strip_prefix(b"PFG1").expect("magic");
     let rest = &mut rest;
-    assert_eq!(varint(rest), 0, "flags");
+    let flags = varint(rest);
+    assert!(flags <= 1, "flags {flags}");
     let period_ns = varint(rest);
+    let idle = (flags == 1).then(|| [varint(rest), varint(rest), varint(rest), varint(rest)]);
     let strings: Vec<String> = (0..varint(rest))
         .map(|_| {
             let length = usize::try_from(varint(rest)).unwrap();
@@ -100,7 +104,11 @@ pub(super) fn decode(bytes: &[u8]) -> Columns {
         let total = nodes[index].total;
         nodes[parent.unwrap()].total += total;
     }
-    Columns { period_ns, nodes }
+    Columns {
+        period_ns,
+        idle,
+        nodes,
+    }
 }
 
 fn varint(rest: &mut &[u8]) -> u64 {
@@ -136,8 +144,12 @@ fn describe(columns: &Columns) -> String {
             format!("  {described}")
         })
         .collect();
+    let idle = match columns.idle {
+        Some(numbers) => format!("\"idle\": {},\n", json!(numbers)),
+        None => String::new(),
+    };
     format!(
-        "{{\"period_ns\": {}, \"root_total\": {}, \"node_count\": {}, \"max_depth\": {},\n\
+        "{{{idle}\"period_ns\": {}, \"root_total\": {}, \"node_count\": {}, \"max_depth\": {},\n\
          \"nodes\": [\n{}\n]}}\n",
         columns.period_ns,
         columns.nodes[0].total,
@@ -148,8 +160,16 @@ fn describe(columns: &Columns) -> String {
 }
 
 fn check(name: &str, profile: &Profile) {
+    check_idle(name, profile, None);
+}
+
+fn check_idle(name: &str, profile: &Profile, idle: Option<&IdleShare>) {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/flamegraph");
-    let bytes = render(profile, Format::Flamegraph, "").unwrap();
+    let view = View {
+        idle,
+        ..View::default()
+    };
+    let bytes = render_view(profile, Format::Flamegraph, &view).unwrap();
     let description = describe(&decode(&bytes));
     let (columns, expected) = (
         directory.join(format!("{name}.pfg1")),
@@ -195,6 +215,18 @@ fn deep() {
 #[test]
 fn pruned() {
     check("pruned", &sketch::pruned());
+}
+
+#[test]
+fn idle() {
+    let share = IdleShare {
+        count: 3,
+        ns: 250_000_000,
+        total_count: 1_000,
+        total_ns: 9_007_199_254_740_991,
+        ..IdleShare::default()
+    };
+    check_idle("idle", &sketch::simple(), Some(&share));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     model::Profile,
-    render::{self, Format, render, render_value},
+    render::{self, Format, View, render, render_view},
 };
 
 use super::sketch::{PERIOD_NS, deep, empty, inferred, inlined, odd_names, simple};
@@ -17,7 +17,11 @@ fn text(profile: &Profile, format: Format) -> String {
 fn the_numbers_of_waits_are_their_times_or_their_count() {
     let waits = super::sketch::waits();
     let folded = |value| {
-        let bytes = render_value(&waits, Format::Folded, value, "").unwrap();
+        let view = View {
+            value,
+            ..View::default()
+        };
+        let bytes = render_view(&waits, Format::Folded, &view).unwrap();
         String::from_utf8(bytes).unwrap()
     };
     let times = "work;main;lock;futex_wait_[k];__schedule_[k] 3540000\n";

@@ -1,0 +1,138 @@
+//! What threads waited for: the parameters that cut a result by it, and its sums.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+
+use super::{
+    profiles::{SELECTION, read, selection},
+    tasks::task_id,
+};
+use crate::{
+    api::{
+        dto::{Problem, Waits},
+        error::ApiError,
+        extract::Query,
+        state::{ApiState, blocking},
+    },
+    idle::IdleRules,
+    model::{IdleMode, IdleShare, Profile, Selection, TaskId, ThreadState, WaitReason},
+    render::wait_reasons::{WaitReasons, sums},
+};
+
+/// Which waits to show. The default shows all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct WaitView {
+    idle: IdleMode,
+    /// Empty shows all.
+    states: Vec<ThreadState>,
+    reasons: Vec<WaitReason>,
+}
+
+/// Names of the parameters of [`view`].
+pub(super) const WAITS: [&str; 3] = ["idle", "state", "reason"];
+
+/// The parameters of every address that shows a part of a result.
+pub(super) fn known<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [more, &SELECTION, &WAITS].concat()
+}
+
+pub(super) fn view(query: &Query) -> Result<WaitView, ApiError> {
+    let idle = match query.text("idle")? {
+        None => IdleMode::default(),
+        Some(text) => one_of("idle", text, IdleMode::ALL, IdleMode::name)?,
+    };
+    let texts = |name| query.repeated::<String>(name, "a name");
+    let states = texts("state")?
+        .iter()
+        .map(|text| one_of("state", text, ThreadState::ALL, ThreadState::name))
+        .collect::<Result<_, _>>()?;
+    let reasons = texts("reason")?
+        .iter()
+        .map(|text| one_of("reason", text, WaitReason::ALL, WaitReason::name))
+        .collect::<Result<_, _>>()?;
+    Ok(WaitView {
+        idle,
+        states,
+        reasons,
+    })
+}
+
+fn one_of<T: Copy, const N: usize>(
+    parameter: &str,
+    text: &str,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, ApiError> {
+    let found = all.into_iter().find(|value| name(*value) == text);
+    found.ok_or_else(|| {
+        let detail = format!(
+            "{parameter} {text:?} is not one of {}",
+            all.map(name).join(", ")
+        );
+        ApiError::invalid_field(parameter, detail)
+    })
+}
+
+/// The selected part of a result that `view` shows, and how much of it is idle.
+pub(super) async fn read_view(
+    state: &ApiState,
+    id: TaskId,
+    selection: Selection,
+    view: WaitView,
+) -> Result<(Profile, Option<IdleShare>), ApiError> {
+    let profile = read(state, id, selection).await?;
+    let rules = state.parts.idle_rules.clone();
+    blocking(move || view.apply(profile, &rules)).await
+}
+
+impl WaitView {
+    /// The idle share is that of all states and reasons.
+    fn apply(&self, mut profile: Profile, rules: &IdleRules) -> (Profile, Option<IdleShare>) {
+        let idle = rules.apply(&mut profile, self.idle);
+        if !self.states.is_empty() {
+            profile
+                .samples
+                .retain(|row| self.states.contains(&row.state));
+        }
+        if !self.reasons.is_empty() {
+            let reasons = WaitReasons::of(&profile);
+            profile
+                .samples
+                .retain(|row| self.reasons.contains(&reasons.of_row(row)));
+        }
+        (profile, idle)
+    }
+}
+
+/// What the waits of a result were: sums by state and by reason, and what is idle.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/waits", tag = "profiles",
+    params(
+        ("id" = String, Path),
+        ("idle" = Option<crate::api::dto::ProfileIdle>, Query, description = "Which waits the sums are of; the share of idle waits is always that of everything"),
+        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("tid" = Option<Vec<u32>>, Query, description = "Only these threads; may be repeated"),
+        ("pid" = Option<Vec<u32>>, Query, description = "Only these processes; may be repeated")
+    ),
+    responses(
+        (status = 200, body = Waits),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+    )
+)]
+pub(in crate::api) async fn waits(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<Waits>, ApiError> {
+    let query = query.only(&[&SELECTION, &["idle"][..]].concat())?;
+    let selection = selection(&query)?;
+    let view = view(&query)?;
+    let (profile, idle) = read_view(&state, task_id(id)?, selection, view).await?;
+    let waits = blocking(move || Waits::new(&sums(&profile), idle.as_ref())).await?;
+    Ok(Json(waits))
+}
