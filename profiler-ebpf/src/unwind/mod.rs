@@ -14,9 +14,7 @@ use core::ffi::c_void;
 use aya_ebpf::{helpers::generated::bpf_loop, macros::map, maps::PerCpuArray};
 use profiler_common::{
     counter,
-    limits::{
-        CLASS_SCHEDULER, MAX_RECORD_FRAMES, MAX_STEPS, MAX_STEPS_UNDER_LOCK, PROGRAM_CLASSES,
-    },
+    limits::{CLASS_SCHEDULER, MAX_RECORD_FRAMES, MAX_STEPS, MAX_STEPS_UNDER_LOCK},
     stack::{SPACE_USER, StackRecord, hash_finish, hash_step, place},
     unwind::{
         capture::{CAPTURE_FOR_COMPARISON, REGISTER_WORDS},
@@ -66,9 +64,9 @@ struct Walk {
     remembered: [Remembered; REMEMBERED],
 }
 
-/// One for each class of programs that may interrupt each other.
+/// One for each class of programs that walk user stacks and may interrupt each other.
 #[map]
-static WALKS: PerCpuArray<Walk> = PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
+static WALKS: PerCpuArray<Walk> = PerCpuArray::with_max_entries(CLASS_SCHEDULER + 1, 0);
 
 /// Takes the user stack of the running task and returns its hash; 0 when it has none.
 #[inline(always)]
@@ -262,14 +260,14 @@ fn advance_logged(walk: *mut Walk, known: *mut KnownWalk) -> u64 {
 /// Goes one frame up; 1 when there is nothing more to do.
 #[inline(always)]
 fn advance_in(walk: *mut Walk, memory: &impl Memory) -> u64 {
-    // SAFETY: a map value of this CPU; the memory has nothing of the state.
-    let state = unsafe { &mut (*walk).state };
+    // SAFETY: a map value of this CPU.
+    let (remembered, reading) = unsafe { (&raw mut (*walk).remembered, (*walk).reading) };
     let tables = KernelTables {
-        // SAFETY: as above.
-        remembered: unsafe { &raw mut (*walk).remembered },
-        // SAFETY: as above.
-        reading: unsafe { (*walk).reading },
+        remembered,
+        reading,
     };
+    // SAFETY: as above; neither the memory nor the tables have anything of the state.
+    let state = unsafe { &mut (*walk).state };
     let outcome = step::step::<Machine, _, _>(memory, &tables, state);
     // SAFETY: as above.
     let walk = unsafe { &mut *walk };
