@@ -216,11 +216,15 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
             state.registers_used = 1;
             plus(register)
         }
-        cfa::DEREF_REGISTER => match memory.word(plus(register)) {
-            Some(value) => value.wrapping_add(add),
-            None => return STACK_UNREADABLE,
-        },
+        cfa::DEREF_REGISTER => {
+            state.registers_used = 1;
+            match memory.word(plus(register)) {
+                Some(value) => value.wrapping_add(add),
+                None => return STACK_UNREADABLE,
+            }
+        }
         cfa::DEREF_SP_SCALED => {
+            state.registers_used = 1;
             match memory.word(plus(sp).wrapping_add(register.wrapping_mul(8))) {
                 Some(value) => value.wrapping_add(add),
                 None => return STACK_UNREADABLE,
@@ -250,25 +254,25 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
         cfa::UNSUPPORTED => return UNSUPPORTED_RULE,
         _ => return NO_UNWIND_INFO,
     };
-    if matches!(rule.cfa_kind, cfa::DEREF_REGISTER | cfa::DEREF_SP_SCALED)
-        || rule.ra_kind != ra::AT_CFA
-        || rule.fp_kind == fp::REGISTER
-    {
-        state.registers_used = 1;
-    }
     let next_pc = match rule.ra_kind {
         ra::AT_CFA => match memory.word(base.wrapping_add(i64::from(rule.ra_offset) as u64)) {
             Some(value) => value,
             None => return STACK_UNREADABLE,
         },
         _ if !interrupted => return REGISTER_UNKNOWN,
-        ra::LINK => state.link,
-        // SAFETY: masked to the length of the array.
-        _ => unsafe {
-            *state
-                .registers
-                .get_unchecked(rule.ra_offset as usize & (REGISTERS - 1))
-        },
+        ra::LINK => {
+            state.registers_used = 1;
+            state.link
+        }
+        _ => {
+            state.registers_used = 1;
+            // SAFETY: masked to the length of the array.
+            unsafe {
+                *state
+                    .registers
+                    .get_unchecked(rule.ra_offset as usize & (REGISTERS - 1))
+            }
+        }
     };
     let fp_offset = i64::from(rule.fp_offset) as u64;
     let saved_at = match rule.fp_kind {
@@ -280,12 +284,15 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
     let next_fp = match rule.fp_kind {
         fp::SAME => state.fp,
         fp::UNDEFINED => 0,
-        // SAFETY: masked to the length of the array.
-        fp::REGISTER if interrupted => unsafe {
-            *state
-                .registers
-                .get_unchecked(rule.fp_offset as usize & (REGISTERS - 1))
-        },
+        fp::REGISTER if interrupted => {
+            state.registers_used = 1;
+            // SAFETY: masked to the length of the array.
+            unsafe {
+                *state
+                    .registers
+                    .get_unchecked(rule.fp_offset as usize & (REGISTERS - 1))
+            }
+        }
         fp::REGISTER => return REGISTER_UNKNOWN,
         _ => match memory.word(saved_at) {
             Some(value) => value,

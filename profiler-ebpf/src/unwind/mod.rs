@@ -110,7 +110,7 @@ pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: 
     } else if let Some(entry) = process {
         // SAFETY: a map value; the agent replaces it as a whole.
         (walk.state.slot, walk.reading) = unsafe { ((*entry).slot, (*entry).reading) };
-        walk_up(walk, known);
+        walk_up(walk, class, known);
         walk.outcome
     } else {
         step::PROCESS_UNKNOWN
@@ -197,7 +197,7 @@ pub(crate) fn forget(pid: u32) {
 }
 
 #[inline(always)]
-fn walk_up(walk: &mut Walk, known: Option<*mut KnownWalk>) {
+fn walk_up(walk: &mut Walk, class: u32, known: Option<*mut KnownWalk>) {
     walk.outcome = step::TOO_DEEP;
     walk.words = 0;
     if let Some(known) = known {
@@ -213,7 +213,8 @@ fn walk_up(walk: &mut Walk, known: Option<*mut KnownWalk>) {
         };
         return;
     }
-    let most = if walk.class == CLASS_SCHEDULER {
+    // A constant of the program, not what the map value says: the verifier would follow both.
+    let most = if class == CLASS_SCHEDULER {
         MAX_STEPS_UNDER_LOCK
     } else {
         MAX_STEPS
