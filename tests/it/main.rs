@@ -5,6 +5,8 @@
 mod targets;
 
 #[cfg(test)]
+mod access_log;
+#[cfg(test)]
 mod api;
 #[cfg(test)]
 mod cli;

@@ -49,6 +49,8 @@ mod renamer;
 mod segment_book;
 mod symbol_folder;
 
+pub(crate) mod fuzzing;
+
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
