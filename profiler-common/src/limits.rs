@@ -95,6 +95,9 @@ pub const MARKS: u32 = 16_384;
 /// Entries of each counting table of waits: distinct waits of an epoch.
 pub const WAIT_COUNT_ENTRIES: u32 = 32_768;
 
+/// Entries of each counting table of time on the CPU in a task that measures it exactly.
+pub const SLICE_COUNT_ENTRIES: u32 = 32_768;
+
 /// Entries of the pid filter.
 pub const FILTER_PID_ENTRIES: u32 = 16_384;
 

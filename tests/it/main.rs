@@ -43,4 +43,6 @@ mod unwinding;
 #[cfg(test)]
 mod unwinding_programs;
 #[cfg(test)]
+mod wall;
+#[cfg(test)]
 mod workloads;

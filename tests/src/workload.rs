@@ -46,6 +46,8 @@ pub enum Workload {
     IdleServerGo,
     /// Waits in known ways, without frame pointers.
     Waits,
+    /// Threads that measure the time that passes for them.
+    Elapsed,
 }
 
 impl Workload {
@@ -67,6 +69,7 @@ impl Workload {
             Self::UnwindGo => "unwind.go",
             Self::IdleServerGo => "idle_server.go",
             Self::Waits => "waits.c",
+            Self::Elapsed => "elapsed.c",
         }
     }
 
@@ -105,7 +108,7 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
-            Self::Waits => (
+            Self::Waits | Self::Elapsed => (
                 "gcc",
                 vec![
                     "-O2",

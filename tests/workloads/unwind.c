@@ -128,7 +128,7 @@ NOINLINE void sorts(void) {
 NOINLINE ssize_t writes_to_cookie(void *cookie, const char *text, size_t bytes) {
     FRAME(32);
     (void)cookie;
-    sink += text[0];
+    sink += bytes > 0 ? text[0] : 0;
     leaf_burns(200000);
     sink += room[0];
     return bytes;
@@ -142,7 +142,10 @@ NOINLINE void prints(FILE *stream) {
 
 NOINLINE void runs_at_exit(void) {
     FRAME(16);
-    for (;;) leaf_burns(100000);
+    for (;;) {
+        leaf_burns(100000);
+        sink += room[0];
+    }
 }
 
 int main(int count, char **arguments) {

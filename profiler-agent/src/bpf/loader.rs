@@ -27,9 +27,10 @@ use super::{
     features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
     object,
     offsets::{self, OffsetError},
-    perf::{ClockChoice, Sampling},
+    perf::{ClockChoice, Sampler, Sampling},
     reader::RecordReader,
     sizes::{Counting, MapSizes},
+    switches::Measured,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 
@@ -209,7 +210,10 @@ impl LoadedObject {
             denied: request.denied.clone(),
             load_times: BTreeMap::new(),
             walks_with_tables: config.unwind == UNWIND_TABLES,
-            measures_waits: matches!(request.counting, Counting::Waits | Counting::Everything(_)),
+            measures_waits: matches!(
+                request.counting,
+                Counting::Waits | Counting::Wall | Counting::Everything(_)
+            ),
             rotations: 0,
             switches_failed: None,
         };
@@ -220,9 +224,14 @@ impl LoadedObject {
                 failures.push(error);
             }
         }
-        if loaded.measures_waits {
+        let measured = match request.counting {
+            Counting::Nothing | Counting::Samples(_) => None,
+            Counting::Waits => Some(Measured::Waits),
+            Counting::Wall | Counting::Everything(_) => Some(Measured::WaitsAndSlices),
+        };
+        if let Some(measured) = measured {
             loaded.switches_failed = loaded
-                .load_switches(config.offsets.switch_arguments, &btf)
+                .load_switches(measured, config.offsets.switch_arguments, &btf)
                 .err();
         }
         Ok((loaded, failures))
@@ -285,32 +294,33 @@ impl LoadedObject {
         Ok(())
     }
 
-    /// Loads the sampling program; call once, before [`Self::sample`].
-    pub fn load_sampler(&mut self) -> Result<(), LoadError> {
-        self.allow("on_cpu")?;
+    /// Loads a sampling program; call once, before [`Self::sample`].
+    pub fn load_sampler(&mut self, sampler: Sampler) -> Result<(), LoadError> {
+        self.allow(sampler.probe())?;
+        let name = sampler.program();
         let program = self
             .ebpf
-            .program_mut("on_cpu")
-            .ok_or(LoadError::NoProgram("on_cpu"))?;
+            .program_mut(name)
+            .ok_or(LoadError::NoProgram(name))?;
         let failed = |source: ProgramError| LoadError::Program {
-            program: "on_cpu",
+            program: name,
             source: source.into(),
         };
         let program: &mut aya::programs::PerfEvent = program.try_into().map_err(failed)?;
         let began = Instant::now();
         program.load().map_err(failed)?;
-        self.load_times.insert("on_cpu", began.elapsed());
+        self.load_times.insert(name, began.elapsed());
         Ok(())
     }
 
     /// Starts the sampling clock.
-    pub fn sample(&mut self, frequency_hz: u32) -> Result<Sampling, LoadError> {
+    pub fn sample(&mut self, sampler: Sampler, frequency_hz: u32) -> Result<Sampling, LoadError> {
         let choice = if self.allow("cycles").is_err() {
             ClockChoice::CpuClock
         } else {
             ClockChoice::Best
         };
-        Sampling::attach(&mut self.ebpf, choice, frequency_hz)
+        Sampling::attach(&mut self.ebpf, sampler, choice, frequency_hz)
     }
 
     /// Starts the count of buckets: before, ticks are ignored.
@@ -325,6 +335,11 @@ impl LoadedObject {
             .ok_or(LoadError::NoMap("ORIGIN"))?;
         let mut origin: Array<_, u64> = Array::try_from(map).map_err(failed)?;
         origin.set(0, kernel_ns, 0).map_err(failed)
+    }
+
+    /// Ends the count of buckets: every program ignores what happens from now on, all at once.
+    pub fn stop_counting(&mut self) -> Result<(), LoadError> {
+        self.set_origin(u64::MAX)
     }
 
     /// Follows CPUs that came online.
@@ -516,10 +531,14 @@ pub fn enable_statistics() -> std::io::Result<OwnedFd> {
 /// verified instructions are the most that any task needs.
 pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError> {
     let (mut object, failures) = LoadedObject::load(&check_request(denied))?;
-    let sampler = object.load_sampler();
+    let samplers = Sampler::ALL.map(|sampler| object.load_sampler(sampler).err());
     let switches = object.take_switches_failure();
     let mut reports = object.programs();
-    for failure in failures.into_iter().chain(sampler.err()).chain(switches) {
+    for failure in failures
+        .into_iter()
+        .chain(samplers.into_iter().flatten())
+        .chain(switches)
+    {
         reports.push(ProgramReport {
             name: failure.program().unwrap_or("object").to_owned(),
             verified_instructions: None,
@@ -535,7 +554,7 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
 /// An object with the sampling program loaded, for checks.
 pub(super) fn load_for_check(denied: &[String]) -> Result<LoadedObject, LoadError> {
     let (mut object, _failures) = LoadedObject::load(&check_request(denied))?;
-    object.load_sampler()?;
+    object.load_sampler(Sampler::OnCpu)?;
     Ok(object)
 }
 

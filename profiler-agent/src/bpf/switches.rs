@@ -23,6 +23,25 @@ const SWITCH_PROGRAMS: [(&str, &str); 2] = [
 
 /// The program that visits sleeping threads.
 const SLEEPERS: &str = "off_cpu_sleepers";
+/// The program that measures time on the CPU as well. It comes before the one that takes stacks,
+/// whose time is then no time of the thread that leaves.
+const SLICE_PROGRAM: (&str, &str) = ("wall_switch", "sched_switch");
+
+/// What is measured at switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    Waits,
+    /// And the time between them.
+    WaitsAndSlices,
+}
+
+impl Measured {
+    /// The programs that it takes, in the order in which they are attached.
+    fn programs(self) -> Vec<(&'static str, &'static str)> {
+        let slices = (self == Self::WaitsAndSlices).then_some(SLICE_PROGRAM);
+        slices.into_iter().chain(SWITCH_PROGRAMS).collect()
+    }
+}
 
 /// Attached programs; detached when dropped.
 #[derive(Debug)]
@@ -37,12 +56,17 @@ impl Switches {
 }
 
 impl LoadedObject {
-    pub(super) fn load_switches(&mut self, arguments: u32, btf: &Btf) -> Result<(), LoadError> {
+    pub(super) fn load_switches(
+        &mut self,
+        measured: Measured,
+        arguments: u32,
+        btf: &Btf,
+    ) -> Result<(), LoadError> {
         self.allow("off_cpu")?;
         if arguments == SWITCH_UNKNOWN {
             return Err(LoadError::Switch("off_cpu_switch"));
         }
-        for (program, hook) in SWITCH_PROGRAMS {
+        for (program, hook) in measured.programs() {
             self.load_tracepoint(program, hook, btf)?;
         }
         // Without it, threads that sleep at the end have no kernel stack; the end will say so.
@@ -99,13 +123,13 @@ impl LoadedObject {
         }
     }
 
-    /// Starts measuring waits; an object that counts them only.
-    pub fn attach_switches(&mut self) -> Result<Switches, LoadError> {
+    /// Starts measuring; an object that counts waits only.
+    pub fn attach_switches(&mut self, measured: Measured) -> Result<Switches, LoadError> {
         if let Some(error) = self.take_switches_failure() {
             return Err(error);
         }
         let mut links = Vec::new();
-        for (name, _hook) in SWITCH_PROGRAMS {
+        for (name, _hook) in measured.programs() {
             let failed = |source: ProgramError| LoadError::Attach {
                 program: name,
                 source: source.into(),

@@ -24,15 +24,18 @@ pub enum Clock {
     /// No clock: every time that a thread leaves the CPU and comes back is one sample, with its
     /// exact length.
     Switches,
+    /// Switches, and between them a clock whose samples share the time on the CPU.
+    Wall,
 }
 
 impl Clock {
-    /// Name in perf's vocabulary.
+    /// Name in perf's vocabulary, where it has one.
     pub fn name(self) -> &'static str {
         match self {
             Self::CpuClock => "cpu-clock",
             Self::Cycles => "cycles",
             Self::Switches => "sched-switch",
+            Self::Wall => "wall-clock",
         }
     }
 }

@@ -23,14 +23,19 @@ impl std::fmt::Display for TaskId {
 pub enum TaskKind {
     OnCpu,
     OffCpu,
+    /// Both, in one profile.
+    Wall,
 }
 
 impl TaskKind {
+    pub const ALL: [Self; 3] = [Self::OnCpu, Self::OffCpu, Self::Wall];
+
     /// Name in the API (`on_cpu`).
     pub fn name(self) -> &'static str {
         match self {
             Self::OnCpu => "on_cpu",
             Self::OffCpu => "off_cpu",
+            Self::Wall => "wall",
         }
     }
 }

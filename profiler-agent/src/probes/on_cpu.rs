@@ -1,4 +1,4 @@
-//! On-CPU profiling: starts collections and runs each on a thread of its own.
+//! Starts collections of every kind and runs each on a thread of its own.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use super::{
     unwinder::{Notice, Unwinder},
 };
 use crate::{
-    bpf::{Counting, LoadError, LoadedObject, ObjectRequest, cpu_count},
+    bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count},
     model::{TaskKind, TaskSpec, UnwindMethod},
     process::ProcessTable,
     symbolize::SymbolizerService,
@@ -69,7 +69,7 @@ impl OnCpuCollector {
         statuses: ProbeStatuses,
         config: OnCpuConfig,
     ) -> Self {
-        for kind in [TaskKind::OnCpu, TaskKind::OffCpu] {
+        for kind in TaskKind::ALL {
             let name = kind.name();
             let denied = config.denied.iter().any(|denied| denied == name);
             statuses.set(ProbeStatus {
@@ -120,12 +120,15 @@ impl OnCpuCollector {
             counting: match spec.kind {
                 TaskKind::OnCpu => Counting::Samples(count_entries(cpu_count(), spec.frequency_hz)),
                 TaskKind::OffCpu => Counting::Waits,
+                TaskKind::Wall => Counting::Wall,
             },
             denied: self.config.denied.clone(),
         })?;
         target.fill(&mut object)?;
-        if spec.kind == TaskKind::OnCpu {
-            object.load_sampler()?;
+        match spec.kind {
+            TaskKind::OnCpu => object.load_sampler(Sampler::OnCpu)?,
+            TaskKind::OffCpu => {}
+            TaskKind::Wall => object.load_sampler(Sampler::Wall)?,
         }
         Ok((object, failures))
     }
@@ -175,7 +178,7 @@ impl Collector for OnCpuCollector {
             let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
             let notice = match request.spec.kind {
                 TaskKind::OnCpu => Notice::Woken,
-                TaskKind::OffCpu => Notice::Polling,
+                TaskKind::OffCpu | TaskKind::Wall => Notice::Polling,
             };
             let unwinder = Unwinder::start(id, maps, captures, notice).map_err(failed)?;
             unwinder.know(target.pids.iter().copied());
@@ -186,10 +189,7 @@ impl Collector for OnCpuCollector {
             }
             None
         };
-        let source = match request.spec.kind {
-            TaskKind::OnCpu => Source::Ticks(object.sample(frequency_hz).map_err(failed)?),
-            TaskKind::OffCpu => Source::Switches(object.attach_switches().map_err(failed)?),
-        };
+        let source = Source::start(&mut object, request.spec.kind, frequency_hz).map_err(failed)?;
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
         notes.extend(failures.iter().map(degradation));

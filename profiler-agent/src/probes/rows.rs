@@ -8,6 +8,7 @@ use profiler_common::{
     process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord, ThreadRecord},
     stack::CAPTURED,
     unwind::frame,
+    wall::NOT_SAMPLED,
 };
 
 use super::{
@@ -383,6 +384,8 @@ impl Rows {
         if *missing {
             self.builder.losses().add(LossKind::StackMissing, count);
             frames.push(self.builder.marker("[stack lost]"));
+        } else if key.wait == NOT_SAMPLED {
+            frames.push(self.builder.marker("[on CPU, not sampled]"));
         } else if frames.is_empty() {
             frames.push(self.builder.marker("[no stack]"));
         }

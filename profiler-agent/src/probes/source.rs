@@ -1,13 +1,14 @@
-//! What a session counts: ticks of a clock, or waits of threads.
+//! What a session counts: ticks of a clock, waits of threads, or all that threads do.
 
 use profiler_common::{
     off_cpu::{WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED, Wait, WaitValue},
     on_cpu::CountKey,
+    wall::{NOT_SAMPLED, Slice, SliceValue},
 };
 
 use crate::{
-    bpf::{LoadError, LoadedObject, Sampling, Switches},
-    model::{Clock, ThreadState},
+    bpf::{LoadError, LoadedObject, Measured, Sampler, Sampling, Switches},
+    model::{Clock, TaskKind, ThreadState},
 };
 
 /// A counter of the kernel side, or one part of a counter of waits.
@@ -24,20 +25,42 @@ pub(super) struct Counted {
 pub(super) enum Source {
     Ticks(Sampling),
     Switches(Switches),
+    Wall {
+        sampling: Sampling,
+        switches: Switches,
+    },
 }
 
 impl Source {
+    /// Attaches what a task of this kind needs. Nothing is counted before the object's origin is
+    /// set.
+    pub(super) fn start(
+        object: &mut LoadedObject,
+        kind: TaskKind,
+        frequency_hz: u32,
+    ) -> Result<Self, LoadError> {
+        Ok(match kind {
+            TaskKind::OnCpu => Self::Ticks(object.sample(Sampler::OnCpu, frequency_hz)?),
+            TaskKind::OffCpu => Self::Switches(object.attach_switches(Measured::Waits)?),
+            TaskKind::Wall => Self::Wall {
+                switches: object.attach_switches(Measured::WaitsAndSlices)?,
+                sampling: object.sample(Sampler::Wall, frequency_hz)?,
+            },
+        })
+    }
+
     pub(super) fn clock(&self) -> Clock {
         match self {
             Self::Ticks(sampling) => sampling.clock(),
             Self::Switches(_) => Clock::Switches,
+            Self::Wall { .. } => Clock::Wall,
         }
     }
 
     /// The rate of the clock; none for waits.
     pub(super) fn frequency_hz(&self) -> Option<u32> {
         match self {
-            Self::Ticks(sampling) => Some(sampling.frequency_hz()),
+            Self::Ticks(sampling) | Self::Wall { sampling, .. } => Some(sampling.frequency_hz()),
             Self::Switches(_) => None,
         }
     }
@@ -64,13 +87,17 @@ impl Source {
             Self::Switches(_) => {
                 object.drain_waits(epoch, |key, value| counted.extend(parts(key, value)))?;
             }
+            Self::Wall { .. } => {
+                object.drain_waits(epoch, |key, value| counted.extend(parts(key, value)))?;
+                object.drain_slices(epoch, |key, value| counted.push(slice(key, value)))?;
+            }
         }
         Ok(())
     }
 
     pub(super) fn follow_cpus(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
         match self {
-            Self::Ticks(sampling) => object.follow_cpus(sampling),
+            Self::Ticks(sampling) | Self::Wall { sampling, .. } => object.follow_cpus(sampling),
             Self::Switches(_) => Ok(()),
         }
     }
@@ -80,8 +107,86 @@ impl Source {
         match self {
             Self::Ticks(sampling) => object.stop_sampling(sampling),
             Self::Switches(switches) => switches.detach(),
+            Self::Wall { sampling, switches } => {
+                object.stop_sampling(sampling);
+                switches.detach();
+            }
         }
     }
+
+    /// Samples at another rate from now on; where ticks are counted they must have been stopped,
+    /// since counts of two rates do not mix.
+    pub(super) fn change_rate(
+        &mut self,
+        object: &mut LoadedObject,
+        frequency_hz: u32,
+    ) -> Result<(), LoadError> {
+        match self {
+            Self::Ticks(sampling) => *sampling = object.sample(Sampler::OnCpu, frequency_hz)?,
+            Self::Switches(_) => {}
+            Self::Wall { sampling, .. } => {
+                object.stop_sampling(sampling);
+                *sampling = object.sample(Sampler::Wall, frequency_hz)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the object keeps threads that sleep.
+    pub(super) fn measures_waits(&self) -> bool {
+        match self {
+            Self::Ticks(_) => false,
+            Self::Switches(_) | Self::Wall { .. } => true,
+        }
+    }
+}
+
+/// Time on the CPU of threads with one stack, or without a sample.
+fn slice(key: CountKey, value: SliceValue) -> Counted {
+    Counted {
+        key,
+        state: ThreadState::OnCpu,
+        count: value.count,
+        total_ns: value.ns,
+    }
+}
+
+/// The time of threads that still run at `now_ns`; `slices` are those of the CPUs in their order.
+pub(super) fn still_running(slices: &[Slice], now_ns: u64, bucket: u32) -> Vec<Counted> {
+    (0..)
+        .zip(slices)
+        .filter(|(_cpu, slice)| slice.wanted == 1 && slice.counted_ns != 0)
+        .map(|(cpu, running)| {
+            let Slice {
+                counted_ns,
+                kernel_stack,
+                user_stack,
+                global_tid: _,
+                pid,
+                tid,
+                generation,
+                wanted: _,
+                kind,
+                busy: _,
+                padding: _,
+            } = *running;
+            let key = CountKey {
+                pid,
+                tid,
+                cpu,
+                bucket,
+                generation,
+                wait: kind,
+                kernel_stack,
+                user_stack,
+            };
+            let value = SliceValue {
+                count: u64::from(kind == NOT_SAMPLED),
+                ns: now_ns.saturating_sub(counted_ns),
+            };
+            slice(key, value)
+        })
+        .collect()
 }
 
 /// The parts of waits: until the wake-up, with their number, and from then on.
@@ -161,7 +266,7 @@ pub(super) fn unfinished(waits: &[Wait], now_ns: u64, bucket: u32) -> Vec<Counte
 
 #[cfg(test)]
 mod tests {
-    use profiler_common::off_cpu::WAIT_UNINTERRUPTIBLE;
+    use profiler_common::off_cpu::{WAIT_NONE, WAIT_UNINTERRUPTIBLE};
 
     use super::*;
 
@@ -207,6 +312,27 @@ mod tests {
             wait(WAIT_PREEMPTED, 100, 0),
             &[(ThreadState::Preempted, 1, 900)],
         );
+    }
+
+    #[test]
+    fn threads_on_a_cpu_are_counted_to_the_end() {
+        let slice = |wanted, counted_ns, kind| Slice {
+            wanted,
+            counted_ns,
+            kind,
+            ..Slice::default()
+        };
+        let running = [
+            slice(0, 100, NOT_SAMPLED),
+            slice(1, 300, NOT_SAMPLED),
+            slice(1, 600, WAIT_NONE),
+            slice(1, 0, WAIT_NONE),
+        ];
+        let counted: Vec<_> = still_running(&running, 1000, 0)
+            .iter()
+            .map(|counted| (counted.key.cpu, counted.count, counted.total_ns))
+            .collect();
+        assert_eq!(counted, [(1, 1, 700), (2, 0, 400)]);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Value {
     fn usual(profile: &Profile) -> Self {
         match profile.clock {
             Clock::CpuClock | Clock::Cycles => Self::Count,
-            Clock::Switches => Self::Duration,
+            Clock::Switches | Clock::Wall => Self::Duration,
         }
     }
 

@@ -33,6 +33,7 @@ mod elf_writer;
 mod fde_table;
 mod forecast;
 mod frame_pointers;
+pub(crate) mod go_header;
 mod go_table;
 pub mod inferred;
 mod layers;

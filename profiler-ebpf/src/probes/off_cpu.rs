@@ -367,6 +367,30 @@ fn close_missed(global_tid: u32, now: u64, origin: u64) -> u64 {
     1
 }
 
+/// Ends the wait of a thread that runs although its return was not reported, and that came at
+/// `came_ns` or, when it was not ready then, later. Returns when it came.
+///
+/// Not inlined, as [`close_missed`].
+#[inline(never)]
+pub(super) fn end_unreported(global_tid: u32, came_ns: u64, now: u64, origin: u64) -> u64 {
+    let Some(wait) = WAITS.get_ptr_mut(global_tid) else {
+        return came_ns;
+    };
+    // SAFETY: a map value of a thread that runs here.
+    let wait = unsafe { &mut *wait };
+    if wait.began_ns == 0 {
+        return came_ns;
+    }
+    count(counter::SWITCH_MISSED);
+    let ready_ns = ready(wait, came_ns).max(wait.began_ns);
+    let came_ns = came_ns.max(ready_ns);
+    let counted = Moment::of(now, origin).and_then(|moment| end(wait, ready_ns, came_ns, moment));
+    if let Err(counter) = counted {
+        count(counter);
+    }
+    came_ns
+}
+
 /// The state of the task that leaves, as the scheduler saw it when it decided.
 #[inline(always)]
 fn previous_state(context: &BtfTracePointContext, task: TypedPtr) -> u32 {

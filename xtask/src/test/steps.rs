@@ -218,6 +218,11 @@ pub(super) const STEPS: &[Step] = &[
         "known waits: counts, times, reasons, states"
     ),
     integration!(
+        "wall",
+        ROOT_AND_AGENT,
+        "all time of threads adds up to what has passed"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"

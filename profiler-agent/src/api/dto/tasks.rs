@@ -14,6 +14,7 @@ use crate::{model, render::summary::ThreadSummary};
 pub(in crate::api) enum TaskKind {
     OnCpu,
     OffCpu,
+    Wall,
 }
 
 impl From<TaskKind> for model::TaskKind {
@@ -21,6 +22,7 @@ impl From<TaskKind> for model::TaskKind {
         match kind {
             TaskKind::OnCpu => Self::OnCpu,
             TaskKind::OffCpu => Self::OffCpu,
+            TaskKind::Wall => Self::Wall,
         }
     }
 }
@@ -30,6 +32,7 @@ impl From<model::TaskKind> for TaskKind {
         match kind {
             model::TaskKind::OnCpu => Self::OnCpu,
             model::TaskKind::OffCpu => Self::OffCpu,
+            model::TaskKind::Wall => Self::Wall,
         }
     }
 }
@@ -133,6 +136,8 @@ pub(in crate::api) enum Clock {
     Cycles,
     #[serde(rename = "sched-switch")]
     Switches,
+    #[serde(rename = "wall-clock")]
+    Wall,
 }
 
 /// A profiling task.
@@ -209,6 +214,7 @@ impl Task {
                 model::Clock::CpuClock => Clock::Cpu,
                 model::Clock::Cycles => Clock::Cycles,
                 model::Clock::Switches => Clock::Switches,
+                model::Clock::Wall => Clock::Wall,
             }),
             samples: *samples,
             stacks: stack_quality.into(),

@@ -27,6 +27,8 @@ use crate::{
 };
 
 const NS_PER_MS: u64 = 1_000_000;
+/// Samples and switches make no sum.
+const NO_COUNT: &str = "a wall-clock profile counts time only: leave value out, or give duration";
 pub(super) const SELECTION: [&str; 4] = ["from", "to", "tid", "pid"];
 /// Buckets in one answer; a day at 100 ms has more.
 const MAX_BUCKETS: u64 = 100_000;
@@ -85,7 +87,7 @@ pub(super) async fn read(
     params(
         ("id" = String, Path),
         ("format" = ProfileFormat, Query),
-        ("value" = Option<ProfileValue>, Query, description = "What the numbers count; by default samples of on-CPU tasks and nanoseconds of off-CPU tasks"),
+        ("value" = Option<ProfileValue>, Query, description = "What the numbers count; by default samples of on-CPU tasks and nanoseconds of the others; wall-clock tasks have durations only"),
         ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
         ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
         ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
@@ -133,6 +135,9 @@ pub(in crate::api) async fn profile(
     let selection = selection(&query)?;
     let waits = waits::view(&query)?;
     let task = state.parts.engine.get(task_id(id)?)?;
+    if task.spec.kind == TaskKind::Wall && value == Some(Value::Count) {
+        return Err(ApiError::invalid_field("value", NO_COUNT));
+    }
     // Waits its turn within the time limit of the request.
     let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
     let (profile, idle) = read_view(&state, task.id, selection, waits).await?;
@@ -174,6 +179,7 @@ fn title(task: &Task) -> String {
     let time = match task.spec.kind {
         TaskKind::OnCpu => "On-CPU",
         TaskKind::OffCpu => "Off-CPU",
+        TaskKind::Wall => "Wall-clock",
     };
     format!("{time} time of {target} (task {})", task.id)
 }

@@ -7,7 +7,7 @@ use crate::{
     render::{Format, render},
 };
 
-use super::sketch::{deep, empty, inferred, inlined, odd_names, simple, waits};
+use super::sketch::{deep, empty, inferred, inlined, odd_names, simple, waits, wall};
 
 fn go_pprof(profile: &Profile, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
@@ -102,6 +102,24 @@ fn waits_have_their_time_their_state_and_their_reason() {
         "reason:[futex] state:[interruptible] thread:[work]",
         "reason:[futex] state:[woken] thread:[work]",
         "reason:[preempted] state:[preempted] thread:[work]",
+    ] {
+        assert!(raw.contains(text), "{text:?} is missing in\n{raw}");
+    }
+}
+
+#[test]
+fn wall_clock_time_has_states_and_no_count() {
+    let raw = go_pprof(&wall(), &["-raw"]);
+    for text in [
+        "PeriodType: wall nanoseconds",
+        "Period: 0",
+        "\nwall/nanoseconds[dflt]\n",
+        "Comment: sampled by wall-clock",
+        "    7000000: ",
+        "    1000000: ",
+        "   92000000: ",
+        "                state:[on_cpu] thread:[work]",
+        "reason:[sleep] state:[interruptible] thread:[work]",
     ] {
         assert!(raw.contains(text), "{text:?} is missing in\n{raw}");
     }

@@ -199,7 +199,6 @@ pub(super) fn simple() -> Profile {
     sketch.finish()
 }
 
-/// Functions inlined into others, seen at different lines.
 /// A thread that waits for a futex and for a CPU.
 pub(super) fn waits() -> Profile {
     let mut sketch = Sketch::new();
@@ -219,6 +218,31 @@ pub(super) fn waits() -> Profile {
     sketch.finish()
 }
 
+/// A thread that ran, with and without a sample, and slept.
+pub(super) fn wall() -> Profile {
+    let mut sketch = Sketch::new();
+    sketch.builder = ProfileBuilder::new(0, BUCKET_NS, Clock::Wall);
+    let main = sketch.user("main");
+    let nap = ["do_nanosleep", "__schedule"].map(|name| sketch.kernel(name));
+    let unseen = sketch.builder.marker("[on CPU, not sampled]");
+    for (state, count, total_ns, frames) in [
+        (ThreadState::OnCpu, 2, 7_000_000, vec![main]),
+        (ThreadState::OnCpu, 3, 1_000_000, vec![unseen]),
+        (
+            ThreadState::Interruptible,
+            4,
+            92_000_000,
+            vec![main, nap[0], nap[1]],
+        ),
+    ] {
+        sketch.state = state;
+        sketch.total_ns = Some(total_ns);
+        sketch.sample(count, frames);
+    }
+    sketch.finish()
+}
+
+/// Functions inlined into others, seen at different lines.
 pub(super) fn inlined() -> Profile {
     let mut sketch = Sketch::new();
     let main = sketch.dwarf(0x1000, &[("main", "src/main.rs", 10)]);

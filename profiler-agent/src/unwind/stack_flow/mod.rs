@@ -222,10 +222,9 @@ impl<'code> Analysis<'code> {
         self.states[start] = Some(FrameState::at_entry());
         visits[start] = start;
         touched.push(start);
-        let mut next = 0;
-        // Every instruction is touched once, so this ends.
-        while let Some(index) = touched.get(next).copied() {
-            next += 1;
+        let mut open = vec![start];
+        // A state changes only to say less, so this ends.
+        while let Some(index) = open.pop() {
             let Some(before) = self.states[index] else {
                 return Way::Unsound;
             };
@@ -240,18 +239,25 @@ impl<'code> Analysis<'code> {
                 if self.may_not_arrive(index, target) {
                     continue;
                 }
-                let behind_call = self.code.is_behind_call(index, target);
-                match self.states[target] {
-                    Some(known) if known == after => {
-                        ends |= visits[target] != start && !behind_call;
-                    }
-                    Some(_) => return Way::Unsound,
+                let own = visits[target] == start;
+                let merged = match self.states[target] {
                     None => {
                         visits[target] = start;
-                        self.states[target] = Some(after);
                         touched.push(target);
+                        after
                     }
-                }
+                    Some(known) => match known.merged(after) {
+                        Some(merged) if merged == known => {
+                            ends |= !own && !self.code.is_behind_call(index, target);
+                            continue;
+                        }
+                        Some(merged) if own => merged,
+                        // What others believe is not changed by a guess.
+                        Some(_) | None => return Way::Unsound,
+                    },
+                };
+                self.states[target] = Some(merged);
+                open.push(target);
             }
         }
         if ends || (self.taken[start] && !is_open) {

@@ -82,7 +82,7 @@ impl FrameState {
             Effect::Save(offset) => next.save(plus(offset)),
             Effect::Load(offset) => next.load(plus(offset)),
             Effect::FrameFromStack(offset) => {
-                let place = plus(offset).filter(is_believable);
+                let place = plus(offset).and_then(believed);
                 next.frame = place.map_or(FramePointer::Other, FramePointer::At);
             }
             Effect::LoseFrame => next.frame = FramePointer::Other,
@@ -92,7 +92,7 @@ impl FrameState {
                 next.stack = self.frame_plus(WORD);
             }
         }
-        next.stack = next.stack.filter(is_believable);
+        next.stack = next.stack.and_then(believed);
         // What lies below the stack pointer may be overwritten.
         if let (Some(stack), Some(saved)) = (next.stack, next.saved)
             && saved < stack
@@ -166,6 +166,7 @@ impl FrameState {
     }
 }
 
-fn is_believable(offset: &i32) -> bool {
-    (-LARGEST_FRAME..=LARGEST_FRAME).contains(offset)
+fn believed(offset: i32) -> Option<i32> {
+    let is_believable = (-LARGEST_FRAME..=LARGEST_FRAME).contains(&offset);
+    is_believable.then_some(offset)
 }

@@ -103,6 +103,22 @@ fn code_that_only_data_leads_to_is_believed_when_it_ends_soundly() {
 }
 
 #[test]
+fn ways_with_another_frame_pointer_meet_in_a_function_that_only_its_address_leads_to() {
+    // lea rax, [rip+second]; ret; second: push rbp; je +2; xor ebp, ebp; call third; third: hlt
+    let code = [
+        0x48, 0x8d, 0x05, 0x01, 0, 0, 0, 0xc3, 0x55, 0x74, 0x02, 0x31, 0xed, 0xe8, 0, 0, 0, 0, 0xf4,
+    ];
+    let rules = follow(&code, &[START]);
+    let at = |offset: u64| {
+        rules
+            .iter()
+            .find(|rule| rule.0 <= offset + START && offset + START < rule.1)
+    };
+    let (_, _, rule) = at(13).expect("a rule at the call");
+    assert_eq!((rule.cfa_offset, rule.fp_kind), (16, fp::AT_CFA));
+}
+
+#[test]
 fn the_cases_of_a_switch_have_the_frame_of_their_function() {
     // push rbx; cmp edi, 1; ja end; lea rdx, [rip+table]; movsxd rax, [rdx+rdi*4]; add rax, rdx;
     // jmp rax; case 0: nop; case 1: nop; end: pop rbx; ret
