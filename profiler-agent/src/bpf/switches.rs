@@ -40,6 +40,7 @@ impl Measured {
         slices.into_iter().chain(SWITCH_PROGRAMS).collect()
     }
 }
+
 /// The program that visits sleeping threads.
 const SLEEPERS: &str = "off_cpu_sleepers";
 
