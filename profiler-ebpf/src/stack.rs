@@ -6,8 +6,8 @@
 
 use aya_ebpf::{
     EbpfContext,
-    bindings::BPF_F_USER_STACK,
-    helpers::generated::{bpf_get_stack, bpf_ringbuf_output},
+    bindings::{BPF_F_USER_STACK, task_struct},
+    helpers::generated::{bpf_get_stack, bpf_get_task_stack, bpf_ringbuf_output},
     macros::map,
     maps::{HashMap, PerCpuArray},
     programs::PerfEventContext,
@@ -111,6 +111,28 @@ fn take(
             flags,
         )
     };
+    intern(record, written, space, most, failed)
+}
+
+/// Takes the kernel stack of a thread that sleeps; `record` is room for it.
+#[inline(always)]
+pub(crate) fn kernel_stack_of(task: *mut task_struct, record: *mut StackRecord) -> u64 {
+    // SAFETY: as in `take`.
+    let written = unsafe {
+        bpf_get_task_stack(
+            task,
+            (&raw mut (*record).frames).cast(),
+            (MAX_KERNEL_FRAMES * size_of::<u64>()) as u32,
+            0,
+        )
+    };
+    let failed = counter::KERNEL_STACK_UNREADABLE;
+    intern(record, written, SPACE_KERNEL, MAX_KERNEL_FRAMES, failed)
+}
+
+/// Sends the stack of which `written` bytes lie in `record`, unless it was sent before.
+#[inline(always)]
+fn intern(record: *mut StackRecord, written: i64, space: u32, most: usize, failed: u32) -> u64 {
     if written < 0 {
         count(failed);
         return 0;

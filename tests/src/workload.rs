@@ -43,6 +43,8 @@ pub enum Workload {
     UnwindGo,
     /// A Go server with next to nothing to do.
     IdleServerGo,
+    /// Sleeps in known ways, without frame pointers.
+    Asleep,
     /// Waits in known ways, without frame pointers.
     Waits,
 }
@@ -64,6 +66,7 @@ impl Workload {
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
             Self::IdleServerGo => "idle_server.go",
+            Self::Asleep => "asleep.c",
             Self::Waits => "waits.c",
         }
     }
@@ -102,7 +105,7 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
-            Self::Waits => (
+            Self::Waits | Self::Asleep => (
                 "gcc",
                 vec![
                     "-O2",

@@ -73,6 +73,11 @@ pub enum LoadError {
         map: &'static str,
         source: Box<MapError>,
     },
+    #[error("run program {program}: {source}")]
+    Run {
+        program: &'static str,
+        source: std::io::Error,
+    },
     #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
     Switch(&'static str),
     #[error("{0} is denied by --deny-probe")]
@@ -88,6 +93,7 @@ impl LoadError {
             Self::NoProgram(program)
             | Self::Program { program, .. }
             | Self::Attach { program, .. }
+            | Self::Run { program, .. }
             | Self::Switch(program)
             | Self::Denied(program) => Some(program),
             Self::NotEmbedded
@@ -156,6 +162,8 @@ pub struct LoadedObject {
     walks_with_tables: bool,
     /// Why waits cannot be measured.
     switches_failed: Option<LoadError>,
+    /// Why threads that sleep already cannot be found.
+    asleep_failed: Option<LoadError>,
 }
 
 impl LoadedObject {
@@ -207,6 +215,7 @@ impl LoadedObject {
             load_times: BTreeMap::new(),
             walks_with_tables: config.unwind == UNWIND_TABLES,
             switches_failed: None,
+            asleep_failed: None,
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -219,6 +228,7 @@ impl LoadedObject {
             loaded.switches_failed = loaded
                 .load_switches(config.offsets.switch_arguments, &btf)
                 .err();
+            loaded.asleep_failed = loaded.load_asleep(&btf).err();
         }
         Ok((loaded, failures))
     }
@@ -237,6 +247,15 @@ impl LoadedObject {
     /// The failure of [`Self::load`] to load the programs that measure waits, once.
     pub(super) fn take_switches_failure(&mut self) -> Option<LoadError> {
         self.switches_failed.take()
+    }
+
+    /// The failure of [`Self::load`] to load the pass over sleeping threads, once.
+    pub(super) fn take_asleep_failure(&mut self) -> Option<LoadError> {
+        self.asleep_failed.take()
+    }
+
+    pub(super) fn note_load_time(&mut self, name: &'static str, time: Duration) {
+        self.load_times.insert(name, time);
     }
 
     /// Loads a program of a tracepoint, without attaching it.
@@ -490,8 +509,10 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
     let (mut object, failures) = LoadedObject::load(&check_request(denied))?;
     let sampler = object.load_sampler();
     let switches = object.take_switches_failure();
+    let asleep = object.take_asleep_failure();
     let mut reports = object.programs();
-    for failure in failures.into_iter().chain(sampler.err()).chain(switches) {
+    let others = sampler.err().into_iter().chain(switches).chain(asleep);
+    for failure in failures.into_iter().chain(others) {
         reports.push(ProgramReport {
             name: failure.program().unwrap_or("object").to_owned(),
             verified_instructions: None,

@@ -9,6 +9,7 @@ mod perf;
 mod reader;
 mod sizes;
 mod switches;
+mod asleep;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};

@@ -45,7 +45,7 @@ use crate::{
 const TASK_INTERRUPTIBLE: u32 = 0x1;
 const TASK_STOPPED: u32 = 0x4;
 const TASK_TRACED: u32 = 0x8;
-const TASK_DEAD: u32 = 0x80;
+pub(super) const TASK_DEAD: u32 = 0x80;
 
 /// Waits of even epochs, as `COUNTS_EVEN`.
 #[map]
@@ -58,7 +58,7 @@ static WAITED_ODD: HashMap<CountKey, WaitValue> = HashMap::with_max_entries(WAIT
 /// Every wanted thread that has left a CPU, by its number in the initial PID namespace. Entries stay
 /// while a thread runs, so that a switch need not allocate.
 #[map]
-static WAITS: HashMap<u32, Wait> = HashMap::with_max_entries(WAIT_TABLE_ENTRIES, 0);
+pub(super) static WAITS: HashMap<u32, Wait> = HashMap::with_max_entries(WAIT_TABLE_ENTRIES, 0);
 
 #[btf_tracepoint(function = "sched_switch")]
 pub(crate) fn off_cpu_switch(context: BtfTracePointContext) -> i32 {
@@ -284,6 +284,12 @@ fn wait_kind(context: &BtfTracePointContext, task: KernelPtr, state: u32) -> u32
     if preempted || state == 0 {
         return WAIT_PREEMPTED;
     }
+    kind_of_sleep(task, state)
+}
+
+/// What kind of wait a thread in such a state is in.
+#[inline(always)]
+pub(super) fn kind_of_sleep(task: KernelPtr, state: u32) -> u32 {
     if state & (TASK_STOPPED | TASK_TRACED) != 0 {
         return WAIT_STOPPED;
     }
