@@ -43,6 +43,10 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
         task_in_iowait: 0,
         in_iowait_mask: 0,
         switch_arguments: 0,
+        task_on_rq: 0,
+        task_comm: 0,
+        task_arrivals: 0,
+        padding: 0,
     },
 };
 

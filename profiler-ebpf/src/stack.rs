@@ -6,7 +6,7 @@
 
 use aya_ebpf::{
     EbpfContext,
-    bindings::BPF_F_USER_STACK,
+    bindings::{BPF_F_USER_STACK, task_struct},
     helpers::generated::{bpf_get_stack, bpf_get_task_stack, bpf_ringbuf_output},
     macros::map,
     maps::{HashMap, PerCpuArray},
@@ -79,11 +79,17 @@ pub(crate) fn kernel_stack_of(task: TypedPtr, class: u32) -> u64 {
     let Some(record) = STACK_SCRATCH.get_ptr_mut(class) else {
         return 0;
     };
+    kernel_stack_into(task.as_ptr().cast_mut().cast(), record)
+}
+
+/// The same; `record` is room for it.
+#[inline(always)]
+pub(crate) fn kernel_stack_into(task: *mut task_struct, record: *mut StackRecord) -> u64 {
     // SAFETY: `record` points to a map value of this size, and the helper writes `size` bytes at
     // most.
     let written = unsafe {
         bpf_get_task_stack(
-            task.as_ptr().cast_mut().cast(),
+            task,
             (&raw mut (*record).frames).cast(),
             (MAX_KERNEL_FRAMES * size_of::<u64>()) as u32,
             0,

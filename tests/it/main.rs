@@ -33,6 +33,8 @@ mod namespaces;
 #[cfg(test)]
 mod off_cpu;
 #[cfg(test)]
+mod off_cpu_asleep;
+#[cfg(test)]
 mod off_cpu_mesh;
 #[cfg(test)]
 mod on_cpu;

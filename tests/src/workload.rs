@@ -44,6 +44,8 @@ pub enum Workload {
     UnwindGo,
     /// A Go server with next to nothing to do.
     IdleServerGo,
+    /// Sleeps in known ways, without frame pointers.
+    Asleep,
     /// Waits in known ways, without frame pointers.
     Waits,
     /// Threads that measure the time that passes for them.
@@ -68,6 +70,7 @@ impl Workload {
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
             Self::IdleServerGo => "idle_server.go",
+            Self::Asleep => "asleep.c",
             Self::Waits => "waits.c",
             Self::Elapsed => "elapsed.c",
         }
@@ -108,7 +111,7 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
-            Self::Waits | Self::Elapsed => (
+            Self::Waits | Self::Elapsed | Self::Asleep => (
                 "gcc",
                 vec![
                     "-O2",

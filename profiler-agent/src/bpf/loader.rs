@@ -74,6 +74,11 @@ pub enum LoadError {
         map: &'static str,
         source: Box<MapError>,
     },
+    #[error("run program {program}: {source}")]
+    Run {
+        program: &'static str,
+        source: std::io::Error,
+    },
     #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
     Switch(&'static str),
     #[error("{0} is denied by --deny-probe")]
@@ -89,6 +94,7 @@ impl LoadError {
             Self::NoProgram(program)
             | Self::Program { program, .. }
             | Self::Attach { program, .. }
+            | Self::Run { program, .. }
             | Self::Switch(program)
             | Self::Denied(program) => Some(program),
             Self::NotEmbedded
@@ -160,6 +166,8 @@ pub struct LoadedObject {
     rotations: u32,
     /// Why waits cannot be measured.
     switches_failed: Option<LoadError>,
+    /// Why threads that sleep already cannot be found.
+    asleep_failed: Option<LoadError>,
 }
 
 impl LoadedObject {
@@ -216,6 +224,7 @@ impl LoadedObject {
             ),
             rotations: 0,
             switches_failed: None,
+            asleep_failed: None,
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -233,6 +242,7 @@ impl LoadedObject {
             loaded.switches_failed = loaded
                 .load_switches(measured, config.offsets.switch_arguments, &btf)
                 .err();
+            loaded.asleep_failed = loaded.load_asleep(&btf).err();
         }
         Ok((loaded, failures))
     }
@@ -255,6 +265,15 @@ impl LoadedObject {
     /// The failure of [`Self::load`] to load the programs that measure waits, once.
     pub(super) fn take_switches_failure(&mut self) -> Option<LoadError> {
         self.switches_failed.take()
+    }
+
+    /// The failure of [`Self::load`] to load the pass over sleeping threads, once.
+    pub(super) fn take_asleep_failure(&mut self) -> Option<LoadError> {
+        self.asleep_failed.take()
+    }
+
+    pub(super) fn note_load_time(&mut self, name: &'static str, time: Duration) {
+        self.load_times.insert(name, time);
     }
 
     /// Loads a program of a tracepoint, without attaching it.
@@ -533,12 +552,10 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
     let (mut object, failures) = LoadedObject::load(&check_request(denied))?;
     let samplers = Sampler::ALL.map(|sampler| object.load_sampler(sampler).err());
     let switches = object.take_switches_failure();
+    let asleep = object.take_asleep_failure();
     let mut reports = object.programs();
-    for failure in failures
-        .into_iter()
-        .chain(samplers.into_iter().flatten())
-        .chain(switches)
-    {
+    let others = samplers.into_iter().flatten().chain(switches).chain(asleep);
+    for failure in failures.into_iter().chain(others) {
         reports.push(ProgramReport {
             name: failure.program().unwrap_or("object").to_owned(),
             verified_instructions: None,

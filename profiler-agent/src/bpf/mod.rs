@@ -10,6 +10,7 @@ mod reader;
 mod sizes;
 mod slices;
 mod switches;
+mod asleep;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};

@@ -192,6 +192,13 @@ impl Collector for OnCpuCollector {
         let source = Source::start(&mut object, request.spec.kind, frequency_hz).map_err(failed)?;
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
+        if request.spec.kind == TaskKind::OffCpu
+            && let Err(error) = object.find_asleep()
+        {
+            notes.push(format!(
+                "{error}; threads that slept when the task began are counted from their next wait on"
+            ));
+        }
         notes.extend(failures.iter().map(degradation));
         let clock = source.clock();
         let (stop, stopped) = StopHandle::new();

@@ -38,8 +38,11 @@ pub const TOO_DEEP: u32 = 12;
 /// The chain of frame pointers broke in code that keeps them.
 pub const FRAME_POINTER_BROKEN: u32 = 13;
 
+/// The thread ran while its stack was to be read.
+pub const STACK_CHANGED: u32 = 14;
+
 /// Number of outcomes.
-pub const OUTCOMES: u32 = 14;
+pub const OUTCOMES: u32 = 15;
 
 /// What differs between machines.
 pub trait Arch {

@@ -37,7 +37,7 @@ use crate::{
     counters::count,
     emit::Urgency,
     filter,
-    kernel::TypedPtr,
+    kernel::{KernelPtr, TypedPtr},
     maps::rotation,
     stack,
     task::{self, TaskIds},
@@ -49,7 +49,7 @@ use crate::{
 const TASK_INTERRUPTIBLE: u32 = 0x1;
 const TASK_STOPPED: u32 = 0x4;
 const TASK_TRACED: u32 = 0x8;
-const TASK_DEAD: u32 = 0x80;
+pub(super) const TASK_DEAD: u32 = 0x80;
 
 /// Waits of even epochs, as `COUNTS_EVEN`.
 #[map]
@@ -62,7 +62,7 @@ static WAITED_ODD: HashMap<CountKey, WaitValue> = HashMap::with_max_entries(WAIT
 /// Every wanted thread that has left a CPU, by its number in the initial PID namespace. Entries stay
 /// while a thread runs, so that a switch need not allocate.
 #[map]
-static WAITS: HashMap<u32, Wait> = HashMap::with_max_entries(WAIT_TABLE_ENTRIES, 0);
+pub(super) static WAITS: HashMap<u32, Wait> = HashMap::with_max_entries(WAIT_TABLE_ENTRIES, 0);
 
 /// Set for the number of every thread that was ever put into [`WAITS`]: most threads of a node are
 /// told apart from the wanted ones without a lookup.
@@ -133,6 +133,15 @@ pub(crate) extern "C" fn off_cpu_sleepers(context: *const VisitedTask) -> i32 {
         }
     }
     0
+}
+
+/// Makes the scheduler's programs look a thread up.
+#[inline(always)]
+pub(super) fn mark(tid: u32) {
+    if let Some(mark) = THREAD_MARKS.get_ptr_mut(tid & (MARKS - 1)) {
+        // SAFETY: a map value; nobody writes anything else.
+        unsafe { *mark = 1 };
+    }
 }
 
 #[inline(always)]
@@ -333,10 +342,7 @@ fn meet(task: TypedPtr, global_tid: u32) -> Result<Option<TaskIds>, u32> {
         comm: bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?,
         cgroups: task.member(config!(offsets.task_cgroups)),
     };
-    if let Some(mark) = THREAD_MARKS.get_ptr_mut(global_tid & (MARKS - 1)) {
-        // SAFETY: a map value; nobody writes anything else.
-        unsafe { *mark = 1 };
-    }
+    mark(global_tid);
     WAITS
         .insert(global_tid, wait, 0)
         .map_err(|_error| counter::WAIT_TABLE_FULL)?;
@@ -409,13 +415,16 @@ fn wait_kind(context: &BtfTracePointContext, task: TypedPtr, state: u32) -> u32 
     if preempted || state == 0 {
         return WAIT_PREEMPTED;
     }
+    kind_of_sleep(task.untyped(), state)
+}
+
+/// What kind of wait a thread in such a state is in.
+#[inline(always)]
+pub(super) fn kind_of_sleep(task: KernelPtr, state: u32) -> u32 {
     if state & (TASK_STOPPED | TASK_TRACED) != 0 {
         return WAIT_STOPPED;
     }
-    let flags: u8 = task
-        .untyped()
-        .read(config!(offsets.task_in_iowait))
-        .unwrap_or(0);
+    let flags: u8 = task.read(config!(offsets.task_in_iowait)).unwrap_or(0);
     if u32::from(flags) & config!(offsets.in_iowait_mask) != 0 {
         return WAIT_IO;
     }

@@ -3,6 +3,7 @@
 //! One step is one call of a function that is not inlined, from a `bpf_loop` callback. The state
 //! lies in a map value, so that the verifier sees the same registers before each step.
 
+pub(crate) mod asleep;
 mod capture;
 mod known;
 mod registers;

@@ -206,6 +206,28 @@ export interface SymbolFileList extends List<SymbolFile> {
   readonly max_bytes: number;
 }
 
+/** Switches (on the CPU: samples) and time of one kind. */
+export interface WaitSum {
+  readonly name: string;
+  readonly count: number;
+  readonly total_ns: number;
+}
+
+export interface Waits {
+  /** As a part of everything, also where it is hidden. */
+  readonly idle: {
+    readonly count: number;
+    readonly idle_ns: number;
+    readonly total_count: number;
+    readonly total_ns: number;
+    readonly percent: number;
+    readonly summary: string;
+    readonly rules: readonly WaitSum[];
+  } | null;
+  readonly states: readonly WaitSum[];
+  readonly reasons: readonly WaitSum[];
+}
+
 export interface Timeline {
   readonly bucket_ms: number;
   readonly from_ms: number;

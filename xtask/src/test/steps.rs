@@ -271,6 +271,11 @@ pub(super) const STEPS: &[Step] = &[
         "whole stacks of real programs, and of the mesh under load"
     ),
     integration!(
+        "off-cpu-asleep",
+        IDLE,
+        "threads that sleep already when a task begins"
+    ),
+    integration!(
         "idle",
         IDLE,
         "idle rules on real programs, each with next to nothing to do"
