@@ -8,7 +8,7 @@ use std::{
 
 use profiler_tests::{
     agent::Agent,
-    folded::{Folded, FoldedStack, is_function},
+    folded::{Folded, FoldedStack},
     wait::wait_until,
     workload::Workload,
 };
@@ -117,10 +117,9 @@ fn on_cpu(stacks: &Folded) -> u64 {
     stacks.count(|stack| !is_wait(stack))
 }
 
-/// Whether the leaf is where the scheduler took the CPU away.
 fn is_wait(stack: &FoldedStack) -> bool {
     let leaf = stack.frames.last();
-    waits_for_cpu(stack) || leaf.is_some_and(|leaf| is_function(leaf, "__schedule"))
+    waits_for_cpu(stack) || leaf.is_some_and(|leaf| leaf.starts_with("[blocked"))
 }
 
 fn waits_for_cpu(stack: &FoldedStack) -> bool {

@@ -62,9 +62,6 @@ struct Deferred {
     drains: u32,
 }
 
-/// Frames that a tracepoint and its program put above the scheduler's, at most.
-const MAX_TRACEPOINT_FRAMES: usize = 16;
-
 /// Drains for which a sample waits for its stack.
 const DRAINS_WAITED: u32 = 1;
 
@@ -375,10 +372,7 @@ impl Rows {
             UserStack::Unverified => quality.unverified += count,
             UserStack::Incomplete(fault) => quality.add_incomplete(*fault, count),
         }
-        if state != ThreadState::OnCpu {
-            self.cut_to_scheduler(&mut frames);
-        }
-        if let Some(text) = state.marker() {
+        if let Some(text) = state.marker(self.clock) {
             frames.insert(0, self.builder.marker(text));
         }
         if *missing {
@@ -433,17 +427,6 @@ impl Rows {
             count,
             total_ns,
         });
-    }
-
-    /// Takes the frames of the tracepoint away, which lie above the scheduler's.
-    fn cut_to_scheduler(&self, frames: &mut Vec<FrameId>) {
-        let scheduler = frames
-            .iter()
-            .take(MAX_TRACEPOINT_FRAMES)
-            .position(|frame| self.builder.function_name(*frame) == "__schedule");
-        if let Some(scheduler) = scheduler {
-            frames.drain(..scheduler);
-        }
     }
 
     /// Keeps what the waits of sleeping threads will refer to when they end, however long they
