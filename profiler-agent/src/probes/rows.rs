@@ -20,7 +20,7 @@ use crate::{
     model::{
         Clock, FrameId, LossKind, Losses, Process, ProcessEvent, ProcessEventKind, ProcessKey,
         Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
-        StackQuality, ThreadState,
+        StackQuality,
     },
     process::ProcessTable,
     symbolize::{
