@@ -43,7 +43,11 @@ const GO: &[&str] = &[
     "Go waiting for signals",
 ];
 const NODE: &[&str] = &["Node event loop", "Node pool thread without work"];
-const JAVA: &[&str] = &["Java VM thread without work", "Java pool thread parked"];
+const JAVA: &[&str] = &[
+    "Java VM thread without work",
+    "Java pool thread parked",
+    "Java launcher waiting for the VM",
+];
 const TOKIO: &[&str] = &["tokio thread parked"];
 const TOKIO_STRIPPED: &[&str] = &["tokio thread parked (stripped program)"];
 const PYTHON: &[&str] = &["event loop in epoll"];

@@ -91,7 +91,8 @@ pub(crate) fn user_stack(
             (&raw const CAPTURES).cast_mut().cast(),
             (&raw mut *head).cast(),
             size_of::<CaptureHead>() as u64,
-            Urgency::Polled.flags(),
+            // Soon: the stack may be read only while the thread sleeps.
+            Urgency::Immediate.flags(),
         )
     };
     if sent == 0 {

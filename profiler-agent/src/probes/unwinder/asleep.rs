@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Walks the thread of `capture`, whose leaf is `state`.
-pub(super) fn walk(tables: &mut TableCache, state: State, capture: &Capture) -> NativeStack {
+pub(super) fn walk(tables: &mut TableCache, state: &State, capture: &Capture) -> NativeStack {
     let head = &capture.head;
     let stack = LiveStack {
         captured: CapturedStack {
@@ -26,7 +26,7 @@ pub(super) fn walk(tables: &mut TableCache, state: State, capture: &Capture) -> 
         },
         process: LiveMemory::new(head.pid),
     };
-    let walked = unwind::unwind_capture::<Machine>(tables, state, &stack, Instant::now());
+    let walked = unwind::unwind_capture::<Machine>(tables, *state, &stack, Instant::now());
     // Looked at last: what was read before is what it was when the registers were taken.
     if arrivals(head.pid, head.tid) == Some(head.arrivals) {
         return walked;

@@ -233,7 +233,7 @@ impl Worker {
             };
         };
         if capture.head.flags & CAPTURE_ASLEEP != 0 {
-            return asleep::walk(&mut self.tables, state, capture);
+            return asleep::walk(&mut self.tables, &state, capture);
         }
         let stack = captured_stack(capture);
         unwind::unwind_capture::<Machine>(&mut self.tables, state, &stack, Instant::now())
