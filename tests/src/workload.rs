@@ -48,6 +48,8 @@ pub enum Workload {
     Waits,
     /// Threads that measure the time that passes for them.
     Elapsed,
+    /// Waits that are ended in known ways.
+    Wakers,
 }
 
 impl Workload {
@@ -70,6 +72,7 @@ impl Workload {
             Self::IdleServerGo => "idle_server.go",
             Self::Waits => "waits.c",
             Self::Elapsed => "elapsed.c",
+            Self::Wakers => "wakers.c",
         }
     }
 
@@ -108,7 +111,7 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
-            Self::Waits | Self::Elapsed => (
+            Self::Waits | Self::Elapsed | Self::Wakers => (
                 "gcc",
                 vec![
                     "-O2",

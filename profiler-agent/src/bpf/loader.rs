@@ -155,6 +155,8 @@ pub struct LoadedObject {
     denied: Vec<String>,
     load_times: BTreeMap<&'static str, Duration>,
     walks_with_tables: bool,
+    /// Whether the program that looks at wakers is loaded.
+    pub(super) knows_wakers: bool,
     /// Why waits cannot be measured.
     switches_failed: Option<LoadError>,
 }
@@ -189,6 +191,7 @@ impl LoadedObject {
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
         let sizes = MapSizes::new(
             request.counting,
+            config.wakers == 1,
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
@@ -207,6 +210,7 @@ impl LoadedObject {
             denied: request.denied.clone(),
             load_times: BTreeMap::new(),
             walks_with_tables: config.unwind == UNWIND_TABLES,
+            knows_wakers: false,
             switches_failed: None,
         };
         let mut failures = Vec::new();
@@ -221,6 +225,12 @@ impl LoadedObject {
             Counting::Waits => Some(Measured::Waits),
             Counting::Wall | Counting::Everything(_) => Some(Measured::WaitsAndSlices),
         };
+        if measured.is_some() && config.wakers == 1 {
+            match loaded.load_wakers(&btf) {
+                Ok(()) => loaded.knows_wakers = true,
+                Err(error) => failures.push(error),
+            }
+        }
         if let Some(measured) = measured {
             loaded.switches_failed = loaded
                 .load_switches(measured, config.offsets.switch_arguments, &btf)
@@ -535,6 +545,7 @@ fn check_request(denied: &[String]) -> ObjectRequest {
             bucket_ns: 1,
             buckets_per_epoch: 1,
             unwind: UNWIND_TABLES,
+            wakers: 1,
             ..ProbeConfig::default()
         },
         v1_controller: None,

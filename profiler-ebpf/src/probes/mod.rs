@@ -3,4 +3,5 @@
 mod on_cpu;
 mod off_cpu;
 mod wall;
+mod wakers;
 mod process;
