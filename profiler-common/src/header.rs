@@ -55,6 +55,7 @@ mod pods {
             rule::Rule,
             table::{PageEntry, PageKey, RowBlock},
         },
+        wakers::WokenKey,
         wall::{Slice, SliceValue},
     };
 
@@ -78,6 +79,8 @@ mod pods {
     unsafe impl Pod for Slice {}
     // SAFETY: as above.
     unsafe impl Pod for SliceValue {}
+    // SAFETY: as above.
+    unsafe impl Pod for WokenKey {}
     // SAFETY: as above.
     unsafe impl Pod for CaptureHead {}
     // SAFETY: as above.

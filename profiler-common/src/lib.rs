@@ -14,6 +14,7 @@ pub mod header;
 pub mod on_cpu;
 pub mod off_cpu;
 pub mod wall;
+pub mod wakers;
 pub mod process;
 pub mod stack;
 pub mod unwind;

@@ -47,6 +47,8 @@ mod unwinding;
 #[cfg(test)]
 mod unwinding_programs;
 #[cfg(test)]
+mod wakers;
+#[cfg(test)]
 mod wall;
 #[cfg(test)]
 mod workloads;

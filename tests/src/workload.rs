@@ -50,6 +50,8 @@ pub enum Workload {
     Waits,
     /// Threads that measure the time that passes for them.
     Elapsed,
+    /// Waits that are ended in known ways.
+    Wakers,
 }
 
 impl Workload {
@@ -73,6 +75,7 @@ impl Workload {
             Self::Asleep => "asleep.c",
             Self::Waits => "waits.c",
             Self::Elapsed => "elapsed.c",
+            Self::Wakers => "wakers.c",
         }
     }
 
@@ -111,7 +114,7 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
-            Self::Waits | Self::Elapsed | Self::Asleep => (
+            Self::Waits | Self::Elapsed | Self::Asleep | Self::Wakers => (
                 "gcc",
                 vec![
                     "-O2",

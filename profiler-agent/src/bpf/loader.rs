@@ -164,6 +164,8 @@ pub struct LoadedObject {
     measures_waits: bool,
     /// Calls of [`Self::forget_sent`].
     rotations: u32,
+    /// Whether the program that looks at wakers is loaded.
+    pub(super) knows_wakers: bool,
     /// Why waits cannot be measured.
     switches_failed: Option<LoadError>,
     /// Why threads that sleep already cannot be found.
@@ -200,6 +202,7 @@ impl LoadedObject {
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
         let sizes = MapSizes::new(
             request.counting,
+            config.wakers == 1,
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
@@ -223,6 +226,7 @@ impl LoadedObject {
                 Counting::Waits | Counting::Wall | Counting::Everything(_)
             ),
             rotations: 0,
+            knows_wakers: false,
             switches_failed: None,
             asleep_failed: None,
         };
@@ -238,6 +242,12 @@ impl LoadedObject {
             Counting::Waits => Some(Measured::Waits),
             Counting::Wall | Counting::Everything(_) => Some(Measured::WaitsAndSlices),
         };
+        if measured.is_some() && config.wakers == 1 {
+            match loaded.load_wakers(&btf) {
+                Ok(()) => loaded.knows_wakers = true,
+                Err(error) => failures.push(error),
+            }
+        }
         if let Some(measured) = measured {
             loaded.switches_failed = loaded
                 .load_switches(measured, config.offsets.switch_arguments, &btf)
@@ -583,6 +593,7 @@ fn check_request(denied: &[String]) -> ObjectRequest {
             bucket_ns: 1,
             buckets_per_epoch: 1,
             unwind: UNWIND_TABLES,
+            wakers: 1,
             ..ProbeConfig::default()
         },
         v1_controller: None,

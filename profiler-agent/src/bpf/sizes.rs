@@ -32,6 +32,7 @@ pub(super) struct MapSizes {
     threads: u32,
     waits: bool,
     slices: bool,
+    wakers: bool,
     tables: bool,
     slots: u32,
 }
@@ -39,7 +40,7 @@ pub(super) struct MapSizes {
 impl MapSizes {
     /// `tables` when stacks are walked with tables; `few` when the task is for some processes and
     /// not for groups of them.
-    pub(super) fn new(counting: Counting, tables: bool, few: bool) -> Self {
+    pub(super) fn new(counting: Counting, wakers: bool, tables: bool, few: bool) -> Self {
         let sampling = counting != Counting::Nothing;
         let (counts, waits, slices) = match counting {
             Counting::Nothing => (1, false, false),
@@ -52,6 +53,7 @@ impl MapSizes {
             counts,
             waits,
             slices,
+            wakers: waits && wakers,
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
@@ -64,17 +66,19 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 18] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 21] {
         let Self {
             counts,
             stacks,
             threads,
             waits,
             slices,
+            wakers,
             tables,
             slots,
         } = self;
         let waited = |entries| if waits { entries } else { 1 };
+        let woken = |entries| if wakers { entries } else { 1 };
         let sliced = if slices { SLICE_COUNT_ENTRIES } else { 1 };
         let table = |entries| if tables { entries } else { 1 };
         [
@@ -85,6 +89,9 @@ impl MapSizes {
             ("WAITED_EVEN", waited(WAIT_COUNT_ENTRIES)),
             ("WAITED_ODD", waited(WAIT_COUNT_ENTRIES)),
             ("WAITS", waited(WAIT_TABLE_ENTRIES)),
+            ("WAKINGS", woken(WAIT_TABLE_ENTRIES)),
+            ("WOKEN_EVEN", woken(WAIT_COUNT_ENTRIES)),
+            ("WOKEN_ODD", woken(WAIT_COUNT_ENTRIES)),
             ("SLICES_EVEN", sliced),
             ("SLICES_ODD", sliced),
             ("THREAD_MARKS", waited(MARKS)),

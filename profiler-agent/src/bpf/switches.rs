@@ -10,6 +10,7 @@ use profiler_common::{
     limits::MARKS,
     off_cpu::{SWITCH_UNKNOWN, Wait, WaitValue},
     on_cpu::CountKey,
+    wakers::WokenKey,
 };
 
 use super::loader::{LoadError, LoadedObject};
@@ -24,6 +25,9 @@ const SWITCH_PROGRAMS: [(&str, &str); 2] = [
 /// The program that measures time on the CPU as well. It comes before the one that takes stacks,
 /// whose time is then no time of the thread that leaves.
 const SLICE_PROGRAM: (&str, &str) = ("wall_switch", "sched_switch");
+
+/// The program that looks at who wakes others.
+const WAKERS_PROGRAM: (&str, &str) = ("wakers_waking", "sched_waking");
 
 /// What is measured at switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +79,17 @@ impl LoadedObject {
             tracing::warn!(%error, "sleeping threads are not visited");
         }
         Ok(())
+    }
+
+    pub(super) fn load_wakers(&mut self, btf: &Btf) -> Result<(), LoadError> {
+        self.allow("wakers")?;
+        let (program, hook) = WAKERS_PROGRAM;
+        self.load_tracepoint(program, hook, btf).map(drop)
+    }
+
+    /// Whether waits are counted with who ended them.
+    pub fn knows_wakers(&self) -> bool {
+        self.knows_wakers
     }
 
     fn load_iterator(&mut self, btf: &Btf) -> Result<(), LoadError> {
@@ -130,7 +145,9 @@ impl LoadedObject {
             return Err(error);
         }
         let mut links = Vec::new();
-        for (name, _hook) in measured.programs() {
+        // Wakers come first, for the same reason as wake-ups.
+        let wakers = self.knows_wakers.then_some(WAKERS_PROGRAM);
+        for (name, _hook) in wakers.into_iter().chain(measured.programs()) {
             let failed = |source: ProgramError| LoadError::Attach {
                 program: name,
                 source: source.into(),
@@ -156,6 +173,20 @@ impl LoadedObject {
             "WAITED_EVEN"
         } else {
             "WAITED_ODD"
+        };
+        self.drain_map(name, visit)
+    }
+
+    /// The same, of the waits whose waker was seen.
+    pub fn drain_woken(
+        &self,
+        epoch: u64,
+        visit: impl FnMut(WokenKey, WaitValue),
+    ) -> Result<usize, LoadError> {
+        let name = if epoch.is_multiple_of(2) {
+            "WOKEN_EVEN"
+        } else {
+            "WOKEN_ODD"
         };
         self.drain_map(name, visit)
     }

@@ -37,6 +37,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         target: target(&args.target),
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: args.frequency,
+        wakers: args.wakers,
     };
     if args.kind == RecordKind::Wall && args.value == Some(RecordValue::Count) {
         return Err(CliError::Config(anyhow::anyhow!(
@@ -97,6 +98,7 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         value,
         title: &title,
         idle: idle.as_ref(),
+        wakers: args.wakers,
     };
     let bytes = render_view(&recorded.profile, format, &view)
         .with_context(|| format!("render as {}", format.name()))?;

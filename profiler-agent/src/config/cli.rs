@@ -122,6 +122,9 @@ pub struct RecordArgs {
     /// What to record: where CPU time goes, what threads wait for, or both in one profile
     #[arg(long, value_enum, default_value = "on-cpu")]
     pub kind: RecordKind,
+    /// Also record who ended each wait, and show it above where the thread waited
+    #[arg(long)]
+    pub wakers: bool,
     #[arg(long, value_enum)]
     pub format: RecordFormat,
     /// What the numbers count [default: samples of on-cpu, nanoseconds of the others; wall has only

@@ -62,6 +62,9 @@ pub struct TaskSpec {
     /// `None`: until stopped.
     pub duration_s: Option<u64>,
     pub frequency_hz: u32,
+    /// Also who ended the waits.
+    #[serde(default)]
+    pub wakers: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

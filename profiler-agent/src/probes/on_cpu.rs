@@ -111,6 +111,7 @@ impl OnCpuCollector {
                 UnwindMethod::FramePointers => UNWIND_FRAME_POINTERS,
             },
             capture_every: self.config.verify_every,
+            wakers: u32::from(spec.wakers),
             ..ProbeConfig::default()
         };
         target.configure(&mut config);
@@ -213,7 +214,7 @@ impl Collector for OnCpuCollector {
             origin,
             requested_hz: frequency_hz,
             target,
-            poll_targets: !failures.is_empty(),
+            poll_targets: failures.iter().any(loses_processes),
             table: self.table.clone(),
             symbolizer: self.symbolizer.clone(),
             statuses: self.statuses.clone(),
@@ -249,10 +250,16 @@ fn spawn(id: u64, session: Session, stopped: Arc<AtomicBool>) -> Result<(), Coll
 const NO_LOOP_HELPER: &str = "this kernel has no bpf_loop (Linux 5.17): user stacks are walked by \
                               frame pointers and end where code keeps none";
 
+/// Whether a failure makes new processes be overlooked.
+fn loses_processes(failure: &LoadError) -> bool {
+    !matches!(failure.program(), Some("wakers_waking" | "wakers"))
+}
+
 fn degradation(failure: &LoadError) -> String {
     let effect = match failure.program() {
         Some("process_fork") => "children of targets are looked for in /proc once a second",
         Some("process_exec") => "new programs are looked for in /proc once a second",
+        Some("wakers_waking" | "wakers") => "who ended the waits is not known",
         Some("process_exit") => "pids of exited targets stay in the filter until the task ends",
         _ => "process events are incomplete",
     };

@@ -3,6 +3,7 @@
 use profiler_common::{
     off_cpu::{WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED, Wait, WaitValue},
     on_cpu::CountKey,
+    wakers::Waker,
     wall::{NOT_SAMPLED, Slice, SliceValue},
 };
 
@@ -18,6 +19,8 @@ pub(super) struct Counted {
     pub(super) state: ThreadState,
     pub(super) count: u64,
     pub(super) total_ns: u64,
+    /// Who ended the wait, where that is known.
+    pub(super) waker: Option<Waker>,
 }
 
 /// What is attached.
@@ -81,14 +84,13 @@ impl Source {
                         state: ThreadState::OnCpu,
                         count,
                         total_ns: count.saturating_mul(period_ns),
+                        waker: None,
                     });
                 })?;
             }
-            Self::Switches(_) => {
-                object.drain_waits(epoch, |key, value| counted.extend(parts(key, value)))?;
-            }
+            Self::Switches(_) => drain_waits(object, epoch, counted)?,
             Self::Wall { .. } => {
-                object.drain_waits(epoch, |key, value| counted.extend(parts(key, value)))?;
+                drain_waits(object, epoch, counted)?;
                 object.drain_slices(epoch, |key, value| counted.push(slice(key, value)))?;
             }
         }
@@ -141,6 +143,20 @@ impl Source {
     }
 }
 
+fn drain_waits(
+    object: &LoadedObject,
+    epoch: u64,
+    counted: &mut Vec<Counted>,
+) -> Result<(), LoadError> {
+    object.drain_waits(epoch, |key, value| counted.extend(parts(key, value, None)))?;
+    if object.knows_wakers() {
+        object.drain_woken(epoch, |key, value| {
+            counted.extend(parts(key.wait, value, Some(key.waker)));
+        })?;
+    }
+    Ok(())
+}
+
 /// Time on the CPU of threads with one stack, or without a sample.
 fn slice(key: CountKey, value: SliceValue) -> Counted {
     Counted {
@@ -148,6 +164,7 @@ fn slice(key: CountKey, value: SliceValue) -> Counted {
         state: ThreadState::OnCpu,
         count: value.count,
         total_ns: value.ns,
+        waker: None,
     }
 }
 
@@ -190,7 +207,8 @@ pub(super) fn still_running(slices: &[Slice], now_ns: u64, bucket: u32) -> Vec<C
 }
 
 /// The parts of waits: until the wake-up, with their number, and from then on.
-fn parts(key: CountKey, value: WaitValue) -> impl Iterator<Item = Counted> {
+/// The waker has to do with the first alone.
+fn parts(key: CountKey, value: WaitValue, waker: Option<Waker>) -> impl Iterator<Item = Counted> {
     let WaitValue {
         count,
         blocked_ns,
@@ -208,10 +226,14 @@ fn parts(key: CountKey, value: WaitValue) -> impl Iterator<Item = Counted> {
         state,
         count,
         total_ns,
+        waker: None,
     };
     let whole = (first == ThreadState::Preempted)
         .then(|| part(first, count, blocked_ns.saturating_add(runnable_ns)));
-    let blocked = whole.is_none().then(|| part(first, count, blocked_ns));
+    let blocked = whole.is_none().then(|| Counted {
+        waker,
+        ..part(first, count, blocked_ns)
+    });
     let woken =
         (whole.is_none() && runnable_ns > 0).then(|| part(ThreadState::Woken, 0, runnable_ns));
     whole.into_iter().chain(blocked).chain(woken)
@@ -259,6 +281,7 @@ pub(super) fn unfinished(waits: &[Wait], now_ns: u64, bucket: u32) -> Vec<Counte
                     blocked_ns: ready_ns.saturating_sub(began_ns),
                     runnable_ns: now_ns.saturating_sub(ready_ns),
                 },
+                None,
             )
         })
         .collect()

@@ -4,4 +4,5 @@ mod on_cpu;
 mod off_cpu;
 mod wall;
 mod asleep;
+mod wakers;
 mod process;

@@ -32,6 +32,7 @@ use profiler_common::{
     on_cpu::CountKey,
 };
 
+use super::wakers;
 use crate::{
     config::config,
     counters::count,
@@ -199,6 +200,7 @@ fn ready(wait: &Wait, now: u64) -> u64 {
 fn end(wait: &mut Wait, ready_ns: u64, ended_ns: u64, moment: Moment) -> Result<(), u32> {
     let blocked_ns = ready_ns.saturating_sub(wait.began_ns);
     let runnable_ns = ended_ns.saturating_sub(ready_ns);
+    let began_ns = wait.began_ns;
     wait.began_ns = 0;
     let key = CountKey {
         pid: wait.pid,
@@ -211,18 +213,24 @@ fn end(wait: &mut Wait, ready_ns: u64, ended_ns: u64, moment: Moment) -> Result<
         kernel_stack: wait.kernel_stack,
         user_stack: wait.user_stack,
     };
+    if config!(wakers) == 1
+        && wait.wait != WAIT_PREEMPTED
+        && let Some(waker) = wakers::take(wait, began_ns)
+    {
+        return wakers::add(moment, key, waker, blocked_ns, runnable_ns);
+    }
     if moment.even_epoch {
-        add(&WAITED_EVEN, &key, blocked_ns, runnable_ns)
+        add_wait(&WAITED_EVEN, &key, blocked_ns, runnable_ns)
     } else {
-        add(&WAITED_ODD, &key, blocked_ns, runnable_ns)
+        add_wait(&WAITED_ODD, &key, blocked_ns, runnable_ns)
     }
 }
 
 /// Adds a wait to the counter of `key`. The key holds the CPU, so nobody else writes it now.
 #[inline(always)]
-fn add(
-    table: &HashMap<CountKey, WaitValue>,
-    key: &CountKey,
+pub(super) fn add_wait<K>(
+    table: &HashMap<K, WaitValue>,
+    key: &K,
     blocked_ns: u64,
     runnable_ns: u64,
 ) -> Result<(), u32> {

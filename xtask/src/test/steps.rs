@@ -245,6 +245,11 @@ pub(super) const STEPS: &[Step] = &[
         "all time of threads adds up to what has passed"
     ),
     integration!(
+        "wakers",
+        ROOT_AND_AGENT,
+        "who ended a wait: threads, and never whom an interrupt came upon"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"

@@ -90,6 +90,10 @@ pub(in crate::api) struct CreateTask {
     #[serde(default = "default_frequency")]
     #[schema(default = 99, minimum = 1, maximum = 4999)]
     pub(in crate::api) frequency_hz: u32,
+    /// Also who ended the waits; not with `on_cpu`.
+    #[serde(default)]
+    #[schema(default = false)]
+    pub(in crate::api) wakers: bool,
 }
 
 impl CreateTask {
@@ -100,6 +104,7 @@ impl CreateTask {
             target,
             duration_s,
             frequency_hz,
+            wakers,
         } = self;
         let target = match target {
             Target::Pids(pids) => model::Target::Pids(pids),
@@ -114,6 +119,7 @@ impl CreateTask {
             target,
             duration_s,
             frequency_hz,
+            wakers,
         })
     }
 }
@@ -150,6 +156,8 @@ pub(in crate::api) struct Task {
     #[schema(required)]
     duration_s: Option<u64>,
     frequency_hz: u32,
+    /// Whether it records who ended the waits.
+    wakers: bool,
     /// The rate in force; lower than asked for when the CPU budget lowered it.
     #[schema(required)]
     effective_frequency_hz: Option<u32>,
@@ -203,6 +211,7 @@ impl Task {
             target: (&spec.target).into(),
             duration_s: spec.duration_s,
             frequency_hz: spec.frequency_hz,
+            wakers: spec.wakers,
             effective_frequency_hz: *effective_frequency_hz,
             state: state_name,
             reason,

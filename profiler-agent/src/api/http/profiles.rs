@@ -91,6 +91,7 @@ pub(super) async fn read(
         ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
         ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
         ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
+        ("wakers" = Option<bool>, Query, description = "Show who ended each wait above where the thread waited, in tasks that recorded it (default false)"),
         ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
@@ -114,7 +115,7 @@ pub(in crate::api) async fn profile(
     id: Result<Path<String>, PathRejection>,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let query = query.only(&known(&["format", "value"]))?;
+    let query = query.only(&known(&["format", "value", "wakers"]))?;
     let names = || Format::ALL.map(Format::name).join(", ");
     let Some(name) = query.text("format")? else {
         return Err(ApiError::invalid_field(
@@ -132,6 +133,7 @@ pub(in crate::api) async fn profile(
             )
         })?;
     let value = value(&query)?;
+    let wakers = query.parsed("wakers", "true or false")?.unwrap_or(false);
     let selection = selection(&query)?;
     let waits = waits::view(&query)?;
     let task = state.parts.engine.get(task_id(id)?)?;
@@ -147,6 +149,7 @@ pub(in crate::api) async fn profile(
             value,
             title: &title,
             idle: idle.as_ref(),
+            wakers,
         };
         render_view(&profile, format, &view)
     });

@@ -2,7 +2,7 @@
 
 use crate::model::{
     Clock, Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
+    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackId, ThreadState,
 };
 
 pub(super) const PERIOD_NS: u64 = 10_101_010;
@@ -19,6 +19,7 @@ pub(super) struct Sketch {
     pub(super) bucket: u32,
     pub(super) period_ns: u64,
     pub(super) state: ThreadState,
+    pub(super) waker: Option<StackId>,
     /// Instead of a period for each sample.
     pub(super) total_ns: Option<u64>,
 }
@@ -35,6 +36,7 @@ impl Sketch {
             bucket: 0,
             period_ns: PERIOD_NS,
             state: ThreadState::OnCpu,
+            waker: None,
             total_ns: None,
         }
     }
@@ -161,6 +163,7 @@ impl Sketch {
             cpu,
             bucket,
             state: self.state,
+            waker: self.waker,
             count,
             total_ns: self.total_ns.unwrap_or(count * period_ns),
         });
@@ -215,6 +218,21 @@ pub(super) fn waits() -> Profile {
         sketch.total_ns = Some(total_ns);
         sketch.sample(count, frames.clone());
     }
+    sketch.finish()
+}
+
+/// A wait that a timer ended.
+pub(super) fn woken() -> Profile {
+    let mut sketch = Sketch::new();
+    sketch.builder = ProfileBuilder::new(0, BUCKET_NS, Clock::Switches);
+    let main = sketch.user("main");
+    let [lock, schedule, timer] =
+        ["futex_wait", "__schedule", "hrtimer_wakeup"].map(|name| sketch.kernel(name));
+    let marker = sketch.builder.marker("[woken by interrupt: timer]");
+    sketch.waker = Some(sketch.builder.stack(vec![marker, timer]));
+    sketch.state = ThreadState::Interruptible;
+    sketch.total_ns = Some(3_000_000);
+    sketch.sample(3, vec![main, lock, schedule]);
     sketch.finish()
 }
 
