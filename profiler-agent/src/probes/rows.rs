@@ -354,6 +354,10 @@ impl Rows {
     }
 
     fn add_row(&mut self, row: &Row, mut frames: Vec<FrameId>) {
+        // Only its names were asked for.
+        if row.counted.count == 0 && row.counted.total_ns == 0 {
+            return;
+        }
         let Row {
             counted,
             image,
