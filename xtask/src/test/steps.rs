@@ -240,6 +240,11 @@ pub(super) const STEPS: &[Step] = &[
         "known waits: counts, times, reasons, states"
     ),
     integration!(
+        "throttling",
+        ROOT_AND_AGENT,
+        "CPU quotas: how often they stopped the target"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"
