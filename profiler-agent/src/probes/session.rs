@@ -18,6 +18,7 @@ use super::{
     source::{Source, still_running, unfinished},
     status::ProgramStats,
     targets::ResolvedTarget,
+    throttling::Throttling,
     timeline::{GRACE, Origin, epoch, monotonic_ns},
     unwinder::Unwinder,
 };
@@ -73,6 +74,8 @@ pub(super) struct Session {
     governor: Option<Governor>,
     rows: Rows,
     comparison: Comparison,
+    /// Where waits for a CPU are counted.
+    throttling: Option<Throttling>,
     notes: Vec<String>,
     counters: [u64; COUNTERS as usize],
     drained_epoch: u64,
@@ -108,8 +111,13 @@ impl Session {
         let (table, symbolizer) = (parts.table.clone(), parts.symbolizer.clone());
         let with_tables = parts.unwinder.is_some();
         let rows = Rows::new(parts.origin, clock, table, symbolizer, with_tables);
+        let throttling = match clock {
+            Clock::CpuClock | Clock::Cycles => None,
+            Clock::Switches => Some(Throttling::of(parts.target.pids.iter().copied())),
+        };
         Self {
             governor,
+            throttling,
             rows,
             comparison: Comparison::default(),
             notes: Vec::new(),
@@ -170,7 +178,12 @@ impl Session {
         for record in records {
             match record {
                 Record::Stack { hash, addresses } => self.rows.stack_seen(hash, addresses),
-                Record::Thread(record) => self.rows.thread_seen(&record),
+                Record::Thread(record) => {
+                    self.rows.thread_seen(&record);
+                    if let Some(throttling) = &mut self.throttling {
+                        throttling.add(record.pid);
+                    }
+                }
                 Record::Process(record) => {
                     self.rows.process_changed(&record);
                     if let Some(unwinder) = &self.parts.unwinder {
@@ -282,6 +295,9 @@ impl Session {
             return;
         }
         self.looked_around = now;
+        if let Some(throttling) = &mut self.throttling {
+            throttling.look();
+        }
         self.publish_statistics();
         if let Err(error) = self.parts.source.follow_cpus(&mut self.parts.object) {
             self.notes
@@ -417,6 +433,9 @@ impl Session {
 
     fn finish(mut self) {
         self.stop_clock();
+        if let Some(throttling) = &mut self.throttling {
+            self.notes.append(&mut throttling.finish());
+        }
         if let Some(unwinder) = self.parts.unwinder.take() {
             let (walked, counts) = unwinder.finish();
             for walked in walked {
