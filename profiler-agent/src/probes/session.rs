@@ -113,7 +113,9 @@ impl Session {
         let rows = Rows::new(parts.origin, clock, table, symbolizer, with_tables);
         let throttling = match clock {
             Clock::CpuClock | Clock::Cycles => None,
-            Clock::Switches => Some(Throttling::of(parts.target.pids.iter().copied())),
+            Clock::Switches | Clock::Wall => {
+                Some(Throttling::of(parts.target.pids.iter().copied()))
+            }
         };
         Self {
             governor,

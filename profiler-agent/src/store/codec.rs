@@ -68,9 +68,9 @@ pub enum CodecError {
 }
 
 impl CodecError {
-    /// Whether the blob is sound and older than what this program reads.
-    pub fn is_outdated(&self) -> bool {
-        matches!(self, Self::Version(version) if (1..VERSION_WITH_PERIODS).contains(version))
+    /// Whether another version of this program made the blob, which this one does not read.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::Version(_))
     }
 }
 
