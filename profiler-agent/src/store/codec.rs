@@ -68,9 +68,9 @@ pub enum CodecError {
 }
 
 impl CodecError {
-    /// Whether another version of this program made the blob, which this one does not read.
-    pub fn is_foreign(&self) -> bool {
-        matches!(self, Self::Version(_))
+    /// Whether a newer version of this program made the blob. Numbers far away are damage.
+    pub fn is_newer(&self) -> bool {
+        matches!(self, Self::Version(version) if (VERSION..VERSION + 16).contains(version))
     }
 }
 

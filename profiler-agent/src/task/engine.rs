@@ -181,10 +181,10 @@ impl Engine {
                 "{count} stored chunks are damaged and left out of the result"
             ));
         }
-        if loaded.foreign_chunks > 0 {
-            let count = loaded.foreign_chunks;
+        if loaded.newer_chunks > 0 {
+            let count = loaded.newer_chunks;
             notes.push(format!(
-                "{count} stored chunks were made by another version of this program, which this \
+                "{count} stored chunks were made by a newer version of this program, which this \
                  one does not read"
             ));
         }

@@ -80,7 +80,7 @@ async fn a_damaged_chunk_is_left_out_counted_and_reported() {
 }
 
 #[tokio::test]
-async fn a_chunk_of_another_version_is_no_damage_and_stays() {
+async fn a_chunk_of_a_newer_version_is_no_damage_and_stays() {
     let directory = tempfile::tempdir().unwrap();
     let collector = Arc::new(FakeCollector::default());
     let (engine, _now) = open(directory.path(), &collector);
@@ -93,22 +93,22 @@ async fn a_chunk_of_another_version_is_no_damage_and_stays() {
         stream: Stream::Profile,
         segment: 0,
     };
-    let foreign = Append {
+    let newer = Append {
         key,
-        bytes: b"PAB1\xc8\x01 and what version 200 wrote".to_vec(),
+        bytes: b"PAB1\x09 and what version 9 wrote".to_vec(),
         from_ns: 0,
         to_ns: 1,
         end_unix_ns: 1,
         samples: 0,
     };
-    let append = engine.inner().store.run(move |store| store.append(foreign));
+    let append = engine.inner().store.run(move |store| store.append(newer));
     assert!(append.await.unwrap());
     let result = engine.profile(id, Selection::default()).await.unwrap();
     assert_eq!(result.total_count(), 3);
     assert_eq!(result.losses.get(LossKind::StoredChunkDamaged), 0);
     let notes = &engine.get(id).unwrap().notes;
     assert!(
-        notes.iter().any(|note| note.contains("another version")),
+        notes.iter().any(|note| note.contains("newer version")),
         "{notes:?}"
     );
     let merged = {
