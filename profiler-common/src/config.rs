@@ -60,6 +60,12 @@ pub struct KernelOffsets {
     pub in_iowait_mask: u32,
     /// `crate::off_cpu::SWITCH_*`.
     pub switch_arguments: u32,
+    /// Whether a task is in a run queue.
+    pub task_on_rq: u32,
+    pub task_comm: u32,
+    /// `task_struct.sched_info.pcount`: how often a task has arrived on a CPU. 0: not known.
+    pub task_arrivals: u32,
+    pub padding: u32,
 }
 
 /// What a loaded object does; one object is loaded for each task.
@@ -87,11 +93,14 @@ pub struct ProbeConfig {
     pub unwind: u32,
     /// A capture is sent with every n-th complete user stack, for comparison; 0: with none.
     pub capture_every: u32,
+    /// 1: who ended a wait is counted with it.
+    pub wakers: u32,
+    pub padding: u32,
     pub offsets: KernelOffsets,
 }
 
-const _: () = assert!(size_of::<KernelOffsets>() == 28 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 8 + 112);
+const _: () = assert!(size_of::<KernelOffsets>() == 32 * 4);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 128);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

@@ -4,7 +4,7 @@ use aya_ebpf::{helpers::bpf_get_current_comm, macros::map, maps::HashMap};
 use profiler_common::{
     counter,
     header::KIND_THREAD,
-    limits::THREAD_TABLE_ENTRIES,
+    limits::{COMM_BYTES, THREAD_TABLE_ENTRIES},
     process::{ThreadRecord, ThreadState},
 };
 
@@ -25,6 +25,17 @@ pub(crate) static THREADS: HashMap<u32, ThreadState> =
 #[inline(always)]
 pub(crate) fn announce(task: KernelPtr, ids: TaskIds, urgency: Urgency) -> Result<u32, u32> {
     let comm = bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?;
+    announce_as(task, ids, comm, urgency)
+}
+
+/// The same for any thread, whose name is given.
+#[inline(always)]
+pub(crate) fn announce_as(
+    task: KernelPtr,
+    ids: TaskIds,
+    comm: [u8; COMM_BYTES],
+    urgency: Urgency,
+) -> Result<u32, u32> {
     let start = task::process_start(task).ok_or(counter::KERNEL_READ_FAILED)?;
     let generation = task::generation(task).ok_or(counter::KERNEL_READ_FAILED)?;
     let state = ThreadState {
@@ -61,6 +72,6 @@ pub(crate) fn announce(task: KernelPtr, ids: TaskIds, urgency: Urgency) -> Resul
 
 /// Compares two names as two words each: a byte loop would cost 16 branches.
 #[inline(always)]
-fn same_comm(left: &[u8; 16], right: &[u8; 16]) -> bool {
+pub(crate) fn same_comm(left: &[u8; 16], right: &[u8; 16]) -> bool {
     u128::from_ne_bytes(*left) == u128::from_ne_bytes(*right)
 }

@@ -43,7 +43,11 @@ const GO: &[&str] = &[
     "Go waiting for signals",
 ];
 const NODE: &[&str] = &["Node event loop", "Node pool thread without work"];
-const JAVA: &[&str] = &["Java VM thread without work", "Java pool thread parked"];
+const JAVA: &[&str] = &[
+    "Java VM thread without work",
+    "Java pool thread parked",
+    "Java launcher waiting for the VM",
+];
 const TOKIO: &[&str] = &["tokio thread parked"];
 const TOKIO_STRIPPED: &[&str] = &["tokio thread parked (stripped program)"];
 const PYTHON: &[&str] = &["event loop in epoll"];
@@ -458,7 +462,7 @@ fn rules_of_the_user_hide_what_they_name() {
             .api
             .folded(&id, &format!("&value=count{more}"))
             .unwrap();
-        folded.count(|stack| stack.has("do_nanosleep"))
+        folded.count(|stack| stack.has("hrtimer_nanosleep"))
     };
     let all = naps("");
     assert!(all >= 199, "{all}");

@@ -33,6 +33,8 @@ mod namespaces;
 #[cfg(test)]
 mod off_cpu;
 #[cfg(test)]
+mod off_cpu_asleep;
+#[cfg(test)]
 mod off_cpu_mesh;
 #[cfg(test)]
 mod on_cpu;
@@ -46,5 +48,9 @@ mod ui;
 mod unwinding;
 #[cfg(test)]
 mod unwinding_programs;
+#[cfg(test)]
+mod wakers;
+#[cfg(test)]
+mod wall;
 #[cfg(test)]
 mod workloads;

@@ -40,7 +40,7 @@ pub fn check_chains(counts: &Folded) -> Result<()> {
     let mut seen = BTreeMap::new();
     for stack in counts.stacks.iter().filter(|stack| is_rest(stack)) {
         ensure!(
-            stack.has("take_chains") && stack.has("do_nanosleep"),
+            stack.has("take_chains") && stack.has("hrtimer_nanosleep"),
             "incomplete: {stack:?}"
         );
         let chain: Vec<&str> = stack
@@ -88,7 +88,7 @@ mod tests {
             .map(|number| {
                 let count = change(number, number + 1);
                 format!(
-                    "waits;take_chains;{};rest;do_nanosleep {count}",
+                    "waits;take_chains;{};rest;hrtimer_nanosleep {count}",
                     chain(number)
                 )
             })

@@ -44,8 +44,14 @@ pub enum Workload {
     UnwindGo,
     /// A Go server with next to nothing to do.
     IdleServerGo,
+    /// Sleeps in known ways, without frame pointers.
+    Asleep,
     /// Waits in known ways, without frame pointers.
     Waits,
+    /// Threads that measure the time that passes for them.
+    Elapsed,
+    /// Waits that are ended in known ways.
+    Wakers,
 }
 
 impl Workload {
@@ -66,7 +72,10 @@ impl Workload {
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
             Self::IdleServerGo => "idle_server.go",
+            Self::Asleep => "asleep.c",
             Self::Waits => "waits.c",
+            Self::Elapsed => "elapsed.c",
+            Self::Wakers => "wakers.c",
         }
     }
 
@@ -105,7 +114,7 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
-            Self::Waits => (
+            Self::Waits | Self::Elapsed | Self::Asleep | Self::Wakers => (
                 "gcc",
                 vec![
                     "-O2",

@@ -70,6 +70,11 @@ pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, Offs
         task_in_iowait,
         in_iowait_mask,
         switch_arguments: switch_arguments(&btf),
+        task_on_rq: at("task_struct", &["on_rq"])?,
+        task_comm: at("task_struct", &["comm"])?,
+        // Without the kernel's accounting of switches it is not there.
+        task_arrivals: at("task_struct", &["sched_info", "pcount"]).unwrap_or(0),
+        padding: 0,
     })
 }
 

@@ -1,5 +1,7 @@
 //! How much of a profile is idle, and by which rules. Which waits are is decided in `idle`.
 
+use std::fmt::Write as _;
+
 /// Rules that a line of text names.
 const NAMED_RULES: usize = 3;
 
@@ -75,7 +77,8 @@ impl IdleShare {
                 0 => String::new(),
                 more => format!(", and {more} more"),
             };
-            text.push_str(&format!(" ({}{more})", named.join(", ")));
+            // Writing to a String cannot fail.
+            let _infallible = write!(text, " ({}{more})", named.join(", "));
         }
         text
     }

@@ -54,11 +54,13 @@ pub enum StackFault {
     FramePointerBroken,
     /// The frames never arrived.
     Lost,
+    /// The thread ran while its stack was to be read.
+    StackChanged,
 }
 
 impl StackFault {
     /// All faults, in display order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NoUnwindInfo,
         Self::NoMapping,
         Self::TableMissing,
@@ -71,6 +73,7 @@ impl StackFault {
         Self::NoRegisters,
         Self::TooDeep,
         Self::FramePointerBroken,
+        Self::StackChanged,
         Self::Lost,
     ];
 
@@ -89,6 +92,7 @@ impl StackFault {
             step::NO_REGISTERS => Self::NoRegisters,
             step::TOO_DEEP => Self::TooDeep,
             step::FRAME_POINTER_BROKEN => Self::FramePointerBroken,
+            step::STACK_CHANGED => Self::StackChanged,
             _ => Self::Lost,
         }
     }
@@ -108,6 +112,7 @@ impl StackFault {
             Self::NoRegisters => "no_registers",
             Self::TooDeep => "too_deep",
             Self::FramePointerBroken => "frame_pointer_broken",
+            Self::StackChanged => "stack_changed",
             Self::Lost => "lost",
         }
     }
@@ -127,6 +132,7 @@ impl StackFault {
             Self::NoRegisters => "registers not readable",
             Self::TooDeep => "too deep",
             Self::FramePointerBroken => "frame pointer broken",
+            Self::StackChanged => "thread ran while it was read",
             Self::Lost => "frames lost",
         }
     }
@@ -299,9 +305,9 @@ mod tests {
         let faults: std::collections::BTreeSet<_> = (step::NO_MAPPING..OUTCOMES)
             .map(StackFault::of_outcome)
             .collect();
-        assert_eq!(faults.len(), 12);
+        assert_eq!(faults.len(), 13);
         assert!(!faults.contains(&StackFault::Lost));
-        assert_eq!(StackFault::ALL.len(), 13);
+        assert_eq!(StackFault::ALL.len(), 14);
     }
 
     #[test]

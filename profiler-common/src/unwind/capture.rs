@@ -9,6 +9,10 @@ pub const REGISTER_WORDS: usize = 34;
 /// The stack was complete; this copy is for comparison.
 pub const CAPTURE_FOR_COMPARISON: u32 = 1;
 
+/// The thread is asleep and nothing of its stack follows: the agent reads it from the process, and
+/// checks that the thread has not run since.
+pub const CAPTURE_ASLEEP: u32 = 2;
+
 /// [`CaptureHead::code`] when the byte could not be read.
 pub const NO_CODE: u32 = u32::MAX;
 
@@ -32,7 +36,8 @@ pub struct CaptureHead {
     pub code: u32,
     /// `CAPTURE_*`.
     pub flags: u32,
-    pub padding: u32,
+    /// With [`CAPTURE_ASLEEP`] how often the thread had arrived on a CPU (its lower 32 bits).
+    pub arrivals: u32,
     /// User registers as the kernel keeps them (`struct pt_regs`).
     pub registers: [u64; REGISTER_WORDS],
 }

@@ -24,6 +24,8 @@ pub struct State {
     pub interrupted: u32,
     /// Slot of the process in the table of mappings.
     pub slot: u32,
+    /// Not 0: a rule asked for a register beyond `pc`, `sp` and `fp`.
+    pub registers_used: u64,
     /// With [`super::step::TABLE_MISSING`]: the page that is missing.
     pub missing: PageKey,
     /// Of the row that was found: bytes from it to `pc`, and the address in its page. They lie here
@@ -43,6 +45,7 @@ impl Default for State {
             link: 0,
             interrupted: 1,
             slot: 0,
+            registers_used: 0,
             missing: PageKey::default(),
             distance: 0,
             offset: 0,

@@ -38,8 +38,11 @@ pub const TOO_DEEP: u32 = 12;
 /// The chain of frame pointers broke in code that keeps them.
 pub const FRAME_POINTER_BROKEN: u32 = 13;
 
+/// The thread ran while its stack was to be read.
+pub const STACK_CHANGED: u32 = 14;
+
 /// Number of outcomes.
-pub const OUTCOMES: u32 = 14;
+pub const OUTCOMES: u32 = 15;
 
 /// What differs between machines.
 pub trait Arch {
@@ -212,12 +215,19 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
         cfa::REGISTER | cfa::DEREF_REGISTER | cfa::DEREF_SP_SCALED if !interrupted => {
             return REGISTER_UNKNOWN;
         }
-        cfa::REGISTER => plus(register),
-        cfa::DEREF_REGISTER => match memory.word(plus(register)) {
-            Some(value) => value.wrapping_add(add),
-            None => return STACK_UNREADABLE,
-        },
+        cfa::REGISTER => {
+            state.registers_used = 1;
+            plus(register)
+        }
+        cfa::DEREF_REGISTER => {
+            state.registers_used = 1;
+            match memory.word(plus(register)) {
+                Some(value) => value.wrapping_add(add),
+                None => return STACK_UNREADABLE,
+            }
+        }
         cfa::DEREF_SP_SCALED => {
+            state.registers_used = 1;
             match memory.word(plus(sp).wrapping_add(register.wrapping_mul(8))) {
                 Some(value) => value.wrapping_add(add),
                 None => return STACK_UNREADABLE,
@@ -253,13 +263,19 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
             None => return STACK_UNREADABLE,
         },
         _ if !interrupted => return REGISTER_UNKNOWN,
-        ra::LINK => state.link,
-        // SAFETY: masked to the length of the array.
-        _ => unsafe {
-            *state
-                .registers
-                .get_unchecked(rule.ra_offset as usize & (REGISTERS - 1))
-        },
+        ra::LINK => {
+            state.registers_used = 1;
+            state.link
+        }
+        _ => {
+            state.registers_used = 1;
+            // SAFETY: masked to the length of the array.
+            unsafe {
+                *state
+                    .registers
+                    .get_unchecked(rule.ra_offset as usize & (REGISTERS - 1))
+            }
+        }
     };
     let fp_offset = i64::from(rule.fp_offset) as u64;
     let saved_at = match rule.fp_kind {
@@ -271,12 +287,15 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
     let next_fp = match rule.fp_kind {
         fp::SAME => state.fp,
         fp::UNDEFINED => 0,
-        // SAFETY: masked to the length of the array.
-        fp::REGISTER if interrupted => unsafe {
-            *state
-                .registers
-                .get_unchecked(rule.fp_offset as usize & (REGISTERS - 1))
-        },
+        fp::REGISTER if interrupted => {
+            state.registers_used = 1;
+            // SAFETY: masked to the length of the array.
+            unsafe {
+                *state
+                    .registers
+                    .get_unchecked(rule.fp_offset as usize & (REGISTERS - 1))
+            }
+        }
         fp::REGISTER => return REGISTER_UNKNOWN,
         _ => match memory.word(saved_at) {
             Some(value) => value,

@@ -34,7 +34,7 @@ const SHORT_CAPTURE_PIECES: usize = 5;
 
 /// Apart from the other records: a burst of captures must not displace them.
 #[map]
-static CAPTURES: RingBuf = RingBuf::with_byte_size(CAPTURE_BUFFER_BYTES, 0);
+pub(super) static CAPTURES: RingBuf = RingBuf::with_byte_size(CAPTURE_BUFFER_BYTES, 0);
 
 /// Room to build a capture.
 #[map]
@@ -115,7 +115,7 @@ pub(super) fn send(walk: &mut Walk, hash: u64, flags: u32) -> bool {
         stack_bytes: bytes as u32,
         code: UserMemory.byte(walk.state.pc).map_or(NO_CODE, u32::from),
         flags,
-        padding: 0,
+        arrivals: 0,
         registers: walk.saved,
     };
     // SAFETY: `record` is a map value of this CPU.

@@ -1,7 +1,8 @@
 //! The registers of user mode of the running task.
 
-use aya_ebpf::helpers::generated::{
-    bpf_get_current_task_btf, bpf_probe_read_kernel, bpf_task_pt_regs,
+use aya_ebpf::{
+    bindings::task_struct,
+    helpers::generated::{bpf_get_current_task_btf, bpf_probe_read_kernel, bpf_task_pt_regs},
 };
 #[cfg(bpf_target_arch = "aarch64")]
 pub(super) use profiler_common::unwind::aarch64::Aarch64 as Machine;
@@ -27,8 +28,15 @@ pub(super) fn has_user_mode(task: KernelPtr) -> bool {
 /// by an interrupt, they are stored at one place at the end of its kernel stack (kernel 5.15).
 #[inline(always)]
 pub(super) fn read(saved: &mut [u64; REGISTER_WORDS]) -> bool {
-    // SAFETY: helpers that give the running task and the place of its registers.
-    let registers = unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) };
+    // SAFETY: a helper without arguments.
+    read_of(unsafe { bpf_get_current_task_btf() }, saved)
+}
+
+/// The same of any task that does not run in user mode now.
+#[inline(always)]
+pub(super) fn read_of(task: *mut task_struct, saved: &mut [u64; REGISTER_WORDS]) -> bool {
+    // SAFETY: a helper that gives the place of a task's registers.
+    let registers = unsafe { bpf_task_pt_regs(task) };
     // SAFETY: the destination has this many words; the helper checks the source.
     let result = unsafe {
         bpf_probe_read_kernel(

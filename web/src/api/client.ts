@@ -17,6 +17,7 @@ import type {
   Task,
   TaskSpec,
   Timeline,
+  Waits,
 } from "./types";
 
 /** The agent answered with an error. */
@@ -101,6 +102,16 @@ export interface ProfileCut {
   readonly from: number | null;
   readonly to: number | null;
   readonly tids: readonly number[];
+  /** Null where nothing waits. */
+  readonly waits: WaitCut | null;
+}
+
+/** What part of the waits is asked for, and what the numbers count. */
+export interface WaitCut {
+  readonly value: "duration" | "count";
+  readonly idle: "hide" | "show" | "only";
+  readonly states: readonly string[];
+  readonly reasons: readonly string[];
 }
 
 function cutParams(cut: ProfileCut, params: URLSearchParams): URLSearchParams {
@@ -113,6 +124,12 @@ function cutParams(cut: ProfileCut, params: URLSearchParams): URLSearchParams {
 /** Path of a profile, below /api/v1. */
 export function profilePath(id: string, format: ProfileFormat, cut: ProfileCut): string {
   const params = cutParams(cut, new URLSearchParams({ format }));
+  if (cut.waits !== null) {
+    params.set("value", cut.waits.value);
+    params.set("idle", cut.waits.idle);
+    for (const state of cut.waits.states) params.append("state", state);
+    for (const reason of cut.waits.reasons) params.append("reason", reason);
+  }
   return `/tasks/${encodeURIComponent(id)}/profile?${params}`;
 }
 
@@ -136,6 +153,11 @@ export const api = {
     json<{ items: readonly ProfileThread[] }>(`${task(id)}/threads`, signal),
   quality: (id: string, cut: ProfileCut, signal?: AbortSignal) =>
     json<ProfileQuality>(`${task(id)}/quality?${cutParams(cut, new URLSearchParams())}`, signal),
+  /** Sums by state and reason of what `idle` shows; the idle share is that of everything. */
+  waits: (id: string, cut: ProfileCut, signal?: AbortSignal) => {
+    const params = cutParams(cut, new URLSearchParams({ idle: cut.waits?.idle ?? "show" }));
+    return json<Waits>(`${task(id)}/waits?${params}`, signal);
+  },
   symbols: (signal?: AbortSignal) => json<SymbolFileList>("/symbols", signal),
   /** With a build-id the agent refuses a file of another build. */
   giveSymbols: async (file: Blob, buildId: string | null): Promise<SymbolFile> => {

@@ -107,7 +107,7 @@ export type Target =
   | { readonly comm: string }
   | { readonly all: true };
 
-export type TaskKind = "on_cpu" | "off_cpu";
+export type TaskKind = "on_cpu" | "off_cpu" | "wall";
 
 export interface TaskSpec {
   readonly kind: TaskKind;
@@ -154,7 +154,7 @@ export interface Task {
   readonly started_at_ns: number | null;
   readonly ended_at_ns: number | null;
   readonly progress: number | null;
-  readonly clock: "cpu-clock" | "cycles" | "sched-switch" | null;
+  readonly clock: "cpu-clock" | "cycles" | "sched-switch" | "wall-clock" | null;
   readonly samples: number;
   readonly stacks: StackQuality;
   readonly losses: readonly Loss[];
@@ -204,6 +204,28 @@ export interface SymbolFile {
 
 export interface SymbolFileList extends List<SymbolFile> {
   readonly max_bytes: number;
+}
+
+/** Switches (on the CPU: samples) and time of one kind. */
+export interface WaitSum {
+  readonly name: string;
+  readonly count: number;
+  readonly total_ns: number;
+}
+
+export interface Waits {
+  /** As a part of everything, also where it is hidden. */
+  readonly idle: {
+    readonly count: number;
+    readonly idle_ns: number;
+    readonly total_count: number;
+    readonly total_ns: number;
+    readonly percent: number;
+    readonly summary: string;
+    readonly rules: readonly WaitSum[];
+  } | null;
+  readonly states: readonly WaitSum[];
+  readonly reasons: readonly WaitSum[];
 }
 
 export interface Timeline {

@@ -51,7 +51,9 @@ describe("decodeFlameGraph", () => {
   it("names what is wrong", () => {
     refused([], /ends inside the magic/);
     refused([0x50, 0x46, 0x47, 0x32], /does not start with PFG1/);
-    refused([...MAGIC, 1], /unknown flags 1/);
+    refused([...MAGIC, 2], /unknown flags 2/);
+    refused([...MAGIC, 1, 0, 5, 1, 4, 9], /more is idle than there is/);
+    refused([...MAGIC, 1, 0, 5], /ends inside idle time/);
     refused([...MAGIC, 0, ...new Array(10).fill(0x80), 0], /more than 10 bytes/);
     refused([...MAGIC, 0, ...new Array(9).fill(0xff), 1], /above 2\^53/);
     refused([...MAGIC, 0, 0, 100, 0], /string count of 100 does not fit/);

@@ -3,6 +3,8 @@
 
 export type View = "processes" | "tasks" | "task" | "node";
 export type Layout = "flame" | "icicle";
+export type WaitValue = "duration" | "count";
+export type IdleView = "hide" | "show" | "only";
 export type Tab = "graph" | "table";
 
 export interface PageState {
@@ -31,6 +33,12 @@ export interface PageState {
   readonly from: number | null;
   readonly to: number | null;
   readonly tids: readonly number[];
+  /** What the numbers of waits count. */
+  readonly value: WaitValue;
+  readonly idle: IdleView;
+  /** States and reasons of waits that are shown; empty shows all. */
+  readonly states: readonly string[];
+  readonly reasons: readonly string[];
 }
 
 export const START: PageState = {
@@ -50,6 +58,10 @@ export const START: PageState = {
   from: null,
   to: null,
   tids: [],
+  value: "duration",
+  idle: "hide",
+  states: [],
+  reasons: [],
 };
 
 const VIEWS: readonly View[] = ["processes", "tasks", "task", "node"];
@@ -69,6 +81,14 @@ function naturals(value: string | null): number[] {
     .slice(0, MAX_LIST)
     .map(natural)
     .filter((item) => item !== null);
+}
+
+/** Names of states and reasons. */
+function words(value: string | null): string[] {
+  return (value ?? "")
+    .split(",")
+    .slice(0, MAX_LIST)
+    .filter((item) => /^[a-z_ ]{1,24}$/.test(item));
 }
 
 /** Reads a query string such as `?view=task&id=7`. */
@@ -94,6 +114,10 @@ export function parseState(search: string): PageState {
     from: natural(params.get("from")),
     to: natural(params.get("to")),
     tids: naturals(params.get("tid")),
+    value: oneOf<WaitValue>(params.get("value"), ["duration", "count"], "duration"),
+    idle: oneOf<IdleView>(params.get("idle"), ["hide", "show", "only"], "hide"),
+    states: words(params.get("state")),
+    reasons: words(params.get("reason")),
   };
 }
 
@@ -119,5 +143,9 @@ export function formatState(state: PageState): string {
   put("from", state.from === null ? "" : String(state.from));
   put("to", state.to === null ? "" : String(state.to));
   put("tid", state.tids.join(","));
+  put("value", state.value === START.value ? "" : state.value);
+  put("idle", state.idle === START.idle ? "" : state.idle);
+  put("state", state.states.join(","));
+  put("reason", state.reasons.join(","));
   return `?${params.toString()}`;
 }

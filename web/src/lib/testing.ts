@@ -62,6 +62,7 @@ export function graphOf(rows: readonly (readonly [number, number, string])[]): F
   const names = [...new Set(rows.map(([, , name]) => name))];
   return {
     periodNs: 10_000_000,
+    idle: null,
     labels: names.map((name, i) => (i === 0 ? label(name, 0, "", 0) : label(name))),
     depth: Uint32Array.from(rows, ([depth]) => depth),
     self: Float64Array.from(rows, ([, self]) => self),

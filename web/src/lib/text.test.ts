@@ -107,6 +107,10 @@ describe("query state", () => {
       from: 0,
       to: 2500,
       tids: [12, 13],
+      value: "count" as const,
+      idle: "only" as const,
+      states: ["io", "interruptible"],
+      reasons: ["socket read"],
     };
     expect(parseState(formatState(state))).toEqual(state);
     expect(formatState(START)).toBe("?view=processes");
@@ -114,7 +118,11 @@ describe("query state", () => {
 
   it("gives a valid state for anything", () => {
     expect(parseState("?view=task")).toMatchObject({ view: "tasks" });
-    expect(parseState("?view=<script>&id=../..&from=-1&to=1e9&tid=a,,5&zoom=xyz&sort=';--")).toEqual({
+    expect(
+      parseState(
+        "?view=<script>&id=../..&from=-1&to=1e9&tid=a,,5&idle=x&value=9&state=<a>&reason=A&zoom=xyz&sort=';--",
+      ),
+    ).toEqual({
       ...START,
       tids: [5],
     });

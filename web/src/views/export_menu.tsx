@@ -2,7 +2,7 @@
 // fetched and saved from memory.
 
 import { useState } from "preact/hooks";
-import { api } from "../api/client";
+import { api, type WaitCut } from "../api/client";
 import type { ProfileFormat } from "../api/types";
 import { route } from "../state/route";
 import { Menu } from "./menu";
@@ -25,16 +25,21 @@ function save(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), KEEP_URL_MS);
 }
 
-export function ExportMenu({ id }: { id: string }) {
+export function ExportMenu({ id, waits }: { id: string; waits: WaitCut | null }) {
   const [busy, setBusy] = useState<ProfileFormat | null>(null);
   const [error, setError] = useState<string | null>(null);
   const { from, to, tids } = route.value;
-  const cut = from !== null || to !== null || tids.length > 0;
+  const filtered =
+    waits !== null && (waits.idle !== "show" || waits.states.length + waits.reasons.length > 0);
+  const cut = from !== null || to !== null || tids.length > 0 || filtered;
   const run = async (format: ProfileFormat, suffix: string): Promise<void> => {
     setBusy(format);
     setError(null);
     try {
-      save(await api.exportBlob(id, format, { from, to, tids }), `task-${id}${cut ? "-part" : ""}.${suffix}`);
+      save(
+        await api.exportBlob(id, format, { from, to, tids, waits }),
+        `task-${id}${cut ? "-part" : ""}.${suffix}`,
+      );
     } catch (problem) {
       setError(problem instanceof Error ? problem.message : "failed");
     }
@@ -44,7 +49,11 @@ export function ExportMenu({ id }: { id: string }) {
     <Menu title="Export" class="menu-right">
       {() => (
         <>
-          {cut && <p class="muted small menu-note">Only the picked time and threads</p>}
+          {cut && (
+            <p class="muted small menu-note">
+              {filtered ? "Only what is shown now" : "Only the picked time and threads"}
+            </p>
+          )}
           {FORMATS.map(({ format, title, what, suffix }) => (
             <button
               key={format}

@@ -62,12 +62,13 @@ export function FunctionTable({ index, root, search, onFind }: Props) {
   }, [index, root, search]);
   const sorted = useMemo(() => sortRows([...rows], sort), [rows, sort]);
   const whole = index.total[root]!;
+  const numbers = index.graph.periodNs === 1 ? "Time" : "Samples";
   const columns = useMemo<readonly Column<FunctionRow>[]>(
     () => [
       {
         key: "self",
         title: "Self",
-        help: "Samples in the function itself",
+        help: `${numbers} in the function itself`,
         numeric: true,
         sortable: true,
         cell: (row) => amount(row.self, index.graph.periodNs),
@@ -76,7 +77,7 @@ export function FunctionTable({ index, root, search, onFind }: Props) {
       {
         key: "total",
         title: "Total",
-        help: "Samples with the function anywhere in the stack; recursion counts once",
+        help: `${numbers} with the function anywhere in the stack; recursion counts once`,
         numeric: true,
         sortable: true,
         cell: (row) => amount(row.total, index.graph.periodNs),
@@ -109,7 +110,7 @@ export function FunctionTable({ index, root, search, onFind }: Props) {
         cell: (row) => <span class="muted">{KIND_TEXT[row.kind]}</span>,
       },
     ],
-    [whole, index],
+    [whole, index, numbers],
   );
   if (sorted.length === 0) return <Empty title="No function matches the search" />;
   return (

@@ -14,6 +14,7 @@ function Swatch({ label }: { label: Label }) {
     if (canvas.current === null) return;
     const one = indexFlameGraph({
       periodNs: 0,
+      idle: null,
       labels: [label],
       depth: Uint32Array.of(0),
       self: Float64Array.of(1),

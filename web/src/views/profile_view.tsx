@@ -8,6 +8,7 @@ import { type Matches, parseQuery, searchFlameGraph, stepMatch } from "../lib/se
 import { inTextField, sequencePending } from "../state/keys";
 import { singleKeys } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
+import { Choice } from "./choice";
 import { FlameView } from "./flame_view";
 import { FunctionTable } from "./function_table";
 import { Icon } from "./icons";
@@ -20,6 +21,8 @@ interface Props {
   readonly running: boolean;
   readonly failed: boolean;
   readonly error: string | null;
+  /** What one sample is called. */
+  readonly unit: "samples" | "switches";
 }
 
 /** The search of the address bar, run on this profile. */
@@ -67,7 +70,7 @@ function Crumbs({
       })}
       {zoomed !== 0 && (
         <span class="crumb-share">
-          <b>{percent(index.total[zoomed]!, index.total[0]!)}</b> of all samples
+          <b>{percent(index.total[zoomed]!, index.total[0]!)}</b> of all that is shown
           <button type="button" class="quiet" onClick={() => zoom(0)}>
             Show all
           </button>
@@ -148,31 +151,28 @@ function SearchBox(props: {
   );
 }
 
-function Choice<T extends string>(props: {
-  label: string;
-  value: T;
-  choices: readonly (readonly [T, string])[];
-  set: (value: T) => void;
-}) {
+/** Why nothing is left of a result with waits, and how to see it. */
+function AllHidden({ index }: { index: FlameIndex }) {
+  const { idle } = index.graph;
+  const onlyIdle = idle !== null && idle.count === idle.totalCount && idle.count > 0;
+  const everything = { idle: "show", states: [], reasons: [], from: null, to: null, tids: [] } as const;
   return (
-    <fieldset class="switch">
-      <legend class="hidden">{props.label}</legend>
-      {props.choices.map(([value, title]) => (
-        <button
-          key={value}
-          type="button"
-          aria-pressed={props.value === value}
-          onClick={() => props.set(value)}
-        >
-          {title}
-        </button>
-      ))}
-    </fieldset>
+    <Empty title={onlyIdle ? "Everything is idle" : "Nothing that is shown waited"}>
+      <p class="muted">
+        {onlyIdle
+          ? "All threads only waited for something to do, and idle waits are hidden."
+          : "The picked time, threads, states and reasons hold no waits, or only idle ones, which are hidden."}
+      </p>
+      <button type="button" onClick={() => patchRoute(everything, "replace")}>
+        Show everything
+      </button>
+    </Empty>
   );
 }
 
-function NoSamples({ running, failed }: { running: boolean; failed: boolean }) {
+function NoSamples({ index, running, failed }: { index: FlameIndex; running: boolean; failed: boolean }) {
   const { from, to, tids } = route.value;
+  if (index.graph.idle !== null) return <AllHidden index={index} />;
   if (from !== null || to !== null || tids.length > 0) {
     return (
       <Empty title="No samples in the picked time and threads">
@@ -233,7 +233,7 @@ export function ProfileView(props: Props) {
 
   const all = index.total[0]!;
   if (all === 0) {
-    return <NoSamples running={running} failed={props.failed} />;
+    return <NoSamples index={index} running={running} failed={props.failed} />;
   }
   const onKeyDown = (event: KeyboardEvent): void => {
     const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
@@ -277,7 +277,7 @@ export function ProfileView(props: Props) {
         />
         <span class="push muted numeric shown-samples">
           {running && <span class="live-dot" aria-hidden="true" />}
-          {amount(all, index.graph.periodNs)} {index.graph.periodNs === 1 ? "off the CPU" : "samples"}
+          {amount(all, index.graph.periodNs)} {index.graph.periodNs === 1 ? "off the CPU" : props.unit}
         </span>
       </div>
       {error !== null && (

@@ -1,7 +1,7 @@
 // One task: what was measured, how well, and the result.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, ProblemError } from "../api/client";
+import { api, ProblemError, type WaitCut } from "../api/client";
 import type { Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { dropTask, putTask, tasks } from "../state/live";
@@ -15,11 +15,13 @@ import { elapsedSeconds, isFinal, lossText, StateChip, tableText } from "./task_
 import { namedTarget } from "./tasks";
 import { ThreadMenu } from "./thread_menu";
 import { TimeStrip } from "./time_strip";
+import { WaitBar } from "./wait_bar";
 
 const CLOCKS = {
   "cpu-clock": "a timer of each CPU that ticks while the CPU works",
   cycles: "the hardware's cycle counter",
   "sched-switch": "no clock: every time that a thread leaves the CPU",
+  "wall-clock": "switches, and between them a timer whose samples share the time on the CPU",
 } as const;
 
 /** The task from the live list; asked for by itself when the list does not have it. */
@@ -63,21 +65,24 @@ function Fact({
 
 function Facts({ task }: { task: Task }) {
   const rate = task.effective_frequency_hz;
+  const waits = task.clock === "sched-switch";
   const lowered = rate !== null && rate < task.frequency_hz;
   return (
     <dl class="facts">
-      <Fact title="Samples">{count(task.samples)}</Fact>
-      <Fact
-        title="Frequency"
-        warn={lowered}
-        help={
-          lowered
-            ? `Asked for ${task.frequency_hz} Hz; lowered to keep the agent inside its CPU budget`
-            : "Samples each second of CPU time"
-        }
-      >
-        {lowered ? `${rate} Hz, lowered from ${task.frequency_hz}` : `${rate ?? task.frequency_hz} Hz`}
-      </Fact>
+      <Fact title={waits ? "Switches" : "Samples"}>{count(task.samples)}</Fact>
+      {!waits && (
+        <Fact
+          title="Frequency"
+          warn={lowered}
+          help={
+            lowered
+              ? `Asked for ${task.frequency_hz} Hz; lowered to keep the agent inside its CPU budget`
+              : "Samples each second of CPU time"
+          }
+        >
+          {lowered ? `${rate} Hz, lowered from ${task.frequency_hz}` : `${rate ?? task.frequency_hz} Hz`}
+        </Fact>
+      )}
       <Fact title="Clock" help={task.clock === null ? "Known when the task starts" : CLOCKS[task.clock]}>
         {task.clock ?? "–"}
       </Fact>
@@ -144,7 +149,7 @@ function Buttons({ task }: { task: Task }) {
           {error}
         </span>
       )}
-      <ExportMenu id={task.id} />
+      <ExportMenu id={task.id} waits={waitCut(task)} />
       {isFinal(task) ? (
         <button
           type="button"
@@ -173,10 +178,21 @@ function useTick(active: boolean): void {
   }, [active]);
 }
 
+/** What is shown of a result with waits; null for other results. */
+function waitCut(task: Task): WaitCut | null {
+  if (task.kind === "on_cpu") return null;
+  const { value, idle, states, reasons } = route.value;
+  return { value, idle, states, reasons };
+}
+
+const KIND_TITLE: Readonly<Record<string, string>> = { on_cpu: "on CPU", off_cpu: "off CPU" };
+
 function Result({ task }: { task: Task }) {
   const { from, to, tids } = route.value;
   const running = task.state === "running";
-  const cut = useMemo(() => ({ from, to, tids }), [from, to, tids]);
+  const waits = waitCut(task);
+  const waitsKey = JSON.stringify(waits);
+  const cut = useMemo(() => ({ from, to, tids, waits }), [from, to, tids, waitsKey]);
   const profile = useProfile(task.id, cut, running, task.state !== "queued");
   if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
   return (
@@ -193,6 +209,7 @@ function Result({ task }: { task: Task }) {
         <ThreadMenu id={task.id} running={running} picked={tids} />
         <NamesButton id={task.id} cut={cut} running={running} />
       </div>
+      {waits !== null && <WaitBar id={task.id} cut={cut} view={waits} running={running} />}
       {profile.index === null ? (
         profile.error === null ? (
           <Loading what="the profile" />
@@ -206,6 +223,7 @@ function Result({ task }: { task: Task }) {
           running={running}
           failed={task.state === "failed"}
           error={profile.error}
+          unit={waits === null ? "samples" : "switches"}
         />
       )}
       {task.stacks.summary !== "" && (
@@ -244,7 +262,7 @@ export function TaskPage({ id }: { id: string }) {
             </span>
           </nav>
           <h1>
-            {id} <span class="muted">on CPU</span> {namedTarget(task)}
+            {id} <span class="muted">{KIND_TITLE[task.kind] ?? visible(task.kind)}</span> {namedTarget(task)}
           </h1>
           <StateChip task={task} />
         </div>

@@ -245,6 +245,16 @@ pub(super) const STEPS: &[Step] = &[
         "CPU quotas: how often they stopped the target"
     ),
     integration!(
+        "wall",
+        ROOT_AND_AGENT,
+        "all time of threads adds up to what has passed"
+    ),
+    integration!(
+        "wakers",
+        ROOT_AND_AGENT,
+        "who ended a wait: threads, and never whom an interrupt came upon"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"
@@ -269,6 +279,11 @@ pub(super) const STEPS: &[Step] = &[
         "unwinding-programs",
         UNWINDING_PROGRAMS,
         "whole stacks of real programs, and of the mesh under load"
+    ),
+    integration!(
+        "off-cpu-asleep",
+        IDLE,
+        "threads that sleep already when a task begins"
     ),
     integration!(
         "idle",

@@ -42,6 +42,10 @@ impl WaitSum {
 
 /// Waits of threads that have nothing to do, as a part of everything, also where they are hidden.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names of the API: what is idle of the time, as `total_ns` is everything"
+)]
 pub(in crate::api) struct Idle {
     count: u64,
     idle_ns: u64,

@@ -10,6 +10,7 @@
 //! Tables in the kernel are only a cache: a sample that misses there is walked here with the same
 //! step, and what it needed is in the kernel for the next one.
 
+mod asleep;
 mod live_memory;
 mod oracle;
 mod processes;

@@ -12,7 +12,7 @@ use std::{
 use profiler_common::{
     limits::{MAX_CAPTURES_PER_READING, TABLE_PAGES},
     unwind::{
-        capture::CAPTURE_FOR_COMPARISON,
+        capture::{CAPTURE_ASLEEP, CAPTURE_FOR_COMPARISON},
         frame,
         mapping::{MAX_MAPPINGS, Mapping, Mappings, NO_START},
         process::{ANY_GENERATION, NO_MAPPINGS_SLOT, ProcessEntry},
@@ -22,7 +22,7 @@ use profiler_common::{
 };
 
 use super::{
-    Command, Purpose, Walked,
+    Command, Purpose, Walked, asleep,
     live_memory::{LiveMemory, LiveStack},
     oracle::Oracle,
     processes::Processes,
@@ -194,7 +194,7 @@ impl Worker {
             }
             stack = again;
         }
-        if stack.outcome == step::STACK_UNREADABLE {
+        if stack.outcome == step::STACK_UNREADABLE && head.flags & CAPTURE_ASLEEP == 0 {
             self.load_what_lies_beyond(capture);
         }
         self.apply();
@@ -232,6 +232,9 @@ impl Worker {
                 outcome: step::PROCESS_UNKNOWN,
             };
         };
+        if capture.head.flags & CAPTURE_ASLEEP != 0 {
+            return asleep::walk(&mut self.tables, &state, capture);
+        }
         let stack = captured_stack(capture);
         unwind::unwind_capture::<Machine>(&mut self.tables, state, &stack, Instant::now())
     }
