@@ -79,6 +79,8 @@ pub(super) struct Session {
     notes: Vec<String>,
     counters: [u64; COUNTERS as usize],
     drained_epoch: u64,
+    /// Whether names were asked for of threads that sleep since the start.
+    sleepers_known: bool,
     /// End of what chunks have covered, and of what was drained.
     sent: Duration,
     covered: Duration,
@@ -123,6 +125,7 @@ impl Session {
             notes: Vec::new(),
             counters: [0; COUNTERS as usize],
             drained_epoch: 0,
+            sleepers_known: false,
             sent: began,
             covered: began,
             rotated: now,
@@ -214,6 +217,7 @@ impl Session {
         // Stacks are sent before they are counted, so everything counted has been sent by now.
         self.read_records();
         self.rows.add(counted);
+        self.know_sleepers();
         self.add_counters();
         self.covered = epoch() * u32::try_from(epoch_number.saturating_add(1)).unwrap_or(u32::MAX);
     }
@@ -374,6 +378,25 @@ impl Session {
         let together = parts.source.measures_waits() && parts.object.stop_counting().is_ok();
         parts.source.stop(&mut parts.object);
         if together { now } else { monotonic_ns() }
+    }
+
+    /// Asks for the names of stacks of threads that sleep since the start. They are counted at the
+    /// very end, and a large program takes time to read.
+    fn know_sleepers(&mut self) {
+        if self.sleepers_known || !self.parts.source.measures_waits() {
+            return;
+        }
+        self.sleepers_known = true;
+        let now_ns = monotonic_ns();
+        if let Ok(waits) = self.parts.object.waits() {
+            let bucket = self.parts.origin.bucket(now_ns);
+            let mut counted = unfinished(&waits, now_ns, bucket);
+            for part in &mut counted {
+                part.count = 0;
+                part.total_ns = 0;
+            }
+            self.rows.add(counted);
+        }
     }
 
     /// Threads that are still asleep have waited until now, and those that run have run.

@@ -67,13 +67,6 @@ pub enum CodecError {
     Inconsistent(&'static str),
 }
 
-impl CodecError {
-    /// Whether the blob is sound and older than what this program reads.
-    pub fn is_outdated(&self) -> bool {
-        matches!(self, Self::Version(version) if (1..VERSION_WITH_PERIODS).contains(version))
-    }
-}
-
 /// Encodes a profile; fails when it exceeds [`MAX_RAW_BYTES`].
 pub fn encode_profile(profile: &Profile, density: Density) -> Result<Vec<u8>, CodecError> {
     encode(profile, Stream::Profile, density)

@@ -240,11 +240,6 @@ pub(super) const STEPS: &[Step] = &[
         "known waits: counts, times, reasons, states"
     ),
     integration!(
-        "throttling",
-        ROOT_AND_AGENT,
-        "CPU quotas: how often they stopped the target"
-    ),
-    integration!(
         "wall",
         ROOT_AND_AGENT,
         "all time of threads adds up to what has passed"
@@ -253,6 +248,11 @@ pub(super) const STEPS: &[Step] = &[
         "wakers",
         ROOT_AND_AGENT,
         "who ended a wait: threads, and never whom an interrupt came upon"
+    ),
+    integration!(
+        "throttling",
+        ROOT_AND_AGENT,
+        "CPU quotas: how often they stopped the target"
     ),
     integration!(
         "namespaces",
