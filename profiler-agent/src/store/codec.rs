@@ -67,13 +67,6 @@ pub enum CodecError {
     Inconsistent(&'static str),
 }
 
-impl CodecError {
-    /// Whether a newer version of this program made the blob. Numbers far away are damage.
-    pub fn is_newer(&self) -> bool {
-        matches!(self, Self::Version(version) if (VERSION..VERSION + 16).contains(version))
-    }
-}
-
 /// Encodes a profile; fails when it exceeds [`MAX_RAW_BYTES`].
 pub fn encode_profile(profile: &Profile, density: Density) -> Result<Vec<u8>, CodecError> {
     encode(profile, Stream::Profile, density)

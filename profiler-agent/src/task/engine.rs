@@ -174,24 +174,12 @@ impl Engine {
         })
         .await
         .map_err(|error| TaskError::Store(error.to_string()))??;
-        let mut notes = Vec::new();
         if loaded.damaged_chunks > 0 {
             let count = loaded.damaged_chunks;
-            notes.push(format!(
-                "{count} stored chunks are damaged and left out of the result"
-            ));
-        }
-        if loaded.newer_chunks > 0 {
-            let count = loaded.newer_chunks;
-            notes.push(format!(
-                "{count} stored chunks were made by a newer version of this program, which this \
-                 one does not read"
-            ));
-        }
-        if !notes.is_empty() {
+            let note = format!("{count} stored chunks are damaged and left out of the result");
             self.inner
                 .registry
-                .update(id, |task| add_notes(task, notes));
+                .update(id, |task| add_notes(task, [note]));
             self.inner.registry.announce(id);
         }
         Ok(loaded.profile)

@@ -21,8 +21,6 @@ const EDGE_NS: u64 = 1_000_000_000;
 pub(super) struct Loaded {
     pub(super) profile: Profile,
     pub(super) damaged_chunks: u64,
-    /// Chunks of a newer version of this program, which this one does not read.
-    pub(super) newer_chunks: u64,
 }
 
 /// Number of the segment that a chunk beginning at `from_ns` belongs to.
@@ -54,7 +52,7 @@ pub(super) fn load(
             merger.add(&blob, selection);
         }
     }
-    let (damaged_chunks, newer_chunks) = (merger.damaged, merger.newer);
+    let damaged_chunks = merger.damaged;
     let mut profile = merger
         .finish()
         .unwrap_or_else(|| ProfileBuilder::new(origin_ns, DEFAULT_BUCKET_NS, clock).finish());
@@ -71,7 +69,6 @@ pub(super) fn load(
     Ok(Loaded {
         profile,
         damaged_chunks,
-        newer_chunks,
     })
 }
 
@@ -84,10 +81,6 @@ pub(super) fn merge_segment(store: &StoreHandle, key: SegmentKey) -> Result<(), 
     let mut merger = Merger::default();
     for blob in &blobs {
         merger.add(blob, &Selection::default());
-    }
-    if merger.newer > 0 {
-        // Whoever goes back to that version finds them again.
-        return Ok(());
     }
     let damaged = merger.damaged;
     let Some(mut profile) = merger.finish() else {
@@ -112,17 +105,12 @@ pub(super) fn merge_segment(store: &StoreHandle, key: SegmentKey) -> Result<(), 
 struct Merger {
     builder: Option<ProfileBuilder>,
     damaged: u64,
-    newer: u64,
 }
 
 impl Merger {
     fn add(&mut self, blob: &Blob, selection: &Selection) {
         let mut profile = match decode_profile(&blob.bytes) {
             Ok(profile) => profile,
-            Err(error) if error.is_newer() => {
-                self.newer += 1;
-                return;
-            }
             Err(error) => {
                 tracing::warn!(sequence = blob.sequence, %error, "a stored chunk is damaged");
                 self.damaged += 1;

@@ -80,47 +80,6 @@ async fn a_damaged_chunk_is_left_out_counted_and_reported() {
 }
 
 #[tokio::test]
-async fn a_chunk_of_a_newer_version_is_no_damage_and_stays() {
-    let directory = tempfile::tempdir().unwrap();
-    let collector = Arc::new(FakeCollector::default());
-    let (engine, _now) = open(directory.path(), &collector);
-    let id = engine.create(spec(None)).await.unwrap().id;
-    let session = collector.session().await;
-    session.send(profile(0, SECOND_NS, 3)).await;
-    until(&engine, id, |task| task.samples == 3).await;
-    let key = SegmentKey {
-        task: id,
-        stream: Stream::Profile,
-        segment: 0,
-    };
-    let newer = Append {
-        key,
-        bytes: b"PAB1\x09 and what version 9 wrote".to_vec(),
-        from_ns: 0,
-        to_ns: 1,
-        end_unix_ns: 1,
-        samples: 0,
-    };
-    let append = engine.inner().store.run(move |store| store.append(newer));
-    assert!(append.await.unwrap());
-    let result = engine.profile(id, Selection::default()).await.unwrap();
-    assert_eq!(result.total_count(), 3);
-    assert_eq!(result.losses.get(LossKind::StoredChunkDamaged), 0);
-    let notes = &engine.get(id).unwrap().notes;
-    assert!(
-        notes.iter().any(|note| note.contains("newer version")),
-        "{notes:?}"
-    );
-    let merged = {
-        let store = engine.inner().store.clone();
-        tokio::task::spawn_blocking(move || crate::task::result::merge_segment(&store, key))
-    };
-    merged.await.unwrap().unwrap();
-    let blobs = engine.inner().store.run(move |store| store.blobs(key));
-    assert!(blobs.await.unwrap().unwrap().len() >= 2);
-}
-
-#[tokio::test]
 async fn minutes_are_rewritten_when_they_are_complete() {
     let directory = tempfile::tempdir().unwrap();
     let collector = Arc::new(FakeCollector::default());
