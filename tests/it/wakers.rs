@@ -88,7 +88,7 @@ fn waits_in(stack: &FoldedStack, function: &str) -> bool {
     let waker = |frame: &String| frame.starts_with(WOKEN_BY) || frame.starts_with("[runnable: ");
     let own = stack.frames.iter().take_while(|frame| !waker(frame));
     own.clone().any(|frame| is_function(frame, function))
-        && own.clone().any(|frame| is_function(frame, "__schedule"))
+        && own.clone().any(|frame| frame.ends_with("_[k]"))
 }
 
 /// The frame with the waker's name, and the waker's frames.
