@@ -317,6 +317,7 @@ async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
         target: Target::All,
         duration_s: None,
         frequency_hz: CONTINUOUS_FREQUENCY_HZ,
+        wakers: false,
     };
     loop {
         let mut changes = engine.subscribe();

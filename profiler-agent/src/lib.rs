@@ -24,3 +24,5 @@ pub mod store;
 pub mod idle;
 pub mod render;
 pub mod api;
+
+pub mod fuzzing;

@@ -215,6 +215,7 @@ mod tests {
                 target: Target::All,
                 duration_s: None,
                 frequency_hz: 99,
+                wakers: false,
             },
             state: TaskState::Running,
             created_ns: 0,

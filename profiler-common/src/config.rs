@@ -93,11 +93,14 @@ pub struct ProbeConfig {
     pub unwind: u32,
     /// A capture is sent with every n-th complete user stack, for comparison; 0: with none.
     pub capture_every: u32,
+    /// 1: who ended a wait is counted with it.
+    pub wakers: u32,
+    pub padding: u32,
     pub offsets: KernelOffsets,
 }
 
 const _: () = assert!(size_of::<KernelOffsets>() == 32 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 8 + 128);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 128);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

@@ -55,6 +55,8 @@ mod pods {
             rule::Rule,
             table::{PageEntry, PageKey, RowBlock},
         },
+        wakers::WokenKey,
+        wall::{Slice, SliceValue},
     };
 
     // SAFETY: repr(C), integers only, padding explicit (asserted by size below each type).
@@ -73,6 +75,12 @@ mod pods {
     unsafe impl Pod for Wait {}
     // SAFETY: as above.
     unsafe impl Pod for WaitValue {}
+    // SAFETY: as above.
+    unsafe impl Pod for Slice {}
+    // SAFETY: as above.
+    unsafe impl Pod for SliceValue {}
+    // SAFETY: as above.
+    unsafe impl Pod for WokenKey {}
     // SAFETY: as above.
     unsafe impl Pod for CaptureHead {}
     // SAFETY: as above.

@@ -13,6 +13,8 @@ pub mod counter;
 pub mod header;
 pub mod on_cpu;
 pub mod off_cpu;
+pub mod wall;
+pub mod wakers;
 pub mod process;
 pub mod stack;
 pub mod unwind;

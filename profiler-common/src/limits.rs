@@ -19,6 +19,19 @@ pub const MAX_RECORD_FRAMES: usize = LEAF_FRAMES + ROOT_FRAMES;
 /// Frames of a user stack that are walked at most, whether they are kept or not.
 pub const MAX_STEPS: u32 = 4096;
 
+/// The same while the lock of a run queue is held: a frame takes some 0.1 us, and other CPUs may wait
+/// for the lock. Stacks of programs that are not lost in a recursion have far fewer.
+pub const MAX_STEPS_UNDER_LOCK: u32 = 1024;
+
+/// Walks that each CPU remembers with the words that they read (a power of two).
+pub const KNOWN_WALKS: u32 = 128;
+
+/// Words that a walk may read to be remembered (a power of two); a frame takes two.
+pub const KNOWN_READS: usize = 128;
+
+/// Bytes above the stack pointer in which these words lie.
+pub const KNOWN_SPAN_BYTES: u64 = 4096;
+
 /// Bytes of stack that a capture holds at most, in pieces of [`CAPTURE_PIECE_BYTES`].
 pub const CAPTURE_STACK_BYTES: usize = 17 * CAPTURE_PIECE_BYTES;
 
@@ -47,13 +60,16 @@ pub const TABLE_BLOCKS: u32 = 2048;
 pub const TABLE_RULES: u32 = 8192;
 
 /// Programs that may interrupt each other on one CPU have scratch memory of their own.
-pub const PROGRAM_CLASSES: u32 = 2;
+pub const PROGRAM_CLASSES: u32 = 3;
 
 /// Programs of perf events; they do not interrupt each other.
 pub const CLASS_PERF_EVENT: u32 = 0;
 
 /// Programs of the scheduler's tracepoints; interrupts are off while they run.
 pub const CLASS_SCHEDULER: u32 = 1;
+
+/// The program that visits sleeping threads; the scheduler's may interrupt it.
+pub const CLASS_ITERATOR: u32 = 2;
 
 /// Depth of PID namespaces that the kernel allows (`MAX_PID_NS_LEVEL`).
 pub const MAX_PID_NAMESPACE_LEVELS: u32 = 32;
@@ -73,8 +89,14 @@ pub const THREAD_TABLE_ENTRIES: u32 = 65_536;
 /// Entries of the kernel's table of threads and their waits.
 pub const WAIT_TABLE_ENTRIES: u32 = 65_536;
 
+/// Marks that spare a lookup for most tasks, by the low bits of their number (a power of two).
+pub const MARKS: u32 = 16_384;
+
 /// Entries of each counting table of waits: distinct waits of an epoch.
 pub const WAIT_COUNT_ENTRIES: u32 = 32_768;
+
+/// Entries of each counting table of time on the CPU in a task that measures it exactly.
+pub const SLICE_COUNT_ENTRIES: u32 = 32_768;
 
 /// Entries of the pid filter.
 pub const FILTER_PID_ENTRIES: u32 = 16_384;
@@ -91,6 +113,9 @@ pub const COUNT_TABLE_ENTRIES: u32 = 4096;
 const _: () = assert!(MAX_KERNEL_FRAMES < MAX_RECORD_FRAMES);
 const _: () = assert!(MAX_FRAME_POINTER_FRAMES < MAX_RECORD_FRAMES);
 const _: () = assert!(ROOT_FRAMES.is_power_of_two() && LEAF_FRAMES.is_multiple_of(ROOT_FRAMES));
+const _: () = assert!(MARKS.is_power_of_two() && KNOWN_WALKS.is_power_of_two());
+const _: () = assert!(KNOWN_READS.is_power_of_two());
+const _: () = assert!(KNOWN_SPAN_BYTES <= 8 * MAX_RECORD_FRAMES as u64);
 const _: () = assert!(CAPTURE_BUFFER_BYTES.is_power_of_two());
 const _: () = assert!(MAX_RECORD_FRAMES.is_power_of_two());
 const _: () = assert!(RING_BUFFER_BYTES.is_power_of_two());

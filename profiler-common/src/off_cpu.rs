@@ -1,5 +1,7 @@
 //! Waits: time that a thread was off the CPU, counted like samples but with its exact length.
 
+use crate::limits::COMM_BYTES;
+
 /// [`crate::on_cpu::CountKey::wait`] of a sample that is no wait.
 pub const WAIT_NONE: u32 = 0;
 /// The thread could have gone on: it was preempted, or gave up the CPU by itself.
@@ -29,7 +31,8 @@ pub struct Wait {
     pub began_ns: u64,
     /// When it was woken; 0 before.
     pub woken_ns: u64,
-    /// As in [`crate::on_cpu::CountKey`].
+    /// As in [`crate::on_cpu::CountKey`]. The kernel's is taken when the wait ends, or when the
+    /// collection does: until then it is 0.
     pub kernel_stack: u64,
     pub user_stack: u64,
     /// In the agent's PID namespace.
@@ -40,7 +43,12 @@ pub struct Wait {
     pub wait: u32,
     /// The CPU that it left.
     pub cpu: u32,
-    pub padding: u32,
+    /// How often the agent had let the kernel forget what it sent when the thread was announced.
+    pub rotation: u32,
+    /// Its name then.
+    pub comm: [u8; COMM_BYTES],
+    /// `task->cgroups` when it was found to be wanted.
+    pub cgroups: u64,
 }
 
 /// Value of a counter of waits. The key is a [`crate::on_cpu::CountKey`] with the CPU and the bucket
@@ -55,5 +63,5 @@ pub struct WaitValue {
     pub runnable_ns: u64,
 }
 
-const _: () = assert!(size_of::<Wait>() == 56);
+const _: () = assert!(size_of::<Wait>() == 80);
 const _: () = assert!(size_of::<WaitValue>() == 24);

@@ -1,16 +1,50 @@
 //! Which tasks are targets. Runs before any stack work.
 
-use aya_ebpf::{macros::map, maps::HashMap};
+use aya_ebpf::{
+    macros::map,
+    maps::{Array, HashMap},
+};
 use profiler_common::{
-    config::{FILTER_ALL, FILTER_CGROUPS as MODE_CGROUPS, HIERARCHY_V2},
-    limits::{FILTER_CGROUP_ENTRIES, MAX_CGROUP_DEPTH},
+    config::{FILTER_ALL, FILTER_CGROUPS as MODE_CGROUPS, FILTER_PIDS as MODE_PIDS, HIERARCHY_V2},
+    limits::{FILTER_CGROUP_ENTRIES, MARKS, MAX_CGROUP_DEPTH},
 };
 
-use crate::{config::config, kernel::KernelPtr, maps::FILTER_PIDS, task::TaskIds};
+use crate::{
+    config::config,
+    kernel::{KernelPtr, TypedPtr},
+    maps::FILTER_PIDS,
+    task::TaskIds,
+};
 
 /// Target cgroups, by kernfs node id.
 #[map]
 static FILTER_CGROUPS: HashMap<u64, u8> = HashMap::with_max_entries(FILTER_CGROUP_ENTRIES, 0);
+
+/// Set for every pid that was ever put into `FILTER_PIDS`: most processes of a node are told apart
+/// from the targets without a lookup.
+#[map]
+static PROCESS_MARKS: Array<u32> = Array::with_max_entries(MARKS, 0);
+
+/// Marks a process before it becomes a target.
+#[inline(always)]
+pub(crate) fn mark(pid: u32) {
+    if let Some(mark) = PROCESS_MARKS.get_ptr_mut(pid & (MARKS - 1)) {
+        // SAFETY: a map value; nobody writes anything else.
+        unsafe { *mark = 1 };
+    }
+}
+
+/// False only for a task that is surely no target.
+#[inline(always)]
+pub(crate) fn may_want(task: TypedPtr) -> bool {
+    if config!(filter) != MODE_PIDS || config!(pid_namespace_inum) != 0 {
+        return true;
+    }
+    let pid: u32 = task.member(config!(offsets.task_tgid));
+    PROCESS_MARKS
+        .get(pid & (MARKS - 1))
+        .is_some_and(|mark| *mark != 0)
+}
 
 /// Whether a task is a target.
 #[inline(always)]

@@ -31,3 +31,31 @@ impl KernelPtr {
         Self(self.0 + u64::from(offset))
     }
 }
+
+/// A kernel object whose type the verifier knows. Its members are read without a helper; it must be
+/// one that a tracepoint or a helper gave, and the offset that of a member of this size.
+#[derive(Clone, Copy)]
+pub(crate) struct TypedPtr(u64);
+
+impl TypedPtr {
+    #[inline(always)]
+    pub(crate) fn new<T>(pointer: *const T) -> Self {
+        Self(pointer as u64)
+    }
+
+    #[inline(always)]
+    pub(crate) fn as_ptr(self) -> *const core::ffi::c_void {
+        self.0 as *const _
+    }
+
+    #[inline(always)]
+    pub(crate) fn untyped(self) -> KernelPtr {
+        KernelPtr(self.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn member<T: Copy>(self, offset: u32) -> T {
+        // SAFETY: the verifier rejects what is no member, and reads of bad addresses give 0.
+        unsafe { ((self.0 + u64::from(offset)) as *const T).read() }
+    }
+}

@@ -2,7 +2,7 @@
 
 use aya_ebpf::{
     macros::map,
-    maps::{HashMap, RingBuf},
+    maps::{Array, HashMap, RingBuf},
 };
 use profiler_common::limits;
 
@@ -14,3 +14,13 @@ pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(limits::RING_BUFFER
 #[map]
 pub(crate) static FILTER_PIDS: HashMap<u32, u8> =
     HashMap::with_max_entries(limits::FILTER_PID_ENTRIES, 0);
+
+/// How often the agent has let the kernel forget what it sent.
+#[map]
+static ROTATION: Array<u32> = Array::with_max_entries(1, 0);
+
+/// What was sent before the number changed is sent again.
+#[inline(always)]
+pub(crate) fn rotation() -> u32 {
+    ROTATION.get(0).copied().unwrap_or(0)
+}

@@ -25,7 +25,13 @@ use profiler_common::{
 };
 
 use crate::{
-    config::config, counters::count, emit, kernel::KernelPtr, maps::RECORDS, task::TaskIds, unwind,
+    config::config,
+    counters::count,
+    emit,
+    kernel::{KernelPtr, TypedPtr},
+    maps::RECORDS,
+    task::TaskIds,
+    unwind,
 };
 
 /// Stacks that were sent, by hash.
@@ -61,6 +67,38 @@ pub(crate) fn kernel_stack(context: &impl EbpfContext, class: u32) -> u64 {
         class,
         SPACE_KERNEL,
         0,
+        MAX_KERNEL_FRAMES,
+        counter::KERNEL_STACK_UNREADABLE,
+    )
+}
+
+/// Takes the kernel stack of a task that does not run and returns its hash; 0 when there is none.
+/// It begins where the task left the CPU, so nothing of this program is walked.
+#[inline(always)]
+pub(crate) fn kernel_stack_of(task: TypedPtr, class: u32) -> u64 {
+    let Some(record) = STACK_SCRATCH.get_ptr_mut(class) else {
+        return 0;
+    };
+    kernel_stack_into(task.as_ptr().cast_mut().cast(), record)
+}
+
+/// The same; `record` is room for it.
+#[inline(always)]
+pub(crate) fn kernel_stack_into(task: *mut task_struct, record: *mut StackRecord) -> u64 {
+    // SAFETY: `record` points to a map value of this size, and the helper writes `size` bytes at
+    // most.
+    let written = unsafe {
+        bpf_get_task_stack(
+            task,
+            (&raw mut (*record).frames).cast(),
+            (MAX_KERNEL_FRAMES * size_of::<u64>()) as u32,
+            0,
+        )
+    };
+    intern(
+        record,
+        SPACE_KERNEL,
+        written,
         MAX_KERNEL_FRAMES,
         counter::KERNEL_STACK_UNREADABLE,
     )
@@ -111,28 +149,12 @@ fn take(
             flags,
         )
     };
-    intern(record, written, space, most, failed)
+    intern(record, space, written, most, failed)
 }
 
-/// Takes the kernel stack of a thread that sleeps; `record` is room for it.
+/// Sends a stack of `written` bytes unless it was sent before, and returns its hash.
 #[inline(always)]
-pub(crate) fn kernel_stack_of(task: *mut task_struct, record: *mut StackRecord) -> u64 {
-    // SAFETY: as in `take`.
-    let written = unsafe {
-        bpf_get_task_stack(
-            task,
-            (&raw mut (*record).frames).cast(),
-            (MAX_KERNEL_FRAMES * size_of::<u64>()) as u32,
-            0,
-        )
-    };
-    let failed = counter::KERNEL_STACK_UNREADABLE;
-    intern(record, written, SPACE_KERNEL, MAX_KERNEL_FRAMES, failed)
-}
-
-/// Sends the stack of which `written` bytes lie in `record`, unless it was sent before.
-#[inline(always)]
-fn intern(record: *mut StackRecord, written: i64, space: u32, most: usize, failed: u32) -> u64 {
+fn intern(record: *mut StackRecord, space: u32, written: i64, most: usize, failed: u32) -> u64 {
     if written < 0 {
         count(failed);
         return 0;
@@ -144,6 +166,10 @@ fn intern(record: *mut StackRecord, written: i64, space: u32, most: usize, faile
     if space == SPACE_USER && frames == most {
         count(counter::USER_STACK_TRUNCATED);
     }
+    // SAFETY: `record` is a map value of this CPU.
+    let kept = unsafe { &raw mut (*record).head.frames };
+    // SAFETY: as above.
+    unsafe { kept.write_volatile(frames as u32) };
     let mut hash = config!(hash_seed) ^ u64::from(space);
     for index in 0..most {
         if index >= frames {
@@ -160,6 +186,10 @@ fn intern(record: *mut StackRecord, written: i64, space: u32, most: usize, faile
         hash = hash_step(hash, unsafe { *frame });
     }
     let hash = hash_finish(hash);
+    // Read back, so that the verifier forgets at which iteration the loop ended: it would follow the
+    // rest of the program once for each.
+    // SAFETY: as above.
+    let frames = unsafe { kept.read_volatile() } as usize & (most | 1);
     // SAFETY: the value is not read.
     if unsafe { STACKS.get(hash) }.is_none() {
         send(record, hash, space, frames, frames as u32);
@@ -167,18 +197,19 @@ fn intern(record: *mut StackRecord, written: i64, space: u32, most: usize, faile
     hash
 }
 
-/// Sends a user stack of `walked` frames unless it was sent before.
+/// Sends a user stack of `walked` frames unless it was sent before; false when that failed.
 #[inline(always)]
-pub(crate) fn intern_user(record: *mut StackRecord, hash: u64, walked: u32) {
+pub(crate) fn intern_user(record: *mut StackRecord, hash: u64, walked: u32) -> bool {
     // SAFETY: the value is not read.
     if unsafe { STACKS.get(hash) }.is_none() {
         let frames = (walked as usize).min(MAX_RECORD_FRAMES);
-        send(record, hash, SPACE_USER, frames, walked);
+        return send(record, hash, SPACE_USER, frames, walked);
     }
+    true
 }
 
 #[inline(always)]
-fn send(record: *mut StackRecord, hash: u64, space: u32, frames: usize, walked: u32) {
+fn send(record: *mut StackRecord, hash: u64, space: u32, frames: usize, walked: u32) -> bool {
     let bytes = size_of::<StackHead>() + frames * size_of::<u64>();
     let header = RecordHeader {
         bytes: bytes as u32,
@@ -206,7 +237,11 @@ fn send(record: *mut StackRecord, hash: u64, space: u32, frames: usize, walked: 
     };
     if sent != 0 {
         count(counter::RING_BUFFER_FULL);
-    } else if STACKS.insert(hash, 1, 0).is_err() {
-        count(counter::STACK_TABLE_FULL);
+        return false;
     }
+    if STACKS.insert(hash, 1, 0).is_err() {
+        count(counter::STACK_TABLE_FULL);
+        return false;
+    }
+    true
 }

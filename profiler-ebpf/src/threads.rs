@@ -72,6 +72,6 @@ pub(crate) fn announce_as(
 
 /// Compares two names as two words each: a byte loop would cost 16 branches.
 #[inline(always)]
-fn same_comm(left: &[u8; 16], right: &[u8; 16]) -> bool {
+pub(crate) fn same_comm(left: &[u8; 16], right: &[u8; 16]) -> bool {
     u128::from_ne_bytes(*left) == u128::from_ne_bytes(*right)
 }

@@ -462,7 +462,7 @@ fn rules_of_the_user_hide_what_they_name() {
             .api
             .folded(&id, &format!("&value=count{more}"))
             .unwrap();
-        folded.count(|stack| stack.has("do_nanosleep"))
+        folded.count(|stack| stack.has("hrtimer_nanosleep"))
     };
     let all = naps("");
     assert!(all >= 199, "{all}");

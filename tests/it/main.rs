@@ -5,6 +5,8 @@
 mod targets;
 
 #[cfg(test)]
+mod access_log;
+#[cfg(test)]
 mod api;
 #[cfg(test)]
 mod cli;
@@ -44,5 +46,9 @@ mod ui;
 mod unwinding;
 #[cfg(test)]
 mod unwinding_programs;
+#[cfg(test)]
+mod wakers;
+#[cfg(test)]
+mod wall;
 #[cfg(test)]
 mod workloads;

@@ -5,26 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_tests::{
-    agent::Agent,
-    mesh::{Mesh, MeshOptions},
-};
+use profiler_tests::agent::Agent;
 use serde_json::json;
 
-use crate::targets::{finish_task, on_cpu, start_task};
+use crate::targets::{busy_mesh, finish_task, mesh_with_mtls, on_cpu, start_task, stop_load};
 
 #[test]
 fn both_sidecars_are_sampled_in_their_workers_with_kernel_names() {
     let agent = Agent::start().unwrap();
-    let options = MeshOptions {
-        workers: 2,
-        mtls: true,
-        ..MeshOptions::default()
-    };
-    let mut mesh = Mesh::up(&options).unwrap();
-    mesh.start_load().unwrap();
-    let report = mesh.report();
-    let envoys = [report.client_envoy_pid, report.server_envoy_pid];
+    let (mut mesh, envoys) = busy_mesh(&mesh_with_mtls());
     let by_pid = start_task(&agent, &on_cpu(json!({ "pids": envoys }), 5, 499));
     let by_name = start_task(&agent, &on_cpu(json!({ "comm": "envoy" }), 5, 499));
     for id in [&by_pid, &by_name] {
@@ -63,8 +52,7 @@ fn both_sidecars_are_sampled_in_their_workers_with_kernel_names() {
             .find(|t| !envoys.iter().any(|pid| t["pid"] == *pid));
         assert!(others.is_none(), "only the sidecars: {others:?}");
     }
-    let load = mesh.stop_load().unwrap().unwrap();
-    assert_eq!(load.errors, 0, "{load:?}");
+    stop_load(&mut mesh);
     let listed = agent
         .api
         .get_json("/api/v1/processes?q=envoy&limit=50")

@@ -152,7 +152,8 @@ fn a_nap_from_before_is_counted_from_the_start_until_it_ends() {
         .api
         .folded(&id, &format!("&tid={tid}&state=interruptible"))
         .unwrap();
-    let nap = folded.count(|stack| in_order(stack, &["start_thread", "nap_long", "do_nanosleep"]));
+    let nap =
+        folded.count(|stack| in_order(stack, &["start_thread", "nap_long", "hrtimer_nanosleep"]));
     let truth = woken_ns - task["started_at_ns"].as_u64().unwrap();
     assert!(truth > 500_000_000, "the nap ended too early: {truth} ns");
     println!("{}", folded.summary());

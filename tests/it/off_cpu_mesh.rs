@@ -3,11 +3,10 @@
 use profiler_tests::{
     agent::Agent,
     folded::{Folded, FoldedStack},
-    mesh::{Mesh, MeshOptions},
 };
 use serde_json::{Value, json};
 
-use crate::targets::{finish_task, start_task};
+use crate::targets::{busy_mesh, finish_task, mesh_with_mtls, start_task, stop_load};
 
 /// Share of what has a stack that reaches the start of the thread, in per mille.
 fn complete_per_mille(folded: &Folded) -> u64 {
@@ -21,15 +20,7 @@ fn complete_per_mille(folded: &Folded) -> u64 {
 #[test]
 fn the_stacks_of_both_sidecars_are_complete_by_events_and_by_time() {
     let agent = Agent::start().unwrap();
-    let options = MeshOptions {
-        workers: 2,
-        mtls: true,
-        ..MeshOptions::default()
-    };
-    let mut mesh = Mesh::up(&options).unwrap();
-    mesh.start_load().unwrap();
-    let report = mesh.report();
-    let envoys = [report.client_envoy_pid, report.server_envoy_pid];
+    let (mut mesh, envoys) = busy_mesh(&mesh_with_mtls());
     let specification = json!({
         "kind": "off_cpu",
         "target": { "pids": envoys },
@@ -37,8 +28,7 @@ fn the_stacks_of_both_sidecars_are_complete_by_events_and_by_time() {
     });
     let id = start_task(&agent, &specification);
     let task = finish_task(&agent, &id, 8);
-    let load = mesh.stop_load().unwrap().unwrap();
-    assert_eq!(load.errors, 0, "{load:?}");
+    stop_load(&mut mesh);
     let busy = |value: &str| {
         let parameters = format!("&value={value}&idle=hide");
         agent.api.folded(&id, &parameters).unwrap()

@@ -3,12 +3,12 @@
 use profiler_tests::{
     agent::Agent,
     folded::{Folded, FoldedStack},
-    mesh::{Mesh, MeshOptions},
+    mesh::MeshOptions,
     paths,
 };
 use serde_json::json;
 
-use crate::targets::{finish_task, on_cpu, start_task};
+use crate::targets::{busy_mesh, finish_task, mesh_with_mtls, on_cpu, start_task, stop_load};
 
 const SECONDS: u64 = 5;
 const HZ: u64 = 499;
@@ -37,17 +37,13 @@ fn check(version: &str) {
     let agent = Agent::start().unwrap();
     let options = MeshOptions {
         envoy: Some(paths::envoy_release(version).unwrap()),
-        mtls: true,
-        ..MeshOptions::default()
+        workers: 1,
+        ..mesh_with_mtls()
     };
-    let mut mesh = Mesh::up(&options).unwrap();
-    mesh.start_load().unwrap();
-    let report = mesh.report();
-    let envoys = [report.client_envoy_pid, report.server_envoy_pid];
+    let (mut mesh, envoys) = busy_mesh(&options);
     let id = start_task(&agent, &on_cpu(json!({ "pids": envoys }), SECONDS, HZ));
     finish_task(&agent, &id, SECONDS);
-    let load = mesh.stop_load().unwrap().unwrap();
-    assert_eq!(load.errors, 0, "{load:?}");
+    stop_load(&mut mesh);
     let folded = agent.api.folded(&id, "").unwrap();
     let found = Shares::of(&folded);
     println!("Envoy {version}: {found:?}");

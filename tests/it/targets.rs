@@ -10,6 +10,7 @@ use profiler_tests::{
     agent::Agent,
     cleanup::{Guard, scratch_directory},
     folded::Folded,
+    mesh::{Mesh, MeshOptions},
     process::{Launch, Running},
     wait::{wait_for, wait_until},
     workload::{HOT_FUNCTIONS, SharesReport, Workload, process_cpu_ns},
@@ -67,6 +68,30 @@ impl Targets {
             .start()
             .unwrap()
     }
+}
+
+/// A running mesh under load and the pids of its proxies, client's first.
+pub(crate) fn busy_mesh(options: &MeshOptions) -> (Mesh, [u32; 2]) {
+    let mut mesh = Mesh::up(options).unwrap();
+    mesh.start_load().unwrap();
+    let report = mesh.report();
+    let envoys = [report.client_envoy_pid, report.server_envoy_pid];
+    (mesh, envoys)
+}
+
+/// How most tests of the mesh have it.
+pub(crate) fn mesh_with_mtls() -> MeshOptions {
+    MeshOptions {
+        workers: 2,
+        mtls: true,
+        ..MeshOptions::default()
+    }
+}
+
+/// Ends the load and checks that the mesh has answered every request.
+pub(crate) fn stop_load(mesh: &mut Mesh) {
+    let load = mesh.stop_load().unwrap().unwrap();
+    assert_eq!(load.errors, 0, "{load:?}");
 }
 
 /// Ends a `shares` program by SIGTERM and reads what it measured.

@@ -101,22 +101,32 @@ fn call_chains_are_whole_however_the_program_is_linked() {
     }
 }
 
-/// Debian builds musl with neither unwind information nor frame pointers, so nothing can be said
-/// about the callers of `main`; everything of the program itself is there.
+/// Debian builds musl with neither unwind information nor frame pointers: the instructions tell.
 #[test]
-fn a_stack_that_ends_in_musl_says_why() {
+fn stacks_through_musl_reach_the_start() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
-    let target = run(&targets, Workload::UnwindMusl, "unwind-musl", "deep");
-    let profiled = Profiled::of(&agent, &[target.pid()], 2, 199);
-    profiled.assert_mostly(&CHAIN[1..], 970, "musl");
-    for incomplete in profiled.stacks["incomplete"].as_array().unwrap() {
-        let reason = incomplete["reason"].as_str().unwrap();
-        assert!(
-            ["frame_pointer_broken", "no_unwind_info"].contains(&reason),
-            "{}",
-            profiled.stacks
-        );
+    for (workload, kind) in [
+        (Workload::UnwindMusl, "musl"),
+        (Workload::UnwindMuslStatic, "musl-st"),
+    ] {
+        for (what, order) in [
+            ("deep", &CHAIN[..]),
+            ("sort", &["main", "sorts", "compares", "leaf_burns"]),
+            (
+                "print",
+                &["main", "prints", "writes_to_cookie", "leaf_burns"],
+            ),
+            ("exit", &["runs_at_exit", "leaf_burns"]),
+            ("thread", &["thread_begins", "in_thread", "leaf_burns"]),
+            ("clock", &["main", "asks_the_clock"]),
+        ] {
+            let name = format!("{kind}-{what}");
+            let target = run(&targets, workload, &name, what);
+            let profiled = Profiled::of(&agent, &[target.pid()], 2, 199);
+            profiled.assert_complete(985, &name);
+            profiled.assert_mostly(order, 970, &name);
+        }
     }
 }
 

@@ -10,14 +10,13 @@ use std::{
 
 use profiler_tests::{
     agent::{Agent, launch},
-    mesh::{Mesh, MeshOptions},
     process::Running,
     wait::wait_until,
     workload::Workload,
 };
 
 use crate::{
-    targets::{EXIT, START, Targets, burn},
+    targets::{EXIT, START, Targets, burn, busy_mesh, mesh_with_mtls, stop_load},
     unwinding::{Profiled, run},
 };
 
@@ -159,28 +158,13 @@ fn nginx_under_load() {
     profiled.assert_complete(980, "nginx");
 }
 
-/// A running mesh under load and the pids of its proxies.
-fn busy_mesh() -> (Mesh, [u32; 2]) {
-    let options = MeshOptions {
-        workers: 2,
-        mtls: true,
-        ..MeshOptions::default()
-    };
-    let mut mesh = Mesh::up(&options).unwrap();
-    mesh.start_load().unwrap();
-    let report = mesh.report();
-    let envoys = [report.client_envoy_pid, report.server_envoy_pid];
-    (mesh, envoys)
-}
-
 #[test]
 fn both_envoys_of_the_mesh() {
     let agent = Agent::start().unwrap();
-    let (mut mesh, envoys) = busy_mesh();
+    let (mut mesh, envoys) = busy_mesh(&mesh_with_mtls());
     let profiled = Profiled::of(&agent, &envoys, 5, 499);
     profiled.assert_complete(980, "the mesh");
-    let load = mesh.stop_load().unwrap().unwrap();
-    assert_eq!(load.errors, 0, "{load:?}");
+    stop_load(&mut mesh);
 }
 
 /// What `record --verify-unwinding` says.
@@ -220,7 +204,7 @@ fn verify(targets: &Targets, pids: &[u32], label: &str) -> Running {
 #[test]
 fn the_frames_are_those_of_an_independent_unwinder() {
     let targets = Targets::new();
-    let (_mesh, envoys) = busy_mesh();
+    let (_mesh, envoys) = busy_mesh(&mesh_with_mtls());
     let mut run = verify(&targets, &envoys, "verify-mesh");
     let status = run.wait(Duration::from_secs(6) + EXIT).unwrap();
     assert!(status.success(), "{status}: {}", run.errors());

@@ -9,6 +9,7 @@ pub mod process;
 pub mod wait;
 
 pub mod mesh;
+pub mod waits;
 pub mod workload;
 
 pub mod agent;

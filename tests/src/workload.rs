@@ -36,6 +36,7 @@ pub enum Workload {
     UnwindStatic,
     UnwindStaticPie,
     UnwindMusl,
+    UnwindMuslStatic,
     Unwind32,
     /// A Rust release program without frame pointers.
     UnwindRust,
@@ -47,6 +48,10 @@ pub enum Workload {
     Asleep,
     /// Waits in known ways, without frame pointers.
     Waits,
+    /// Threads that measure the time that passes for them.
+    Elapsed,
+    /// Waits that are ended in known ways.
+    Wakers,
 }
 
 impl Workload {
@@ -62,12 +67,15 @@ impl Workload {
             | Self::UnwindStatic
             | Self::UnwindStaticPie
             | Self::UnwindMusl
+            | Self::UnwindMuslStatic
             | Self::Unwind32 => "unwind.c",
             Self::UnwindRust => "unwind.rs",
             Self::UnwindGo => "unwind.go",
             Self::IdleServerGo => "idle_server.go",
             Self::Asleep => "asleep.c",
             Self::Waits => "waits.c",
+            Self::Elapsed => "elapsed.c",
+            Self::Wakers => "wakers.c",
         }
     }
 
@@ -99,13 +107,14 @@ impl Workload {
             Self::UnwindStatic => ("gcc", without_frame_pointers(&["-static", "-no-pie"])),
             Self::UnwindStaticPie => ("gcc", without_frame_pointers(&["-static-pie"])),
             Self::UnwindMusl => ("musl-gcc", without_frame_pointers(&[])),
+            Self::UnwindMuslStatic => ("musl-gcc", without_frame_pointers(&["-static"])),
             Self::Unwind32 => ("gcc", without_frame_pointers(&["-m32"])),
             Self::UnwindRust => (
                 "rustc",
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
-            Self::Waits | Self::Asleep => (
+            Self::Waits | Self::Elapsed | Self::Asleep | Self::Wakers => (
                 "gcc",
                 vec![
                     "-O2",

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/types.h>
 #include <time.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -109,6 +110,44 @@ static void *thread_begins(void *nothing) {
     return nothing;
 }
 
+// The library calls back: from within a sort, from within the output to a stream, at the exit.
+NOINLINE int compares(const void *one, const void *other) {
+    FRAME(16);
+    leaf_burns(20000);
+    sink += room[0];
+    return *(const int *)one - *(const int *)other;
+}
+NOINLINE void sorts(void) {
+    FRAME(16);
+    int numbers[64];
+    for (int at = 0; at < 64; at++) numbers[at] = (at * 37) % 64;
+    qsort(numbers, 64, sizeof numbers[0], compares);
+    sink += room[0];
+}
+
+NOINLINE ssize_t writes_to_cookie(void *cookie, const char *text, size_t bytes) {
+    FRAME(32);
+    (void)cookie;
+    sink += bytes > 0 ? text[0] : 0;
+    leaf_burns(200000);
+    sink += room[0];
+    return bytes;
+}
+NOINLINE void prints(FILE *stream) {
+    FRAME(16);
+    fprintf(stream, "%d %s %.3f\n", (int)sink, "text", 1.5);
+    fflush(stream);
+    sink += room[0];
+}
+
+NOINLINE void runs_at_exit(void) {
+    FRAME(16);
+    for (;;) {
+        leaf_burns(100000);
+        sink += room[0];
+    }
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "deep";
     puts("ready");
@@ -125,6 +164,15 @@ int main(int count, char **arguments) {
         for (;;) asks_the_clock();
     } else if (strcmp(what, "library") == 0) {
         for (;;) calls_the_library();
+    } else if (strcmp(what, "sort") == 0) {
+        for (;;) sorts();
+    } else if (strcmp(what, "print") == 0) {
+        cookie_io_functions_t functions = {.write = writes_to_cookie};
+        FILE *stream = fopencookie(NULL, "w", functions);
+        for (;;) prints(stream);
+    } else if (strcmp(what, "exit") == 0) {
+        atexit(runs_at_exit);
+        return 0;
     } else if (strcmp(what, "thread") == 0) {
         pthread_t thread;
         pthread_create(&thread, NULL, thread_begins, NULL);

@@ -21,6 +21,10 @@
 #define NAPS 200
 #define ROUNDS 2000
 #define SPIN_NS 2000000000L
+/* One call chain for each number of this many bits. */
+#define CHAIN_BITS 6
+/* Rounds between two looks at the clock. */
+#define ROUNDS_A_LOOK 64
 
 static long clock_ns(clockid_t clock)
 {
@@ -114,6 +118,67 @@ static void *pass_along_often(void *number)
     return NULL;
 }
 
+static long volley_ns;
+static _Atomic int volleys_end;
+static long volleys;
+
+/* Passes bytes to and fro until the time is over. */
+static void *volley(void *number)
+{
+    int mine = (int)(uintptr_t)number;
+    long end = clock_ns(CLOCK_MONOTONIC) + volley_ns;
+    while (!atomic_load_explicit(&volleys_end, memory_order_relaxed)) {
+        pass_along(mine);
+        if (mine == 0 && ++volleys % ROUNDS_A_LOOK == 0 && clock_ns(CLOCK_MONOTONIC) >= end) {
+            volleys_end = 1;
+            /* The other one waits for its next byte, or sees that this was the last. */
+            if (write(pipes[1][1], "", 1) != 1)
+                abort();
+        }
+    }
+    return NULL;
+}
+
+/* Not merged and not cloned: every function is a frame of its own. */
+#define CHAIN(bit, left, right, next_left, next_right)                                             \
+    __attribute__((noipa)) static void left(int number)                                            \
+    {                                                                                              \
+        number >> (bit) & 1 ? next_right(number) : next_left(number);                              \
+        __asm__ volatile("");                                                                      \
+    }                                                                                              \
+    __attribute__((noipa)) static void right(int number)                                           \
+    {                                                                                              \
+        number >> (bit) & 1 ? next_right(number) : next_left(number);                              \
+        __asm__ volatile("");                                                                      \
+    }
+
+__attribute__((noipa)) static void rest(int number)
+{
+    (void)number;
+    struct timespec time = {0, 300000};
+    nanosleep(&time, NULL);
+    __asm__ volatile("");
+}
+
+CHAIN(6, left_5, right_5, rest, rest)
+CHAIN(5, left_4, right_4, left_5, right_5)
+CHAIN(4, left_3, right_3, left_4, right_4)
+CHAIN(3, left_2, right_2, left_3, right_3)
+CHAIN(2, left_1, right_1, left_2, right_2)
+CHAIN(1, left_0, right_0, left_1, right_1)
+
+/* Chain n is taken n + 1 times, all of them in turn. */
+static void *take_chains(void *unused)
+{
+    (void)unused;
+    struct account before = account();
+    for (int round = 0; round < 1 << CHAIN_BITS; round++)
+        for (int number = round; number < 1 << CHAIN_BITS; number++)
+            number & 1 ? right_0(number) : left_0(number);
+    add_since(before);
+    return NULL;
+}
+
 __attribute__((noinline)) static void spin(void)
 {
     long end = clock_ns(CLOCK_MONOTONIC) + SPIN_NS;
@@ -168,6 +233,12 @@ int main(int count, char **arguments)
         run = hand_over_often;
     } else if (strcmp(mode, "pipe") == 0) {
         run = pass_along_often;
+    } else if (strcmp(mode, "volley") == 0) {
+        run = volley;
+        volley_ns = count > 2 ? atol(arguments[2]) * 1000000 : 0;
+    } else if (strcmp(mode, "chains") == 0) {
+        run = take_chains;
+        threads = 1;
     } else if (strcmp(mode, "starve") == 0) {
         run = spin_long;
         threads = 2 * sysconf(_SC_NPROCESSORS_ONLN);
@@ -186,8 +257,10 @@ int main(int count, char **arguments)
     if (run != stuck_forever)
         for (long i = 0; i < threads; i++)
             pthread_join(started[i], NULL);
-    printf("{\"voluntary\": %ld, \"involuntary\": %ld, \"away_ns\": %ld, \"began_ns\": %ld}\n",
-           voluntary, involuntary, away_ns, began_ns);
+    printf("{\"voluntary\": %ld, \"involuntary\": %ld, \"away_ns\": %ld, \"began_ns\": %ld, "
+           "\"volleys\": %ld, \"lasted_ns\": %ld, \"spent_ns\": %ld}\n",
+           voluntary, involuntary, away_ns, began_ns, volleys,
+           clock_ns(CLOCK_REALTIME) - began_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID));
     fflush(stdout);
     pause();
     return 0;

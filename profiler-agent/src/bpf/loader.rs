@@ -27,9 +27,10 @@ use super::{
     features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
     object,
     offsets::{self, OffsetError},
-    perf::{ClockChoice, Sampling},
+    perf::{ClockChoice, Sampler, Sampling},
     reader::RecordReader,
     sizes::{Counting, MapSizes},
+    switches::Measured,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 
@@ -160,6 +161,11 @@ pub struct LoadedObject {
     denied: Vec<String>,
     load_times: BTreeMap<&'static str, Duration>,
     walks_with_tables: bool,
+    measures_waits: bool,
+    /// Calls of [`Self::forget_sent`].
+    rotations: u32,
+    /// Whether the program that looks at wakers is loaded.
+    pub(super) knows_wakers: bool,
     /// Why waits cannot be measured.
     switches_failed: Option<LoadError>,
     /// Why threads that sleep already cannot be found.
@@ -196,6 +202,7 @@ impl LoadedObject {
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
         let sizes = MapSizes::new(
             request.counting,
+            config.wakers == 1,
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
@@ -214,6 +221,12 @@ impl LoadedObject {
             denied: request.denied.clone(),
             load_times: BTreeMap::new(),
             walks_with_tables: config.unwind == UNWIND_TABLES,
+            measures_waits: matches!(
+                request.counting,
+                Counting::Waits | Counting::Wall | Counting::Everything(_)
+            ),
+            rotations: 0,
+            knows_wakers: false,
             switches_failed: None,
             asleep_failed: None,
         };
@@ -224,9 +237,20 @@ impl LoadedObject {
                 failures.push(error);
             }
         }
-        if matches!(request.counting, Counting::Waits | Counting::Everything(_)) {
+        let measured = match request.counting {
+            Counting::Nothing | Counting::Samples(_) => None,
+            Counting::Waits => Some(Measured::Waits),
+            Counting::Wall | Counting::Everything(_) => Some(Measured::WaitsAndSlices),
+        };
+        if measured.is_some() && config.wakers == 1 {
+            match loaded.load_wakers(&btf) {
+                Ok(()) => loaded.knows_wakers = true,
+                Err(error) => failures.push(error),
+            }
+        }
+        if let Some(measured) = measured {
             loaded.switches_failed = loaded
-                .load_switches(config.offsets.switch_arguments, &btf)
+                .load_switches(measured, config.offsets.switch_arguments, &btf)
                 .err();
             loaded.asleep_failed = loaded.load_asleep(&btf).err();
         }
@@ -235,6 +259,10 @@ impl LoadedObject {
 
     pub(super) fn ebpf(&mut self) -> &mut Ebpf {
         &mut self.ebpf
+    }
+
+    pub(super) fn measures_waits(&self) -> bool {
+        self.measures_waits
     }
 
     pub(super) fn allow(&self, name: &'static str) -> Result<(), LoadError> {
@@ -295,32 +323,33 @@ impl LoadedObject {
         Ok(())
     }
 
-    /// Loads the sampling program; call once, before [`Self::sample`].
-    pub fn load_sampler(&mut self) -> Result<(), LoadError> {
-        self.allow("on_cpu")?;
+    /// Loads a sampling program; call once, before [`Self::sample`].
+    pub fn load_sampler(&mut self, sampler: Sampler) -> Result<(), LoadError> {
+        self.allow(sampler.probe())?;
+        let name = sampler.program();
         let program = self
             .ebpf
-            .program_mut("on_cpu")
-            .ok_or(LoadError::NoProgram("on_cpu"))?;
+            .program_mut(name)
+            .ok_or(LoadError::NoProgram(name))?;
         let failed = |source: ProgramError| LoadError::Program {
-            program: "on_cpu",
+            program: name,
             source: source.into(),
         };
         let program: &mut aya::programs::PerfEvent = program.try_into().map_err(failed)?;
         let began = Instant::now();
         program.load().map_err(failed)?;
-        self.load_times.insert("on_cpu", began.elapsed());
+        self.load_times.insert(name, began.elapsed());
         Ok(())
     }
 
     /// Starts the sampling clock.
-    pub fn sample(&mut self, frequency_hz: u32) -> Result<Sampling, LoadError> {
+    pub fn sample(&mut self, sampler: Sampler, frequency_hz: u32) -> Result<Sampling, LoadError> {
         let choice = if self.allow("cycles").is_err() {
             ClockChoice::CpuClock
         } else {
             ClockChoice::Best
         };
-        Sampling::attach(&mut self.ebpf, choice, frequency_hz)
+        Sampling::attach(&mut self.ebpf, sampler, choice, frequency_hz)
     }
 
     /// Starts the count of buckets: before, ticks are ignored.
@@ -335,6 +364,11 @@ impl LoadedObject {
             .ok_or(LoadError::NoMap("ORIGIN"))?;
         let mut origin: Array<_, u64> = Array::try_from(map).map_err(failed)?;
         origin.set(0, kernel_ns, 0).map_err(failed)
+    }
+
+    /// Ends the count of buckets: every program ignores what happens from now on, all at once.
+    pub fn stop_counting(&mut self) -> Result<(), LoadError> {
+        self.set_origin(u64::MAX)
     }
 
     /// Follows CPUs that came online.
@@ -384,6 +418,7 @@ impl LoadedObject {
     }
 
     pub fn add_pid(&mut self, pid: u32) -> Result<(), LoadError> {
+        self.mark_process(pid)?;
         self.insert("FILTER_PIDS", pid)
     }
 
@@ -416,10 +451,28 @@ impl LoadedObject {
     }
 
     /// Forgets which stacks and threads were sent, so that each is sent again with its next sample.
-    pub fn forget_sent(&self) -> Result<(), LoadError> {
+    pub fn forget_sent(&mut self) -> Result<(), LoadError> {
         self.drain_map("STACKS", |_hash: u64, _sent: u8| {})?;
         self.drain_map("THREADS", |_tid: u32, _state: ThreadState| {})?;
-        Ok(())
+        // Last, so that nothing is taken for sent that was forgotten a moment later.
+        self.rotations = self.rotations.wrapping_add(1);
+        self.set_number("ROTATION", 0, self.rotations)
+    }
+
+    /// Sets an element of an array of numbers.
+    pub(super) fn set_number(
+        &mut self,
+        name: &'static str,
+        index: u32,
+        number: u32,
+    ) -> Result<(), LoadError> {
+        let failed = |source: MapError| LoadError::Map {
+            map: name,
+            source: source.into(),
+        };
+        let map = self.ebpf.map_mut(name).ok_or(LoadError::NoMap(name))?;
+        let mut array: Array<_, u32> = Array::try_from(map).map_err(failed)?;
+        array.set(index, number, 0).map_err(failed)
     }
 
     pub(super) fn drain_map<K, V>(
@@ -507,11 +560,11 @@ pub fn enable_statistics() -> std::io::Result<OwnedFd> {
 /// verified instructions are the most that any task needs.
 pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError> {
     let (mut object, failures) = LoadedObject::load(&check_request(denied))?;
-    let sampler = object.load_sampler();
+    let samplers = Sampler::ALL.map(|sampler| object.load_sampler(sampler).err());
     let switches = object.take_switches_failure();
     let asleep = object.take_asleep_failure();
     let mut reports = object.programs();
-    let others = sampler.err().into_iter().chain(switches).chain(asleep);
+    let others = samplers.into_iter().flatten().chain(switches).chain(asleep);
     for failure in failures.into_iter().chain(others) {
         reports.push(ProgramReport {
             name: failure.program().unwrap_or("object").to_owned(),
@@ -528,7 +581,7 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
 /// An object with the sampling program loaded, for checks.
 pub(super) fn load_for_check(denied: &[String]) -> Result<LoadedObject, LoadError> {
     let (mut object, _failures) = LoadedObject::load(&check_request(denied))?;
-    object.load_sampler()?;
+    object.load_sampler(Sampler::OnCpu)?;
     Ok(object)
 }
 
@@ -540,6 +593,7 @@ fn check_request(denied: &[String]) -> ObjectRequest {
             bucket_ns: 1,
             buckets_per_epoch: 1,
             unwind: UNWIND_TABLES,
+            wakers: 1,
             ..ProbeConfig::default()
         },
         v1_controller: None,

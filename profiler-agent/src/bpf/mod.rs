@@ -8,6 +8,7 @@ mod offsets;
 mod perf;
 mod reader;
 mod sizes;
+mod slices;
 mod switches;
 mod asleep;
 mod unwind_maps;
@@ -20,8 +21,8 @@ pub use loader::{
 };
 pub use object::is_embedded;
 pub use offsets::OffsetError;
-pub use perf::{ClockCheck, ClockChoice, Sampling, check_clock};
+pub use perf::{ClockCheck, ClockChoice, Sampler, Sampling, check_clock};
 pub use reader::{Record, RecordReader};
 pub use sizes::Counting;
-pub use switches::Switches;
+pub use switches::{Measured, Switches};
 pub use unwind_maps::{Capture, CaptureReader, UnwindMaps};

@@ -25,9 +25,38 @@ pub enum ClockChoice {
     CpuClock,
 }
 
+/// Which program samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampler {
+    /// It counts samples.
+    OnCpu,
+    /// It gives them the time that was measured at switches.
+    Wall,
+}
+
+impl Sampler {
+    pub(super) const ALL: [Self; 2] = [Self::OnCpu, Self::Wall];
+
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Self::OnCpu => "on_cpu",
+            Self::Wall => "wall_sample",
+        }
+    }
+
+    /// The probe by which it can be denied.
+    pub(super) fn probe(self) -> &'static str {
+        match self {
+            Self::OnCpu => "on_cpu",
+            Self::Wall => "wall",
+        }
+    }
+}
+
 /// Attached perf events. Dropping the object detaches them.
 #[derive(Debug)]
 pub struct Sampling {
+    sampler: Sampler,
     clock: Clock,
     frequency_hz: u32,
     links: BTreeMap<u32, PerfEventLinkId>,
@@ -38,6 +67,7 @@ impl Sampling {
     /// cycle counter falls back to cpu-clock; the clock in use is in the result.
     pub(super) fn attach(
         ebpf: &mut Ebpf,
+        sampler: Sampler,
         choice: ClockChoice,
         frequency_hz: u32,
     ) -> Result<Self, LoadError> {
@@ -48,6 +78,7 @@ impl Sampling {
         let mut last = None;
         for clock in clocks {
             let mut sampling = Self {
+                sampler,
                 clock: *clock,
                 frequency_hz,
                 links: BTreeMap::new(),
@@ -60,7 +91,7 @@ impl Sampling {
                 }
             }
         }
-        Err(last.unwrap_or(LoadError::NoProgram("on_cpu")))
+        Err(last.unwrap_or(LoadError::NoProgram(sampler.program())))
     }
 
     /// Attaches CPUs that came online since.
@@ -72,12 +103,13 @@ impl Sampling {
             ),
             // A period in nanoseconds: exact, and free of the sysctl perf_event_max_sample_rate.
             // Nothing samples by switches; the software clock is what is always there.
-            Clock::CpuClock | Clock::Switches => (
+            Clock::CpuClock | Clock::Switches | Clock::Wall => (
                 PerfEventConfig::Software(SoftwareEvent::CpuClock),
                 SamplePolicy::Period(period_ns(self.frequency_hz)),
             ),
         };
-        let program = program(ebpf)?;
+        let name = self.sampler.program();
+        let program = program(ebpf, name)?;
         for cpu in online_cpus() {
             if self.links.contains_key(&cpu) {
                 continue;
@@ -86,7 +118,7 @@ impl Sampling {
             let link = program
                 .attach(config, scope, policy, false)
                 .map_err(|source| LoadError::Attach {
-                    program: "on_cpu",
+                    program: name,
                     source: source.into(),
                 })?;
             self.links.insert(cpu, link);
@@ -97,7 +129,7 @@ impl Sampling {
     /// Detaches; afterwards the program runs no more.
     pub(super) fn detach(&mut self, ebpf: &mut Ebpf) {
         let links = std::mem::take(&mut self.links);
-        if let Ok(program) = program(ebpf) {
+        if let Ok(program) = program(ebpf, self.sampler.program()) {
             for link in links.into_values() {
                 if let Err(error) = program.detach(link) {
                     tracing::debug!(%error, "detach perf event");
@@ -140,6 +172,7 @@ pub fn check_clock(denied: &[String]) -> ClockCheck {
     };
     let mut attach = |clock| -> Result<(), LoadError> {
         let mut sampling = Sampling {
+            sampler: Sampler::OnCpu,
             clock,
             frequency_hz: 99,
             links: BTreeMap::new(),
@@ -170,14 +203,12 @@ fn period_ns(frequency_hz: u32) -> u64 {
     1_000_000_000 / u64::from(frequency_hz.max(1))
 }
 
-fn program(ebpf: &mut Ebpf) -> Result<&mut PerfEvent, LoadError> {
-    let program: &mut Program = ebpf
-        .program_mut("on_cpu")
-        .ok_or(LoadError::NoProgram("on_cpu"))?;
+fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut PerfEvent, LoadError> {
+    let program: &mut Program = ebpf.program_mut(name).ok_or(LoadError::NoProgram(name))?;
     program
         .try_into()
         .map_err(|source: ProgramError| LoadError::Attach {
-            program: "on_cpu",
+            program: name,
             source: source.into(),
         })
 }

@@ -1,9 +1,9 @@
 //! How large the maps of an object are.
 
 use profiler_common::limits::{
-    CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, MANY_PROCESS_SLOTS, PROCESS_SLOTS,
-    STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES, TABLE_RULES, THREAD_TABLE_ENTRIES,
-    WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
+    CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, KNOWN_WALKS, MANY_PROCESS_SLOTS, MARKS,
+    PROCESS_SLOTS, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES,
+    TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
 };
 
 /// Smallest ring buffer (a page).
@@ -18,7 +18,9 @@ pub enum Counting {
     Samples(u32),
     /// Waits of threads.
     Waits,
-    /// Both, for checks.
+    /// Waits, and time on the CPU.
+    Wall,
+    /// All of them, for checks.
     Everything(u32),
 }
 
@@ -29,6 +31,8 @@ pub(super) struct MapSizes {
     stacks: u32,
     threads: u32,
     waits: bool,
+    slices: bool,
+    wakers: bool,
     tables: bool,
     slots: u32,
 }
@@ -36,17 +40,20 @@ pub(super) struct MapSizes {
 impl MapSizes {
     /// `tables` when stacks are walked with tables; `few` when the task is for some processes and
     /// not for groups of them.
-    pub(super) fn new(counting: Counting, tables: bool, few: bool) -> Self {
+    pub(super) fn new(counting: Counting, wakers: bool, tables: bool, few: bool) -> Self {
         let sampling = counting != Counting::Nothing;
-        let (counts, waits) = match counting {
-            Counting::Nothing => (1, false),
-            Counting::Samples(entries) => (entries, false),
-            Counting::Waits => (1, true),
-            Counting::Everything(entries) => (entries, true),
+        let (counts, waits, slices) = match counting {
+            Counting::Nothing => (1, false, false),
+            Counting::Samples(entries) => (entries, false, false),
+            Counting::Waits => (1, true, false),
+            Counting::Wall => (1, true, true),
+            Counting::Everything(entries) => (entries, true, true),
         };
         Self {
             counts,
             waits,
+            slices,
+            wakers: waits && wakers,
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
@@ -59,16 +66,20 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 13] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 21] {
         let Self {
             counts,
             stacks,
             threads,
             waits,
+            slices,
+            wakers,
             tables,
             slots,
         } = self;
         let waited = |entries| if waits { entries } else { 1 };
+        let woken = |entries| if wakers { entries } else { 1 };
+        let sliced = if slices { SLICE_COUNT_ENTRIES } else { 1 };
         let table = |entries| if tables { entries } else { 1 };
         [
             ("COUNTS_EVEN", counts),
@@ -78,6 +89,14 @@ impl MapSizes {
             ("WAITED_EVEN", waited(WAIT_COUNT_ENTRIES)),
             ("WAITED_ODD", waited(WAIT_COUNT_ENTRIES)),
             ("WAITS", waited(WAIT_TABLE_ENTRIES)),
+            ("WAKINGS", woken(WAIT_TABLE_ENTRIES)),
+            ("WOKEN_EVEN", woken(WAIT_COUNT_ENTRIES)),
+            ("WOKEN_ODD", woken(WAIT_COUNT_ENTRIES)),
+            ("SLICES_EVEN", sliced),
+            ("SLICES_ODD", sliced),
+            ("THREAD_MARKS", waited(MARKS)),
+            ("PROCESS_MARKS", waited(MARKS)),
+            ("KNOWN", if tables { waited(KNOWN_WALKS) } else { 1 }),
             ("PROCESSES", table(FILTER_PID_ENTRIES)),
             ("MAPPINGS", table(slots)),
             ("PAGES", table(TABLE_PAGES)),

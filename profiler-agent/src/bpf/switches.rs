@@ -3,12 +3,14 @@
 use aya::{
     Btf,
     maps::{HashMap, MapError},
-    programs::{BtfTracePoint, ProgramError, tp_btf::BtfTracePointLink},
+    programs::{BtfTracePoint, Iter, ProgramError, tp_btf::BtfTracePointLink},
 };
 use profiler_common::{
     header::read_pod,
+    limits::MARKS,
     off_cpu::{SWITCH_UNKNOWN, Wait, WaitValue},
     on_cpu::CountKey,
+    wakers::WokenKey,
 };
 
 use super::loader::{LoadError, LoadedObject};
@@ -19,6 +21,32 @@ const SWITCH_PROGRAMS: [(&str, &str); 2] = [
     ("off_cpu_wakeup", "sched_wakeup"),
     ("off_cpu_switch", "sched_switch"),
 ];
+
+/// The program that measures time on the CPU as well. It comes before the one that takes stacks,
+/// whose time is then no time of the thread that leaves.
+const SLICE_PROGRAM: (&str, &str) = ("wall_switch", "sched_switch");
+
+/// The program that looks at who wakes others.
+const WAKERS_PROGRAM: (&str, &str) = ("wakers_waking", "sched_waking");
+
+/// What is measured at switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    Waits,
+    /// And the time between them.
+    WaitsAndSlices,
+}
+
+impl Measured {
+    /// The programs that it takes, in the order in which they are attached.
+    fn programs(self) -> Vec<(&'static str, &'static str)> {
+        let slices = (self == Self::WaitsAndSlices).then_some(SLICE_PROGRAM);
+        slices.into_iter().chain(SWITCH_PROGRAMS).collect()
+    }
+}
+
+/// The program that visits sleeping threads.
+const SLEEPERS: &str = "off_cpu_sleepers";
 
 /// Attached programs; detached when dropped.
 #[derive(Debug)]
@@ -33,24 +61,93 @@ impl Switches {
 }
 
 impl LoadedObject {
-    pub(super) fn load_switches(&mut self, arguments: u32, btf: &Btf) -> Result<(), LoadError> {
+    pub(super) fn load_switches(
+        &mut self,
+        measured: Measured,
+        arguments: u32,
+        btf: &Btf,
+    ) -> Result<(), LoadError> {
         self.allow("off_cpu")?;
         if arguments == SWITCH_UNKNOWN {
             return Err(LoadError::Switch("off_cpu_switch"));
         }
-        for (program, hook) in SWITCH_PROGRAMS {
+        for (program, hook) in measured.programs() {
             self.load_tracepoint(program, hook, btf)?;
+        }
+        // Without it, threads that sleep at the end have no kernel stack; the end will say so.
+        if let Err(error) = self.load_iterator(btf) {
+            tracing::warn!(%error, "sleeping threads are not visited");
         }
         Ok(())
     }
 
-    /// Starts measuring waits; an object that counts them only.
-    pub fn attach_switches(&mut self) -> Result<Switches, LoadError> {
+    pub(super) fn load_wakers(&mut self, btf: &Btf) -> Result<(), LoadError> {
+        self.allow("wakers")?;
+        let (program, hook) = WAKERS_PROGRAM;
+        self.load_tracepoint(program, hook, btf).map(drop)
+    }
+
+    /// Whether waits are counted with who ended them.
+    pub fn knows_wakers(&self) -> bool {
+        self.knows_wakers
+    }
+
+    fn load_iterator(&mut self, btf: &Btf) -> Result<(), LoadError> {
+        let failed = |source: ProgramError| LoadError::Program {
+            program: SLEEPERS,
+            source: source.into(),
+        };
+        let program: &mut Iter = self
+            .ebpf()
+            .program_mut(SLEEPERS)
+            .ok_or(LoadError::NoProgram(SLEEPERS))?
+            .try_into()
+            .map_err(failed)?;
+        program.load("task", btf).map_err(failed)
+    }
+
+    /// Has the kernel stacks taken of threads that are off the CPU now; those of others are taken
+    /// when they come back.
+    pub fn visit_sleepers(&mut self) -> Result<(), LoadError> {
+        let failed = |source: ProgramError| LoadError::Attach {
+            program: SLEEPERS,
+            source: source.into(),
+        };
+        let program: &mut Iter = self
+            .ebpf()
+            .program_mut(SLEEPERS)
+            .ok_or(LoadError::NoProgram(SLEEPERS))?
+            .try_into()
+            .map_err(failed)?;
+        let id = program.attach().map_err(failed)?;
+        let link = program.take_link(id).map_err(failed)?;
+        let mut visit = link
+            .into_file()
+            .map_err(|error| failed(std::io::Error::other(error).into()))?;
+        // The program writes nothing; reading to the end lets it visit every task.
+        std::io::copy(&mut visit, &mut std::io::sink()).map_err(|error| failed(error.into()))?;
+        Ok(())
+    }
+
+    /// Makes the scheduler's programs look a process up.
+    pub(super) fn mark_process(&mut self, pid: u32) -> Result<(), LoadError> {
+        // Objects that measure no waits have one mark only, and do not read it.
+        if self.measures_waits() {
+            self.set_number("PROCESS_MARKS", pid & (MARKS - 1), 1)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Starts measuring; the object was loaded for it.
+    pub fn attach_switches(&mut self, measured: Measured) -> Result<Switches, LoadError> {
         if let Some(error) = self.take_switches_failure() {
             return Err(error);
         }
         let mut links = Vec::new();
-        for (name, _hook) in SWITCH_PROGRAMS {
+        // Wakers come first, for the same reason as wake-ups.
+        let wakers = self.knows_wakers.then_some(WAKERS_PROGRAM);
+        for (name, _hook) in wakers.into_iter().chain(measured.programs()) {
             let failed = |source: ProgramError| LoadError::Attach {
                 program: name,
                 source: source.into(),
@@ -76,6 +173,20 @@ impl LoadedObject {
             "WAITED_EVEN"
         } else {
             "WAITED_ODD"
+        };
+        self.drain_map(name, visit)
+    }
+
+    /// The same, of the waits whose waker was seen.
+    pub fn drain_woken(
+        &self,
+        epoch: u64,
+        visit: impl FnMut(WokenKey, WaitValue),
+    ) -> Result<usize, LoadError> {
+        let name = if epoch.is_multiple_of(2) {
+            "WOKEN_EVEN"
+        } else {
+            "WOKEN_ODD"
         };
         self.drain_map(name, visit)
     }

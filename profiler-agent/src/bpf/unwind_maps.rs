@@ -36,6 +36,9 @@ unsafe impl<T: Pod> aya::Pod for Shared<T> {}
 /// to it, and stays unchanged for a while after nothing does.
 pub struct UnwindMaps {
     processes: HashMap<MapData, u32, Shared<ProcessEntry>>,
+    /// Counts changes of `processes`, for walks that the kernel remembers.
+    changes: Array<MapData, u32>,
+    changed: u32,
     mappings: Array<MapData, Shared<Mappings>>,
     pages: HashMap<MapData, Shared<PageKey>, Shared<PageEntry>>,
     blocks: Array<MapData, Shared<RowBlock>>,
@@ -52,6 +55,8 @@ impl UnwindMaps {
     pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, LoadError> {
         Ok(Self {
             processes: taken(ebpf, "PROCESSES")?,
+            changes: taken(ebpf, "MAPPING_CHANGES")?,
+            changed: 0,
             mappings: taken(ebpf, "MAPPINGS")?,
             pages: taken(ebpf, "PAGES")?,
             blocks: taken(ebpf, "BLOCKS")?,
@@ -72,7 +77,11 @@ impl UnwindMaps {
     pub fn set_process(&mut self, pid: u32, entry: ProcessEntry) -> Result<(), LoadError> {
         self.processes
             .insert(pid, Shared(entry), 0)
-            .map_err(failed("PROCESSES"))
+            .map_err(failed("PROCESSES"))?;
+        self.changed = self.changed.wrapping_add(1);
+        self.changes
+            .set(0, self.changed, 0)
+            .map_err(failed("MAPPING_CHANGES"))
     }
 
     /// The entry as the kernel has counted it down, if there is one.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::CliError;
 use crate::{
-    config::cli::{RecordArgs, RecordKind, RecordTarget},
+    config::cli::{RecordArgs, RecordKind, RecordTarget, RecordValue},
     idle::IdleRules,
     model::{Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec},
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
@@ -37,7 +37,13 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         target: target(&args.target),
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: args.frequency,
+        wakers: args.wakers,
     };
+    if args.kind == RecordKind::Wall && args.value == Some(RecordValue::Count) {
+        return Err(CliError::Config(anyhow::anyhow!(
+            "--value count: a wall-clock profile counts time only"
+        )));
+    }
     task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
     let rules = IdleRules::load(args.idle_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
@@ -85,12 +91,14 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
     let title = match args.kind {
         RecordKind::OnCpu => format!("on-CPU, {} at {} Hz", clock, args.frequency),
         RecordKind::OffCpu => "off-CPU, every switch".to_owned(),
+        RecordKind::Wall => format!("wall-clock, {} Hz and every switch", args.frequency),
     };
     let value = args.value.map(Value::from);
     let view = View {
         value,
         title: &title,
         idle: idle.as_ref(),
+        wakers: args.wakers,
     };
     let bytes = render_view(&recorded.profile, format, &view)
         .with_context(|| format!("render as {}", format.name()))?;
@@ -229,6 +237,13 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
             "{samples} switches of {processes} processes, {:.3} s off the CPU, in {seconds:.1} s ({clock}){stopped} -> {output}",
             Duration::from_nanos(profile.total_ns()).as_secs_f64(),
         ),
+        RecordKind::Wall => writeln!(
+            text,
+            "{:.3} s of {} threads of {processes} processes in {seconds:.1} s at {} Hz ({clock}){stopped} -> {output}",
+            Duration::from_nanos(profile.total_ns()).as_secs_f64(),
+            profile.threads.len(),
+            args.frequency,
+        ),
     };
     if samples == 0 {
         text.push_str(match args.kind {
@@ -238,6 +253,7 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
             RecordKind::OffCpu => {
                 "no switches: the target ran or slept all the time, or had ended\n"
             }
+            RecordKind::Wall => "no time: the target slept all the time, or had ended\n",
         });
     }
     text.push_str(&stack_lines(&profile.stack_quality));

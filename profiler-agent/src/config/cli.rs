@@ -119,12 +119,16 @@ pub struct RecordArgs {
     /// Samples per second and CPU: 1 to 4999
     #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=4999))]
     pub frequency: u32,
-    /// What to record: where CPU time goes, or what threads wait for
+    /// What to record: where CPU time goes, what threads wait for, or both in one profile
     #[arg(long, value_enum, default_value = "on-cpu")]
     pub kind: RecordKind,
+    /// Also record who ended each wait, and show it above where the thread waited
+    #[arg(long)]
+    pub wakers: bool,
     #[arg(long, value_enum)]
     pub format: RecordFormat,
-    /// What the numbers count [default: samples of on-cpu, nanoseconds of off-cpu]
+    /// What the numbers count [default: samples of on-cpu, nanoseconds of the others; wall has only
+    /// these]
     #[arg(long, value_enum)]
     pub value: Option<RecordValue>,
     /// Whether waits of threads that have nothing to do are written
@@ -176,6 +180,7 @@ pub struct RecordTarget {
 pub enum RecordKind {
     OnCpu,
     OffCpu,
+    Wall,
 }
 
 impl From<RecordKind> for TaskKind {
@@ -183,6 +188,7 @@ impl From<RecordKind> for TaskKind {
         match kind {
             RecordKind::OnCpu => Self::OnCpu,
             RecordKind::OffCpu => Self::OffCpu,
+            RecordKind::Wall => Self::Wall,
         }
     }
 }

@@ -107,6 +107,7 @@ fn profile(waits: &[(Wait<'_>, u64)]) -> Profile {
             cpu: 0,
             bucket: 0,
             state,
+            waker: None,
             count: 1,
             total_ns: *ns,
         });

@@ -147,7 +147,7 @@ impl LossKind {
                 "stored result chunks that were damaged and left out; totals are too low"
             }
             Self::SwitchMissed => {
-                "waits whose end the kernel did not report; their time waiting for a CPU is missing"
+                "waits whose end the kernel did not report; their time waiting for a CPU is missing, or estimated in a wall-clock profile"
             }
             Self::WaitTableFull => {
                 "waits of threads that did not fit the kernel's table; not measured"

@@ -24,15 +24,18 @@ pub enum Clock {
     /// No clock: every time that a thread leaves the CPU and comes back is one sample, with its
     /// exact length.
     Switches,
+    /// Switches, and between them a clock whose samples share the time on the CPU.
+    Wall,
 }
 
 impl Clock {
-    /// Name in perf's vocabulary.
+    /// Name in perf's vocabulary, where it has one.
     pub fn name(self) -> &'static str {
         match self {
             Self::CpuClock => "cpu-clock",
             Self::Cycles => "cycles",
             Self::Switches => "sched-switch",
+            Self::Wall => "wall-clock",
         }
     }
 }
@@ -201,6 +204,9 @@ pub struct SampleRow {
     pub bucket: u32,
     /// What the thread did.
     pub state: ThreadState,
+    /// Who ended the wait, where that was asked for and is known: a frame with the name, and the
+    /// frames of the waker from its leaf to its root.
+    pub waker: Option<StackId>,
     /// Number of samples. 0 in a row that has the second part of waits that are counted in another
     /// row.
     pub count: u64,
@@ -296,7 +302,11 @@ impl Profile {
             return Err("a thread refers to a missing process or string");
         }
         let row_holds = |row: &SampleRow| {
-            (row.thread as usize) < self.threads.len() && (row.stack as usize) < self.stacks.len()
+            (row.thread as usize) < self.threads.len()
+                && (row.stack as usize) < self.stacks.len()
+                && row
+                    .waker
+                    .is_none_or(|waker| (waker as usize) < self.stacks.len())
         };
         if !self.samples.iter().all(row_holds) {
             return Err("a sample refers to a missing thread or stack");

@@ -42,6 +42,7 @@ struct RowKey {
     cpu: u32,
     bucket: u32,
     state: ThreadState,
+    waker: Option<StackId>,
 }
 
 /// The sums of a sample row.
@@ -140,6 +141,12 @@ impl ProfileBuilder {
             .map_or("", String::as_str)
     }
 
+    /// Where the code of a frame runs.
+    pub fn space(&self, frame: FrameId) -> Option<FrameSpace> {
+        let frame = self.frames.items.get(frame as usize);
+        frame.map(|frame| frame.space)
+    }
+
     /// Interns a stack given from leaf to root.
     pub fn stack(&mut self, frames: Vec<FrameId>) -> StackId {
         self.stacks.intern(Stack { frames })
@@ -161,6 +168,7 @@ impl ProfileBuilder {
             cpu,
             bucket,
             state,
+            waker,
             count,
             total_ns,
         } = row;
@@ -170,6 +178,7 @@ impl ProfileBuilder {
             cpu,
             bucket,
             state,
+            waker,
         };
         let order = &mut self.row_order;
         let sums = self.rows.entry(key).or_insert_with(|| {
@@ -240,6 +249,7 @@ impl ProfileBuilder {
             self.sample(SampleRow {
                 thread: threads[row.thread as usize],
                 stack: stacks[row.stack as usize],
+                waker: row.waker.map(|waker| stacks[waker as usize]),
                 bucket: self.rebase(other, row.bucket),
                 ..*row
             });
@@ -334,6 +344,7 @@ impl ProfileBuilder {
                         cpu,
                         bucket,
                         state,
+                        waker,
                     } = *key;
                     let RowSums { count, total_ns } = rows.get(key).copied().unwrap_or_default();
                     SampleRow {
@@ -342,6 +353,7 @@ impl ProfileBuilder {
                         cpu,
                         bucket,
                         state,
+                        waker,
                         count,
                         total_ns,
                     }

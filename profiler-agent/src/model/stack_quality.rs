@@ -250,6 +250,14 @@ impl StackQuality {
         )
     }
 
+    /// Reasons of incomplete stacks and how many have them, most first.
+    pub fn incomplete_by_count(&self) -> Vec<(StackFault, u64)> {
+        let reasons = self.incomplete.iter();
+        let mut reasons: Vec<_> = reasons.map(|(fault, count)| (*fault, *count)).collect();
+        reasons.sort_by_key(|(fault, count)| (std::cmp::Reverse(*count), *fault));
+        reasons
+    }
+
     /// One line for people; `None` without user stacks.
     pub fn line(&self) -> Option<String> {
         let samples = self.samples();
@@ -269,10 +277,8 @@ impl StackQuality {
                 percent(self.unverified, samples)
             ));
         }
-        let mut faults: Vec<_> = self.incomplete.iter().collect();
-        faults.sort_by_key(|(fault, count)| (std::cmp::Reverse(**count), **fault));
-        for (fault, count) in faults {
-            parts.push(format!("{} {}", percent(*count, samples), fault.meaning()));
+        for (fault, count) in self.incomplete_by_count() {
+            parts.push(format!("{} {}", percent(count, samples), fault.meaning()));
         }
         Some(parts.join("; "))
     }

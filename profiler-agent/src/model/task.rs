@@ -23,14 +23,19 @@ impl std::fmt::Display for TaskId {
 pub enum TaskKind {
     OnCpu,
     OffCpu,
+    /// Both, in one profile.
+    Wall,
 }
 
 impl TaskKind {
+    pub const ALL: [Self; 3] = [Self::OnCpu, Self::OffCpu, Self::Wall];
+
     /// Name in the API (`on_cpu`).
     pub fn name(self) -> &'static str {
         match self {
             Self::OnCpu => "on_cpu",
             Self::OffCpu => "off_cpu",
+            Self::Wall => "wall",
         }
     }
 }
@@ -57,6 +62,9 @@ pub struct TaskSpec {
     /// `None`: until stopped.
     pub duration_s: Option<u64>,
     pub frequency_hz: u32,
+    /// Also who ended the waits.
+    #[serde(default)]
+    pub wakers: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

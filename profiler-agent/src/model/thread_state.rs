@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Clock;
+
 /// The parts of a wait are samples of their own: blocked until the wake-up, runnable from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ThreadState {
@@ -44,16 +46,17 @@ impl ThreadState {
         }
     }
 
-    /// The frame on top of the stack that tells this time from time asleep at the same place.
-    pub fn marker(self) -> Option<&'static str> {
-        match self {
-            Self::Preempted => Some("[runnable: preempted]"),
-            Self::Woken => Some("[runnable: woken]"),
-            Self::OnCpu
-            | Self::Interruptible
-            | Self::Uninterruptible
-            | Self::Io
-            | Self::Stopped => None,
+    /// The frame on top of the stack that tells this time from other time at the same place: time
+    /// asleep, and, in a profile that has both, time on the CPU.
+    pub fn marker(self, clock: Clock) -> Option<&'static str> {
+        match (self, clock) {
+            (Self::Preempted, _) => Some("[runnable: preempted]"),
+            (Self::Woken, _) => Some("[runnable: woken]"),
+            (Self::Interruptible, Clock::Wall) => Some("[blocked]"),
+            (Self::Uninterruptible, Clock::Wall) => Some("[blocked: uninterruptible]"),
+            (Self::Io, Clock::Wall) => Some("[blocked: I/O]"),
+            (Self::Stopped, Clock::Wall) => Some("[stopped]"),
+            _ => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! On-CPU profiling: starts collections and runs each on a thread of its own.
+//! Starts collections of every kind and runs each on a thread of its own.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use super::{
     unwinder::{Notice, Unwinder},
 };
 use crate::{
-    bpf::{Counting, LoadError, LoadedObject, ObjectRequest, cpu_count},
+    bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count},
     model::{TaskKind, TaskSpec, UnwindMethod},
     process::ProcessTable,
     symbolize::SymbolizerService,
@@ -69,7 +69,7 @@ impl OnCpuCollector {
         statuses: ProbeStatuses,
         config: OnCpuConfig,
     ) -> Self {
-        for kind in [TaskKind::OnCpu, TaskKind::OffCpu] {
+        for kind in TaskKind::ALL {
             let name = kind.name();
             let denied = config.denied.iter().any(|denied| denied == name);
             statuses.set(ProbeStatus {
@@ -111,6 +111,7 @@ impl OnCpuCollector {
                 UnwindMethod::FramePointers => UNWIND_FRAME_POINTERS,
             },
             capture_every: self.config.verify_every,
+            wakers: u32::from(spec.wakers),
             ..ProbeConfig::default()
         };
         target.configure(&mut config);
@@ -120,12 +121,15 @@ impl OnCpuCollector {
             counting: match spec.kind {
                 TaskKind::OnCpu => Counting::Samples(count_entries(cpu_count(), spec.frequency_hz)),
                 TaskKind::OffCpu => Counting::Waits,
+                TaskKind::Wall => Counting::Wall,
             },
             denied: self.config.denied.clone(),
         })?;
         target.fill(&mut object)?;
-        if spec.kind == TaskKind::OnCpu {
-            object.load_sampler()?;
+        match spec.kind {
+            TaskKind::OnCpu => object.load_sampler(Sampler::OnCpu)?,
+            TaskKind::OffCpu => {}
+            TaskKind::Wall => object.load_sampler(Sampler::Wall)?,
         }
         Ok((object, failures))
     }
@@ -175,7 +179,7 @@ impl Collector for OnCpuCollector {
             let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
             let notice = match request.spec.kind {
                 TaskKind::OnCpu => Notice::Woken,
-                TaskKind::OffCpu => Notice::Polling,
+                TaskKind::OffCpu | TaskKind::Wall => Notice::Polling,
             };
             let unwinder = Unwinder::start(id, maps, captures, notice).map_err(failed)?;
             unwinder.know(target.pids.iter().copied());
@@ -186,13 +190,10 @@ impl Collector for OnCpuCollector {
             }
             None
         };
-        let source = match request.spec.kind {
-            TaskKind::OnCpu => Source::Ticks(object.sample(frequency_hz).map_err(failed)?),
-            TaskKind::OffCpu => Source::Switches(object.attach_switches().map_err(failed)?),
-        };
+        let source = Source::start(&mut object, request.spec.kind, frequency_hz).map_err(failed)?;
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
-        if request.spec.kind == TaskKind::OffCpu
+        if request.spec.kind != TaskKind::OnCpu
             && let Err(error) = object.find_asleep()
         {
             notes.push(format!(
@@ -213,7 +214,7 @@ impl Collector for OnCpuCollector {
             origin,
             requested_hz: frequency_hz,
             target,
-            poll_targets: !failures.is_empty(),
+            poll_targets: failures.iter().any(loses_processes),
             table: self.table.clone(),
             symbolizer: self.symbolizer.clone(),
             statuses: self.statuses.clone(),
@@ -249,10 +250,16 @@ fn spawn(id: u64, session: Session, stopped: Arc<AtomicBool>) -> Result<(), Coll
 const NO_LOOP_HELPER: &str = "this kernel has no bpf_loop (Linux 5.17): user stacks are walked by \
                               frame pointers and end where code keeps none";
 
+/// Whether a failure makes new processes be overlooked.
+fn loses_processes(failure: &LoadError) -> bool {
+    !matches!(failure.program(), Some("wakers_waking" | "wakers"))
+}
+
 fn degradation(failure: &LoadError) -> String {
     let effect = match failure.program() {
         Some("process_fork") => "children of targets are looked for in /proc once a second",
         Some("process_exec") => "new programs are looked for in /proc once a second",
+        Some("wakers_waking" | "wakers") => "who ended the waits is not known",
         Some("process_exit") => "pids of exited targets stay in the filter until the task ends",
         _ => "process events are incomplete",
     };

@@ -4,10 +4,11 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use profiler_common::{
     off_cpu::Wait,
-    on_cpu::CountKey,
     process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord, ThreadRecord},
     stack::CAPTURED,
     unwind::frame,
+    wakers::{WAKER_IDLE, WAKER_THREAD, Waker},
+    wall::NOT_SAMPLED,
 };
 
 use super::{
@@ -17,9 +18,9 @@ use super::{
 };
 use crate::{
     model::{
-        Clock, FrameId, LossKind, Losses, Process, ProcessEvent, ProcessEventKind, ProcessKey,
-        Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
-        StackQuality, ThreadState,
+        Clock, FrameId, FrameSpace, LossKind, Losses, Process, ProcessEvent, ProcessEventKind,
+        ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
+        StackId, StackQuality, WokenBy, woken_by,
     },
     process::ProcessTable,
     symbolize::{
@@ -61,7 +62,7 @@ struct Deferred {
     drains: u32,
 }
 
-/// Frames that a tracepoint and its program put above the scheduler's, at most.
+/// Frames that a tracepoint and its program put above those of the function with the hook, at most.
 const MAX_TRACEPOINT_FRAMES: usize = 16;
 
 /// Drains for which a sample waits for its stack.
@@ -236,19 +237,21 @@ impl Rows {
         let mut requests = Vec::with_capacity(rows.len());
         for row in rows {
             let key = &row.counted.key;
-            let request = AddressStack {
-                image: self.image_of(key),
-                kernel: self.stacks.get(&key.kernel_stack).cloned(),
-                user: self.stacks.get(&key.user_stack).cloned(),
-            };
-            let missing = (key.kernel_stack != 0 && request.kernel.is_none())
-                || (key.user_stack != 0 && request.user.is_none());
-            let patience = if key.user_stack & CAPTURED == 0 || request.user.is_some() {
-                DRAINS_WAITED
-            } else {
+            let image = self.image_of((key.pid, key.tid, key.generation));
+            let request = self.request(image, key.kernel_stack, key.user_stack);
+            let absent = |hash: u64| hash != 0 && self.stacks.get(&hash).is_none();
+            let missing = absent(key.kernel_stack) || absent(key.user_stack);
+            let waker = row.counted.waker.unwrap_or_default();
+            let incomplete = missing || absent(waker.kernel_stack) || absent(waker.user_stack);
+            let captured = [key.user_stack, waker.user_stack]
+                .into_iter()
+                .any(|hash| hash & CAPTURED != 0 && absent(hash));
+            let patience = if captured {
                 DRAINS_WAITED_FOR_CAPTURE
+            } else {
+                DRAINS_WAITED
             };
-            if missing && row.drains < patience {
+            if incomplete && row.drains < patience {
                 self.deferred.push(*row);
                 continue;
             }
@@ -259,6 +262,7 @@ impl Rows {
                 user: self.user_stack(key.user_stack, request.user.as_deref()),
             });
             requests.push(request);
+            requests.extend(row.counted.waker.map(|waker| self.waker_request(&waker)));
         }
         if ready.is_empty() {
             return;
@@ -291,34 +295,50 @@ impl Rows {
         }
     }
 
+    fn request(&self, image: ImageKey, kernel: u64, user: u64) -> AddressStack {
+        AddressStack {
+            image,
+            kernel: self.stacks.get(&kernel).cloned(),
+            user: self.stacks.get(&user).cloned(),
+        }
+    }
+
+    fn waker_request(&self, waker: &Waker) -> AddressStack {
+        let image = self.image_of((waker.pid, waker.tid, waker.generation));
+        self.request(image, waker.kernel_stack, waker.user_stack)
+    }
+
     fn add_named(&mut self, rows: &[Row], naming: Naming) {
         let Naming::Done(named) = naming else {
             self.notes
                 .push("the symbolizer failed; samples of a moment have no frames".into());
             for row in rows {
-                self.add_row(row, Vec::new());
+                self.add_row(row, Vec::new(), None);
             }
             return;
         };
         let frames = self.builder.import_frames(&named.profile);
-        for (
-            row,
-            NamedStack {
-                frames: stack,
-                mappings,
-            },
-        ) in rows.iter().zip(&named.stacks)
-        {
+        let own = |stack: &NamedStack| -> Vec<FrameId> {
+            let ids = stack.frames.iter();
+            ids.filter_map(|id| frames.get(*id as usize).copied())
+                .collect()
+        };
+        let mut stacks = named.stacks.iter();
+        for row in rows {
+            let Some(stack) = stacks.next() else {
+                return; // as many come as were asked for
+            };
+            let waker = row.counted.waker.and_then(|waker| {
+                let frames = own(stacks.next()?);
+                self.waker_stack(&waker, frames)
+            });
+            let mappings = &stack.mappings;
             if row.counted.key.user_stack != 0 && *mappings == Mappings::Missing {
                 self.builder
                     .losses()
                     .add(LossKind::MappingsMissing, row.counted.count);
             }
-            let stack = stack
-                .iter()
-                .filter_map(|id| frames.get(*id as usize).copied())
-                .collect();
-            self.add_row(row, stack);
+            self.add_row(row, own(stack), waker);
         }
     }
 
@@ -337,23 +357,57 @@ impl Rows {
         }
     }
 
-    fn image_of(&self, key: &CountKey) -> ImageKey {
+    fn image_of(&self, (pid, tid, generation): (u32, u32, u32)) -> ImageKey {
         let process = self
             .threads
-            .get(&(key.tid, key.generation))
+            .get(&(tid, generation))
             .map(|thread| thread.image.process)
-            .filter(|process| process.pid == key.pid)
+            .filter(|process| process.pid == pid)
             .unwrap_or(ProcessKey {
-                pid: key.pid,
+                pid,
                 start_ticks: 0,
             });
         ImageKey {
             process,
-            generation: key.generation,
+            generation,
         }
     }
 
-    fn add_row(&mut self, row: &Row, mut frames: Vec<FrameId>) {
+    /// The stack of who ended a wait, below a frame with the name. An interrupt has nothing to do
+    /// with the thread that it came upon, which then is not named.
+    fn waker_stack(&mut self, waker: &Waker, mut frames: Vec<FrameId>) -> Option<StackId> {
+        self.cut_to(&mut frames, "try_to_wake_up");
+        let builder = &self.builder;
+        let kernel: Vec<&str> = frames
+            .iter()
+            .take_while(|frame| builder.space(**frame) == Some(FrameSpace::Kernel))
+            .map(|frame| builder.function_name(*frame))
+            .collect();
+        let text = match (woken_by(&kernel), waker.who) {
+            (WokenBy::Unknown, _) => {
+                frames.clear();
+                "[woken by unknown]".to_owned()
+            }
+            (WokenBy::Interrupt { source, last }, _) => {
+                frames.truncate(last + 1);
+                format!("[woken by interrupt: {}]", source.name())
+            }
+            // The idle task does nothing of its own.
+            (WokenBy::Thread, WAKER_IDLE) => "[woken by interrupt: other]".to_owned(),
+            (WokenBy::Thread, WAKER_THREAD) => {
+                let thread = self.threads.get(&(waker.tid, waker.generation));
+                let name = thread.map_or("[unknown]", |thread| thread.name.as_str());
+                format!("[woken by {name}]")
+            }
+            (WokenBy::Thread, _) => {
+                "[woken by a thread outside the agent's PID namespace]".to_owned()
+            }
+        };
+        frames.insert(0, self.builder.marker(&text));
+        Some(self.builder.stack(frames))
+    }
+
+    fn add_row(&mut self, row: &Row, mut frames: Vec<FrameId>, waker: Option<StackId>) {
         // Only its names were asked for.
         if row.counted.count == 0 && row.counted.total_ns == 0 {
             return;
@@ -369,6 +423,7 @@ impl Rows {
             state,
             count,
             total_ns,
+            waker: _,
         } = *counted;
         let process = image.process;
         let quality = self.builder.stack_quality();
@@ -378,15 +433,14 @@ impl Rows {
             UserStack::Unverified => quality.unverified += count,
             UserStack::Incomplete(fault) => quality.add_incomplete(*fault, count),
         }
-        if state != ThreadState::OnCpu {
-            self.cut_to_scheduler(&mut frames);
-        }
-        if let Some(text) = state.marker() {
+        if let Some(text) = state.marker(self.clock) {
             frames.insert(0, self.builder.marker(text));
         }
         if *missing {
             self.builder.losses().add(LossKind::StackMissing, count);
             frames.push(self.builder.marker("[stack lost]"));
+        } else if key.wait == NOT_SAMPLED {
+            frames.push(self.builder.marker("[on CPU, not sampled]"));
         } else if frames.is_empty() {
             frames.push(self.builder.marker("[no stack]"));
         }
@@ -431,17 +485,18 @@ impl Rows {
             cpu: key.cpu,
             bucket: key.bucket,
             state,
+            waker,
             count,
             total_ns,
         });
     }
 
-    /// Takes the frames of the tracepoint away, which lie above the scheduler's.
-    fn cut_to_scheduler(&self, frames: &mut Vec<FrameId>) {
+    /// Takes the frames of the tracepoint away, which lie above that of the function with the hook.
+    fn cut_to(&self, frames: &mut Vec<FrameId>, hooked: &str) {
         let scheduler = frames
             .iter()
             .take(MAX_TRACEPOINT_FRAMES)
-            .position(|frame| self.builder.function_name(*frame) == "__schedule");
+            .position(|frame| self.builder.function_name(*frame) == hooked);
         if let Some(scheduler) = scheduler {
             frames.drain(..scheduler);
         }

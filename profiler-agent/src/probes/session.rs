@@ -15,7 +15,7 @@ use super::{
     governor::{Governor, Spent},
     on_cpu::LOOP_WAIT,
     rows::Rows,
-    source::{Source, unfinished},
+    source::{Source, still_running, unfinished},
     status::ProgramStats,
     targets::ResolvedTarget,
     timeline::{GRACE, Origin, epoch, monotonic_ns},
@@ -315,12 +315,12 @@ impl Session {
         else {
             return;
         };
-        self.stop_clock();
-        match self.parts.object.sample(adjustment.frequency_hz) {
-            Ok(sampling) => {
-                self.parts.source = Source::Ticks(sampling);
-                self.notes.push(adjustment.note);
-            }
+        if matches!(self.parts.source, Source::Ticks(_)) {
+            self.stop_clock();
+        }
+        let object = &mut self.parts.object;
+        match (self.parts.source).change_rate(object, adjustment.frequency_hz) {
+            Ok(()) => self.notes.push(adjustment.note),
             Err(error) => self.notes.push(format!("sampling stopped: {error}")),
         }
         self.span_began = Instant::now();
@@ -328,8 +328,14 @@ impl Session {
 
     /// Detaches the clock and drains both tables, so that rows of two rates never mix.
     fn stop_clock(&mut self) {
-        self.parts.source.stop(&mut self.parts.object);
-        let ended = monotonic_ns();
+        if self.parts.source.measures_waits()
+            && let Err(error) = self.parts.object.visit_sleepers()
+        {
+            self.notes.push(format!(
+                "{error}; threads that still sleep have no kernel stack"
+            ));
+        }
+        let ended = self.stop_counting();
         let cpus = f64::from(crate::bpf::cpu_count());
         let hz = f64::from(self.parts.source.frequency_hz().unwrap_or(0));
         self.expected_ticks += self.span_began.elapsed().as_secs_f64() * cpus * hz;
@@ -339,14 +345,15 @@ impl Session {
         self.add_unfinished(ended);
         // Rows that waited for their stack get another try.
         self.drain(current);
-        self.covered = self.parts.origin.elapsed();
+        let covered = ended.saturating_sub(self.parts.origin.kernel_ns);
+        self.covered = Duration::from_nanos(covered);
         self.drained_epoch = current;
     }
 
     /// Asks for the names of stacks of threads that sleep since the start. They are counted at the
     /// very end, and a large program takes time to read.
     fn know_sleepers(&mut self) {
-        if self.sleepers_known || self.parts.source.clock() != Clock::Switches {
+        if self.sleepers_known || !self.parts.source.measures_waits() {
             return;
         }
         self.sleepers_known = true;
@@ -362,25 +369,44 @@ impl Session {
         }
     }
 
-    /// Threads that are still asleep have waited until now.
+    /// Stops the programs; the result is when nothing was counted any more.
+    ///
+    /// They are detached one after the other. What threads do meanwhile would be counted twice or
+    /// not at all, so those that measure together are told to stop first.
+    fn stop_counting(&mut self) -> u64 {
+        let parts = &mut self.parts;
+        let now = monotonic_ns();
+        let together = parts.source.measures_waits() && parts.object.stop_counting().is_ok();
+        parts.source.stop(&mut parts.object);
+        if together { now } else { monotonic_ns() }
+    }
+
+    /// Threads that are still asleep have waited until now, and those that run have run.
     fn add_unfinished(&mut self, now_ns: u64) {
-        if self.parts.source.clock() != Clock::Switches {
+        if !self.parts.source.measures_waits() {
             return;
         }
+        let bucket = self.parts.origin.bucket(now_ns);
         match self.parts.object.waits() {
-            Ok(waits) => {
-                let counted = unfinished(&waits, now_ns, self.parts.origin.bucket(now_ns));
-                self.rows.add(counted);
-            }
+            Ok(waits) => self.rows.add(unfinished(&waits, now_ns, bucket)),
             Err(error) => self
                 .notes
                 .push(format!("{error}; waits that had not ended are missing")),
+        }
+        if self.parts.source.clock() != Clock::Wall {
+            return;
+        }
+        match self.parts.object.running() {
+            Ok(slices) => self.rows.add(still_running(&slices, now_ns, bucket)),
+            Err(error) => self
+                .notes
+                .push(format!("{error}; the last time on the CPU is missing")),
         }
     }
 
     /// What sleeping threads refer to outlives the rotation.
     fn keep_waits(&mut self) {
-        if self.parts.source.clock() != Clock::Switches {
+        if !self.parts.source.measures_waits() {
             return;
         }
         match self.parts.object.waits() {

@@ -1,13 +1,15 @@
-//! What a session counts: ticks of a clock, or waits of threads.
+//! What a session counts: ticks of a clock, waits of threads, or all that threads do.
 
 use profiler_common::{
     off_cpu::{WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED, Wait, WaitValue},
     on_cpu::CountKey,
+    wakers::Waker,
+    wall::{NOT_SAMPLED, Slice, SliceValue},
 };
 
 use crate::{
-    bpf::{LoadError, LoadedObject, Sampling, Switches},
-    model::{Clock, ThreadState},
+    bpf::{LoadError, LoadedObject, Measured, Sampler, Sampling, Switches},
+    model::{Clock, TaskKind, ThreadState},
 };
 
 /// A counter of the kernel side, or one part of a counter of waits.
@@ -17,6 +19,8 @@ pub(super) struct Counted {
     pub(super) state: ThreadState,
     pub(super) count: u64,
     pub(super) total_ns: u64,
+    /// Who ended the wait, where that is known.
+    pub(super) waker: Option<Waker>,
 }
 
 /// What is attached.
@@ -24,20 +28,42 @@ pub(super) struct Counted {
 pub(super) enum Source {
     Ticks(Sampling),
     Switches(Switches),
+    Wall {
+        sampling: Sampling,
+        switches: Switches,
+    },
 }
 
 impl Source {
+    /// Attaches what a task of this kind needs. Nothing is counted before the object's origin is
+    /// set.
+    pub(super) fn start(
+        object: &mut LoadedObject,
+        kind: TaskKind,
+        frequency_hz: u32,
+    ) -> Result<Self, LoadError> {
+        Ok(match kind {
+            TaskKind::OnCpu => Self::Ticks(object.sample(Sampler::OnCpu, frequency_hz)?),
+            TaskKind::OffCpu => Self::Switches(object.attach_switches(Measured::Waits)?),
+            TaskKind::Wall => Self::Wall {
+                switches: object.attach_switches(Measured::WaitsAndSlices)?,
+                sampling: object.sample(Sampler::Wall, frequency_hz)?,
+            },
+        })
+    }
+
     pub(super) fn clock(&self) -> Clock {
         match self {
             Self::Ticks(sampling) => sampling.clock(),
             Self::Switches(_) => Clock::Switches,
+            Self::Wall { .. } => Clock::Wall,
         }
     }
 
     /// The rate of the clock; none for waits.
     pub(super) fn frequency_hz(&self) -> Option<u32> {
         match self {
-            Self::Ticks(sampling) => Some(sampling.frequency_hz()),
+            Self::Ticks(sampling) | Self::Wall { sampling, .. } => Some(sampling.frequency_hz()),
             Self::Switches(_) => None,
         }
     }
@@ -58,11 +84,14 @@ impl Source {
                         state: ThreadState::OnCpu,
                         count,
                         total_ns: count.saturating_mul(period_ns),
+                        waker: None,
                     });
                 })?;
             }
-            Self::Switches(_) => {
-                object.drain_waits(epoch, |key, value| counted.extend(parts(key, value)))?;
+            Self::Switches(_) => drain_waits(object, epoch, counted)?,
+            Self::Wall { .. } => {
+                drain_waits(object, epoch, counted)?;
+                object.drain_slices(epoch, |key, value| counted.push(slice(key, value)))?;
             }
         }
         Ok(())
@@ -70,7 +99,7 @@ impl Source {
 
     pub(super) fn follow_cpus(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
         match self {
-            Self::Ticks(sampling) => object.follow_cpus(sampling),
+            Self::Ticks(sampling) | Self::Wall { sampling, .. } => object.follow_cpus(sampling),
             Self::Switches(_) => Ok(()),
         }
     }
@@ -80,12 +109,106 @@ impl Source {
         match self {
             Self::Ticks(sampling) => object.stop_sampling(sampling),
             Self::Switches(switches) => switches.detach(),
+            Self::Wall { sampling, switches } => {
+                object.stop_sampling(sampling);
+                switches.detach();
+            }
+        }
+    }
+
+    /// Samples at another rate from now on; where ticks are counted they must have been stopped,
+    /// since counts of two rates do not mix.
+    pub(super) fn change_rate(
+        &mut self,
+        object: &mut LoadedObject,
+        frequency_hz: u32,
+    ) -> Result<(), LoadError> {
+        match self {
+            Self::Ticks(sampling) => *sampling = object.sample(Sampler::OnCpu, frequency_hz)?,
+            Self::Switches(_) => {}
+            Self::Wall { sampling, .. } => {
+                object.stop_sampling(sampling);
+                *sampling = object.sample(Sampler::Wall, frequency_hz)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the object keeps threads that sleep.
+    pub(super) fn measures_waits(&self) -> bool {
+        match self {
+            Self::Ticks(_) => false,
+            Self::Switches(_) | Self::Wall { .. } => true,
         }
     }
 }
 
+fn drain_waits(
+    object: &LoadedObject,
+    epoch: u64,
+    counted: &mut Vec<Counted>,
+) -> Result<(), LoadError> {
+    object.drain_waits(epoch, |key, value| counted.extend(parts(key, value, None)))?;
+    if object.knows_wakers() {
+        object.drain_woken(epoch, |key, value| {
+            counted.extend(parts(key.wait, value, Some(key.waker)));
+        })?;
+    }
+    Ok(())
+}
+
+/// Time on the CPU of threads with one stack, or without a sample.
+fn slice(key: CountKey, value: SliceValue) -> Counted {
+    Counted {
+        key,
+        state: ThreadState::OnCpu,
+        count: value.count,
+        total_ns: value.ns,
+        waker: None,
+    }
+}
+
+/// The time of threads that still run at `now_ns`; `slices` are those of the CPUs in their order.
+pub(super) fn still_running(slices: &[Slice], now_ns: u64, bucket: u32) -> Vec<Counted> {
+    (0..)
+        .zip(slices)
+        .filter(|(_cpu, slice)| slice.wanted == 1 && slice.counted_ns != 0)
+        .map(|(cpu, running)| {
+            let Slice {
+                counted_ns,
+                kernel_stack,
+                user_stack,
+                global_tid: _,
+                pid,
+                tid,
+                generation,
+                wanted: _,
+                kind,
+                busy: _,
+                padding: _,
+            } = *running;
+            let key = CountKey {
+                pid,
+                tid,
+                cpu,
+                bucket,
+                generation,
+                wait: kind,
+                kernel_stack,
+                user_stack,
+            };
+            let value = SliceValue {
+                count: u64::from(kind == NOT_SAMPLED),
+                ns: now_ns.saturating_sub(counted_ns),
+            };
+            slice(key, value)
+        })
+        .collect()
+}
+
 /// The parts of waits: until the wake-up, with their number, and from then on.
-fn parts(key: CountKey, value: WaitValue) -> impl Iterator<Item = Counted> {
+/// The waker has to do with the first alone.
+fn parts(key: CountKey, value: WaitValue, waker: Option<Waker>) -> impl Iterator<Item = Counted> {
     let WaitValue {
         count,
         blocked_ns,
@@ -103,10 +226,14 @@ fn parts(key: CountKey, value: WaitValue) -> impl Iterator<Item = Counted> {
         state,
         count,
         total_ns,
+        waker: None,
     };
     let whole = (first == ThreadState::Preempted)
         .then(|| part(first, count, blocked_ns.saturating_add(runnable_ns)));
-    let blocked = whole.is_none().then(|| part(first, count, blocked_ns));
+    let blocked = whole.is_none().then(|| Counted {
+        waker,
+        ..part(first, count, blocked_ns)
+    });
     let woken =
         (whole.is_none() && runnable_ns > 0).then(|| part(ThreadState::Woken, 0, runnable_ns));
     whole.into_iter().chain(blocked).chain(woken)
@@ -128,7 +255,9 @@ pub(super) fn unfinished(waits: &[Wait], now_ns: u64, bucket: u32) -> Vec<Counte
                 generation,
                 wait: kind,
                 cpu,
-                padding: _,
+                rotation: _,
+                comm: _,
+                cgroups: _,
             } = *wait;
             let ready_ns = match (kind, woken_ns) {
                 (WAIT_PREEMPTED, _) => began_ns,
@@ -152,6 +281,7 @@ pub(super) fn unfinished(waits: &[Wait], now_ns: u64, bucket: u32) -> Vec<Counte
                     blocked_ns: ready_ns.saturating_sub(began_ns),
                     runnable_ns: now_ns.saturating_sub(ready_ns),
                 },
+                None,
             )
         })
         .collect()
@@ -159,7 +289,7 @@ pub(super) fn unfinished(waits: &[Wait], now_ns: u64, bucket: u32) -> Vec<Counte
 
 #[cfg(test)]
 mod tests {
-    use profiler_common::off_cpu::WAIT_UNINTERRUPTIBLE;
+    use profiler_common::off_cpu::{WAIT_NONE, WAIT_UNINTERRUPTIBLE};
 
     use super::*;
 
@@ -205,6 +335,27 @@ mod tests {
             wait(WAIT_PREEMPTED, 100, 0),
             &[(ThreadState::Preempted, 1, 900)],
         );
+    }
+
+    #[test]
+    fn threads_on_a_cpu_are_counted_to_the_end() {
+        let slice = |wanted, counted_ns, kind| Slice {
+            wanted,
+            counted_ns,
+            kind,
+            ..Slice::default()
+        };
+        let running = [
+            slice(0, 100, NOT_SAMPLED),
+            slice(1, 300, NOT_SAMPLED),
+            slice(1, 600, WAIT_NONE),
+            slice(1, 0, WAIT_NONE),
+        ];
+        let counted: Vec<_> = still_running(&running, 1000, 0)
+            .iter()
+            .map(|counted| (counted.key.cpu, counted.count, counted.total_ns))
+            .collect();
+        assert_eq!(counted, [(1, 1, 700), (2, 0, 400)]);
     }
 
     #[test]

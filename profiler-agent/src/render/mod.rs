@@ -10,6 +10,7 @@ mod pprof;
 mod speedscope;
 mod svg;
 mod tree;
+mod wakers;
 pub(crate) mod wait_reasons;
 
 #[cfg(test)]
@@ -82,7 +83,7 @@ impl Value {
     fn usual(profile: &Profile) -> Self {
         match profile.clock {
             Clock::CpuClock | Clock::Cycles => Self::Count,
-            Clock::Switches => Self::Duration,
+            Clock::Switches | Clock::Wall => Self::Duration,
         }
     }
 
@@ -113,6 +114,8 @@ pub struct View<'a> {
     pub title: &'a str,
     /// What is idle of the profile, also where that was taken out.
     pub idle: Option<&'a IdleShare>,
+    /// Who ended a wait stands above where the thread waited.
+    pub wakers: bool,
 }
 
 /// Renders `profile`, which must have passed [`Profile::check`]; `title` is shown in formats that
@@ -131,7 +134,14 @@ pub fn render_view(
     format: Format,
     view: &View<'_>,
 ) -> Result<Vec<u8>, RenderError> {
-    let View { value, title, idle } = *view;
+    let View {
+        value,
+        title,
+        idle,
+        wakers,
+    } = *view;
+    let joined = wakers.then(|| wakers::shown(profile));
+    let profile = joined.as_ref().unwrap_or(profile);
     let usual = value.unwrap_or_else(|| Value::usual(profile));
     let either = value.unwrap_or(Value::Duration);
     match format {

@@ -30,6 +30,7 @@ pub(super) fn render(
     let samples = match profile.clock {
         Clock::CpuClock | Clock::Cycles => "samples",
         Clock::Switches => "switches",
+        Clock::Wall => "samples and switches",
     };
     let total = profile.total_count();
     let (mut subtitle, unit) = match value {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{FrameSpace, Profile, SampleRow, ThreadState, WaitReason};
+use super::wakers::WOKEN_BY;
+use crate::model::{Frame, FrameSpace, Profile, SampleRow, ThreadState, WaitReason};
 
 /// Reasons by the number of the stack.
 pub(crate) struct WaitReasons {
@@ -16,7 +17,10 @@ impl WaitReasons {
             .iter()
             .map(|stack| {
                 let frames = stack.frames.iter().map(|id| &profile.frames[*id as usize]);
+                // What a waker does is no reason to wait.
+                let waker = frames.clone().rposition(|frame| is_waker(profile, frame));
                 let names = frames
+                    .skip(waker.map_or(0, |waker| waker + 1))
                     .filter(|frame| frame.space == FrameSpace::Kernel)
                     .flat_map(|frame| &frame.functions)
                     .map(|function| profile.text(function.name));
@@ -35,6 +39,13 @@ impl WaitReasons {
             .copied()
             .unwrap_or(WaitReason::Other)
     }
+}
+
+/// Whether a frame divides a waker's stack from that of the wait.
+fn is_waker(profile: &Profile, frame: &Frame) -> bool {
+    let functions = frame.functions.first();
+    frame.space == FrameSpace::Marker
+        && functions.is_some_and(|function| profile.text(function.name).starts_with(WOKEN_BY))
 }
 
 /// Counts and nanoseconds by kind, most time first.

@@ -1,7 +1,7 @@
 //! Blobs: a header of our own, then zstd, then postcard.
 //!
 //! ```text
-//! 0  magic "PAB1"   4  version (3)   5  stream   6  zero   7  zero   8  raw length, u32 LE
+//! 0  magic "PAB1"   4  version (4)   5  stream   6  zero   7  zero   8  raw length, u32 LE
 //! 12 zstd frame with checksum
 //! ```
 //!
@@ -14,15 +14,18 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::model::Profile;
 
-use super::{Stream, codec_periods::ProfileWithPeriods};
+use super::{
+    Stream,
+    codec_versions::{Version1, Version2, Version3},
+};
 
 /// Largest blob before compression. A minute of a busy node has some megabytes.
 pub const MAX_RAW_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 4] = *b"PAB1";
-const VERSION: u8 = 3;
-/// Had samples with a period in place of their whole time, and no states of threads.
-const VERSION_WITH_PERIODS: u8 = 2;
+const VERSION: u8 = 4;
+/// The oldest that is read.
+const OLDEST_VERSION: u8 = 1;
 const HEADER_BYTES: usize = 12;
 /// Fastest level: blobs are written twice a second beside the workload that is measured.
 const FAST_LEVEL: i32 = 1;
@@ -71,10 +74,11 @@ pub fn encode_profile(profile: &Profile, density: Density) -> Result<Vec<u8>, Co
 
 /// Decodes and checks a profile: every id in the result points into its table.
 pub fn decode_profile(bytes: &[u8]) -> Result<Profile, CodecError> {
-    let profile: Profile = if version_of(bytes) == Some(VERSION_WITH_PERIODS) {
-        decode::<ProfileWithPeriods>(bytes, Stream::Profile)?.into()
-    } else {
-        decode(bytes, Stream::Profile)?
+    let profile: Profile = match version_of(bytes) {
+        Some(1) => decode::<Version1>(bytes, Stream::Profile)?.into(),
+        Some(2) => decode::<Version2>(bytes, Stream::Profile)?.into(),
+        Some(3) => decode::<Version3>(bytes, Stream::Profile)?.into(),
+        _ => decode(bytes, Stream::Profile)?,
     };
     profile.check().map_err(CodecError::Inconsistent)?;
     Ok(profile)
@@ -125,7 +129,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], stream: Stream) -> Result<T, Co
     if [m0, m1, m2, m3] != MAGIC {
         return Err(CodecError::Magic);
     }
-    if version != VERSION && version != VERSION_WITH_PERIODS {
+    if !(OLDEST_VERSION..=VERSION).contains(&version) {
         return Err(CodecError::Version(version));
     }
     if found != stream.code() {

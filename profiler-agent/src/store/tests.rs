@@ -12,7 +12,7 @@ use redb::{Database, StorageBackend, backends::FileBackend};
 use super::{
     Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
     codec::{CodecError, Density, MAX_RAW_BYTES, decode_profile, encode, encode_profile},
-    codec_periods::{ProfileWithPeriods, RowWithPeriod},
+    codec_versions::{OlderProfile, RowWithPeriod, RowWithoutWaker},
 };
 use crate::model::{
     Clock, Frame, FrameSpace, Function, Losses, ModuleKind, NameSource, ProcessKey, Profile,
@@ -29,18 +29,13 @@ fn a_profile_survives_encoding() {
     }
 }
 
-#[test]
-fn a_profile_of_the_version_before_is_still_read() {
+/// A profile as an older version wrote it.
+fn older<Row, Quality>(
+    rows: fn(&SampleRow) -> Row,
+    quality: Quality,
+) -> OlderProfile<Row, Quality> {
     let profile = small_profile();
-    let rows = profile.samples.iter().map(|row| RowWithPeriod {
-        thread: row.thread,
-        stack: row.stack,
-        cpu: row.cpu,
-        bucket: row.bucket,
-        count: row.count,
-        period_ns: row.total_ns / row.count,
-    });
-    let old = ProfileWithPeriods {
+    OlderProfile {
         origin_ns: profile.origin_ns,
         from_ns: profile.from_ns,
         to_ns: profile.to_ns,
@@ -52,13 +47,49 @@ fn a_profile_of_the_version_before_is_still_read() {
         stacks: profile.stacks.clone(),
         processes: profile.processes.clone(),
         threads: profile.threads.clone(),
-        samples: rows.collect(),
-        losses: profile.losses.clone(),
-        stack_quality: profile.stack_quality.clone(),
+        samples: profile.samples.iter().map(rows).collect(),
+        losses: profile.losses,
+        stack_quality: quality,
+    }
+}
+
+fn with_period(row: &SampleRow) -> RowWithPeriod {
+    RowWithPeriod {
+        thread: row.thread,
+        stack: row.stack,
+        cpu: row.cpu,
+        bucket: row.bucket,
+        count: row.count,
+        period_ns: row.total_ns / row.count,
+    }
+}
+
+fn check_older(old: &impl serde::Serialize, version: u8, expected: &Profile) {
+    let mut bytes = encode(old, Stream::Profile, Density::Fast).unwrap();
+    bytes[4] = version;
+    assert_eq!(&decode_profile(&bytes).unwrap(), expected, "{version}");
+}
+
+#[test]
+fn profiles_of_all_older_versions_are_still_read() {
+    let profile = small_profile();
+    let without_waker = |row: &SampleRow| RowWithoutWaker {
+        thread: row.thread,
+        stack: row.stack,
+        cpu: row.cpu,
+        bucket: row.bucket,
+        state: row.state,
+        count: row.count,
+        total_ns: row.total_ns,
     };
-    let mut bytes = encode(&old, Stream::Profile, Density::Fast).unwrap();
-    bytes[4] = 2;
-    assert_eq!(decode_profile(&bytes).unwrap(), profile);
+    let quality = profile.stack_quality.clone();
+    check_older(&older(without_waker, quality.clone()), 3, &profile);
+    check_older(&older(with_period, quality), 2, &profile);
+    let unknown = Profile {
+        stack_quality: StackQuality::default(),
+        ..profile
+    };
+    check_older(&older(with_period, ()), 1, &unknown);
 }
 
 #[test]
@@ -471,6 +502,7 @@ fn task(id: u64) -> Task {
             target: Target::All,
             duration_s: Some(10),
             frequency_hz: 99,
+            wakers: false,
         },
         state: TaskState::Finished,
         created_ns: 0,
@@ -523,6 +555,7 @@ fn small_profile() -> Profile {
             cpu: 1,
             bucket,
             state: ThreadState::OnCpu,
+            waker: None,
             count: 3,
             total_ns: 30,
         });

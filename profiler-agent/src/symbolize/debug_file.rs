@@ -36,7 +36,7 @@ pub(crate) struct DebugFile {
 
 /// What `.gnu_debuglink` asks for.
 #[derive(Debug, PartialEq, Eq)]
-struct Link {
+pub(super) struct Link {
     name: Vec<u8>,
     checksum: u32,
 }
@@ -129,7 +129,7 @@ fn open(root: BorrowedFd<'_>, path: &[u8], max_bytes: u64) -> Option<(Opened, De
     Some((opened, DebugFile { file, layout }))
 }
 
-fn read_link(program: &File, layout: &Layout) -> Option<Link> {
+pub(super) fn read_link(program: &File, layout: &Layout) -> Option<Link> {
     let section = layout.section(".gnu_debuglink")?;
     let data = read_range(
         program,

@@ -11,6 +11,7 @@ use gimli::{
 };
 
 use super::elf_layout::{Layout, read_range};
+use crate::unwind::Machine;
 
 /// Largest table that is read.
 const TABLE_LIMIT: u64 = 96 << 20;
@@ -38,20 +39,10 @@ impl FramePointers {
     }
 }
 
-/// Number of the frame pointer in unwind tables, by `e_machine`.
-fn frame_register(machine: u16) -> Option<Register> {
-    const X86_64: u16 = 62;
-    const AARCH64: u16 = 183;
-    match machine {
-        X86_64 => Some(Register(6)),
-        AARCH64 => Some(Register(29)),
-        _ => None,
-    }
-}
-
 /// Reads the table of a program; `None` when it has none that can be read.
 pub(super) fn measure(file: &File, layout: &Layout) -> Option<FramePointers> {
-    let register = frame_register(layout.machine)?;
+    let machine = Machine::of_elf(layout.machine)?;
+    let register = Register(u16::from(machine.frame_pointer()));
     let section = layout.section(".eh_frame")?;
     let what = "unwind table";
     let data = read_range(file, section.offset, section.bytes, TABLE_LIMIT, what).ok()?;

@@ -1,6 +1,5 @@
 //! Go's own table of functions, files and lines (`.gopclntab`), which `-ldflags=-s -w` leaves in
-//! place because the runtime needs it. Formats of Go 1.18 (magic ending in f0) and of 1.20 and
-//! later (f1).
+//! place because the runtime needs it. Formats of Go 1.18 and later.
 //!
 //! ```text
 //! header -> function index (offset of code, offset of record), sorted
@@ -19,13 +18,12 @@ use std::{fs::File, os::unix::fs::FileExt as _, rc::Rc};
 use super::{
     demangle::{NAME_LIMIT, cut},
     elf_layout::{Layout, Segment, read_range},
+    go_header::{GoHeader, GoVersion, HEADER_BYTES, MODULE_TEXT_WORD, difference, varint},
     memory_copy::MemoryCopy,
     native::{NamedFunction, Names},
 };
 use crate::model::NameSource;
 
-const MAGIC_1_18: u32 = 0xffff_fff0;
-const MAGIC_1_20: u32 = 0xffff_fff1;
 /// Largest table that is copied. The Kubernetes API server's has 40 MB.
 const TABLE_LIMIT: u64 = 64 << 20;
 /// Largest part with trees of inlined calls.
@@ -40,7 +38,6 @@ const VALUES_LIMIT: usize = 1 << 20;
 const INLINED_LIMIT: usize = 64;
 
 /// Words of `moduledata` that are used.
-const TEXT: usize = 22;
 const MODULE_WORDS: usize = 41;
 /// Table number of the inlined call, and number of the tree in a record's other data.
 const INLINED_CALL: u32 = 2;
@@ -113,33 +110,34 @@ impl GoTable {
         layout: &Layout,
         keys: &std::hash::RandomState,
     ) -> Option<Self> {
-        let section = layout
-            .section(".gopclntab")
-            .or_else(|| layout.section(".data.rel.ro.gopclntab"))?;
-        let mut header = [0; 72];
+        let section = GoHeader::section(layout)?;
+        let mut header = [0; HEADER_BYTES];
         file.read_exact_at(&mut header, section.offset).ok()?;
-        let format = match u32::from_le_bytes(*header.first_chunk()?) {
-            MAGIC_1_18 => FORMAT_1_18,
-            MAGIC_1_20 => FORMAT_1_20,
-            _ => return None,
+        let GoHeader {
+            version,
+            quantum,
+            pointer_bytes,
+            functions,
+            text,
+            names_at,
+            units_at,
+            files_at,
+            values_at,
+            index_at,
+        } = GoHeader::parse(&header)?;
+        let format = match version {
+            GoVersion::From1_18 => FORMAT_1_18,
+            GoVersion::From1_20 => FORMAT_1_20,
         };
-        let (quantum, pointer_bytes) = (u64::from(header[6]), header[7]);
         if !layout.wide || pointer_bytes != 8 || ![1, 2, 4].contains(&quantum) {
             return None;
         }
-        let word = |index: usize| {
-            let at = 8 + index * 8;
-            let bytes = header.get(at..at + 8)?;
-            Some(u64::from_le_bytes(bytes.try_into().ok()?))
-        };
-        let names_at = word(3)?;
         let module = find_module(file, layout, section.address, names_at);
-        let text = match (word(2)?, &module) {
-            (_, Some(module)) => module[TEXT],
+        let text = match (text, &module) {
+            (_, Some(module)) => module[MODULE_TEXT_WORD],
             (0, None) => return None,
             (text, None) => text,
         };
-        let functions = word(0)?;
         // An index of eight bytes for each function has to fit.
         if functions > section.bytes / 8 || !is_code(&layout.segments, text) {
             return None;
@@ -155,10 +153,10 @@ impl GoTable {
             functions,
             text,
             names_at,
-            units_at: word(4)?,
-            files_at: word(5)?,
-            values_at: word(6)?,
-            index_at: word(7)?,
+            units_at,
+            files_at,
+            values_at,
+            index_at,
         })
     }
 
@@ -308,19 +306,13 @@ impl GoTable {
         };
         let (mut pc, mut value, mut first) = (record.entry, -1i32, true);
         loop {
-            let change = bytes.varint()?;
+            let change = varint(|| bytes.byte())?;
             if change == 0 && !first {
                 return None;
             }
             first = false;
-            let magnitude = i32::try_from(change >> 1).ok()?;
-            let change = if change & 1 == 0 {
-                magnitude
-            } else {
-                !magnitude
-            };
-            value = value.checked_add(change)?;
-            let step = u64::from(bytes.varint()?).checked_mul(self.quantum)?;
+            value = value.checked_add(difference(change))?;
+            let step = u64::from(varint(|| bytes.byte())?).checked_mul(self.quantum)?;
             pc = pc.checked_add(step)?;
             if offset < pc {
                 return Some(value);
@@ -352,19 +344,6 @@ impl ValueBytes<'_> {
         let byte = *self.chunk.get(self.next)?;
         self.next += 1;
         Some(byte)
-    }
-
-    fn varint(&mut self) -> Option<u32> {
-        let mut value = 0u32;
-        for shift in (0..35).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u32::from(byte & 0x7f);
-            value |= bits.checked_shl(shift)?;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
     }
 }
 

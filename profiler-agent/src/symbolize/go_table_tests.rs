@@ -3,7 +3,10 @@
 use std::io::Write as _;
 
 use super::*;
-use crate::symbolize::elf_layout::Section;
+use crate::symbolize::{
+    elf_layout::Section,
+    go_header::{MAGIC_1_18, MAGIC_1_20},
+};
 
 const TEXT_AT: u64 = 0x40_1000;
 const TABLE_AT: u64 = 0x50_0000;
@@ -155,7 +158,7 @@ fn module(version: Version) -> Vec<u8> {
     let mut words = [0u64; MODULE_WORDS];
     words[0] = TABLE_AT;
     words[1] = TABLE_AT + 72;
-    words[TEXT] = TEXT_AT;
+    words[MODULE_TEXT_WORD] = TEXT_AT;
     words[match version {
         Version::Go18 => FORMAT_1_18.trees_word,
         Version::Go20 => FORMAT_1_20.trees_word,

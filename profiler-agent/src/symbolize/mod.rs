@@ -33,6 +33,7 @@ mod elf_writer;
 mod fde_table;
 mod forecast;
 mod frame_pointers;
+pub(crate) mod go_header;
 mod go_table;
 pub mod inferred;
 mod layers;
@@ -47,6 +48,8 @@ mod quality;
 mod renamer;
 mod segment_book;
 mod symbol_folder;
+
+pub(crate) mod fuzzing;
 
 #[cfg(test)]
 mod hostile_tests;

@@ -86,7 +86,7 @@ impl PerfMap {
     }
 
     /// Parses the complete lines between what was read and `size`.
-    fn read_new(&mut self, file: &File, size: u64) -> std::io::Result<()> {
+    pub(super) fn read_new(&mut self, file: &File, size: u64) -> std::io::Result<()> {
         let mut buffer = vec![0; CHUNK_BYTES];
         while self.read < size && self.entries.len() < ENTRIES_LIMIT {
             let count = file.read_at(&mut buffer, self.read)?;

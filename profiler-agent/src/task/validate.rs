@@ -1,6 +1,6 @@
 //! Bounds of a task specification, each with its exact message.
 
-use crate::model::{MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskSpec};
+use crate::model::{MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskKind, TaskSpec};
 
 use super::TaskError;
 
@@ -31,6 +31,12 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         return invalid(
             "frequency_hz",
             format!("frequency_hz must be between 1 and {MAX_FREQUENCY_HZ}, got {got}"),
+        );
+    }
+    if spec.wakers && spec.kind == TaskKind::OnCpu {
+        return invalid(
+            "wakers",
+            "wakers end waits, which on_cpu does not record: take off_cpu or wall".to_owned(),
         );
     }
     match &spec.target {

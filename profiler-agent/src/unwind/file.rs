@@ -14,8 +14,9 @@ use super::{
     go_table::GoTable,
     machine::Machine,
     page::{PageBuilder, PageRows, page_start},
-    rules::RuleTable,
+    rules::{RuleTable, of_kind},
     source::{Window, read_up_to},
+    undescribed::Undescribed,
 };
 use crate::symbolize::elf_layout::{ElfError, Layout, Segment};
 use profiler_common::unwind::table::PAGE_BYTES;
@@ -71,6 +72,7 @@ pub struct UnwindFile {
     descriptions: Option<FdeIndex>,
     go: Option<GoTable>,
     gaps: Gaps,
+    undescribed: Option<Undescribed>,
     method: Method,
 }
 
@@ -115,12 +117,21 @@ impl UnwindFile {
             let mut decoder = Decoder::new(&file, index.section, machine);
             covers_code(&file, &layout, index, &mut decoder)
         });
+        let undescribed = match machine {
+            Machine::X86_64 => {
+                let mut decoder = descriptions
+                    .as_ref()
+                    .map(|index| Decoder::new(&file, index.section, machine));
+                Undescribed::find(&file, &layout, descriptions.as_ref(), decoder.as_mut())
+            }
+            Machine::Aarch64 => None,
+        };
         let described = if covered || go.is_some() {
             Described::Mostly
         } else {
             Described::Little
         };
-        let method = if descriptions.is_some() || go.is_some() {
+        let method = if descriptions.is_some() || go.is_some() || undescribed.is_some() {
             Method::Rows
         } else {
             Method::FramePointers
@@ -132,6 +143,7 @@ impl UnwindFile {
             descriptions,
             go,
             gaps,
+            undescribed,
             method,
             segments: layout.segments,
             build_id: layout.build_id,
@@ -252,8 +264,18 @@ impl UnwindFile {
 
     fn push_gap(&self, start: u64, end: u64, code: &PageCode, builder: &mut PageBuilder<'_>) {
         let from = start.max(code.start.saturating_sub(1));
-        let unknown = self.gaps.unknown(start, end);
-        for (address, rule) in self.gaps.rows(from.min(end), end, unknown, code) {
+        // musl keeps no frame pointers.
+        let (unknown, followed) = match &self.undescribed {
+            Some(undescribed) => (
+                of_kind(cfa::NO_UNWIND_INFO),
+                undescribed.between(
+                    from.min(end),
+                    end.min(code.start.saturating_add(PAGE_BYTES)),
+                ),
+            ),
+            None => (self.gaps.unknown(start, end), Default::default()),
+        };
+        for (address, rule) in self.gaps.rows(from.min(end), end, unknown, followed, code) {
             builder.push(address, rule);
         }
     }

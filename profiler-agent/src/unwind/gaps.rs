@@ -6,6 +6,7 @@
 //! - Signal trampolines, by their instructions.
 //! - Whole regions come from another compiler, as V8's built-in functions in Node: those keep frame
 //!   pointers, or the stack breaks off and says so.
+//! - musl's functions, as far as their instructions could be followed (`undescribed`).
 //! - In files that describe next to nothing of their code, the rest is taken to keep frame pointers.
 //! - `.plt` sections of linkers that write no description for them.
 
@@ -115,6 +116,7 @@ impl Gaps {
         start: u64,
         end: u64,
         unknown: Rule,
+        followed: &[(u64, u64, Rule)],
         code: &PageCode,
     ) -> Vec<(u64, Rule)> {
         let mut known: Vec<(u64, u64, Rule)> = Vec::new();
@@ -132,17 +134,18 @@ impl Gaps {
             from < to
         });
         known.sort_unstable();
-        let mut rows = vec![(start, unknown)];
+        let mut rows = Vec::new();
         let mut described_to = start;
         for (from, to, rule) in known {
             let from = from.max(described_to);
             if from >= to {
                 continue;
             }
+            fill(described_to, from, unknown, followed, &mut rows);
             rows.push((from, rule));
-            rows.push((to, unknown));
             described_to = to;
         }
+        fill(described_to, end, unknown, followed, &mut rows);
         rows
     }
 
@@ -170,6 +173,31 @@ impl Gaps {
                 clone_rows(rest, address, known);
             }
         }
+    }
+}
+
+/// Rows between two addresses: those of instructions that were followed, and what holds elsewhere.
+fn fill(
+    start: u64,
+    end: u64,
+    unknown: Rule,
+    followed: &[(u64, u64, Rule)],
+    rows: &mut Vec<(u64, Rule)>,
+) {
+    let mut described_to = start;
+    for (from, to, rule) in followed {
+        let (from, to) = ((*from).max(described_to), (*to).min(end));
+        if from >= to {
+            continue;
+        }
+        if from > described_to {
+            rows.push((described_to, unknown));
+        }
+        rows.push((from, *rule));
+        described_to = to;
+    }
+    if described_to < end {
+        rows.push((described_to, unknown));
     }
 }
 

@@ -10,10 +10,10 @@ use std::fs::File;
 use profiler_common::unwind::rule::{Rule, cfa, fp};
 
 use super::{cfi::Function, machine::Machine, rules::of_kind, source::Window};
-use crate::symbolize::elf_layout::{Layout, Section};
-
-const MAGIC_1_18: u32 = 0xffff_fff0;
-const MAGIC_1_20: u32 = 0xffff_fff1;
+use crate::symbolize::{
+    elf_layout::{Layout, Section},
+    go_header::{GoHeader, GoVersion, HEADER_BYTES, MODULE_TEXT_WORD, difference, varint},
+};
 
 /// Functions of one file that are believed.
 const FUNCTIONS_LIMIT: u64 = 4 << 20;
@@ -24,9 +24,6 @@ const NAME_BYTES: usize = 32;
 
 /// `TOPFRAME`: the function is the outermost of its stack.
 const FLAG_TOP_FRAME: u8 = 1;
-
-/// Where Go's linker put what `moduledata.text` says, in words.
-const MODULE_TEXT_WORD: u64 = 22;
 
 /// How ordinary Go functions begin: the check of the stack's limit (`cmp rsp, [r14+16]`, or with
 /// `lea r12, [rsp-N]` for large frames), or the frame itself (`push rbp; mov rbp, rsp`).
@@ -60,34 +57,25 @@ impl GoTable {
         if machine != Machine::X86_64 {
             return None;
         }
-        let section = [".gopclntab", ".data.rel.ro.gopclntab"]
-            .into_iter()
-            .find_map(|name| layout.section(name))?
-            .clone();
+        let section = GoHeader::section(layout)?.clone();
         let mut window = Window::new(file);
-        let header = window.bytes(section.offset, 72)?.to_vec();
-        let word = |at: usize| {
-            let bytes = header.get(at..at + 8)?;
-            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        let header = window.bytes(section.offset, HEADER_BYTES)?;
+        let header = GoHeader::parse(header.first_chunk()?)?;
+        let flags = match header.version {
+            GoVersion::From1_18 => 37,
+            GoVersion::From1_20 => 41,
         };
-        let magic = u32::from_le_bytes(header.get(..4)?.try_into().ok()?);
-        let flags = match magic {
-            MAGIC_1_18 => 37,
-            MAGIC_1_20 => 41,
-            _ => return None,
-        };
-        // Two bytes of padding, the size of the smallest instruction, the size of a pointer.
-        let (Some(&quantum), Some(8)) = (header.get(6), header.get(7)) else {
+        if header.pointer_bytes != 8 {
             return None;
-        };
+        }
         let mut found = Self {
             text: 0,
-            functions: word(8)?,
-            names: word(32)?,
-            sizes: word(56)?,
-            table: word(64)?,
+            functions: header.functions,
+            names: header.names_at,
+            sizes: header.values_at,
+            table: header.index_at,
             flags,
-            quantum: u64::from(quantum),
+            quantum: header.quantum,
             section,
         };
         let parts = [found.names, found.sizes, found.table];
@@ -97,11 +85,11 @@ impl GoTable {
         {
             return None;
         }
-        let module = layout
-            .section(".go.module")
-            .and_then(|module| window.word64(module.offset.checked_add(8 * MODULE_TEXT_WORD)?));
+        let module = layout.section(".go.module").and_then(|module| {
+            window.word64(module.offset.checked_add(8 * MODULE_TEXT_WORD as u64)?)
+        });
         let section = layout.section(".text").map(|text| text.address);
-        let candidates = [word(24), module, section];
+        let candidates = [Some(header.text), module, section];
         for text in candidates.into_iter().flatten().filter(|text| *text != 0) {
             found.text = text;
             if found.belongs_to_code(file, layout) {
@@ -287,15 +275,17 @@ impl GoTable {
 /// Decodes pairs of (difference of the value, length of code); says whether the end was reached.
 fn decode_sizes(bytes: &[u8], start: u64, end: u64, quantum: u64) -> (Vec<(u64, i32)>, bool) {
     let mut rows = Vec::new();
-    let mut rest = bytes;
+    let mut rest = bytes.iter().copied();
     let (mut value, mut address) = (-1i32, start);
-    while let Some(difference) = variable(&mut rest) {
-        if difference == 0 && !rows.is_empty() {
+    while let Some(change) = varint(|| rest.next()) {
+        if change == 0 && !rows.is_empty() {
             return (rows, true);
         }
-        let half = (difference >> 1).cast_signed();
-        value = value.wrapping_add(if difference & 1 == 1 { !half } else { half });
-        let Some(length) = variable(&mut rest) else {
+        let Some(next) = value.checked_add(difference(change)) else {
+            break;
+        };
+        value = next;
+        let Some(length) = varint(|| rest.next()) else {
             break;
         };
         if rows.last().is_none_or(|(_, last)| *last != value) {
@@ -310,19 +300,6 @@ fn decode_sizes(bytes: &[u8], start: u64, end: u64, quantum: u64) -> (Vec<(u64, 
         rows.push((start, 0));
     }
     (rows, false)
-}
-
-fn variable(bytes: &mut &[u8]) -> Option<u32> {
-    let mut value = 0u32;
-    for shift in (0..35).step_by(7) {
-        let (first, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u32::from(first & 0x7f).checked_shl(shift).unwrap_or(0);
-        if first & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -24,6 +24,18 @@ impl Drop for Sleeping {
 }
 
 impl Sleeping {
+    /// Tables that know its code, and its memory.
+    fn in_slot(&self, slot: u32, now: Instant) -> (TableCache, ProcessMemory) {
+        let mut tables = TableCache::new(TableSizes {
+            blocks: 512,
+            pages: 512,
+        });
+        let code = ProcessCode::read(self.key(), LIMIT).expect("its mappings");
+        tables.set_process(slot, code, now);
+        let memory = File::open(format!("/proc/{}/mem", self.0.id())).expect("memory");
+        (tables, ProcessMemory(memory))
+    }
+
     /// Starts a program that sleeps, and waits until it does.
     fn start() -> Self {
         let child = Command::new("sleep")
@@ -79,15 +91,8 @@ impl StackMemory for ProcessMemory {
 #[test]
 fn a_sleeping_process_is_unwound_to_its_start() {
     let sleeping = Sleeping::start();
-    let mut tables = TableCache::new(TableSizes {
-        blocks: 512,
-        pages: 512,
-    });
     let now = Instant::now();
-    let code = ProcessCode::read(sleeping.key(), LIMIT).expect("its mappings");
-    tables.set_process(5, code, now);
-    let memory =
-        ProcessMemory(File::open(format!("/proc/{}/mem", sleeping.0.id())).expect("memory"));
+    let (mut tables, memory) = sleeping.in_slot(5, now);
     let state = State {
         slot: 5,
         ..sleeping.state()
@@ -110,18 +115,11 @@ fn a_sleeping_process_is_unwound_to_its_start() {
 #[test]
 fn small_files_are_loaded_wholly() {
     let sleeping = Sleeping::start();
-    let mut tables = TableCache::new(TableSizes {
-        blocks: 512,
-        pages: 512,
-    });
     let now = Instant::now();
-    let code = ProcessCode::read(sleeping.key(), LIMIT).expect("its mappings");
-    tables.set_process(0, code, now);
+    let (mut tables, memory) = sleeping.in_slot(0, now);
     tables.load_small_files(0, 64, now);
     let loaded = tables.counts().loaded;
     assert!(loaded > 20, "sleep, libc, ld.so and the vDSO");
-    let memory =
-        ProcessMemory(File::open(format!("/proc/{}/mem", sleeping.0.id())).expect("memory"));
     let unwound = unwind_capture::<X86_64>(&mut tables, sleeping.state(), &memory, now);
     assert_eq!(unwound.outcome, step::COMPLETE, "{unwound:x?}");
     assert_eq!(tables.counts().loaded, loaded, "no page was missing");

@@ -27,6 +27,8 @@ mod gaps;
 mod go_table;
 mod machine;
 mod source;
+mod stack_flow;
+mod undescribed;
 
 #[cfg(test)]
 mod live_tests;

@@ -17,7 +17,9 @@ pub struct ProcessEntry {
     pub slot: u32,
     /// Captures that may still be sent for addresses in no mapping; counted down by the kernel.
     pub captures_left: u32,
-    pub padding: u32,
+    /// Number of this reading of the mappings, which no other reading in the task has. What was
+    /// found in the tables holds for it.
+    pub reading: u32,
 }
 
 const _: () = assert!(size_of::<ProcessEntry>() == 16);

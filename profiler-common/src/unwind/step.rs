@@ -84,14 +84,55 @@ pub fn step<A: Arch, M: Memory, T: Tables>(memory: &M, tables: &T, state: &mut S
     if pc >= USER_ADDRESS_LIMIT {
         return NO_MAPPING;
     }
+    // The place in an interrupted function matters, so only the rules of callers are remembered.
+    let remembered = if interrupted == 0 {
+        tables.remembered(pc)
+    } else {
+        None
+    };
+    let index = if let Some(index) = remembered {
+        state.offset = 0;
+        state.distance = 0;
+        index
+    } else {
+        match search(tables, state, pc) {
+            Found::Rule(index) => index,
+            Found::FramePointers => {
+                return follow_frame_pointer::<A, M>(memory, state, Order::Any);
+            }
+            Found::Nothing(outcome) => return outcome,
+        }
+    };
+    let Some(rule) = tables.rule(index) else {
+        return NO_UNWIND_INFO;
+    };
+    // What a PLT entry does depends on the place in it.
+    if interrupted == 0 && remembered.is_none() && rule.cfa_kind != cfa::PLT {
+        tables.remember(pc, index);
+    }
+    apply::<A, M>(memory, rule, state)
+}
+
+/// What the tables say of an address.
+enum Found {
+    /// The index of a rule; the place of the address in its row is in the state.
+    Rule(u32),
+    /// Code without rows, which keeps frame pointers.
+    FramePointers,
+    Nothing(u32),
+}
+
+/// Searches mapping, page, block and row of an address below [`USER_ADDRESS_LIMIT`].
+#[inline(always)]
+fn search<T: Tables>(tables: &T, state: &mut State, pc: u64) -> Found {
     let Some(mapping) = find_mapping(tables, state.slot, pc) else {
-        return PROCESS_UNKNOWN;
+        return Found::Nothing(PROCESS_UNKNOWN);
     };
     if pc >= mapping.end {
-        return NO_MAPPING;
+        return Found::Nothing(NO_MAPPING);
     }
     if mapping.flags & MAPPING_FRAME_POINTERS != 0 {
-        return follow_frame_pointer::<A, M>(memory, state, Order::Any);
+        return Found::FramePointers;
     }
     let address = pc.wrapping_sub(mapping.bias);
     let key = PageKey {
@@ -101,25 +142,23 @@ pub fn step<A: Arch, M: Memory, T: Tables>(memory: &M, tables: &T, state: &mut S
     let offset = (address & (PAGE_BYTES - 1)) as u32;
     let Some(entry) = tables.page(&key) else {
         state.missing = key;
-        return TABLE_MISSING;
+        return Found::Nothing(TABLE_MISSING);
     };
     let nth = last_offset_at_most(&entry.starts, offset as u16) & (PAGE_BLOCKS - 1);
     // SAFETY: masked to the length of the array.
     let block = unsafe { *entry.blocks.get_unchecked(nth) };
     let Some(block) = tables.block(u32::from(block)) else {
-        return NO_UNWIND_INFO;
+        return Found::Nothing(NO_UNWIND_INFO);
     };
     let row = last_row_at_most(&block.rows, (offset << 16) | 0xffff);
     // SAFETY: a masked index.
     let row = unsafe { *block.rows.get_unchecked(row) };
     if row == NO_ROW {
-        return NO_UNWIND_INFO;
+        return Found::Nothing(NO_UNWIND_INFO);
     }
-    let Some(rule) = tables.rule(row_rule(row)) else {
-        return NO_UNWIND_INFO;
-    };
-    let distance = u64::from(offset.wrapping_sub(row_offset(row)));
-    apply::<A, M>(memory, rule, distance, offset, state)
+    state.offset = offset;
+    state.distance = offset.wrapping_sub(row_offset(row));
+    Found::Rule(row_rule(row))
 }
 
 #[inline(always)]
@@ -130,16 +169,9 @@ fn find_mapping<T: Tables>(tables: &T, slot: u32, pc: u64) -> Option<Mapping> {
     Some(unsafe { *all.mappings.get_unchecked(index) })
 }
 
-/// Applies `rule` to the state. `distance` is the number of bytes since the row that names it and
-/// `offset` the address in its page.
+/// Applies `rule` to the state.
 #[inline(always)]
-pub fn apply<A: Arch, M: Memory>(
-    memory: &M,
-    rule: &Rule,
-    distance: u64,
-    offset: u32,
-    state: &mut State,
-) -> u32 {
+pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> u32 {
     let interrupted = state.interrupted & 1 == 1;
     let word = A::FP_TO_CFA / 2;
     let sp = state.sp;
@@ -156,7 +188,7 @@ pub fn apply<A: Arch, M: Memory>(
         cfa::FP => plus(state.fp),
         cfa::FP_FUNCTION | cfa::FP_BODY => {
             let place = if interrupted {
-                A::in_fp_function(memory, state, rule, distance)
+                A::in_fp_function(memory, state, rule, u64::from(state.distance))
             } else {
                 FpPlace::Inside
             };
@@ -183,19 +215,26 @@ pub fn apply<A: Arch, M: Memory>(
         cfa::REGISTER | cfa::DEREF_REGISTER | cfa::DEREF_SP_SCALED if !interrupted => {
             return REGISTER_UNKNOWN;
         }
-        cfa::REGISTER => plus(register),
-        cfa::DEREF_REGISTER => match memory.word(plus(register)) {
-            Some(value) => value.wrapping_add(add),
-            None => return STACK_UNREADABLE,
-        },
+        cfa::REGISTER => {
+            state.registers_used = 1;
+            plus(register)
+        }
+        cfa::DEREF_REGISTER => {
+            state.registers_used = 1;
+            match memory.word(plus(register)) {
+                Some(value) => value.wrapping_add(add),
+                None => return STACK_UNREADABLE,
+            }
+        }
         cfa::DEREF_SP_SCALED => {
+            state.registers_used = 1;
             match memory.word(plus(sp).wrapping_add(register.wrapping_mul(8))) {
                 Some(value) => value.wrapping_add(add),
                 None => return STACK_UNREADABLE,
             }
         }
         cfa::PLT => {
-            let pushed = u64::from(offset & 15 >= rule.cfa_offset as u32);
+            let pushed = u64::from(state.offset & 15 >= rule.cfa_offset as u32);
             sp.wrapping_add(word + word * pushed)
         }
         cfa::GO => {
@@ -224,13 +263,19 @@ pub fn apply<A: Arch, M: Memory>(
             None => return STACK_UNREADABLE,
         },
         _ if !interrupted => return REGISTER_UNKNOWN,
-        ra::LINK => state.link,
-        // SAFETY: masked to the length of the array.
-        _ => unsafe {
-            *state
-                .registers
-                .get_unchecked(rule.ra_offset as usize & (REGISTERS - 1))
-        },
+        ra::LINK => {
+            state.registers_used = 1;
+            state.link
+        }
+        _ => {
+            state.registers_used = 1;
+            // SAFETY: masked to the length of the array.
+            unsafe {
+                *state
+                    .registers
+                    .get_unchecked(rule.ra_offset as usize & (REGISTERS - 1))
+            }
+        }
     };
     let fp_offset = i64::from(rule.fp_offset) as u64;
     let saved_at = match rule.fp_kind {
@@ -242,12 +287,15 @@ pub fn apply<A: Arch, M: Memory>(
     let next_fp = match rule.fp_kind {
         fp::SAME => state.fp,
         fp::UNDEFINED => 0,
-        // SAFETY: masked to the length of the array.
-        fp::REGISTER if interrupted => unsafe {
-            *state
-                .registers
-                .get_unchecked(rule.fp_offset as usize & (REGISTERS - 1))
-        },
+        fp::REGISTER if interrupted => {
+            state.registers_used = 1;
+            // SAFETY: masked to the length of the array.
+            unsafe {
+                *state
+                    .registers
+                    .get_unchecked(rule.fp_offset as usize & (REGISTERS - 1))
+            }
+        }
         fp::REGISTER => return REGISTER_UNKNOWN,
         _ => match memory.word(saved_at) {
             Some(value) => value,
@@ -285,10 +333,8 @@ fn follow_frame_pointer<A: Arch, M: Memory>(memory: &M, state: &mut State, order
     if fp & 7 != 0 || (order == Order::Upwards && fp < state.sp) {
         return FRAME_POINTER_BROKEN;
     }
-    let Some(next_fp) = memory.word(fp) else {
-        return FRAME_POINTER_BROKEN;
-    };
-    let Some(pc) = memory.word(fp.wrapping_add(A::FP_TO_CFA / 2)) else {
+    // The return address lies right behind on all machines.
+    let Some([next_fp, pc]) = memory.pair(fp) else {
         return FRAME_POINTER_BROKEN;
     };
     if order == Order::Any && next_fp == fp {

@@ -2,7 +2,7 @@
 
 extern crate std;
 
-use std::{collections::HashMap, vec::Vec};
+use std::{cell::RefCell, collections::HashMap, vec::Vec};
 
 use super::{
     aarch64::Aarch64,
@@ -324,4 +324,108 @@ fn the_link_register_counts_in_the_interrupted_frame_only() {
         step::<Aarch64, _, _>(&fake, &fake.load(), &mut state),
         step::REGISTER_UNKNOWN
     );
+}
+
+/// Tables that keep what searches found.
+struct Remembering {
+    tables: Loaded,
+    known: RefCell<HashMap<u64, u32>>,
+}
+
+impl Tables for Remembering {
+    fn mappings(&self, slot: u32) -> Option<&Mappings> {
+        self.tables.mappings(slot)
+    }
+
+    fn page(&self, key: &PageKey) -> Option<&PageEntry> {
+        self.tables.page(key)
+    }
+
+    fn block(&self, index: u32) -> Option<&RowBlock> {
+        self.tables.block(index)
+    }
+
+    fn rule(&self, index: u32) -> Option<&Rule> {
+        self.tables.rule(index)
+    }
+
+    fn remembered(&self, pc: u64) -> Option<u32> {
+        self.known.borrow().get(&pc).copied()
+    }
+
+    fn remember(&self, pc: u64, rule: u32) {
+        self.known.borrow_mut().insert(pc, rule);
+    }
+}
+
+#[test]
+fn callers_are_remembered_and_interrupted_frames_are_not() {
+    let mut fake = Fake {
+        rules: std::vec![sp_rule(16), sp_rule(32)],
+        rows: std::vec![row(0, 0), row(0x10, 1)],
+        ..Fake::default()
+    };
+    fake.words.insert(0x1018, 0x42);
+    fake.words.insert(0x1008, 0x43);
+    let tables = Remembering {
+        tables: fake.load(),
+        known: RefCell::default(),
+    };
+    let caller = State {
+        interrupted: 0,
+        ..at(PAGE + 0x11, 0x1000, 0)
+    };
+    let mut first = caller;
+    assert_eq!(
+        step::<X86_64, _, _>(&fake, &tables, &mut first),
+        step::CONTINUE
+    );
+    assert_eq!((first.pc, first.sp), (0x42, 0x1020));
+    assert_eq!(*tables.known.borrow(), HashMap::from([(PAGE + 0x10, 1)]));
+    // The second time nothing is searched: there are no mappings any more.
+    let nowhere = Remembering {
+        tables: Loaded {
+            mappings: Mappings {
+                starts: [NO_START; MAX_MAPPINGS],
+                mappings: [Mapping::default(); MAX_MAPPINGS],
+            },
+            ..tables.tables
+        },
+        known: tables.known,
+    };
+    let mut second = caller;
+    assert_eq!(
+        step::<X86_64, _, _>(&fake, &nowhere, &mut second),
+        step::CONTINUE
+    );
+    assert_eq!((second.pc, second.sp), (first.pc, first.sp));
+    let mut interrupted = at(PAGE + 0x10, 0x1000, 0);
+    assert_eq!(
+        step::<X86_64, _, _>(&fake, &nowhere, &mut interrupted),
+        step::NO_MAPPING
+    );
+}
+
+#[test]
+fn rules_that_depend_on_the_place_are_searched_each_time() {
+    let mut fake = Fake::one_rule(Rule {
+        cfa_kind: cfa::PLT,
+        cfa_offset: 11,
+        ra_offset: -8,
+        ..Rule::default()
+    });
+    fake.words.insert(0x1000, 0x42);
+    let tables = Remembering {
+        tables: fake.load(),
+        known: RefCell::default(),
+    };
+    let mut state = State {
+        interrupted: 0,
+        ..at(PAGE + 0x11, 0x1000, 0)
+    };
+    assert_eq!(
+        step::<X86_64, _, _>(&fake, &tables, &mut state),
+        step::CONTINUE
+    );
+    assert!(tables.known.borrow().is_empty());
 }

@@ -12,10 +12,10 @@
 use aya_ebpf::bindings::{BPF_NOEXIST, task_struct};
 use profiler_common::{counter, limits::COMM_BYTES, off_cpu::Wait};
 
-use super::off_cpu::{TASK_DEAD, WAITS, kind_of_sleep};
+use super::off_cpu::{TASK_DEAD, WAITS, kind_of_sleep, mark};
 use crate::{
-    config::config, counters::count, emit::Urgency, filter, kernel::KernelPtr, stack, task,
-    threads::announce_as, timeline, unwind::asleep,
+    config::config, counters::count, emit::Urgency, filter, kernel::KernelPtr, maps::rotation,
+    stack, task, threads::announce_as, timeline, unwind::asleep,
 };
 
 /// `struct bpf_iter__task`.
@@ -72,19 +72,23 @@ fn try_asleep(task: *mut task_struct) -> Result<(), u32> {
     let comm: [u8; COMM_BYTES] = it
         .read(config!(offsets.task_comm))
         .ok_or(counter::KERNEL_READ_FAILED)?;
+    let rotation = rotation();
     let generation = announce_as(it, ids, comm, Urgency::Polled)?;
     let wait = Wait {
         began_ns: origin,
         woken_ns: 0,
-        kernel_stack: stack::kernel_stack_of(task, &raw mut scratch.record),
+        kernel_stack: stack::kernel_stack_into(task, &raw mut scratch.record),
         user_stack: asleep::user_stack(scratch, task, ids, generation),
         pid: ids.pid,
         tid: ids.tid,
         generation,
         wait: kind_of_sleep(it, state),
         cpu: 0,
-        padding: 0,
+        rotation,
+        comm,
+        cgroups: it.read(config!(offsets.task_cgroups)).unwrap_or(0),
     };
+    mark(global_tid);
     if WAITS
         .insert(global_tid, wait, u64::from(BPF_NOEXIST))
         .is_err()

@@ -2,5 +2,7 @@
 
 mod on_cpu;
 mod off_cpu;
+mod wall;
 mod asleep;
+mod wakers;
 mod process;

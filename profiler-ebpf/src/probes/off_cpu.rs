@@ -12,17 +12,19 @@
 //! Cost: a switch between unwanted threads costs the filter and one lookup; one away from a wanted
 //! thread what its stack costs. The run queue's lock is held: nothing here wakes the agent.
 
+use core::ffi::c_void;
+
 use aya_ebpf::{
     bindings::{BPF_NOEXIST, task_struct},
-    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    helpers::{bpf_get_current_comm, bpf_get_smp_processor_id, bpf_ktime_get_ns},
     macros::{btf_tracepoint, map},
-    maps::HashMap,
+    maps::{Array, HashMap},
     programs::BtfTracePointContext,
 };
 use profiler_common::{
     config::FILTER_PIDS as MODE_PIDS,
     counter,
-    limits::{CLASS_SCHEDULER, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES},
+    limits::{CLASS_ITERATOR, CLASS_SCHEDULER, MARKS, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES},
     off_cpu::{
         SWITCH_STATE_LAST, WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED,
         WAIT_UNINTERRUPTIBLE, Wait, WaitValue,
@@ -30,14 +32,17 @@ use profiler_common::{
     on_cpu::CountKey,
 };
 
+use super::wakers;
 use crate::{
     config::config,
     counters::count,
     emit::Urgency,
     filter,
-    kernel::KernelPtr,
-    stack, task,
-    threads::announce,
+    kernel::{KernelPtr, TypedPtr},
+    maps::rotation,
+    stack,
+    task::{self, TaskIds},
+    threads::{announce, same_comm},
     timeline::{self, Moment},
 };
 
@@ -60,34 +65,98 @@ static WAITED_ODD: HashMap<CountKey, WaitValue> = HashMap::with_max_entries(WAIT
 #[map]
 pub(super) static WAITS: HashMap<u32, Wait> = HashMap::with_max_entries(WAIT_TABLE_ENTRIES, 0);
 
+/// Set for the number of every thread that was ever put into [`WAITS`]: most threads of a node are
+/// told apart from the wanted ones without a lookup.
+#[map]
+static THREAD_MARKS: Array<u32> = Array::with_max_entries(MARKS, 0);
+
 #[btf_tracepoint(function = "sched_switch")]
 pub(crate) fn off_cpu_switch(context: BtfTracePointContext) -> i32 {
+    let previous = TypedPtr::new(context.arg::<*const task_struct>(1));
+    let next = TypedPtr::new(context.arg::<*const task_struct>(2));
+    let previous_tid: u32 = previous.member(config!(offsets.task_pid));
+    let next_tid: u32 = next.member(config!(offsets.task_pid));
+    // The idle task has the number 0 and is no target.
+    let comes = is_marked(next_tid);
+    let leaves = previous_tid != 0 && (is_marked(previous_tid) || filter::may_want(previous));
+    if !comes && !leaves {
+        return 0;
+    }
     // SAFETY: a helper without arguments.
     let now = unsafe { bpf_ktime_get_ns() };
-    if let Some(origin) = timeline::origin(now) {
-        if let Err(counter) = try_come(next_task(&context), now, origin) {
-            count(counter);
-        }
-        if let Err(counter) = try_leave(&context, now, origin) {
-            count(counter);
-        }
+    let Some(origin) = timeline::origin(now) else {
+        return 0;
+    };
+    if comes && let Err(counter) = try_come(next, next_tid, now, origin) {
+        count(counter);
+    }
+    if leaves && let Err(counter) = try_leave(&context, previous, previous_tid, now, origin) {
+        count(counter);
     }
     0
 }
 
 #[btf_tracepoint(function = "sched_wakeup")]
 pub(crate) fn off_cpu_wakeup(context: BtfTracePointContext) -> i32 {
-    if let Err(counter) = try_wake(task::from_argument(context.arg::<*const task_struct>(0))) {
-        count(counter);
+    let task = TypedPtr::new(context.arg::<*const task_struct>(0));
+    let tid: u32 = task.member(config!(offsets.task_pid));
+    if is_marked(tid) {
+        wake(tid);
     }
     0
 }
 
+/// What an iterator over tasks is given (`struct bpf_iter__task`).
+#[repr(C)]
+pub(crate) struct VisitedTask {
+    meta: *const c_void,
+    task: *const task_struct,
+}
+
+/// Takes the kernel stacks of threads that sleep. The agent runs it before it stops collecting.
+///
+/// Hook: an iterator over all tasks (minimum kernel 5.8), in the agent's own context.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = "iter/task")]
+pub(crate) extern "C" fn off_cpu_sleepers(context: *const VisitedTask) -> i32 {
+    // SAFETY: the kernel gives a pointer to this structure.
+    let task = unsafe { (*context).task };
+    if task.is_null() {
+        return 0; // the end
+    }
+    let task = TypedPtr::new(task);
+    if let Some(wait) = WAITS.get_ptr_mut(task.member::<u32>(config!(offsets.task_pid))) {
+        // SAFETY: a map value. A thread that wakes up meanwhile takes its stack itself, and what is
+        // written here is not read.
+        let wait = unsafe { &mut *wait };
+        if wait.began_ns != 0 {
+            wait.kernel_stack = stack::kernel_stack_of(task, CLASS_ITERATOR);
+        }
+    }
+    0
+}
+
+/// Makes the scheduler's programs look a thread up.
+#[inline(always)]
+pub(super) fn mark(tid: u32) {
+    if let Some(mark) = THREAD_MARKS.get_ptr_mut(tid & (MARKS - 1)) {
+        // SAFETY: a map value; nobody writes anything else.
+        unsafe { *mark = 1 };
+    }
+}
+
+#[inline(always)]
+fn is_marked(tid: u32) -> bool {
+    THREAD_MARKS
+        .get(tid & (MARKS - 1))
+        .is_some_and(|mark| *mark != 0)
+}
+
 /// The time from here on is spent waiting for a CPU.
 #[inline(always)]
-fn try_wake(task: KernelPtr) -> Result<(), u32> {
-    let Some(wait) = wait_of(task)? else {
-        return Ok(());
+fn wake(tid: u32) {
+    let Some(wait) = WAITS.get_ptr_mut(tid) else {
+        return;
     };
     // SAFETY: a map value; the thread has left its CPU, and only one wake-up succeeds.
     let wait = unsafe { &mut *wait };
@@ -95,13 +164,12 @@ fn try_wake(task: KernelPtr) -> Result<(), u32> {
         // SAFETY: a helper without arguments.
         wait.woken_ns = unsafe { bpf_ktime_get_ns() };
     }
-    Ok(())
 }
 
 /// Counts the wait that ends now.
 #[inline(always)]
-fn try_come(next: KernelPtr, now: u64, origin: u64) -> Result<(), u32> {
-    let Some(wait) = wait_of(next)? else {
+fn try_come(next: TypedPtr, tid: u32, now: u64, origin: u64) -> Result<(), u32> {
+    let Some(wait) = WAITS.get_ptr_mut(tid) else {
         return Ok(()); // unwanted, or it has not left a CPU yet
     };
     // SAFETY: a map value; the thread is on its way to this CPU and nowhere else.
@@ -109,6 +177,7 @@ fn try_come(next: KernelPtr, now: u64, origin: u64) -> Result<(), u32> {
     if wait.began_ns == 0 {
         return Ok(());
     }
+    wait.kernel_stack = stack::kernel_stack_of(next, CLASS_SCHEDULER);
     let ready_ns = ready(wait, now);
     end(wait, ready_ns, now, Moment::of(now, origin)?)
 }
@@ -131,6 +200,7 @@ fn ready(wait: &Wait, now: u64) -> u64 {
 fn end(wait: &mut Wait, ready_ns: u64, ended_ns: u64, moment: Moment) -> Result<(), u32> {
     let blocked_ns = ready_ns.saturating_sub(wait.began_ns);
     let runnable_ns = ended_ns.saturating_sub(ready_ns);
+    let began_ns = wait.began_ns;
     wait.began_ns = 0;
     let key = CountKey {
         pid: wait.pid,
@@ -143,18 +213,24 @@ fn end(wait: &mut Wait, ready_ns: u64, ended_ns: u64, moment: Moment) -> Result<
         kernel_stack: wait.kernel_stack,
         user_stack: wait.user_stack,
     };
+    if config!(wakers) == 1
+        && wait.wait != WAIT_PREEMPTED
+        && let Some(waker) = wakers::take(wait, began_ns)
+    {
+        return wakers::add(moment, key, waker, blocked_ns, runnable_ns);
+    }
     if moment.even_epoch {
-        add(&WAITED_EVEN, &key, blocked_ns, runnable_ns)
+        add_wait(&WAITED_EVEN, &key, blocked_ns, runnable_ns)
     } else {
-        add(&WAITED_ODD, &key, blocked_ns, runnable_ns)
+        add_wait(&WAITED_ODD, &key, blocked_ns, runnable_ns)
     }
 }
 
 /// Adds a wait to the counter of `key`. The key holds the CPU, so nobody else writes it now.
 #[inline(always)]
-fn add(
-    table: &HashMap<CountKey, WaitValue>,
-    key: &CountKey,
+pub(super) fn add_wait<K>(
+    table: &HashMap<K, WaitValue>,
+    key: &K,
     blocked_ns: u64,
     runnable_ns: u64,
 ) -> Result<(), u32> {
@@ -178,54 +254,107 @@ fn add(
 
 /// Remembers why and where the running thread leaves the CPU, when it is wanted.
 #[inline(always)]
-fn try_leave(context: &BtfTracePointContext, now: u64, origin: u64) -> Result<(), u32> {
-    let task = task::current();
-    let global_tid: u32 = task
-        .read(config!(offsets.task_pid))
-        .ok_or(counter::KERNEL_READ_FAILED)?;
-    if global_tid == 0 {
-        return Ok(()); // the idle task
-    }
-    let state = previous_state(context, task)?;
+fn try_leave(
+    context: &BtfTracePointContext,
+    task: TypedPtr,
+    global_tid: u32,
+    now: u64,
+    origin: u64,
+) -> Result<(), u32> {
+    let state = previous_state(context, task);
     if state & TASK_DEAD != 0 {
         // Fails when the thread never left a CPU.
         let _absent = WAITS.remove(global_tid);
         return Ok(());
     }
+    let known = WAITS.get_ptr_mut(global_tid);
+    let generation: u32 = task.member(config!(offsets.task_self_exec_id));
+    let same = known.and_then(|known| {
+        // SAFETY: a map value; nobody else writes what is read here.
+        let known = unsafe { &*known };
+        if known.began_ns != 0 {
+            close_missed(global_tid, now, origin);
+        }
+        is_announced(known, task, generation).then_some(TaskIds {
+            pid: known.pid,
+            tid: known.tid,
+        })
+    });
+    let ids = match same {
+        Some(ids) => ids,
+        None => match meet(task, global_tid)? {
+            Some(ids) => ids,
+            None => return Ok(()),
+        },
+    };
+    count(counter::SAMPLES);
+    let user_stack = stack::user_stack(context, CLASS_SCHEDULER, task.untyped(), ids, generation);
+    let Some(wait) = WAITS.get_ptr_mut(global_tid) else {
+        return Ok(()); // never: it was met
+    };
+    // SAFETY: a map value; nobody wakes the thread before it has left the CPU.
+    let wait = unsafe { &mut *wait };
+    wait.woken_ns = 0;
+    wait.kernel_stack = 0;
+    wait.user_stack = user_stack;
+    wait.wait = wait_kind(context, task, state);
+    // SAFETY: a helper without arguments.
+    wait.cpu = unsafe { bpf_get_smp_processor_id() };
+    wait.began_ns = now;
+    Ok(())
+}
+
+/// Whether all that was sent of the thread, and that it is wanted, is still true.
+#[inline(always)]
+fn is_announced(known: &Wait, task: TypedPtr, generation: u32) -> bool {
+    let Ok(comm) = bpf_get_current_comm() else {
+        return false;
+    };
+    known.rotation == rotation()
+        && known.generation == generation
+        && known.cgroups == task.member::<u64>(config!(offsets.task_cgroups))
+        && same_comm(&known.comm, &comm)
+}
+
+/// Makes room for a thread and announces it, when it is wanted. The entry is looked up again later,
+/// so that what follows is the same for threads that are known.
+#[inline(always)]
+fn meet(task: TypedPtr, global_tid: u32) -> Result<Option<TaskIds>, u32> {
     let Some(ids) = task::current_ids() else {
         return if config!(filter) == MODE_PIDS {
-            Ok(())
+            Ok(None)
         } else {
             Err(counter::PID_NOT_VISIBLE)
         };
     };
-    if !filter::wants(task, ids) {
-        return Ok(());
+    let untyped = task.untyped();
+    if !filter::wants(untyped, ids) {
+        // It may have been wanted before it moved to another cgroup.
+        let _absent = WAITS.remove(global_tid);
+        return Ok(None);
     }
-    count(counter::SAMPLES);
-    close_missed(global_tid, now, origin);
-    let generation = announce(task, ids, Urgency::Polled)?;
+    // Read first: what is sent again because of a later change is sent once too often at worst.
+    let rotation = rotation();
+    let generation = announce(untyped, ids, Urgency::Polled)?;
     let wait = Wait {
-        began_ns: now,
+        began_ns: 0,
         woken_ns: 0,
-        kernel_stack: stack::kernel_stack(context, CLASS_SCHEDULER),
-        user_stack: stack::user_stack(context, CLASS_SCHEDULER, task, ids, generation),
+        kernel_stack: 0,
+        user_stack: 0,
         pid: ids.pid,
         tid: ids.tid,
         generation,
-        wait: wait_kind(context, task, state),
-        // SAFETY: a helper without arguments.
-        cpu: unsafe { bpf_get_smp_processor_id() },
-        padding: 0,
+        wait: 0,
+        cpu: 0,
+        rotation,
+        comm: bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?,
+        cgroups: task.member(config!(offsets.task_cgroups)),
     };
-    if let Some(known) = WAITS.get_ptr_mut(global_tid) {
-        // SAFETY: a map value; nobody wakes the thread before it has left the CPU.
-        unsafe { *known = wait };
-        return Ok(());
-    }
+    mark(global_tid);
     WAITS
         .insert(global_tid, wait, 0)
-        .map_err(|_error| counter::WAIT_TABLE_FULL)
+        .map_err(|_error| counter::WAIT_TABLE_FULL)?;
+    Ok(Some(ids))
 }
 
 /// Counts a wait whose thread came back without a switch that the tracepoint showed: some hosts hide
@@ -252,39 +381,49 @@ fn close_missed(global_tid: u32, now: u64, origin: u64) -> u64 {
     1
 }
 
-/// The entry of a thread in the table of waits.
-#[inline(always)]
-fn wait_of(task: KernelPtr) -> Result<Option<*mut Wait>, u32> {
-    let global_tid: u32 = task
-        .read(config!(offsets.task_pid))
-        .ok_or(counter::KERNEL_READ_FAILED)?;
-    Ok(WAITS.get_ptr_mut(global_tid))
-}
-
-/// The task that gets the CPU.
-#[inline(always)]
-fn next_task(context: &BtfTracePointContext) -> KernelPtr {
-    task::from_argument(context.arg::<*const task_struct>(2))
+/// Ends the wait of a thread that runs although its return was not reported, and that came at
+/// `came_ns` or, when it was not ready then, later. Returns when it came.
+///
+/// Not inlined, as [`close_missed`].
+#[inline(never)]
+pub(super) fn end_unreported(global_tid: u32, came_ns: u64, now: u64, origin: u64) -> u64 {
+    let Some(wait) = WAITS.get_ptr_mut(global_tid) else {
+        return came_ns;
+    };
+    // SAFETY: a map value of a thread that runs here.
+    let wait = unsafe { &mut *wait };
+    if wait.began_ns == 0 {
+        return came_ns;
+    }
+    count(counter::SWITCH_MISSED);
+    let ready_ns = ready(wait, came_ns).max(wait.began_ns);
+    let came_ns = came_ns.max(ready_ns);
+    let counted = Moment::of(now, origin).and_then(|moment| end(wait, ready_ns, came_ns, moment));
+    if let Err(counter) = counted {
+        count(counter);
+    }
+    came_ns
 }
 
 /// The state of the task that leaves, as the scheduler saw it when it decided.
 #[inline(always)]
-fn previous_state(context: &BtfTracePointContext, task: KernelPtr) -> Result<u32, u32> {
+fn previous_state(context: &BtfTracePointContext, task: TypedPtr) -> u32 {
     if config!(offsets.switch_arguments) == SWITCH_STATE_LAST {
-        return Ok(context.arg::<u64>(3) as u32);
+        return context.arg::<u64>(3) as u32;
     }
-    task.read(config!(offsets.task_state))
-        .ok_or(counter::KERNEL_READ_FAILED)
+    // `volatile long` before 5.14, so not read as a member of this size.
+    let state: Option<u32> = task.untyped().read(config!(offsets.task_state));
+    state.unwrap_or(0)
 }
 
 /// What kind of wait begins.
 #[inline(always)]
-fn wait_kind(context: &BtfTracePointContext, task: KernelPtr, state: u32) -> u32 {
+fn wait_kind(context: &BtfTracePointContext, task: TypedPtr, state: u32) -> u32 {
     let preempted = context.arg::<u64>(0) as u8 != 0;
     if preempted || state == 0 {
         return WAIT_PREEMPTED;
     }
-    kind_of_sleep(task, state)
+    kind_of_sleep(task.untyped(), state)
 }
 
 /// What kind of wait a thread in such a state is in.

@@ -23,7 +23,10 @@ use crate::{
     config::config,
     counters::count,
     emit::Urgency,
-    filter, stack, task,
+    filter,
+    kernel::KernelPtr,
+    stack,
+    task::{self, TaskIds},
     threads::announce,
     timeline::{self, Moment},
 };
@@ -47,27 +50,67 @@ pub(crate) fn on_cpu(context: PerfEventContext) -> u32 {
 
 #[inline(always)]
 fn try_on_cpu(context: &PerfEventContext) -> Result<(), u32> {
+    let Some(tick) = wanted()? else {
+        return Ok(());
+    };
+    let (key, moment) = sample(context, tick)?;
+    if moment.even_epoch {
+        add(&COUNTS_EVEN, &key)
+    } else {
+        add(&COUNTS_ODD, &key)
+    }
+}
+
+/// A tick that hit a target.
+#[derive(Clone, Copy)]
+pub(super) struct Tick {
+    pub(super) now: u64,
+    pub(super) origin: u64,
+    pub(super) task: KernelPtr,
+    pub(super) ids: TaskIds,
+}
+
+/// Whom the tick hit; none when it is no target.
+#[inline(always)]
+pub(super) fn wanted() -> Result<Option<Tick>, u32> {
     count(counter::TICKS);
     if bpf_get_current_pid_tgid() as u32 == 0 {
-        return Ok(()); // the idle task
+        return Ok(None); // the idle task
     }
     // SAFETY: a helper without arguments.
     let now = unsafe { bpf_ktime_get_ns() };
     let Some(origin) = timeline::origin(now) else {
-        return Ok(()); // the clock has not started
+        return Ok(None); // the clock has not started
     };
     let task = task::current();
     let Some(ids) = task::current_ids() else {
         // Invisible processes cannot be in the pid filter, so nothing of the target is lost.
         return if config!(filter) == MODE_PIDS {
-            Ok(())
+            Ok(None)
         } else {
             Err(counter::PID_NOT_VISIBLE)
         };
     };
     if !filter::wants(task, ids) {
-        return Ok(());
+        return Ok(None);
     }
+    Ok(Some(Tick {
+        now,
+        origin,
+        task,
+        ids,
+    }))
+}
+
+/// Takes the stacks of a tick that hit a target.
+#[inline(always)]
+pub(super) fn sample(context: &PerfEventContext, tick: Tick) -> Result<(CountKey, Moment), u32> {
+    let Tick {
+        now,
+        origin,
+        task,
+        ids,
+    } = tick;
     count(counter::SAMPLES);
     let generation = announce(task, ids, Urgency::Immediate)?;
     let moment = Moment::of(now, origin)?;
@@ -86,11 +129,7 @@ fn try_on_cpu(context: &PerfEventContext) -> Result<(), u32> {
         },
         user_stack: stack::user_stack(context, CLASS_PERF_EVENT, task, ids, generation),
     };
-    if moment.even_epoch {
-        add(&COUNTS_EVEN, &key)
-    } else {
-        add(&COUNTS_ODD, &key)
-    }
+    Ok((key, moment))
 }
 
 /// Adds one to the counter of `key`. The key holds the CPU, so nobody else writes it now.

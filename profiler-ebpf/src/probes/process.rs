@@ -131,6 +131,7 @@ fn try_process_exit(context: &BtfTracePointContext) -> Result<(), u32> {
 
 #[inline(always)]
 fn adopt(pid: u32) {
+    filter::mark(pid);
     if FILTER_PIDS.insert(pid, 1, 0).is_err() {
         count(counter::FILTER_FULL);
     }

@@ -5,6 +5,7 @@
 
 pub(crate) mod asleep;
 mod capture;
+mod known;
 mod registers;
 mod tables;
 mod user_memory;
@@ -14,13 +15,13 @@ use core::ffi::c_void;
 use aya_ebpf::{helpers::generated::bpf_loop, macros::map, maps::PerCpuArray};
 use profiler_common::{
     counter,
-    limits::{MAX_RECORD_FRAMES, MAX_STEPS, PROGRAM_CLASSES},
+    limits::{CLASS_SCHEDULER, MAX_RECORD_FRAMES, MAX_STEPS, MAX_STEPS_UNDER_LOCK},
     stack::{SPACE_USER, StackRecord, hash_finish, hash_step, place},
     unwind::{
         capture::{CAPTURE_FOR_COMPARISON, REGISTER_WORDS},
         frame,
         process::{ANY_GENERATION, NO_MAPPINGS_SLOT, ProcessEntry},
-        state::State,
+        state::{Memory, State},
         step::{self, Arch as _},
     },
 };
@@ -32,8 +33,9 @@ use crate::{
     stack,
     task::TaskIds,
 };
+use known::{KnownWalk, LoggedMemory};
 use registers::Machine;
-use tables::{KernelTables, PROCESSES};
+use tables::{KernelTables, PROCESSES, REMEMBERED, Remembered};
 use user_memory::UserMemory;
 
 /// Everything that a walk keeps.
@@ -50,17 +52,22 @@ struct Walk {
     outcome: u32,
     /// Complete stacks since the last capture for comparison.
     since_capture: u32,
+    /// As in [`ProcessEntry`].
+    reading: u32,
+    /// Words that were read.
+    words: u32,
     padding: u32,
     /// Captures of this CPU so far.
     captures: u64,
     /// The kernel's `struct pt_regs` of user mode.
     saved: [u64; REGISTER_WORDS],
     record: StackRecord,
+    remembered: [Remembered; REMEMBERED],
 }
 
-/// One for each class of programs that may interrupt each other.
+/// One for each class of programs that walk user stacks and may interrupt each other.
 #[map]
-static WALKS: PerCpuArray<Walk> = PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
+static WALKS: PerCpuArray<Walk> = PerCpuArray::with_max_entries(CLASS_SCHEDULER + 1, 0);
 
 /// Takes the user stack of the running task and returns its hash; 0 when it has none.
 #[inline(always)]
@@ -74,6 +81,7 @@ pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: 
         return 0;
     }
     Machine::begin(&walk.saved, &mut walk.state);
+    walk.state.registers_used = 0;
     if walk.state.pc == 0 {
         // A thread of the kernel that borrowed the memory of a process (io_uring).
         return 0;
@@ -84,28 +92,49 @@ pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: 
     walk.tid = ids.tid;
     walk.generation = generation;
     walk.class = class;
+    let known = if class == CLASS_SCHEDULER && config!(capture_every) == 0 {
+        known::place(walk)
+    } else {
+        None
+    };
+    if let Some(known) = known {
+        if let Some((hash, frames)) = known::find(walk, known) {
+            count_many(counter::USER_FRAMES, u64::from(frames));
+            return hash;
+        }
+        known::begin(walk, known);
+    }
     push(walk, frame::code(walk.state.pc, false));
     let process = process_of(ids.pid, generation);
     walk.outcome = if Machine::is_compat(&walk.saved) {
         step::COMPAT_PROCESS
     } else if let Some(entry) = process {
         // SAFETY: a map value; the agent replaces it as a whole.
-        walk.state.slot = unsafe { (*entry).slot };
-        walk_up(walk);
+        (walk.state.slot, walk.reading) = unsafe { ((*entry).slot, (*entry).reading) };
+        walk_up(walk, class, known);
         walk.outcome
     } else {
         step::PROCESS_UNKNOWN
     };
-    finish(walk, process)
+    finish(walk, process, known)
 }
 
 /// Ends the stack that was walked: with a capture, or with a mark that says why it is incomplete.
 #[inline(always)]
-fn finish(walk: &mut Walk, process: Option<*mut ProcessEntry>) -> u64 {
+fn finish(
+    walk: &mut Walk,
+    process: Option<*mut ProcessEntry>,
+    known: Option<*mut KnownWalk>,
+) -> u64 {
     if walk.outcome == step::COMPLETE {
         count_many(counter::USER_FRAMES, u64::from(walk.walked));
         let hash = hash_finish(walk.hash);
-        stack::intern_user(&mut walk.record, hash, walk.walked);
+        let sent = stack::intern_user(&mut walk.record, hash, walk.walked);
+        if let Some(known) = known
+            && sent
+        {
+            known::remember(walk, known, hash);
+        }
         let every = config!(capture_every);
         if every != 0 {
             walk.since_capture += 1;
@@ -169,13 +198,33 @@ pub(crate) fn forget(pid: u32) {
 }
 
 #[inline(always)]
-fn walk_up(walk: &mut Walk) {
+fn walk_up(walk: &mut Walk, class: u32, known: Option<*mut KnownWalk>) {
     walk.outcome = step::TOO_DEEP;
+    walk.words = 0;
+    if let Some(known) = known {
+        let mut on_stack = LoggedMemory { walk, known };
+        // SAFETY: the callback gets the pointer to `on_stack`, which outlives the call.
+        unsafe {
+            bpf_loop(
+                MAX_STEPS_UNDER_LOCK,
+                next_logged_frame as *mut c_void,
+                (&raw mut on_stack).cast(),
+                0,
+            )
+        };
+        return;
+    }
+    // A constant of the program, not what the map value says: the verifier would follow both.
+    let most = if class == CLASS_SCHEDULER {
+        MAX_STEPS_UNDER_LOCK
+    } else {
+        MAX_STEPS
+    };
     let mut on_stack = OnStack { walk };
     // SAFETY: the callback gets the pointer to `on_stack`, which outlives the call.
     unsafe {
         bpf_loop(
-            MAX_STEPS,
+            most,
             next_frame as *mut c_void,
             (&raw mut on_stack).cast(),
             0,
@@ -194,12 +243,36 @@ extern "C" fn next_frame(_index: u64, context: *mut c_void) -> u64 {
     advance(on_stack.walk) & 1
 }
 
-/// Goes one frame up; 1 when there is nothing more to do.
+extern "C" fn next_logged_frame(_index: u64, context: *mut c_void) -> u64 {
+    // SAFETY: the pointer that `walk_up` gave.
+    let on_stack = unsafe { &*context.cast::<LoggedMemory>() };
+    advance_logged(on_stack.walk, on_stack.known) & 1
+}
+
 #[inline(never)]
 fn advance(walk: *mut Walk) -> u64 {
+    advance_in(walk, &UserMemory)
+}
+
+#[inline(never)]
+fn advance_logged(walk: *mut Walk, known: *mut KnownWalk) -> u64 {
+    advance_in(walk, &LoggedMemory { walk, known })
+}
+
+/// Goes one frame up; 1 when there is nothing more to do.
+#[inline(always)]
+fn advance_in(walk: *mut Walk, memory: &impl Memory) -> u64 {
     // SAFETY: a map value of this CPU.
+    let (remembered, reading) = unsafe { (&raw mut (*walk).remembered, (*walk).reading) };
+    let tables = KernelTables {
+        remembered,
+        reading,
+    };
+    // SAFETY: as above; neither the memory nor the tables have anything of the state.
+    let state = unsafe { &mut (*walk).state };
+    let outcome = step::step::<Machine, _, _>(memory, &tables, state);
+    // SAFETY: as above.
     let walk = unsafe { &mut *walk };
-    let outcome = step::step::<Machine, _, _>(&UserMemory, &KernelTables, &mut walk.state);
     if outcome != step::CONTINUE {
         walk.outcome = outcome;
         return 1;

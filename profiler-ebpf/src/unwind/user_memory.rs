@@ -14,6 +14,12 @@ impl Memory for UserMemory {
     }
 
     #[inline(always)]
+    fn pair(&self, address: u64) -> Option<[u64; 2]> {
+        // SAFETY: as above.
+        unsafe { bpf_probe_read_user(address as *const [u64; 2]) }.ok()
+    }
+
+    #[inline(always)]
     fn byte(&self, address: u64) -> Option<u8> {
         // SAFETY: as above.
         unsafe { bpf_probe_read_user(address as *const u8) }.ok()

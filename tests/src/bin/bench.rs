@@ -1,5 +1,7 @@
 //! Benches of the agent on this machine: paired, alternating runs, printed as one JSON document.
 
+#[path = "bench/off_cpu.rs"]
+mod off_cpu;
 #[path = "bench/unwind.rs"]
 mod unwind;
 
@@ -27,6 +29,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 const TARGET: &str = "bench-target";
 /// Stack depth of the measured program.
 const DEPTH: &str = "30";
+/// Longer than the agent's statistics of its programs are old.
+const STATISTICS: Duration = Duration::from_millis(1500);
 /// Clock ticks per second of /proc/PID/stat, the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -46,6 +50,21 @@ enum What {
         /// Length of each run in seconds
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
+    },
+    /// Cost of off-CPU profiling to a program that only switches and to the mesh, beside bpftrace
+    OffCpu {
+        /// Pairs of runs for each setting
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
+        pairs: u32,
+        /// Length of each run in seconds
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Pairs of runs of the mesh
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
+        mesh_pairs: u32,
+        /// Length of each run of the mesh in seconds
+        #[arg(long, default_value_t = 5.0)]
+        mesh_seconds: f64,
     },
     /// What walking user stacks of the mesh with tables costs, beside frame pointers alone
     Unwind {
@@ -112,12 +131,34 @@ fn main() -> Result<()> {
             "interval": "95 % bootstrap of the median",
             "figures": on_cpu(pairs, seconds)?,
         }),
+        What::OffCpu {
+            pairs,
+            seconds,
+            mesh_pairs,
+            mesh_seconds,
+        } => json!({
+            "bench": "off-cpu",
+            "machine": machine,
+            "pairs": pairs,
+            "seconds_per_run": seconds,
+            "mesh_pairs": mesh_pairs,
+            "mesh_seconds_per_run": mesh_seconds,
+            "program": "two threads of one process on one CPU pass a byte to and fro through pipes",
+            "interval": "95 % bootstrap of the median",
+            "figures": off_cpu::figures(&off_cpu::Options {
+                pairs,
+                seconds,
+                mesh_pairs,
+                mesh_seconds,
+            })?,
+        }),
         What::Unwind { runs, seconds } => json!({
             "bench": "unwind",
             "machine": machine,
             "runs": runs,
             "seconds_per_run": seconds,
             "interval": "95 % bootstrap of the median",
+            "stack_depth": DEPTH,
             "figures": unwind::figures(runs, seconds)?,
             "programs": unwind::programs()?,
         }),
@@ -186,7 +227,10 @@ fn on_cpu(pairs: u32, seconds: f64) -> Result<Vec<Figure>> {
         started,
         Some(Target::Below(500.0)),
     ));
-    let samples = (0..5).map(|_| bench.sample_ns()).collect::<Result<_>>()?;
+    let unwanted_ns = unwind::unwanted_tick_ns(3)?;
+    let samples = (0..5)
+        .map(|_| bench.sample_ns("tables", unwanted_ns))
+        .collect::<Result<_>>()?;
     figures.push(figure("kernel_time_per_sample_999hz", "ns", samples, None));
     Ok(figures)
 }
@@ -316,29 +360,31 @@ impl Bench {
         Ok(to_start.as_secs_f64() * 1e3 + waited)
     }
 
-    /// Kernel nanoseconds of one run of the sampling program while the target is busy.
-    fn sample_ns(&self) -> Result<f64> {
-        let options = ServeOptions::with_arguments(["--bpf-stats"]);
+    /// Kernel nanoseconds of one run of the sampling program for a sample of the target, with
+    /// `method` for its user stack. Ticks of others are taken off.
+    fn sample_ns(&self, method: &str, unwanted_ns: f64) -> Result<f64> {
+        let unwind = format!("--unwind={method}");
+        let options = ServeOptions::with_arguments(["--bpf-stats", &unwind]);
         let agent = Agent::start_with(options)?;
         let id = start_task(&agent, 999)?;
         self.measure()?;
+        // The statistics are read once a second.
+        std::thread::sleep(STATISTICS);
         let own = agent.api.get_json("/api/v1/self")?;
-        let samples = agent.api.stop_task(&id)?["samples"].as_u64().unwrap_or(0);
+        let samples = agent.api.stop_task(&id)?["samples"].as_f64().unwrap_or(0.0);
         let programs = own["bpf"]["programs"]
             .as_array()
             .context("no BPF statistics")?;
-        let time = |program: &Value| program["run_time_ns"].as_u64().unwrap_or(0);
-        let busiest = programs.iter().max_by_key(|program| time(program));
+        let number = |program: &Value, name: &str| program[name].as_f64().unwrap_or(0.0);
+        let busiest = programs
+            .iter()
+            .max_by(|a, b| number(a, "run_time_ns").total_cmp(&number(b, "run_time_ns")));
         let busiest = busiest.context("no BPF program")?;
-        if samples == 0 || time(busiest) == 0 {
+        let (time, runs) = (number(busiest, "run_time_ns"), number(busiest, "run_count"));
+        if samples == 0.0 || time == 0.0 {
             bail!("no samples or no statistics: {own}");
         }
-        // Ticks of other processes are rejected in some nanoseconds and charged to the samples.
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "nanoseconds of a bench stay below 2^52"
-        )]
-        Ok(time(busiest) as f64 / samples as f64)
+        Ok((time - (runs - samples).max(0.0) * unwanted_ns) / samples)
     }
 }
 

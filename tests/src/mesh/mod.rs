@@ -10,6 +10,7 @@ pub mod certificates;
 pub mod interception;
 pub mod options;
 pub mod sidecar;
+pub mod slow_pipe;
 
 use std::{
     fs,
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use options::{AccessLog, MeshOptions, Tracing, Upstream};
+use slow_pipe::SlowPipe;
 
 use crate::{
     cleanup::{Guard, scratch_directory},
@@ -48,6 +50,8 @@ pub struct Pod {
     pub netns: Netns,
     pub envoy: Running,
     access_log: PathBuf,
+    /// After Envoy: a writer whose pipe is closed ends badly.
+    _slow_pipe: Option<SlowPipe>,
 }
 
 impl Pod {
@@ -323,6 +327,10 @@ fn start_pod(
     std::os::unix::fs::chown(&own, Some(SIDECAR_USER), Some(SIDECAR_USER))
         .context("give the sidecar its folder")?;
     let access_log = own.join("access.log");
+    let slow_pipe = match options.access_log {
+        AccessLog::SlowPipe => Some(SlowPipe::create(&access_log)?),
+        AccessLog::Off | AccessLog::Text | AccessLog::Json => None,
+    };
     let config = sidecar::config(name, options, folder, &access_log);
     let config_path = folder.join(format!("{name}.json"));
     fs::write(
@@ -348,5 +356,6 @@ fn start_pod(
         netns,
         envoy,
         access_log,
+        _slow_pipe: slow_pipe,
     })
 }

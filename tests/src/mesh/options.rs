@@ -10,6 +10,8 @@ pub enum AccessLog {
     /// Istio's default text format.
     Text,
     Json,
+    /// The text format, to a pipe whose reader is slow.
+    SlowPipe,
 }
 
 /// Protocol between the sidecars.

@@ -160,7 +160,7 @@ impl Parts<'_> {
     fn access_log(&self) -> Option<Value> {
         let format = match self.options.access_log {
             AccessLog::Off => return None,
-            AccessLog::Text => {
+            AccessLog::Text | AccessLog::SlowPipe => {
                 json!({ "text_format_source": { "inline_string": ISTIO_LOG_FORMAT } })
             }
             AccessLog::Json => json!({ "json_format": {

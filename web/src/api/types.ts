@@ -107,7 +107,7 @@ export type Target =
   | { readonly comm: string }
   | { readonly all: true };
 
-export type TaskKind = "on_cpu" | "off_cpu";
+export type TaskKind = "on_cpu" | "off_cpu" | "wall";
 
 export interface TaskSpec {
   readonly kind: TaskKind;
@@ -154,7 +154,7 @@ export interface Task {
   readonly started_at_ns: number | null;
   readonly ended_at_ns: number | null;
   readonly progress: number | null;
-  readonly clock: "cpu-clock" | "cycles" | "sched-switch" | null;
+  readonly clock: "cpu-clock" | "cycles" | "sched-switch" | "wall-clock" | null;
   readonly samples: number;
   readonly stacks: StackQuality;
   readonly losses: readonly Loss[];

@@ -114,6 +114,7 @@ describe("task form", () => {
       "profiler-agent record --comm 'a'\\''b' --duration 1h --frequency 99 --format folded --output profile.folded",
     );
     expect(asCli({ ...spec, kind: "off_cpu" })).toContain("--duration 1h --kind off-cpu --format");
+    expect(asCli({ ...spec, kind: "wall" })).toContain("--kind wall --frequency 99 --format");
     expect(targetText({ pids: [1, 2] })).toBe("pids 1, 2");
   });
 });

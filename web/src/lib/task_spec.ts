@@ -108,7 +108,8 @@ export function asCli(spec: TaskSpec): string {
             ? `--comm ${shellWord(target.comm)}`
             : "--all";
   const duration = spec.duration_s === null ? "1h" : `${spec.duration_s}s`;
-  const what = spec.kind === "off_cpu" ? "--kind off-cpu" : `--frequency ${spec.frequency_hz}`;
+  const frequency = `--frequency ${spec.frequency_hz}`;
+  const what = { on_cpu: frequency, off_cpu: "--kind off-cpu", wall: `--kind wall ${frequency}` }[spec.kind];
   return `profiler-agent record ${which} --duration ${duration} ${what} --format folded --output profile.folded`;
 }
 

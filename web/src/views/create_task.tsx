@@ -23,6 +23,7 @@ const DURATIONS = ["10", "30", "60", "300"] as const;
 const KINDS: readonly (readonly [TaskKind, string])[] = [
   ["on_cpu", "On CPU"],
   ["off_cpu", "Off CPU"],
+  ["wall", "Wall clock"],
 ];
 const TARGETS: readonly (readonly [TargetKind, string])[] = [
   ["pids", "Processes"],
@@ -197,9 +198,11 @@ export function CreateTask() {
         <p class="estimate" aria-live="off">
           {form.kind === "off_cpu" && result.ok
             ? "Every time that a thread leaves the CPU is measured, with its stack."
-            : result.ok
-              ? estimateLine(result.spec.duration_s, result.spec.frequency_hz, cores)
-              : `No estimate yet: ${result.detail}.`}
+            : form.kind === "wall" && result.ok
+              ? "All time of each thread: waits are measured, time on the CPU is shared out over the samples."
+              : result.ok
+                ? estimateLine(result.spec.duration_s, result.spec.frequency_hz, cores)
+                : `No estimate yet: ${result.detail}.`}
         </p>
 
         {failure !== null && !PLACED.some((field) => (failure.field ?? "").startsWith(field)) && (

@@ -21,6 +21,7 @@ const CLOCKS = {
   "cpu-clock": "a timer of each CPU that ticks while the CPU works",
   cycles: "the hardware's cycle counter",
   "sched-switch": "no clock: every time that a thread leaves the CPU",
+  "wall-clock": "switches, and between them a timer whose samples share the time on the CPU",
 } as const;
 
 /** The task from the live list; asked for by itself when the list does not have it. */

@@ -9,7 +9,7 @@ test("only lost samples have a share of the samples", () => {
   expect(text([loss("tick_missed", 88)])).toBe("88 × tick missed");
   expect(text([loss("count_table_full", 100)])).toBe("100 samples (10.0 %)");
   expect(text([loss("count_table_full", 100), loss("tick_missed", 1), loss("stack_missing", 2)])).toBe(
-    "100 samples (10.0 %), 3 of 2 other kinds",
+    "100 samples (10.0 %), 3 losses of 2 other kinds",
   );
 });
 

@@ -51,7 +51,7 @@ export function lossText(task: Pick<Task, "losses" | "samples">): string {
     parts.push(
       rest.length === 0
         ? `${count(first.count)} × ${first.kind.replaceAll("_", " ")}`
-        : `${count(sum(others))} of ${others.length} other kinds`,
+        : `${count(sum(others))} losses of ${others.length} other kinds`,
     );
   return parts.length === 0 ? "none" : parts.join(", ");
 }

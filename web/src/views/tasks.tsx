@@ -155,7 +155,9 @@ export function TasksPage() {
           value={q}
           onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
         />
-        <span class="muted push">{rows.length.toLocaleString()} tasks</span>
+        <span class="muted push">
+          {rows.length === 1 ? "1 task" : `${rows.length.toLocaleString()} tasks`}
+        </span>
       </div>
       {all === null ? (
         <Loading what="tasks" />

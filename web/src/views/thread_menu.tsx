@@ -1,9 +1,10 @@
 // Picks the threads whose samples are shown.
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { ProfileThread } from "../api/types";
 import { count, percent, visible } from "../lib/format";
+import { useRefetched } from "../state/refetch";
 import { patchRoute } from "../state/route";
 import { Menu } from "./menu";
 
@@ -11,26 +12,11 @@ const REFETCH_MS = 4_000;
 const MAX_SHOWN = 300;
 
 function useThreads(id: string, running: boolean): readonly ProfileThread[] {
-  const [threads, setThreads] = useState<readonly ProfileThread[]>([]);
-  useEffect(() => {
-    const stop = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const load = async (): Promise<void> => {
-      try {
-        const { items } = await api.threads(id, stop.signal);
-        setThreads([...items].sort((a, b) => b.samples - a.samples));
-      } catch {
-        // The list stays as it was; the page shows the connection's state elsewhere.
-      }
-      if (running && !stop.signal.aborted) timer = setTimeout(load, REFETCH_MS);
-    };
-    void load();
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-    };
-  }, [id, running]);
-  return threads;
+  const load = async (signal: AbortSignal) => {
+    const { items } = await api.threads(id, signal);
+    return [...items].sort((a, b) => b.samples - a.samples);
+  };
+  return useRefetched<readonly ProfileThread[]>([], load, running, REFETCH_MS, [id]);
 }
 
 export function ThreadMenu({

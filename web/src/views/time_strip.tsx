@@ -1,9 +1,10 @@
 // Samples over time. Dragging (or the arrow keys) picks the range whose samples are shown.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { Timeline } from "../api/types";
 import { brushed, condense, moved, resized, type StripRange } from "../lib/strip";
+import { useRefetched } from "../state/refetch";
 import { patchRoute } from "../state/route";
 import { Icon } from "./icons";
 
@@ -20,27 +21,12 @@ function useTimeline(
   startedAtMs: number,
   endedAtMs: number | null,
 ): Timeline | null {
-  const [timeline, setTimeline] = useState<Timeline | null>(null);
-  useEffect(() => {
-    const stop = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const load = async (): Promise<void> => {
-      try {
-        const length = (endedAtMs ?? Date.now()) - startedAtMs;
-        const bucketMs = FINEST_MS * Math.max(1, Math.ceil(length / FINEST_MS / MAX_BUCKETS));
-        setTimeline(await api.timeline(id, bucketMs, stop.signal));
-      } catch {
-        // The strip stays as it was; the profile below says what is wrong.
-      }
-      if (running && !stop.signal.aborted) timer = setTimeout(load, REFETCH_MS);
-    };
-    void load();
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-    };
-  }, [id, running, startedAtMs, endedAtMs]);
-  return timeline;
+  const load = (signal: AbortSignal) => {
+    const length = (endedAtMs ?? Date.now()) - startedAtMs;
+    const bucketMs = FINEST_MS * Math.max(1, Math.ceil(length / FINEST_MS / MAX_BUCKETS));
+    return api.timeline(id, bucketMs, signal);
+  };
+  return useRefetched<Timeline | null>(null, load, running, REFETCH_MS, [id, startedAtMs, endedAtMs]);
 }
 
 function setRange(from: number | null, to: number | null): void {

@@ -77,6 +77,20 @@ pub(super) fn release_target(
     counted(command, tally)
 }
 
+/// A test binary that no other step runs, with the checks of a debug build.
+pub(super) fn checked_target(
+    workspace: &Workspace,
+    package: &str,
+    target: &str,
+    tally: &mut Tally,
+) -> Result<()> {
+    let mut command = cargo_test(workspace);
+    command
+        .args(["--package", package, "--test", target])
+        .args(["--", "--nocapture"]);
+    counted(command, tally)
+}
+
 fn cargo_test(workspace: &Workspace) -> Command {
     let mut command = exec::limited(LIMIT, exec::cargo(&workspace.root).get_program());
     command

@@ -140,6 +140,19 @@ const NAME_TOOLS: [Package; 3] = [
 const NAMES: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&NAME_TOOLS)];
 const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES)];
 
+/// Programs that compile what is damaged.
+const FUZZ: &[Need] = &[
+    Need::Packages(&INFERRED_PACKAGES),
+    Need::Packages(&[Package {
+        name: "musl-tools",
+        evidence: "/usr/bin/musl-gcc",
+    }]),
+    Need::Packages(&[Package {
+        name: "binutils",
+        evidence: "/usr/bin/objcopy",
+    }]),
+];
+
 const INFERRED: &[Need] = &[Need::Envoy, Need::Packages(&INFERRED_PACKAGES)];
 
 /// A step for one module of tests/it: its name with `-` for `_`.
@@ -189,6 +202,15 @@ pub(super) const STEPS: &[Step] = &[
         run: unwind_test::run,
     },
     Step {
+        name: "fuzz",
+        about: "seeded damage to files for every reader of bytes that a target chooses",
+        needs: FUZZ,
+        // Sums that overflow are found only with the checks of a debug build.
+        run: |workspace, tally| {
+            cargo_test::checked_target(workspace, "profiler-agent", "fuzz", tally)
+        },
+    },
+    Step {
         name: "web",
         about: "unit tests and lints of the web UI",
         needs: &[Need::Web],
@@ -216,6 +238,16 @@ pub(super) const STEPS: &[Step] = &[
         "off-cpu",
         ROOT_AND_AGENT,
         "known waits: counts, times, reasons, states"
+    ),
+    integration!(
+        "wall",
+        ROOT_AND_AGENT,
+        "all time of threads adds up to what has passed"
+    ),
+    integration!(
+        "wakers",
+        ROOT_AND_AGENT,
+        "who ended a wait: threads, and never whom an interrupt came upon"
     ),
     integration!(
         "namespaces",
@@ -265,6 +297,11 @@ pub(super) const STEPS: &[Step] = &[
         "off-cpu-mesh",
         MESH,
         "waits of real Envoys under load, with complete stacks"
+    ),
+    integration!(
+        "access-log",
+        MESH,
+        "what writing the access log costs a real Envoy, seen off the CPU"
     ),
     integration!(
         "demo",

@@ -54,7 +54,7 @@ impl From<&model::StackQuality> for StackQuality {
         let model::StackQuality {
             complete,
             unverified,
-            incomplete,
+            incomplete: _,
             tables,
         } = quality;
         let model::TableCounts {
@@ -70,18 +70,17 @@ impl From<&model::StackQuality> for StackQuality {
             compared: _,
             identical: _,
         } = *tables;
-        let mut reasons: Vec<_> = incomplete.iter().collect();
-        reasons.sort_by_key(|(fault, count)| (std::cmp::Reverse(**count), **fault));
         Self {
             samples: quality.samples(),
             complete: *complete,
             unverified: *unverified,
-            incomplete: reasons
+            incomplete: quality
+                .incomplete_by_count()
                 .into_iter()
                 .map(|(fault, count)| IncompleteStacks {
                     reason: fault.name(),
                     meaning: fault.meaning(),
-                    count: *count,
+                    count,
                 })
                 .collect(),
             tables: UnwindTables {

@@ -14,6 +14,7 @@ use crate::{model, render::summary::ThreadSummary};
 pub(in crate::api) enum TaskKind {
     OnCpu,
     OffCpu,
+    Wall,
 }
 
 impl From<TaskKind> for model::TaskKind {
@@ -21,6 +22,7 @@ impl From<TaskKind> for model::TaskKind {
         match kind {
             TaskKind::OnCpu => Self::OnCpu,
             TaskKind::OffCpu => Self::OffCpu,
+            TaskKind::Wall => Self::Wall,
         }
     }
 }
@@ -30,6 +32,7 @@ impl From<model::TaskKind> for TaskKind {
         match kind {
             model::TaskKind::OnCpu => Self::OnCpu,
             model::TaskKind::OffCpu => Self::OffCpu,
+            model::TaskKind::Wall => Self::Wall,
         }
     }
 }
@@ -87,6 +90,10 @@ pub(in crate::api) struct CreateTask {
     #[serde(default = "default_frequency")]
     #[schema(default = 99, minimum = 1, maximum = 4999)]
     pub(in crate::api) frequency_hz: u32,
+    /// Also who ended the waits; not with `on_cpu`.
+    #[serde(default)]
+    #[schema(default = false)]
+    pub(in crate::api) wakers: bool,
 }
 
 impl CreateTask {
@@ -97,6 +104,7 @@ impl CreateTask {
             target,
             duration_s,
             frequency_hz,
+            wakers,
         } = self;
         let target = match target {
             Target::Pids(pids) => model::Target::Pids(pids),
@@ -111,6 +119,7 @@ impl CreateTask {
             target,
             duration_s,
             frequency_hz,
+            wakers,
         })
     }
 }
@@ -133,6 +142,8 @@ pub(in crate::api) enum Clock {
     Cycles,
     #[serde(rename = "sched-switch")]
     Switches,
+    #[serde(rename = "wall-clock")]
+    Wall,
 }
 
 /// A profiling task.
@@ -145,6 +156,8 @@ pub(in crate::api) struct Task {
     #[schema(required)]
     duration_s: Option<u64>,
     frequency_hz: u32,
+    /// Whether it records who ended the waits.
+    wakers: bool,
     /// The rate in force; lower than asked for when the CPU budget lowered it.
     #[schema(required)]
     effective_frequency_hz: Option<u32>,
@@ -198,6 +211,7 @@ impl Task {
             target: (&spec.target).into(),
             duration_s: spec.duration_s,
             frequency_hz: spec.frequency_hz,
+            wakers: spec.wakers,
             effective_frequency_hz: *effective_frequency_hz,
             state: state_name,
             reason,
@@ -209,6 +223,7 @@ impl Task {
                 model::Clock::CpuClock => Clock::Cpu,
                 model::Clock::Cycles => Clock::Cycles,
                 model::Clock::Switches => Clock::Switches,
+                model::Clock::Wall => Clock::Wall,
             }),
             samples: *samples,
             stacks: stack_quality.into(),

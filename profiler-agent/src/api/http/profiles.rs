@@ -27,6 +27,8 @@ use crate::{
 };
 
 const NS_PER_MS: u64 = 1_000_000;
+/// Samples and switches make no sum.
+const NO_COUNT: &str = "a wall-clock profile counts time only: leave value out, or give duration";
 pub(super) const SELECTION: [&str; 4] = ["from", "to", "tid", "pid"];
 /// Buckets in one answer; a day at 100 ms has more.
 const MAX_BUCKETS: u64 = 100_000;
@@ -85,10 +87,11 @@ pub(super) async fn read(
     params(
         ("id" = String, Path),
         ("format" = ProfileFormat, Query),
-        ("value" = Option<ProfileValue>, Query, description = "What the numbers count; by default samples of on-CPU tasks and nanoseconds of off-CPU tasks"),
+        ("value" = Option<ProfileValue>, Query, description = "What the numbers count; by default samples of on-CPU tasks and nanoseconds of the others; wall-clock tasks have durations only"),
         ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
         ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
         ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
+        ("wakers" = Option<bool>, Query, description = "Show who ended each wait above where the thread waited, in tasks that recorded it (default false)"),
         ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
@@ -112,7 +115,7 @@ pub(in crate::api) async fn profile(
     id: Result<Path<String>, PathRejection>,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let query = query.only(&known(&["format", "value"]))?;
+    let query = query.only(&known(&["format", "value", "wakers"]))?;
     let names = || Format::ALL.map(Format::name).join(", ");
     let Some(name) = query.text("format")? else {
         return Err(ApiError::invalid_field(
@@ -130,9 +133,13 @@ pub(in crate::api) async fn profile(
             )
         })?;
     let value = value(&query)?;
+    let wakers = query.parsed("wakers", "true or false")?.unwrap_or(false);
     let selection = selection(&query)?;
     let waits = waits::view(&query)?;
     let task = state.parts.engine.get(task_id(id)?)?;
+    if task.spec.kind == TaskKind::Wall && value == Some(Value::Count) {
+        return Err(ApiError::invalid_field("value", NO_COUNT));
+    }
     // Waits its turn within the time limit of the request.
     let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
     let (profile, idle) = read_view(&state, task.id, selection, waits).await?;
@@ -142,6 +149,7 @@ pub(in crate::api) async fn profile(
             value,
             title: &title,
             idle: idle.as_ref(),
+            wakers,
         };
         render_view(&profile, format, &view)
     });
@@ -174,6 +182,7 @@ fn title(task: &Task) -> String {
     let time = match task.spec.kind {
         TaskKind::OnCpu => "On-CPU",
         TaskKind::OffCpu => "Off-CPU",
+        TaskKind::Wall => "Wall-clock",
     };
     format!("{time} time of {target} (task {})", task.id)
 }

@@ -91,6 +91,7 @@ pub(super) fn sample_profile(rows: &[(u32, u32, u32, u64)]) -> Profile {
             bucket: *bucket,
             count: *count,
             state: ThreadState::OnCpu,
+            waker: None,
             total_ns: *count * 10 * NS_PER_MS,
         };
         builder.sample(row);

@@ -86,6 +86,8 @@ pub(super) struct Worker {
     counts: TableCounts,
     seen: unwind::TableCounts,
     swept: Instant,
+    /// Readings of mappings so far.
+    readings: u32,
 }
 
 impl Worker {
@@ -105,6 +107,7 @@ impl Worker {
             oracle: Oracle::default(),
             shared,
             counts: TableCounts::default(),
+            readings: 0,
             seen: unwind::TableCounts::default(),
             swept: Instant::now(),
         };
@@ -277,11 +280,12 @@ impl Worker {
                 NO_MAPPINGS_SLOT
             }
         };
+        self.readings = self.readings.wrapping_add(1);
         let entry = ProcessEntry {
             generation,
             slot,
             captures_left: MAX_CAPTURES_PER_READING,
-            padding: 0,
+            reading: self.readings,
         };
         // Rows of pages come before what makes the kernel look for them.
         self.apply();

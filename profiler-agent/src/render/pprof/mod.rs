@@ -88,17 +88,17 @@ impl<'a> Writer<'a> {
 
     fn write(mut self, value: Value, title: &'a str, idle: Option<&IdleShare>) -> message::Profile {
         let profile = self.profile;
+        // Samples and switches make no sum, so a wall-clock profile has no count.
         let (count, time) = match profile.clock {
-            Clock::CpuClock | Clock::Cycles => ("samples", "cpu"),
-            Clock::Switches => ("switches", "off_cpu"),
+            Clock::CpuClock | Clock::Cycles => (Some("samples"), "cpu"),
+            Clock::Switches => (Some("switches"), "off_cpu"),
+            Clock::Wall => (None, "wall"),
         };
-        let sample_type = vec![
-            self.value_type(count, "count"),
-            self.value_type(time, "nanoseconds"),
-        ];
+        let count_type = count.map(|count| self.value_type(count, "count"));
         let period_type = self.value_type(time, "nanoseconds");
+        let sample_type = count_type.into_iter().chain([period_type]).collect();
         let default_sample_type = self.strings.add(match value {
-            Value::Count => count,
+            Value::Count => count.unwrap_or(time),
             Value::Duration => time,
         });
         let keys = Keys {
@@ -122,11 +122,11 @@ impl<'a> Writer<'a> {
             .map(|row| self.sample(row, &keys, &reasons))
             .collect();
         let comment = self.comments(title, idle);
-        // Waits have no period.
+        // Waits have no period, nor have samples that share a measured time.
         let period = profile
             .samples
             .first()
-            .filter(|row| row.state == ThreadState::OnCpu)
+            .filter(|row| row.state == ThreadState::OnCpu && profile.clock != Clock::Wall)
             .map_or(0, |row| row.total_ns.checked_div(row.count).unwrap_or(0));
         message::Profile {
             sample_type,
@@ -272,9 +272,11 @@ impl<'a> Writer<'a> {
             number(keys.cpu, u64::from(row.cpu), keys.id),
             number(keys.time_ms, time_ns / 1_000_000, keys.milliseconds),
         ];
-        if row.state != ThreadState::OnCpu {
-            let reason = reasons.of_row(row);
-            for (key, text) in [(keys.state, row.state.name()), (keys.reason, reason.name())] {
+        let waits = row.state != ThreadState::OnCpu;
+        let state = (waits || profile.clock == Clock::Wall).then(|| row.state.name());
+        let reason = waits.then(|| reasons.of_row(row).name());
+        for (key, text) in [(keys.state, state), (keys.reason, reason)] {
+            if let Some(text) = text {
                 label.push(message::Label {
                     key,
                     str: self.strings.add(text),
@@ -282,9 +284,15 @@ impl<'a> Writer<'a> {
                 });
             }
         }
+        let value = match profile.clock {
+            Clock::Wall => vec![signed(row.total_ns)],
+            Clock::CpuClock | Clock::Cycles | Clock::Switches => {
+                vec![signed(row.count), signed(row.total_ns)]
+            }
+        };
         message::Sample {
             location_id: frames.iter().map(|id| u64::from(*id) + 1).collect(),
-            value: vec![signed(row.count), signed(row.total_ns)],
+            value,
             label,
         }
     }

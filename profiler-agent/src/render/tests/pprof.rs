@@ -4,10 +4,10 @@ use std::{path::Path, process::Command};
 
 use crate::{
     model::{LossKind, Profile},
-    render::{Format, render},
+    render::{Format, View, render, render_view},
 };
 
-use super::sketch::{deep, empty, inferred, inlined, odd_names, simple, waits};
+use super::sketch::{deep, empty, inferred, inlined, odd_names, simple, waits, wall, woken};
 
 fn go_pprof(profile: &Profile, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
@@ -105,6 +105,53 @@ fn waits_have_their_time_their_state_and_their_reason() {
     ] {
         assert!(raw.contains(text), "{text:?} is missing in\n{raw}");
     }
+}
+
+#[test]
+fn wall_clock_time_has_states_and_no_count() {
+    let raw = go_pprof(&wall(), &["-raw"]);
+    for text in [
+        "PeriodType: wall nanoseconds",
+        "Period: 0",
+        "\nwall/nanoseconds[dflt]\n",
+        "Comment: sampled by wall-clock",
+        "    7000000: ",
+        "    1000000: ",
+        "   92000000: ",
+        "                state:[on_cpu] thread:[work]",
+        "reason:[sleep] state:[interruptible] thread:[work]",
+    ] {
+        assert!(raw.contains(text), "{text:?} is missing in\n{raw}");
+    }
+}
+
+#[test]
+fn wakers_stand_above_the_wait_and_are_no_reason() {
+    let profile = woken();
+    let view = View {
+        wakers: true,
+        ..View::default()
+    };
+    let folded = |view: &View<'_>| {
+        String::from_utf8(render_view(&profile, Format::Folded, view).unwrap()).unwrap()
+    };
+    assert!(
+        folded(&view).contains(
+            "work;main;futex_wait_[k];__schedule_[k];\
+             [woken by interrupt: timer];hrtimer_wakeup_[k] 3000000\n"
+        ),
+        "{}",
+        folded(&view)
+    );
+    assert!(!folded(&View::default()).contains("woken by"));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("profile.pb.gz");
+    std::fs::write(&file, render_view(&profile, Format::Pprof, &view).unwrap()).unwrap();
+    let raw = run_go(directory.path(), &file, &["-raw"]);
+    assert!(
+        raw.contains("reason:[futex] state:[interruptible]"),
+        "{raw}"
+    );
 }
 
 #[test]

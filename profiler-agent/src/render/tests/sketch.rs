@@ -2,7 +2,7 @@
 
 use crate::model::{
     Clock, Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
+    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackId, ThreadState,
 };
 
 pub(super) const PERIOD_NS: u64 = 10_101_010;
@@ -19,6 +19,7 @@ pub(super) struct Sketch {
     pub(super) bucket: u32,
     pub(super) period_ns: u64,
     pub(super) state: ThreadState,
+    pub(super) waker: Option<StackId>,
     /// Instead of a period for each sample.
     pub(super) total_ns: Option<u64>,
 }
@@ -35,6 +36,7 @@ impl Sketch {
             bucket: 0,
             period_ns: PERIOD_NS,
             state: ThreadState::OnCpu,
+            waker: None,
             total_ns: None,
         }
     }
@@ -161,6 +163,7 @@ impl Sketch {
             cpu,
             bucket,
             state: self.state,
+            waker: self.waker,
             count,
             total_ns: self.total_ns.unwrap_or(count * period_ns),
         });
@@ -199,7 +202,6 @@ pub(super) fn simple() -> Profile {
     sketch.finish()
 }
 
-/// Functions inlined into others, seen at different lines.
 /// A thread that waits for a futex and for a CPU.
 pub(super) fn waits() -> Profile {
     let mut sketch = Sketch::new();
@@ -219,6 +221,46 @@ pub(super) fn waits() -> Profile {
     sketch.finish()
 }
 
+/// A wait that a timer ended.
+pub(super) fn woken() -> Profile {
+    let mut sketch = Sketch::new();
+    sketch.builder = ProfileBuilder::new(0, BUCKET_NS, Clock::Switches);
+    let main = sketch.user("main");
+    let [lock, schedule, timer] =
+        ["futex_wait", "__schedule", "hrtimer_wakeup"].map(|name| sketch.kernel(name));
+    let marker = sketch.builder.marker("[woken by interrupt: timer]");
+    sketch.waker = Some(sketch.builder.stack(vec![marker, timer]));
+    sketch.state = ThreadState::Interruptible;
+    sketch.total_ns = Some(3_000_000);
+    sketch.sample(3, vec![main, lock, schedule]);
+    sketch.finish()
+}
+
+/// A thread that ran, with and without a sample, and slept.
+pub(super) fn wall() -> Profile {
+    let mut sketch = Sketch::new();
+    sketch.builder = ProfileBuilder::new(0, BUCKET_NS, Clock::Wall);
+    let main = sketch.user("main");
+    let nap = ["do_nanosleep", "__schedule"].map(|name| sketch.kernel(name));
+    let unseen = sketch.builder.marker("[on CPU, not sampled]");
+    for (state, count, total_ns, frames) in [
+        (ThreadState::OnCpu, 2, 7_000_000, vec![main]),
+        (ThreadState::OnCpu, 3, 1_000_000, vec![unseen]),
+        (
+            ThreadState::Interruptible,
+            4,
+            92_000_000,
+            vec![main, nap[0], nap[1]],
+        ),
+    ] {
+        sketch.state = state;
+        sketch.total_ns = Some(total_ns);
+        sketch.sample(count, frames);
+    }
+    sketch.finish()
+}
+
+/// Functions inlined into others, seen at different lines.
 pub(super) fn inlined() -> Profile {
     let mut sketch = Sketch::new();
     let main = sketch.dwarf(0x1000, &[("main", "src/main.rs", 10)]);

@@ -166,6 +166,7 @@ pub(super) fn spec(duration_s: Option<u64>) -> TaskSpec {
         target: Target::All,
         duration_s,
         frequency_hz: 99,
+        wakers: false,
     }
 }
 
@@ -211,6 +212,7 @@ pub(super) fn profile(from_ns: u64, to_ns: u64, count: u64) -> Profile {
             bucket,
             count,
             state: ThreadState::OnCpu,
+            waker: None,
             total_ns: count * 10_101_010,
         });
         builder.losses().add(LossKind::TickMissed, 1);

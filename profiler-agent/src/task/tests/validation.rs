@@ -14,6 +14,7 @@ fn check(
         target,
         duration_s,
         frequency_hz,
+        wakers: false,
     };
     match (validate(&spec), expected) {
         (Ok(()), None) => {}

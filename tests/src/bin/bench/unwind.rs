@@ -10,7 +10,7 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{Figure, LIMIT, Target, figure, peak_rss_mb};
+use super::{Bench, Figure, LIMIT, Pair, Target, figure, peak_rss_mb};
 
 /// Samples per second and CPU.
 const HZ: u32 = 999;
@@ -27,6 +27,61 @@ struct Run {
 
 /// Figures of runs with tables and with frame pointers in turn.
 pub(crate) fn figures(runs: u32, seconds: u64) -> Result<Vec<Figure>> {
+    let unwanted_ns = unwanted_tick_ns(seconds)?;
+    let mut figures = one_program(runs, unwanted_ns)?;
+    figures.extend(mesh(runs, seconds, unwanted_ns)?);
+    Ok(figures)
+}
+
+/// A program that does nothing but compute, 30 frames deep: time for a sample, and what is left of
+/// its speed.
+fn one_program(runs: u32, unwanted_ns: f64) -> Result<Vec<Figure>> {
+    let bench = Bench::new(3.0)?;
+    let (mut tables, mut pointers) = (Vec::new(), Vec::new());
+    for index in 0..runs {
+        eprintln!("run {} of {runs} of a program 30 frames deep", index + 1);
+        tables.push(bench.sample_ns("tables", unwanted_ns)?);
+        pointers.push(bench.sample_ns("frame-pointers", unwanted_ns)?);
+    }
+    let extra = tables.iter().zip(&pointers);
+    let extra = extra.map(|(with, without)| (with - without) / 30.0);
+    let kept = |pair: &Pair| pair.with.per_wall_second / pair.without.per_wall_second;
+    let throughput = |hz| -> Result<Vec<f64>> {
+        eprintln!("{} pairs at {hz:?} Hz", 2 * runs);
+        Ok(bench.pairs(2 * runs, hz)?.iter().map(kept).collect())
+    };
+    let control = throughput(None)?;
+    let sampled = throughput(Some(HZ))?;
+    Ok(vec![
+        figure(
+            "kernel_time_per_30_frame_sample_frame_pointers",
+            "ns",
+            pointers.clone(),
+            None,
+        ),
+        figure(
+            "more_time_per_frame_of_30_than_frame_pointers",
+            "ns",
+            extra.collect(),
+            None,
+        ),
+        figure(
+            "kernel_time_per_30_frame_sample_tables",
+            "ns",
+            tables,
+            Some(Target::Below(6000.0)),
+        ),
+        figure("throughput_kept_control", "ratio", control, None),
+        figure(
+            "throughput_kept_999hz_tables",
+            "ratio",
+            sampled,
+            Some(Target::AtLeast(0.975)),
+        ),
+    ])
+}
+
+fn mesh(runs: u32, seconds: u64, unwanted_ns: f64) -> Result<Vec<Figure>> {
     let options = MeshOptions {
         workers: 2,
         mtls: true,
@@ -37,7 +92,6 @@ pub(crate) fn figures(runs: u32, seconds: u64) -> Result<Vec<Figure>> {
     mesh.start_load()?;
     let report = mesh.report();
     let envoys = [report.client_envoy_pid, report.server_envoy_pid];
-    let unwanted_ns = unwanted_tick_ns(seconds)?;
     let (mut tables, mut pointers) = (Vec::new(), Vec::new());
     for index in 0..runs {
         eprintln!("run {} of {runs}, {seconds} s with each", index + 1);
@@ -63,13 +117,13 @@ pub(crate) fn figures(runs: u32, seconds: u64) -> Result<Vec<Figure>> {
             None,
         ),
         figure(
-            "kernel_time_per_sample_tables",
+            "kernel_time_per_mesh_sample_tables",
             "ns",
             column(&tables, |run| run.sample_ns),
-            Some(Target::Below(6000.0)),
+            None,
         ),
         figure(
-            "kernel_time_per_sample_frame_pointers",
+            "kernel_time_per_mesh_sample_frame_pointers",
             "ns",
             column(&pointers, |run| run.sample_ns),
             None,
@@ -81,7 +135,7 @@ pub(crate) fn figures(runs: u32, seconds: u64) -> Result<Vec<Figure>> {
             None,
         ),
         figure(
-            "more_time_per_frame_than_frame_pointers",
+            "more_time_per_mesh_frame_than_frame_pointers",
             "ns",
             extra.collect(),
             None,
@@ -154,7 +208,7 @@ fn sample(pids: &[u32], seconds: u64, method: &str) -> Result<Sampled> {
 }
 
 /// What a tick of a process that is no target costs.
-fn unwanted_tick_ns(seconds: u64) -> Result<f64> {
+pub(crate) fn unwanted_tick_ns(seconds: u64) -> Result<f64> {
     let mut idle = std::process::Command::new("sleep").arg("600").spawn()?;
     let sampled = sample(&[idle.id()], seconds, "tables");
     idle.kill()?;

@@ -1,0 +1,111 @@
+//! The readers of bytes that a profiled process chooses, each as a function of these bytes: for the
+//! libFuzzer targets in `fuzz/` and for the test step `fuzz`, which runs the same without a nightly.
+//!
+//! A reader fails its test by a panic, by memory or by time; what it answers is checked elsewhere.
+
+use std::{
+    fs::File,
+    io::Write as _,
+    time::{Duration, Instant},
+};
+
+use profiler_common::unwind::{state::State, x86_64::X86_64};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::{
+    symbolize,
+    unwind::{CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture},
+};
+
+/// A reader and its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub name: &'static str,
+    pub run: fn(&[u8]),
+}
+
+/// All of them.
+pub const TARGETS: [Target; 5] = [
+    Target {
+        name: "unwind",
+        run: unwind,
+    },
+    Target {
+        name: "names",
+        run: symbolize::fuzzing::names,
+    },
+    Target {
+        name: "inferred",
+        run: inferred,
+    },
+    Target {
+        name: "perf_map",
+        run: symbolize::fuzzing::perf_map,
+    },
+    Target {
+        name: "maps",
+        run: symbolize::fuzzing::maps,
+    },
+];
+
+/// Far above what any input takes, so that loaded machines do not fail.
+pub const LIMIT: Duration = Duration::from_secs(20);
+
+const START: u64 = 0x5500_0000_0000;
+const STACK: u64 = 0x7f00_0000_0000;
+/// Pages of a file that are unwound in.
+const PAGES: usize = 8;
+/// Bytes at the end of the file that are taken for the stack, so that a fuzzer can aim.
+const STACK_BYTES: usize = 4096;
+
+/// An ELF file: headers, `.eh_frame_hdr`, `.eh_frame`, `.gopclntab`, code without descriptions; then
+/// a stack that leads through it.
+pub fn unwind(bytes: &[u8]) {
+    let Some(file) = memory_file(bytes) else {
+        return;
+    };
+    let (Ok(same), Ok(other)) = (file.try_clone(), file.try_clone()) else {
+        return;
+    };
+    let Ok(opened) = UnwindFile::open(same) else {
+        return;
+    };
+    let mut cache = TableCache::new(TableSizes {
+        blocks: 128,
+        pages: 256,
+    });
+    let Some(code) = ProcessCode::of_file(other, START) else {
+        return;
+    };
+    let now = Instant::now();
+    let bias = cache.set_process(0, code, now).mappings[1].bias;
+    let stack = &bytes[bytes.len().saturating_sub(STACK_BYTES)..];
+    for page in opened.code_pages().into_iter().take(PAGES) {
+        let state = State {
+            pc: (u64::from(page) << 16).wrapping_add(bias),
+            sp: STACK,
+            fp: STACK + 64,
+            ..State::default()
+        };
+        let stack = CapturedStack {
+            start: STACK,
+            bytes: stack,
+        };
+        unwind_capture::<X86_64>(&mut cache, state, &stack, now);
+    }
+}
+
+/// Class tables and source paths of a stripped C++ program.
+pub fn inferred(bytes: &[u8]) {
+    if let Ok(names) = symbolize::inferred::infer(bytes) {
+        for claim in names.claims() {
+            names.at(claim.start);
+        }
+    }
+}
+
+pub(crate) fn memory_file(bytes: &[u8]) -> Option<File> {
+    let mut file: File = memfd_create("fuzz", MemfdFlags::CLOEXEC).ok()?.into();
+    file.write_all(bytes).ok()?;
+    Some(file)
+}

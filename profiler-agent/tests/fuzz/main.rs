@@ -1,0 +1,98 @@
+//! The fuzz targets without a fuzzer: seeded changes of real files, for a bounded time each.
+//!
+//! Which inputs come follows from their number alone; how many come, from the machine. An input that
+//! fails is kept and named, and its reader gets a test for it.
+//! `PROFILER_FUZZ_SECONDS` is the time for each target.
+
+mod inputs;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::{Duration, Instant},
+};
+
+use inputs::{Numbers, Original};
+use profiler_agent::fuzzing::{LIMIT, TARGETS};
+
+const SECONDS: u64 = 12;
+/// Fewest inputs of an original that say anything.
+const LEAST_INPUTS: u64 = 5;
+
+fn fuzz(target: &str, originals: &[Original]) {
+    let found = TARGETS.iter().find(|known| known.name == target);
+    let target = found.unwrap_or_else(|| panic!("no target {target}"));
+    let seconds = std::env::var("PROFILER_FUZZ_SECONDS");
+    let seconds = seconds.map_or(SECONDS, |text| text.parse().expect("a number"));
+    let share = Duration::from_secs(seconds) / u32::try_from(originals.len()).expect("few");
+    for original in originals {
+        (target.run)(&original.bytes);
+        let end = Instant::now() + share;
+        let (mut count, mut slowest) = (0, Duration::ZERO);
+        while count < LEAST_INPUTS || Instant::now() < end {
+            let bytes = original.damaged(&mut Numbers::of(count));
+            let begin = Instant::now();
+            let result = catch_unwind(AssertUnwindSafe(|| (target.run)(&bytes)));
+            let took = begin.elapsed();
+            slowest = slowest.max(took);
+            if result.is_err() || took > LIMIT {
+                let kept = std::env::temp_dir().join(format!("fuzz-{}-{count}", target.name));
+                std::fs::write(&kept, &bytes).expect("keep the input");
+                panic!(
+                    "{} of {}, input {count}: {took:?}, kept as {}",
+                    target.name,
+                    original.name,
+                    kept.display()
+                );
+            }
+            count += 1;
+        }
+        println!(
+            "fuzz {} of {}: {count} inputs, the slowest took {slowest:?}",
+            target.name, original.name
+        );
+    }
+    assert!(peak_megabytes() < 1024, "{} MB", peak_megabytes());
+}
+
+/// Most memory that this process has had.
+fn peak_megabytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("own status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.expect("a number") / 1024
+}
+
+#[test]
+fn unwind_tables() {
+    fuzz(
+        "unwind",
+        &[
+            Original::file("/usr/bin/dash"),
+            inputs::musl_program(),
+            Original::file("/lib/x86_64-linux-gnu/libc.so.6"),
+        ],
+    );
+}
+
+#[test]
+fn names() {
+    fuzz(
+        "names",
+        &[inputs::with_debug_information(), inputs::with_debug_data()],
+    );
+}
+
+#[test]
+fn inferred_names() {
+    fuzz("inferred", &[inputs::with_classes()]);
+}
+
+#[test]
+fn perf_maps() {
+    fuzz("perf_map", &[inputs::perf_map()]);
+}
+
+#[test]
+fn process_maps() {
+    fuzz("maps", &[Original::file("/proc/self/maps")]);
+}

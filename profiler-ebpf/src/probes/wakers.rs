@@ -1,0 +1,126 @@
+//! Who ends waits: the thread that runs when another one is woken, and what it does there.
+//!
+//! Hook (minimum kernel 5.15 with BTF; only in tasks that ask for it, thousands of events a second
+//! and CPU): `sched_waking(struct task_struct *p)`. It fires where the waker runs, while
+//! `sched_wakeup` may fire on the CPU of the woken thread, in an interrupt of whatever runs there.
+//!
+//! The waking may come before the switch of the thread that goes to sleep: the CPU that it leaves
+//! may still be on its way there. So it is kept for each thread until it comes back.
+//!
+//! Cost: the filter for every waking, and two stacks for that of a wanted thread. A lock of that
+//! thread is held: nothing here wakes the agent.
+
+use aya_ebpf::{
+    bindings::task_struct,
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
+    macros::{btf_tracepoint, map},
+    maps::HashMap,
+    programs::BtfTracePointContext,
+};
+use profiler_common::{
+    counter,
+    limits::{CLASS_SCHEDULER, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES},
+    off_cpu::{Wait, WaitValue},
+    on_cpu::CountKey,
+    wakers::{LastWaking, WAKER_IDLE, WAKER_OUTSIDE, WAKER_THREAD, Waker, WokenKey},
+};
+
+use super::off_cpu::add_wait;
+use crate::{
+    counters::count,
+    emit::Urgency,
+    filter, stack, task,
+    threads::announce,
+    timeline::{self, Moment},
+};
+
+/// How long before its switch a thread may have been woken.
+const EARLY_NS: u64 = 1_000_000;
+
+/// The last waking of each wanted thread that has not come back since, by its number.
+#[map]
+static WAKINGS: HashMap<u32, LastWaking> = HashMap::with_max_entries(WAIT_TABLE_ENTRIES, 0);
+
+/// Waits with their wakers, of even epochs.
+#[map]
+static WOKEN_EVEN: HashMap<WokenKey, WaitValue> = HashMap::with_max_entries(WAIT_COUNT_ENTRIES, 0);
+
+/// The same of odd epochs.
+#[map]
+static WOKEN_ODD: HashMap<WokenKey, WaitValue> = HashMap::with_max_entries(WAIT_COUNT_ENTRIES, 0);
+
+#[btf_tracepoint(function = "sched_waking")]
+pub(crate) fn wakers_waking(context: BtfTracePointContext) -> i32 {
+    if let Err(counter) = try_waking(&context) {
+        count(counter);
+    }
+    0
+}
+
+#[inline(always)]
+fn try_waking(context: &BtfTracePointContext) -> Result<(), u32> {
+    // SAFETY: a helper without arguments.
+    let now = unsafe { bpf_ktime_get_ns() };
+    if timeline::origin(now).is_none() {
+        return Ok(());
+    }
+    let woken = task::from_argument(context.arg::<*const task_struct>(0));
+    let Some(sleeper) = task::ids(woken) else {
+        return Ok(());
+    };
+    if !filter::wants(woken, sleeper) {
+        return Ok(());
+    }
+    let mut waker = Waker {
+        kernel_stack: stack::kernel_stack(context, CLASS_SCHEDULER),
+        ..Waker::default()
+    };
+    if bpf_get_current_pid_tgid() as u32 == 0 {
+        waker.who = WAKER_IDLE;
+    } else if let Some(ids) = task::current_ids() {
+        let running = task::current();
+        let generation = announce(running, ids, Urgency::Polled)?;
+        waker.who = WAKER_THREAD;
+        waker.pid = ids.pid;
+        waker.tid = ids.tid;
+        waker.generation = generation;
+        waker.user_stack = stack::user_stack(context, CLASS_SCHEDULER, running, ids, generation);
+    } else {
+        waker.who = WAKER_OUTSIDE;
+    }
+    let waking = LastWaking {
+        time_ns: now,
+        waker,
+    };
+    WAKINGS
+        .insert(sleeper.tid, waking, 0)
+        .map_err(|_error| counter::WAIT_TABLE_FULL)
+}
+
+/// Takes the waking that ended a wait; none when it was not seen.
+#[inline(always)]
+pub(super) fn take(wait: &Wait, began_ns: u64) -> Option<Waker> {
+    // SAFETY: the value is copied out of the map at once, and nobody wakes a thread that comes.
+    let waking = unsafe { WAKINGS.get(wait.tid) }?;
+    let LastWaking { time_ns, waker } = *waking;
+    // Fails when it has been removed, which nobody else does.
+    let _absent = WAKINGS.remove(wait.tid);
+    (time_ns + EARLY_NS >= began_ns).then_some(waker)
+}
+
+/// Adds a wait to the counter of its waker.
+#[inline(always)]
+pub(super) fn add(
+    moment: Moment,
+    wait: CountKey,
+    waker: Waker,
+    blocked_ns: u64,
+    runnable_ns: u64,
+) -> Result<(), u32> {
+    let key = WokenKey { wait, waker };
+    if moment.even_epoch {
+        add_wait(&WOKEN_EVEN, &key, blocked_ns, runnable_ns)
+    } else {
+        add_wait(&WOKEN_ODD, &key, blocked_ns, runnable_ns)
+    }
+}
