@@ -135,7 +135,7 @@ fn a_nap_from_before_is_counted_from_the_start_until_it_ends() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
     // Long enough to begin before the task and to end inside of it.
-    let mut target = asleep(&targets, &["nap", "6000"], 1, "hrtimer_nanosleep");
+    let mut target = asleep(&targets, &["nap", "12000"], 1, "hrtimer_nanosleep");
     let specification = json!({
         "kind": "off_cpu",
         "target": { "pids": [target.pid()] },
