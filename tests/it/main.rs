@@ -41,6 +41,8 @@ mod on_cpu;
 #[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]
+mod throttling;
+#[cfg(test)]
 mod ui;
 #[cfg(test)]
 mod unwinding;

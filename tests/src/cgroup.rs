@@ -29,6 +29,26 @@ impl Cgroup {
         })
     }
 
+    /// Lets everything in it use `quota_us` of CPU time in each `period_us`.
+    pub fn limit_cpu(&self, quota_us: u64, period_us: u64) -> Result<()> {
+        let write = |path: PathBuf, text: String| {
+            std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))
+        };
+        if self.path.join("cpu.cfs_quota_us").exists() {
+            write(self.path.join("cpu.cfs_period_us"), period_us.to_string())?;
+            return write(self.path.join("cpu.cfs_quota_us"), quota_us.to_string());
+        }
+        // v2: each level above has to hand the controller on.
+        let above = self.path.ancestors().skip(1);
+        let levels: Vec<_> = above
+            .take_while(|level| level.starts_with(&self.hierarchy))
+            .collect();
+        for level in levels.into_iter().rev() {
+            write(level.join("cgroup.subtree_control"), "+cpu".to_owned())?;
+        }
+        write(self.path.join("cpu.max"), format!("{quota_us} {period_us}"))
+    }
+
     /// Where it lies in the file system.
     pub fn path(&self) -> &Path {
         &self.path
@@ -42,6 +62,14 @@ impl Cgroup {
             .unwrap_or(&self.path);
         format!("/{}", relative.display())
     }
+}
+
+/// The hierarchy that shares out the CPUs: of v1, or the v2 one.
+pub fn cpu_hierarchy() -> PathBuf {
+    let v1 =
+        ["cpu", "cpu,cpuacct", "cpuacct,cpu"].map(|name| Path::new("/sys/fs/cgroup").join(name));
+    let v1 = v1.into_iter().find(|path| path.join("cpu.stat").exists());
+    v1.unwrap_or_else(unified_hierarchy)
 }
 
 /// The v2 hierarchy: the whole tree, or `unified` on hybrid hosts.

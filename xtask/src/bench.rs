@@ -12,11 +12,17 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What `bench off-cpu` compares with.
-const PEERS: [Package; 1] = [Package {
-    name: "bpftrace",
-    evidence: "/usr/bin/bpftrace",
-}];
+/// What `bench off-cpu` and `bench unwind` compare with.
+const PEERS: [Package; 2] = [
+    Package {
+        name: "bpftrace",
+        evidence: "/usr/bin/bpftrace",
+    },
+    Package {
+        name: "linux-perf",
+        evidence: "/usr/bin/perf",
+    },
+];
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     ensure!(
@@ -24,7 +30,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         "benches load eBPF programs: run them as root"
     );
     setup::run(workspace, &BINARY)?;
-    if arguments.iter().any(|argument| argument == "off-cpu") {
+    let on_the_mesh = ["off-cpu", "unwind"];
+    if arguments
+        .iter()
+        .any(|argument| on_the_mesh.contains(&argument.as_str()))
+    {
         setup::run(
             workspace,
             &[

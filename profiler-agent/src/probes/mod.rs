@@ -12,6 +12,7 @@ mod source;
 mod stacks;
 mod status;
 mod targets;
+mod throttling;
 mod timeline;
 mod unwinder;
 

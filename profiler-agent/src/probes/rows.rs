@@ -409,6 +409,10 @@ impl Rows {
     }
 
     fn add_row(&mut self, row: &Row, mut frames: Vec<FrameId>, waker: Option<StackId>) {
+        // Only its names were asked for.
+        if row.counted.count == 0 && row.counted.total_ns == 0 {
+            return;
+        }
         let Row {
             counted,
             image,

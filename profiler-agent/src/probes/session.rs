@@ -18,6 +18,7 @@ use super::{
     source::{Source, still_running, unfinished},
     status::ProgramStats,
     targets::ResolvedTarget,
+    throttling::Throttling,
     timeline::{GRACE, Origin, epoch, monotonic_ns},
     unwinder::Unwinder,
 };
@@ -73,9 +74,13 @@ pub(super) struct Session {
     governor: Option<Governor>,
     rows: Rows,
     comparison: Comparison,
+    /// Where waits for a CPU are counted.
+    throttling: Option<Throttling>,
     notes: Vec<String>,
     counters: [u64; COUNTERS as usize],
     drained_epoch: u64,
+    /// Whether names were asked for of threads that sleep since the start.
+    sleepers_known: bool,
     /// End of what chunks have covered, and of what was drained.
     sent: Duration,
     covered: Duration,
@@ -106,13 +111,21 @@ impl Session {
         let (table, symbolizer) = (parts.table.clone(), parts.symbolizer.clone());
         let with_tables = parts.unwinder.is_some();
         let rows = Rows::new(parts.origin, clock, table, symbolizer, with_tables);
+        let throttling = match clock {
+            Clock::CpuClock | Clock::Cycles => None,
+            Clock::Switches | Clock::Wall => {
+                Some(Throttling::of(parts.target.pids.iter().copied()))
+            }
+        };
         Self {
             governor,
+            throttling,
             rows,
             comparison: Comparison::default(),
             notes: Vec::new(),
             counters: [0; COUNTERS as usize],
             drained_epoch: 0,
+            sleepers_known: false,
             sent: began,
             covered: began,
             rotated: now,
@@ -167,7 +180,12 @@ impl Session {
         for record in records {
             match record {
                 Record::Stack { hash, addresses } => self.rows.stack_seen(hash, addresses),
-                Record::Thread(record) => self.rows.thread_seen(&record),
+                Record::Thread(record) => {
+                    self.rows.thread_seen(&record);
+                    if let Some(throttling) = &mut self.throttling {
+                        throttling.add(record.pid);
+                    }
+                }
                 Record::Process(record) => {
                     self.rows.process_changed(&record);
                     if let Some(unwinder) = &self.parts.unwinder {
@@ -199,6 +217,7 @@ impl Session {
         // Stacks are sent before they are counted, so everything counted has been sent by now.
         self.read_records();
         self.rows.add(counted);
+        self.know_sleepers();
         self.add_counters();
         self.covered = epoch() * u32::try_from(epoch_number.saturating_add(1)).unwrap_or(u32::MAX);
     }
@@ -278,6 +297,9 @@ impl Session {
             return;
         }
         self.looked_around = now;
+        if let Some(throttling) = &mut self.throttling {
+            throttling.look();
+        }
         self.publish_statistics();
         if let Err(error) = self.parts.source.follow_cpus(&mut self.parts.object) {
             self.notes
@@ -358,6 +380,25 @@ impl Session {
         if together { now } else { monotonic_ns() }
     }
 
+    /// Asks for the names of stacks of threads that sleep since the start. They are counted at the
+    /// very end, and a large program takes time to read.
+    fn know_sleepers(&mut self) {
+        if self.sleepers_known || !self.parts.source.measures_waits() {
+            return;
+        }
+        self.sleepers_known = true;
+        let now_ns = monotonic_ns();
+        if let Ok(waits) = self.parts.object.waits() {
+            let bucket = self.parts.origin.bucket(now_ns);
+            let mut counted = unfinished(&waits, now_ns, bucket);
+            for part in &mut counted {
+                part.count = 0;
+                part.total_ns = 0;
+            }
+            self.rows.add(counted);
+        }
+    }
+
     /// Threads that are still asleep have waited until now, and those that run have run.
     fn add_unfinished(&mut self, now_ns: u64) {
         if !self.parts.source.measures_waits() {
@@ -394,6 +435,9 @@ impl Session {
 
     fn finish(mut self) {
         self.stop_clock();
+        if let Some(throttling) = &mut self.throttling {
+            self.notes.append(&mut throttling.finish());
+        }
         if let Some(unwinder) = self.parts.unwinder.take() {
             let (walked, counts) = unwinder.finish();
             for walked in walked {

@@ -68,6 +68,17 @@ impl ContainerHierarchy {
         mounts.choose(&texts)
     }
 
+    /// The hierarchy that has a controller: a v1 hierarchy of its own, or else the v2 one.
+    pub(crate) fn of_controller(name: &str) -> Option<Self> {
+        let mountinfo = proc_dir::read_path("/proc/self/mountinfo", MOUNTINFO_LIMIT).ok()?;
+        let mounts = Mounts::parse(&String::from_utf8_lossy(&mountinfo));
+        let mut v1 = mounts.v1.into_iter();
+        match v1.find(|(controller, _)| controller == name) {
+            Some((controller, mount)) => Some(Self::V1 { controller, mount }),
+            None => mounts.v2.map(|mount| Self::V2 { mount }),
+        }
+    }
+
     pub fn mount(&self) -> &Mount {
         match self {
             Self::V2 { mount } | Self::V1 { mount, .. } => mount,

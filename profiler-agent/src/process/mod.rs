@@ -8,6 +8,7 @@ mod table;
 
 mod cgroups;
 mod containers;
+pub(crate) mod cpu_quota;
 mod details;
 pub(crate) mod proc_dir;
 mod users;

@@ -329,6 +329,14 @@ impl Layers {
         }
     }
 
+    /// Whether a table is there that was made for the whole program: what it does not name has no
+    /// name, and nothing need be inferred.
+    pub(crate) fn has_names_of_the_whole_program(&self) -> bool {
+        let is_whole =
+            |layer: &Layer| layer.source == NameSource::DebugFile || is_pack(layer.source);
+        self.go.is_some() || self.ordered.iter().any(is_whole)
+    }
+
     /// Compares with what the packs have now.
     pub(crate) fn change(&self, packs: &SymbolPacks) -> PackChange {
         let build_id = &self.key.build_id;

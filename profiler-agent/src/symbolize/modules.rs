@@ -157,7 +157,13 @@ impl Modules {
 
     /// What can be inferred where no table gives a name.
     fn inferred_names(&mut self, key: &FileKey, offset: u64) -> Option<Rc<Names>> {
-        let from = self.by_file.get(key)?.stripped.as_ref()?;
+        let module = self.by_file.get(key)?;
+        if let Content::Read(layers) = &module.content
+            && layers.has_names_of_the_whole_program()
+        {
+            return None;
+        }
+        let from = module.stripped.as_ref()?;
         if let Some(names) = self.names.get((from.id, offset)) {
             return Some(names);
         }

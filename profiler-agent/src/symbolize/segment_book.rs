@@ -10,7 +10,7 @@
 //! ```
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     fs::{self, File, OpenOptions},
     io::{Read as _, Write as _},
     path::{Path, PathBuf},
@@ -18,7 +18,7 @@ use std::{
 
 use super::{build_id, elf_layout::Segment};
 
-/// Programs that are noted.
+/// Programs that are noted. When there are more, the older half is forgotten.
 const ENTRIES_LIMIT: usize = 20_000;
 /// Segments of one program; linkers make one or two.
 const SEGMENTS_LIMIT: usize = 16;
@@ -30,13 +30,25 @@ pub(super) struct SegmentBook {
     path: Option<PathBuf>,
     /// `None` for build-ids of programs that differ.
     entries: HashMap<Vec<u8>, Option<Vec<Segment>>>,
+    /// Build-ids, the one that was noted first in front.
+    order: VecDeque<Vec<u8>>,
+    limit: usize,
 }
 
 impl SegmentBook {
     /// Reads what earlier runs have noted; without a path it is kept in memory.
     pub(super) fn open(path: Option<PathBuf>) -> Self {
-        let entries = path.as_deref().map(read).unwrap_or_default();
-        Self { path, entries }
+        let mut book = Self {
+            path,
+            entries: HashMap::new(),
+            order: VecDeque::new(),
+            limit: ENTRIES_LIMIT,
+        };
+        let noted = book.path.as_deref().map(read).unwrap_or_default();
+        for (build_id, entry) in noted {
+            book.insert(build_id, entry);
+        }
+        book
     }
 
     pub(super) fn get(&self, build_id: &[u8]) -> Option<Vec<Segment>> {
@@ -51,7 +63,6 @@ impl SegmentBook {
             Some(None) => return,
             Some(Some(known)) if known == segments => return,
             Some(Some(_)) => None,
-            None if self.entries.len() >= ENTRIES_LIMIT => return,
             None => Some(segments.to_vec()),
         };
         if let Some(path) = &self.path
@@ -59,7 +70,42 @@ impl SegmentBook {
         {
             tracing::debug!(path = %path.display(), %error, "note where a program's code lies");
         }
-        self.entries.insert(build_id.to_vec(), entry);
+        if self.insert(build_id.to_vec(), entry) {
+            self.write_anew();
+        }
+    }
+
+    /// True when others were forgotten for it.
+    fn insert(&mut self, build_id: Vec<u8>, entry: Option<Vec<Segment>>) -> bool {
+        if self.entries.insert(build_id.clone(), entry).is_none() {
+            self.order.push_back(build_id);
+        }
+        if self.order.len() <= self.limit {
+            return false;
+        }
+        for forgotten in self.order.drain(..self.limit / 2) {
+            self.entries.remove(&forgotten);
+        }
+        true
+    }
+
+    /// Replaces the file by one with what is still known.
+    fn write_anew(&self) {
+        let Some(path) = &self.path else {
+            return;
+        };
+        let lines = self.order.iter().filter_map(|build_id| {
+            let entry = self.entries.get(build_id)?;
+            Some(line(build_id, entry.as_deref()))
+        });
+        let text: String = lines.collect();
+        let fresh = path.with_extension("new");
+        // Left over from a crash.
+        drop(fs::remove_file(&fresh));
+        let replaced = append(&fresh, &text).and_then(|()| fs::rename(&fresh, path));
+        if let Err(error) = replaced {
+            tracing::debug!(path = %path.display(), %error, "forget older programs");
+        }
     }
 }
 
@@ -96,16 +142,13 @@ fn line(build_id: &[u8], segments: Option<&[Segment]>) -> String {
 }
 
 /// Later lines replace earlier ones. A line that was cut by a crash is skipped.
-fn read(path: &Path) -> HashMap<Vec<u8>, Option<Vec<Segment>>> {
+fn read(path: &Path) -> Vec<(Vec<u8>, Option<Vec<Segment>>)> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(FILE_LIMIT).read_to_string(&mut text));
     if read.is_err() {
-        return HashMap::new();
+        return Vec::new();
     }
-    text.lines()
-        .filter_map(parse_line)
-        .take(2 * ENTRIES_LIMIT)
-        .collect()
+    text.lines().filter_map(parse_line).collect()
 }
 
 fn parse_line(line: &str) -> Option<(Vec<u8>, Option<Vec<Segment>>)> {
@@ -167,6 +210,25 @@ mod tests {
         for absent in [[6, 7], [8, 9], [10, 11], [12, 13]] {
             assert_eq!(book.get(&absent), None, "{absent:?}");
         }
+    }
+
+    #[test]
+    fn the_older_half_makes_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("segments");
+        let mut book = SegmentBook::open(Some(path.clone()));
+        book.limit = 8;
+        for number in 0..9 {
+            book.add(&[7, number], &[segment(0x1000)]);
+        }
+        let known = |book: &SegmentBook| -> Vec<u8> {
+            (0..9)
+                .filter(|number| book.get(&[7, *number]).is_some())
+                .collect()
+        };
+        assert_eq!(known(&book), [4, 5, 6, 7, 8]);
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 5);
+        assert_eq!(known(&SegmentBook::open(Some(path))), [4, 5, 6, 7, 8]);
     }
 
     #[test]

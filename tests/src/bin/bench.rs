@@ -2,6 +2,8 @@
 
 #[path = "bench/off_cpu.rs"]
 mod off_cpu;
+#[path = "bench/perf_dwarf.rs"]
+mod perf_dwarf;
 #[path = "bench/unwind.rs"]
 mod unwind;
 

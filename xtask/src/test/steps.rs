@@ -250,6 +250,11 @@ pub(super) const STEPS: &[Step] = &[
         "who ended a wait: threads, and never whom an interrupt came upon"
     ),
     integration!(
+        "throttling",
+        ROOT_AND_AGENT,
+        "CPU quotas: how often they stopped the target"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"

@@ -10,7 +10,7 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{Bench, Figure, LIMIT, Pair, Target, figure, peak_rss_mb};
+use super::{Bench, Figure, LIMIT, Pair, Target, figure, peak_rss_mb, perf_dwarf};
 
 /// Samples per second and CPU.
 const HZ: u32 = 999;
@@ -92,9 +92,10 @@ fn mesh(runs: u32, seconds: u64, unwanted_ns: f64) -> Result<Vec<Figure>> {
     mesh.start_load()?;
     let report = mesh.report();
     let envoys = [report.client_envoy_pid, report.server_envoy_pid];
-    let (mut tables, mut pointers) = (Vec::new(), Vec::new());
+    let (mut tables, mut pointers, mut peer) = (Vec::new(), Vec::new(), Vec::new());
     for index in 0..runs {
         eprintln!("run {} of {runs}, {seconds} s with each", index + 1);
+        peer.push(perf_dwarf::complete_percent(envoys[0], seconds, HZ)?);
         tables.push(measure(&envoys, seconds, "tables", unwanted_ns)?);
         pointers.push(measure(&envoys, seconds, "frame-pointers", unwanted_ns)?);
     }
@@ -146,6 +147,7 @@ fn mesh(runs: u32, seconds: u64, unwanted_ns: f64) -> Result<Vec<Figure>> {
             column(&tables, |run| run.complete_percent),
             Some(Target::AtLeast(98.0)),
         ),
+        figure("complete_stacks_of_perf_dwarf", "percent", peer, None),
         figure(
             "kernel_memory_of_tables",
             "KiB",
