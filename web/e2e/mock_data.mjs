@@ -180,6 +180,7 @@ export function makeTask(id, change = {}) {
     target: { pids: [4242] },
     duration_s: 10,
     frequency_hz: 99,
+    wakers: false,
     effective_frequency_hz: 99,
     state: "finished",
     reason: null,
@@ -213,7 +214,8 @@ export function firstTasks() {
       reason: "no process with pid 99999",
       samples: 0,
       clock: null,
-      effective_frequency_hz: null,
+      wakers: false,
+    effective_frequency_hz: null,
       started_at_ns: null,
       ended_at_ns: now - 3000e9,
       progress: null,
@@ -222,7 +224,8 @@ export function firstTasks() {
     makeTask(4, {
       target: { pids: [4242, 5151] },
       samples: 100_000,
-      effective_frequency_hz: 499,
+      wakers: false,
+    effective_frequency_hz: 499,
       frequency_hz: 999,
       losses: [LOSS],
       notes: ["the frequency was lowered from 999 to 499 Hz to stay inside the CPU budget of 2 %"],
@@ -236,7 +239,8 @@ export function firstTasks() {
       ended_at_ns: null,
       samples: 803,
       frequency_hz: 19,
-      effective_frequency_hz: 19,
+      wakers: false,
+    effective_frequency_hz: 19,
     }),
   ];
 }

@@ -31,7 +31,8 @@ pub(super) struct MapSizes {
     stacks: u32,
     threads: u32,
     waits: bool,
-    slices: bool,
+    /// Of time on the CPU.
+    slices: u32,
     wakers: bool,
     tables: bool,
     slots: u32,
@@ -43,11 +44,11 @@ impl MapSizes {
     pub(super) fn new(counting: Counting, wakers: bool, tables: bool, few: bool) -> Self {
         let sampling = counting != Counting::Nothing;
         let (counts, waits, slices) = match counting {
-            Counting::Nothing => (1, false, false),
-            Counting::Samples(entries) => (entries, false, false),
-            Counting::Waits => (1, true, false),
-            Counting::Wall => (1, true, true),
-            Counting::Everything(entries) => (entries, true, true),
+            Counting::Nothing => (1, false, 1),
+            Counting::Samples(entries) => (entries, false, 1),
+            Counting::Waits => (1, true, 1),
+            Counting::Wall => (1, true, SLICE_COUNT_ENTRIES),
+            Counting::Everything(entries) => (entries, true, SLICE_COUNT_ENTRIES),
         };
         Self {
             counts,
@@ -79,7 +80,6 @@ impl MapSizes {
         } = self;
         let waited = |entries| if waits { entries } else { 1 };
         let woken = |entries| if wakers { entries } else { 1 };
-        let sliced = if slices { SLICE_COUNT_ENTRIES } else { 1 };
         let table = |entries| if tables { entries } else { 1 };
         [
             ("COUNTS_EVEN", counts),
@@ -92,8 +92,8 @@ impl MapSizes {
             ("WAKINGS", woken(WAIT_TABLE_ENTRIES)),
             ("WOKEN_EVEN", woken(WAIT_COUNT_ENTRIES)),
             ("WOKEN_ODD", woken(WAIT_COUNT_ENTRIES)),
-            ("SLICES_EVEN", sliced),
-            ("SLICES_ODD", sliced),
+            ("SLICES_EVEN", slices),
+            ("SLICES_ODD", slices),
             ("THREAD_MARKS", waited(MARKS)),
             ("PROCESS_MARKS", waited(MARKS)),
             ("KNOWN", if tables { waited(KNOWN_WALKS) } else { 1 }),

@@ -330,7 +330,7 @@ impl Rows {
             };
             let waker = row.counted.waker.and_then(|waker| {
                 let frames = own(stacks.next()?);
-                self.waker_stack(&waker, frames)
+                Some(self.waker_stack(&waker, frames))
             });
             let mappings = &stack.mappings;
             if row.counted.key.user_stack != 0 && *mappings == Mappings::Missing {
@@ -375,7 +375,7 @@ impl Rows {
 
     /// The stack of who ended a wait, below a frame with the name. An interrupt has nothing to do
     /// with the thread that it came upon, which then is not named.
-    fn waker_stack(&mut self, waker: &Waker, mut frames: Vec<FrameId>) -> Option<StackId> {
+    fn waker_stack(&mut self, waker: &Waker, mut frames: Vec<FrameId>) -> StackId {
         self.cut_to(&mut frames, "try_to_wake_up");
         let builder = &self.builder;
         let kernel: Vec<&str> = frames
@@ -405,7 +405,7 @@ impl Rows {
             }
         };
         frames.insert(0, self.builder.marker(&text));
-        Some(self.builder.stack(frames))
+        self.builder.stack(frames)
     }
 
     fn add_row(&mut self, row: &Row, mut frames: Vec<FrameId>, waker: Option<StackId>) {

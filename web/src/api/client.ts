@@ -110,6 +110,7 @@ export interface ProfileCut {
 export interface WaitCut {
   readonly value: "duration" | "count";
   readonly idle: "hide" | "show" | "only";
+  readonly wakers: boolean;
   readonly states: readonly string[];
   readonly reasons: readonly string[];
 }
@@ -127,6 +128,7 @@ export function profilePath(id: string, format: ProfileFormat, cut: ProfileCut):
   if (cut.waits !== null) {
     params.set("value", cut.waits.value);
     params.set("idle", cut.waits.idle);
+    if (cut.waits.wakers) params.set("wakers", "true");
     for (const state of cut.waits.states) params.append("state", state);
     for (const reason of cut.waits.reasons) params.append("reason", reason);
   }

@@ -114,6 +114,7 @@ export interface TaskSpec {
   readonly target: Target;
   readonly duration_s: number | null;
   readonly frequency_hz: number;
+  readonly wakers: boolean;
 }
 
 export type TaskState = "queued" | "running" | "finished" | "failed" | "cancelled";
@@ -147,6 +148,7 @@ export interface Task {
   readonly target: Target;
   readonly duration_s: number | null;
   readonly frequency_hz: number;
+  readonly wakers: boolean;
   readonly effective_frequency_hz: number | null;
   readonly state: TaskState;
   readonly reason: string | null;

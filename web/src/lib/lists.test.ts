@@ -35,6 +35,7 @@ const FORM: TaskForm = {
   duration: "10",
   endless: false,
   frequency: "99",
+  wakers: true,
 };
 
 describe("process list", () => {
@@ -79,10 +80,10 @@ describe("task form", () => {
   it("becomes a request, or says which field is missing", () => {
     expect(specOf(FORM)).toEqual({
       ok: true,
-      spec: { kind: "on_cpu", target: { pids: [7] }, duration_s: 10, frequency_hz: 99 },
+      spec: { kind: "on_cpu", target: { pids: [7] }, duration_s: 10, frequency_hz: 99, wakers: false },
     });
     expect(specOf({ ...FORM, kind: "off_cpu", frequency: "" })).toMatchObject({
-      spec: { kind: "off_cpu", frequency_hz: 99 },
+      spec: { kind: "off_cpu", frequency_hz: 99, wakers: true },
     });
     expect(specOf({ ...FORM, endless: true })).toMatchObject({ spec: { duration_s: null } });
     expect(specOf({ ...FORM, pids: [] })).toMatchObject({ ok: false, field: "target" });
@@ -105,7 +106,13 @@ describe("task form", () => {
   it("quotes for the shell", () => {
     expect(shellWord("/a/b")).toBe("/a/b");
     expect(shellWord("it's; rm -rf")).toBe("'it'\\''s; rm -rf'");
-    const spec = { kind: "on_cpu" as const, target: { comm: "a'b" }, duration_s: null, frequency_hz: 99 };
+    const spec = {
+      kind: "on_cpu" as const,
+      target: { comm: "a'b" },
+      duration_s: null,
+      frequency_hz: 99,
+      wakers: false,
+    };
     expect(asCurl(spec, "http://127.0.0.1:7117")).toContain(
       `-d '{"kind":"on_cpu","target":{"comm":"a'\\''b"}`,
     );
@@ -114,6 +121,7 @@ describe("task form", () => {
       "profiler-agent record --comm 'a'\\''b' --duration 1h --frequency 99 --format folded --output profile.folded",
     );
     expect(asCli({ ...spec, kind: "off_cpu" })).toContain("--duration 1h --kind off-cpu --format");
+    expect(asCli({ ...spec, kind: "off_cpu", wakers: true })).toContain("--kind off-cpu --wakers --format");
     expect(asCli({ ...spec, kind: "wall" })).toContain("--kind wall --frequency 99 --format");
     expect(targetText({ pids: [1, 2] })).toBe("pids 1, 2");
   });

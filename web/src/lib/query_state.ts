@@ -36,6 +36,8 @@ export interface PageState {
   /** What the numbers of waits count. */
   readonly value: WaitValue;
   readonly idle: IdleView;
+  /** Who ended a wait stands above it. */
+  readonly wakers: boolean;
   /** States and reasons of waits that are shown; empty shows all. */
   readonly states: readonly string[];
   readonly reasons: readonly string[];
@@ -60,6 +62,7 @@ export const START: PageState = {
   tids: [],
   value: "duration",
   idle: "hide",
+  wakers: false,
   states: [],
   reasons: [],
 };
@@ -116,6 +119,7 @@ export function parseState(search: string): PageState {
     tids: naturals(params.get("tid")),
     value: oneOf<WaitValue>(params.get("value"), ["duration", "count"], "duration"),
     idle: oneOf<IdleView>(params.get("idle"), ["hide", "show", "only"], "hide"),
+    wakers: params.get("wakers") === "1",
     states: words(params.get("state")),
     reasons: words(params.get("reason")),
   };
@@ -145,6 +149,7 @@ export function formatState(state: PageState): string {
   put("tid", state.tids.join(","));
   put("value", state.value === START.value ? "" : state.value);
   put("idle", state.idle === START.idle ? "" : state.idle);
+  put("wakers", state.wakers ? "1" : "");
   put("state", state.states.join(","));
   put("reason", state.reasons.join(","));
   return `?${params.toString()}`;

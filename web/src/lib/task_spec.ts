@@ -17,6 +17,8 @@ export interface TaskForm {
   readonly endless: boolean;
   /** Hertz, as typed. */
   readonly frequency: string;
+  /** Also who ended the waits. */
+  readonly wakers: boolean;
 }
 
 export type FormResult =
@@ -56,7 +58,16 @@ export function specOf(form: TaskForm): FormResult {
   // Every switch is counted; there is no rate to choose.
   const frequency = form.kind === "off_cpu" ? DEFAULT_FREQUENCY_HZ : wholeNumber(form.frequency);
   if (frequency === null) return { ok: false, field: "frequency_hz", detail: "a whole number of hertz" };
-  return { ok: true, spec: { kind: form.kind, target, duration_s: duration, frequency_hz: frequency } };
+  return {
+    ok: true,
+    spec: {
+      kind: form.kind,
+      target,
+      duration_s: duration,
+      frequency_hz: frequency,
+      wakers: form.wakers && form.kind !== "on_cpu",
+    },
+  };
 }
 
 /** The processes that a target means now. */
@@ -109,8 +120,9 @@ export function asCli(spec: TaskSpec): string {
             : "--all";
   const duration = spec.duration_s === null ? "1h" : `${spec.duration_s}s`;
   const frequency = `--frequency ${spec.frequency_hz}`;
+  const wakers = spec.wakers ? " --wakers" : "";
   const what = { on_cpu: frequency, off_cpu: "--kind off-cpu", wall: `--kind wall ${frequency}` }[spec.kind];
-  return `profiler-agent record ${which} --duration ${duration} ${what} --format folded --output profile.folded`;
+  return `profiler-agent record ${which} --duration ${duration} ${what}${wakers} --format folded --output profile.folded`;
 }
 
 /** A target in a few words. */

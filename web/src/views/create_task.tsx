@@ -72,6 +72,7 @@ export function CreateTask() {
     duration: "10",
     endless: false,
     frequency: "99",
+    wakers: false,
   }));
   const [failure, setFailure] = useState<Failure | null>(null);
   const [sending, setSending] = useState(false);
@@ -194,6 +195,17 @@ export function CreateTask() {
             <FieldError failure={failure} field="frequency_hz" />
           </div>
         </div>
+
+        {form.kind !== "on_cpu" && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={form.wakers}
+              onChange={(event) => change({ wakers: event.currentTarget.checked })}
+            />
+            Also who ended each wait
+          </label>
+        )}
 
         <p class="estimate" aria-live="off">
           {form.kind === "off_cpu" && result.ok

@@ -181,8 +181,15 @@ function useTick(active: boolean): void {
 /** What is shown of a result with waits; null for other results. */
 function waitCut(task: Task): WaitCut | null {
   if (task.kind === "on_cpu") return null;
-  const { value, idle, states, reasons } = route.value;
-  return { value, idle, states, reasons };
+  const { value, idle, wakers, states, reasons } = route.value;
+  return {
+    // Samples and switches make no sum.
+    value: task.kind === "wall" ? "duration" : value,
+    idle,
+    wakers: task.wakers && wakers,
+    states,
+    reasons,
+  };
 }
 
 const KIND_TITLE: Readonly<Record<string, string>> = { on_cpu: "on CPU", off_cpu: "off CPU" };
@@ -209,7 +216,7 @@ function Result({ task }: { task: Task }) {
         <ThreadMenu id={task.id} running={running} picked={tids} />
         <NamesButton id={task.id} cut={cut} running={running} />
       </div>
-      {waits !== null && <WaitBar id={task.id} cut={cut} view={waits} running={running} />}
+      {waits !== null && <WaitBar task={task} cut={cut} view={waits} running={running} />}
       {profile.index === null ? (
         profile.error === null ? (
           <Loading what="the profile" />

@@ -1,7 +1,7 @@
 // What of a result with waits is shown: time or switches, idle or not, which states and reasons.
 
 import type { ProfileCut, WaitCut } from "../api/client";
-import type { WaitSum, Waits } from "../api/types";
+import type { Task, WaitSum, Waits } from "../api/types";
 import { count, duration, percent, visible } from "../lib/format";
 import { patchRoute } from "../state/route";
 import { useWaits } from "../state/waits";
@@ -103,22 +103,35 @@ function IdleLine({ waits, view }: { waits: Waits; view: WaitCut }) {
   );
 }
 
-export function WaitBar(props: { id: string; cut: ProfileCut; view: WaitCut; running: boolean }) {
-  const { view } = props;
-  const waits = useWaits(props.id, props.cut, props.running);
+export function WaitBar(props: { task: Task; cut: ProfileCut; view: WaitCut; running: boolean }) {
+  const { task, view } = props;
+  const waits = useWaits(task.id, props.cut, props.running);
   const byCount = view.value === "count";
   return (
     <fieldset class="toolbar wait-bar">
       <legend class="hidden">What is shown</legend>
-      <Choice
-        label="Numbers"
-        value={view.value}
-        choices={[
-          ["duration", "Time"],
-          ["count", "Switches"],
-        ]}
-        set={(value) => patchRoute({ value }, "replace")}
-      />
+      {task.kind !== "wall" && (
+        <Choice
+          label="Numbers"
+          value={view.value}
+          choices={[
+            ["duration", "Time"],
+            ["count", "Switches"],
+          ]}
+          set={(value) => patchRoute({ value }, "replace")}
+        />
+      )}
+      {task.wakers && (
+        <Choice
+          label="Wakers"
+          value={view.wakers ? "show" : "hide"}
+          choices={[
+            ["hide", "Waits alone"],
+            ["show", "With wakers"],
+          ]}
+          set={(shown) => patchRoute({ wakers: shown === "show" }, "replace")}
+        />
+      )}
       <Choice
         label="Idle"
         value={view.idle}
