@@ -65,7 +65,8 @@ pub struct KernelOffsets {
     pub task_comm: u32,
     /// `task_struct.sched_info.pcount`: how often a task has arrived on a CPU. 0: not known.
     pub task_arrivals: u32,
-    pub padding: u32,
+    /// The kernel stack.
+    pub task_stack: u32,
 }
 
 /// What a loaded object does; one object is loaded for each task.

@@ -71,6 +71,9 @@ pub const CLASS_SCHEDULER: u32 = 1;
 /// The program that visits sleeping threads; the scheduler's may interrupt it.
 pub const CLASS_ITERATOR: u32 = 2;
 
+/// Size of a task's kernel stack (`THREAD_SIZE` of kernels without KASAN).
+pub const KERNEL_STACK_BYTES: u64 = 16 << 10;
+
 /// Depth of PID namespaces that the kernel allows (`MAX_PID_NS_LEVEL`).
 pub const MAX_PID_NAMESPACE_LEVELS: u32 = 32;
 

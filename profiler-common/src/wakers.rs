@@ -8,6 +8,8 @@ pub const WAKER_THREAD: u32 = 1;
 pub const WAKER_IDLE: u32 = 2;
 /// A thread outside the agent's PID namespace.
 pub const WAKER_OUTSIDE: u32 = 3;
+/// A thread that an interrupt or a fault came upon; it is not announced, and has no user stack.
+pub const WAKER_INTERRUPTED: u32 = 4;
 
 /// What ran when a thread was woken. When it was an interrupt, which the kernel stack shows, the
 /// thread has nothing to do with it.
@@ -16,7 +18,7 @@ pub const WAKER_OUTSIDE: u32 = 3;
 pub struct Waker {
     /// `WAKER_*`.
     pub who: u32,
-    /// As in [`CountKey`]; 0 when it is no [`WAKER_THREAD`].
+    /// As in [`CountKey`]; 0 when it is neither [`WAKER_THREAD`] nor [`WAKER_INTERRUPTED`].
     pub pid: u32,
     pub tid: u32,
     pub generation: u32,

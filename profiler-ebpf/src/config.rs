@@ -48,7 +48,7 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
         task_on_rq: 0,
         task_comm: 0,
         task_arrivals: 0,
-        padding: 0,
+        task_stack: 0,
     },
 };
 

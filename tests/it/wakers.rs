@@ -83,12 +83,14 @@ impl Recorded {
     }
 }
 
-/// Whether the waiting part of a stack, below the waker's, has a function.
+/// Whether a stack is that of a wait in a function, and not of time that was spent ready to go on.
 fn waits_in(stack: &FoldedStack, function: &str) -> bool {
-    let waker = |frame: &String| frame.starts_with(WOKEN_BY) || frame.starts_with("[runnable: ");
-    let own = stack.frames.iter().take_while(|frame| !waker(frame));
-    own.clone().any(|frame| is_function(frame, function))
-        && own.clone().any(|frame| is_function(frame, "__schedule"))
+    let mut own = stack
+        .frames
+        .iter()
+        .take_while(|frame| !frame.starts_with(WOKEN_BY));
+    own.clone().all(|frame| !frame.starts_with("[runnable: "))
+        && own.any(|frame| is_function(frame, function))
 }
 
 /// The frame with the waker's name, and the waker's frames.

@@ -74,7 +74,7 @@ pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, Offs
         task_comm: at("task_struct", &["comm"])?,
         // Without the kernel's accounting of switches it is not there.
         task_arrivals: at("task_struct", &["sched_info", "pcount"]).unwrap_or(0),
-        padding: 0,
+        task_stack: at("task_struct", &["stack"])?,
     })
 }
 

@@ -193,7 +193,7 @@ impl Collector for OnCpuCollector {
         let source = Source::start(&mut object, request.spec.kind, frequency_hz).map_err(failed)?;
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
-        if request.spec.kind == TaskKind::OffCpu
+        if request.spec.kind != TaskKind::OnCpu
             && let Err(error) = object.find_asleep()
         {
             notes.push(format!(

@@ -7,7 +7,7 @@ use profiler_common::{
     process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord, ThreadRecord},
     stack::CAPTURED,
     unwind::frame,
-    wakers::{WAKER_IDLE, WAKER_THREAD, Waker},
+    wakers::{WAKER_IDLE, WAKER_INTERRUPTED, WAKER_THREAD, Waker},
     wall::NOT_SAMPLED,
 };
 
@@ -394,9 +394,10 @@ impl Rows {
             }
             // The idle task does nothing of its own.
             (WokenBy::Thread, WAKER_IDLE) => "[woken by interrupt: other]".to_owned(),
-            (WokenBy::Thread, WAKER_THREAD) => {
+            // An exception; the thread is known when something else of it is shown.
+            (WokenBy::Thread, WAKER_THREAD | WAKER_INTERRUPTED) => {
                 let thread = self.threads.get(&(waker.tid, waker.generation));
-                let name = thread.map_or("[unknown]", |thread| thread.name.as_str());
+                let name = thread.map_or("a thread without a name", |thread| thread.name.as_str());
                 format!("[woken by {name}]")
             }
             (WokenBy::Thread, _) => {

@@ -7,35 +7,54 @@
 //! The waking may come before the switch of the thread that goes to sleep: the CPU that it leaves
 //! may still be on its way there. So it is kept for each thread until it comes back.
 //!
+//! An interrupt runs on a stack of its own, or on that of the thread when it came in user mode, where
+//! no system call is under way then. Its victim's user stack is not walked and its process not
+//! looked at: all programs of the machine would be. That the thread is innocent is said by the names
+//! on the kernel stack.
+//!
 //! Cost: the filter for every waking, and two stacks for that of a wanted thread. A lock of that
 //! thread is held: nothing here wakes the agent.
 
+use core::ptr::{read_volatile, write_volatile};
+
 use aya_ebpf::{
+    EbpfContext as _,
     bindings::task_struct,
     helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
     macros::{btf_tracepoint, map},
-    maps::HashMap,
+    maps::{HashMap, PerCpuArray},
     programs::BtfTracePointContext,
 };
 use profiler_common::{
     counter,
-    limits::{CLASS_SCHEDULER, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES},
+    limits::{CLASS_SCHEDULER, KERNEL_STACK_BYTES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES},
     off_cpu::{Wait, WaitValue},
     on_cpu::CountKey,
-    wakers::{LastWaking, WAKER_IDLE, WAKER_OUTSIDE, WAKER_THREAD, Waker, WokenKey},
+    wakers::{
+        LastWaking, WAKER_IDLE, WAKER_INTERRUPTED, WAKER_OUTSIDE, WAKER_THREAD, Waker, WokenKey,
+    },
 };
 
 use super::off_cpu::add_wait;
 use crate::{
+    config::config,
     counters::count,
     emit::Urgency,
-    filter, stack, task,
+    filter,
+    kernel::KernelPtr,
+    stack, task,
     threads::announce,
     timeline::{self, Moment},
+    unwind::registers,
 };
 
 /// How long before its switch a thread may have been woken.
 const EARLY_NS: u64 = 1_000_000;
+
+/// Where the program's arguments lie, which is on the stack that the kernel runs on. A map makes a
+/// number of the pointer.
+#[map]
+static PLACE: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
 
 /// The last waking of each wanted thread that has not come back since, by its number.
 #[map]
@@ -79,12 +98,17 @@ fn try_waking(context: &BtfTracePointContext) -> Result<(), u32> {
         waker.who = WAKER_IDLE;
     } else if let Some(ids) = task::current_ids() {
         let running = task::current();
-        let generation = announce(running, ids, Urgency::Polled)?;
-        waker.who = WAKER_THREAD;
         waker.pid = ids.pid;
         waker.tid = ids.tid;
-        waker.generation = generation;
-        waker.user_stack = stack::user_stack(context, CLASS_SCHEDULER, running, ids, generation);
+        if acts_itself(context, running) {
+            waker.who = WAKER_THREAD;
+            waker.generation = announce(running, ids, Urgency::Polled)?;
+            waker.user_stack =
+                stack::user_stack(context, CLASS_SCHEDULER, running, ids, waker.generation);
+        } else {
+            waker.who = WAKER_INTERRUPTED;
+            waker.generation = task::generation(running).ok_or(counter::KERNEL_READ_FAILED)?;
+        }
     } else {
         waker.who = WAKER_OUTSIDE;
     }
@@ -95,6 +119,24 @@ fn try_waking(context: &BtfTracePointContext) -> Result<(), u32> {
     WAKINGS
         .insert(sleeper.tid, waking, 0)
         .map_err(|_error| counter::WAIT_TABLE_FULL)
+}
+
+/// Whether the running thread does what the kernel does now, and no interrupt.
+#[inline(always)]
+fn acts_itself(context: &BtfTracePointContext, running: KernelPtr) -> bool {
+    let Some(place) = PLACE.get_ptr_mut(0) else {
+        return true;
+    };
+    // SAFETY: a map value of this CPU.
+    let address = unsafe {
+        write_volatile(place, context.as_ptr() as u64);
+        read_volatile(place)
+    };
+    let Some(own) = running.follow(config!(offsets.task_stack)) else {
+        return true;
+    };
+    let on_own_stack = address.wrapping_sub(own.0) < KERNEL_STACK_BYTES;
+    on_own_stack && (!registers::has_user_mode(running) || registers::in_system_call())
 }
 
 /// Takes the waking that ended a wait; none when it was not seen.

@@ -6,7 +6,7 @@
 pub(crate) mod asleep;
 mod capture;
 mod known;
-mod registers;
+pub(crate) mod registers;
 mod tables;
 mod user_memory;
 

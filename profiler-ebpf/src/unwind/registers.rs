@@ -17,11 +17,33 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 
 /// False for threads of the kernel, and for tasks that exit and have given back their memory.
 #[inline(always)]
-pub(super) fn has_user_mode(task: KernelPtr) -> bool {
+pub(crate) fn has_user_mode(task: KernelPtr) -> bool {
     let Some(flags) = task.read::<u32>(config!(offsets.task_flags)) else {
         return false;
     };
     flags & KERNEL_THREAD == 0 && task.follow(config!(offsets.task_mm)).is_some()
+}
+
+/// Word of `struct pt_regs` with the number of the system call; -1 after an interrupt or a fault.
+#[cfg(bpf_target_arch = "x86_64")]
+const SYSTEM_CALL_WORD: u32 = 15;
+
+/// Whether the running thread has entered the kernel by itself.
+#[cfg(bpf_target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn in_system_call() -> bool {
+    // SAFETY: helpers that give the place of the running task's registers.
+    let registers = unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) };
+    let number: Option<u64> =
+        KernelPtr(registers as u64).read(SYSTEM_CALL_WORD * size_of::<u64>() as u32);
+    number != Some(u64::MAX)
+}
+
+/// Not told on this architecture.
+#[cfg(bpf_target_arch = "aarch64")]
+#[inline(always)]
+pub(crate) fn in_system_call() -> bool {
+    true
 }
 
 /// Copies the registers with which the task entered the kernel: on each entry from user mode, also
