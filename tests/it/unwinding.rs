@@ -123,7 +123,7 @@ fn stacks_through_musl_reach_the_start() {
         ] {
             let name = format!("{kind}-{what}");
             let target = run(&targets, workload, &name, what);
-            let profiled = Profiled::of(&agent, &[target.pid()], 2, 199);
+            let profiled = Profiled::of(&agent, &[target.pid()], 3, 299);
             profiled.assert_complete(985, &name);
             profiled.assert_mostly(order, 970, &name);
         }

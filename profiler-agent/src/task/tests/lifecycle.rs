@@ -239,11 +239,14 @@ async fn failures_say_why() {
     session.send(profile(0, SECOND_NS, 3)).await;
     session.end();
     let task = until(&engine, id, |task| task.state.is_final()).await;
-    assert_eq!(
-        task.state,
-        failed(
-            "the collection ended by itself after 0.0 s of 3600 s; the result up to then is kept"
-        )
+    let TaskState::Failed { reason } = &task.state else {
+        panic!("{:?}", task.state);
+    };
+    // How long it took depends on the machine.
+    assert!(
+        reason.starts_with("the collection ended by itself after ")
+            && reason.ends_with(" s of 3600 s; the result up to then is kept"),
+        "{reason}"
     );
     assert_eq!(
         engine
