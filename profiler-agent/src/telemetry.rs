@@ -215,6 +215,7 @@ mod tests {
                 target: Target::All,
                 duration_s: None,
                 frequency_hz: 99,
+                waits: crate::model::WaitRules::default(),
             },
             state: TaskState::Running,
             created_ns: 0,
@@ -225,6 +226,7 @@ mod tests {
             samples,
             losses,
             stack_quality: StackQuality::default(),
+            waits: crate::model::WaitCounts::default(),
             notes: Vec::new(),
         }
     }

@@ -87,11 +87,14 @@ pub struct ProbeConfig {
     pub unwind: u32,
     /// A capture is sent with every n-th complete user stack, for comparison; 0: with none.
     pub capture_every: u32,
+    /// Waits that are shorter or longer are left out.
+    pub min_wait_ns: u64,
+    pub max_wait_ns: u64,
     pub offsets: KernelOffsets,
 }
 
 const _: () = assert!(size_of::<KernelOffsets>() == 28 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 8 + 112);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 8 + 16 + 112);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

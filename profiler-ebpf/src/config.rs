@@ -14,6 +14,8 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
     target_comm: [0; 16],
     unwind: 0,
     capture_every: 0,
+    min_wait_ns: 0,
+    max_wait_ns: 0,
     offsets: KernelOffsets {
         task_group_leader: 0,
         task_thread_pid: 0,

@@ -17,7 +17,9 @@ use super::CliError;
 use crate::{
     config::cli::{RecordArgs, RecordKind, RecordTarget, RecordValue},
     idle::IdleRules,
-    model::{Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec},
+    model::{
+        Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec, WaitCounts, WaitRules,
+    },
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
     render::{Format, Value, View, quality, render_view},
@@ -37,6 +39,11 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         target: target(&args.target),
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: args.frequency,
+        waits: WaitRules {
+            mode: Some(args.off_cpu_mode),
+            min_ns: args.min_wait.map_or(0, nanoseconds),
+            max_ns: args.max_wait.map(nanoseconds),
+        },
     };
     if args.kind == RecordKind::Wall && args.value == Some(RecordValue::Count) {
         return Err(CliError::Config(anyhow::anyhow!(
@@ -89,6 +96,7 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
     let format = Format::from(args.format);
     let title = match args.kind {
         RecordKind::OnCpu => format!("on-CPU, {} at {} Hz", clock, args.frequency),
+        RecordKind::OffCpu if recorded.waits.sampled => "off-CPU, sampled".to_owned(),
         RecordKind::OffCpu => "off-CPU, every switch".to_owned(),
         RecordKind::Wall => format!("wall-clock, {} Hz and every switch", args.frequency),
     };
@@ -102,6 +110,10 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         .with_context(|| format!("render as {}", format.name()))?;
     let idle = idle.map_or(String::new(), |share| format!("{}\n", share.line()));
     Ok((bytes, summary + &idle))
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn target(given: &RecordTarget) -> Target {
@@ -131,6 +143,7 @@ struct Recorded {
     profile: Profile,
     notes: Vec<String>,
     interrupted: bool,
+    waits: WaitCounts,
 }
 
 async fn collect(mut collection: Collection, duration: Duration) -> Result<Recorded> {
@@ -139,6 +152,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
     let mut notes = std::mem::take(&mut collection.notes);
     let mut builder: Option<ProfileBuilder> = None;
     let mut samples = 0;
+    let mut waits = WaitCounts::default();
     let mut interrupted = false;
     let mut ended = false;
     let mut ticks = tokio::time::interval(TICK);
@@ -152,6 +166,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
             chunk = collection.chunks.recv() => {
                 let Some(chunk) = chunk else { break };
                 samples += chunk.profile.total_count();
+                waits.merge(&chunk.waits);
                 for note in chunk.notes {
                     bar.suspend(|| say(&format!("note: {note}\n")))?;
                     notes.push(note);
@@ -190,6 +205,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
         profile,
         notes,
         interrupted: interrupted || !ended,
+        waits,
     })
 }
 
@@ -214,6 +230,7 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
         profile,
         notes,
         interrupted,
+        waits,
     } = recorded;
     let mut text = String::new();
     let stopped = if *interrupted { ", stopped early" } else { "" };
@@ -256,6 +273,10 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
     }
     text.push_str(&stack_lines(&profile.stack_quality));
     text.push_str(&names(profile));
+    if let Some(line) = waits.line() {
+        text.push_str(&line);
+        text.push('\n');
+    }
     for note in notes {
         let _infallible = writeln!(text, "note: {note}");
     }

@@ -13,6 +13,7 @@ mod stack_quality;
 mod task;
 mod thread_state;
 mod wait_reason;
+mod wait_rules;
 
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use loss::{LossKind, Losses};
@@ -30,3 +31,4 @@ pub use task::{
 };
 pub use thread_state::ThreadState;
 pub use wait_reason::WaitReason;
+pub use wait_rules::{WaitCounts, WaitMode, WaitRules};

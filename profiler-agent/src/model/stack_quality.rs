@@ -52,13 +52,17 @@ pub enum StackFault {
     NoRegisters,
     TooDeep,
     FramePointerBroken,
+    /// Of a wait that was longer than expected.
+    NotTaken,
+    /// What was left of a thread when sampling ended.
+    NotSampled,
     /// The frames never arrived.
     Lost,
 }
 
 impl StackFault {
     /// All faults, in display order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::NoUnwindInfo,
         Self::NoMapping,
         Self::TableMissing,
@@ -71,6 +75,8 @@ impl StackFault {
         Self::NoRegisters,
         Self::TooDeep,
         Self::FramePointerBroken,
+        Self::NotTaken,
+        Self::NotSampled,
         Self::Lost,
     ];
 
@@ -89,6 +95,8 @@ impl StackFault {
             step::NO_REGISTERS => Self::NoRegisters,
             step::TOO_DEEP => Self::TooDeep,
             step::FRAME_POINTER_BROKEN => Self::FramePointerBroken,
+            step::NOT_TAKEN => Self::NotTaken,
+            step::NOT_SAMPLED => Self::NotSampled,
             _ => Self::Lost,
         }
     }
@@ -108,6 +116,8 @@ impl StackFault {
             Self::NoRegisters => "no_registers",
             Self::TooDeep => "too_deep",
             Self::FramePointerBroken => "frame_pointer_broken",
+            Self::NotTaken => "not_taken",
+            Self::NotSampled => "not_sampled",
             Self::Lost => "lost",
         }
     }
@@ -127,6 +137,8 @@ impl StackFault {
             Self::NoRegisters => "registers not readable",
             Self::TooDeep => "too deep",
             Self::FramePointerBroken => "frame pointer broken",
+            Self::NotTaken => "not taken: wait longer than expected",
+            Self::NotSampled => "not sampled: less than a period",
             Self::Lost => "frames lost",
         }
     }
@@ -299,9 +311,9 @@ mod tests {
         let faults: std::collections::BTreeSet<_> = (step::NO_MAPPING..OUTCOMES)
             .map(StackFault::of_outcome)
             .collect();
-        assert_eq!(faults.len(), 12);
+        assert_eq!(faults.len(), 14);
         assert!(!faults.contains(&StackFault::Lost));
-        assert_eq!(StackFault::ALL.len(), 13);
+        assert_eq!(StackFault::ALL.len(), 15);
     }
 
     #[test]

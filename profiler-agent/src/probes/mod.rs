@@ -14,6 +14,7 @@ mod status;
 mod targets;
 mod timeline;
 mod unwinder;
+mod wait_watch;
 
 pub use board::ProbeStatuses;
 pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};

@@ -471,6 +471,7 @@ fn task(id: u64) -> Task {
             target: Target::All,
             duration_s: Some(10),
             frequency_hz: 99,
+            waits: crate::model::WaitRules::default(),
         },
         state: TaskState::Finished,
         created_ns: 0,
@@ -481,6 +482,7 @@ fn task(id: u64) -> Task {
         samples: 0,
         losses: Losses::default(),
         stack_quality: StackQuality::default(),
+        waits: crate::model::WaitCounts::default(),
         notes: Vec::new(),
     }
 }

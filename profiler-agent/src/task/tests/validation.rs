@@ -14,6 +14,7 @@ fn check(
         target,
         duration_s,
         frequency_hz,
+        waits: crate::model::WaitRules::default(),
     };
     match (validate(&spec), expected) {
         (Ok(()), None) => {}
