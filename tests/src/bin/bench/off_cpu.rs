@@ -258,14 +258,14 @@ impl Companion {
                 agent.api.stop_task(&id)?;
                 let task = agent.api.wait_task(&id, &["cancelled"], LIMIT)?;
                 let samples = task["samples"].as_u64().unwrap_or(0);
-                if beside != Beside::TaskForAnother {
+                if beside == Beside::TaskForAnother {
+                    ensure!(samples < 100, "the agent saw {samples} switches: {task}");
+                } else {
                     ensure!(
                         samples >= report.volleys * 2,
                         "the agent saw {samples} of {} switches: {task}",
                         report.volleys * 2
                     );
-                } else {
-                    ensure!(samples < 100, "the agent saw {samples} switches: {task}");
                 }
                 eprintln!(
                     "  agent: {:.2} s of CPU, {:.0} MB",
