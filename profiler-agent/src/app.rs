@@ -122,6 +122,7 @@ impl KernelSide {
             cpu_budget_percent: config.cpu_budget_percent,
             bpf_statistics: statistics.is_some(),
             unwind: config.unwind,
+            wait_mode: config.off_cpu_mode,
             verify_every: 0,
         };
         let symbols = SymbolPacks::open(
@@ -318,6 +319,7 @@ async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
         duration_s: None,
         frequency_hz: CONTINUOUS_FREQUENCY_HZ,
         wakers: false,
+        waits: crate::model::WaitRules::default(),
     };
     loop {
         let mut changes = engine.subscribe();

@@ -216,6 +216,7 @@ mod tests {
                 duration_s: None,
                 frequency_hz: 99,
                 wakers: false,
+                waits: crate::model::WaitRules::default(),
             },
             state: TaskState::Running,
             created_ns: 0,
@@ -226,6 +227,7 @@ mod tests {
             samples,
             losses,
             stack_quality: StackQuality::default(),
+            waits: crate::model::WaitCounts::default(),
             notes: Vec::new(),
         }
     }

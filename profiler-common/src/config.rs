@@ -97,11 +97,14 @@ pub struct ProbeConfig {
     /// 1: who ended a wait is counted with it.
     pub wakers: u32,
     pub padding: u32,
+    /// Waits that are shorter or longer are left out.
+    pub min_wait_ns: u64,
+    pub max_wait_ns: u64,
     pub offsets: KernelOffsets,
 }
 
 const _: () = assert!(size_of::<KernelOffsets>() == 32 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 128);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 16 + 128);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

@@ -36,6 +36,12 @@ pub const CAPTURE_DROPPED: u32 = 15;
 pub const SWITCH_MISSED: u32 = 16;
 /// The table of waits had no room for a thread.
 pub const WAIT_TABLE_FULL: u32 = 17;
+/// Waits that were shorter than the task wants, and their nanoseconds.
+pub const WAITS_BELOW: u32 = 18;
+pub const WAITS_BELOW_NS: u32 = 19;
+/// Waits that were longer than the task wants, and their nanoseconds.
+pub const WAITS_ABOVE: u32 = 20;
+pub const WAITS_ABOVE_NS: u32 = 21;
 
 /// Number of counters.
-pub const COUNTERS: u32 = 18;
+pub const COUNTERS: u32 = 22;

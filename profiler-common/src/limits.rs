@@ -92,6 +92,12 @@ pub const THREAD_TABLE_ENTRIES: u32 = 65_536;
 /// Entries of the kernel's table of threads and their waits.
 pub const WAIT_TABLE_ENTRIES: u32 = 65_536;
 
+/// In the sampling mode each thread's off-CPU time is sampled once in so many nanoseconds, on average.
+pub const SAMPLED_PERIOD_NS: u64 = 10_000_000;
+
+/// And its waits once in so many.
+pub const SAMPLED_WAITS: u32 = 128;
+
 /// Marks that spare a lookup for most tasks, by the low bits of their number (a power of two).
 pub const MARKS: u32 = 16_384;
 

@@ -15,6 +15,15 @@ pub const WAIT_IO: u32 = 4;
 /// A signal or a debugger stopped it.
 pub const WAIT_STOPPED: u32 = 5;
 
+/// [`Wait::how`]: the wait is sampled and not counted.
+pub const HOW_SAMPLED: u32 = 1;
+/// Its user stack was taken.
+pub const HOW_TAKEN: u32 = 2;
+
+/// The element of the map of modes: 0 counts every wait, 1 samples.
+pub const MODE_EVERY: u32 = 0;
+pub const MODE_SAMPLED: u32 = 1;
+
 /// Where `sched_switch` has its arguments; resolved from the kernel's BTF.
 /// Not known: waits cannot be measured.
 pub const SWITCH_UNKNOWN: u32 = 0;
@@ -49,6 +58,18 @@ pub struct Wait {
     pub comm: [u8; COMM_BYTES],
     /// `task->cgroups` when it was found to be wanted.
     pub cgroups: u64,
+    /// `HOW_*` of the wait.
+    pub how: u32,
+    /// In the sampling mode: distance between the last sample of waits and the next, and what is
+    /// left of it.
+    pub gap: u32,
+    pub left: u32,
+    pub padding: u32,
+    /// The same for samples of time, in nanoseconds; 0 before the first.
+    pub gap_ns: u64,
+    pub left_ns: u64,
+    /// Longest of the recent waits, decaying.
+    pub longest_ns: u64,
 }
 
 /// Value of a counter of waits. The key is a [`crate::on_cpu::CountKey`] with the CPU and the bucket
@@ -63,5 +84,5 @@ pub struct WaitValue {
     pub runnable_ns: u64,
 }
 
-const _: () = assert!(size_of::<Wait>() == 80);
+const _: () = assert!(size_of::<Wait>() == 120);
 const _: () = assert!(size_of::<WaitValue>() == 24);

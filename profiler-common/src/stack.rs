@@ -27,6 +27,12 @@ pub struct StackHead {
 /// A hash with this bit stands for one sample whose stack the agent walks from a capture.
 pub const CAPTURED: u64 = 1 << 63;
 
+/// In place of the hash of a user stack: it was not taken, because a wait so long was not expected.
+pub const NOT_TAKEN: u64 = 2;
+
+/// In place of the hash of a user stack: this is what was left when sampling ended.
+pub const NOT_SAMPLED: u64 = 3;
+
 /// Where in a record the frame with this number (from the leaf) is written.
 #[expect(
     clippy::inline_always,
@@ -67,7 +73,8 @@ pub fn hash_step(hash: u64, address: u64) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-/// Last step: makes 0, which stands for "no stack", and [`CAPTURED`] impossible.
+/// Last step: makes 0, which stands for "no stack", the other hashes with a meaning and [`CAPTURED`]
+/// impossible.
 #[expect(
     clippy::inline_always,
     reason = "a call would cost more than the step, in the sampling path"
@@ -75,5 +82,5 @@ pub fn hash_step(hash: u64, address: u64) -> u64 {
 #[inline(always)]
 pub fn hash_finish(hash: u64) -> u64 {
     let hash = hash & !CAPTURED;
-    if hash == 0 { 1 } else { hash }
+    if hash <= NOT_SAMPLED { 1 } else { hash }
 }

@@ -16,6 +16,8 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
     capture_every: 0,
     wakers: 0,
     padding: 0,
+    min_wait_ns: 0,
+    max_wait_ns: 0,
     offsets: KernelOffsets {
         task_group_leader: 0,
         task_thread_pid: 0,

@@ -18,6 +18,7 @@ mod task;
 mod threads;
 mod timeline;
 mod unwind;
+mod wait_sampling;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

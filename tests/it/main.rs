@@ -37,6 +37,8 @@ mod off_cpu_asleep;
 #[cfg(test)]
 mod off_cpu_mesh;
 #[cfg(test)]
+mod off_cpu_sampling;
+#[cfg(test)]
 mod on_cpu;
 #[cfg(test)]
 mod stripped_mesh;

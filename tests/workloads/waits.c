@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -114,6 +115,37 @@ static void *pass_along_often(void *number)
     struct account before = account();
     for (int i = 0; i < ROUNDS; i++)
         pass_along((int)(uintptr_t)number);
+    add_since(before);
+    return NULL;
+}
+
+/* Long and short waits in turn, for as long as it is told. */
+static long mixed_ns;
+
+__attribute__((noipa)) static void long_wait(void)
+{
+    struct timespec time = {0, 2000000};
+    nanosleep(&time, NULL);
+    __asm__ volatile("");
+}
+
+__attribute__((noipa)) static void short_wait(void)
+{
+    struct timespec time = {0, 200000};
+    nanosleep(&time, NULL);
+    __asm__ volatile("");
+}
+
+static void *mix(void *unused)
+{
+    (void)unused;
+    struct account before = account();
+    long end = clock_ns(CLOCK_MONOTONIC) + mixed_ns;
+    while (clock_ns(CLOCK_MONOTONIC) < end) {
+        long_wait();
+        for (int i = 0; i < 5; i++)
+            short_wait();
+    }
     add_since(before);
     return NULL;
 }
@@ -233,7 +265,16 @@ int main(int count, char **arguments)
         run = hand_over_often;
     } else if (strcmp(mode, "pipe") == 0) {
         run = pass_along_often;
+    } else if (strcmp(mode, "mixed") == 0) {
+        run = mix;
+        threads = 4;
+        mixed_ns = count > 2 ? atol(arguments[2]) * 1000000 : 0;
     } else if (strcmp(mode, "volley") == 0) {
+        /* On one CPU, so that nothing but switches happens between two bytes. */
+        cpu_set_t cpus;
+        CPU_ZERO(&cpus);
+        CPU_SET((size_t)sched_getcpu(), &cpus);
+        sched_setaffinity(0, sizeof(cpus), &cpus);
         run = volley;
         volley_ns = count > 2 ? atol(arguments[2]) * 1000000 : 0;
     } else if (strcmp(mode, "chains") == 0) {

@@ -8,7 +8,7 @@ use aya::{
 use profiler_common::{
     header::read_pod,
     limits::MARKS,
-    off_cpu::{SWITCH_UNKNOWN, Wait, WaitValue},
+    off_cpu::{MODE_SAMPLED, SWITCH_UNKNOWN, Wait, WaitValue},
     on_cpu::CountKey,
     wakers::WokenKey,
 };
@@ -127,6 +127,11 @@ impl LoadedObject {
         // The program writes nothing; reading to the end lets it visit every task.
         std::io::copy(&mut visit, &mut std::io::sink()).map_err(|error| failed(error.into()))?;
         Ok(())
+    }
+
+    /// Counts no wait for itself from now on.
+    pub fn sample_waits(&mut self) -> Result<(), LoadError> {
+        self.set_number("WAIT_MODE", 0, MODE_SAMPLED)
     }
 
     /// Makes the scheduler's programs look a process up.

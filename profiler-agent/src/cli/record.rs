@@ -17,7 +17,9 @@ use super::CliError;
 use crate::{
     config::cli::{RecordArgs, RecordKind, RecordTarget, RecordValue},
     idle::IdleRules,
-    model::{Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec},
+    model::{
+        Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec, WaitCounts, WaitRules,
+    },
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
     render::{Format, Value, View, quality, render_view},
@@ -38,6 +40,11 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: args.frequency,
         wakers: args.wakers,
+        waits: WaitRules {
+            mode: Some(args.off_cpu_mode),
+            min_ns: args.min_wait.map_or(0, nanoseconds),
+            max_ns: args.max_wait.map(nanoseconds),
+        },
     };
     if args.kind == RecordKind::Wall && args.value == Some(RecordValue::Count) {
         return Err(CliError::Config(anyhow::anyhow!(
@@ -90,6 +97,7 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
     let format = Format::from(args.format);
     let title = match args.kind {
         RecordKind::OnCpu => format!("on-CPU, {} at {} Hz", clock, args.frequency),
+        RecordKind::OffCpu if recorded.waits.sampled => "off-CPU, sampled".to_owned(),
         RecordKind::OffCpu => "off-CPU, every switch".to_owned(),
         RecordKind::Wall => format!("wall-clock, {} Hz and every switch", args.frequency),
     };
@@ -104,6 +112,10 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         .with_context(|| format!("render as {}", format.name()))?;
     let idle = idle.map_or(String::new(), |share| format!("{}\n", share.line()));
     Ok((bytes, summary + &idle))
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn target(given: &RecordTarget) -> Target {
@@ -133,6 +145,7 @@ struct Recorded {
     profile: Profile,
     notes: Vec<String>,
     interrupted: bool,
+    waits: WaitCounts,
 }
 
 async fn collect(mut collection: Collection, duration: Duration) -> Result<Recorded> {
@@ -141,6 +154,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
     let mut notes = std::mem::take(&mut collection.notes);
     let mut builder: Option<ProfileBuilder> = None;
     let mut samples = 0;
+    let mut waits = WaitCounts::default();
     let mut interrupted = false;
     let mut ended = false;
     let mut ticks = tokio::time::interval(TICK);
@@ -154,6 +168,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
             chunk = collection.chunks.recv() => {
                 let Some(chunk) = chunk else { break };
                 samples += chunk.profile.total_count();
+                waits.merge(&chunk.waits);
                 for note in chunk.notes {
                     bar.suspend(|| say(&format!("note: {note}\n")))?;
                     notes.push(note);
@@ -192,6 +207,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
         profile,
         notes,
         interrupted: interrupted || !ended,
+        waits,
     })
 }
 
@@ -216,6 +232,7 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
         profile,
         notes,
         interrupted,
+        waits,
     } = recorded;
     let mut text = String::new();
     let stopped = if *interrupted { ", stopped early" } else { "" };
@@ -258,6 +275,10 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
     }
     text.push_str(&stack_lines(&profile.stack_quality));
     text.push_str(&names(profile));
+    if let Some(line) = waits.line() {
+        text.push_str(&line);
+        text.push('\n');
+    }
     for note in notes {
         let _infallible = writeln!(text, "note: {note}");
     }

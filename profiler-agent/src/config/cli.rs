@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    model::{IdleMode, TaskKind, UnwindMethod},
+    model::{IdleMode, TaskKind, UnwindMethod, WaitMode},
     render::{Format, Value},
 };
 
@@ -107,6 +107,10 @@ pub struct ServeArgs {
     /// [default: tables]
     #[arg(long, value_name = "tables|frame-pointers")]
     pub unwind: Option<String>,
+    /// Whether off-CPU and wall-clock tasks count every wait or sample them; auto samples when there
+    /// are more than 50,000 a second [default: auto]
+    #[arg(long, value_name = "every|sampled|auto")]
+    pub off_cpu_mode: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -146,6 +150,16 @@ pub struct RecordArgs {
     /// How user stacks are walked; frame pointers alone are cheaper and often incomplete
     #[arg(long, value_name = "tables|frame-pointers", default_value = "tables")]
     pub unwind: UnwindMethod,
+    /// Whether every wait is counted or waits are sampled; auto samples when there are more than
+    /// 50,000 a second
+    #[arg(long, value_name = "every|sampled|auto", default_value = "auto")]
+    pub off_cpu_mode: WaitMode,
+    /// Leave out waits that are shorter
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub min_wait: Option<Duration>,
+    /// Leave out waits that are longer
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub max_wait: Option<Duration>,
     /// Walk every N-th complete stack a second time with an independent unwinder and report how
     /// many are identical
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]

@@ -27,6 +27,7 @@ impl ServeConfig {
             deny_probes,
             bpf_stats,
             unwind,
+            off_cpu_mode,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![
@@ -71,6 +72,7 @@ impl ServeConfig {
             ),
             ("log", log.clone().into()),
             ("unwind", unwind.name().into()),
+            ("off_cpu_mode", off_cpu_mode.name().into()),
         ]);
         if let Some(folder) = symbol_dir {
             lines.push(("symbol_dir", text(folder)));

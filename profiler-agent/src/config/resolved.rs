@@ -11,7 +11,7 @@ use super::{
     file,
     settings::{ConfigError, Origin, Setting, Settings},
 };
-use crate::model::UnwindMethod;
+use crate::model::{UnwindMethod, WaitMode};
 
 const DEFAULT_PORT: u16 = 7117;
 const DEFAULT_DATA_DIR: &str = "/var/lib/profiler-agent";
@@ -80,6 +80,8 @@ pub struct ServeConfig {
     pub deny_probes: Vec<String>,
     pub bpf_stats: bool,
     pub unwind: UnwindMethod,
+    /// Whether waits are sampled, where a task does not say.
+    pub off_cpu_mode: WaitMode,
 }
 
 /// Merges flags, environment and file, and checks the result. `log` is the global flag and
@@ -121,6 +123,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         deny_probe,
         bpf_stats,
         unwind,
+        off_cpu_mode,
     } = args;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
@@ -141,6 +144,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("debuginfod", debuginfod),
         ("idle_rules", idle_rules),
         ("unwind", unwind),
+        ("off_cpu_mode", off_cpu_mode),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -216,6 +220,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
             .unwrap_or_default(),
         bpf_stats: parse_or(settings, "bpf_stats", false, switch)?,
         unwind: parse_or(settings, "unwind", UnwindMethod::Tables, unwind_method)?,
+        off_cpu_mode: parse_or(settings, "off_cpu_mode", WaitMode::Auto, wait_mode)?,
     })
 }
 
@@ -313,6 +318,13 @@ fn continuous_profile(setting: &Setting) -> Result<ContinuousProfile, ConfigErro
 }
 
 fn unwind_method(setting: &Setting) -> Result<UnwindMethod, ConfigError> {
+    setting
+        .text()
+        .parse()
+        .map_err(|problem: &str| setting.invalid(problem))
+}
+
+fn wait_mode(setting: &Setting) -> Result<WaitMode, ConfigError> {
     setting
         .text()
         .parse()

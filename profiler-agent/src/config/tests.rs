@@ -118,7 +118,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, show_arguments, retention_age, retention_bytes, max_tasks, \
-         symbol_dir, max_symbol_bytes, debuginfod, idle_rules, log, bpf_stats, unwind",
+         symbol_dir, max_symbol_bytes, debuginfod, idle_rules, log, bpf_stats, unwind, off_cpu_mode",
     );
 }
 

@@ -14,6 +14,7 @@ mod task;
 mod thread_state;
 mod wait_reason;
 mod waker;
+mod wait_rules;
 
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use loss::{LossKind, Losses};
@@ -31,4 +32,5 @@ pub use task::{
 };
 pub use thread_state::ThreadState;
 pub use wait_reason::WaitReason;
+pub use wait_rules::{WaitCounts, WaitMode, WaitRules};
 pub use waker::{Interrupt, WokenBy, woken_by};

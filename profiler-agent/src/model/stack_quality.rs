@@ -52,6 +52,10 @@ pub enum StackFault {
     NoRegisters,
     TooDeep,
     FramePointerBroken,
+    /// Of a wait that was longer than expected.
+    NotTaken,
+    /// What was left of a thread when sampling ended.
+    NotSampled,
     /// The frames never arrived.
     Lost,
     /// The thread ran while its stack was to be read.
@@ -60,7 +64,7 @@ pub enum StackFault {
 
 impl StackFault {
     /// All faults, in display order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::NoUnwindInfo,
         Self::NoMapping,
         Self::TableMissing,
@@ -73,6 +77,8 @@ impl StackFault {
         Self::NoRegisters,
         Self::TooDeep,
         Self::FramePointerBroken,
+        Self::NotTaken,
+        Self::NotSampled,
         Self::StackChanged,
         Self::Lost,
     ];
@@ -93,6 +99,8 @@ impl StackFault {
             step::TOO_DEEP => Self::TooDeep,
             step::FRAME_POINTER_BROKEN => Self::FramePointerBroken,
             step::STACK_CHANGED => Self::StackChanged,
+            step::NOT_TAKEN => Self::NotTaken,
+            step::NOT_SAMPLED => Self::NotSampled,
             _ => Self::Lost,
         }
     }
@@ -113,6 +121,8 @@ impl StackFault {
             Self::TooDeep => "too_deep",
             Self::FramePointerBroken => "frame_pointer_broken",
             Self::StackChanged => "stack_changed",
+            Self::NotTaken => "not_taken",
+            Self::NotSampled => "not_sampled",
             Self::Lost => "lost",
         }
     }
@@ -133,6 +143,8 @@ impl StackFault {
             Self::TooDeep => "too deep",
             Self::FramePointerBroken => "frame pointer broken",
             Self::StackChanged => "thread ran while it was read",
+            Self::NotTaken => "not taken: wait longer than expected",
+            Self::NotSampled => "not sampled: less than a period",
             Self::Lost => "frames lost",
         }
     }
@@ -305,9 +317,9 @@ mod tests {
         let faults: std::collections::BTreeSet<_> = (step::NO_MAPPING..OUTCOMES)
             .map(StackFault::of_outcome)
             .collect();
-        assert_eq!(faults.len(), 13);
+        assert_eq!(faults.len(), 15);
         assert!(!faults.contains(&StackFault::Lost));
-        assert_eq!(StackFault::ALL.len(), 14);
+        assert_eq!(StackFault::ALL.len(), 16);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clock, Losses, StackQuality};
+use super::{Clock, Losses, StackQuality, WaitCounts, WaitRules};
 
 /// Longest duration of a task with an end, in seconds.
 pub const MAX_DURATION_S: u64 = 3600;
@@ -65,6 +65,9 @@ pub struct TaskSpec {
     /// Also who ended the waits.
     #[serde(default)]
     pub wakers: bool,
+    /// Of waits, in kinds that measure them.
+    #[serde(default)]
+    pub waits: WaitRules,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +120,8 @@ pub struct Task {
     pub samples: u64,
     pub losses: Losses,
     pub stack_quality: StackQuality,
+    #[serde(default)]
+    pub waits: WaitCounts,
     /// Remarks for the user in the order they arose: a lowered rate, a fallback, a restart.
     pub notes: Vec<String>,
 }

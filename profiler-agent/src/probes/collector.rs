@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::sync::mpsc;
 
-use crate::model::{Clock, Profile, TaskSpec};
+use crate::model::{Clock, Profile, TaskSpec, WaitCounts};
 
 /// What a collection is started with.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct CollectRequest {
 pub struct Chunk {
     pub profile: Profile,
     pub effective_frequency_hz: u32,
+    /// What happened to waits since the last chunk.
+    pub waits: WaitCounts,
     /// New remarks for the user.
     pub notes: Vec<String>,
 }

@@ -15,6 +15,7 @@ mod targets;
 mod throttling;
 mod timeline;
 mod unwinder;
+mod wait_watch;
 
 pub use board::ProbeStatuses;
 pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};

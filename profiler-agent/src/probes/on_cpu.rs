@@ -23,10 +23,11 @@ use super::{
     targets::ResolvedTarget,
     timeline::{BUCKET, BUCKETS_PER_EPOCH, Origin, epoch},
     unwinder::{Notice, Unwinder},
+    wait_watch::WaitWatch,
 };
 use crate::{
     bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count},
-    model::{TaskKind, TaskSpec, UnwindMethod},
+    model::{TaskKind, TaskSpec, UnwindMethod, WaitMode},
     process::ProcessTable,
     symbolize::SymbolizerService,
 };
@@ -47,6 +48,8 @@ pub struct OnCpuConfig {
     pub bpf_statistics: bool,
     /// How user stacks are walked.
     pub unwind: UnwindMethod,
+    /// Whether waits are sampled, where a task does not say.
+    pub wait_mode: WaitMode,
     /// Each so many complete stacks one is walked a second time by an independent unwinder; 0:
     /// none is.
     pub verify_every: u32,
@@ -112,6 +115,8 @@ impl OnCpuCollector {
             },
             capture_every: self.config.verify_every,
             wakers: u32::from(spec.wakers),
+            min_wait_ns: spec.waits.min_ns,
+            max_wait_ns: spec.waits.max_ns.unwrap_or(u64::MAX),
             ..ProbeConfig::default()
         };
         target.configure(&mut config);
@@ -190,6 +195,11 @@ impl Collector for OnCpuCollector {
             }
             None
         };
+        let mode = request.spec.waits.mode.unwrap_or(self.config.wait_mode);
+        if request.spec.kind != TaskKind::OnCpu && mode == WaitMode::Sampled {
+            object.sample_waits().map_err(failed)?;
+            notes.extend(WaitWatch::first_note(mode));
+        }
         let source = Source::start(&mut object, request.spec.kind, frequency_hz).map_err(failed)?;
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
@@ -220,6 +230,7 @@ impl Collector for OnCpuCollector {
             statuses: self.statuses.clone(),
             cpu_budget_percent: self.config.cpu_budget_percent,
             bpf_statistics: self.config.bpf_statistics,
+            waits: WaitWatch::new(request.spec.waits, mode, std::time::Instant::now()),
             sender,
         });
         spawn(id, session, stopped)?;

@@ -5,8 +5,8 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use profiler_common::{
     off_cpu::Wait,
     process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord, ThreadRecord},
-    stack::CAPTURED,
-    unwind::frame,
+    stack::{self, CAPTURED},
+    unwind::{frame, step},
     wakers::{WAKER_IDLE, WAKER_INTERRUPTED, WAKER_THREAD, Waker},
     wall::NOT_SAMPLED,
 };
@@ -125,6 +125,17 @@ impl Rows {
 
     pub(super) fn stack_seen(&mut self, hash: u64, addresses: Box<[u64]>) {
         self.stacks.insert(hash, addresses.into());
+    }
+
+    /// Learns the marks that stand in place of user stacks which were not taken. They are forgotten
+    /// with the stacks.
+    pub(super) fn know_reasons(&mut self) {
+        for (hash, outcome) in [
+            (stack::NOT_TAKEN, step::NOT_TAKEN),
+            (stack::NOT_SAMPLED, step::NOT_SAMPLED),
+        ] {
+            self.stacks.insert(hash, [frame::error(outcome)].into());
+        }
     }
 
     /// The addresses of a stack.

@@ -15,16 +15,17 @@ use super::{
     governor::{Governor, Spent},
     on_cpu::LOOP_WAIT,
     rows::Rows,
-    source::{Source, still_running, unfinished},
+    source::{Source, not_sampled, still_running, unfinished},
     status::ProgramStats,
     targets::ResolvedTarget,
     throttling::Throttling,
     timeline::{GRACE, Origin, epoch, monotonic_ns},
     unwinder::Unwinder,
+    wait_watch::WaitWatch,
 };
 use crate::{
     bpf::{KernelLog, LoadedObject, Record, RecordReader},
-    model::{Clock, LossKind, TableCounts},
+    model::{Clock, LossKind, TableCounts, WaitCounts, WaitRules},
     process::ProcessTable,
     symbolize::SymbolizerService,
 };
@@ -58,6 +59,7 @@ pub(super) struct SessionParts {
     pub(super) statuses: ProbeStatuses,
     pub(super) cpu_budget_percent: Option<f64>,
     pub(super) bpf_statistics: bool,
+    pub(super) waits: WaitWatch,
     pub(super) sender: mpsc::Sender<Chunk>,
 }
 
@@ -110,7 +112,8 @@ impl Session {
         let began = parts.origin.elapsed();
         let (table, symbolizer) = (parts.table.clone(), parts.symbolizer.clone());
         let with_tables = parts.unwinder.is_some();
-        let rows = Rows::new(parts.origin, clock, table, symbolizer, with_tables);
+        let mut rows = Rows::new(parts.origin, clock, table, symbolizer, with_tables);
+        rows.know_reasons();
         let throttling = match clock {
             Clock::CpuClock | Clock::Cycles => None,
             Clock::Switches | Clock::Wall => {
@@ -250,6 +253,13 @@ impl Session {
             tables.merge(&unwinder.take_counts());
         }
         self.rows.stack_quality().tables.merge(&tables);
+        self.parts.waits.counts().merge(&WaitCounts {
+            sampled: false,
+            below: new(counter::WAITS_BELOW),
+            below_ns: new(counter::WAITS_BELOW_NS),
+            above: new(counter::WAITS_ABOVE),
+            above_ns: new(counter::WAITS_ABOVE_NS),
+        });
         self.counters = counters;
     }
 
@@ -263,6 +273,7 @@ impl Session {
             &mut self.notes,
             self.parts.effective_hz(),
             self.sent..self.covered,
+            self.parts.waits.take(),
         );
         self.sent = self.covered;
         permit.send(chunk);
@@ -273,12 +284,14 @@ impl Session {
         notes: &mut Vec<String>,
         effective_frequency_hz: u32,
         range: std::ops::Range<Duration>,
+        waits: WaitCounts,
     ) -> Chunk {
         let mut notes = std::mem::take(notes);
         notes.append(&mut rows.notes);
         Chunk {
             profile: rows.take(range.start, range.end),
             effective_frequency_hz,
+            waits,
             notes,
         }
     }
@@ -291,6 +304,7 @@ impl Session {
                 tracing::warn!(%error, "forget sent stacks");
             }
             self.rows.rotate();
+            self.rows.know_reasons();
             self.keep_waits();
         }
         if now.duration_since(self.looked_around) < HOUSEKEEPING {
@@ -314,9 +328,25 @@ impl Session {
             }
         }
         self.keep_budget(now);
+        self.watch_waits(now);
         if !self.notes.is_empty() {
             self.send_chunk();
         }
+    }
+
+    /// Samples waits when there are too many.
+    fn watch_waits(&mut self, now: Instant) {
+        if !self.parts.source.measures_waits() {
+            return;
+        }
+        let waits = self.counters[counter::SAMPLES as usize];
+        let Some(note) = self.parts.waits.look(now, waits) else {
+            return;
+        };
+        self.notes.push(match self.parts.object.sample_waits() {
+            Ok(()) => note,
+            Err(error) => format!("waits could not be sampled: {error}"),
+        });
     }
 
     fn keep_budget(&mut self, now: Instant) {
@@ -390,7 +420,9 @@ impl Session {
         let now_ns = monotonic_ns();
         if let Ok(waits) = self.parts.object.waits() {
             let bucket = self.parts.origin.bucket(now_ns);
-            let mut counted = unfinished(&waits, now_ns, bucket);
+            // Counted at the end; which are left out is known then.
+            let (all, mut nothing) = (WaitRules::default(), WaitCounts::default());
+            let mut counted = unfinished(&waits, now_ns, bucket, &all, &mut nothing);
             for part in &mut counted {
                 part.count = 0;
                 part.total_ns = 0;
@@ -406,7 +438,13 @@ impl Session {
         }
         let bucket = self.parts.origin.bucket(now_ns);
         match self.parts.object.waits() {
-            Ok(waits) => self.rows.add(unfinished(&waits, now_ns, bucket)),
+            Ok(waits) => {
+                let rules = self.parts.waits.rules;
+                let counts = self.parts.waits.counts();
+                let sleeping = unfinished(&waits, now_ns, bucket, &rules, counts);
+                self.rows.add(sleeping);
+                self.rows.add(not_sampled(&waits, bucket));
+            }
             Err(error) => self
                 .notes
                 .push(format!("{error}; waits that had not ended are missing")),
@@ -456,7 +494,8 @@ impl Session {
         self.parts.statuses.finished(self.parts.id);
         let range = self.sent..self.covered;
         let hz = self.parts.effective_hz();
-        let last = Self::chunk(&mut self.rows, &mut self.notes, hz, range);
+        let waits = self.parts.waits.take();
+        let last = Self::chunk(&mut self.rows, &mut self.notes, hz, range, waits);
         // Fails only when nobody listens any more.
         let _unheard = self.parts.sender.blocking_send(last);
     }

@@ -1,15 +1,18 @@
 //! What a session counts: ticks of a clock, waits of threads, or all that threads do.
 
 use profiler_common::{
-    off_cpu::{WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED, Wait, WaitValue},
+    off_cpu::{
+        HOW_TAKEN, WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED, Wait, WaitValue,
+    },
     on_cpu::CountKey,
+    stack::{NOT_SAMPLED as REST, NOT_TAKEN},
     wakers::Waker,
     wall::{NOT_SAMPLED, Slice, SliceValue},
 };
 
 use crate::{
     bpf::{LoadError, LoadedObject, Measured, Sampler, Sampling, Switches},
-    model::{Clock, TaskKind, ThreadState},
+    model::{Clock, TaskKind, ThreadState, WaitCounts, WaitRules},
 };
 
 /// A counter of the kernel side, or one part of a counter of waits.
@@ -239,52 +242,82 @@ fn parts(key: CountKey, value: WaitValue, waker: Option<Waker>) -> impl Iterator
     whole.into_iter().chain(blocked).chain(woken)
 }
 
-/// The waits that have not ended at `now_ns`, up to then; counted in `bucket`.
-pub(super) fn unfinished(waits: &[Wait], now_ns: u64, bucket: u32) -> Vec<Counted> {
+/// The waits that have not ended at `now_ns`, up to then; counted in `bucket`. Each counts for
+/// itself, also where others are sampled.
+pub(super) fn unfinished(
+    waits: &[Wait],
+    now_ns: u64,
+    bucket: u32,
+    rules: &WaitRules,
+    counts: &mut WaitCounts,
+) -> Vec<Counted> {
+    let mut counted = Vec::new();
+    for wait in waits.iter().filter(|wait| wait.began_ns != 0) {
+        let ready_ns = match (wait.wait, wait.woken_ns) {
+            (WAIT_PREEMPTED, _) => wait.began_ns,
+            (_, 0) => now_ns,
+            (_, woken_ns) => woken_ns,
+        };
+        if counts.leave_out(rules, now_ns.saturating_sub(wait.began_ns)) {
+            continue;
+        }
+        let user_stack = if wait.how & HOW_TAKEN == 0 {
+            NOT_TAKEN
+        } else {
+            wait.user_stack
+        };
+        let key = CountKey {
+            user_stack,
+            ..key_of(wait, bucket)
+        };
+        counted.extend(parts(
+            key,
+            WaitValue {
+                count: 1,
+                blocked_ns: ready_ns.saturating_sub(wait.began_ns),
+                runnable_ns: now_ns.saturating_sub(ready_ns),
+            },
+            None,
+        ));
+    }
+    counted
+}
+
+/// What threads have waited since their last samples; counted in `bucket`, without a stack.
+pub(super) fn not_sampled(waits: &[Wait], bucket: u32) -> Vec<Counted> {
     waits
         .iter()
-        .filter(|wait| wait.began_ns != 0)
+        .filter(|wait| wait.gap != wait.left || wait.gap_ns != wait.left_ns)
         .flat_map(|wait| {
-            let Wait {
-                began_ns,
-                woken_ns,
-                kernel_stack,
-                user_stack,
-                pid,
-                tid,
-                generation,
-                wait: kind,
-                cpu,
-                rotation: _,
-                comm: _,
-                cgroups: _,
-            } = *wait;
-            let ready_ns = match (kind, woken_ns) {
-                (WAIT_PREEMPTED, _) => began_ns,
-                (_, 0) => now_ns,
-                (_, woken_ns) => woken_ns,
-            };
             let key = CountKey {
-                pid,
-                tid,
-                cpu,
-                bucket,
-                generation,
-                wait: kind,
-                kernel_stack,
-                user_stack,
+                kernel_stack: 0,
+                user_stack: REST,
+                ..key_of(wait, bucket)
             };
             parts(
                 key,
                 WaitValue {
-                    count: 1,
-                    blocked_ns: ready_ns.saturating_sub(began_ns),
-                    runnable_ns: now_ns.saturating_sub(ready_ns),
+                    count: u64::from(wait.gap.saturating_sub(wait.left)),
+                    blocked_ns: wait.gap_ns.saturating_sub(wait.left_ns),
+                    runnable_ns: 0,
                 },
                 None,
             )
         })
         .collect()
+}
+
+fn key_of(wait: &Wait, bucket: u32) -> CountKey {
+    CountKey {
+        pid: wait.pid,
+        tid: wait.tid,
+        cpu: wait.cpu,
+        bucket,
+        generation: wait.generation,
+        wait: wait.wait,
+        kernel_stack: wait.kernel_stack,
+        user_stack: wait.user_stack,
+    }
 }
 
 #[cfg(test)]
@@ -303,10 +336,16 @@ mod tests {
     }
 
     fn check(wait: Wait, expected: &[(ThreadState, u64, u64)]) {
-        let counted: Vec<_> = unfinished(&[wait], 1000, 0)
-            .iter()
-            .map(|counted| (counted.state, counted.count, counted.total_ns))
-            .collect();
+        let counted: Vec<_> = unfinished(
+            &[wait],
+            1000,
+            0,
+            &WaitRules::default(),
+            &mut WaitCounts::default(),
+        )
+        .iter()
+        .map(|counted| (counted.state, counted.count, counted.total_ns))
+        .collect();
         assert_eq!(counted, expected);
     }
 

@@ -503,6 +503,7 @@ fn task(id: u64) -> Task {
             duration_s: Some(10),
             frequency_hz: 99,
             wakers: false,
+            waits: crate::model::WaitRules::default(),
         },
         state: TaskState::Finished,
         created_ns: 0,
@@ -513,6 +514,7 @@ fn task(id: u64) -> Task {
         samples: 0,
         losses: Losses::default(),
         stack_quality: StackQuality::default(),
+        waits: crate::model::WaitCounts::default(),
         notes: Vec::new(),
     }
 }

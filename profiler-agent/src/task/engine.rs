@@ -9,7 +9,10 @@ use std::{
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
-    model::{Clock, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec, TaskState},
+    model::{
+        Clock, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec, TaskState,
+        WaitCounts,
+    },
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
 };
@@ -282,6 +285,7 @@ impl Inner {
                 samples: 0,
                 losses: Losses::default(),
                 stack_quality: StackQuality::default(),
+                waits: WaitCounts::default(),
                 notes: Vec::new(),
             };
             store.put_task(&task)?;

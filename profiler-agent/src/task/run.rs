@@ -175,6 +175,7 @@ impl<'a> Run<'a> {
         let Chunk {
             profile,
             effective_frequency_hz,
+            waits,
             notes,
         } = chunk;
         if let Err(reason) = profile.check() {
@@ -196,6 +197,7 @@ impl<'a> Run<'a> {
             task.samples = task.samples.saturating_add(samples);
             task.losses.merge(&profile.losses);
             task.stack_quality.merge(&profile.stack_quality);
+            task.waits.merge(&waits);
             task.effective_frequency_hz = Some(effective_frequency_hz);
             add_notes(task, notes);
         });

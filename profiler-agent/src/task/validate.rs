@@ -1,6 +1,6 @@
 //! Bounds of a task specification, each with its exact message.
 
-use crate::model::{MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskKind, TaskSpec};
+use crate::model::{MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules};
 
 use super::TaskError;
 
@@ -37,6 +37,13 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         return invalid(
             "wakers",
             "wakers end waits, which on_cpu does not record: take off_cpu or wall".to_owned(),
+        );
+    }
+    let WaitRules { min_ns, max_ns, .. } = spec.waits;
+    if max_ns.is_some_and(|most| most < min_ns || most == 0) {
+        return invalid(
+            "max_wait_ns",
+            "max_wait_ns must be above 0 and not below min_wait_ns".to_owned(),
         );
     }
     match &spec.target {

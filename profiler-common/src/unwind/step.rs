@@ -37,12 +37,15 @@ pub const NO_REGISTERS: u32 = 11;
 pub const TOO_DEEP: u32 = 12;
 /// The chain of frame pointers broke in code that keeps them.
 pub const FRAME_POINTER_BROKEN: u32 = 13;
-
+/// No stack was taken, because the wait was longer than expected.
+pub const NOT_TAKEN: u32 = 14;
+/// No stack belongs to it: what was left when sampling ended.
+pub const NOT_SAMPLED: u32 = 15;
 /// The thread ran while its stack was to be read.
-pub const STACK_CHANGED: u32 = 14;
+pub const STACK_CHANGED: u32 = 16;
 
 /// Number of outcomes.
-pub const OUTCOMES: u32 = 15;
+pub const OUTCOMES: u32 = 17;
 
 /// What differs between machines.
 pub trait Arch {

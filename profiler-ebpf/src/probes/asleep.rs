@@ -10,7 +10,11 @@
 //! Cost: a few reads for each thread of the machine, and one kernel stack for each wanted one.
 
 use aya_ebpf::bindings::{BPF_NOEXIST, task_struct};
-use profiler_common::{counter, limits::COMM_BYTES, off_cpu::Wait};
+use profiler_common::{
+    counter,
+    limits::COMM_BYTES,
+    off_cpu::{HOW_TAKEN, Wait},
+};
 
 use super::off_cpu::{TASK_DEAD, WAITS, kind_of_sleep, mark};
 use crate::{
@@ -87,6 +91,13 @@ fn try_asleep(task: *mut task_struct) -> Result<(), u32> {
         rotation,
         comm,
         cgroups: it.read(config!(offsets.task_cgroups)).unwrap_or(0),
+        how: HOW_TAKEN,
+        gap: 0,
+        left: 0,
+        padding: 0,
+        gap_ns: 0,
+        left_ns: 0,
+        longest_ns: 0,
     };
     mark(global_tid);
     if WAITS

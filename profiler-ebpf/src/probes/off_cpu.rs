@@ -26,10 +26,11 @@ use profiler_common::{
     counter,
     limits::{CLASS_ITERATOR, CLASS_SCHEDULER, MARKS, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES},
     off_cpu::{
-        SWITCH_STATE_LAST, WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED, WAIT_STOPPED,
-        WAIT_UNINTERRUPTIBLE, Wait, WaitValue,
+        HOW_SAMPLED, HOW_TAKEN, SWITCH_STATE_LAST, WAIT_INTERRUPTIBLE, WAIT_IO, WAIT_PREEMPTED,
+        WAIT_STOPPED, WAIT_UNINTERRUPTIBLE, Wait, WaitValue,
     },
     on_cpu::CountKey,
+    stack::{NOT_SAMPLED, NOT_TAKEN},
 };
 
 use super::wakers;
@@ -44,6 +45,7 @@ use crate::{
     task::{self, TaskIds},
     threads::{announce, same_comm},
     timeline::{self, Moment},
+    wait_sampling,
 };
 
 /// `TASK_*` of include/linux/sched.h.
@@ -177,9 +179,14 @@ fn try_come(next: TypedPtr, tid: u32, now: u64, origin: u64) -> Result<(), u32> 
     if wait.began_ns == 0 {
         return Ok(());
     }
-    wait.kernel_stack = stack::kernel_stack_of(next, CLASS_SCHEDULER);
     let ready_ns = ready(wait, now);
-    end(wait, ready_ns, now, Moment::of(now, origin)?)
+    let moment = Moment::of(now, origin)?;
+    let Some(value) = wait_sampling::weigh(wait, ready_ns, now) else {
+        wait.began_ns = 0;
+        return Ok(());
+    };
+    wait.kernel_stack = stack::kernel_stack_of(next, CLASS_SCHEDULER);
+    end(wait, value, moment)
 }
 
 /// When the thread could have gone on.
@@ -195,13 +202,53 @@ fn ready(wait: &Wait, now: u64) -> u64 {
     }
 }
 
-/// Counts a wait whose thread was ready at `ready_ns` and is on a CPU at `ended_ns`.
+/// Counts a wait that is over.
 #[inline(always)]
-fn end(wait: &mut Wait, ready_ns: u64, ended_ns: u64, moment: Moment) -> Result<(), u32> {
-    let blocked_ns = ready_ns.saturating_sub(wait.began_ns);
-    let runnable_ns = ended_ns.saturating_sub(ready_ns);
+fn end(wait: &mut Wait, value: WaitValue, moment: Moment) -> Result<(), u32> {
+    let WaitValue {
+        count,
+        blocked_ns,
+        runnable_ns,
+    } = value;
+    let place = u64::from(moment.bucket) << 1 | u64::from(moment.even_epoch);
+    match count_wait(wait, count, blocked_ns, runnable_ns, place) {
+        0 => Ok(()),
+        failed => Err(failed as u32 - 1),
+    }
+}
+
+/// The same; `place` is the bucket twice and whether the epoch is even. Returns the counter of what
+/// failed, counted from 1.
+///
+/// Not inlined: its keys are large, and the stack is small.
+#[inline(never)]
+fn count_wait(wait: *mut Wait, count: u64, blocked_ns: u64, runnable_ns: u64, place: u64) -> u64 {
+    // SAFETY: a map value of a thread whose wait is over.
+    let wait = unsafe { &mut *wait };
+    let value = WaitValue {
+        count,
+        blocked_ns,
+        runnable_ns,
+    };
+    let moment = Moment {
+        bucket: (place >> 1) as u32,
+        even_epoch: place & 1 == 1,
+    };
+    match try_count_wait(wait, value, moment) {
+        Ok(()) => 0,
+        Err(counter) => u64::from(counter) + 1,
+    }
+}
+
+#[inline(always)]
+fn try_count_wait(wait: &mut Wait, value: WaitValue, moment: Moment) -> Result<(), u32> {
     let began_ns = wait.began_ns;
     wait.began_ns = 0;
+    let user_stack = if wait.how & (HOW_SAMPLED | HOW_TAKEN) == HOW_SAMPLED {
+        NOT_TAKEN
+    } else {
+        wait.user_stack
+    };
     let key = CountKey {
         pid: wait.pid,
         tid: wait.tid,
@@ -211,44 +258,43 @@ fn end(wait: &mut Wait, ready_ns: u64, ended_ns: u64, moment: Moment) -> Result<
         generation: wait.generation,
         wait: wait.wait,
         kernel_stack: wait.kernel_stack,
-        user_stack: wait.user_stack,
+        user_stack,
     };
     if config!(wakers) == 1
         && wait.wait != WAIT_PREEMPTED
         && let Some(waker) = wakers::take(wait, began_ns)
     {
-        return wakers::add(moment, key, waker, blocked_ns, runnable_ns);
+        return wakers::add(moment, key, waker, value);
     }
+    add(moment, &key, value)
+}
+
+/// Adds to the counter of `key`. The key holds the CPU, so nobody else writes it now.
+#[inline(always)]
+fn add(moment: Moment, key: &CountKey, more: WaitValue) -> Result<(), u32> {
     if moment.even_epoch {
-        add_wait(&WAITED_EVEN, &key, blocked_ns, runnable_ns)
+        add_wait(&WAITED_EVEN, key, more)
     } else {
-        add_wait(&WAITED_ODD, &key, blocked_ns, runnable_ns)
+        add_wait(&WAITED_ODD, key, more)
     }
 }
 
-/// Adds a wait to the counter of `key`. The key holds the CPU, so nobody else writes it now.
 #[inline(always)]
 pub(super) fn add_wait<K>(
     table: &HashMap<K, WaitValue>,
     key: &K,
-    blocked_ns: u64,
-    runnable_ns: u64,
+    more: WaitValue,
 ) -> Result<(), u32> {
     if let Some(value) = table.get_ptr_mut(key) {
-        // SAFETY: a map value; see above for concurrency.
+        // SAFETY: a map value; see `add` for concurrency.
         let value = unsafe { &mut *value };
-        value.count += 1;
-        value.blocked_ns += blocked_ns;
-        value.runnable_ns += runnable_ns;
+        value.count += more.count;
+        value.blocked_ns += more.blocked_ns;
+        value.runnable_ns += more.runnable_ns;
         return Ok(());
     }
-    let value = WaitValue {
-        count: 1,
-        blocked_ns,
-        runnable_ns,
-    };
     table
-        .insert(key, value, u64::from(BPF_NOEXIST))
+        .insert(key, more, u64::from(BPF_NOEXIST))
         .map_err(|_error| counter::COUNT_TABLE_FULL)
 }
 
@@ -263,40 +309,39 @@ fn try_leave(
 ) -> Result<(), u32> {
     let state = previous_state(context, task);
     if state & TASK_DEAD != 0 {
-        // Fails when the thread never left a CPU.
-        let _absent = WAITS.remove(global_tid);
+        forget(global_tid, now, origin);
         return Ok(());
     }
-    let known = WAITS.get_ptr_mut(global_tid);
     let generation: u32 = task.member(config!(offsets.task_self_exec_id));
-    let same = known.and_then(|known| {
-        // SAFETY: a map value; nobody else writes what is read here.
-        let known = unsafe { &*known };
-        if known.began_ns != 0 {
-            close_missed(global_tid, now, origin);
+    let wait = match WAITS.get_ptr_mut(global_tid) {
+        Some(wait) if is_known(wait, task, generation) => wait,
+        _ => {
+            if !meet(task, global_tid)? {
+                return Ok(());
+            }
+            let Some(wait) = WAITS.get_ptr_mut(global_tid) else {
+                return Ok(()); // never: it was met
+            };
+            wait
         }
-        is_announced(known, task, generation).then_some(TaskIds {
-            pid: known.pid,
-            tid: known.tid,
-        })
-    });
-    let ids = match same {
-        Some(ids) => ids,
-        None => match meet(task, global_tid)? {
-            Some(ids) => ids,
-            None => return Ok(()),
-        },
-    };
-    count(counter::SAMPLES);
-    let user_stack = stack::user_stack(context, CLASS_SCHEDULER, task.untyped(), ids, generation);
-    let Some(wait) = WAITS.get_ptr_mut(global_tid) else {
-        return Ok(()); // never: it was met
     };
     // SAFETY: a map value; nobody wakes the thread before it has left the CPU.
     let wait = unsafe { &mut *wait };
+    count(counter::SAMPLES);
+    if wait.began_ns != 0 {
+        close_missed(global_tid, now, origin);
+    }
+    wait.how = wait_sampling::begin(wait);
+    if wait.how & HOW_TAKEN != 0 {
+        let ids = TaskIds {
+            pid: wait.pid,
+            tid: wait.tid,
+        };
+        wait.user_stack =
+            stack::user_stack(context, CLASS_SCHEDULER, task.untyped(), ids, generation);
+    }
     wait.woken_ns = 0;
     wait.kernel_stack = 0;
-    wait.user_stack = user_stack;
     wait.wait = wait_kind(context, task, state);
     // SAFETY: a helper without arguments.
     wait.cpu = unsafe { bpf_get_smp_processor_id() };
@@ -304,9 +349,36 @@ fn try_leave(
     Ok(())
 }
 
+/// Counts what was not sampled yet of a thread that will not run again.
+///
+/// Not inlined, as [`close_missed`].
+#[inline(never)]
+fn forget(global_tid: u32, now: u64, origin: u64) -> u64 {
+    let Some(wait) = WAITS.get_ptr_mut(global_tid) else {
+        return 0; // it never left a CPU
+    };
+    // SAFETY: a map value of the thread that leaves.
+    let wait = unsafe { &mut *wait };
+    let value = wait_sampling::rest(wait);
+    if value.count + value.blocked_ns != 0 {
+        wait.how = HOW_TAKEN;
+        wait.user_stack = NOT_SAMPLED;
+        wait.kernel_stack = 0;
+        let counted = Moment::of(now, origin).and_then(|moment| end(wait, value, moment));
+        if let Err(counter) = counted {
+            count(counter);
+        }
+    }
+    // Fails never: it was there.
+    let _absent = WAITS.remove(global_tid);
+    0
+}
+
 /// Whether all that was sent of the thread, and that it is wanted, is still true.
 #[inline(always)]
-fn is_announced(known: &Wait, task: TypedPtr, generation: u32) -> bool {
+fn is_known(known: *const Wait, task: TypedPtr, generation: u32) -> bool {
+    // SAFETY: a map value; nobody else writes what is read here.
+    let known = unsafe { &*known };
     let Ok(comm) = bpf_get_current_comm() else {
         return false;
     };
@@ -316,13 +388,33 @@ fn is_announced(known: &Wait, task: TypedPtr, generation: u32) -> bool {
         && same_comm(&known.comm, &comm)
 }
 
-/// Makes room for a thread and announces it, when it is wanted. The entry is looked up again later,
-/// so that what follows is the same for threads that are known.
+/// Announces a thread and makes room for it, when it is wanted; else the result is false. The entry
+/// is looked up again later, so that what follows is the same for threads that are known.
 #[inline(always)]
-fn meet(task: TypedPtr, global_tid: u32) -> Result<Option<TaskIds>, u32> {
+fn meet(task: TypedPtr, global_tid: u32) -> Result<bool, u32> {
+    match met(task.as_ptr(), global_tid) {
+        0 => Ok(false),
+        1 => Ok(true),
+        failed => Err(failed as u32 - 2),
+    }
+}
+
+/// The same as a number: 0 and 1, or the counter of what failed, counted from 2.
+///
+/// Not inlined, as [`count_wait`].
+#[inline(never)]
+fn met(task: *const c_void, global_tid: u32) -> u64 {
+    match try_meet(TypedPtr::new(task), global_tid) {
+        Ok(wanted) => u64::from(wanted),
+        Err(counter) => u64::from(counter) + 2,
+    }
+}
+
+#[inline(always)]
+fn try_meet(task: TypedPtr, global_tid: u32) -> Result<bool, u32> {
     let Some(ids) = task::current_ids() else {
         return if config!(filter) == MODE_PIDS {
-            Ok(None)
+            Ok(false)
         } else {
             Err(counter::PID_NOT_VISIBLE)
         };
@@ -331,11 +423,24 @@ fn meet(task: TypedPtr, global_tid: u32) -> Result<Option<TaskIds>, u32> {
     if !filter::wants(untyped, ids) {
         // It may have been wanted before it moved to another cgroup.
         let _absent = WAITS.remove(global_tid);
-        return Ok(None);
+        return Ok(false);
     }
     // Read first: what is sent again because of a later change is sent once too often at worst.
     let rotation = rotation();
     let generation = announce(untyped, ids, Urgency::Polled)?;
+    let comm = bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?;
+    let cgroups = task.member(config!(offsets.task_cgroups));
+    if let Some(known) = WAITS.get_ptr_mut(global_tid) {
+        // SAFETY: a map value; nobody else writes what is written here.
+        let known = unsafe { &mut *known };
+        known.pid = ids.pid;
+        known.tid = ids.tid;
+        known.generation = generation;
+        known.rotation = rotation;
+        known.comm = comm;
+        known.cgroups = cgroups;
+        return Ok(true);
+    }
     let wait = Wait {
         began_ns: 0,
         woken_ns: 0,
@@ -347,14 +452,21 @@ fn meet(task: TypedPtr, global_tid: u32) -> Result<Option<TaskIds>, u32> {
         wait: 0,
         cpu: 0,
         rotation,
-        comm: bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?,
-        cgroups: task.member(config!(offsets.task_cgroups)),
+        comm,
+        cgroups,
+        how: 0,
+        gap: 0,
+        left: 0,
+        padding: 0,
+        gap_ns: 0,
+        left_ns: 0,
+        longest_ns: 0,
     };
     mark(global_tid);
     WAITS
         .insert(global_tid, wait, 0)
         .map_err(|_error| counter::WAIT_TABLE_FULL)?;
-    Ok(Some(ids))
+    Ok(true)
 }
 
 /// Counts a wait whose thread came back without a switch that the tracepoint showed: some hosts hide
@@ -374,11 +486,21 @@ fn close_missed(global_tid: u32, now: u64, origin: u64) -> u64 {
     }
     count(counter::SWITCH_MISSED);
     let ready_ns = ready(wait, now);
-    let counted = Moment::of(now, origin).and_then(|moment| end(wait, ready_ns, ready_ns, moment));
-    if let Err(counter) = counted {
+    if let Err(counter) = close(wait, ready_ns, ready_ns, now, origin) {
         count(counter);
     }
     1
+}
+
+/// Counts a wait of which no more is known than when it ended.
+#[inline(always)]
+fn close(wait: &mut Wait, ready_ns: u64, ended_ns: u64, now: u64, origin: u64) -> Result<(), u32> {
+    let moment = Moment::of(now, origin)?;
+    if let Some(value) = wait_sampling::weigh(wait, ready_ns, ended_ns) {
+        return end(wait, value, moment);
+    }
+    wait.began_ns = 0;
+    Ok(())
 }
 
 /// Ends the wait of a thread that runs although its return was not reported, and that came at
@@ -398,8 +520,7 @@ pub(super) fn end_unreported(global_tid: u32, came_ns: u64, now: u64, origin: u6
     count(counter::SWITCH_MISSED);
     let ready_ns = ready(wait, came_ns).max(wait.began_ns);
     let came_ns = came_ns.max(ready_ns);
-    let counted = Moment::of(now, origin).and_then(|moment| end(wait, ready_ns, came_ns, moment));
-    if let Err(counter) = counted {
+    if let Err(counter) = close(wait, ready_ns, came_ns, now, origin) {
         count(counter);
     }
     came_ns

@@ -156,13 +156,12 @@ pub(super) fn add(
     moment: Moment,
     wait: CountKey,
     waker: Waker,
-    blocked_ns: u64,
-    runnable_ns: u64,
+    value: WaitValue,
 ) -> Result<(), u32> {
     let key = WokenKey { wait, waker };
     if moment.even_epoch {
-        add_wait(&WOKEN_EVEN, &key, blocked_ns, runnable_ns)
+        add_wait(&WOKEN_EVEN, &key, value)
     } else {
-        add_wait(&WOKEN_ODD, &key, blocked_ns, runnable_ns)
+        add_wait(&WOKEN_ODD, &key, value)
     }
 }

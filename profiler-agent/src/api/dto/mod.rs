@@ -8,6 +8,7 @@ mod quality;
 mod stacks;
 mod symbols;
 mod tasks;
+mod wait_counts;
 mod waits;
 
 pub use processes::{Process, ProcessList};

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{
     agent::{Loss, losses},
     stacks::StackQuality,
+    wait_counts::{OffCpuMode, WaitCounts},
 };
 use crate::{model, render::summary::ThreadSummary};
 
@@ -94,6 +95,16 @@ pub(in crate::api) struct CreateTask {
     #[serde(default)]
     #[schema(default = false)]
     pub(in crate::api) wakers: bool,
+    /// Whether each wait is counted or waits are sampled; null: the agent's setting.
+    #[serde(default)]
+    pub(in crate::api) off_cpu_mode: Option<OffCpuMode>,
+    /// Shorter waits are left out.
+    #[serde(default)]
+    #[schema(default = 0)]
+    pub(in crate::api) min_wait_ns: u64,
+    /// Longer waits are left out; null: none are.
+    #[serde(default)]
+    pub(in crate::api) max_wait_ns: Option<u64>,
 }
 
 impl CreateTask {
@@ -105,6 +116,9 @@ impl CreateTask {
             duration_s,
             frequency_hz,
             wakers,
+            off_cpu_mode,
+            min_wait_ns,
+            max_wait_ns,
         } = self;
         let target = match target {
             Target::Pids(pids) => model::Target::Pids(pids),
@@ -120,6 +134,11 @@ impl CreateTask {
             duration_s,
             frequency_hz,
             wakers,
+            waits: model::WaitRules {
+                mode: off_cpu_mode.map(Into::into),
+                min_ns: min_wait_ns,
+                max_ns: max_wait_ns,
+            },
         })
     }
 }
@@ -177,6 +196,7 @@ pub(in crate::api) struct Task {
     clock: Option<Clock>,
     samples: u64,
     stacks: StackQuality,
+    waits: WaitCounts,
     losses: Vec<Loss>,
     /// Remarks in the order they arose.
     notes: Vec<String>,
@@ -196,6 +216,7 @@ impl Task {
             samples,
             losses: task_losses,
             stack_quality,
+            waits,
             notes,
         } = task;
         let (state_name, reason) = match state {
@@ -227,6 +248,7 @@ impl Task {
             }),
             samples: *samples,
             stacks: stack_quality.into(),
+            waits: WaitCounts::new(&spec.waits, waits),
             losses: losses(task_losses),
             notes: notes.clone(),
         }

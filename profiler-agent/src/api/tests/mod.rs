@@ -114,6 +114,7 @@ impl Collector for FakeCollector {
         let (sender, chunks) = mpsc::channel(4);
         let chunk = Chunk {
             profile: sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5)]),
+            waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: request.spec.frequency_hz,
             notes: vec!["a remark".into()],
         };

@@ -35,6 +35,7 @@ impl Session {
     pub(super) async fn send(&self, profile: Profile) {
         let chunk = Chunk {
             profile,
+            waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: 49,
             notes: Vec::new(),
         };
@@ -45,6 +46,7 @@ impl Session {
         let notes = vec![note.to_owned()];
         let chunk = Chunk {
             profile: profile(0, 0, 0),
+            waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: 49,
             notes,
         };
@@ -167,6 +169,7 @@ pub(super) fn spec(duration_s: Option<u64>) -> TaskSpec {
         duration_s,
         frequency_hz: 99,
         wakers: false,
+        waits: crate::model::WaitRules::default(),
     }
 }
 

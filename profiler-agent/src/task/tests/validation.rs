@@ -15,6 +15,7 @@ fn check(
         duration_s,
         frequency_hz,
         wakers: false,
+        waits: crate::model::WaitRules::default(),
     };
     match (validate(&spec), expected) {
         (Ok(()), None) => {}

@@ -30,8 +30,10 @@ const PEER_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Nothing,
-    /// A task for the program.
+    /// A task for the program that counts every wait.
     Task,
+    /// One that samples them.
+    Sampled,
     /// A task for a process that sleeps.
     TaskForAnother,
     /// `bpftrace`, counting this program's switches by both stacks.
@@ -39,9 +41,10 @@ enum Beside {
 }
 
 /// Settings by name, with the share of the throughput that is to be kept.
-const ROWS: [(&str, Beside, Option<f64>); 4] = [
+const ROWS: [(&str, Beside, Option<f64>); 5] = [
     ("control", Beside::Nothing, None),
     ("every_wait", Beside::Task, Some(0.45)),
+    ("sampled", Beside::Sampled, Some(0.75)),
     ("another_process", Beside::TaskForAnother, Some(0.90)),
     ("bpftrace_kstack_ustack", Beside::Peer, None),
 ];
@@ -188,15 +191,20 @@ impl Bench {
         program.wait_for_line(LIMIT, |line| (line == "ready").then_some(()))?;
         let companion = match beside {
             Beside::Nothing => Companion::None,
-            Beside::Task => {
+            Beside::Task | Beside::Sampled => {
                 let agent = Agent::start()?;
-                let id = start_task(&agent, &[program.pid()])?;
+                let mode = if beside == Beside::Task {
+                    "every"
+                } else {
+                    "sampled"
+                };
+                let id = start_task(&agent, &[program.pid()], mode)?;
                 Companion::Agent(Box::new(agent), id, None)
             }
             Beside::TaskForAnother => {
                 let agent = Agent::start()?;
                 let sleeper = Sleeper::start()?;
-                let id = start_task(&agent, &[sleeper.0.id()])?;
+                let id = start_task(&agent, &[sleeper.0.id()], "every")?;
                 Companion::Agent(Box::new(agent), id, Some(sleeper))
             }
             Beside::Peer => Companion::Peer(self.peer()?),
@@ -247,16 +255,17 @@ impl Companion {
                 );
             }
             Self::Agent(agent, id, _sleeper) => {
-                let task = agent.api.stop_task(&id)?;
+                agent.api.stop_task(&id)?;
+                let task = agent.api.wait_task(&id, &["cancelled"], LIMIT)?;
                 let samples = task["samples"].as_u64().unwrap_or(0);
-                if beside == Beside::Task {
+                if beside == Beside::TaskForAnother {
+                    ensure!(samples < 100, "the agent saw {samples} switches: {task}");
+                } else {
                     ensure!(
                         samples >= report.volleys * 2,
                         "the agent saw {samples} of {} switches: {task}",
                         report.volleys * 2
                     );
-                } else {
-                    ensure!(samples < 100, "the agent saw {samples} switches: {task}");
                 }
                 eprintln!(
                     "  agent: {:.2} s of CPU, {:.0} MB",
@@ -270,9 +279,13 @@ impl Companion {
 }
 
 /// Starts an endless task for all waits of processes.
-fn start_task(agent: &Agent, pids: &[u32]) -> Result<String> {
-    let specification =
-        json!({ "kind": "off_cpu", "target": { "pids": pids }, "duration_s": null });
+fn start_task(agent: &Agent, pids: &[u32], mode: &str) -> Result<String> {
+    let specification = json!({
+        "kind": "off_cpu",
+        "target": { "pids": pids },
+        "duration_s": null,
+        "off_cpu_mode": mode,
+    });
     let id = agent.api.create_task(&specification)?;
     agent.api.wait_sampling(&id, LIMIT)?;
     Ok(id)
@@ -291,7 +304,9 @@ fn mesh(options: &Options) -> Result<Vec<Figure>> {
     let duration = Duration::from_secs_f64(options.mesh_seconds);
     let run = |profiled: bool| -> Result<(f64, f64)> {
         let agent = Agent::start()?;
-        let task = profiled.then(|| start_task(&agent, &envoys)).transpose()?;
+        let task = profiled
+            .then(|| start_task(&agent, &envoys, "every"))
+            .transpose()?;
         let cpu = || -> Result<f64> { Ok(cpu_seconds(envoys[0])? + cpu_seconds(envoys[1])?) };
         let before = cpu()?;
         let load = mesh.run_load(duration)?;
@@ -351,7 +366,7 @@ fn chains() -> Result<f64> {
         .args(["chains"])
         .start()?;
     program.wait_for_line(LIMIT, |line| (line == "ready").then_some(()))?;
-    let id = start_task(&agent, &[program.pid()])?;
+    let id = start_task(&agent, &[program.pid()], "every")?;
     program.signal(Signal::USR1)?;
     program.wait_for_line(LIMIT, |line| WaitsReport::parse(line).ok())?;
     agent.api.stop_task(&id)?;
