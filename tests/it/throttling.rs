@@ -69,7 +69,10 @@ fn a_busy_program_with_a_quota_is_said_to_be_throttled_as_often_as_the_kernel_sa
     // A busy thread is stopped in nearly all of the ten periods of a second, unless others leave it
     // less than its quota. The kernel counts some more while the task starts and ends.
     let kernel = after - before;
-    assert!(times <= periods && times <= kernel, "{note}, {kernel} in all");
+    assert!(
+        times <= periods && times <= kernel,
+        "{note}, {kernel} in all"
+    );
     assert!(times * 3 + 3 >= kernel, "{note}, {kernel} in all");
     assert!(times < 10 || milliseconds >= times, "{note}");
     assert_eq!((quota, period), (QUOTA_US / 1000, PERIOD_US / 1000));
