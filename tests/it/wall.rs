@@ -234,7 +234,7 @@ fn a_thread_that_runs_all_the_time_is_counted_from_start_to_end() {
         .expect("run go (https://go.dev/dl) to check the pprof export");
     let raw = String::from_utf8_lossy(&raw.stdout).into_owned();
     assert!(raw.contains("wall/nanoseconds[dflt]"), "{raw}");
-    let states = states(&raw);
+    let states = states(&raw, "running");
     let spent = states.values().sum::<u64>();
     let covered = covered_ns(&raw);
     // The main thread sleeps from before the start to the end; the other never does.
@@ -247,10 +247,11 @@ fn a_thread_that_runs_all_the_time_is_counted_from_start_to_end() {
     assert!(refused.contains("counts time only"), "{refused}");
 }
 
-/// Nanoseconds by the label `state` of `go tool pprof -raw`.
-fn states(raw: &str) -> BTreeMap<String, u64> {
+/// Nanoseconds of a thread by the label `state` of `go tool pprof -raw`.
+fn states(raw: &str, thread: &str) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     let mut value = 0;
+    let thread = format!("thread:[{thread}]");
     for line in raw.lines().skip_while(|line| !line.starts_with("Samples:")) {
         if line.starts_with("Locations") {
             break;
@@ -259,7 +260,9 @@ fn states(raw: &str) -> BTreeMap<String, u64> {
             .split_once("state:[")
             .and_then(|(_, rest)| rest.split_once(']'));
         if let Some((state, _)) = state {
-            *sums.entry(state.to_owned()).or_default() += value;
+            if line.contains(&thread) {
+                *sums.entry(state.to_owned()).or_default() += value;
+            }
         } else if let Some((number, _)) = line.split_once(": ") {
             value = number.trim().parse().unwrap_or(value);
         }

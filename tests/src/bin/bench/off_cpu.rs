@@ -313,7 +313,8 @@ fn mesh(options: &Options) -> Result<Vec<Figure>> {
         ensure!(load.errors == 0, "requests failed: {load:?}");
         let spent = cpu()? - before;
         if let Some(id) = task {
-            let task = agent.api.stop_task(&id)?;
+            agent.api.stop_task(&id)?;
+            let task = agent.api.wait_task(&id, &["cancelled"], LIMIT)?;
             ensure!(task["samples"].as_u64() > Some(1000), "no waits: {task}");
         }
         Ok((load.rps, spent * 1e6 / exact(load.requests)))
