@@ -215,7 +215,7 @@ export function firstTasks() {
       samples: 0,
       clock: null,
       wakers: false,
-    effective_frequency_hz: null,
+      effective_frequency_hz: null,
       started_at_ns: null,
       ended_at_ns: now - 3000e9,
       progress: null,
@@ -225,7 +225,7 @@ export function firstTasks() {
       target: { pids: [4242, 5151] },
       samples: 100_000,
       wakers: false,
-    effective_frequency_hz: 499,
+      effective_frequency_hz: 499,
       frequency_hz: 999,
       losses: [LOSS],
       notes: ["the frequency was lowered from 999 to 499 Hz to stay inside the CPU budget of 2 %"],
@@ -240,7 +240,7 @@ export function firstTasks() {
       samples: 803,
       frequency_hz: 19,
       wakers: false,
-    effective_frequency_hz: 19,
+      effective_frequency_hz: 19,
     }),
   ];
 }
