@@ -70,7 +70,7 @@ fn waits_beyond_the_thresholds_are_left_out_and_counted() {
     let long = record(&["nap"], &json!({ "max_wait_ns": 1_000_000 }));
     assert_eq!(
         long.counts
-            .count(|stack| stack.has("nap_often") && stack.has("do_nanosleep")),
+            .count(|stack| stack.has("nap_often") && stack.has("hrtimer_nanosleep")),
         0
     );
     let left_out = &long.task["waits"];

@@ -18,7 +18,7 @@ use aya_ebpf::{
     bindings::{BPF_NOEXIST, task_struct},
     helpers::{bpf_get_current_comm, bpf_get_smp_processor_id, bpf_ktime_get_ns},
     macros::{btf_tracepoint, map},
-    maps::{Array, HashMap},
+    maps::{Array, HashMap, PerCpuArray},
     programs::BtfTracePointContext,
 };
 use profiler_common::{
@@ -71,6 +71,10 @@ pub(super) static WAITS: HashMap<u32, Wait> = HashMap::with_max_entries(WAIT_TAB
 /// told apart from the wanted ones without a lookup.
 #[map]
 static THREAD_MARKS: Array<u32> = Array::with_max_entries(MARKS, 0);
+
+/// A new entry of [`WAITS`]: the stack of a program has no room for it.
+#[map]
+static FRESH: PerCpuArray<Wait> = PerCpuArray::with_max_entries(1, 0);
 
 #[btf_tracepoint(function = "sched_switch")]
 pub(crate) fn off_cpu_switch(context: BtfTracePointContext) -> i32 {
@@ -441,30 +445,21 @@ fn try_meet(task: TypedPtr, global_tid: u32) -> Result<bool, u32> {
         known.cgroups = cgroups;
         return Ok(true);
     }
-    let wait = Wait {
-        began_ns: 0,
-        woken_ns: 0,
-        kernel_stack: 0,
-        user_stack: 0,
-        pid: ids.pid,
-        tid: ids.tid,
-        generation,
-        wait: 0,
-        cpu: 0,
-        rotation,
-        comm,
-        cgroups,
-        how: 0,
-        gap: 0,
-        left: 0,
-        padding: 0,
-        gap_ns: 0,
-        left_ns: 0,
-        longest_ns: 0,
+    let Some(fresh) = FRESH.get_ptr_mut(0) else {
+        return Ok(false);
     };
+    // SAFETY: a map value of this CPU, used by nobody else while the lock of a run queue is held.
+    let fresh = unsafe { &mut *fresh };
+    // The other members stay 0.
+    fresh.pid = ids.pid;
+    fresh.tid = ids.tid;
+    fresh.generation = generation;
+    fresh.rotation = rotation;
+    fresh.comm = comm;
+    fresh.cgroups = cgroups;
     mark(global_tid);
     WAITS
-        .insert(global_tid, wait, 0)
+        .insert(global_tid, &*fresh, 0)
         .map_err(|_error| counter::WAIT_TABLE_FULL)?;
     Ok(true)
 }

@@ -109,12 +109,34 @@ fn try_leave(
     if slice.wanted == 0 {
         return Ok(());
     }
+    let dead = u64::from(state(context, task)? & TASK_DEAD != 0);
+    match count_slice(slice, dead, now, origin) {
+        0 => Ok(()),
+        failed => Err(failed as u32 - 1),
+    }
+}
+
+/// Counts what the slice has had since the last sample. Returns the counter of what failed, counted
+/// from 1.
+///
+/// Not inlined: what it sends and its key are large, and the stack is small.
+#[inline(never)]
+fn count_slice(slice: *mut Slice, dead: u64, now: u64, origin: u64) -> u64 {
+    // SAFETY: a map value of this CPU, see `wall_switch`.
+    match try_count_slice(unsafe { &mut *slice }, dead != 0, now, origin) {
+        Ok(()) => 0,
+        Err(counter) => u64::from(counter) + 1,
+    }
+}
+
+#[inline(always)]
+fn try_count_slice(slice: &mut Slice, dead: bool, now: u64, origin: u64) -> Result<(), u32> {
     let ids = TaskIds {
         pid: slice.pid,
         tid: slice.tid,
     };
-    let generation = announce(task, ids, Urgency::Polled)?;
-    if state(context, task)? & TASK_DEAD != 0 {
+    let generation = announce(task::current(), ids, Urgency::Polled)?;
+    if dead {
         // It was forgotten when it exited, and has just been announced again.
         let _absent = THREADS.remove(slice.tid);
     }

@@ -23,6 +23,8 @@ interface Props {
   readonly error: string | null;
   /** What one sample is called. */
   readonly unit: "samples" | "switches";
+  /** What the time is that waits are measured in. */
+  readonly time: string;
 }
 
 /** The search of the address bar, run on this profile. */
@@ -277,7 +279,7 @@ export function ProfileView(props: Props) {
         />
         <span class="push muted numeric shown-samples">
           {running && <span class="live-dot" aria-hidden="true" />}
-          {amount(all, index.graph.periodNs)} {index.graph.periodNs === 1 ? "off the CPU" : props.unit}
+          {amount(all, index.graph.periodNs)} {index.graph.periodNs === 1 ? props.time : props.unit}
         </span>
       </div>
       {error !== null && (

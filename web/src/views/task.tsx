@@ -231,6 +231,7 @@ function Result({ task }: { task: Task }) {
           failed={task.state === "failed"}
           error={profile.error}
           unit={waits === null ? "samples" : "switches"}
+          time={task.kind === "wall" ? "of all threads" : "off the CPU"}
         />
       )}
       {task.stacks.summary !== "" && (

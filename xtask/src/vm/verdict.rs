@@ -19,7 +19,7 @@ const MIN_SAMPLES: u64 = 100;
 const HOT_FUNCTION: &str = "hot_function";
 /// Sleeps for 5 ms again and again: 3 s have 600 at most.
 const NAP_FUNCTION: &str = "nap_function";
-const SLEEP_FUNCTION: &str = "do_nanosleep_[k]";
+const SLEEP_FUNCTION: &str = "hrtimer_nanosleep_[k]";
 
 /// Verified instructions by program, by kernel series.
 type Counts = BTreeMap<String, BTreeMap<String, u64>>;

@@ -22,8 +22,9 @@ exec 2>/dev/console
 section() {
     name=$1
     shift
-    "$@" >/tmp/output
+    "$@" >/tmp/output 2>/tmp/errors
     status=$?
+    [ $status = 0 ] || cat /tmp/errors >>/tmp/output
     {
         echo "@@@ begin $name"
         cat /tmp/output
