@@ -13,6 +13,7 @@ pub mod counter;
 pub mod header;
 pub mod on_cpu;
 pub mod off_cpu;
+pub mod network;
 pub mod process;
 pub mod stack;
 pub mod unwind;

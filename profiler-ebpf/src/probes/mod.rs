@@ -2,4 +2,5 @@
 
 mod on_cpu;
 mod off_cpu;
+mod network;
 mod process;
