@@ -20,8 +20,8 @@ use crate::{
     config::{AuthConfig, ContinuousProfile, ServeConfig},
     model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
     probes::{
-        AbsentProbes, Collector, OnCpuCollector, OnCpuConfig, ProbeStatusSource, ProbeStatuses,
-        ProcessEvents,
+        AbsentProbes, Collector, KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector,
+        OnCpuConfig, ProbeStatusSource, ProbeStatuses, ProcessEvents,
     },
     process::ProcessTable,
     symbolize::{Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod},
@@ -133,7 +133,17 @@ impl KernelSide {
             packs: symbols.clone(),
             ..SymbolizeConfig::default()
         })?;
-        let collector = OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu);
+        let collector = KindCollector {
+            samples: OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu),
+            network: NetworkCollector::new(
+                table.clone(),
+                statuses.clone(),
+                NetworkConfig {
+                    denied: config.deny_probes.clone(),
+                    ..NetworkConfig::default()
+                },
+            ),
+        };
         Ok(Self {
             table,
             collector: Arc::new(collector),

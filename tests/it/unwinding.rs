@@ -113,7 +113,10 @@ fn stacks_through_musl_reach_the_start() {
         for (what, order) in [
             ("deep", &CHAIN[..]),
             ("sort", &["main", "sorts", "compares", "leaf_burns"]),
-            ("print", &["main", "prints", "writes_to_cookie", "leaf_burns"]),
+            (
+                "print",
+                &["main", "prints", "writes_to_cookie", "leaf_burns"],
+            ),
             ("exit", &["runs_at_exit", "leaf_burns"]),
             ("thread", &["thread_begins", "in_thread", "leaf_burns"]),
             ("clock", &["main", "asks_the_clock"]),

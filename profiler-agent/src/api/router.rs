@@ -19,7 +19,7 @@ use super::{
     error::{no_method, no_route},
     extract::Query,
     guard, headers,
-    http::{containers, events, health, meta, processes, profiles, quality, symbols, tasks},
+    http::{containers, edges, events, health, meta, processes, profiles, quality, symbols, tasks},
     metrics,
     state::ApiState,
     ui,
@@ -74,6 +74,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiles::threads))
         .routes(routes!(profiles::timeline))
         .routes(routes!(quality::quality))
+        .routes(routes!(edges::edges))
         .routes(routes!(symbols::list, symbols::upload))
         .routes(routes!(symbols::replace, symbols::delete))
         .routes(routes!(events::events))

@@ -9,7 +9,7 @@ use std::{
 
 use aya::{
     Btf, Ebpf, EbpfError, EbpfLoader,
-    maps::{Array, HashMap, MapError, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, Map, MapError, PerCpuArray, RingBuf},
     programs::{BtfTracePoint, Program, ProgramError},
 };
 use profiler_common::{
@@ -25,7 +25,7 @@ use profiler_common::{
 use super::{
     batch::{BatchError, drain},
     features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
-    object,
+    network_offsets, object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampling},
     reader::RecordReader,
@@ -73,6 +73,12 @@ pub enum LoadError {
         map: &'static str,
         source: Box<MapError>,
     },
+    #[error("this kernel has no tracepoint {hook} (Linux {minimum_kernel})")]
+    NoHook {
+        program: &'static str,
+        hook: &'static str,
+        minimum_kernel: &'static str,
+    },
     #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
     Switch(&'static str),
     #[error("{0} is denied by --deny-probe")]
@@ -88,6 +94,7 @@ impl LoadError {
             Self::NoProgram(program)
             | Self::Program { program, .. }
             | Self::Attach { program, .. }
+            | Self::NoHook { program, .. }
             | Self::Switch(program)
             | Self::Denied(program) => Some(program),
             Self::NotEmbedded
@@ -156,6 +163,8 @@ pub struct LoadedObject {
     walks_with_tables: bool,
     /// Why waits cannot be measured.
     switches_failed: Option<LoadError>,
+    /// Programs that watch connections and could not be loaded.
+    network_failures: Vec<LoadError>,
 }
 
 impl LoadedObject {
@@ -191,10 +200,20 @@ impl LoadedObject {
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
+        let network = match request.counting {
+            Counting::Connections {
+                network_namespace, ..
+            } => Some(network_offsets::resolve(network_namespace)?),
+            Counting::Everything(_) => Some(network_offsets::resolve(CHECK_NAMESPACE)?),
+            Counting::Nothing | Counting::Samples(_) | Counting::Waits => None,
+        };
         let mut loader = EbpfLoader::new();
         loader
             .btf(Some(&btf))
             .override_global("CONFIG", config.as_bytes(), true);
+        if let Some(network) = &network {
+            loader.override_global("NETWORK", network.config.as_bytes(), true);
+        }
         for (map, entries) in sizes.entries() {
             loader.map_max_entries(map, entries);
         }
@@ -207,6 +226,7 @@ impl LoadedObject {
             load_times: BTreeMap::new(),
             walks_with_tables: config.unwind == UNWIND_TABLES,
             switches_failed: None,
+            network_failures: Vec::new(),
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -220,7 +240,19 @@ impl LoadedObject {
                 .load_switches(config.offsets.switch_arguments, &btf)
                 .err();
         }
+        if let Some(network) = &network {
+            loaded.network_failures = loaded.load_network(&network.missing_hooks, &btf);
+        }
         Ok((loaded, failures))
+    }
+
+    pub(super) fn map(&self, name: &'static str) -> Result<&Map, LoadError> {
+        self.ebpf.map(name).ok_or(LoadError::NoMap(name))
+    }
+
+    /// Why programs that watch connections could not be loaded, once.
+    pub(super) fn take_network_failures(&mut self) -> Vec<LoadError> {
+        std::mem::take(&mut self.network_failures)
     }
 
     pub(super) fn ebpf(&mut self) -> &mut Ebpf {
@@ -490,8 +522,14 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
     let (mut object, failures) = LoadedObject::load(&check_request(denied))?;
     let sampler = object.load_sampler();
     let switches = object.take_switches_failure();
+    // A hook that this kernel does not have is no refusal.
+    let network = object
+        .take_network_failures()
+        .into_iter()
+        .filter(|failure| !matches!(failure, LoadError::NoHook { .. }));
     let mut reports = object.programs();
-    for failure in failures.into_iter().chain(sampler.err()).chain(switches) {
+    let failures = failures.into_iter().chain(sampler.err()).chain(switches);
+    for failure in failures.chain(network) {
         reports.push(ProgramReport {
             name: failure.program().unwrap_or("object").to_owned(),
             verified_instructions: None,

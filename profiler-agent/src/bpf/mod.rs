@@ -1,8 +1,10 @@
 //! The only module that talks to the kernel's BPF side: load, attach, read.
 
 mod batch;
+mod connections;
 mod features;
 mod loader;
+mod network_offsets;
 mod object;
 mod offsets;
 mod perf;
@@ -12,11 +14,13 @@ mod switches;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};
+pub use connections::{EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
 pub use features::{cpu_count, is_initial_pid_namespace, online_cpus, pid_namespace_inode};
 pub use loader::{
     KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
     check_programs, enable_statistics,
 };
+pub use network_offsets::drop_reasons;
 pub use object::is_embedded;
 pub use offsets::OffsetError;
 pub use perf::{ClockCheck, ClockChoice, Sampling, check_clock};

@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::CliError;
 use crate::{
     config::cli::{RecordArgs, RecordKind, RecordTarget},
-    model::{Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec},
+    model::{Clock, Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec},
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
     render::{Format, Value, quality, render_value},
@@ -73,7 +73,7 @@ fn record(args: &RecordArgs, spec: TaskSpec) -> Result<(Vec<u8>, String)> {
         .build()
         .context("start the runtime")?;
     let collection = collector.start(&CollectRequest { spec })?;
-    let clock = collection.clock.name();
+    let clock = collection.clock.map_or("", Clock::name);
     let recorded = runtime.block_on(collect(collection, args.duration))?;
     let format = Format::from(args.format);
     let title = match args.kind {

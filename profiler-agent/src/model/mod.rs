@@ -3,6 +3,7 @@
 //! No IO, no async, no aya. Types derive serde only so that `store` can encode them;
 //! the wire types of the HTTP API live in `api/dto.rs`.
 
+mod edge;
 mod loss;
 mod process;
 mod profile;
@@ -13,6 +14,7 @@ mod task;
 mod thread_state;
 mod wait_reason;
 
+pub use edge::{Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, SocketTotals, Transfer, Values};
 pub use loss::{LossKind, Losses};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{

@@ -23,6 +23,8 @@ impl std::fmt::Display for TaskId {
 pub enum TaskKind {
     OnCpu,
     OffCpu,
+    /// Connections between processes.
+    Network,
 }
 
 impl TaskKind {
@@ -31,6 +33,7 @@ impl TaskKind {
         match self {
             Self::OnCpu => "on_cpu",
             Self::OffCpu => "off_cpu",
+            Self::Network => "network",
         }
     }
 }
@@ -48,6 +51,8 @@ pub enum Target {
     Comm(String),
     /// Every process of the node.
     All,
+    /// Every connection in this network namespace, a path such as `/run/netns/NAME`.
+    NetworkNamespace(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

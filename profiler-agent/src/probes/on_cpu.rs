@@ -119,7 +119,7 @@ impl OnCpuCollector {
             v1_controller: target.v1_controller.clone(),
             counting: match spec.kind {
                 TaskKind::OnCpu => Counting::Samples(count_entries(cpu_count(), spec.frequency_hz)),
-                TaskKind::OffCpu => Counting::Waits,
+                TaskKind::OffCpu | TaskKind::Network => Counting::Waits,
             },
             denied: self.config.denied.clone(),
         })?;
@@ -175,7 +175,7 @@ impl Collector for OnCpuCollector {
             let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
             let notice = match request.spec.kind {
                 TaskKind::OnCpu => Notice::Woken,
-                TaskKind::OffCpu => Notice::Polling,
+                TaskKind::OffCpu | TaskKind::Network => Notice::Polling,
             };
             let unwinder = Unwinder::start(id, maps, captures, notice).map_err(failed)?;
             unwinder.know(target.pids.iter().copied());
@@ -188,7 +188,9 @@ impl Collector for OnCpuCollector {
         };
         let source = match request.spec.kind {
             TaskKind::OnCpu => Source::Ticks(object.sample(frequency_hz).map_err(failed)?),
-            TaskKind::OffCpu => Source::Switches(object.attach_switches().map_err(failed)?),
+            TaskKind::OffCpu | TaskKind::Network => {
+                Source::Switches(object.attach_switches().map_err(failed)?)
+            }
         };
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
@@ -217,7 +219,7 @@ impl Collector for OnCpuCollector {
         spawn(id, session, stopped)?;
         Ok(Collection {
             origin_ns: origin.epoch_ns,
-            clock,
+            clock: Some(clock),
             effective_frequency_hz: frequency_hz,
             notes,
             chunks,

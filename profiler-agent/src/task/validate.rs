@@ -1,6 +1,6 @@
 //! Bounds of a task specification, each with its exact message.
 
-use crate::model::{MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskSpec};
+use crate::model::{MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskKind, TaskSpec};
 
 use super::TaskError;
 
@@ -38,6 +38,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         Target::Container(id) => container_holds(id),
         Target::Cgroup(path) => cgroup_holds(path),
         Target::Comm(comm) => comm_holds(comm),
+        Target::NetworkNamespace(path) => network_namespace_holds(path, spec.kind),
         Target::All => Ok(()),
     }
 }
@@ -116,6 +117,30 @@ fn cgroup_holds(path: &str) -> Result<(), TaskError> {
         return invalid(
             FIELD,
             "target.cgroup must not contain \"..\" or NUL".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn network_namespace_holds(path: &str, kind: TaskKind) -> Result<(), TaskError> {
+    const FIELD: &str = "target.network_namespace";
+    if kind != TaskKind::Network {
+        return invalid(
+            FIELD,
+            "target.network_namespace is for tasks of kind network".to_owned(),
+        );
+    }
+    if !path.starts_with('/') || path.contains('\0') {
+        return invalid(
+            FIELD,
+            "target.network_namespace must be an absolute path, as /run/netns/NAME".to_owned(),
+        );
+    }
+    if path.len() > MAX_CGROUP_BYTES {
+        let got = path.len();
+        return invalid(
+            FIELD,
+            format!("target.network_namespace must be at most {MAX_CGROUP_BYTES} bytes, got {got}"),
         );
     }
     Ok(())

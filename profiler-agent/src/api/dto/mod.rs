@@ -2,6 +2,7 @@
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
 mod agent;
+mod edges;
 mod events;
 mod processes;
 mod quality;
@@ -9,6 +10,7 @@ mod stacks;
 mod symbols;
 mod tasks;
 
+pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
 
 pub(super) use agent::{
