@@ -334,6 +334,8 @@ fn retransmits_and_drops_are_those_of_the_socket() {
             "nth",
             "--every",
             "20",
+            "--packet",
+            "0",
             "-j",
             "DROP",
         ])
