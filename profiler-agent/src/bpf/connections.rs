@@ -107,15 +107,15 @@ impl LoadedObject {
     ) -> Vec<LoadError> {
         let mut failures = Vec::new();
         for program in NETWORK_PROGRAMS {
-            let loaded = if !missing_hooks.contains(&program.hook) {
-                self.load_tracepoint(program.name, program.hook, btf)
-                    .map(drop)
-            } else {
+            let loaded = if missing_hooks.contains(&program.hook) {
                 Err(LoadError::NoHook {
                     program: program.name,
                     hook: program.hook,
                     minimum_kernel: program.minimum_kernel,
                 })
+            } else {
+                self.load_tracepoint(program.name, program.hook, btf)
+                    .map(drop)
             };
             failures.extend(loaded.err());
         }

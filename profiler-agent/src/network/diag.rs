@@ -20,7 +20,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Sockets of one namespace that are kept; a node has some thousand.
 const MAX_SOCKETS: usize = 262_144;
-/// State of include/net/tcp_states.h.
+/// State of `include/net/tcp_states.h`.
 const LISTEN: u8 = 10;
 /// Places in the kernel's `struct tcp_info`.
 const TOTAL_RETRANSMITS: usize = 100;

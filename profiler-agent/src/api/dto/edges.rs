@@ -180,6 +180,10 @@ struct EdgeErrors {
 /// Payload of connections that have ended, by the kernel's own counts, beside what the calls that
 /// were seen add up to. The kernel counts the end of a stream as one byte.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "units are part of the names in the API"
+)]
 struct EdgeSocketTotals {
     sent_bytes: u64,
     received_bytes: u64,
