@@ -175,28 +175,7 @@ fn envoys_without_traffic() {
 fn nginx() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
-    let folder = targets.folder.display();
-    let configuration = targets.folder.join("nginx.conf");
-    let socket = targets.folder.join("nginx.sock");
-    let text = format!(
-        "daemon off; worker_processes 2; pid {folder}/nginx.pid; error_log {folder}/error.log; user root;
-         events {{}}
-         http {{
-           access_log off;
-           client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
-           fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi;
-           scgi_temp_path {folder}/scgi;
-           server {{ listen unix:{}; return 200 'well'; }}
-         }}",
-        socket.display()
-    );
-    std::fs::write(&configuration, text).unwrap();
-    let master = targets
-        .launch(Path::new("/usr/sbin/nginx"), "nginx")
-        .args(["-c", configuration.to_str().unwrap()])
-        .start()
-        .unwrap();
-    wait_until("nginx listens", START, || socket.exists()).unwrap();
+    let (master, socket) = targets.nginx(2);
     settle();
     let mut pids = children(master.pid());
     assert_eq!(pids.len(), 2, "{pids:?}");
@@ -221,15 +200,7 @@ fn children(pid: u32) -> Vec<u32> {
 fn redis() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
-    let socket = targets.folder.join("redis.sock");
-    let path = socket.to_str().unwrap();
-    let server = targets
-        .launch(Path::new("/usr/bin/redis-server"), "redis-server")
-        .args(["--port", "0", "--save", "", "--unixsocket", path])
-        .current_dir(&targets.folder)
-        .start()
-        .unwrap();
-    wait_until("redis listens", START, || socket.exists()).unwrap();
+    let (server, socket) = targets.redis();
     settle();
     let waits = Idle::of(&agent, &[server.pid()], || {
         use std::io::Write as _;
@@ -368,15 +339,7 @@ fn locks_and_sleeps_are_not_idle() {
     let targets = Targets::new();
     for mode in ["nap", "futex", "stuck"] {
         let name = format!("waits-{mode}");
-        let program = Workload::Waits.build(&name).unwrap();
-        let mut target = targets
-            .launch(&program, &name)
-            .args([mode])
-            .start()
-            .unwrap();
-        target
-            .wait_for_line(START, |line| (line == "ready").then_some(()))
-            .unwrap();
+        let target = targets.ready(Workload::Waits, &name, &[mode]);
         let mut told = false;
         let waits = Idle::of(&agent, &[target.pid()], || {
             if !told {
@@ -439,15 +402,7 @@ fn rules_of_the_user_hide_what_they_name() {
     .unwrap();
     let options = ServeOptions::with_arguments(["--idle-rules", file.to_str().unwrap()]);
     let agent = Agent::start_with(options).unwrap();
-    let program = Workload::Waits.build("waits-nap").unwrap();
-    let mut target = targets
-        .launch(&program, "nap")
-        .args(["nap"])
-        .start()
-        .unwrap();
-    target
-        .wait_for_line(START, |line| (line == "ready").then_some(()))
-        .unwrap();
+    let mut target = targets.ready(Workload::Waits, "nap", &["nap"]);
     let id = start_task(
         &agent,
         &json!({ "kind": "off_cpu", "target": { "pids": [target.pid()] }, "duration_s": null }),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use profiler_tests::{
-    agent::Agent, folded::Folded, process::Running, wait::wait_until, waits::check_chains,
+    agent::Agent, folded::Folded, paths, process::Running, wait::wait_until, waits::check_chains,
     workload::Workload,
 };
 use rustix::process::Signal;
@@ -41,18 +41,16 @@ impl Waited {
     /// Runs the program in `mode` until it reports (or for `least`, when it does not) while its
     /// waits are recorded.
     fn of(mode: &str, least: Option<Duration>) -> (Self, Option<Report>) {
+        Self::of_arguments(&[mode], least)
+    }
+
+    /// The same; the first argument is the mode.
+    fn of_arguments(arguments: &[&str], least: Option<Duration>) -> (Self, Option<Report>) {
+        let mode = arguments[0];
         let agent = Agent::start().unwrap();
         let targets = Targets::new();
         let name = format!("waits-{mode}");
-        let program = Workload::Waits.build(&name).unwrap();
-        let mut target = targets
-            .launch(&program, &name)
-            .args([mode])
-            .start()
-            .unwrap();
-        target
-            .wait_for_line(START, |line| (line == "ready").then_some(()))
-            .unwrap();
+        let mut target = targets.ready(Workload::Waits, &name, arguments);
         let specification = json!({
             "kind": "off_cpu",
             "target": { "pids": [target.pid()] },
@@ -204,6 +202,50 @@ fn threads_that_pass_bytes_wait_for_a_pipe() {
     assert_eq!(blocked, report.voluntary, "{}", waited.counts.summary());
     assert!(preempted <= report.involuntary, "{report:?}");
     let (count, _) = waited.kind("pipe", "interruptible");
+    assert!(
+        count <= blocked && count + waited.missed >= blocked,
+        "{:?}, {} missed",
+        waited.kinds,
+        waited.missed
+    );
+    waited.assert_complete(900);
+}
+
+#[test]
+fn writes_that_reach_the_disk_wait_for_fsync() {
+    // On the disk that the tests are built on: a file in memory would not wait.
+    let file = paths::workload_directory().unwrap().join("synced");
+    let (waited, report) = Waited::of_arguments(&["fsync", file.to_str().unwrap()], None);
+    let report = report.unwrap();
+    let (blocked, preempted) = waited.switches("sync_once");
+    assert_eq!(blocked, report.voluntary, "{}", waited.counts.summary());
+    assert!(blocked >= 100, "{report:?}");
+    assert!(preempted <= report.involuntary, "{report:?}");
+    assert_near(waited.ns("sync_once"), report.away_ns, 2.0, "time in fsync");
+    let states = ["uninterruptible", "io", "interruptible"];
+    let fsync: u64 = states
+        .map(|state| waited.kind("fsync", state).0)
+        .iter()
+        .sum();
+    // The write itself may wait for the page that the last one is still writing.
+    assert!(fsync * 10 >= blocked * 9, "{:?}", waited.kinds);
+    waited.assert_complete(900);
+}
+
+#[test]
+fn a_server_without_callers_waits_for_accept() {
+    let (waited, report) = Waited::of("accept", None);
+    let report = report.unwrap();
+    let (blocked, _) = waited.switches("take_call");
+    assert_eq!(blocked, report.voluntary, "{}", waited.counts.summary());
+    assert!(blocked >= 190, "{report:?}");
+    assert_near(
+        waited.ns("take_call"),
+        report.away_ns,
+        2.0,
+        "time in accept",
+    );
+    let (count, _) = waited.kind("accept", "interruptible");
     assert!(
         count <= blocked && count + waited.missed >= blocked,
         "{:?}, {} missed",

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    path::Path,
     time::{Duration, Instant},
 };
 
@@ -22,15 +21,7 @@ const SECONDS: u64 = 4;
 
 /// Starts the program and waits until so many of its threads sleep in `function` of the kernel.
 fn asleep(targets: &Targets, arguments: &[&str], threads: usize, function: &str) -> Running {
-    let program = Workload::Asleep.build("asleep").unwrap();
-    let mut target = targets
-        .launch(&program, "asleep")
-        .args(arguments)
-        .start()
-        .unwrap();
-    target
-        .wait_for_line(START, |line| (line == "ready").then_some(()))
-        .unwrap();
+    let target = targets.ready(Workload::Asleep, "asleep", arguments);
     let pid = target.pid();
     wait_until("the threads sleep", START, || {
         sleeping(pid, function) == threads
@@ -164,28 +155,7 @@ fn a_nap_from_before_is_counted_from_the_start_until_it_ends() {
 fn idle_servers_are_seen_without_an_event() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
-    let folder = targets.folder.display();
-    let configuration = targets.folder.join("nginx.conf");
-    let socket = targets.folder.join("nginx.sock");
-    let text = format!(
-        "daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log; user root;
-         events {{}}
-         http {{
-           access_log off;
-           client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
-           fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi;
-           scgi_temp_path {folder}/scgi;
-           server {{ listen unix:{}; return 200 'well'; }}
-         }}",
-        socket.display()
-    );
-    fs::write(&configuration, text).unwrap();
-    let master = targets
-        .launch(Path::new("/usr/sbin/nginx"), "nginx")
-        .args(["-c", configuration.to_str().unwrap()])
-        .start()
-        .unwrap();
-    wait_until("nginx listens", START, || socket.exists()).unwrap();
+    let (master, _socket) = targets.nginx(1);
     let mut worker = None;
     wait_until("the worker is idle", START, || {
         let pid = master.pid();

@@ -19,15 +19,7 @@ struct Recorded {
 
 /// The program, ready to wait as `arguments` say, and the task for it.
 fn begin(agent: &Agent, targets: &Targets, arguments: &[&str], more: &Value) -> (Running, String) {
-    let program = Workload::Waits.build("waits-sampled").unwrap();
-    let mut target = targets
-        .launch(&program, "waits")
-        .args(arguments)
-        .start()
-        .unwrap();
-    target
-        .wait_for_line(START, |line| (line == "ready").then_some(()))
-        .unwrap();
+    let target = targets.ready(Workload::Waits, "waits-sampled", arguments);
     let mut specification = json!({
         "kind": "off_cpu",
         "target": { "pids": [target.pid()] },

@@ -52,6 +52,56 @@ impl Targets {
             .unwrap()
     }
 
+    /// The same for a program that says when it is ready, and then waits for a signal.
+    pub(crate) fn ready(&self, workload: Workload, name: &str, arguments: &[&str]) -> Running {
+        let mut target = self.shares(workload, name, arguments);
+        target
+            .wait_for_line(START, |line| (line == "ready").then_some(()))
+            .unwrap();
+        target
+    }
+
+    /// nginx with a Unix socket, without callers. Returns its master and the socket.
+    pub(crate) fn nginx(&self, workers: u32) -> (Running, PathBuf) {
+        let folder = self.folder.display();
+        let configuration = self.folder.join("nginx.conf");
+        let socket = self.folder.join("nginx.sock");
+        let text = format!(
+            "daemon off; worker_processes {workers}; pid {folder}/nginx.pid; error_log {folder}/error.log; user root;
+             events {{}}
+             http {{
+               access_log off;
+               client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+               fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi;
+               scgi_temp_path {folder}/scgi;
+               server {{ listen unix:{}; return 200 'well'; }}
+             }}",
+            socket.display()
+        );
+        std::fs::write(&configuration, text).unwrap();
+        let master = self
+            .launch(Path::new("/usr/sbin/nginx"), "nginx")
+            .args(["-c", configuration.to_str().unwrap()])
+            .start()
+            .unwrap();
+        wait_until("nginx listens", START, || socket.exists()).unwrap();
+        (master, socket)
+    }
+
+    /// redis with a Unix socket. Returns the socket as well.
+    pub(crate) fn redis(&self) -> (Running, PathBuf) {
+        let socket = self.folder.join("redis.sock");
+        let server = self
+            .launch(Path::new("/usr/bin/redis-server"), "redis-server")
+            .args(["--port", "0", "--save", "", "--unixsocket"])
+            .args([&socket])
+            .current_dir(&self.folder)
+            .start()
+            .unwrap();
+        wait_until("redis listens", START, || socket.exists()).unwrap();
+        (server, socket)
+    }
+
     /// The C program, until stopped.
     pub(crate) fn busy(&self, name: &str) -> Running {
         self.shares(Workload::SharesC, name, &[])

@@ -87,15 +87,8 @@ for (;;) outer();
 fn redis_under_load() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
-    let socket = targets.folder.join("redis.sock");
+    let (server, socket) = targets.redis();
     let path = socket.to_str().unwrap();
-    let server = targets
-        .launch(Path::new("/usr/bin/redis-server"), "redis-server")
-        .args(["--port", "0", "--save", "", "--unixsocket", path])
-        .current_dir(&targets.folder)
-        .start()
-        .unwrap();
-    wait_until("redis listens", START, || socket.exists()).unwrap();
     let _load = targets
         .launch(Path::new("/usr/bin/redis-benchmark"), "redis-benchmark")
         .args(["-s", path, "-q", "-n", "100000000", "-t", "set,lpush"])

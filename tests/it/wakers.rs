@@ -27,15 +27,7 @@ impl Recorded {
         let agent = Agent::start().unwrap();
         let targets = Targets::new();
         let name = format!("wakes-{mode}");
-        let program = Workload::Wakers.build(&name).unwrap();
-        let mut target = targets
-            .launch(&program, &name)
-            .args([mode])
-            .start()
-            .unwrap();
-        target
-            .wait_for_line(START, |line| (line == "ready").then_some(()))
-            .unwrap();
+        let mut target = targets.ready(Workload::Wakers, &name, &[mode]);
         let specification = json!({
             "kind": kind,
             "wakers": true,

@@ -47,15 +47,7 @@ impl Recorded {
         let agent = Agent::start().unwrap();
         let targets = Targets::new();
         let name = format!("lives-{mode}");
-        let program = Workload::Elapsed.build(&name).unwrap();
-        let mut target = targets
-            .launch(&program, &name)
-            .args([mode])
-            .start()
-            .unwrap();
-        target
-            .wait_for_line(START, |line| (line == "ready").then_some(()))
-            .unwrap();
+        let mut target = targets.ready(Workload::Elapsed, &name, &[mode]);
         let specification = json!({
             "kind": "wall",
             "target": { "pids": [target.pid()] },
@@ -209,15 +201,7 @@ fn threads_that_begin_and_exit_in_the_window_add_up() {
 fn a_thread_that_runs_all_the_time_is_counted_from_start_to_end() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
-    let program = Workload::Elapsed.build("lives-busy").unwrap();
-    let mut target = targets
-        .launch(&program, "lives-busy")
-        .args(["busy"])
-        .start()
-        .unwrap();
-    target
-        .wait_for_line(START, |line| (line == "ready").then_some(()))
-        .unwrap();
+    let target = targets.ready(Workload::Elapsed, "lives-busy", &["busy"]);
     let specification = json!({
         "kind": "wall",
         "target": { "pids": [target.pid()] },

@@ -4,6 +4,8 @@
  * stopped.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,11 +17,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define NAPS 200
+#define CALLS 200
+#define SYNCS 100
 #define ROUNDS 2000
 #define SPIN_NS 2000000000L
 /* One call chain for each number of this many bits. */
@@ -117,6 +122,69 @@ static void *pass_along_often(void *number)
         pass_along((int)(uintptr_t)number);
     add_since(before);
     return NULL;
+}
+
+/* A file on a disk. */
+static int file = -1;
+
+__attribute__((noinline)) static void sync_once(void)
+{
+    static char block[4096];
+    block[0]++;
+    if (pwrite(file, block, sizeof(block), 0) != sizeof(block) || fsync(file) != 0)
+        abort();
+}
+
+static void *sync_often(void *unused)
+{
+    (void)unused;
+    struct account before = account();
+    for (int i = 0; i < SYNCS; i++)
+        sync_once();
+    add_since(before);
+    return NULL;
+}
+
+static int listener;
+static struct sockaddr_in address;
+
+__attribute__((noinline)) static void take_call(void)
+{
+    int taken = accept(listener, NULL, NULL);
+    if (taken < 0)
+        abort();
+    close(taken);
+}
+
+/* The first thread takes calls, the other one makes them. */
+static void *call_often(void *number)
+{
+    struct account before = account();
+    for (int i = 0; i < CALLS; i++) {
+        if (number == NULL) {
+            take_call();
+            continue;
+        }
+        nap();
+        int made = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(made, (struct sockaddr *)&address, sizeof(address)) != 0)
+            abort();
+        close(made);
+    }
+    if (number == NULL)
+        add_since(before);
+    return NULL;
+}
+
+static int listen_here(void)
+{
+    socklen_t length = sizeof(address);
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    return bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+           listen(listener, 16) == 0 &&
+           getsockname(listener, (struct sockaddr *)&address, &length) == 0;
 }
 
 /* Long and short waits in turn, for as long as it is told. */
@@ -265,6 +333,16 @@ int main(int count, char **arguments)
         run = hand_over_often;
     } else if (strcmp(mode, "pipe") == 0) {
         run = pass_along_often;
+    } else if (strcmp(mode, "fsync") == 0) {
+        run = sync_often;
+        threads = 1;
+        file = open(count > 2 ? arguments[2] : "", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (file < 0)
+            return 3;
+    } else if (strcmp(mode, "accept") == 0) {
+        run = call_often;
+        if (!listen_here())
+            return 3;
     } else if (strcmp(mode, "mixed") == 0) {
         run = mix;
         threads = 4;

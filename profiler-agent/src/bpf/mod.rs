@@ -1,6 +1,7 @@
 //! The only module that talks to the kernel's BPF side: load, attach, read.
 
 mod batch;
+mod check;
 mod features;
 mod loader;
 mod object;
@@ -14,10 +15,11 @@ mod asleep;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};
+pub use check::check_programs;
 pub use features::{cpu_count, is_initial_pid_namespace, online_cpus, pid_namespace_inode};
 pub use loader::{
     KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
-    check_programs, enable_statistics,
+    enable_statistics,
 };
 pub use object::is_embedded;
 pub use offsets::OffsetError;

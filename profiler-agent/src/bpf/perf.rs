@@ -162,7 +162,7 @@ pub enum ClockCheck {
 
 /// Attaches the sampling program for a moment with each clock in turn.
 pub fn check_clock(denied: &[String]) -> ClockCheck {
-    let mut object = match super::loader::load_for_check(denied) {
+    let mut object = match super::check::load_for_check(denied) {
         Ok(object) => object,
         Err(error) => {
             return ClockCheck::None {

@@ -24,12 +24,15 @@ impl Default for Users {
 }
 
 impl Users {
+    /// Reads the file at once: a process may be asked for before the first look around.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self {
+        let mut users = Self {
             path,
             names: HashMap::new(),
             modified: None,
-        }
+        };
+        users.reload_if_changed();
+        users
     }
 
     pub(crate) fn reload_if_changed(&mut self) {

@@ -459,7 +459,7 @@ fn try_meet(task: TypedPtr, global_tid: u32) -> Result<bool, u32> {
     fresh.cgroups = cgroups;
     mark(global_tid);
     WAITS
-        .insert(global_tid, &*fresh, 0)
+        .insert(global_tid, fresh, 0)
         .map_err(|_error| counter::WAIT_TABLE_FULL)?;
     Ok(true)
 }

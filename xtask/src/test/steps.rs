@@ -240,6 +240,11 @@ pub(super) const STEPS: &[Step] = &[
         "known waits: counts, times, reasons, states"
     ),
     integration!(
+        "off-cpu-sampling",
+        ROOT_AND_AGENT,
+        "thresholds, and waits that are sampled because there are too many"
+    ),
+    integration!(
         "wall",
         ROOT_AND_AGENT,
         "all time of threads adds up to what has passed"

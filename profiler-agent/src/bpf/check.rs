@@ -1,0 +1,62 @@
+//! What the verifier makes of every program, without profiling anything.
+
+use std::time::Duration;
+
+use profiler_common::config::{FILTER_CGROUPS, ProbeConfig, UNWIND_TABLES};
+
+use super::{
+    loader::{LoadError, LoadedObject, ObjectRequest, ProgramReport},
+    perf::Sampler,
+    sizes::Counting,
+};
+
+/// Loads every program once, without sampling, and says what the verifier made of each.
+///
+/// The globals are those of the widest paths (a nested PID namespace, a cgroup filter), so that the
+/// verified instructions are the most that any task needs.
+pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError> {
+    let (mut object, failures) = LoadedObject::load(&check_request(denied))?;
+    let samplers = Sampler::ALL.map(|sampler| object.load_sampler(sampler).err());
+    let switches = object.take_switches_failure();
+    let asleep = object.take_asleep_failure();
+    let mut reports = object.programs();
+    let others = samplers.into_iter().flatten().chain(switches).chain(asleep);
+    for failure in failures.into_iter().chain(others) {
+        reports.push(ProgramReport {
+            name: failure.program().unwrap_or("object").to_owned(),
+            verified_instructions: None,
+            load_time: Duration::ZERO,
+            run_count: 0,
+            run_time: Duration::ZERO,
+            error: Some(failure.to_string()),
+        });
+    }
+    Ok(reports)
+}
+
+/// An object with the sampling program loaded, for checks.
+pub(super) fn load_for_check(denied: &[String]) -> Result<LoadedObject, LoadError> {
+    let (mut object, _failures) = LoadedObject::load(&check_request(denied))?;
+    object.load_sampler(Sampler::OnCpu)?;
+    Ok(object)
+}
+
+fn check_request(denied: &[String]) -> ObjectRequest {
+    ObjectRequest {
+        config: ProbeConfig {
+            filter: FILTER_CGROUPS,
+            pid_namespace_inum: CHECK_NAMESPACE,
+            bucket_ns: 1,
+            buckets_per_epoch: 1,
+            unwind: UNWIND_TABLES,
+            wakers: 1,
+            ..ProbeConfig::default()
+        },
+        v1_controller: None,
+        counting: Counting::Everything(64),
+        denied: denied.to_vec(),
+    }
+}
+
+/// Inode of a PID namespace that does not exist.
+const CHECK_NAMESPACE: u32 = 1;
