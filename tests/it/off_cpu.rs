@@ -110,6 +110,17 @@ impl Waited {
         self.kinds.get(&key).copied().unwrap_or_default()
     }
 
+    /// Checks that all of the interruptible waits have this reason but those whose end was missed.
+    fn assert_reason(&self, reason: &str, waits: u64) {
+        let (count, _) = self.kind(reason, "interruptible");
+        assert!(
+            count <= waits && count + self.missed >= waits,
+            "{:?}, {} missed",
+            self.kinds,
+            self.missed
+        );
+    }
+
     /// Checks that this share of the stacks is complete, in per mille.
     fn assert_complete(&self, least: u64) {
         let number = |name: &str| self.stacks[name].as_u64().unwrap();
@@ -204,13 +215,7 @@ fn threads_that_pass_bytes_wait_for_a_pipe() {
     let (blocked, preempted) = waited.switches("pass_along");
     assert_eq!(blocked, report.voluntary, "{}", waited.counts.summary());
     assert!(preempted <= report.involuntary, "{report:?}");
-    let (count, _) = waited.kind("pipe", "interruptible");
-    assert!(
-        count <= blocked && count + waited.missed >= blocked,
-        "{:?}, {} missed",
-        waited.kinds,
-        waited.missed
-    );
+    waited.assert_reason("pipe", blocked);
     waited.assert_complete(900);
 }
 
@@ -254,13 +259,7 @@ fn a_server_without_callers_waits_for_accept() {
         2.0,
         "time in accept",
     );
-    let (count, _) = waited.kind("accept", "interruptible");
-    assert!(
-        count <= blocked && count + waited.missed >= blocked,
-        "{:?}, {} missed",
-        waited.kinds,
-        waited.missed
-    );
+    waited.assert_reason("accept", blocked);
     waited.assert_complete(900);
 }
 

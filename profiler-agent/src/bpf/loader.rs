@@ -439,12 +439,7 @@ impl LoadedObject {
         epoch: u64,
         visit: impl FnMut(CountKey, u64),
     ) -> Result<usize, LoadError> {
-        let name = if epoch.is_multiple_of(2) {
-            "COUNTS_EVEN"
-        } else {
-            "COUNTS_ODD"
-        };
-        self.drain_map(name, visit)
+        self.drain_epoch(epoch, ["COUNTS_EVEN", "COUNTS_ODD"], visit)
     }
 
     /// Forgets which stacks and threads were sent, so that each is sent again with its next sample.
@@ -472,7 +467,22 @@ impl LoadedObject {
         array.set(index, number, 0).map_err(failed)
     }
 
-    pub(super) fn drain_map<K, V>(
+    /// Empties the one of the two tables, of even and of odd epochs, that this epoch has written.
+    pub(super) fn drain_epoch<K, V>(
+        &self,
+        epoch: u64,
+        [even, odd]: [&'static str; 2],
+        visit: impl FnMut(K, V),
+    ) -> Result<usize, LoadError>
+    where
+        K: profiler_common::header::Pod,
+        V: profiler_common::header::Pod,
+    {
+        let name = if epoch.is_multiple_of(2) { even } else { odd };
+        self.drain_map(name, visit)
+    }
+
+    fn drain_map<K, V>(
         &self,
         name: &'static str,
         visit: impl FnMut(K, V),

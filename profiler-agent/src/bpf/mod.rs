@@ -3,6 +3,7 @@
 mod batch;
 mod check;
 mod features;
+mod iterators;
 mod loader;
 mod object;
 mod offsets;
@@ -11,7 +12,6 @@ mod reader;
 mod sizes;
 mod slices;
 mod switches;
-mod asleep;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};

@@ -16,12 +16,7 @@ impl LoadedObject {
         epoch: u64,
         visit: impl FnMut(CountKey, SliceValue),
     ) -> Result<usize, LoadError> {
-        let name = if epoch.is_multiple_of(2) {
-            "SLICES_EVEN"
-        } else {
-            "SLICES_ODD"
-        };
-        self.drain_map(name, visit)
+        self.drain_epoch(epoch, ["SLICES_EVEN", "SLICES_ODD"], visit)
     }
 
     /// What runs on each CPU, by its number.

@@ -3,7 +3,7 @@
 use aya::{
     Btf,
     maps::{HashMap, MapError},
-    programs::{BtfTracePoint, Iter, ProgramError, tp_btf::BtfTracePointLink},
+    programs::{BtfTracePoint, ProgramError, tp_btf::BtfTracePointLink},
 };
 use profiler_common::{
     header::read_pod,
@@ -45,9 +45,6 @@ impl Measured {
     }
 }
 
-/// The program that visits sleeping threads.
-const SLEEPERS: &str = "off_cpu_sleepers";
-
 /// Attached programs; detached when dropped.
 #[derive(Debug)]
 pub struct Switches {
@@ -75,7 +72,7 @@ impl LoadedObject {
             self.load_tracepoint(program, hook, btf)?;
         }
         // Without it, threads that sleep at the end have no kernel stack; the end will say so.
-        if let Err(error) = self.load_iterator(btf) {
+        if let Err(error) = self.load_sleepers(btf) {
             tracing::warn!(%error, "sleeping threads are not visited");
         }
         Ok(())
@@ -90,43 +87,6 @@ impl LoadedObject {
     /// Whether waits are counted with who ended them.
     pub fn knows_wakers(&self) -> bool {
         self.knows_wakers
-    }
-
-    fn load_iterator(&mut self, btf: &Btf) -> Result<(), LoadError> {
-        let failed = |source: ProgramError| LoadError::Program {
-            program: SLEEPERS,
-            source: source.into(),
-        };
-        let program: &mut Iter = self
-            .ebpf()
-            .program_mut(SLEEPERS)
-            .ok_or(LoadError::NoProgram(SLEEPERS))?
-            .try_into()
-            .map_err(failed)?;
-        program.load("task", btf).map_err(failed)
-    }
-
-    /// Has the kernel stacks taken of threads that are off the CPU now; those of others are taken
-    /// when they come back.
-    pub fn visit_sleepers(&mut self) -> Result<(), LoadError> {
-        let failed = |source: ProgramError| LoadError::Attach {
-            program: SLEEPERS,
-            source: source.into(),
-        };
-        let program: &mut Iter = self
-            .ebpf()
-            .program_mut(SLEEPERS)
-            .ok_or(LoadError::NoProgram(SLEEPERS))?
-            .try_into()
-            .map_err(failed)?;
-        let id = program.attach().map_err(failed)?;
-        let link = program.take_link(id).map_err(failed)?;
-        let mut visit = link
-            .into_file()
-            .map_err(|error| failed(std::io::Error::other(error).into()))?;
-        // The program writes nothing; reading to the end lets it visit every task.
-        std::io::copy(&mut visit, &mut std::io::sink()).map_err(|error| failed(error.into()))?;
-        Ok(())
     }
 
     /// Counts no wait for itself from now on.
@@ -174,12 +134,7 @@ impl LoadedObject {
         epoch: u64,
         visit: impl FnMut(CountKey, WaitValue),
     ) -> Result<usize, LoadError> {
-        let name = if epoch.is_multiple_of(2) {
-            "WAITED_EVEN"
-        } else {
-            "WAITED_ODD"
-        };
-        self.drain_map(name, visit)
+        self.drain_epoch(epoch, ["WAITED_EVEN", "WAITED_ODD"], visit)
     }
 
     /// The same, of the waits whose waker was seen.
@@ -188,12 +143,7 @@ impl LoadedObject {
         epoch: u64,
         visit: impl FnMut(WokenKey, WaitValue),
     ) -> Result<usize, LoadError> {
-        let name = if epoch.is_multiple_of(2) {
-            "WOKEN_EVEN"
-        } else {
-            "WOKEN_ODD"
-        };
-        self.drain_map(name, visit)
+        self.drain_epoch(epoch, ["WOKEN_EVEN", "WOKEN_ODD"], visit)
     }
 
     /// Threads that have left a CPU at least once, with their last wait.

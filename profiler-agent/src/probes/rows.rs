@@ -505,12 +505,12 @@ impl Rows {
 
     /// Takes the frames of the tracepoint away, which lie above that of the function with the hook.
     fn cut_to(&self, frames: &mut Vec<FrameId>, hooked: &str) {
-        let scheduler = frames
+        let below = frames
             .iter()
             .take(MAX_TRACEPOINT_FRAMES)
             .position(|frame| self.builder.function_name(*frame) == hooked);
-        if let Some(scheduler) = scheduler {
-            frames.drain(..scheduler);
+        if let Some(below) = below {
+            frames.drain(..below);
         }
     }
 

@@ -5,8 +5,9 @@
 //!   prev_state)`; the state is missing before 5.18
 //! - `sched_wakeup(struct task_struct *p)`
 //!
-//! The stack is taken when a thread leaves: its memory is there then, and the time until it comes
-//! back does not grow. `sched_wakeup` and not `sched_waking`, because the latter may come while the
+//! The user stack is taken when a thread leaves: its memory is there then, and nothing is added to
+//! its way back. The kernel stack is taken when it comes back, or at the end by a pass over all
+//! threads: it has not changed, and a wait that is not counted needs none. `sched_wakeup` and not `sched_waking`, because the latter may come while the
 //! thread is still on its way off the CPU, before its wait is in the table.
 //!
 //! Cost: a switch between unwanted threads costs the filter and one lookup; one away from a wanted

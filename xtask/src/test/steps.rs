@@ -28,7 +28,23 @@ pub(super) struct Step {
     pub(super) run: fn(&Workspace, &mut Tally) -> Result<()>,
 }
 
+// Packages that several steps need.
+const GO: Package = Package {
+    name: "golang-go",
+    evidence: "/usr/bin/go",
+};
+const NGINX: Package = Package {
+    name: "nginx-light",
+    evidence: "/usr/sbin/nginx",
+};
+const REDIS: Package = Package {
+    name: "redis-server",
+    evidence: "/usr/bin/redis-server",
+};
+
 const ROOT_AND_AGENT: &[Need] = &[Need::Root, Need::Agent];
+/// `go tool pprof` reads the exports.
+const PPROF: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&[GO])];
 const MESH: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -62,18 +78,9 @@ const UNWINDING_PROGRAMS: &[Need] = &[
     Need::Envoy,
     Need::Packages(&demo::PACKAGES),
     Need::Packages(&[
-        Package {
-            name: "golang-go",
-            evidence: "/usr/bin/go",
-        },
-        Package {
-            name: "nginx-light",
-            evidence: "/usr/sbin/nginx",
-        },
-        Package {
-            name: "redis-server",
-            evidence: "/usr/bin/redis-server",
-        },
+        GO,
+        NGINX,
+        REDIS,
         Package {
             name: "redis-tools",
             evidence: "/usr/bin/redis-benchmark",
@@ -94,18 +101,9 @@ const IDLE: &[Need] = &[
             name: "binutils",
             evidence: "/usr/bin/strip",
         },
-        Package {
-            name: "golang-go",
-            evidence: "/usr/bin/go",
-        },
-        Package {
-            name: "nginx-light",
-            evidence: "/usr/sbin/nginx",
-        },
-        Package {
-            name: "redis-server",
-            evidence: "/usr/bin/redis-server",
-        },
+        GO,
+        NGINX,
+        REDIS,
         Package {
             name: "python3",
             evidence: "/usr/share/doc/python3",
@@ -132,10 +130,7 @@ const NAME_TOOLS: [Package; 3] = [
         name: "xz-utils",
         evidence: "/usr/bin/xz",
     },
-    Package {
-        name: "golang-go",
-        evidence: "/usr/bin/go",
-    },
+    GO,
 ];
 const NAMES: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&NAME_TOOLS)];
 const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES)];
@@ -216,7 +211,7 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[Need::Web],
         run: web_test::run,
     },
-    integration!("api", ROOT_AND_AGENT, "the HTTP contract and its refusals"),
+    integration!("api", PPROF, "the HTTP contract and its refusals"),
     integration!("cli", ROOT_AND_AGENT, "record, ps, doctor, configuration"),
     integration!("events", ROOT_AND_AGENT, "live updates"),
     integration!(
@@ -236,7 +231,7 @@ pub(super) const STEPS: &[Step] = &[
     ),
     integration!(
         "off-cpu",
-        ROOT_AND_AGENT,
+        PPROF,
         "known waits: counts, times, reasons, states"
     ),
     integration!(
@@ -246,7 +241,7 @@ pub(super) const STEPS: &[Step] = &[
     ),
     integration!(
         "wall",
-        ROOT_AND_AGENT,
+        PPROF,
         "all time of threads adds up to what has passed"
     ),
     integration!(
