@@ -21,8 +21,8 @@ use crate::{
     idle::{IdleRules, IdleRulesError},
     model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
     probes::{
-        AbsentProbes, Collector, OnCpuCollector, OnCpuConfig, ProbeStatusSource, ProbeStatuses,
-        ProcessEvents,
+        AbsentProbes, Collector, KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector,
+        OnCpuConfig, ProbeStatusSource, ProbeStatuses, ProcessEvents,
     },
     process::ProcessTable,
     symbolize::{Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod},
@@ -137,7 +137,17 @@ impl KernelSide {
             packs: symbols.clone(),
             ..SymbolizeConfig::default()
         })?;
-        let collector = OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu);
+        let collector = KindCollector {
+            samples: OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu),
+            network: NetworkCollector::new(
+                table.clone(),
+                statuses.clone(),
+                NetworkConfig {
+                    denied: config.deny_probes.clone(),
+                    ..NetworkConfig::default()
+                },
+            ),
+        };
         Ok(Self {
             table,
             collector: Arc::new(collector),

@@ -17,6 +17,7 @@ pub mod telemetry;
 pub mod bpf;
 pub mod probes;
 pub mod process;
+mod network;
 pub mod symbolize;
 pub mod unwind;
 pub mod task;

@@ -8,6 +8,8 @@ pub const KIND_THREAD: u32 = 2;
 pub const KIND_PROCESS: u32 = 3;
 /// A [`crate::unwind::capture::CaptureHead`] and the stack behind it, in a ring buffer of its own.
 pub const KIND_CAPTURE: u32 = 4;
+/// A [`crate::network::Connection`] that ended, in a ring buffer of its own.
+pub const KIND_CONNECTION: u32 = 5;
 
 /// `bytes` is the length of the whole record; the reader checks it against what arrived.
 #[repr(C)]
@@ -44,6 +46,7 @@ pub unsafe trait Pod: Copy + 'static {}
 mod pods {
     use super::{Pod, RecordHeader};
     use crate::{
+        network::{Connection, DropKey, ListenerKey},
         off_cpu::{Wait, WaitValue},
         on_cpu::CountKey,
         process::{ProcessRecord, ThreadRecord, ThreadState},
@@ -81,6 +84,11 @@ mod pods {
     unsafe impl Pod for SliceValue {}
     // SAFETY: as above.
     unsafe impl Pod for WokenKey {}
+    unsafe impl Pod for Connection {}
+    // SAFETY: as above.
+    unsafe impl Pod for DropKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for ListenerKey {}
     // SAFETY: as above.
     unsafe impl Pod for CaptureHead {}
     // SAFETY: as above.

@@ -15,6 +15,7 @@ pub mod on_cpu;
 pub mod off_cpu;
 pub mod wall;
 pub mod wakers;
+pub mod network;
 pub mod process;
 pub mod stack;
 pub mod unwind;

@@ -31,6 +31,10 @@ mod names;
 #[cfg(test)]
 mod namespaces;
 #[cfg(test)]
+mod network;
+#[cfg(test)]
+mod network_mesh;
+#[cfg(test)]
 mod off_cpu;
 #[cfg(test)]
 mod off_cpu_asleep;

@@ -19,7 +19,9 @@ use super::{
     error::{no_method, no_route},
     extract::Query,
     guard, headers,
-    http::{containers, events, health, meta, processes, profiles, quality, symbols, tasks, waits},
+    http::{
+        containers, edges, events, health, meta, processes, profiles, quality, symbols, tasks, waits,
+    },
     metrics,
     state::ApiState,
     ui,
@@ -75,6 +77,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiles::timeline))
         .routes(routes!(waits::waits))
         .routes(routes!(quality::quality))
+        .routes(routes!(edges::edges))
         .routes(routes!(symbols::list, symbols::upload))
         .routes(routes!(symbols::replace, symbols::delete))
         .routes(routes!(events::events))

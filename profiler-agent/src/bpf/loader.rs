@@ -9,7 +9,7 @@ use std::{
 
 use aya::{
     Btf, Ebpf, EbpfError, EbpfLoader,
-    maps::{Array, HashMap, MapError, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, Map, MapError, PerCpuArray, RingBuf},
     programs::{BtfTracePoint, Program, ProgramError},
 };
 use profiler_common::{
@@ -21,8 +21,9 @@ use profiler_common::{
 
 use super::{
     batch::{BatchError, drain},
+    check::CHECK_NAMESPACE,
     features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
-    object,
+    network_offsets, object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampler, Sampling},
     reader::RecordReader,
@@ -76,6 +77,12 @@ pub enum LoadError {
         program: &'static str,
         source: std::io::Error,
     },
+    #[error("this kernel has no tracepoint {hook} (Linux {minimum_kernel})")]
+    NoHook {
+        program: &'static str,
+        hook: &'static str,
+        minimum_kernel: &'static str,
+    },
     #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
     Switch(&'static str),
     #[error("{0} is denied by --deny-probe")]
@@ -92,6 +99,7 @@ impl LoadError {
             | Self::Program { program, .. }
             | Self::Attach { program, .. }
             | Self::Run { program, .. }
+            | Self::NoHook { program, .. }
             | Self::Switch(program)
             | Self::Denied(program) => Some(program),
             Self::NotEmbedded
@@ -167,6 +175,8 @@ pub struct LoadedObject {
     switches_failed: Option<LoadError>,
     /// Why threads that sleep already cannot be found.
     asleep_failed: Option<LoadError>,
+    /// Programs that watch connections and could not be loaded.
+    network_failures: Vec<LoadError>,
 }
 
 impl LoadedObject {
@@ -203,10 +213,20 @@ impl LoadedObject {
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
+        let network = match request.counting {
+            Counting::Connections {
+                network_namespace, ..
+            } => Some(network_offsets::resolve(network_namespace)?),
+            Counting::Everything(_) => Some(network_offsets::resolve(CHECK_NAMESPACE)?),
+            Counting::Nothing | Counting::Samples(_) | Counting::Waits | Counting::Wall => None,
+        };
         let mut loader = EbpfLoader::new();
         loader
             .btf(Some(&btf))
             .override_global("CONFIG", config.as_bytes(), true);
+        if let Some(network) = &network {
+            loader.override_global("NETWORK", network.config.as_bytes(), true);
+        }
         for (map, entries) in sizes.entries() {
             loader.map_max_entries(map, entries);
         }
@@ -226,6 +246,7 @@ impl LoadedObject {
             knows_wakers: false,
             switches_failed: None,
             asleep_failed: None,
+            network_failures: Vec::new(),
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -235,7 +256,7 @@ impl LoadedObject {
             }
         }
         let measured = match request.counting {
-            Counting::Nothing | Counting::Samples(_) => None,
+            Counting::Nothing | Counting::Samples(_) | Counting::Connections { .. } => None,
             Counting::Waits => Some(Measured::Waits),
             Counting::Wall | Counting::Everything(_) => Some(Measured::WaitsAndSlices),
         };
@@ -251,7 +272,19 @@ impl LoadedObject {
                 .err();
             loaded.asleep_failed = loaded.load_asleep(&btf).err();
         }
+        if let Some(network) = &network {
+            loaded.network_failures = loaded.load_network(&network.missing_hooks, &btf);
+        }
         Ok((loaded, failures))
+    }
+
+    pub(super) fn map(&self, name: &'static str) -> Result<&Map, LoadError> {
+        self.ebpf.map(name).ok_or(LoadError::NoMap(name))
+    }
+
+    /// Why programs that watch connections could not be loaded, once.
+    pub(super) fn take_network_failures(&mut self) -> Vec<LoadError> {
+        std::mem::take(&mut self.network_failures)
     }
 
     pub(super) fn ebpf(&mut self) -> &mut Ebpf {

@@ -2,9 +2,11 @@
 
 mod batch;
 mod check;
+mod connections;
 mod features;
 mod iterators;
 mod loader;
+mod network_offsets;
 mod object;
 mod offsets;
 mod perf;
@@ -16,11 +18,13 @@ mod unwind_maps;
 
 pub use batch::{BatchError, drain};
 pub use check::check_programs;
+pub use connections::{EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
 pub use features::{cpu_count, is_initial_pid_namespace, online_cpus, pid_namespace_inode};
 pub use loader::{
     KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
     enable_statistics,
 };
+pub use network_offsets::drop_reasons;
 pub use object::is_embedded;
 pub use offsets::OffsetError;
 pub use perf::{ClockCheck, ClockChoice, Sampler, Sampling, check_clock};

@@ -2,6 +2,7 @@
 
 pub mod doctor;
 pub mod doctor_process;
+pub mod net;
 pub mod openapi;
 pub mod ps;
 pub mod record;

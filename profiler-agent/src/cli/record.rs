@@ -18,7 +18,8 @@ use crate::{
     config::cli::{RecordArgs, RecordKind, RecordTarget, RecordValue},
     idle::IdleRules,
     model::{
-        Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec, WaitCounts, WaitRules,
+        Clock, Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec, WaitCounts,
+        WaitRules,
     },
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
@@ -89,7 +90,7 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         .build()
         .context("start the runtime")?;
     let collection = collector.start(&CollectRequest { spec })?;
-    let clock = collection.clock.name();
+    let clock = collection.clock.map_or("", Clock::name);
     let mut recorded = runtime.block_on(collect(collection, args.duration))?;
     // What is said about the recording is about all of it.
     let summary = summary(&recorded, clock, args);

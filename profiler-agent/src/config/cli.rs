@@ -27,6 +27,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Record one profile into a file, without a server
     Record(RecordArgs),
+    /// Say which processes talk to which over TCP, and how well
+    Net(NetArgs),
     /// List the processes of this machine
     Ps(PsArgs),
     /// Say what this kernel and these privileges allow
@@ -258,6 +260,42 @@ impl From<RecordFormat> for Format {
             RecordFormat::Flamegraph => Self::Flamegraph,
         }
     }
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct NetArgs {
+    #[command(flatten)]
+    pub target: NetTarget,
+    /// How long to watch: 1s to 1h
+    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
+    pub duration: Duration,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Connections that are watched at once; more are counted as lost [default: 65536]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
+    pub max_connections: Option<u32>,
+    /// Treat this probe as if the kernel refused it (tests of degraded paths)
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub deny_probe: Vec<String>,
+}
+
+/// Whose connections to watch; exactly one kind.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct NetTarget {
+    /// These processes and the children they fork (repeat it, or separate by commas)
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<u32>,
+    /// Every process of this container: full id or a prefix of at least 12 digits
+    #[arg(long, value_name = "ID")]
+    pub container: Option<String>,
+    /// Every connection in this network namespace, for example /run/netns/NAME
+    #[arg(long, value_name = "PATH")]
+    pub netns: Option<String>,
+    /// Every connection of the machine
+    #[arg(long)]
+    pub all: bool,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -4,6 +4,7 @@
 //! the wire types of the HTTP API live in `api/dto.rs`.
 
 mod idle_share;
+mod edge;
 mod loss;
 mod process;
 mod profile;
@@ -17,6 +18,7 @@ mod waker;
 mod wait_rules;
 
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
+pub use edge::{Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, SocketTotals, Transfer, Values};
 pub use loss::{LossKind, Losses};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{

@@ -4,6 +4,8 @@ mod collector;
 mod board;
 mod comparison;
 mod governor;
+mod kinds;
+mod network;
 mod on_cpu;
 mod process_events;
 mod rows;
@@ -19,6 +21,8 @@ mod wait_watch;
 
 pub use board::ProbeStatuses;
 pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
+pub use kinds::KindCollector;
+pub use network::{NetworkCollector, NetworkConfig};
 pub use on_cpu::{OnCpuCollector, OnCpuConfig};
 pub use process_events::ProcessEvents;
 pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};

@@ -10,15 +10,15 @@ use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
     model::{
-        Clock, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec, TaskState,
-        WaitCounts,
+        Clock, EdgeTable, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec,
+        TaskState, WaitCounts,
     },
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
 };
 
 use super::{
-    EngineConfig, TaskChange, TaskError,
+    EngineConfig, TaskChange, TaskError, edges,
     registry::{Registry, Stopping, add_notes},
     result,
     retention::Limits,
@@ -186,6 +186,16 @@ impl Engine {
             self.inner.registry.announce(id);
         }
         Ok(loaded.profile)
+    }
+
+    /// The edges of a network task so far; none for tasks of other kinds.
+    pub async fn edges(&self, id: TaskId) -> Result<EdgeTable, TaskError> {
+        self.get(id)?;
+        let store = self.inner.store.clone();
+        let loaded = tokio::task::spawn_blocking(move || edges::load(&store, id))
+            .await
+            .map_err(|error| TaskError::Store(error.to_string()))?;
+        Ok(loaded?)
     }
 
     pub fn subscribe(&self) -> broadcast::Receiver<TaskChange> {

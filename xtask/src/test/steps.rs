@@ -58,6 +58,8 @@ const MESHES: &[Need] = &[
     Need::OlderEnvoys,
     Need::Packages(&demo::PACKAGES),
 ];
+/// Network namespaces with packet loss.
+const NETWORK: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&demo::PACKAGES)];
 const UNWINDING: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -255,6 +257,11 @@ pub(super) const STEPS: &[Step] = &[
         "CPU quotas: how often they stopped the target"
     ),
     integration!(
+        "network",
+        NETWORK,
+        "connections of known bytes, resets, losses"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"
@@ -303,6 +310,7 @@ pub(super) const STEPS: &[Step] = &[
         MESH,
         "waits of real Envoys under load, with complete stacks"
     ),
+    integration!("network-mesh", MESH, "every hop of the mesh"),
     integration!(
         "access-log",
         MESH,

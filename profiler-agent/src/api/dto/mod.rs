@@ -2,6 +2,7 @@
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
 mod agent;
+mod edges;
 mod events;
 mod processes;
 mod quality;
@@ -11,6 +12,7 @@ mod tasks;
 mod wait_counts;
 mod waits;
 
+pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
 
 pub(super) use agent::{

@@ -16,6 +16,8 @@ pub(in crate::api) enum TaskKind {
     OnCpu,
     OffCpu,
     Wall,
+    /// Connections between processes; the result is at `/edges`.
+    Network,
 }
 
 impl From<TaskKind> for model::TaskKind {
@@ -24,6 +26,7 @@ impl From<TaskKind> for model::TaskKind {
             TaskKind::OnCpu => Self::OnCpu,
             TaskKind::OffCpu => Self::OffCpu,
             TaskKind::Wall => Self::Wall,
+            TaskKind::Network => Self::Network,
         }
     }
 }
@@ -34,6 +37,7 @@ impl From<model::TaskKind> for TaskKind {
             model::TaskKind::OnCpu => Self::OnCpu,
             model::TaskKind::OffCpu => Self::OffCpu,
             model::TaskKind::Wall => Self::Wall,
+            model::TaskKind::Network => Self::Network,
         }
     }
 }
@@ -52,6 +56,8 @@ pub(in crate::api) enum Target {
     Comm(String),
     /// Every process of the node; always `true`.
     All(bool),
+    /// Every connection in this network namespace (a path as `/run/netns/NAME`); network tasks only.
+    NetworkNamespace(String),
 }
 
 impl From<&model::Target> for Target {
@@ -62,6 +68,7 @@ impl From<&model::Target> for Target {
             model::Target::Cgroup(path) => Self::Cgroup(path.clone()),
             model::Target::Comm(comm) => Self::Comm(comm.clone()),
             model::Target::All => Self::All(true),
+            model::Target::NetworkNamespace(path) => Self::NetworkNamespace(path.clone()),
         }
     }
 }
@@ -125,6 +132,7 @@ impl CreateTask {
             Target::Container(id) => model::Target::Container(id),
             Target::Cgroup(path) => model::Target::Cgroup(path),
             Target::Comm(comm) => model::Target::Comm(comm),
+            Target::NetworkNamespace(path) => model::Target::NetworkNamespace(path),
             Target::All(true) => model::Target::All,
             Target::All(false) => return Err("all must be true, or another target must be given"),
         };

@@ -113,6 +113,7 @@ impl Collector for FakeCollector {
         }
         let (sender, chunks) = mpsc::channel(4);
         let chunk = Chunk {
+            edges: None,
             profile: sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5)]),
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: request.spec.frequency_hz,
@@ -135,7 +136,7 @@ impl Collector for FakeCollector {
                     .as_nanos(),
             )
             .unwrap(),
-            clock: Clock::CpuClock,
+            clock: Some(Clock::CpuClock),
             effective_frequency_hz: request.spec.frequency_hz,
             notes: Vec::new(),
             chunks,

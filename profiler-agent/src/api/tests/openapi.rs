@@ -46,6 +46,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/symbols/{build_id}",
         "/api/v1/tasks",
         "/api/v1/tasks/{id}",
+        "/api/v1/tasks/{id}/edges",
         "/api/v1/tasks/{id}/profile",
         "/api/v1/tasks/{id}/quality",
         "/api/v1/tasks/{id}/stop",

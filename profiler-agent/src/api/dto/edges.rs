@@ -1,0 +1,317 @@
+//! Edges of a network task.
+
+use std::{collections::BTreeMap, net::SocketAddr};
+
+use profiler_common::network::BOUNDS_US;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::model;
+
+/// Connections between processes, from the task's start until now.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EdgeTable {
+    edges: Vec<Edge>,
+    /// Metrics that are null because this kernel or this mode cannot give them, with the reason.
+    unavailable: BTreeMap<String, String>,
+    /// Connections of which something could not be told, by what.
+    unresolved: BTreeMap<String, u64>,
+    lost: LostTraffic,
+}
+
+/// Reads and writes of connections that did not fit the kernel's table.
+#[derive(Debug, Serialize, ToSchema)]
+struct LostTraffic {
+    events: u64,
+    bytes: u64,
+}
+
+/// Connections from one process to one port of another.
+#[derive(Debug, Serialize, ToSchema)]
+struct Edge {
+    client: EdgeEnd,
+    server: EdgeEnd,
+    /// Where the client asked to go (`ADDRESS:PORT`), when that is not where it came out.
+    #[schema(required)]
+    original_destination: Option<String>,
+    protocol: &'static str,
+    /// Null: not looked at.
+    #[schema(required)]
+    tls: Option<bool>,
+    metrics: EdgeMetrics,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeEnd {
+    /// Null when the end is not on this node or was not seen.
+    #[schema(required)]
+    pid: Option<u32>,
+    #[schema(required)]
+    comm: Option<String>,
+    #[schema(required)]
+    container: Option<String>,
+    address: String,
+    /// Null for the client's end of several connections.
+    #[schema(required)]
+    port: Option<u16>,
+}
+
+/// What each end measured; null for an end that was not watched.
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeMetrics {
+    #[schema(required)]
+    client: Option<SideMetrics>,
+    #[schema(required)]
+    server: Option<SideMetrics>,
+}
+
+/// Null metrics are named in `unavailable`. Times are nanoseconds.
+#[derive(Debug, Serialize, ToSchema)]
+struct SideMetrics {
+    connections: ConnectionCount,
+    #[schema(required)]
+    write: Option<EdgeTransfer>,
+    #[schema(required)]
+    read: Option<EdgeTransfer>,
+    #[schema(required)]
+    connect: Option<EdgeConnects>,
+    #[schema(required)]
+    accept: Option<EdgeTimes>,
+    /// From the end of sending until the socket was closed.
+    #[schema(required)]
+    close: Option<EdgeTimes>,
+    /// Smoothed round-trip time at each write, microseconds.
+    #[schema(required)]
+    write_rtt_us: Option<EdgeValues>,
+    /// From the arrival of data until the process read it.
+    #[schema(required)]
+    receive_wait: Option<EdgeTimes>,
+    #[schema(required)]
+    retransmit: Option<EventCount>,
+    #[schema(required)]
+    drop: Option<EdgeDrops>,
+    #[schema(required)]
+    reset: Option<EdgeResets>,
+    #[schema(required)]
+    error: Option<EdgeErrors>,
+    socket: EdgeSocketTotals,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ConnectionCount {
+    count: u64,
+    /// Of these, open now.
+    open: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct EventCount {
+    count: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeTransfer {
+    count: u64,
+    bytes: u64,
+    /// Time in the calls.
+    #[schema(required)]
+    time_ns: Option<u64>,
+    #[schema(required)]
+    histogram: Option<EdgeHistogram>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeConnects {
+    /// Connections that were established.
+    count: u64,
+    failed: u64,
+    time_ns: u64,
+    histogram: EdgeHistogram,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeTimes {
+    count: u64,
+    time_ns: u64,
+    histogram: EdgeHistogram,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeValues {
+    count: u64,
+    sum: u64,
+    /// Null before the first value.
+    #[schema(required)]
+    min: Option<u64>,
+    #[schema(required)]
+    max: Option<u64>,
+    histogram: EdgeHistogram,
+}
+
+/// `counts[i]` values are not above `bounds[i]` and above the bound before it; the last of `counts`
+/// are those above all bounds.
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeHistogram {
+    bounds: Vec<u64>,
+    counts: Vec<u64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeDrops {
+    count: u64,
+    /// The kernel's names of the reasons.
+    by_reason: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeResets {
+    count: u64,
+    sent: u64,
+    received: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct EdgeErrors {
+    count: u64,
+    /// Connections by the number of their last error (`errno`).
+    by_errno: BTreeMap<u32, u64>,
+}
+
+/// Payload of connections that have ended, by the kernel's own counts, beside what the calls that
+/// were seen add up to. The kernel counts the end of a stream as one byte.
+#[derive(Debug, Serialize, ToSchema)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "units are part of the names in the API"
+)]
+struct EdgeSocketTotals {
+    sent_bytes: u64,
+    received_bytes: u64,
+    written_bytes: u64,
+    read_bytes: u64,
+}
+
+impl From<&model::EdgeTable> for EdgeTable {
+    fn from(table: &model::EdgeTable) -> Self {
+        Self {
+            edges: table.edges.iter().map(|found| edge(found, table)).collect(),
+            unavailable: table.unavailable.clone(),
+            unresolved: table.unresolved.clone(),
+            lost: LostTraffic {
+                events: table.lost_events,
+                bytes: table.lost_bytes,
+            },
+        }
+    }
+}
+
+fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
+    let model::Edge {
+        key,
+        client_port,
+        client,
+        server,
+    } = found;
+    let original_destination = key
+        .original_destination
+        .map(|(address, port)| SocketAddr::new(address, port).to_string());
+    Edge {
+        client: end(&key.client, *client_port),
+        server: end(&key.server, Some(key.server_port)),
+        original_destination,
+        protocol: "tcp",
+        tls: None,
+        metrics: EdgeMetrics {
+            client: client.as_ref().map(|metrics| side(metrics, table)),
+            server: server.as_ref().map(|metrics| side(metrics, table)),
+        },
+    }
+}
+
+fn end(endpoint: &model::Endpoint, port: Option<u16>) -> EdgeEnd {
+    EdgeEnd {
+        pid: endpoint.pid,
+        comm: endpoint.pid.map(|_pid| endpoint.comm.clone()),
+        container: endpoint.container.clone(),
+        address: endpoint.address.to_string(),
+        port,
+    }
+}
+
+fn side(metrics: &model::SideMetrics, table: &model::EdgeTable) -> SideMetrics {
+    let transfer = |found: &model::Transfer| EdgeTransfer {
+        count: found.count,
+        bytes: found.bytes,
+        time_ns: None,
+        histogram: None,
+    };
+    let times = |found: &model::Values| EdgeTimes {
+        count: found.count,
+        time_ns: found.sum,
+        histogram: nanoseconds(found),
+    };
+    SideMetrics {
+        connections: ConnectionCount {
+            count: metrics.connections,
+            open: metrics.open,
+        },
+        write: table.has("write").then(|| transfer(&metrics.write)),
+        read: table.has("read").then(|| transfer(&metrics.read)),
+        connect: table.has("connect").then(|| EdgeConnects {
+            count: metrics.connect.count,
+            failed: metrics.connects_failed,
+            time_ns: metrics.connect.sum,
+            histogram: nanoseconds(&metrics.connect),
+        }),
+        accept: None,
+        close: table.has("close").then(|| times(&metrics.close)),
+        write_rtt_us: table.has("write_rtt_us").then(|| EdgeValues {
+            count: metrics.write_rtt.count,
+            sum: metrics.write_rtt.sum,
+            min: metrics.write_rtt.least,
+            max: metrics.write_rtt.greatest,
+            histogram: histogram(&metrics.write_rtt, 1),
+        }),
+        receive_wait: table
+            .has("receive_wait")
+            .then(|| times(&metrics.receive_wait)),
+        retransmit: table.has("retransmit").then_some(EventCount {
+            count: metrics.retransmits,
+        }),
+        drop: table.has("drop").then(|| EdgeDrops {
+            count: metrics.drops,
+            by_reason: metrics.drops_by_reason.clone(),
+        }),
+        reset: table.has("reset").then_some(EdgeResets {
+            count: metrics.resets_sent + metrics.resets_received,
+            sent: metrics.resets_sent,
+            received: metrics.resets_received,
+        }),
+        error: table.has("error").then(|| EdgeErrors {
+            count: metrics.errors,
+            by_errno: metrics.errors_by_number.clone(),
+        }),
+        socket: EdgeSocketTotals {
+            sent_bytes: metrics.socket.sent_bytes,
+            received_bytes: metrics.socket.received_bytes,
+            written_bytes: metrics.socket.written_bytes,
+            read_bytes: metrics.socket.read_bytes,
+        },
+    }
+}
+
+fn nanoseconds(values: &model::Values) -> EdgeHistogram {
+    histogram(values, 1000)
+}
+
+fn histogram(values: &model::Values, units_per_us: u64) -> EdgeHistogram {
+    let mut counts = values.counts.clone();
+    counts.resize(BOUNDS_US.len() + 1, 0);
+    EdgeHistogram {
+        bounds: BOUNDS_US
+            .iter()
+            .map(|bound| u64::from(*bound) * units_per_us)
+            .collect(),
+        counts,
+    }
+}

@@ -1,0 +1,224 @@
+//! The TCP sockets of a network namespace, as the kernel lists them (`inet_diag` over netlink).
+
+use std::{
+    fs::File,
+    io,
+    net::{IpAddr, SocketAddr},
+    os::fd::AsFd as _,
+};
+
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_sock_diag::{
+    SockDiagMessage,
+    constants::{AF_INET, AF_INET6, IPPROTO_TCP},
+    inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags, nlas::Nla},
+};
+use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_DIAG};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Sockets of one namespace that are kept; a node has some thousand.
+const MAX_SOCKETS: usize = 262_144;
+/// State of `include/net/tcp_states.h`.
+const LISTEN: u8 = 10;
+/// Places in the kernel's `struct tcp_info`.
+const TOTAL_RETRANSMITS: usize = 100;
+const BYTES_RECEIVED: usize = 128;
+const BYTES_SENT: usize = 200;
+const BYTES_SENT_AGAIN: usize = 208;
+
+/// One socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DiagSocket {
+    pub(crate) cookie: u64,
+    pub(crate) inode: u64,
+    pub(crate) listening: bool,
+    /// The socket's own family; a mapped address is shown as IPv4 nevertheless.
+    pub(crate) is_ipv6: bool,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    /// Payload sent for the first time, and received; 0 before 4.19.
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+    /// Segments.
+    pub(crate) retransmits: u32,
+}
+
+impl DiagSocket {
+    /// An address of this socket in the form that its family has in the kernel.
+    pub(crate) fn address_bytes(&self, address: IpAddr) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        match address {
+            IpAddr::V6(address) => bytes = address.octets(),
+            IpAddr::V4(address) if self.is_ipv6 => bytes = address.to_ipv6_mapped().octets(),
+            IpAddr::V4(address) => {
+                for (slot, byte) in bytes.iter_mut().zip(address.octets()) {
+                    *slot = byte;
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// Lists the sockets of the namespace behind `namespace` (`/proc/PID/ns/net`), from a thread of its
+/// own, because a thread cannot leave the namespace for a moment.
+pub(crate) fn sockets_of(namespace: &File) -> io::Result<Vec<DiagSocket>> {
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new()
+            .name("inet-diag".into())
+            .spawn_scoped(scope, || {
+                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+                sockets_here()
+            })?;
+        worker
+            .join()
+            .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
+    })
+}
+
+/// Lists the sockets of the calling thread's namespace.
+fn sockets_here() -> io::Result<Vec<DiagSocket>> {
+    let mut found = Vec::new();
+    for (family, id) in [
+        (AF_INET, SocketId::new_v4()),
+        (AF_INET6, SocketId::new_v6()),
+    ] {
+        dump(family, id, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn dump(family: u8, socket_id: SocketId, found: &mut Vec<DiagSocket>) -> io::Result<()> {
+    let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
+    socket.bind_auto()?;
+    socket.connect(&NetlinkAddress::new(0, 0))?;
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let mut request = NetlinkMessage::new(
+        header,
+        SockDiagMessage::InetRequest(InetRequest {
+            family,
+            protocol: IPPROTO_TCP,
+            extensions: ExtensionFlags::INFO,
+            // Those of no process have nothing to show.
+            states: StateFlags::all() - StateFlags::TIME_WAIT - StateFlags::SYN_RECV,
+            socket_id,
+        })
+        .into(),
+    );
+    request.finalize();
+    let mut bytes = vec![0; request.buffer_len()];
+    request.serialize(&mut bytes);
+    socket.send(&bytes, 0)?;
+    loop {
+        let (datagram, _from) = socket.recv_from_full()?;
+        if !take(&datagram, found)? || found.len() >= MAX_SOCKETS {
+            return Ok(());
+        }
+    }
+}
+
+/// Adds the sockets of one datagram; false when it was the last.
+fn take(datagram: &[u8], found: &mut Vec<DiagSocket>) -> io::Result<bool> {
+    let mut rest = datagram;
+    while !rest.is_empty() {
+        let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        let length = message.header.length as usize;
+        match message.payload {
+            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
+                found.push(decode(&response));
+            }
+            NetlinkPayload::Error(error) => return Err(error.to_io()),
+            NetlinkPayload::Done(_) => return Ok(false),
+            _ => {}
+        }
+        // Messages are aligned to four bytes.
+        let next = length.next_multiple_of(4).max(4);
+        rest = rest.get(next..).unwrap_or_default();
+    }
+    Ok(!datagram.is_empty())
+}
+
+fn decode(response: &InetResponse) -> DiagSocket {
+    let header = &response.header;
+    let id = &header.socket_id;
+    let canonical = |address: IpAddr, port| SocketAddr::new(address.to_canonical(), port);
+    let information = response.nlas.iter().find_map(|nla| match nla {
+        Nla::TcpInfo(bytes) => Some(bytes.as_slice()),
+        _ => None,
+    });
+    let bytes = information.unwrap_or_default();
+    DiagSocket {
+        cookie: u64::from_ne_bytes(id.cookie),
+        inode: u64::from(header.inode),
+        listening: header.state == LISTEN,
+        is_ipv6: header.family == AF_INET6,
+        local: canonical(id.source_address, id.source_port),
+        remote: canonical(id.destination_address, id.destination_port),
+        sent_bytes: number(bytes, BYTES_SENT).wrapping_sub(number(bytes, BYTES_SENT_AGAIN)),
+        received_bytes: number(bytes, BYTES_RECEIVED),
+        retransmits: bytes
+            .get(TOTAL_RETRANSMITS..)
+            .and_then(<[u8]>::first_chunk)
+            .map_or(0, |chunk| u32::from_ne_bytes(*chunk)),
+    }
+}
+
+/// A 64-bit number of `struct tcp_info`; 0 where an older kernel's is shorter.
+fn number(bytes: &[u8], offset: usize) -> u64 {
+    bytes
+        .get(offset..)
+        .and_then(<[u8]>::first_chunk)
+        .map_or(0, |chunk| u64::from_ne_bytes(*chunk))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    #[test]
+    fn own_sockets_are_listed_with_their_bytes() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            let port = listener.local_addr().unwrap();
+            let mut client = TcpStream::connect(port).unwrap();
+            let (mut server, from) = listener.accept().unwrap();
+            client.write_all(&[7; 300]).unwrap();
+            server.read_exact(&mut [0; 300]).unwrap();
+            let sockets = sockets_here().unwrap();
+            assert!(
+                sockets
+                    .iter()
+                    .any(|socket| socket.listening && socket.local == port)
+            );
+            let seen = |local, remote| {
+                let mut ends = sockets
+                    .iter()
+                    .filter(|socket| (socket.local, socket.remote) == (local, remote));
+                ends.next()
+                    .cloned()
+                    .unwrap_or_else(|| panic!("{local} to {remote} is missing"))
+            };
+            assert_eq!(seen(from, port).sent_bytes, 300);
+            assert_eq!(seen(port, from).received_bytes, 300);
+            assert_ne!(seen(from, port).cookie, seen(port, from).cookie);
+            assert_ne!(seen(from, port).inode, 0);
+        }
+    }
+
+    #[test]
+    fn cut_datagrams_are_refused_or_empty() {
+        for length in 1..64 {
+            let bytes = vec![0xff; length];
+            assert!(take(&bytes, &mut Vec::new()).is_err(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! From sockets to edges: which process talks to which, over connections that the kernel side saw
+//! and over those that were there before.
+//!
+//! [`flow`] decodes what the kernel side counted, [`diag`] lists the sockets of a network namespace,
+//! [`owners`] finds whose they are, [`directory`] puts both together, and [`book`] adds everything up.
+
+mod flow;
+mod diag;
+mod owners;
+mod directory;
+mod book;
+
+pub(crate) use book::{Book, Identity};
+pub(crate) use diag::DiagSocket;
+pub(crate) use directory::{Directory, Owner};
+pub(crate) use flow::Flow;
