@@ -16,6 +16,7 @@
 //! by its entry in the table, or by the port that a wanted process listens on.
 
 mod connection;
+mod eviction;
 mod lifecycle;
 mod socket;
 mod traffic;
