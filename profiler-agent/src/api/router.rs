@@ -20,7 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, edges, events, health, meta, processes, profiles, quality, symbols, tasks, waits,
+        containers, edges, events, health, meta, processes, profiles, quality, symbols, tasks,
+        waits,
     },
     metrics,
     state::ApiState,

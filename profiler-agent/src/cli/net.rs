@@ -1,6 +1,6 @@
 //! `net`: who talks to whom, without a server and without its data directory.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, net::IpAddr};
 
 use anyhow::{Context as _, Result};
 
@@ -8,7 +8,9 @@ use super::{CliError, print};
 use crate::{
     api,
     config::cli::NetArgs,
-    model::{Edge, EdgeTable, Endpoint, SideMetrics, Target, TaskKind, TaskSpec, WaitRules},
+    model::{
+        Address, Edge, EdgeTable, Endpoint, SideMetrics, Target, TaskKind, TaskSpec, WaitRules,
+    },
     probes::{
         CollectRequest, Collection, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
     },
@@ -153,7 +155,7 @@ fn row(text: &mut String, edge: &Edge) {
         text,
         "{:<30} {:<30} {:>6} {:>10} {:>12} {:>10} {:>12} {:>9} {:>6} {:>6} {:>6}{redirected}",
         end(&edge.key.client, edge.client_port),
-        end(&edge.key.server, Some(edge.key.server_port)),
+        end(&edge.key.server, edge.key.server_port),
         metrics.connections,
         out.count,
         out.bytes,
@@ -173,8 +175,9 @@ fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
         format!("{comm}[{pid}] ")
     });
     let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
-    match endpoint.address {
-        std::net::IpAddr::V4(address) => format!("{process}{address}:{port}"),
-        std::net::IpAddr::V6(address) => format!("{process}[{address}]:{port}"),
+    match &endpoint.address {
+        Address::Ip(IpAddr::V4(address)) => format!("{process}{address}:{port}"),
+        Address::Ip(IpAddr::V6(address)) => format!("{process}[{address}]:{port}"),
+        Address::Unix(name) => format!("{process}{name}"),
     }
 }

@@ -17,8 +17,10 @@ mod wait_reason;
 mod waker;
 mod wait_rules;
 
+pub use edge::{
+    Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, SocketTotals, Transfer, Values,
+};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
-pub use edge::{Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, SocketTotals, Transfer, Values};
 pub use loss::{LossKind, Losses};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{
