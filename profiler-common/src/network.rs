@@ -238,8 +238,10 @@ pub const DROP_REASONS_LOST: u32 = 2;
 pub const RECORDS_DELAYED: u32 = 3;
 /// Listening ports that did not fit their table.
 pub const LISTENERS_LOST: u32 = 4;
+/// Beginnings of wanted connections that did not fit the table.
+pub const REFUSED: u32 = 5;
 /// Number of these counters.
-pub const NETWORK_COUNTERS: u32 = 5;
+pub const NETWORK_COUNTERS: u32 = 6;
 
 /// Default entries of the table of connections.
 pub const CONNECTION_ENTRIES: u32 = 65_536;

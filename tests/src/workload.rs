@@ -52,6 +52,8 @@ pub enum Workload {
     Elapsed,
     /// Waits that are ended in known ways.
     Wakers,
+    /// TCP connections at a known rate.
+    Connections,
 }
 
 impl Workload {
@@ -76,6 +78,7 @@ impl Workload {
             Self::Waits => "waits.c",
             Self::Elapsed => "elapsed.c",
             Self::Wakers => "wakers.c",
+            Self::Connections => "connections.c",
         }
     }
 
@@ -91,7 +94,7 @@ impl Workload {
             "-pthread",
         ];
         match self {
-            Self::SharesC => ("gcc", c),
+            Self::SharesC | Self::Connections => ("gcc", c),
             Self::SharesStatic | Self::Contain | Self::Hostile => {
                 ("gcc", c.into_iter().chain(["-static"]).collect())
             }

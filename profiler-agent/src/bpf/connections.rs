@@ -119,6 +119,7 @@ impl LoadedObject {
             };
             failures.extend(loaded.err());
         }
+        failures.extend(self.load_evictor().err());
         failures
     }
 

@@ -17,9 +17,7 @@ mod wait_reason;
 mod waker;
 mod wait_rules;
 
-pub use edge::{
-    Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, SocketTotals, Transfer, Values,
-};
+pub use edge::{Address, Edge, EdgeKey, EdgeTable, Endpoint, KernelTable, SideMetrics, SocketTotals, Transfer, Values};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use loss::{LossKind, Losses};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};

@@ -2,15 +2,17 @@
 //! and over those that were there before.
 //!
 //! [`flow`] decodes what the kernel side counted, [`diag`] lists the sockets of a network namespace,
-//! [`owners`] finds whose they are, [`directory`] puts both together, and [`book`] adds everything up.
+//! [`owners`] finds whose they are, [`room`] keeps what has no place in the kernel's table, [`directory`] puts both together, and [`book`] adds everything up.
 
 mod flow;
 mod diag;
 mod owners;
 mod directory;
+mod room;
 mod book;
 
 pub(crate) use book::{Book, Identity};
 pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner};
 pub(crate) use flow::Flow;
+pub(crate) use room::Room;

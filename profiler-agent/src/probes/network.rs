@@ -2,7 +2,7 @@
 //! own for each task.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,7 +14,8 @@ use profiler_common::{
     config::{FILTER_ALL, FILTER_PIDS, ProbeConfig},
     network::{
         CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN,
-        FLAG_COMPLETE, FLAG_GONE, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey,
+        FLAG_COMPLETE, FLAG_EVICTED, FLAG_GONE, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey,
+        REFUSED,
     },
 };
 use tokio::sync::mpsc;
@@ -32,8 +33,8 @@ use crate::{
         Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, RecordReader, drop_reasons,
     },
-    model::{Clock, EdgeTable, ProfileBuilder, WaitCounts},
-    network::{Book, DiagSocket, Directory, Flow, Identity, Owner},
+    model::{Clock, EdgeTable, KernelTable, ProfileBuilder, WaitCounts},
+    network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Room},
     process::ProcessTable,
 };
 
@@ -41,6 +42,8 @@ use crate::{
 const REPORT: Duration = Duration::from_secs(1);
 /// Time between two readings of the node's sockets, while something is not resolved.
 const READ_AGAIN_NS: u64 = 2_000_000_000;
+/// Time between two looks for connections whose end was missed.
+const SWEEP_NS: u64 = 20_000_000_000;
 /// Results that may wait for the engine; each holds what the earlier ones held.
 const TABLE_QUEUE: usize = 2;
 
@@ -57,6 +60,10 @@ const METRICS: [(&str, &[&str]); 10] = [
     ("network_receive", &["read", "receive_wait"]),
     ("network_send", &["write", "write_rtt_us"]),
 ];
+
+/// The program that makes room in the kernel's table, and what it is called where it is missing.
+const EVICTOR: &str = "network_evict";
+const EVICTION: &str = "eviction";
 
 /// Metrics that need more than counting, with what is missing.
 const NOT_MEASURED: [(&str, &str); 4] = [
@@ -144,6 +151,12 @@ impl NetworkCollector {
             .iter()
             .map(|(metric, reason)| ((*metric).to_owned(), (*reason).to_owned()))
             .collect();
+        let evictor = failures
+            .iter()
+            .find(|failure| failure.program() == Some(EVICTOR));
+        if let Some(failure) = evictor {
+            unavailable.insert(EVICTION.to_owned(), failure.to_string());
+        }
         for program in NETWORK_PROGRAMS {
             let failure = failures
                 .iter()
@@ -182,7 +195,9 @@ impl Collector for NetworkCollector {
         let ended = object.take_ended().map_err(failed)?;
         let (links, failures) = object.attach_network();
         let unavailable = self.report(&failures);
-        if failures.len() == NETWORK_PROGRAMS.len()
+        let can_evict = !unavailable.contains_key(EVICTION);
+        let watches = |failure: &LoadError| failure.program() != Some(EVICTOR);
+        if failures.iter().filter(|failure| watches(failure)).count() == NETWORK_PROGRAMS.len()
             && let Some(first) = failures.into_iter().next()
         {
             return Err(failed(first));
@@ -203,6 +218,10 @@ impl Collector for NetworkCollector {
             wanted,
             directory,
             directory_read_ns: monotonic_ns(),
+            swept_ns: monotonic_ns(),
+            capacity: self.config.connections,
+            can_evict,
+            room: Room::new(self.config.connections),
             book: Book::default(),
             finished: Vec::new(),
             reasons: drop_reasons(),
@@ -264,6 +283,12 @@ struct Session {
     directory: Directory,
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
+    /// When ends that were missed were looked for.
+    swept_ns: u64,
+    /// Entries of the kernel's table.
+    capacity: u32,
+    can_evict: bool,
+    room: Room,
     book: Book,
     /// Ended since the last result.
     finished: Vec<Connection>,
@@ -301,7 +326,14 @@ impl Session {
         // Forks, execs and exits keep the kernel's filter right; nothing is to be done here.
         let _undecodable = self.reader.read(|_record| {});
         let finished = &mut self.finished;
-        let undecodable = self.ended.read(|connection| finished.push(connection));
+        let room = &mut self.room;
+        let undecodable = self.ended.read(|connection| {
+            if connection.flags & FLAG_EVICTED != 0 {
+                room.rest(connection);
+            } else {
+                finished.push(room.end(connection));
+            }
+        });
         if undecodable > 0 {
             tracing::error!(undecodable, "records of connections");
         }
@@ -319,15 +351,30 @@ impl Session {
 
     /// Sends the result so far.
     fn report(&mut self, last: bool) -> Result<(), LoadError> {
-        let mut open = Vec::new();
-        for connection in self.object.connections()? {
-            if connection.flags & FLAG_GONE != 0 {
-                self.object.forget_connection(connection.cookie)?;
-                self.finished.push(connection);
-            } else if connection.flags & FLAG_COMPLETE != 0 {
-                open.push(Flow::decode(&connection));
+        let mut entries = self.object.connections()?;
+        let mut forgotten = Vec::new();
+        entries.retain(|entry| {
+            if entry.flags & FLAG_GONE != 0 {
+                forgotten.push(*entry);
             }
+            entry.flags & (FLAG_GONE | FLAG_COMPLETE) == FLAG_COMPLETE
+        });
+        for entry in forgotten {
+            self.object.forget_connection(entry.cookie)?;
+            let whole = self.room.end(entry);
+            self.finished.push(whole);
         }
+        // At the end as well: what rests may have ended without anybody's notice.
+        if last || monotonic_ns().saturating_sub(self.swept_ns) >= SWEEP_NS {
+            self.sweep(&mut entries)?;
+        }
+        let table: HashSet<u64> = entries.iter().map(|entry| entry.cookie).collect();
+        let mut open: Vec<Flow> = entries
+            .iter()
+            .map(|entry| Flow::decode(&self.room.whole(entry)))
+            .collect();
+        let resting = self.room.resting(&table);
+        open.extend(resting.iter().map(Flow::decode));
         let mut drops: HashMap<u64, BTreeMap<String, u64>> = HashMap::new();
         let mut keys = HashMap::new();
         for (key, number) in self.object.drops()? {
@@ -362,14 +409,68 @@ impl Session {
         let (edges, unresolved) = self.book.table(&open, &self.directory);
         let counters = self.object.network_counters()?;
         let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
-        let table = EdgeTable {
+        let result = EdgeTable {
             edges,
             unavailable: self.unavailable.clone(),
             unresolved,
             lost_events: counter(LOST_EVENTS),
             lost_bytes: counter(LOST_BYTES),
+            kernel_table: KernelTable {
+                capacity: u64::from(self.capacity),
+                used: table.len() as u64,
+                refused: counter(REFUSED),
+                evicted: self.room.evicted,
+                swept: self.room.swept,
+                missed_runs: self.object.missed_runs(),
+            },
         };
-        self.send(table, last);
+        self.send(result, last);
+        if !last {
+            self.make_room(&table)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the connections whose end was missed; takes them out of `entries`.
+    fn sweep(&mut self, entries: &mut Vec<Connection>) -> Result<(), LoadError> {
+        let listed_ns = monotonic_ns();
+        self.directory = Directory::read(&self.table, &self.wanted);
+        self.directory_read_ns = listed_ns;
+        self.swept_ns = listed_ns;
+        let directory = &self.directory;
+        let listed: HashSet<u64> = directory
+            .sockets()
+            .map(|(socket, _owner)| socket.cookie)
+            .collect();
+        let is_known = |namespace| directory.listens(namespace, 0).is_some();
+        let gone = self
+            .room
+            .gone(entries.iter(), &listed, listed_ns, is_known);
+        let gone: HashSet<u64> = gone.into_iter().collect();
+        for entry in entries.extract_if(.., |entry| gone.contains(&entry.cookie)) {
+            self.object.forget_connection(entry.cookie)?;
+            self.finished
+                .extend(self.room.sweep(entry.cookie, Some(&entry)));
+        }
+        for cookie in gone {
+            self.finished.extend(self.room.sweep(cookie, None));
+        }
+        Ok(())
+    }
+
+    /// Takes connections that rest out of a table that is nearly full.
+    fn make_room(&mut self, table: &HashSet<u64>) -> Result<(), LoadError> {
+        if !self.can_evict {
+            return Ok(());
+        }
+        if self.room.has_marked() {
+            LoadedObject::let_programs_end();
+        }
+        let object = &mut self.object;
+        self.room
+            .make(table, |cookie, action| object.evict(cookie, action))?;
+        // Their counts are in the ring buffer until then.
+        self.read();
         Ok(())
     }
 

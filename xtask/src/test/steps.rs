@@ -262,6 +262,11 @@ pub(super) const STEPS: &[Step] = &[
         "connections of known bytes, resets, losses"
     ),
     integration!(
+        "network-load",
+        NETWORK,
+        "20,000 open connections, 5,000 new a second, and a table that is too small"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"

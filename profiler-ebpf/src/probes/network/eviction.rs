@@ -62,5 +62,5 @@ fn mark(connection: &mut Connection) -> bool {
     let rests = connection.data_ready_ns == 0
         && connection.closing_ns == 0
         && connection.closed_ns == 0;
-    known && open && rests && exchange(&mut connection.leaving, STAYS, MARKED) == STAYS
+    known && open && rests && exchange(&mut connection.leaving, STAYS, MARKED) != CLAIMED
 }
