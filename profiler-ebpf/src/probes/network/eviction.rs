@@ -6,7 +6,6 @@
 //! is handed out whole. A read or write that comes within this moment finds neither the entry nor
 //! room for a new one, and is counted as lost.
 
-use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 use profiler_common::{
     header::{KIND_CONNECTION, RecordHeader},
     network::{
@@ -18,11 +17,21 @@ use profiler_common::{
 use super::connection::{CONNECTIONS, ENDED, exchange, now};
 use crate::emit::Urgency;
 
-/// Never attached: the agent runs it with a cookie and what is to be done. Returns 1 when it was.
-#[raw_tracepoint(tracepoint = "sys_enter")]
-pub(crate) fn network_evict(context: RawTracePointContext) -> i32 {
-    let cookie: u64 = context.arg(0);
-    let action: u64 = context.arg(1);
+/// What the agent hands over.
+#[repr(C)]
+pub(crate) struct Request {
+    cookie: u64,
+    /// `EVICTION_*`.
+    action: u64,
+}
+
+/// Never attached: the agent runs it. Returns 1 when it has done what was asked for; the macro for
+/// programs of this kind would have it always return 0.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = "raw_tp/sys_enter")]
+pub(crate) extern "C" fn network_evict(request: *const Request) -> i32 {
+    // SAFETY: the verifier checks accesses to the context.
+    let (cookie, action) = unsafe { ((*request).cookie, (*request).action) };
     let Some(connection) = CONNECTIONS.get_ptr_mut(cookie) else {
         return 0;
     };
