@@ -51,6 +51,7 @@ mod pods {
         on_cpu::CountKey,
         process::{ProcessRecord, ThreadRecord, ThreadState},
         stack::StackHead,
+        unix_sockets::UnixSocket,
         unwind::{
             capture::CaptureHead,
             mapping::Mappings,
@@ -86,6 +87,8 @@ mod pods {
     unsafe impl Pod for WokenKey {}
     // SAFETY: as above.
     unsafe impl Pod for Connection {}
+    // SAFETY: as above.
+    unsafe impl Pod for UnixSocket {}
     // SAFETY: as above.
     unsafe impl Pod for DropKey {}
     // SAFETY: as above.

@@ -224,7 +224,7 @@ impl LoadedObject {
     }
 
     /// Removes a key that may be gone already.
-    fn remove<const N: usize>(
+    pub(super) fn remove<const N: usize>(
         &mut self,
         name: &'static str,
         key: &[u8; N],
@@ -265,7 +265,7 @@ impl LoadedObject {
         Ok(sums)
     }
 
-    fn read_map<K: Pod, V: Pod>(
+    pub(super) fn read_map<K: Pod, V: Pod>(
         &self,
         name: &'static str,
         visit: impl FnMut(K, V),

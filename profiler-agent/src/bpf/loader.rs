@@ -29,6 +29,7 @@ use super::{
     reader::RecordReader,
     sizes::{Counting, MapSizes},
     switches::Measured,
+    unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 
@@ -177,6 +178,7 @@ pub struct LoadedObject {
     asleep_failed: Option<LoadError>,
     /// Programs that watch connections and could not be loaded.
     network_failures: Vec<LoadError>,
+    unix_failure: Option<OffsetError>,
 }
 
 impl LoadedObject {
@@ -227,6 +229,14 @@ impl LoadedObject {
         if let Some(network) = &network {
             loader.override_global("NETWORK", network.config.as_bytes(), true);
         }
+        let (unix, unix_failure) = match network.as_ref().map(|_network| unix_sockets::resolve()) {
+            Some(Ok(offsets)) => (Some(offsets), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        if let Some(unix) = &unix {
+            loader.override_global("UNIX", unix.as_bytes(), true);
+        }
         for (map, entries) in sizes.entries() {
             loader.map_max_entries(map, entries);
         }
@@ -247,6 +257,7 @@ impl LoadedObject {
             switches_failed: None,
             asleep_failed: None,
             network_failures: Vec::new(),
+            unix_failure,
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -285,6 +296,11 @@ impl LoadedObject {
     /// Why programs that watch connections could not be loaded, once.
     pub(super) fn take_network_failures(&mut self) -> Vec<LoadError> {
         std::mem::take(&mut self.network_failures)
+    }
+
+    /// Why Unix sockets cannot be watched.
+    pub fn unix_failure(&self) -> Option<&OffsetError> {
+        self.unix_failure.as_ref()
     }
 
     pub(super) fn ebpf(&mut self) -> &mut Ebpf {

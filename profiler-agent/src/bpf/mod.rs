@@ -14,6 +14,7 @@ mod reader;
 mod sizes;
 mod slices;
 mod switches;
+mod unix_sockets;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};

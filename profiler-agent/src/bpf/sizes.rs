@@ -7,6 +7,7 @@ use profiler_common::{
         TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
     },
     network::{DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
+    unix_sockets::UNIX_ENTRIES,
 };
 
 /// Smallest ring buffer (a page).
@@ -79,7 +80,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 25] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 26] {
         let Self {
             counts,
             stacks,
@@ -114,6 +115,7 @@ impl MapSizes {
             ("CONNECTIONS", connections.unwrap_or(1)),
             ("LISTENERS", network(LISTENER_ENTRIES)),
             ("DROPS", network(DROP_ENTRIES)),
+            ("UNIX_SOCKETS", network(UNIX_ENTRIES)),
             (
                 "ENDED",
                 connections.map_or(NO_BUFFER, |_entries| ENDED_BUFFER_BYTES),

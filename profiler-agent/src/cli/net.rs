@@ -162,10 +162,18 @@ fn row(text: &mut String, edge: &Edge) {
         back.count,
         back.bytes,
         rtt.map_or_else(|| "-".to_owned(), |rtt| rtt.to_string()),
-        metrics.retransmits,
-        metrics.resets_sent + metrics.resets_received,
-        metrics.drops,
+        of_tcp(edge, metrics.retransmits),
+        of_tcp(edge, metrics.resets_sent + metrics.resets_received),
+        of_tcp(edge, metrics.drops),
     );
+}
+
+/// A number that Unix sockets do not have.
+fn of_tcp(edge: &Edge, number: u64) -> String {
+    match edge.key.server.address {
+        Address::Ip(_) => number.to_string(),
+        Address::Unix(_) => "-".to_owned(),
+    }
 }
 
 fn end(endpoint: &Endpoint, port: Option<u16>) -> String {

@@ -73,7 +73,7 @@ fn address(family: u32, bytes: [u8; 16]) -> IpAddr {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0);
     let text = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
@@ -137,7 +137,7 @@ fn metrics(connection: &Connection, ended: bool) -> SideMetrics {
     metrics
 }
 
-fn values(histogram: &Histogram, sum: u64) -> Values {
+pub(super) fn values(histogram: &Histogram, sum: u64) -> Values {
     let count = histogram.counts.iter().sum();
     Values {
         count,

@@ -3,14 +3,19 @@
 //!
 //! [`flow`] decodes what the kernel side counted, [`diag`] lists the sockets of a network namespace,
 //! [`owners`] finds whose they are, [`directory`] puts both together, and [`book`] adds everything up.
+//! [`unix_diag`] and [`unix_book`] do the same for Unix sockets.
 
 mod flow;
 mod diag;
 mod owners;
 mod directory;
 mod book;
+mod unix_diag;
+mod unix_book;
 
 pub(crate) use book::{Book, Identity};
 pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner};
 pub(crate) use flow::Flow;
+pub(crate) use unix_book::{UnixBook, UnixEnd, existing as existing_unix};
+pub(crate) use unix_diag::UnixListing;

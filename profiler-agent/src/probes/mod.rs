@@ -17,6 +17,7 @@ mod targets;
 mod throttling;
 mod timeline;
 mod unwinder;
+mod unix_sockets;
 mod wait_watch;
 
 pub use board::ProbeStatuses;

@@ -26,13 +26,14 @@ use super::{
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{Origin, monotonic_ns},
+    unix_sockets::{self, UnixSockets},
 };
 use crate::{
     bpf::{
         Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, RecordReader, drop_reasons,
     },
-    model::{Clock, EdgeTable, ProfileBuilder, WaitCounts},
+    model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
     network::{Book, DiagSocket, Directory, Flow, Identity, Owner},
     process::ProcessTable,
 };
@@ -194,7 +195,10 @@ impl Collector for NetworkCollector {
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
         let (stop, stopped) = StopHandle::new();
+        let unix =
+            UnixSockets::start(&mut object, &self.table, &target, &wanted).map_err(failed)?;
         let mut session = Session {
+            unix,
             object,
             reader,
             ended,
@@ -265,6 +269,7 @@ struct Session {
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
     book: Book,
+    unix: UnixSockets,
     /// Ended since the last result.
     finished: Vec<Connection>,
     reasons: BTreeMap<u32, String>,
@@ -359,18 +364,32 @@ impl Session {
             self.book.name(pid, || identify(table, pid));
         }
         self.book.settle(&open, &self.directory, now_ns, last);
-        let (edges, unresolved) = self.book.table(&open, &self.directory);
+        let (mut edges, mut unresolved) = self.book.table(&open, &self.directory);
+        let (unix_edges, unix_unresolved) = self.report_unix(last)?;
+        let mut unavailable = self.unavailable.clone();
+        unix_sockets::explain(&mut unavailable, &self.object, &unix_edges);
+        edges.extend(unix_edges);
+        for (what, count) in unix_unresolved {
+            *unresolved.entry(what).or_default() += count;
+        }
         let counters = self.object.network_counters()?;
         let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
         let table = EdgeTable {
             edges,
-            unavailable: self.unavailable.clone(),
+            unavailable,
             unresolved,
             lost_events: counter(LOST_EVENTS),
             lost_bytes: counter(LOST_BYTES),
         };
         self.send(table, last);
         Ok(())
+    }
+
+    fn report_unix(&mut self, last: bool) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+        let (book, table) = (&self.book, &self.table);
+        let identify = |pid| book.identity(pid).or_else(|| identify(table, pid));
+        self.unix
+            .report(&mut self.object, table, &self.wanted, identify, last)
     }
 
     fn send(&self, table: EdgeTable, last: bool) {

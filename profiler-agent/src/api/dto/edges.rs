@@ -96,7 +96,8 @@ struct SideMetrics {
     reset: Option<EdgeResets>,
     #[schema(required)]
     error: Option<EdgeErrors>,
-    socket: EdgeSocketTotals,
+    #[schema(required)]
+    socket: Option<EdgeSocketTotals>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -217,15 +218,17 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     let original_destination = key
         .original_destination
         .map(|(address, port)| SocketAddr::new(address, port).to_string());
+    let protocol = key.server.address.protocol();
+    let has = |metric: &str| table.has(metric) && table.has(&format!("{protocol}.{metric}"));
     Edge {
         client: end(&key.client, *client_port),
         server: end(&key.server, key.server_port),
         original_destination,
-        protocol: key.server.address.protocol(),
+        protocol,
         tls: None,
         metrics: EdgeMetrics {
-            client: client.as_ref().map(|metrics| side(metrics, table)),
-            server: server.as_ref().map(|metrics| side(metrics, table)),
+            client: client.as_ref().map(|metrics| side(metrics, &has)),
+            server: server.as_ref().map(|metrics| side(metrics, &has)),
         },
     }
 }
@@ -240,7 +243,7 @@ fn end(endpoint: &model::Endpoint, port: Option<u16>) -> EdgeEnd {
     }
 }
 
-fn side(metrics: &model::SideMetrics, table: &model::EdgeTable) -> SideMetrics {
+fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics {
     let transfer = |found: &model::Transfer| EdgeTransfer {
         count: found.count,
         bytes: found.bytes,
@@ -257,48 +260,46 @@ fn side(metrics: &model::SideMetrics, table: &model::EdgeTable) -> SideMetrics {
             count: metrics.connections,
             open: metrics.open,
         },
-        write: table.has("write").then(|| transfer(&metrics.write)),
-        read: table.has("read").then(|| transfer(&metrics.read)),
-        connect: table.has("connect").then(|| EdgeConnects {
+        write: has("write").then(|| transfer(&metrics.write)),
+        read: has("read").then(|| transfer(&metrics.read)),
+        connect: has("connect").then(|| EdgeConnects {
             count: metrics.connect.count,
             failed: metrics.connects_failed,
             time_ns: metrics.connect.sum,
             histogram: nanoseconds(&metrics.connect),
         }),
         accept: None,
-        close: table.has("close").then(|| times(&metrics.close)),
-        write_rtt_us: table.has("write_rtt_us").then(|| EdgeValues {
+        close: has("close").then(|| times(&metrics.close)),
+        write_rtt_us: has("write_rtt_us").then(|| EdgeValues {
             count: metrics.write_rtt.count,
             sum: metrics.write_rtt.sum,
             min: metrics.write_rtt.least,
             max: metrics.write_rtt.greatest,
             histogram: histogram(&metrics.write_rtt, 1),
         }),
-        receive_wait: table
-            .has("receive_wait")
-            .then(|| times(&metrics.receive_wait)),
-        retransmit: table.has("retransmit").then_some(EventCount {
+        receive_wait: has("receive_wait").then(|| times(&metrics.receive_wait)),
+        retransmit: has("retransmit").then_some(EventCount {
             count: metrics.retransmits,
         }),
-        drop: table.has("drop").then(|| EdgeDrops {
+        drop: has("drop").then(|| EdgeDrops {
             count: metrics.drops,
             by_reason: metrics.drops_by_reason.clone(),
         }),
-        reset: table.has("reset").then_some(EdgeResets {
+        reset: has("reset").then_some(EdgeResets {
             count: metrics.resets_sent + metrics.resets_received,
             sent: metrics.resets_sent,
             received: metrics.resets_received,
         }),
-        error: table.has("error").then(|| EdgeErrors {
+        error: has("error").then(|| EdgeErrors {
             count: metrics.errors,
             by_errno: metrics.errors_by_number.clone(),
         }),
-        socket: EdgeSocketTotals {
+        socket: has("socket").then(|| EdgeSocketTotals {
             sent_bytes: metrics.socket.sent_bytes,
             received_bytes: metrics.socket.received_bytes,
             written_bytes: metrics.socket.written_bytes,
             read_bytes: metrics.socket.read_bytes,
-        },
+        }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Connections: what TCP sockets of the targets do, counted in the kernel by socket.
+//! Connections: what TCP and Unix sockets of the targets do, counted in the kernel by socket.
 //!
 //! Hooks (kernel with BTF; each is attached on its own and may be missing):
 //! - `inet_sock_set_state(const struct sock *sk, int oldstate, int newstate)`, some per connection
@@ -20,3 +20,4 @@ mod lifecycle;
 mod socket;
 mod traffic;
 mod trouble;
+mod unix;

@@ -68,8 +68,13 @@ impl Socket {
     }
 
     #[inline(always)]
+    pub(super) fn family(self) -> u16 {
+        self.0.read(network!(sock_family)).unwrap_or(0)
+    }
+
+    #[inline(always)]
     pub(super) fn is_tcp(self) -> bool {
-        let family: u16 = self.0.read(network!(sock_family)).unwrap_or(0);
+        let family = self.family();
         let protocol: u16 = self.0.read(network!(sock_protocol)).unwrap_or(0);
         (family == IPV4 || family == IPV6) && protocol == TCP
     }

@@ -10,6 +10,7 @@ use profiler_common::network::{
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
     socket::Socket,
+    unix,
 };
 
 /// `MSG_PEEK`: the data stays in the socket and is read again.
@@ -27,7 +28,8 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
         return 0;
     }
     let bytes = sent as u64;
-    if let Some(connection) = connection_of(socket, bytes) {
+    let cookie = socket.cookie();
+    if let Some(connection) = connection_of(socket, cookie, bytes) {
         add(&mut connection.sent_bytes, bytes);
         add(&mut connection.sent_count, 1);
         use_by_current(connection);
@@ -40,6 +42,8 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
             }
             count_in(&mut connection.rtt, rtt_us);
         }
+    } else if unix::is_unix(socket) {
+        unix::send(socket, cookie, bytes);
     }
     0
 }
@@ -53,7 +57,8 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
         return 0;
     }
     let bytes = received as u64;
-    if let Some(connection) = connection_of(socket, bytes) {
+    let cookie = socket.cookie();
+    if let Some(connection) = connection_of(socket, cookie, bytes) {
         add(&mut connection.received_bytes, bytes);
         add(&mut connection.received_count, 1);
         use_by_current(connection);
@@ -67,6 +72,8 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
             let waited_us = (waited_ns / 1000).min(u64::from(u32::MAX)) as u32;
             count_in(&mut connection.receive_wait, waited_us);
         }
+    } else if unix::is_unix(socket) {
+        unix::receive(socket, cookie, bytes);
     }
     0
 }
@@ -74,10 +81,13 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sk_data_ready")]
 pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
-    if let Some(connection) = find(socket.cookie())
-        && connection.data_ready_ns == 0
-    {
-        connection.data_ready_ns = now();
+    let cookie = socket.cookie();
+    if let Some(connection) = find(cookie) {
+        if connection.data_ready_ns == 0 {
+            connection.data_ready_ns = now();
+        }
+    } else if unix::is_unix(socket) {
+        unix::ready(cookie);
     }
     0
 }
@@ -85,8 +95,7 @@ pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
 /// The entry of a socket that the running task uses: one that is there, or a new one when the task is
 /// a target. Where the table is full, what is not counted is lost.
 #[inline(always)]
-fn connection_of(socket: Socket, bytes: u64) -> Option<&'static mut Connection> {
-    let cookie = socket.cookie();
+fn connection_of(socket: Socket, cookie: u64, bytes: u64) -> Option<&'static mut Connection> {
     if let Some(connection) = find(cookie) {
         return Some(connection);
     }
@@ -109,7 +118,7 @@ fn join(socket: Socket, cookie: u64, bytes: u64) -> u64 {
 }
 
 #[inline(always)]
-fn count_in(histogram: &mut Histogram, value_us: u32) {
+pub(super) fn count_in(histogram: &mut Histogram, value_us: u32) {
     if let Some(slot) = histogram.counts.get_mut(bucket(&BOUNDS, value_us)) {
         add(slot, 1);
     }
