@@ -16,6 +16,7 @@ pub mod off_cpu;
 pub mod wall;
 pub mod wakers;
 pub mod network;
+pub mod network_calls;
 pub mod process;
 pub mod stack;
 pub mod unwind;

@@ -12,6 +12,8 @@ use crate::model;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EdgeTable {
     edges: Vec<Edge>,
+    /// Where each metric comes from: the kernel's hook, or `system calls`.
+    sources: BTreeMap<String, String>,
     /// Metrics that are null because this kernel or this mode cannot give them, with the reason.
     unavailable: BTreeMap<String, String>,
     /// Connections of which something could not be told, by what.
@@ -75,6 +77,7 @@ struct SideMetrics {
     read: Option<EdgeTransfer>,
     #[schema(required)]
     connect: Option<EdgeConnects>,
+    /// From the establishment until the process took the connection out of the queue.
     #[schema(required)]
     accept: Option<EdgeTimes>,
     /// From the end of sending until the socket was closed.
@@ -113,7 +116,8 @@ struct EventCount {
 struct EdgeTransfer {
     count: u64,
     bytes: u64,
-    /// Time in the calls.
+    /// Time in the calls that moved something, until they returned. What moved without a system call
+    /// of its own, by `io_uring` or as one of several messages, has no time of its own.
     #[schema(required)]
     time_ns: Option<u64>,
     #[schema(required)]
@@ -195,6 +199,7 @@ impl From<&model::EdgeTable> for EdgeTable {
     fn from(table: &model::EdgeTable) -> Self {
         Self {
             edges: table.edges.iter().map(|found| edge(found, table)).collect(),
+            sources: table.sources.clone(),
             unavailable: table.unavailable.clone(),
             unresolved: table.unresolved.clone(),
             lost: LostTraffic {
@@ -239,11 +244,14 @@ fn end(endpoint: &model::Endpoint, port: Option<u16>) -> EdgeEnd {
 }
 
 fn side(metrics: &model::SideMetrics, table: &model::EdgeTable) -> SideMetrics {
-    let transfer = |found: &model::Transfer| EdgeTransfer {
-        count: found.count,
-        bytes: found.bytes,
-        time_ns: None,
-        histogram: None,
+    let transfer = |found: &model::Transfer, times: &model::Values, metric: &str| {
+        let timed = table.has(metric).then_some(times);
+        EdgeTransfer {
+            count: found.count,
+            bytes: found.bytes,
+            time_ns: timed.map(|times| times.sum),
+            histogram: timed.map(nanoseconds),
+        }
     };
     let times = |found: &model::Values| EdgeTimes {
         count: found.count,
@@ -255,15 +263,19 @@ fn side(metrics: &model::SideMetrics, table: &model::EdgeTable) -> SideMetrics {
             count: metrics.connections,
             open: metrics.open,
         },
-        write: table.has("write").then(|| transfer(&metrics.write)),
-        read: table.has("read").then(|| transfer(&metrics.read)),
+        write: table
+            .has("write")
+            .then(|| transfer(&metrics.write, &metrics.write_time, "write.time_ns")),
+        read: table
+            .has("read")
+            .then(|| transfer(&metrics.read, &metrics.read_time, "read.time_ns")),
         connect: table.has("connect").then(|| EdgeConnects {
             count: metrics.connect.count,
             failed: metrics.connects_failed,
             time_ns: metrics.connect.sum,
             histogram: nanoseconds(&metrics.connect),
         }),
-        accept: None,
+        accept: table.has("accept").then(|| times(&metrics.accept)),
         close: table.has("close").then(|| times(&metrics.close)),
         write_rtt_us: table.has("write_rtt_us").then(|| EdgeValues {
             count: metrics.write_rtt.count,

@@ -28,20 +28,26 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
     }
     let bytes = sent as u64;
     if let Some(connection) = connection_of(socket, bytes) {
-        add(&mut connection.sent_bytes, bytes);
-        add(&mut connection.sent_count, 1);
-        use_by_current(connection);
-        let rtt_us = socket.rtt_us();
-        if rtt_us != 0 {
-            add(&mut connection.rtt_sum_us, u64::from(rtt_us));
-            connection.rtt_max_us = connection.rtt_max_us.max(rtt_us);
-            if connection.rtt_min_us == 0 || rtt_us < connection.rtt_min_us {
-                connection.rtt_min_us = rtt_us;
-            }
-            count_in(&mut connection.rtt, rtt_us);
-        }
+        send(connection, socket, bytes, 1);
     }
     0
+}
+
+/// Counts writes of the running task.
+#[inline(always)]
+pub(super) fn send(connection: &mut Connection, socket: Socket, bytes: u64, operations: u64) {
+    add(&mut connection.sent_bytes, bytes);
+    add(&mut connection.sent_count, operations);
+    use_by_current(connection);
+    let rtt_us = socket.rtt_us();
+    if rtt_us != 0 {
+        add(&mut connection.rtt_sum_us, u64::from(rtt_us));
+        connection.rtt_max_us = connection.rtt_max_us.max(rtt_us);
+        if connection.rtt_min_us == 0 || rtt_us < connection.rtt_min_us {
+            connection.rtt_min_us = rtt_us;
+        }
+        count_in(&mut connection.rtt, rtt_us);
+    }
 }
 
 #[btf_tracepoint(function = "sock_recv_length")]
@@ -49,26 +55,38 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
     let received = context.arg::<u64>(1) as i32;
     let flags = context.arg::<u64>(2);
-    if received <= 0 || flags & (PEEK | ERROR_QUEUE) != 0 {
+    if received <= 0 || !is_consumed(flags) {
         return 0;
     }
     let bytes = received as u64;
     if let Some(connection) = connection_of(socket, bytes) {
-        add(&mut connection.received_bytes, bytes);
-        add(&mut connection.received_count, 1);
-        use_by_current(connection);
-        let ready_ns = connection.data_ready_ns;
-        if ready_ns != 0 {
-            let read_ns = now();
-            let waited_ns = read_ns.saturating_sub(ready_ns);
-            // What is left has waited from some time on that is not known, at the latest from now.
-            connection.data_ready_ns = if socket.has_unread() { read_ns } else { 0 };
-            add(&mut connection.receive_wait_sum_ns, waited_ns);
-            let waited_us = (waited_ns / 1000).min(u64::from(u32::MAX)) as u32;
-            count_in(&mut connection.receive_wait, waited_us);
-        }
+        receive(connection, socket, bytes, 1);
     }
     0
+}
+
+/// Whether a read with these flags takes data out of the stream.
+#[inline(always)]
+pub(super) fn is_consumed(flags: u64) -> bool {
+    flags & (PEEK | ERROR_QUEUE) == 0
+}
+
+/// Counts reads of the running task.
+#[inline(always)]
+pub(super) fn receive(connection: &mut Connection, socket: Socket, bytes: u64, operations: u64) {
+    add(&mut connection.received_bytes, bytes);
+    add(&mut connection.received_count, operations);
+    use_by_current(connection);
+    let ready_ns = connection.data_ready_ns;
+    if ready_ns != 0 {
+        let read_ns = now();
+        let waited_ns = read_ns.saturating_sub(ready_ns);
+        // What is left has waited from some time on that is not known, at the latest from now.
+        connection.data_ready_ns = if socket.has_unread() { read_ns } else { 0 };
+        add(&mut connection.receive_wait_sum_ns, waited_ns);
+        let waited_us = (waited_ns / 1000).min(u64::from(u32::MAX)) as u32;
+        count_in(&mut connection.receive_wait, waited_us);
+    }
 }
 
 #[btf_tracepoint(function = "sk_data_ready")]
@@ -86,7 +104,16 @@ pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
 /// a target. Where the table is full, what is not counted is lost.
 #[inline(always)]
 fn connection_of(socket: Socket, bytes: u64) -> Option<&'static mut Connection> {
-    let cookie = socket.cookie();
+    connection_with_cookie(socket, socket.cookie(), bytes)
+}
+
+/// The same for a socket whose cookie is known.
+#[inline(always)]
+pub(super) fn connection_with_cookie(
+    socket: Socket,
+    cookie: u64,
+    bytes: u64,
+) -> Option<&'static mut Connection> {
     if let Some(connection) = find(cookie) {
         return Some(connection);
     }
@@ -109,7 +136,7 @@ fn join(socket: Socket, cookie: u64, bytes: u64) -> u64 {
 }
 
 #[inline(always)]
-fn count_in(histogram: &mut Histogram, value_us: u32) {
+pub(super) fn count_in(histogram: &mut Histogram, value_us: u32) {
     if let Some(slot) = histogram.counts.get_mut(bucket(&BOUNDS, value_us)) {
         add(slot, 1);
     }
