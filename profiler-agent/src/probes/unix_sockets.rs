@@ -18,13 +18,15 @@ const LIST_AGAIN_NS: u64 = 2_000_000_000;
 /// Entries of the kernel's table with which it is listed each time.
 const MANY: usize = UNIX_ENTRIES as usize / 4;
 /// What of an edge between Unix sockets is null, with the reason.
-const NOT_OF_UNIX_SOCKETS: [(&str, &str); 9] = [
+const NOT_OF_UNIX_SOCKETS: [(&str, &str); 11] = [
     ("unix.accept", "calls on Unix sockets are not timed"),
     (
         "unix.close",
         "the kernel has no hook for the end of a Unix socket",
     ),
     ("unix.connect", "calls on Unix sockets are not timed"),
+    ("unix.read.time_ns", "calls on Unix sockets are not timed"),
+    ("unix.write.time_ns", "calls on Unix sockets are not timed"),
     ("unix.drop", "Unix sockets lose nothing on the way"),
     (
         "unix.error",

@@ -12,6 +12,8 @@ use crate::model;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EdgeTable {
     edges: Vec<Edge>,
+    /// Where each metric comes from: the kernel's hook, or `system calls`.
+    sources: BTreeMap<String, String>,
     /// Metrics that are null because this kernel or this mode cannot give them, with the reason.
     unavailable: BTreeMap<String, String>,
     /// Connections of which something could not be told, by what.
@@ -77,6 +79,7 @@ struct SideMetrics {
     read: Option<EdgeTransfer>,
     #[schema(required)]
     connect: Option<EdgeConnects>,
+    /// From the establishment until the process took the connection out of the queue.
     #[schema(required)]
     accept: Option<EdgeTimes>,
     /// From the end of sending until the socket was closed.
@@ -116,7 +119,8 @@ struct EventCount {
 struct EdgeTransfer {
     count: u64,
     bytes: u64,
-    /// Time in the calls.
+    /// Time in the calls that moved something, until they returned. What moved without a system call
+    /// of its own, by `io_uring` or as one of several messages, has no time of its own.
     #[schema(required)]
     time_ns: Option<u64>,
     #[schema(required)]
@@ -198,6 +202,7 @@ impl From<&model::EdgeTable> for EdgeTable {
     fn from(table: &model::EdgeTable) -> Self {
         Self {
             edges: table.edges.iter().map(|found| edge(found, table)).collect(),
+            sources: table.sources.clone(),
             unavailable: table.unavailable.clone(),
             unresolved: table.unresolved.clone(),
             lost: LostTraffic {
@@ -244,11 +249,14 @@ fn end(endpoint: &model::Endpoint, port: Option<u16>) -> EdgeEnd {
 }
 
 fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics {
-    let transfer = |found: &model::Transfer| EdgeTransfer {
-        count: found.count,
-        bytes: found.bytes,
-        time_ns: None,
-        histogram: None,
+    let transfer = |found: &model::Transfer, times: &model::Values, metric: &str| {
+        let timed = has(metric).then_some(times);
+        EdgeTransfer {
+            count: found.count,
+            bytes: found.bytes,
+            time_ns: timed.map(|times| times.sum),
+            histogram: timed.map(nanoseconds),
+        }
     };
     let times = |found: &model::Values| EdgeTimes {
         count: found.count,
@@ -260,15 +268,15 @@ fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics
             count: metrics.connections,
             open: metrics.open,
         },
-        write: has("write").then(|| transfer(&metrics.write)),
-        read: has("read").then(|| transfer(&metrics.read)),
+        write: has("write").then(|| transfer(&metrics.write, &metrics.write_time, "write.time_ns")),
+        read: has("read").then(|| transfer(&metrics.read, &metrics.read_time, "read.time_ns")),
         connect: has("connect").then(|| EdgeConnects {
             count: metrics.connect.count,
             failed: metrics.connects_failed,
             time_ns: metrics.connect.sum,
             histogram: nanoseconds(&metrics.connect),
         }),
-        accept: None,
+        accept: has("accept").then(|| times(&metrics.accept)),
         close: has("close").then(|| times(&metrics.close)),
         write_rtt_us: has("write_rtt_us").then(|| EdgeValues {
             count: metrics.write_rtt.count,
