@@ -20,7 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, edges, events, health, meta, processes, profiles, quality, symbols, tasks, waits,
+        containers, edges, events, health, meta, processes, profiles, quality, symbols, tasks,
+        waits,
     },
     metrics,
     state::ApiState,
@@ -78,6 +79,9 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(waits::waits))
         .routes(routes!(quality::quality))
         .routes(routes!(edges::edges))
+        .routes(routes!(edges::edge_events))
+        .routes(routes!(edges::node_edges))
+        .routes(routes!(edges::node_edge_events))
         .routes(routes!(symbols::list, symbols::upload))
         .routes(routes!(symbols::replace, symbols::delete))
         .routes(routes!(events::events))

@@ -2,15 +2,18 @@
 //! and over those that were there before.
 //!
 //! [`flow`] decodes what the kernel side counted, [`diag`] lists the sockets of a network namespace,
-//! [`owners`] finds whose they are, [`directory`] puts both together, and [`book`] adds everything up.
+//! [`owners`] finds whose they are, [`directory`] puts both together, and [`book`] adds everything up;
+//! [`silent`] keeps what has no end small.
 
 mod flow;
 mod diag;
 mod owners;
 mod directory;
 mod book;
+mod silent;
 
 pub(crate) use book::{Book, Identity};
 pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner};
 pub(crate) use flow::Flow;
+pub(crate) use silent::Room;

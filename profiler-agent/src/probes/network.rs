@@ -33,7 +33,7 @@ use crate::{
         ObjectRequest, RecordReader, drop_reasons,
     },
     model::{Clock, EdgeTable, ProfileBuilder, WaitCounts},
-    network::{Book, DiagSocket, Directory, Flow, Identity, Owner},
+    network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Room},
     process::ProcessTable,
 };
 
@@ -204,6 +204,7 @@ impl Collector for NetworkCollector {
             directory,
             directory_read_ns: monotonic_ns(),
             book: Book::default(),
+            room: Room::of(request.spec.duration_s),
             finished: Vec::new(),
             reasons: drop_reasons(),
             unavailable,
@@ -265,6 +266,8 @@ struct Session {
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
     book: Book,
+    /// For a collection without end.
+    room: Option<Room>,
     /// Ended since the last result.
     finished: Vec<Connection>,
     reasons: BTreeMap<u32, String>,
@@ -359,11 +362,18 @@ impl Session {
             self.book.name(pid, || identify(table, pid));
         }
         self.book.settle(&open, &self.directory, now_ns, last);
-        let (edges, unresolved) = self.book.table(&open, &self.directory);
+        let (edges, folded, unresolved) = self.book.table(&open, &self.directory);
+        if let Some(room) = self.room {
+            self.book.fold_silent(&edges, room);
+            let table = &self.table;
+            self.book
+                .forget_names(&open, |pid| table.get(pid).is_some());
+        }
         let counters = self.object.network_counters()?;
         let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
         let table = EdgeTable {
             edges,
+            folded,
             unavailable: self.unavailable.clone(),
             unresolved,
             lost_events: counter(LOST_EVENTS),
