@@ -157,7 +157,7 @@ describe("a network task", () => {
     });
     if (!result.ok) return;
     expect(asCli(result.spec)).toBe("profiler-agent net --netns '/run/netns/a b' --duration 10s");
-    expect(targetText(result.spec.target)).toBe("network namespace /run/netns/a b");
+    expect(targetText(result.spec.target)).toBe("namespace /run/netns/a b");
   });
 
   test("a target without a flag has no command", () => {

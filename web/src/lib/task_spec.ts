@@ -154,6 +154,6 @@ export function targetText(target: Target): string {
   if ("container" in target) return `container ${target.container.slice(0, 12)}`;
   if ("cgroup" in target) return `cgroup ${target.cgroup}`;
   if ("comm" in target) return `all named ${target.comm}`;
-  if ("network_namespace" in target) return `network namespace ${target.network_namespace}`;
+  if ("network_namespace" in target) return `namespace ${target.network_namespace}`;
   return "whole node";
 }
