@@ -72,6 +72,13 @@ pub struct ServeArgs {
     /// `always` keeps one low-rate profile of the whole node running [default: off]
     #[arg(long, value_name = "always|off")]
     pub profile: Option<String>,
+    /// `always` keeps a light collection of the node's connections running, `tasks` collects for tasks only
+    /// [default: tasks]
+    #[arg(long, value_name = "always|tasks")]
+    pub network: Option<String>,
+    /// Edges that have metrics of their own; the others are one edge `other` [default: 200]
+    #[arg(long, value_name = "N")]
+    pub network_metrics_edges: Option<String>,
     /// Show the arguments of processes; they may hold secrets
     #[arg(long)]
     pub show_arguments: bool,

@@ -36,7 +36,7 @@ use crate::{
         ObjectRequest, RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
-    network::{Book, DiagSocket, Directory, Flow, Identity, Owner},
+    network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Room},
     process::ProcessTable,
 };
 
@@ -189,6 +189,7 @@ impl Collector for NetworkCollector {
             directory,
             directory_read_ns: monotonic_ns(),
             book: Book::default(),
+            room: Room::of(request.spec.duration_s),
             finished: Vec::new(),
             reasons: drop_reasons(),
             sources,
@@ -251,6 +252,8 @@ struct Session {
     directory_read_ns: u64,
     book: Book,
     unix: UnixSockets,
+    /// For a collection without end.
+    room: Option<Room>,
     /// Ended since the last result.
     finished: Vec<Connection>,
     reasons: BTreeMap<u32, String>,
@@ -353,7 +356,13 @@ impl Session {
             self.book.name(pid, || identify(table, pid));
         }
         self.book.settle(&open, &self.directory, now_ns, last);
-        let (mut edges, mut unresolved) = self.book.table(&open, &self.directory);
+        let (mut edges, folded, mut unresolved) = self.book.table(&open, &self.directory);
+        if let Some(room) = self.room {
+            self.book.fold_silent(&edges, room);
+            let table = &self.table;
+            self.book
+                .forget_names(&open, |pid| table.get(pid).is_some());
+        }
         unresolved.extend(self.uncounted_calls()?);
         let (unix_edges, unix_unresolved) = self.report_unix(last)?;
         let mut unavailable = self.sources.unavailable.clone();
@@ -366,6 +375,7 @@ impl Session {
         let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
         let table = EdgeTable {
             edges,
+            folded,
             sources: self.sources.from.clone(),
             unavailable,
             unresolved,
