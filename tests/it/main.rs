@@ -36,6 +36,8 @@ mod network_load;
 #[cfg(test)]
 mod network_mesh;
 #[cfg(test)]
+mod network_timed;
+#[cfg(test)]
 mod off_cpu;
 #[cfg(test)]
 mod off_cpu_asleep;

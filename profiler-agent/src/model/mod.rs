@@ -5,6 +5,7 @@
 
 mod idle_share;
 mod edge;
+mod percentile;
 mod loss;
 mod process;
 mod profile;
@@ -17,9 +18,13 @@ mod wait_reason;
 mod waker;
 mod wait_rules;
 
-pub use edge::{Address, Edge, EdgeKey, EdgeTable, Endpoint, KernelTable, SideMetrics, SocketTotals, Transfer, Values};
+pub use edge::{
+    Address, Edge, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable, SideMetrics,
+    SocketTotals, Transfer, Values,
+};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use loss::{LossKind, Losses};
+pub use percentile::Between;
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{
     Clock, Frame, FrameId, FrameSpace, Function, Module, ModuleId, ModuleKind, NameClass,

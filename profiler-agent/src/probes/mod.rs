@@ -3,9 +3,11 @@
 mod collector;
 mod board;
 mod comparison;
+mod ended;
 mod governor;
 mod kinds;
 mod network;
+mod network_sources;
 mod on_cpu;
 mod process_events;
 mod rows;
@@ -17,6 +19,7 @@ mod targets;
 mod throttling;
 mod timeline;
 mod unwinder;
+mod unix_sockets;
 mod wait_watch;
 
 pub use board::ProbeStatuses;

@@ -1,6 +1,9 @@
 //! Connections: starts the programs that watch them, and adds up what they count, on a thread of its
 //! own for each task.
 
+#[path = "network_upkeep.rs"]
+mod upkeep;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{
@@ -14,27 +17,31 @@ use profiler_common::{
     config::{FILTER_ALL, FILTER_PIDS, ProbeConfig},
     network::{
         CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN,
-        FLAG_COMPLETE, FLAG_EVICTED, FLAG_GONE, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey,
+        FLAG_COMPLETE, FLAG_EVICTED, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey,
         REFUSED,
     },
+    network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, TIMES_LEFT_OUT},
 };
 use tokio::sync::mpsc;
 
 use super::{
     Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle,
     board::ProbeStatuses,
+    ended::Ended,
+    network_sources::MetricSources,
     on_cpu::LOOP_WAIT,
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{Origin, monotonic_ns},
+    unix_sockets::{self, UnixSockets},
 };
 use crate::{
     bpf::{
-        Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
+        Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, RecordReader, drop_reasons,
     },
-    model::{Clock, EdgeTable, KernelTable, ProfileBuilder, WaitCounts},
-    network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Room},
+    model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
+    network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Resting, Room},
     process::ProcessTable,
 };
 
@@ -42,36 +49,14 @@ use crate::{
 const REPORT: Duration = Duration::from_secs(1);
 /// Time between two readings of the node's sockets, while something is not resolved.
 const READ_AGAIN_NS: u64 = 2_000_000_000;
-/// Time between two looks for connections whose end was missed.
-const SWEEP_NS: u64 = 20_000_000_000;
+/// Results are made at most for one part of the time in so many.
+const BUSY_SHARE: u32 = 5;
 /// Results that may wait for the engine; each holds what the earlier ones held.
 const TABLE_QUEUE: usize = 2;
-
-/// Metrics that a program gives.
-const METRICS: [(&str, &[&str]); 10] = [
-    ("network_destroy", &["close"]),
-    ("network_state", &["connect", "close"]),
-    ("network_ready", &["receive_wait"]),
-    ("network_retransmit", &["retransmit"]),
-    ("network_drop", &["drop"]),
-    ("network_reset_sent", &["reset"]),
-    ("network_reset_received", &["reset"]),
-    ("network_error", &["error"]),
-    ("network_receive", &["read", "receive_wait"]),
-    ("network_send", &["write", "write_rtt_us"]),
-];
 
 /// The program that makes room in the kernel's table, and what it is called where it is missing.
 const EVICTOR: &str = "network_evict";
 const EVICTION: &str = "eviction";
-
-/// Metrics that need more than counting, with what is missing.
-const NOT_MEASURED: [(&str, &str); 4] = [
-    ("accept", "times of accept calls are not measured"),
-    ("read.time_ns", "times of read calls are not measured"),
-    ("tls", "payload is not looked at"),
-    ("write.time_ns", "times of write calls are not measured"),
-];
 
 #[derive(Clone, Debug)]
 pub struct NetworkConfig {
@@ -122,7 +107,7 @@ impl NetworkCollector {
         }
     }
 
-    fn load(&self, target: &ResolvedTarget) -> Result<LoadedObject, LoadError> {
+    fn load(&self, target: &ResolvedTarget, timed: bool) -> Result<LoadedObject, LoadError> {
         let mut config = ProbeConfig {
             bucket_ns: 1,
             buckets_per_epoch: 1,
@@ -135,6 +120,7 @@ impl NetworkCollector {
             counting: Counting::Connections {
                 entries: self.config.connections,
                 network_namespace: target.network_namespace,
+                timed,
             },
             denied: self.config.denied.clone(),
         })?;
@@ -145,24 +131,18 @@ impl NetworkCollector {
         Ok(object)
     }
 
-    /// Writes the state of every program, and says which metrics are missing for which reason.
-    fn report(&self, failures: &[LoadError]) -> BTreeMap<String, String> {
-        let mut unavailable: BTreeMap<String, String> = NOT_MEASURED
-            .iter()
-            .map(|(metric, reason)| ((*metric).to_owned(), (*reason).to_owned()))
-            .collect();
-        let evictor = failures
-            .iter()
-            .find(|failure| failure.program() == Some(EVICTOR));
-        if let Some(failure) = evictor {
-            unavailable.insert(EVICTION.to_owned(), failure.to_string());
-        }
-        for program in NETWORK_PROGRAMS {
-            let failure = failures
+    /// Writes the state of every program, and says where each metric comes from.
+    fn report(&self, links: &NetworkLinks, failures: &[LoadError]) -> MetricSources {
+        let failure_of = |name: &str| {
+            failures
                 .iter()
-                .find(|failure| failure.program() == Some(program.name));
+                .find(|failure| failure.program() == Some(name))
+        };
+        for program in NETWORK_PROGRAMS {
+            let failure = failure_of(program.name);
             let state = match failure {
-                None => ProbeState::Attached,
+                None if links.is_attached(program.name) => ProbeState::Attached,
+                None => ProbeState::Available,
                 Some(LoadError::Denied(_)) => ProbeState::Denied,
                 Some(_) => ProbeState::Unavailable,
             };
@@ -172,14 +152,14 @@ impl NetworkCollector {
                 reason: failure.map(ToString::to_string),
                 minimum_kernel: program.minimum_kernel.to_owned(),
             });
-            let metrics = METRICS.iter().find(|(name, _)| *name == program.name);
-            if let (Some(failure), Some((_, metrics))) = (failure, metrics) {
-                for metric in *metrics {
-                    unavailable.insert((*metric).to_owned(), failure.to_string());
-                }
-            }
         }
-        unavailable
+        MetricSources::new(links.plan(), |name| {
+            if links.is_attached(name) {
+                return Ok(());
+            }
+            Err(failure_of(name)
+                .map_or_else(|| format!("{name} is not needed"), ToString::to_string))
+        })
     }
 }
 
@@ -190,14 +170,21 @@ impl Collector for NetworkCollector {
             probe: "network",
             reason: error.to_string(),
         };
-        let mut object = self.load(&target).map_err(failed)?;
+        let mut object = self.load(&target, request.spec.timed).map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let ended = object.take_ended().map_err(failed)?;
         let (links, failures) = object.attach_network();
-        let unavailable = self.report(&failures);
-        let can_evict = !unavailable.contains_key(EVICTION);
-        let watches = |failure: &LoadError| failure.program() != Some(EVICTOR);
-        if failures.iter().filter(|failure| watches(failure)).count() == NETWORK_PROGRAMS.len()
+        let mut sources = self.report(&links, &failures);
+        let evictor = failures
+            .iter()
+            .find(|failure| failure.program() == Some(EVICTOR));
+        if let Some(failure) = evictor {
+            sources
+                .unavailable
+                .insert(EVICTION.to_owned(), failure.to_string());
+        }
+        let can_evict = evictor.is_none();
+        if links.is_empty()
             && let Some(first) = failures.into_iter().next()
         {
             return Err(failed(first));
@@ -209,10 +196,16 @@ impl Collector for NetworkCollector {
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
         let (stop, stopped) = StopHandle::new();
+        let unix =
+            UnixSockets::start(&mut object, &self.table, &target, &wanted).map_err(failed)?;
         let mut session = Session {
+            unix,
             object,
             reader,
-            ended,
+            ended: Ended::start(ended).map_err(|error| CollectError::Probe {
+                probe: "network",
+                reason: format!("start the thread that reads ends: {error}"),
+            })?,
             links,
             table: self.table.clone(),
             wanted,
@@ -221,11 +214,12 @@ impl Collector for NetworkCollector {
             swept_ns: monotonic_ns(),
             capacity: self.config.connections,
             can_evict,
-            room: Room::new(self.config.connections),
+            resting: Resting::new(self.config.connections),
             book: Book::default(),
+            room: Room::of(request.spec.duration_s),
             finished: Vec::new(),
             reasons: drop_reasons(),
-            unavailable,
+            sources,
             origin,
             sender,
         };
@@ -276,7 +270,7 @@ fn wanted_pids(target: &ResolvedTarget, table: &ProcessTable) -> BTreeSet<u32> {
 struct Session {
     object: LoadedObject,
     reader: RecordReader,
-    ended: EndedReader,
+    ended: Ended,
     links: NetworkLinks,
     table: ProcessTable,
     wanted: BTreeSet<u32>,
@@ -288,12 +282,15 @@ struct Session {
     /// Entries of the kernel's table.
     capacity: u32,
     can_evict: bool,
-    room: Room,
+    resting: Resting,
     book: Book,
+    unix: UnixSockets,
+    /// For a collection without end.
+    room: Option<Room>,
     /// Ended since the last result.
     finished: Vec<Connection>,
     reasons: BTreeMap<u32, String>,
-    unavailable: BTreeMap<String, String>,
+    sources: MetricSources,
     origin: Origin,
     sender: mpsc::Sender<Chunk>,
 }
@@ -301,6 +298,7 @@ struct Session {
 impl Session {
     fn run(mut self, stopped: &Arc<AtomicBool>) {
         let mut reported = Instant::now();
+        let mut pause = REPORT;
         loop {
             let last = stopped.load(Ordering::Relaxed) || self.sender.is_closed();
             if last {
@@ -309,11 +307,13 @@ impl Session {
                 self.reader.wait(LOOP_WAIT);
             }
             self.read();
-            if last || reported.elapsed() >= REPORT {
+            if last || reported.elapsed() >= pause {
                 reported = Instant::now();
                 if let Err(error) = self.report(last) {
                     tracing::error!(%error, "read the kernel's table of connections");
                 }
+                // With very many connections a result takes long; it must not take all of a CPU.
+                pause = REPORT.max(reported.elapsed() * BUSY_SHARE);
             }
             if last {
                 return;
@@ -326,19 +326,15 @@ impl Session {
         // Forks, execs and exits keep the kernel's filter right; nothing is to be done here.
         let _undecodable = self.reader.read(|_record| {});
         let finished = &mut self.finished;
-        let room = &mut self.room;
-        let undecodable = self.ended.read(|connection| {
+        let before = finished.len();
+        for connection in self.ended.take() {
             if connection.flags & FLAG_EVICTED != 0 {
-                room.rest(connection);
+                self.resting.rest(connection);
             } else {
-                finished.push(room.end(connection));
+                finished.push(self.resting.end(connection));
             }
-        });
-        if undecodable > 0 {
-            tracing::error!(undecodable, "records of connections");
         }
-        let known = finished.len();
-        for index in 0..known {
+        for index in before..finished.len() {
             let Some(connection) = self.finished.get(index) else {
                 break;
             };
@@ -351,29 +347,13 @@ impl Session {
 
     /// Sends the result so far.
     fn report(&mut self, last: bool) -> Result<(), LoadError> {
-        let mut entries = self.object.connections()?;
-        let mut forgotten = Vec::new();
-        entries.retain(|entry| {
-            if entry.flags & FLAG_GONE != 0 {
-                forgotten.push(*entry);
-            }
-            entry.flags & (FLAG_GONE | FLAG_COMPLETE) == FLAG_COMPLETE
-        });
-        for entry in forgotten {
-            self.object.forget_connection(entry.cookie)?;
-            let whole = self.room.end(entry);
-            self.finished.push(whole);
-        }
-        // At the end as well: what rests may have ended without anybody's notice.
-        if last || monotonic_ns().saturating_sub(self.swept_ns) >= SWEEP_NS {
-            self.sweep(&mut entries)?;
-        }
+        let entries = self.entries(last)?;
         let table: HashSet<u64> = entries.iter().map(|entry| entry.cookie).collect();
         let mut open: Vec<Flow> = entries
             .iter()
-            .map(|entry| Flow::decode(&self.room.whole(entry)))
+            .map(|entry| Flow::decode(&self.resting.whole(entry)))
             .collect();
-        let resting = self.room.resting(&table);
+        let resting = self.resting.outside(&table);
         open.extend(resting.iter().map(Flow::decode));
         let mut drops: HashMap<u64, BTreeMap<String, u64>> = HashMap::new();
         let mut keys = HashMap::new();
@@ -383,9 +363,14 @@ impl Session {
             drops.entry(key.cookie).or_default().insert(reason, number);
             keys.entry(key.cookie).or_insert_with(Vec::new).push(key);
         }
+        let mut times = self.times()?;
         let now_ns = monotonic_ns();
         for connection in std::mem::take(&mut self.finished) {
             let mut flow = Flow::decode(&connection);
+            if let Some(times) = times.remove(&flow.cookie) {
+                flow.add_times(&times);
+                self.object.forget_call_times(flow.cookie)?;
+            }
             for key in keys.remove(&flow.cookie).unwrap_or_default() {
                 self.object.forget_drop(key)?;
             }
@@ -393,6 +378,9 @@ impl Session {
             self.book.end(flow, now_ns);
         }
         for flow in &mut open {
+            if let Some(times) = times.get(&flow.cookie) {
+                flow.add_times(times);
+            }
             flow.metrics.drops_by_reason = drops.remove(&flow.cookie).unwrap_or_default();
         }
         let due = last || now_ns.saturating_sub(self.directory_read_ns) >= READ_AGAIN_NS;
@@ -406,23 +394,32 @@ impl Session {
             self.book.name(pid, || identify(table, pid));
         }
         self.book.settle(&open, &self.directory, now_ns, last);
-        let (edges, unresolved) = self.book.table(&open, &self.directory);
+        let (mut edges, folded, mut unresolved) = self.book.table(&open, &self.directory);
+        if let Some(room) = self.room {
+            self.book.fold_silent(&edges, room);
+            let table = &self.table;
+            self.book
+                .forget_names(&open, |pid| table.get(pid).is_some());
+        }
+        unresolved.extend(self.uncounted_calls()?);
+        let (unix_edges, unix_unresolved) = self.report_unix(last)?;
+        let mut unavailable = self.sources.unavailable.clone();
+        unix_sockets::explain(&mut unavailable, &self.object, &unix_edges);
+        edges.extend(unix_edges);
+        for (what, count) in unix_unresolved {
+            *unresolved.entry(what).or_default() += count;
+        }
         let counters = self.object.network_counters()?;
         let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
         let result = EdgeTable {
             edges,
-            unavailable: self.unavailable.clone(),
+            folded,
+            sources: self.sources.from.clone(),
+            unavailable,
             unresolved,
             lost_events: counter(LOST_EVENTS),
             lost_bytes: counter(LOST_BYTES),
-            kernel_table: KernelTable {
-                capacity: u64::from(self.capacity),
-                used: table.len() as u64,
-                refused: counter(REFUSED),
-                evicted: self.room.evicted,
-                swept: self.room.swept,
-                missed_runs: self.object.missed_runs(),
-            },
+            kernel_table: self.kernel_table(table.len(), counter(REFUSED)),
         };
         self.send(result, last);
         if !last {
@@ -431,47 +428,34 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the connections whose end was missed; takes them out of `entries`.
-    fn sweep(&mut self, entries: &mut Vec<Connection>) -> Result<(), LoadError> {
-        let listed_ns = monotonic_ns();
-        self.directory = Directory::read(&self.table, &self.wanted);
-        self.directory_read_ns = listed_ns;
-        self.swept_ns = listed_ns;
-        let directory = &self.directory;
-        let listed: HashSet<u64> = directory
-            .sockets()
-            .map(|(socket, _owner)| socket.cookie)
-            .collect();
-        let is_known = |namespace| directory.listens(namespace, 0).is_some();
-        let gone = self
-            .room
-            .gone(entries.iter(), &listed, listed_ns, is_known);
-        let gone: HashSet<u64> = gone.into_iter().collect();
-        for entry in entries.extract_if(.., |entry| gone.contains(&entry.cookie)) {
-            self.object.forget_connection(entry.cookie)?;
-            self.finished
-                .extend(self.room.sweep(entry.cookie, Some(&entry)));
-        }
-        for cookie in gone {
-            self.finished.extend(self.room.sweep(cookie, None));
-        }
-        Ok(())
+    fn report_unix(&mut self, last: bool) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+        let (book, table) = (&self.book, &self.table);
+        let identify = |pid| book.identity(pid).or_else(|| identify(table, pid));
+        self.unix
+            .report(&mut self.object, table, &self.wanted, identify, last)
     }
 
-    /// Takes connections that rest out of a table that is nearly full.
-    fn make_room(&mut self, table: &HashSet<u64>) -> Result<(), LoadError> {
-        if !self.can_evict {
-            return Ok(());
+    /// Times of system calls so far, by connection.
+    fn times(&self) -> Result<HashMap<u64, CallTimes>, LoadError> {
+        if !self.links.plan().timed {
+            return Ok(HashMap::new());
         }
-        if self.room.has_marked() {
-            LoadedObject::let_programs_end();
-        }
-        let object = &mut self.object;
-        self.room
-            .make(table, |cookie, action| object.evict(cookie, action))?;
-        // Their counts are in the ring buffer until then.
-        self.read();
-        Ok(())
+        Ok(self.object.call_times()?.into_iter().collect())
+    }
+
+    /// Calls that could not be counted or timed.
+    fn uncounted_calls(&self) -> Result<BTreeMap<String, u64>, LoadError> {
+        let counters = self.object.call_counters()?;
+        let named = [
+            ("calls_left_out", CALLS_LEFT_OUT),
+            ("calls_of_unknown_sockets", CALLS_UNBOUND),
+            ("times_left_out", TIMES_LEFT_OUT),
+        ];
+        let numbers = named.into_iter().filter_map(|(name, counter)| {
+            let number = *counters.get(counter as usize)?;
+            (number > 0).then(|| (name.to_owned(), number))
+        });
+        Ok(numbers.collect())
     }
 
     fn send(&self, table: EdgeTable, last: bool) {

@@ -6,12 +6,21 @@ use profiler_common::network::BOUNDS_US;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::model;
+use crate::{
+    model,
+    network_watch::{WatchState, Watched},
+};
 
 /// Connections between processes, from the task's start until now.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EdgeTable {
     edges: Vec<Edge>,
+    /// Where each metric comes from: the kernel's hook, or `system calls`.
+    sources: BTreeMap<String, String>,
+    /// Edges that are no longer told apart: they were silent for long, or there was no room for them. Null
+    /// when there are none.
+    #[schema(required)]
+    other: Option<OtherEdges>,
     /// Metrics that are null because this kernel or this mode cannot give them, with the reason.
     unavailable: BTreeMap<String, String>,
     /// Connections of which something could not be told, by what.
@@ -36,6 +45,71 @@ struct KernelTable {
     /// Runs that the kernel left out because the same program was at work on that CPU, by program:
     /// what they would have counted is missing. Empty: none.
     missed_runs: BTreeMap<String, u64>,
+}
+
+/// Everything that edges had counted which are no longer told apart.
+#[derive(Debug, Serialize, ToSchema)]
+struct OtherEdges {
+    /// How many; an edge that came back and went again counts again.
+    edges: u64,
+    metrics: EdgeMetrics,
+}
+
+/// The always-on collection of the whole node, with everything that it has counted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct NetworkEdges {
+    state: NetworkState,
+    /// Why it does not run.
+    #[schema(required)]
+    reason: Option<String>,
+    /// When counting began; null before that.
+    #[schema(required)]
+    since_ns: Option<u64>,
+    /// Times that it had to be started again. Counts go on; connections that were open count again.
+    restarts: u64,
+    /// Age of the table; null before the first.
+    #[schema(required)]
+    age_ms: Option<u64>,
+    #[serde(flatten)]
+    table: EdgeTable,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum NetworkState {
+    Starting,
+    Running,
+    /// It failed and is started again after a pause.
+    Waiting,
+}
+
+impl From<&Watched> for NetworkEdges {
+    fn from(watched: &Watched) -> Self {
+        let Watched {
+            state,
+            since_ns,
+            restarts,
+            table,
+            updated,
+        } = watched;
+        let (state, reason) = match state {
+            WatchState::Starting => (NetworkState::Starting, None),
+            WatchState::Running => (NetworkState::Running, None),
+            WatchState::Waiting(reason) => (NetworkState::Waiting, Some(reason.clone())),
+        };
+        let age = updated.map(|updated| updated.elapsed());
+        Self {
+            state,
+            reason,
+            since_ns: *since_ns,
+            restarts: *restarts,
+            age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+            table: table
+                .as_deref()
+                .unwrap_or(&model::EdgeTable::default())
+                .into(),
+        }
+    }
 }
 
 /// Reads and writes of connections that did not fit the kernel's table.
@@ -96,6 +170,7 @@ struct SideMetrics {
     read: Option<EdgeTransfer>,
     #[schema(required)]
     connect: Option<EdgeConnects>,
+    /// From the establishment until the process took the connection out of the queue.
     #[schema(required)]
     accept: Option<EdgeTimes>,
     /// From the end of sending until the socket was closed.
@@ -115,7 +190,8 @@ struct SideMetrics {
     reset: Option<EdgeResets>,
     #[schema(required)]
     error: Option<EdgeErrors>,
-    socket: EdgeSocketTotals,
+    #[schema(required)]
+    socket: Option<EdgeSocketTotals>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -134,7 +210,8 @@ struct EventCount {
 struct EdgeTransfer {
     count: u64,
     bytes: u64,
-    /// Time in the calls.
+    /// Time in the calls that moved something, until they returned. What moved without a system call
+    /// of its own, by `io_uring` or as one of several messages, has no time of its own.
     #[schema(required)]
     time_ns: Option<u64>,
     #[schema(required)]
@@ -216,6 +293,14 @@ impl From<&model::EdgeTable> for EdgeTable {
     fn from(table: &model::EdgeTable) -> Self {
         Self {
             edges: table.edges.iter().map(|found| edge(found, table)).collect(),
+            sources: table.sources.clone(),
+            other: (table.folded != model::FoldedEdges::default()).then(|| OtherEdges {
+                edges: table.folded.edges,
+                metrics: EdgeMetrics {
+                    client: Some(side(&table.folded.client, |metric| table.has(metric))),
+                    server: Some(side(&table.folded.server, |metric| table.has(metric))),
+                },
+            }),
             unavailable: table.unavailable.clone(),
             unresolved: table.unresolved.clone(),
             lost: LostTraffic {
@@ -244,15 +329,17 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     let original_destination = key
         .original_destination
         .map(|(address, port)| SocketAddr::new(address, port).to_string());
+    let protocol = key.server.address.protocol();
+    let has = |metric: &str| table.has_of(protocol, metric);
     Edge {
         client: end(&key.client, *client_port),
         server: end(&key.server, key.server_port),
         original_destination,
-        protocol: key.server.address.protocol(),
+        protocol,
         tls: None,
         metrics: EdgeMetrics {
-            client: client.as_ref().map(|metrics| side(metrics, table)),
-            server: server.as_ref().map(|metrics| side(metrics, table)),
+            client: client.as_ref().map(|metrics| side(metrics, &has)),
+            server: server.as_ref().map(|metrics| side(metrics, &has)),
         },
     }
 }
@@ -267,12 +354,15 @@ fn end(endpoint: &model::Endpoint, port: Option<u16>) -> EdgeEnd {
     }
 }
 
-fn side(metrics: &model::SideMetrics, table: &model::EdgeTable) -> SideMetrics {
-    let transfer = |found: &model::Transfer| EdgeTransfer {
-        count: found.count,
-        bytes: found.bytes,
-        time_ns: None,
-        histogram: None,
+fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics {
+    let transfer = |found: &model::Transfer, times: &model::Values, metric: &str| {
+        let timed = has(metric).then_some(times);
+        EdgeTransfer {
+            count: found.count,
+            bytes: found.bytes,
+            time_ns: timed.map(|times| times.sum),
+            histogram: timed.map(nanoseconds),
+        }
     };
     let times = |found: &model::Values| EdgeTimes {
         count: found.count,
@@ -284,48 +374,46 @@ fn side(metrics: &model::SideMetrics, table: &model::EdgeTable) -> SideMetrics {
             count: metrics.connections,
             open: metrics.open,
         },
-        write: table.has("write").then(|| transfer(&metrics.write)),
-        read: table.has("read").then(|| transfer(&metrics.read)),
-        connect: table.has("connect").then(|| EdgeConnects {
+        write: has("write").then(|| transfer(&metrics.write, &metrics.write_time, "write.time_ns")),
+        read: has("read").then(|| transfer(&metrics.read, &metrics.read_time, "read.time_ns")),
+        connect: has("connect").then(|| EdgeConnects {
             count: metrics.connect.count,
             failed: metrics.connects_failed,
             time_ns: metrics.connect.sum,
             histogram: nanoseconds(&metrics.connect),
         }),
-        accept: None,
-        close: table.has("close").then(|| times(&metrics.close)),
-        write_rtt_us: table.has("write_rtt_us").then(|| EdgeValues {
+        accept: has("accept").then(|| times(&metrics.accept)),
+        close: has("close").then(|| times(&metrics.close)),
+        write_rtt_us: has("write_rtt_us").then(|| EdgeValues {
             count: metrics.write_rtt.count,
             sum: metrics.write_rtt.sum,
             min: metrics.write_rtt.least,
             max: metrics.write_rtt.greatest,
             histogram: histogram(&metrics.write_rtt, 1),
         }),
-        receive_wait: table
-            .has("receive_wait")
-            .then(|| times(&metrics.receive_wait)),
-        retransmit: table.has("retransmit").then_some(EventCount {
+        receive_wait: has("receive_wait").then(|| times(&metrics.receive_wait)),
+        retransmit: has("retransmit").then_some(EventCount {
             count: metrics.retransmits,
         }),
-        drop: table.has("drop").then(|| EdgeDrops {
+        drop: has("drop").then(|| EdgeDrops {
             count: metrics.drops,
             by_reason: metrics.drops_by_reason.clone(),
         }),
-        reset: table.has("reset").then_some(EdgeResets {
+        reset: has("reset").then_some(EdgeResets {
             count: metrics.resets_sent + metrics.resets_received,
             sent: metrics.resets_sent,
             received: metrics.resets_received,
         }),
-        error: table.has("error").then(|| EdgeErrors {
+        error: has("error").then(|| EdgeErrors {
             count: metrics.errors,
             by_errno: metrics.errors_by_number.clone(),
         }),
-        socket: EdgeSocketTotals {
+        socket: has("socket").then(|| EdgeSocketTotals {
             sent_bytes: metrics.socket.sent_bytes,
             received_bytes: metrics.socket.received_bytes,
             written_bytes: metrics.socket.written_bytes,
             read_bytes: metrics.socket.read_bytes,
-        },
+        }),
     }
 }
 

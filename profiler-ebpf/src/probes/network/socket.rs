@@ -94,9 +94,20 @@ impl Socket {
     }
 
     #[inline(always)]
+    pub(super) fn family(self) -> u16 {
+        self.0.read(network!(sock_family)).unwrap_or(0)
+    }
+
+    /// The same of an argument, without a helper.
+    #[inline(always)]
+    pub(super) fn family_of_argument(self) -> u16 {
+        self.typed().member(network!(sock_family))
+    }
+
+    #[inline(always)]
     pub(super) fn is_tcp(self) -> bool {
-        let family: u16 = self.typed().member(network!(sock_family));
-        let protocol: u16 = self.typed().member(network!(sock_protocol));
+        let family = self.family();
+        let protocol: u16 = self.0.read(network!(sock_protocol)).unwrap_or(0);
         (family == IPV4 || family == IPV6) && protocol == TCP
     }
 
@@ -149,6 +160,28 @@ impl Socket {
     #[inline(always)]
     pub(super) fn retransmits(self) -> u32 {
         self.0.read(network!(tcp_total_retrans)).unwrap_or(0)
+    }
+
+    /// The smoothed round-trip time of a socket that the verifier does not know as one; 0 before the
+    /// first measurement.
+    #[inline(always)]
+    pub(super) fn rtt_us(self) -> u32 {
+        let eighths: u32 = self.0.read(network!(tcp_srtt_us)).unwrap_or(0);
+        eighths >> 3
+    }
+
+    /// Whether received data waits to be read, of such a socket.
+    #[inline(always)]
+    pub(super) fn has_unread(self) -> bool {
+        let next = self.next_expected();
+        let copied: u32 = self.0.read(network!(tcp_copied_seq)).unwrap_or(0);
+        next != copied
+    }
+
+    /// The sequence number that continues the received stream.
+    #[inline(always)]
+    pub(super) fn next_expected(self) -> u32 {
+        self.0.read(network!(tcp_rcv_nxt)).unwrap_or(0)
     }
 
     #[inline(always)]

@@ -16,6 +16,7 @@ use super::{
         use_by_current,
     },
     socket::Socket,
+    unix,
 };
 
 /// `MSG_PEEK`: the data stays in the socket and is read again.
@@ -34,16 +35,28 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
     }
     let socket = Socket::from_argument(context.arg(0));
     let bytes = sent as u64;
-    let Some(connection) = connection_of(socket, bytes) else {
-        return 0;
-    };
+    match connection_of(socket, bytes) {
+        Met::Connection(connection) => {
+            let rtt_us = match socket.tcp() {
+                Some(tcp) => tcp.rtt_us(),
+                None => 0,
+            };
+            send(connection, rtt_us, bytes, 1);
+        }
+        Met::Unix => {
+            unix::send(socket, socket.cookie(), bytes);
+        }
+        Met::Other => {}
+    }
+    0
+}
+
+/// Counts writes of the running task.
+#[inline(always)]
+pub(super) fn send(connection: &mut Connection, rtt_us: u32, bytes: u64, operations: u64) {
     add(&mut connection.sent_bytes, bytes);
-    add(&mut connection.sent_count, 1);
+    add(&mut connection.sent_count, operations);
     use_by_current(connection);
-    let Some(tcp) = socket.tcp() else {
-        return 0;
-    };
-    let rtt_us = tcp.rtt_us();
     if rtt_us != 0 {
         add(&mut connection.rtt_sum_us, u64::from(rtt_us));
         if rtt_us > connection.rtt_max_us {
@@ -52,44 +65,66 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
         if connection.rtt_min_us == 0 || rtt_us < connection.rtt_min_us {
             connection.rtt_min_us = rtt_us;
         }
-        count_in(&mut connection.rtt, bucket(&BOUNDS, rtt_us));
+        count_in(&mut connection.rtt, rtt_us);
     }
-    0
 }
 
 #[btf_tracepoint(function = "sock_recv_length")]
 pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
     let received = context.arg::<u64>(1) as i32;
     let flags = context.arg::<u64>(2);
-    if received <= 0 || flags & (PEEK | ERROR_QUEUE) != 0 {
+    if received <= 0 || !is_consumed(flags) {
         return 0;
     }
     let socket = Socket::from_argument(context.arg(0));
     let bytes = received as u64;
-    let Some(connection) = connection_of(socket, bytes) else {
-        return 0;
-    };
+    match connection_of(socket, bytes) {
+        Met::Connection(connection) => receive(connection, bytes, 1, || match socket.tcp() {
+            Some(tcp) => tcp.has_unread(),
+            None => false,
+        }),
+        Met::Unix => {
+            unix::receive(socket, socket.cookie(), bytes);
+        }
+        Met::Other => {}
+    }
+    0
+}
+
+/// Whether a read with these flags takes data out of the stream.
+#[inline(always)]
+pub(super) fn is_consumed(flags: u64) -> bool {
+    flags & (PEEK | ERROR_QUEUE) == 0
+}
+
+/// Counts reads of the running task.
+#[inline(always)]
+pub(super) fn receive(
+    connection: &mut Connection,
+    bytes: u64,
+    operations: u64,
+    has_unread: impl FnOnce() -> bool,
+) {
     use_by_current(connection);
-    // First, for the same reason as in `network_ready`.
+    // First, for the reason given in `network_ready`.
     let ready_ns = take(&mut connection.data_ready_ns);
     add(&mut connection.received_bytes, bytes);
-    add(&mut connection.received_count, 1);
+    add(&mut connection.received_count, operations);
     if ready_ns == 0 {
-        return 0;
+        return;
     }
-    let Some(tcp) = socket.tcp() else {
-        return 0;
-    };
     let read_ns = now();
     let waited_ns = read_ns.saturating_sub(ready_ns);
     // What is left has waited from some time on that is not known, at the latest from now.
-    if tcp.has_unread() {
+    if has_unread() {
         connection.data_ready_ns = read_ns;
     }
     add(&mut connection.receive_wait_sum_ns, waited_ns);
     let eighths = (waited_ns >> 3).min(u64::from(u32::MAX)) as u32;
-    count_in(&mut connection.receive_wait, bucket(&BOUNDS_8NS, eighths));
-    0
+    let place = bucket(&BOUNDS_8NS, eighths);
+    if let Some(slot) = connection.receive_wait.counts.get_mut(place) {
+        add(slot, 1);
+    }
 }
 
 #[btf_tracepoint(function = "sk_data_ready")]
@@ -100,31 +135,64 @@ pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
     if cookie == 0 {
         return 0;
     }
-    if let Some(connection) = find(cookie)
-        && let Some(tcp) = socket.tcp()
-    {
-        // Another CPU wrote it last: one exchange has that line of the cache come over once, where
-        // looking and then writing would ask for it twice.
-        exchange(&mut connection.data_ready_ns, 0, tcp.packet_ns());
+    if let Some(connection) = find(cookie) {
+        if let Some(tcp) = socket.tcp() {
+            // Another CPU wrote it last: one exchange has that line of the cache come over once,
+            // where looking and then writing would ask for it twice.
+            exchange(&mut connection.data_ready_ns, 0, tcp.packet_ns());
+        }
+    } else if unix::is_unix(socket.family_of_argument()) {
+        unix::ready(cookie);
     }
     0
+}
+
+/// What a socket call was about.
+enum Met {
+    Connection(&'static mut Connection),
+    /// A Unix socket, and such are watched.
+    Unix,
+    /// Something that is not watched, or lost.
+    Other,
+}
+
+/// The entry of the socket that a hook was given.
+#[inline(always)]
+fn connection_of(socket: Socket, bytes: u64) -> Met {
+    let known = socket.cookie_so_far();
+    if known != 0
+        && let Some(connection) = find(known)
+    {
+        return Met::Connection(connection);
+    }
+    if unix::is_unix(socket.family_of_argument()) {
+        return Met::Unix;
+    }
+    if !socket.is_tcp() {
+        return Met::Other;
+    }
+    let cookie = socket.cookie();
+    if join(socket, cookie, bytes) == 0 {
+        return Met::Other;
+    }
+    match find(cookie) {
+        Some(connection) => Met::Connection(connection),
+        None => Met::Other,
+    }
 }
 
 /// The entry of a socket that the running task uses: one that is there, or a new one when the task is
 /// a target. Where the table is full, what is not counted is lost.
 #[inline(always)]
-fn connection_of(socket: Socket, bytes: u64) -> Option<&'static mut Connection> {
-    let known = socket.cookie_so_far();
-    if known != 0
-        && let Some(connection) = find(known)
-    {
+pub(super) fn connection_with_cookie(
+    socket: Socket,
+    cookie: u64,
+    bytes: u64,
+) -> Option<&'static mut Connection> {
+    if let Some(connection) = find(cookie) {
         return Some(connection);
     }
-    if !socket.is_tcp() {
-        return None;
-    }
-    let cookie = socket.cookie();
-    if join(socket, cookie, bytes) == 0 {
+    if !socket.is_tcp() || join(socket, cookie, bytes) == 0 {
         return None;
     }
     find(cookie)
@@ -145,8 +213,8 @@ fn join(socket: Socket, cookie: u64, bytes: u64) -> u64 {
 }
 
 #[inline(always)]
-fn count_in(histogram: &mut Histogram, bucket: usize) {
-    if let Some(slot) = histogram.counts.get_mut(bucket) {
+pub(super) fn count_in(histogram: &mut Histogram, value_us: u32) {
+    if let Some(slot) = histogram.counts.get_mut(bucket(&BOUNDS, value_us)) {
         add(slot, 1);
     }
 }

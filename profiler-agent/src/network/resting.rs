@@ -1,4 +1,4 @@
-//! Room in the kernel's table of connections, which is bounded.
+//! Connections that rest: the kernel's table is bounded, and they make room in it.
 //!
 //! When the table is nearly full, connections that rest leave it. What they have counted stays here,
 //! whole, and is added to what the kernel counts when they are used again, so that a connection looks
@@ -26,19 +26,19 @@ const TOO_YOUNG_NS: u64 = 1_000_000_000;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct Resting {
     /// Entries that the kernel's table has.
     capacity: usize,
     /// Looked at once.
     marked: Vec<u64>,
-    resting: HashMap<u64, Connection>,
+    kept: HashMap<u64, Connection>,
     /// Connections that left the table, each time.
     pub(crate) evicted: u64,
     /// Entries whose end was missed.
     pub(crate) swept: u64,
 }
 
-impl Room {
+impl Resting {
     pub(crate) fn new(capacity: u32) -> Self {
         Self {
             capacity: capacity as usize,
@@ -52,12 +52,12 @@ impl Room {
         connection.header.kind = 0;
         self.evicted += 1;
         let whole = self.end(connection);
-        self.resting.insert(whole.cookie, whole);
+        self.kept.insert(whole.cookie, whole);
     }
 
     /// A connection of the table with what it had counted before.
     pub(crate) fn whole(&self, connection: &Connection) -> Connection {
-        match self.resting.get(&connection.cookie) {
+        match self.kept.get(&connection.cookie) {
             Some(earlier) => joined(earlier, connection),
             None => *connection,
         }
@@ -65,15 +65,15 @@ impl Room {
 
     /// The same for one that has ended.
     pub(crate) fn end(&mut self, connection: Connection) -> Connection {
-        match self.resting.remove(&connection.cookie) {
+        match self.kept.remove(&connection.cookie) {
             Some(earlier) => joined(&earlier, &connection),
             None => connection,
         }
     }
 
     /// Connections that are nowhere but here.
-    pub(crate) fn resting(&self, table: &HashSet<u64>) -> Vec<Connection> {
-        self.resting
+    pub(crate) fn outside(&self, table: &HashSet<u64>) -> Vec<Connection> {
+        self.kept
             .values()
             .filter(|connection| !table.contains(&connection.cookie))
             .copied()
@@ -98,7 +98,7 @@ impl Room {
             return Ok(0);
         }
         let surplus = table.len() - self.capacity / 2;
-        let free = MAX_RESTING.saturating_sub(self.resting.len());
+        let free = MAX_RESTING.saturating_sub(self.kept.len());
         let mut left = 0;
         for cookie in marked {
             if left >= surplus.min(free) {
@@ -126,7 +126,7 @@ impl Room {
         listed: &HashSet<u64>,
         listed_ns: u64,
         is_known: impl Fn(u32) -> bool,
-    ) -> Vec<u64> {
+    ) -> HashSet<u64> {
         let is_gone = |connection: &&Connection| {
             if connection.closed_ns != 0 {
                 // The kernel lists no closed sockets, although a process may keep one.
@@ -136,14 +136,11 @@ impl Room {
                 && is_known(connection.network_namespace)
                 && !listed.contains(&connection.cookie)
         };
-        let mut found: Vec<u64> = table
-            .chain(self.resting.values())
+        table
+            .chain(self.kept.values())
             .filter(is_gone)
             .map(|connection| connection.cookie)
-            .collect();
-        found.sort_unstable();
-        found.dedup();
-        found
+            .collect()
     }
 
     /// Ends a connection whose end was missed; `entry` is what the table had of it.
@@ -153,7 +150,7 @@ impl Room {
         }
         let mut connection = match entry {
             Some(entry) => self.end(*entry),
-            None => self.resting.remove(&cookie)?,
+            None => self.kept.remove(&cookie)?,
         };
         connection.header.kind = KIND_CONNECTION;
         Some(connection)
@@ -244,12 +241,12 @@ mod tests {
 
     #[test]
     fn a_connection_that_comes_back_has_all_of_its_counts() {
-        let mut room = Room::new(8);
-        room.rest(Connection {
+        let mut resting = Resting::new(8);
+        resting.rest(Connection {
             flags: FLAG_COMPLETE | FLAG_EVICTED,
             ..connection(5)
         });
-        assert_eq!(room.resting(&HashSet::new()).len(), 1);
+        assert_eq!(resting.outside(&HashSet::new()).len(), 1);
         let mut again = Connection {
             cookie: 5,
             flags: FLAG_COMPLETE | FLAG_JOINED,
@@ -262,42 +259,42 @@ mod tests {
             ..Connection::default()
         };
         again.rtt.counts[3] = 1;
-        let whole = room.whole(&again);
+        let whole = resting.whole(&again);
         assert_eq!((whole.sent_bytes, whole.sent_count), (111, 3));
         assert_eq!((whole.rtt_min_us, whole.rtt.counts[3]), (7, 1));
         assert_eq!((whole.direction, whole.pid), (DIRECTION_CLIENT, 43));
         // Its beginning was seen, so that it is compared with all that the socket has sent.
         assert_eq!(whole.flags, FLAG_COMPLETE);
         assert_eq!((whole.first_sent, whole.last_sent), (0, 111));
-        assert!(room.resting(&HashSet::from([5])).is_empty());
+        assert!(resting.outside(&HashSet::from([5])).is_empty());
         // Once more, and then to its end.
-        room.rest(again);
-        let ended = room.end(again);
+        resting.rest(again);
+        let ended = resting.end(again);
         assert_eq!((ended.sent_bytes, ended.sent_count), (122, 4));
-        assert!(room.resting(&HashSet::new()).is_empty());
-        assert_eq!(room.evicted, 2);
+        assert!(resting.outside(&HashSet::new()).is_empty());
+        assert_eq!(resting.evicted, 2);
     }
 
     #[test]
     fn only_what_was_not_used_between_two_looks_leaves_a_table_that_is_nearly_full() {
-        let mut room = Room::new(8);
+        let mut resting = Resting::new(8);
         let table: HashSet<u64> = (1..=6).collect();
         let mut asked = Vec::new();
         let mut nothing = |cookie, action| {
             asked.push((cookie, action));
             Ok::<_, Infallible>(true)
         };
-        assert_eq!(room.make(&table, &mut nothing), Ok(0));
+        assert_eq!(resting.make(&table, &mut nothing), Ok(0));
         assert!(asked.is_empty());
         let table: HashSet<u64> = (1..=8).collect();
         let mut marked = 0;
-        let first = room.make(&table, |cookie, action| {
+        let first = resting.make(&table, |cookie, action| {
             assert_eq!(action, EVICTION_MARK);
             marked += 1;
             Ok::<_, Infallible>(cookie != 3)
         });
         assert_eq!((first, marked), (Ok(0), 8));
-        let second = room.make(&table, |cookie, action| {
+        let second = resting.make(&table, |cookie, action| {
             assert_ne!((cookie, action), (3, EVICTION_TAKE), "it was not marked");
             Ok::<_, Infallible>(action == EVICTION_TAKE)
         });
@@ -307,7 +304,7 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_list_has_ended() {
         const SECOND: u64 = 1_000_000_000;
-        let mut room = Room::new(8);
+        let mut resting = Resting::new(8);
         let young = Connection {
             seen_ns: 100 * SECOND,
             ..connection(3)
@@ -321,18 +318,18 @@ mod tests {
             ..connection(4)
         };
         let table = [connection(1), connection(2), young, elsewhere, closed(10), closed(90)];
-        room.rest(connection(6));
-        let gone = room.gone(
+        resting.rest(connection(6));
+        let gone = resting.gone(
             table.iter(),
             &HashSet::from([1]),
             100 * SECOND,
             |namespace| namespace == 1,
         );
-        assert_eq!(gone, [2, 6, 10]);
-        let ended = room.sweep(2, Some(&table[1])).unwrap();
+        assert_eq!(gone, HashSet::from([2, 6, 10]));
+        let ended = resting.sweep(2, Some(&table[1])).unwrap();
         assert_ne!(ended.header.kind, 0);
-        assert_eq!(room.sweep(6, None).map(|ended| ended.cookie), Some(6));
-        assert_eq!(room.sweep(6, None), None);
-        assert_eq!(room.swept, 1);
+        assert_eq!(resting.sweep(6, None).map(|ended| ended.cookie), Some(6));
+        assert_eq!(resting.sweep(6, None), None);
+        assert_eq!(resting.swept, 1);
     }
 }
