@@ -231,7 +231,10 @@ fn remarks(table: &EdgeTable) -> String {
         let _infallible = writeln!(text, "the end of {} connections was missed", kernel.swept);
     }
     for (program, runs) in &kernel.missed_runs {
-        let _infallible = writeln!(text, "lost: {runs} runs of {program}: it was at work already");
+        let _infallible = writeln!(
+            text,
+            "lost: {runs} runs of {program}: it was at work already"
+        );
     }
     if text.is_empty() {
         text

@@ -188,15 +188,25 @@ fn joined(earlier: &Connection, later: &Connection) -> Connection {
         last_retransmits: later.last_retransmits.max(earlier.last_retransmits),
         drops: earlier.drops.saturating_add(later.drops),
         resets_sent: earlier.resets_sent.saturating_add(later.resets_sent),
-        resets_received: earlier.resets_received.saturating_add(later.resets_received),
+        resets_received: earlier
+            .resets_received
+            .saturating_add(later.resets_received),
         errors: earlier.errors.saturating_add(later.errors),
         last_error: if later.last_error == 0 {
             earlier.last_error
         } else {
             later.last_error
         },
-        pid: if later.pid == 0 { earlier.pid } else { later.pid },
-        comm: if later.pid == 0 { earlier.comm } else { later.comm },
+        pid: if later.pid == 0 {
+            earlier.pid
+        } else {
+            later.pid
+        },
+        comm: if later.pid == 0 {
+            earlier.comm
+        } else {
+            later.comm
+        },
         direction: if earlier.direction == DIRECTION_UNKNOWN {
             later.direction
         } else {
@@ -317,7 +327,14 @@ mod tests {
             network_namespace: 2,
             ..connection(4)
         };
-        let table = [connection(1), connection(2), young, elsewhere, closed(10), closed(90)];
+        let table = [
+            connection(1),
+            connection(2),
+            young,
+            elsewhere,
+            closed(10),
+            closed(90),
+        ];
         resting.rest(connection(6));
         let gone = resting.gone(
             table.iter(),

@@ -17,8 +17,7 @@ use profiler_common::{
     config::{FILTER_ALL, FILTER_PIDS, ProbeConfig},
     network::{
         CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN,
-        FLAG_COMPLETE, FLAG_EVICTED, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey,
-        REFUSED,
+        FLAG_COMPLETE, FLAG_EVICTED, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey, REFUSED,
     },
     network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, TIMES_LEFT_OUT},
 };
@@ -37,8 +36,8 @@ use super::{
 };
 use crate::{
     bpf::{
-        Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
-        ObjectRequest, RecordReader, drop_reasons,
+        Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks, ObjectRequest,
+        RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
     network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Resting, Room},

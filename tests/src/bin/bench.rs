@@ -136,7 +136,10 @@ fn figure(name: &str, unit: &'static str, runs: Vec<f64>, target: Option<Target>
 
 /// Prints the figures as a table for people, beside the document.
 fn table(figures: Vec<Figure>) -> Vec<Figure> {
-    eprintln!("{:<56} {:>10} {:>10} {:>10}", "FIGURE", "MEDIAN", "LOW", "HIGH");
+    eprintln!(
+        "{:<56} {:>10} {:>10} {:>10}",
+        "FIGURE", "MEDIAN", "LOW", "HIGH"
+    );
     for figure in &figures {
         let Estimate { median, low, high } = figure.estimate;
         let met = match figure.met {
@@ -144,7 +147,10 @@ fn table(figures: Vec<Figure>) -> Vec<Figure> {
             Some(false) => "missed",
             None => "",
         };
-        eprintln!("{:<56} {median:>10.3} {low:>10.3} {high:>10.3} {met}", figure.name);
+        eprintln!(
+            "{:<56} {median:>10.3} {low:>10.3} {high:>10.3} {met}",
+            figure.name
+        );
     }
     figures
 }

@@ -212,9 +212,13 @@ fn mesh(options: &Options, rows: &[(&str, Beside)]) -> Result<Vec<Figure>> {
     )]
     let steady = (greatest * STEADY_SHARE).max(1.0) as u32;
     let pairs = options.mesh_pairs;
-    let mut figures = compare("mesh", rows, pairs, Some(MESH_KEPT), |beside| run(beside, 0))?;
+    let mut figures = compare("mesh", rows, pairs, Some(MESH_KEPT), |beside| {
+        run(beside, 0)
+    })?;
     let name = format!("mesh_at_{steady}_per_second");
-    figures.extend(compare(&name, rows, pairs, None, |beside| run(beside, steady))?);
+    figures.extend(compare(&name, rows, pairs, None, |beside| {
+        run(beside, steady)
+    })?);
     Ok(figures)
 }
 
@@ -351,8 +355,8 @@ impl Companion {
                 let (cpu_s, mb) = (cpu_seconds(agent.pid())?, peak_rss_mb(agent.pid())?);
                 agent.signal(Signal::TERM)?;
                 agent.wait(LIMIT)?;
-                let table: Value = serde_json::from_str(&agent.output())
-                    .with_context(|| agent.errors())?;
+                let table: Value =
+                    serde_json::from_str(&agent.output()).with_context(|| agent.errors())?;
                 let writes: u64 = table["edges"]
                     .as_array()
                     .into_iter()
