@@ -32,6 +32,7 @@ mod names;
 mod namespaces;
 #[cfg(test)]
 mod network;
+#[cfg(test)]
 mod network_load;
 #[cfg(test)]
 mod network_mesh;
