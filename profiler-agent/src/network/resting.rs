@@ -51,7 +51,7 @@ impl Resting {
         connection.flags &= !FLAG_EVICTED;
         connection.header.kind = 0;
         self.evicted += 1;
-        let whole = self.end(connection);
+        let whole = self.end(&connection);
         self.kept.insert(whole.cookie, whole);
     }
 
@@ -64,10 +64,10 @@ impl Resting {
     }
 
     /// The same for one that has ended.
-    pub(crate) fn end(&mut self, connection: Connection) -> Connection {
+    pub(crate) fn end(&mut self, connection: &Connection) -> Connection {
         match self.kept.remove(&connection.cookie) {
-            Some(earlier) => joined(&earlier, &connection),
-            None => connection,
+            Some(earlier) => joined(&earlier, connection),
+            None => *connection,
         }
     }
 
@@ -149,7 +149,7 @@ impl Resting {
             self.swept += 1;
         }
         let mut connection = match entry {
-            Some(entry) => self.end(*entry),
+            Some(entry) => self.end(entry),
             None => self.kept.remove(&cookie)?,
         };
         connection.header.kind = KIND_CONNECTION;
@@ -279,7 +279,7 @@ mod tests {
         assert!(resting.outside(&HashSet::from([5])).is_empty());
         // Once more, and then to its end.
         resting.rest(again);
-        let ended = resting.end(again);
+        let ended = resting.end(&again);
         assert_eq!((ended.sent_bytes, ended.sent_count), (122, 4));
         assert!(resting.outside(&HashSet::new()).is_empty());
         assert_eq!(resting.evicted, 2);

@@ -330,7 +330,7 @@ impl Session {
             if connection.flags & FLAG_EVICTED != 0 {
                 self.resting.rest(connection);
             } else {
-                finished.push(self.resting.end(connection));
+                finished.push(self.resting.end(&connection));
             }
         }
         for index in before..finished.len() {

@@ -28,7 +28,7 @@ impl Session {
         });
         for entry in forgotten {
             self.object.forget_connection(entry.cookie)?;
-            let whole = self.resting.end(entry);
+            let whole = self.resting.end(&entry);
             self.finished.push(whole);
         }
         // At the end as well: what rests may have ended without anybody's notice.
