@@ -6,7 +6,7 @@ use profiler_common::{
         PROCESS_SLOTS, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES,
         TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
     },
-    network::{DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
+    network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
 };
 
 /// Smallest ring buffer (a page).
@@ -79,7 +79,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 25] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 26] {
         let Self {
             counts,
             stacks,
@@ -114,6 +114,10 @@ impl MapSizes {
             ("CONNECTIONS", connections.unwrap_or(1)),
             ("LISTENERS", network(LISTENER_ENTRIES)),
             ("DROPS", network(DROP_ENTRIES)),
+            (
+                "ANSWERS",
+                connections.map_or(NO_BUFFER, |_entries| ANSWERS_BUFFER_BYTES),
+            ),
             (
                 "ENDED",
                 connections.map_or(NO_BUFFER, |_entries| ENDED_BUFFER_BYTES),

@@ -1,10 +1,8 @@
 //! The TCP sockets of a network namespace, as the kernel lists them (`inet_diag` over netlink).
 
 use std::{
-    fs::File,
     io,
     net::{IpAddr, SocketAddr},
-    os::fd::AsFd as _,
 };
 
 use netlink_packet_core::{
@@ -16,7 +14,6 @@ use netlink_packet_sock_diag::{
     inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags, nlas::Nla},
 };
 use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_DIAG};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Sockets of one namespace that are kept; a node has some thousand.
 const MAX_SOCKETS: usize = 262_144;
@@ -62,24 +59,8 @@ impl DiagSocket {
     }
 }
 
-/// Lists the sockets of the namespace behind `namespace` (`/proc/PID/ns/net`), from a thread of its
-/// own, because a thread cannot leave the namespace for a moment.
-pub(crate) fn sockets_of(namespace: &File) -> io::Result<Vec<DiagSocket>> {
-    std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new()
-            .name("inet-diag".into())
-            .spawn_scoped(scope, || {
-                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-                sockets_here()
-            })?;
-        worker
-            .join()
-            .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
-    })
-}
-
 /// Lists the sockets of the calling thread's namespace.
-fn sockets_here() -> io::Result<Vec<DiagSocket>> {
+pub(super) fn sockets_here() -> io::Result<Vec<DiagSocket>> {
     let mut found = Vec::new();
     for (family, id) in [
         (AF_INET, SocketId::new_v4()),

@@ -1,16 +1,26 @@
 //! From sockets to edges: which process talks to which, over connections that the kernel side saw
 //! and over those that were there before.
 //!
-//! [`flow`] decodes what the kernel side counted, [`diag`] lists the sockets of a network namespace,
-//! [`owners`] finds whose they are, [`directory`] puts both together, and [`book`] adds everything up.
+//! [`flow`] decodes what the kernel side counted. [`diag`] lists the sockets of a network namespace,
+//! [`owners`] finds whose they are, [`listeners`] who listens; [`conntrack`] lists translated
+//! connections, [`nat`] follows them, [`originals`] asks sockets where that fails. [`directory`] puts
+//! all of it together. [`mates`] joins both ends of a connection, [`names`] keeps what addresses and
+//! processes are called, and [`book`] adds everything up.
 
 mod flow;
 mod diag;
 mod owners;
+mod listeners;
+mod nat;
+mod conntrack;
+mod originals;
 mod directory;
+mod mates;
+mod names;
 mod book;
 
-pub(crate) use book::{Book, Identity};
+pub(crate) use book::Book;
 pub(crate) use diag::DiagSocket;
-pub(crate) use directory::{Directory, Owner};
+pub(crate) use directory::{Directory, Owner, Sources};
 pub(crate) use flow::Flow;
+pub(crate) use names::Identity;

@@ -13,7 +13,7 @@ use std::{
 use profiler_common::{
     config::{FILTER_ALL, FILTER_PIDS, ProbeConfig},
     network::{
-        CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN,
+        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN,
         FLAG_COMPLETE, FLAG_GONE, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey,
     },
 };
@@ -25,15 +25,15 @@ use super::{
     on_cpu::LOOP_WAIT,
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
-    timeline::{Origin, monotonic_ns},
+    timeline::{Origin, monotonic_ns, start_ns},
 };
 use crate::{
     bpf::{
-        Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
+        AnswerReader, Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, RecordReader, drop_reasons,
     },
-    model::{Clock, EdgeTable, ProfileBuilder, WaitCounts},
-    network::{Book, DiagSocket, Directory, Flow, Identity, Owner},
+    model::{Clock, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts},
+    network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Sources},
     process::ProcessTable,
 };
 
@@ -41,13 +41,19 @@ use crate::{
 const REPORT: Duration = Duration::from_secs(1);
 /// Time between two readings of the node's sockets, while something is not resolved.
 const READ_AGAIN_NS: u64 = 2_000_000_000;
+/// So many times as long as a reading takes, at least, is none: it may use 5 % of one CPU.
+const READING_SHARE: u32 = 20;
+/// Names of sources that are no programs, for `--deny-probe`.
+const CONNTRACK: &str = "conntrack";
+const ORIGINALS: &str = "original_destination";
 /// Results that may wait for the engine; each holds what the earlier ones held.
 const TABLE_QUEUE: usize = 2;
 
 /// Metrics that a program gives.
-const METRICS: [(&str, &[&str]); 10] = [
+const METRICS: [(&str, &[&str]); 11] = [
     ("network_destroy", &["close"]),
     ("network_state", &["connect", "close"]),
+    ("network_names", &["name"]),
     ("network_ready", &["receive_wait"]),
     ("network_retransmit", &["retransmit"]),
     ("network_drop", &["drop"]),
@@ -180,6 +186,7 @@ impl Collector for NetworkCollector {
         let mut object = self.load(&target).map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let ended = object.take_ended().map_err(failed)?;
+        let answers = object.take_answers().map_err(failed)?;
         let (links, failures) = object.attach_network();
         let unavailable = self.report(&failures);
         if failures.len() == NETWORK_PROGRAMS.len()
@@ -189,7 +196,12 @@ impl Collector for NetworkCollector {
         }
         // Now, and not before: what begins from here on is seen by the programs.
         let wanted = wanted_pids(&target, &self.table);
-        let directory = Directory::read(&self.table, &wanted);
+        let sources = Sources {
+            without_conntrack: self.config.denied.iter().any(|name| name == CONNTRACK),
+            without_originals: self.config.denied.iter().any(|name| name == ORIGINALS),
+        };
+        let reading = Instant::now();
+        let directory = Directory::read(&self.table, &wanted, sources, Directory::default());
         let origin = Origin::now();
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
@@ -198,11 +210,14 @@ impl Collector for NetworkCollector {
             object,
             reader,
             ended,
+            answers,
             links,
             table: self.table.clone(),
             wanted,
             directory,
             directory_read_ns: monotonic_ns(),
+            reading_took: reading.elapsed(),
+            sources,
             book: Book::default(),
             finished: Vec::new(),
             reasons: drop_reasons(),
@@ -258,12 +273,15 @@ struct Session {
     object: LoadedObject,
     reader: RecordReader,
     ended: EndedReader,
+    answers: AnswerReader,
     links: NetworkLinks,
     table: ProcessTable,
     wanted: BTreeSet<u32>,
     directory: Directory,
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
+    reading_took: Duration,
+    sources: Sources,
     book: Book,
     /// Ended since the last result.
     finished: Vec<Connection>,
@@ -300,6 +318,9 @@ impl Session {
     fn read(&mut self) {
         // Forks, execs and exits keep the kernel's filter right; nothing is to be done here.
         let _undecodable = self.reader.read(|_record| {});
+        let names = self.book.names();
+        self.answers
+            .read(|namespace, message| names.answer(namespace, message));
         let finished = &mut self.finished;
         let undecodable = self.ended.read(|connection| finished.push(connection));
         if undecodable > 0 {
@@ -310,9 +331,12 @@ impl Session {
             let Some(connection) = self.finished.get(index) else {
                 break;
             };
-            for pid in [connection.pid, connection.opened_by] {
+            let flow = Flow::decode(connection);
+            if let Some(process) = flow.process {
                 let table = &self.table;
-                self.book.name(pid, || identify(table, pid));
+                self.book
+                    .names()
+                    .name(process, || identify(table, process));
             }
         }
     }
@@ -325,7 +349,9 @@ impl Session {
                 self.object.forget_connection(connection.cookie)?;
                 self.finished.push(connection);
             } else if connection.flags & FLAG_COMPLETE != 0 {
-                open.push(Flow::decode(&connection));
+                let flow = Flow::decode(&connection);
+                self.book.name_user(&flow);
+                open.push(flow);
             }
         }
         let mut drops: HashMap<u64, BTreeMap<String, u64>> = HashMap::new();
@@ -348,29 +374,89 @@ impl Session {
         for flow in &mut open {
             flow.metrics.drops_by_reason = drops.remove(&flow.cookie).unwrap_or_default();
         }
-        let due = last || now_ns.saturating_sub(self.directory_read_ns) >= READ_AGAIN_NS;
-        if due && self.book.is_open_question(&open, self.directory_read_ns) {
-            self.directory = Directory::read(&self.table, &self.wanted);
-            self.directory_read_ns = now_ns;
-        }
-        let pids = open.iter().filter_map(|flow| flow.pid);
-        for pid in pids.chain(self.directory.pids()) {
-            let table = &self.table;
-            self.book.name(pid, || identify(table, pid));
-        }
-        self.book.settle(&open, &self.directory, now_ns, last);
-        let (edges, unresolved) = self.book.table(&open, &self.directory);
+        self.read_directory(&open, last);
+        self.name_processes(&open);
+        let directory = (&self.directory, self.directory_read_ns);
+        self.book.settle(&open, directory, now_ns, last);
+        let (edges, mut unresolved) = self.book.table(&open, &self.directory);
         let counters = self.object.network_counters()?;
         let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
+        if counter(ANSWERS_LOST) > 0 {
+            unresolved.insert("name_answers_lost".to_owned(), counter(ANSWERS_LOST));
+        }
         let table = EdgeTable {
             edges,
-            unavailable: self.unavailable.clone(),
+            unavailable: self.unavailable(),
             unresolved,
             lost_events: counter(LOST_EVENTS),
             lost_bytes: counter(LOST_BYTES),
         };
         self.send(table, last);
         Ok(())
+    }
+
+    /// Reads the node's sockets again when something may be found there, and not too often.
+    fn read_directory(&mut self, open: &[Flow], last: bool) {
+        let now_ns = monotonic_ns();
+        let rest = self.reading_took * READING_SHARE;
+        let rest_ns = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
+        let due_ns = self
+            .directory_read_ns
+            .saturating_add(rest_ns.max(READ_AGAIN_NS));
+        let due = last || now_ns >= due_ns;
+        if !due || !self.book.is_open_question(open, self.directory_read_ns) {
+            return;
+        }
+        let reading = Instant::now();
+        let before = std::mem::take(&mut self.directory);
+        self.directory = Directory::read(&self.table, &self.wanted, self.sources, before);
+        self.reading_took = reading.elapsed();
+        // What began while it was read may be missing.
+        self.directory_read_ns = now_ns;
+    }
+
+    /// Names the processes of connections, while they are there.
+    fn name_processes(&mut self, open: &[Flow]) {
+        let mut missing = BTreeSet::new();
+        let used = open.iter().filter_map(|flow| flow.process);
+        for process in used {
+            let table = &self.table;
+            let names = self.book.names();
+            if !names.name(process, || identify(table, process)) {
+                missing.insert(process);
+            }
+        }
+        for process in self.directory.processes() {
+            let table = &self.table;
+            self.book
+                .names()
+                .name(process, || identify(table, process));
+        }
+        if missing.is_empty() {
+            return;
+        }
+        self.table.refresh();
+        for process in missing {
+            let table = &self.table;
+            let names = self.book.names();
+            if !names.name(process, || identify(table, process)) {
+                // It is gone, or hidden: nobody looks for it again.
+                names.give_up(process);
+            }
+        }
+    }
+
+    /// Metrics that are missing, and facts that may be.
+    fn unavailable(&self) -> BTreeMap<String, String> {
+        let mut unavailable = self.unavailable.clone();
+        let (conntrack, originals) = self.directory.failures();
+        if let Some(reason) = conntrack {
+            unavailable.insert("translated_addresses".to_owned(), reason.to_owned());
+        }
+        if let Some(reason) = originals {
+            unavailable.insert("original_destination".to_owned(), reason.to_owned());
+        }
+        unavailable
     }
 
     fn send(&self, table: EdgeTable, last: bool) {
@@ -393,7 +479,8 @@ impl Session {
 
     /// Tells the kernel side which connections and listening ports were there before it.
     fn add_existing(&mut self, target: &ResolvedTarget) -> Result<(), LoadError> {
-        let now_ns = monotonic_ns();
+        // Not later, so that the directory is known to hold them.
+        let now_ns = self.directory_read_ns;
         for (socket, owner) in self.directory.sockets() {
             if !self.is_wanted(*owner, target) {
                 continue;
@@ -403,11 +490,13 @@ impl Session {
                     network_namespace: owner.network_namespace,
                     port: u32::from(socket.local.port()),
                 };
-                self.object.add_listener(key, owner.pid.unwrap_or(0))?;
+                let pid = owner.process.map_or(0, |process| process.pid);
+                self.object.add_listener(key, pid)?;
             } else {
                 let listens = self
                     .directory
-                    .listens(owner.network_namespace, socket.local.port());
+                    .listeners()
+                    .listens(owner.network_namespace, socket.local);
                 let connection = existing(socket, *owner, listens, now_ns);
                 if !self.object.add_connection(&connection)? {
                     tracing::warn!("more connections than the kernel's table has room for");
@@ -423,13 +512,15 @@ impl Session {
             return target.network_namespace == 0
                 || target.network_namespace == owner.network_namespace;
         }
-        owner.pid.is_some_and(|pid| self.wanted.contains(&pid))
+        owner
+            .process
+            .is_some_and(|process| self.wanted.contains(&process.pid))
     }
 }
 
 /// The entry of a connection that is older than the programs. Its totals count from now on.
 fn existing(socket: &DiagSocket, owner: Owner, listens: Option<bool>, now_ns: u64) -> Connection {
-    let pid = owner.pid.unwrap_or(0);
+    let process = owner.process;
     Connection {
         cookie: socket.cookie,
         seen_ns: now_ns,
@@ -439,7 +530,8 @@ fn existing(socket: &DiagSocket, owner: Owner, listens: Option<bool>, now_ns: u6
         last_received: socket.received_bytes,
         first_retransmits: socket.retransmits,
         last_retransmits: socket.retransmits,
-        opened_by: pid,
+        opened_by: process.map_or(0, |process| process.pid),
+        opened_start_ns: process.map_or(0, |process| start_ns(process.start_ticks)),
         direction: match listens {
             Some(true) => DIRECTION_SERVER,
             Some(false) => DIRECTION_CLIENT,
@@ -457,9 +549,9 @@ fn existing(socket: &DiagSocket, owner: Owner, listens: Option<bool>, now_ns: u6
 }
 
 /// Name and container of a process that is in the table.
-fn identify(table: &ProcessTable, pid: u32) -> Option<Identity> {
-    let process = table.get(pid)?;
-    Some(Identity {
+fn identify(table: &ProcessTable, key: ProcessKey) -> Option<Identity> {
+    let process = table.get(key.pid)?;
+    (process.key == key).then(|| Identity {
         comm: process.comm.clone(),
         container: process
             .container

@@ -17,6 +17,7 @@
 
 mod connection;
 mod lifecycle;
+mod names;
 mod socket;
 mod traffic;
 mod trouble;
