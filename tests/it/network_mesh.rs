@@ -33,7 +33,10 @@ struct Traffic {
 
 /// What a sidecar counted on one side, under a prefix of its statistics.
 fn counted(pod: &Pod, prefix: &str) -> Traffic {
-    let bytes = |what: &str| pod.stat(&format!("{prefix}_cx_{what}_bytes_total")).unwrap();
+    let bytes = |what: &str| {
+        pod.stat(&format!("{prefix}_cx_{what}_bytes_total"))
+            .unwrap()
+    };
     Traffic {
         received: bytes("rx"),
         sent: bytes("tx"),
@@ -44,7 +47,10 @@ fn counted(pod: &Pod, prefix: &str) -> Traffic {
 fn all_counted(mesh: &Mesh) -> [Traffic; 4] {
     [
         counted(&mesh.client, &format!("http.{OUTBOUND_STATS}.downstream")),
-        counted(&mesh.client, &format!("cluster.{OUTBOUND_CLUSTER}.upstream")),
+        counted(
+            &mesh.client,
+            &format!("cluster.{OUTBOUND_CLUSTER}.upstream"),
+        ),
         counted(&mesh.server, &format!("http.{INBOUND_STATS}.downstream")),
         counted(
             &mesh.server,
@@ -149,7 +155,11 @@ fn every_hop_has_its_processes_ports_destination_and_exactly_the_bytes_of_the_si
     ] {
         for end in ["client", "server"] {
             let count = &edge["metrics"][end]["connections"];
-            assert_eq!(*count, json!({ "count": connections, "open": 0 }), "{edge:#}");
+            assert_eq!(
+                *count,
+                json!({ "count": connections, "open": 0 }),
+                "{edge:#}"
+            );
         }
     }
 

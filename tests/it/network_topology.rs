@@ -121,9 +121,7 @@ fn a_redirected_connection_from_outside_keeps_where_it_was_to_go() {
     // No process is in the client's namespace, only a thread for a moment: its sockets are nowhere.
     let connect = |port: u16| {
         let address = SocketAddr::new("10.198.0.2".parse().unwrap(), port);
-        let mut stream = outside
-            .within(|| Ok(TcpStream::connect(address)?))
-            .unwrap();
+        let mut stream = outside.within(|| Ok(TcpStream::connect(address)?)).unwrap();
         ask(&mut stream).unwrap();
         stream
     };
@@ -184,24 +182,63 @@ impl Translated {
         for (index, end) in [&client, &server].into_iter().enumerate() {
             let link = format!("eth{index}");
             ip(&[
-                "link", "add", "eth0", "netns", end.name(), "type", "veth", "peer", "name", &link,
-                "netns", router.name(),
+                "link",
+                "add",
+                "eth0",
+                "netns",
+                end.name(),
+                "type",
+                "veth",
+                "peer",
+                "name",
+                &link,
+                "netns",
+                router.name(),
             ])
             .unwrap();
             for (netns, link, v4, v6) in [
-                (end, "eth0", format!("10.197.{index}.2/24"), format!("fd97:{index}::2/64")),
-                (&router, link.as_str(), format!("10.197.{index}.1/24"), format!("fd97:{index}::1/64")),
+                (
+                    end,
+                    "eth0",
+                    format!("10.197.{index}.2/24"),
+                    format!("fd97:{index}::2/64"),
+                ),
+                (
+                    &router,
+                    link.as_str(),
+                    format!("10.197.{index}.1/24"),
+                    format!("fd97:{index}::1/64"),
+                ),
             ] {
                 ip(&["-n", netns.name(), "address", "add", &v4, "dev", link]).unwrap();
-                ip(&["-n", netns.name(), "address", "add", &v6, "dev", link, "nodad"]).unwrap();
+                ip(&[
+                    "-n",
+                    netns.name(),
+                    "address",
+                    "add",
+                    &v6,
+                    "dev",
+                    link,
+                    "nodad",
+                ])
+                .unwrap();
                 ip(&["-n", netns.name(), "link", "set", link, "up"]).unwrap();
             }
             for (family, gateway) in [
                 ("-4", format!("10.197.{index}.1")),
                 ("-6", format!("fd97:{index}::1")),
             ] {
-                ip(&["-n", end.name(), family, "route", "add", "default", "via", &gateway])
-                    .unwrap();
+                ip(&[
+                    "-n",
+                    end.name(),
+                    family,
+                    "route",
+                    "add",
+                    "default",
+                    "via",
+                    &gateway,
+                ])
+                .unwrap();
             }
         }
         for command in [
@@ -243,12 +280,16 @@ fn both_ends_are_joined_through_a_service_address_and_masquerade() {
     ];
     let mut clients = Vec::new();
     for (service, _, _) in services {
-        let client = Launch::new(&program, &format!("client-{}", clients.len()), &server.folder)
-            .args([format!("--url=http://{service}/"), "--connections=2".into()])
-            .args([format!("--requests={REQUESTS}"), "--duration=60s".into()])
-            .netns(&translated.client)
-            .start()
-            .unwrap();
+        let client = Launch::new(
+            &program,
+            &format!("client-{}", clients.len()),
+            &server.folder,
+        )
+        .args([format!("--url=http://{service}/"), "--connections=2".into()])
+        .args([format!("--requests={REQUESTS}"), "--duration=60s".into()])
+        .netns(&translated.client)
+        .start()
+        .unwrap();
         clients.push(client.pid());
         client.finish(EXIT).unwrap();
     }
@@ -293,7 +334,16 @@ fn dns_answer(question: &[u8], address: [u8; 4]) -> Vec<u8> {
 #[test]
 fn an_address_has_the_name_that_was_asked_for() {
     let netns = Netns::create("names").unwrap();
-    ip(&["-n", netns.name(), "address", "add", "10.196.0.1/24", "dev", "lo"]).unwrap();
+    ip(&[
+        "-n",
+        netns.name(),
+        "address",
+        "add",
+        "10.196.0.1/24",
+        "dev",
+        "lo",
+    ])
+    .unwrap();
     let watch = NetCommand::start(&netns, &[]);
     let port = netns
         .within(|| {

@@ -152,8 +152,16 @@ fn row(text: &mut String, edge: &Edge) {
     let _infallible = writeln!(
         text,
         "{:<30} {:<30} {:>6} {:>10} {:>12} {:>10} {:>12} {:>9} {:>6} {:>6} {:>6}{redirected}",
-        end(&edge.key.client, edge.client_port),
-        end(&edge.key.server, Some(edge.key.server_port)),
+        end(
+            &edge.key.client,
+            edge.client_name.as_deref(),
+            edge.client_port
+        ),
+        end(
+            &edge.key.server,
+            edge.server_name.as_deref(),
+            Some(edge.key.server_port)
+        ),
         metrics.connections,
         out.count,
         out.bytes,
@@ -166,15 +174,16 @@ fn row(text: &mut String, edge: &Edge) {
     );
 }
 
-fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
+fn end(endpoint: &Endpoint, name: Option<&str>, port: Option<u16>) -> String {
     let process = endpoint.pid.map_or_else(String::new, |pid| {
         // A name may hold control characters, which a terminal would follow.
         let comm: String = endpoint.comm.escape_default().collect();
         format!("{comm}[{pid}] ")
     });
     let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
+    let name = name.map_or_else(String::new, |name| format!(" ({})", name.escape_default()));
     match endpoint.address {
-        std::net::IpAddr::V4(address) => format!("{process}{address}:{port}"),
-        std::net::IpAddr::V6(address) => format!("{process}[{address}]:{port}"),
+        std::net::IpAddr::V4(address) => format!("{process}{address}:{port}{name}"),
+        std::net::IpAddr::V6(address) => format!("{process}[{address}]:{port}{name}"),
     }
 }

@@ -14,8 +14,8 @@ use super::{
     directory::{Directory, Peer},
     flow::{Direction, Flow},
     mates::mates,
-    nat::Followed,
     names::{AddressName, Names},
+    nat::Followed,
 };
 use crate::model::{Edge, EdgeKey, Endpoint, ProcessKey, SideMetrics};
 
@@ -354,15 +354,9 @@ impl Book {
 
     /// The other end of a connection that was met only once.
     fn peer(&mut self, flow: &Flow, direction: Direction, directory: &Directory) -> Peer {
-        let (followed, redirected) = match direction {
-            Direction::Client => (
-                directory.server_view(flow),
-                directory.redirected_server(flow),
-            ),
-            Direction::Server => (
-                directory.client_view(flow),
-                directory.redirected_client(flow),
-            ),
+        let followed = match direction {
+            Direction::Client => directory.server_view(flow),
+            Direction::Server => directory.client_view(flow),
         };
         let (local, remote) = match (followed, direction) {
             (Followed::To(ends), Direction::Client) => (ends.server, ends.client),
@@ -374,9 +368,10 @@ impl Book {
             }
         };
         let found = directory.peer(flow.network_namespace, local, remote);
-        let found = found.or(match followed {
-            Followed::Same => redirected,
-            Followed::To(_) | Followed::Unclear => None,
+        let found = found.or_else(|| match (followed, direction) {
+            (Followed::Same, Direction::Client) => directory.redirected_server(flow),
+            (Followed::Same, Direction::Server) => directory.redirected_client(flow),
+            (Followed::To(_) | Followed::Unclear, _) => None,
         });
         if found.is_none()
             && followed == Followed::Same

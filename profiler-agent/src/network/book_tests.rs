@@ -232,6 +232,7 @@ fn translating(namespace: u32, before: (&str, &str), after: (&str, &str)) -> Dir
     };
     let listing = Listing {
         sockets: Vec::new(),
+        addresses: Vec::new(),
         tracked: Ok(Tracked {
             translations: vec![translation],
             cut: false,

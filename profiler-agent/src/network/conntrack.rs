@@ -5,18 +5,19 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use netlink_packet_core::{
-    DefaultNla, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
+use netlink_packet_core::DefaultNla;
 use netlink_packet_netfilter::{
     NetfilterHeader, NetfilterMessage, NetfilterMessageInner, NetfilterProtoFamily,
     conntrack::{
         ConntrackAttribute, ConntrackMessage, IPTuple, ProtoTuple, Protocol, Status, Tuple,
     },
 };
-use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_NETFILTER};
+use netlink_sys::protocols::NETLINK_NETFILTER;
 
-use super::nat::{Ends, Translation};
+use super::{
+    nat::{Ends, Translation},
+    netlink::{Next, list},
+};
 
 /// Entries of one namespace that are read; what is beyond is counted as left out.
 const MAX_ENTRIES: usize = 131_072;
@@ -37,17 +38,12 @@ pub(super) fn translations_here() -> io::Result<Tracked> {
     let both = Status::SrcNat | Status::DstNat;
     // Those whose destination was changed, and of the others those whose source was.
     for (wanted, mask) in [(Status::DstNat, Status::DstNat), (Status::SrcNat, both)] {
-        list(wanted, mask, &mut tracked)?;
+        list_with(wanted, mask, &mut tracked)?;
     }
     Ok(tracked)
 }
 
-fn list(wanted: Status, mask: Status, tracked: &mut Tracked) -> io::Result<()> {
-    let mut socket = Socket::new(NETLINK_NETFILTER)?;
-    socket.bind_auto()?;
-    socket.connect(&NetlinkAddress::new(0, 0))?;
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+fn list_with(wanted: Status, mask: Status, tracked: &mut Tracked) -> io::Result<()> {
     let attributes = vec![
         ConntrackAttribute::CtaStatus(wanted),
         ConntrackAttribute::Other(DefaultNla::new(
@@ -56,63 +52,28 @@ fn list(wanted: Status, mask: Status, tracked: &mut Tracked) -> io::Result<()> {
         )),
     ];
     // Unspecified: IPv4 and IPv6.
-    let mut request = NetlinkMessage::new(
-        header,
-        NetlinkPayload::from(NetfilterMessage::new(
-            NetfilterHeader::new(NetfilterProtoFamily::Unspec, 0, 0),
-            ConntrackMessage::Get(attributes),
-        )),
-    );
-    request.finalize();
-    let mut bytes = vec![0; request.buffer_len()];
-    request.serialize(&mut bytes);
-    socket.send(&bytes, 0)?;
-    loop {
-        let (datagram, _from) = socket.recv_from_full()?;
-        let more = take(&datagram, |found, status| {
-            if status & mask == wanted {
-                tracked.translations.push(found);
-            }
-        })?;
-        if !more {
-            return Ok(());
+    let header = NetfilterHeader::new(NetfilterProtoFamily::Unspec, 0, 0);
+    let question = NetfilterMessage::new(header, ConntrackMessage::Get(attributes));
+    list(NETLINK_NETFILTER, question, |answer| {
+        if let Some((found, status)) = decode(&answer)
+            && status & mask == wanted
+        {
+            tracked.translations.push(found);
         }
-        if tracked.translations.len() >= MAX_ENTRIES {
+        if tracked.translations.len() < MAX_ENTRIES {
+            Next::More
+        } else {
             tracked.cut = true;
-            return Ok(());
+            Next::Enough
         }
-    }
-}
-
-/// Visits the entries of one datagram; false when it was the last.
-fn take(datagram: &[u8], mut visit: impl FnMut(Translation, Status)) -> io::Result<bool> {
-    let mut rest = datagram;
-    while !rest.is_empty() {
-        let message = NetlinkMessage::<NetfilterMessage>::deserialize(rest)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        let length = message.header.length as usize;
-        match message.payload {
-            NetlinkPayload::InnerMessage(message) => {
-                if let NetfilterMessageInner::Conntrack(ConntrackMessage::New(attributes)) =
-                    message.inner
-                    && let Some((found, status)) = decode(&attributes)
-                {
-                    visit(found, status);
-                }
-            }
-            NetlinkPayload::Error(error) => return Err(error.to_io()),
-            NetlinkPayload::Done(_) => return Ok(false),
-            _ => {}
-        }
-        // Messages are aligned to four bytes.
-        let next = length.next_multiple_of(4).max(4);
-        rest = rest.get(next..).unwrap_or_default();
-    }
-    Ok(!datagram.is_empty())
+    })
 }
 
 /// A TCP connection that was translated; `None` for everything else.
-fn decode(attributes: &[ConntrackAttribute]) -> Option<(Translation, Status)> {
+fn decode(message: &NetfilterMessage) -> Option<(Translation, Status)> {
+    let NetfilterMessageInner::Conntrack(ConntrackMessage::New(attributes)) = &message.inner else {
+        return None;
+    };
     let mut status = Status::empty();
     let (mut asked, mut answered) = (None, None);
     for attribute in attributes {
@@ -173,7 +134,9 @@ fn ends(tuples: &[Tuple]) -> Option<Ends> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload};
+
+    use super::{super::netlink::take, *};
 
     fn tuple(source: &str, destination: &str, protocol: Protocol) -> Vec<Tuple> {
         let (source, destination): (SocketAddr, SocketAddr) =
@@ -212,7 +175,11 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Vec<Translation> {
         let mut found = Vec::new();
-        take(bytes, |translation, _status| found.push(translation)).unwrap();
+        take(bytes, &mut |message| {
+            found.extend(decode(&message).map(|(translation, _)| translation));
+            Next::More
+        })
+        .unwrap();
         found
     }
 
@@ -249,12 +216,19 @@ mod tests {
         assert_eq!(read(&datagram(there(Protocol::Udp), other)), []);
     }
 
+    /// What it says does not matter, only that it ends.
+    fn read_damaged(bytes: &[u8]) {
+        drop(take(bytes, &mut |message| {
+            drop(decode(&message));
+            Next::More
+        }));
+    }
+
     #[test]
     fn damaged_datagrams_are_refused_or_skipped_and_never_panic() {
         let whole = translated();
         for length in 1..whole.len() {
-            // What it says does not matter, only that it ends.
-            drop(take(&whole[..length], |_, _| {}));
+            read_damaged(&whole[..length]);
         }
         let mut random = 0x2545_f491_4f6c_dd1d_u64;
         for _ in 0..20_000 {
@@ -266,7 +240,7 @@ mod tests {
                 let at = usize::try_from(random >> 32).unwrap() % bytes.len();
                 bytes[at] = random.to_le_bytes()[0];
             }
-            drop(take(&bytes, |_, _| {}));
+            read_damaged(&bytes);
         }
     }
 

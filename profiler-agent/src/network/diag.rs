@@ -5,15 +5,14 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
 use netlink_packet_sock_diag::{
     SockDiagMessage,
     constants::{AF_INET, AF_INET6, IPPROTO_TCP},
     inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags, nlas::Nla},
 };
-use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_DIAG};
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+
+use super::netlink::{Next, list};
 
 /// Sockets of one namespace that are kept; a node has some thousand.
 const MAX_SOCKETS: usize = 262_144;
@@ -66,61 +65,30 @@ pub(super) fn sockets_here() -> io::Result<Vec<DiagSocket>> {
         (AF_INET, SocketId::new_v4()),
         (AF_INET6, SocketId::new_v6()),
     ] {
-        dump(family, id, &mut found)?;
+        list_family(family, id, &mut found)?;
     }
     Ok(found)
 }
 
-fn dump(family: u8, socket_id: SocketId, found: &mut Vec<DiagSocket>) -> io::Result<()> {
-    let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
-    socket.bind_auto()?;
-    socket.connect(&NetlinkAddress::new(0, 0))?;
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    let mut request = NetlinkMessage::new(
-        header,
-        SockDiagMessage::InetRequest(InetRequest {
-            family,
-            protocol: IPPROTO_TCP,
-            extensions: ExtensionFlags::INFO,
-            // Those of no process have nothing to show.
-            states: StateFlags::all() - StateFlags::TIME_WAIT - StateFlags::SYN_RECV,
-            socket_id,
-        })
-        .into(),
-    );
-    request.finalize();
-    let mut bytes = vec![0; request.buffer_len()];
-    request.serialize(&mut bytes);
-    socket.send(&bytes, 0)?;
-    loop {
-        let (datagram, _from) = socket.recv_from_full()?;
-        if !take(&datagram, found)? || found.len() >= MAX_SOCKETS {
-            return Ok(());
+fn list_family(family: u8, socket_id: SocketId, found: &mut Vec<DiagSocket>) -> io::Result<()> {
+    let question = SockDiagMessage::InetRequest(InetRequest {
+        family,
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::INFO,
+        // Those of no process have nothing to show.
+        states: StateFlags::all() - StateFlags::TIME_WAIT - StateFlags::SYN_RECV,
+        socket_id,
+    });
+    list(NETLINK_SOCK_DIAG, question, |answer| {
+        if let SockDiagMessage::InetResponse(response) = answer {
+            found.push(decode(&response));
         }
-    }
-}
-
-/// Adds the sockets of one datagram; false when it was the last.
-fn take(datagram: &[u8], found: &mut Vec<DiagSocket>) -> io::Result<bool> {
-    let mut rest = datagram;
-    while !rest.is_empty() {
-        let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        let length = message.header.length as usize;
-        match message.payload {
-            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
-                found.push(decode(&response));
-            }
-            NetlinkPayload::Error(error) => return Err(error.to_io()),
-            NetlinkPayload::Done(_) => return Ok(false),
-            _ => {}
+        if found.len() < MAX_SOCKETS {
+            Next::More
+        } else {
+            Next::Enough
         }
-        // Messages are aligned to four bytes.
-        let next = length.next_multiple_of(4).max(4);
-        rest = rest.get(next..).unwrap_or_default();
-    }
-    Ok(!datagram.is_empty())
+    })
 }
 
 fn decode(response: &InetResponse) -> DiagSocket {
@@ -163,7 +131,7 @@ mod tests {
         net::{TcpListener, TcpStream},
     };
 
-    use super::*;
+    use super::{super::netlink::take, *};
 
     #[test]
     fn own_sockets_are_listed_with_their_bytes() {
@@ -199,7 +167,10 @@ mod tests {
     fn cut_datagrams_are_refused_or_empty() {
         for length in 1..64 {
             let bytes = vec![0xff; length];
-            assert!(take(&bytes, &mut Vec::new()).is_err(), "{length}");
+            assert!(
+                take::<SockDiagMessage>(&bytes, &mut |_| Next::More).is_err(),
+                "{length}"
+            );
         }
     }
 }

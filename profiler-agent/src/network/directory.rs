@@ -13,6 +13,7 @@ use std::{
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::{
+    addresses::addresses_here,
     conntrack::{Tracked, translations_here},
     diag::{DiagSocket, sockets_here},
     flow::Flow,
@@ -58,6 +59,7 @@ pub(crate) struct Sources {
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) sockets: Vec<DiagSocket>,
+    pub(super) addresses: Vec<IpAddr>,
     pub(super) tracked: Result<Tracked, String>,
 }
 
@@ -114,7 +116,11 @@ impl Directory {
         for (namespace, listing) in &found {
             let inodes = listing.sockets.iter().map(|socket| socket.inode);
             // A socket that nobody has accepted yet, or has left behind, is no process's.
-            wanted.extend(inodes.filter(|inode| *inode != 0).map(|inode| (inode, *namespace)));
+            wanted.extend(
+                inodes
+                    .filter(|inode| *inode != 0)
+                    .map(|inode| (inode, *namespace)),
+            );
         }
         let mut owners = before.owners;
         owners.find(&wanted, &candidates, preferred);
@@ -128,9 +134,17 @@ impl Directory {
     /// From what each namespace said, and who holds which inode.
     pub(super) fn new(found: Vec<(u32, Listing)>, owners: Owners) -> Self {
         let mut directory = Self::default();
-        for (network_namespace, Listing { sockets, tracked }) in found {
+        for (network_namespace, listing) in found {
+            let Listing {
+                sockets,
+                addresses,
+                tracked,
+            } = listing;
             directory.translations.add(network_namespace, tracked);
             directory.listeners.know(network_namespace);
+            for address in addresses {
+                directory.add_address(network_namespace, address);
+            }
             for socket in sockets {
                 let owner = Owner {
                     network_namespace,
@@ -144,12 +158,7 @@ impl Directory {
     }
 
     fn add(&mut self, socket: DiagSocket, owner: Owner) {
-        if !socket.local.ip().is_unspecified() && !socket.local.ip().is_loopback() {
-            self.addresses
-                .entry(socket.local.ip())
-                .or_default()
-                .insert(owner.network_namespace);
-        }
+        self.add_address(owner.network_namespace, socket.local.ip());
         if socket.listening {
             self.listeners
                 .add(owner.network_namespace, socket.local, owner.process);
@@ -159,6 +168,13 @@ impl Directory {
             self.by_remote.entry(socket.remote).or_default().push(index);
         }
         self.sockets.push((socket, owner));
+    }
+
+    fn add_address(&mut self, network_namespace: u32, address: IpAddr) {
+        if !address.is_unspecified() && !address.is_loopback() {
+            let namespaces = self.addresses.entry(address).or_default();
+            namespaces.insert(network_namespace);
+        }
     }
 
     /// Asks servers' sockets for what connection tracking did not say.
@@ -278,8 +294,8 @@ impl Directory {
     pub(crate) fn redirected_server(&self, client: &Flow) -> Option<Peer> {
         self.only(&self.by_remote, client.local, |socket, owner| {
             let namespace = owner.network_namespace;
-            let near = namespace == client.network_namespace
-                || socket.local.ip() == client.remote.ip();
+            let near =
+                namespace == client.network_namespace || socket.local.ip() == client.remote.ip();
             near && self.listeners.listens(namespace, socket.local) == Some(true)
                 && self.peer(namespace, socket.remote, socket.local).is_none()
         })
@@ -289,8 +305,8 @@ impl Directory {
     pub(crate) fn redirected_client(&self, server: &Flow) -> Option<Peer> {
         self.only(&self.by_local, server.remote, |socket, owner| {
             let namespace = owner.network_namespace;
-            let near = namespace == server.network_namespace
-                || socket.remote.ip() == server.local.ip();
+            let near =
+                namespace == server.network_namespace || socket.remote.ip() == server.local.ip();
             near && self.peer(namespace, socket.remote, socket.local).is_none()
         })
     }
@@ -340,6 +356,7 @@ fn listing_of(namespace: &File, sources: Sources) -> io::Result<Listing> {
                 move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
                 Ok(Listing {
                     sockets: sockets_here()?,
+                    addresses: addresses_here()?,
                     tracked: tracked_here(sources),
                 })
             })?;

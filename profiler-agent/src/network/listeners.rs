@@ -49,7 +49,11 @@ impl Listeners {
     }
 
     /// The process that listens at the address; `None` also when several do.
-    pub(crate) fn process(&self, network_namespace: u32, address: SocketAddr) -> Option<ProcessKey> {
+    pub(crate) fn process(
+        &self,
+        network_namespace: u32,
+        address: SocketAddr,
+    ) -> Option<ProcessKey> {
         let mut found = self.at(network_namespace, address);
         let first = found.next()?.process?;
         found
@@ -109,14 +113,8 @@ mod tests {
     fn several_processes_on_one_port_are_not_told_apart() {
         let all = listeners(&[("0.0.0.0:80", 1), ("0.0.0.0:80", 2), ("0.0.0.0:81", 3)]);
         assert_eq!(at(&all, "10.0.0.1:80"), None);
-        assert_eq!(
-            all.listens(1, "10.0.0.1:80".parse().unwrap()),
-            Some(true)
-        );
-        assert_eq!(
-            all.listens(1, "10.0.0.1:90".parse().unwrap()),
-            Some(false)
-        );
+        assert_eq!(all.listens(1, "10.0.0.1:80".parse().unwrap()), Some(true));
+        assert_eq!(all.listens(1, "10.0.0.1:90".parse().unwrap()), Some(false));
         assert_eq!(all.listens(2, "10.0.0.1:80".parse().unwrap()), None);
     }
 }

@@ -1,14 +1,16 @@
 //! From sockets to edges: which process talks to which, over connections that the kernel side saw
 //! and over those that were there before.
 //!
-//! [`flow`] decodes what the kernel side counted. [`diag`] lists the sockets of a network namespace,
-//! [`owners`] finds whose they are, [`listeners`] who listens; [`conntrack`] lists translated
+//! [`flow`] decodes what the kernel side counted. Over [`netlink`], [`diag`] lists the sockets of a
+//! network namespace and [`addresses`] its addresses; [`owners`] finds whose they are, [`listeners`] who listens; [`conntrack`] lists translated
 //! connections, [`nat`] follows them, [`originals`] asks sockets where that fails. [`directory`] puts
 //! all of it together. [`mates`] joins both ends of a connection, [`names`] keeps what addresses and
 //! processes are called, and [`book`] adds everything up.
 
 mod flow;
+mod netlink;
 mod diag;
+mod addresses;
 mod owners;
 mod listeners;
 mod nat;
@@ -23,4 +25,4 @@ pub(crate) use book::Book;
 pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner, Sources};
 pub(crate) use flow::Flow;
-pub(crate) use names::Identity;
+pub(crate) use names::{Identity, read_answer};

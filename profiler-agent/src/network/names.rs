@@ -119,7 +119,7 @@ impl Names {
 
 /// The name that was asked for and the addresses that it has; `None` when the message is not an
 /// answer with addresses. A message that was cut gives what is whole.
-fn read_answer(bytes: &[u8]) -> Option<(String, Vec<IpAddr>)> {
+pub(crate) fn read_answer(bytes: &[u8]) -> Option<(String, Vec<IpAddr>)> {
     let message = Message::from_slice(bytes).ok()?;
     let header = message.header();
     if !header.qr() || header.rcode() != Rcode::NOERROR {

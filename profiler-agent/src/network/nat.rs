@@ -215,6 +215,9 @@ mod tests {
             (1, (CLIENT, "10.0.0.2:1"), (CLIENT, "10.0.0.2:2")),
             (1, (CLIENT, "10.0.0.2:2"), (CLIENT, "10.0.0.2:1")),
         ]);
-        assert_eq!(all.server_view(1, ends(CLIENT, "10.0.0.2:1")), Followed::Same);
+        assert_eq!(
+            all.server_view(1, ends(CLIENT, "10.0.0.2:1")),
+            Followed::Same
+        );
     }
 }

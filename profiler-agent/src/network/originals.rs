@@ -58,7 +58,9 @@ fn ask(copy: impl AsFd, socket: &DiagSocket) -> io::Result<Original> {
 }
 
 fn borrow(holder: Holder) -> io::Result<OwnedFd> {
-    let pid = i32::try_from(holder.process.pid).ok().and_then(Pid::from_raw);
+    let pid = i32::try_from(holder.process.pid)
+        .ok()
+        .and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("no process"))?;
     let process = pidfd_open(pid, PidfdFlags::empty())?;
     let copy = pidfd_getfd(process, holder.descriptor, PidfdGetfdFlags::empty());

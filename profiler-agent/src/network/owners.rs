@@ -45,9 +45,8 @@ impl Owners {
         preferred: &BTreeSet<u32>,
     ) {
         let alive: HashSet<ProcessKey> = candidates.iter().map(|one| one.process).collect();
-        self.holders.retain(|inode, holder| {
-            wanted.contains_key(inode) && alive.contains(&holder.process)
-        });
+        self.holders
+            .retain(|inode, holder| wanted.contains_key(inode) && alive.contains(&holder.process));
         self.looked_at = 0;
         let mut missing: HashSet<u64> = wanted
             .keys()

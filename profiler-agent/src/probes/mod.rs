@@ -25,5 +25,5 @@ pub use kinds::KindCollector;
 pub use network::{NetworkCollector, NetworkConfig};
 pub use on_cpu::{OnCpuCollector, OnCpuConfig};
 pub use process_events::ProcessEvents;
-pub(crate) use timeline::start_ticks;
 pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
+pub(crate) use timeline::start_ticks;

@@ -13,8 +13,9 @@ use std::{
 use profiler_common::{
     config::{FILTER_ALL, FILTER_PIDS, ProbeConfig},
     network::{
-        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN,
-        FLAG_COMPLETE, FLAG_GONE, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey,
+        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER,
+        DIRECTION_UNKNOWN, FLAG_COMPLETE, FLAG_GONE, FLAG_JOINED, LOST_BYTES, LOST_EVENTS,
+        ListenerKey,
     },
 };
 use tokio::sync::mpsc;
@@ -29,8 +30,8 @@ use super::{
 };
 use crate::{
     bpf::{
-        AnswerReader, Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
-        ObjectRequest, RecordReader, drop_reasons,
+        AnswerReader, Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS,
+        NetworkLinks, ObjectRequest, RecordReader, drop_reasons,
     },
     model::{Clock, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts},
     network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Sources},
@@ -334,9 +335,7 @@ impl Session {
             let flow = Flow::decode(connection);
             if let Some(process) = flow.process {
                 let table = &self.table;
-                self.book
-                    .names()
-                    .name(process, || identify(table, process));
+                self.book.names().name(process, || identify(table, process));
             }
         }
     }
@@ -411,6 +410,7 @@ impl Session {
         let before = std::mem::take(&mut self.directory);
         self.directory = Directory::read(&self.table, &self.wanted, self.sources, before);
         self.reading_took = reading.elapsed();
+        tracing::debug!(took = ?self.reading_took, sockets = self.directory.sockets().count(), "read the node's sockets");
         // What began while it was read may be missing.
         self.directory_read_ns = now_ns;
     }
@@ -428,9 +428,7 @@ impl Session {
         }
         for process in self.directory.processes() {
             let table = &self.table;
-            self.book
-                .names()
-                .name(process, || identify(table, process));
+            self.book.names().name(process, || identify(table, process));
         }
         if missing.is_empty() {
             return;

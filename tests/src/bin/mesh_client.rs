@@ -109,17 +109,19 @@ async fn main() -> Result<()> {
             () = order.closed() => break,
             _ = pause.recv() => {
                 progress.paused.store(0, Ordering::Relaxed);
-                drop(order.send_replace(Order::Pause));
+                order.send_replace(Order::Pause);
                 while progress.paused.load(Ordering::Relaxed) < u64::from(options.connections) {
                     sleep(PAUSE_STEP).await;
                 }
                 println!("paused {}", progress.answered.load(Ordering::Relaxed));
             }
-            _ = resume.recv() => drop(order.send_replace(Order::Send)),
+            _ = resume.recv() => {
+                order.send_replace(Order::Send);
+            }
         }
     }
     // Nobody may be left to hear it.
-    drop(order.send_replace(Order::Stop));
+    order.send_replace(Order::Stop);
 
     let mut total = Histogram::new_with_max(LONGEST_US, 3).context("make histogram")?;
     let mut errors = 0;

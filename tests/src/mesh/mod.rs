@@ -259,10 +259,14 @@ impl Mesh {
             format!("--connections={connections}"),
             format!("--duration={}ms", self.options.duration.as_millis()),
         ];
-        Launch::new(&paths::own_program("mesh-client")?, "other-client", &self.folder)
-            .args(arguments)
-            .netns(&self.client.netns)
-            .start()
+        Launch::new(
+            &paths::own_program("mesh-client")?,
+            "other-client",
+            &self.folder,
+        )
+        .args(arguments)
+        .netns(&self.client.netns)
+        .start()
     }
 
     /// Lets the load pause when every request has its answer; returns the number of requests so

@@ -101,7 +101,11 @@ fn take(socket: Socket) -> Option<()> {
         };
         (*answer).network_namespace = socket.network_namespace();
         (*answer).bytes = bytes;
-        bpf_probe_read_kernel((&raw mut (*answer).payload).cast(), bytes, data.0 as *const _)
+        bpf_probe_read_kernel(
+            (&raw mut (*answer).payload).cast(),
+            bytes,
+            data.0 as *const _,
+        )
     };
     if read == 0 {
         record.submit(Urgency::Polled.flags());
