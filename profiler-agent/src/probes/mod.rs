@@ -6,6 +6,7 @@ mod comparison;
 mod governor;
 mod kinds;
 mod network;
+mod node_sockets;
 mod on_cpu;
 mod process_events;
 mod rows;

@@ -11,11 +11,10 @@ use std::{
 };
 
 use profiler_common::{
-    config::{FILTER_ALL, FILTER_PIDS, ProbeConfig},
+    config::{FILTER_ALL, ProbeConfig},
     network::{
-        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER,
-        DIRECTION_UNKNOWN, FLAG_COMPLETE, FLAG_GONE, FLAG_JOINED, LOST_BYTES, LOST_EVENTS,
-        ListenerKey,
+        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, FLAG_COMPLETE, FLAG_GONE, LOST_BYTES,
+        LOST_EVENTS, ListenerKey,
     },
 };
 use tokio::sync::mpsc;
@@ -23,18 +22,19 @@ use tokio::sync::mpsc;
 use super::{
     Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle,
     board::ProbeStatuses,
+    node_sockets::{announce_sources, existing, identify, report_sources, sources, wanted_pids},
     on_cpu::LOOP_WAIT,
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
-    timeline::{Origin, monotonic_ns, start_ns},
+    timeline::{Origin, monotonic_ns},
 };
 use crate::{
     bpf::{
         AnswerReader, Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS,
         NetworkLinks, ObjectRequest, RecordReader, drop_reasons,
     },
-    model::{Clock, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts},
-    network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Sources},
+    model::{Clock, EdgeTable, ProfileBuilder, WaitCounts},
+    network::{Book, Directory, Flow, Owner, Sources},
     process::ProcessTable,
 };
 
@@ -44,9 +44,6 @@ const REPORT: Duration = Duration::from_secs(1);
 const READ_AGAIN_NS: u64 = 2_000_000_000;
 /// So many times as long as a reading takes, at least, is none: it may use 5 % of one CPU.
 const READING_SHARE: u32 = 20;
-/// Names of sources that are no programs, for `--deny-probe`.
-const CONNTRACK: &str = "conntrack";
-const ORIGINALS: &str = "original_destination";
 /// Results that may wait for the engine; each holds what the earlier ones held.
 const TABLE_QUEUE: usize = 2;
 
@@ -114,6 +111,7 @@ impl NetworkCollector {
                 minimum_kernel: program.minimum_kernel.to_owned(),
             });
         }
+        announce_sources(&statuses, &config.denied);
         Self {
             table,
             statuses,
@@ -197,12 +195,10 @@ impl Collector for NetworkCollector {
         }
         // Now, and not before: what begins from here on is seen by the programs.
         let wanted = wanted_pids(&target, &self.table);
-        let sources = Sources {
-            without_conntrack: self.config.denied.iter().any(|name| name == CONNTRACK),
-            without_originals: self.config.denied.iter().any(|name| name == ORIGINALS),
-        };
+        let sources = sources(&self.config.denied);
         let reading = Instant::now();
         let directory = Directory::read(&self.table, &wanted, sources, Directory::default());
+        report_sources(&self.statuses, &self.config.denied, &directory);
         let origin = Origin::now();
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
@@ -244,28 +240,6 @@ impl Collector for NetworkCollector {
             stop,
         })
     }
-}
-
-/// The processes of the target that run now.
-fn wanted_pids(target: &ResolvedTarget, table: &ProcessTable) -> BTreeSet<u32> {
-    if target.filter == FILTER_PIDS {
-        return target.pids.clone();
-    }
-    table.refresh();
-    let below = |cgroup: &str, path: &str| {
-        cgroup
-            .strip_prefix(path.trim_end_matches('/'))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    table
-        .snapshot()
-        .iter()
-        .filter(|process| {
-            let paths = &target.cgroup_paths;
-            paths.iter().any(|path| below(&process.cgroup, path))
-        })
-        .map(|process| process.key.pid)
-        .collect()
 }
 
 /// The thread's own state.
@@ -514,46 +488,4 @@ impl Session {
             .process
             .is_some_and(|process| self.wanted.contains(&process.pid))
     }
-}
-
-/// The entry of a connection that is older than the programs. Its totals count from now on.
-fn existing(socket: &DiagSocket, owner: Owner, listens: Option<bool>, now_ns: u64) -> Connection {
-    let process = owner.process;
-    Connection {
-        cookie: socket.cookie,
-        seen_ns: now_ns,
-        first_sent: socket.sent_bytes,
-        last_sent: socket.sent_bytes,
-        first_received: socket.received_bytes,
-        last_received: socket.received_bytes,
-        first_retransmits: socket.retransmits,
-        last_retransmits: socket.retransmits,
-        opened_by: process.map_or(0, |process| process.pid),
-        opened_start_ns: process.map_or(0, |process| start_ns(process.start_ticks)),
-        direction: match listens {
-            Some(true) => DIRECTION_SERVER,
-            Some(false) => DIRECTION_CLIENT,
-            None => DIRECTION_UNKNOWN,
-        },
-        flags: FLAG_COMPLETE | FLAG_JOINED,
-        network_namespace: owner.network_namespace,
-        family: if socket.is_ipv6 { 10 } else { 2 },
-        local_port: socket.local.port(),
-        remote_port: socket.remote.port(),
-        local: socket.address_bytes(socket.local.ip()),
-        remote: socket.address_bytes(socket.remote.ip()),
-        ..Connection::default()
-    }
-}
-
-/// Name and container of a process that is in the table.
-fn identify(table: &ProcessTable, key: ProcessKey) -> Option<Identity> {
-    let process = table.get(key.pid)?;
-    (process.key == key).then(|| Identity {
-        comm: process.comm.clone(),
-        container: process
-            .container
-            .as_ref()
-            .map(|container| container.id.clone()),
-    })
 }
