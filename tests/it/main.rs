@@ -34,6 +34,7 @@ mod namespaces;
 mod network;
 #[cfg(test)]
 mod network_mesh;
+mod network_topology;
 #[cfg(test)]
 mod network_timed;
 #[cfg(test)]

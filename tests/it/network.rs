@@ -17,17 +17,17 @@ use serde_json::{Value, json};
 use crate::targets::{EXIT, START};
 
 /// Longest that a task of these tests runs; each is stopped when its work is done.
-const LONGEST_S: u64 = 300;
+pub(crate) const LONGEST_S: u64 = 300;
 
 /// A running network task.
-struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     agent: &'a Agent,
     id: String,
 }
 
 impl<'a> Watch<'a> {
     /// Starts a task and returns when its programs are attached.
-    fn start(agent: &'a Agent, target: &Value) -> Self {
+    pub(crate) fn start(agent: &'a Agent, target: &Value) -> Self {
         let specification = json!({ "kind": "network", "target": target, "duration_s": LONGEST_S });
         let id = agent.api.create_task(&specification).unwrap();
         let started = wait_for("the task has started", START, || {
@@ -44,7 +44,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Ends the task; its whole result.
-    fn finish(self) -> Value {
+    pub(crate) fn finish(self) -> Value {
         self.agent.api.stop_task(&self.id).unwrap();
         self.agent
             .api
@@ -66,7 +66,7 @@ fn edge_to(table: &Value, port: u16) -> &Value {
     edge
 }
 
-fn number(value: &Value) -> u64 {
+pub(crate) fn number(value: &Value) -> u64 {
     value
         .as_u64()
         .unwrap_or_else(|| panic!("{value} is no number"))

@@ -310,6 +310,11 @@ pub(super) const STEPS: &[Step] = &[
         MESH,
         "waits of real Envoys under load, with complete stacks"
     ),
+    integration!(
+        "network-topology",
+        NETWORK,
+        "redirected and translated connections, names, numbers used again"
+    ),
     integration!("network-mesh", MESH, "every hop of the mesh"),
     integration!(
         "access-log",
