@@ -21,6 +21,7 @@ mod network;
 pub mod symbolize;
 pub mod unwind;
 pub mod task;
+pub mod network_watch;
 pub mod store;
 pub mod idle;
 pub mod render;

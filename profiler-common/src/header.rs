@@ -47,6 +47,7 @@ mod pods {
     use super::{Pod, RecordHeader};
     use crate::{
         network::{Connection, DropKey, ListenerKey},
+        network_calls::CallTimes,
         off_cpu::{Wait, WaitValue},
         on_cpu::CountKey,
         process::{ProcessRecord, ThreadRecord, ThreadState},
@@ -91,6 +92,8 @@ mod pods {
     unsafe impl Pod for UnixSocket {}
     // SAFETY: as above.
     unsafe impl Pod for DropKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for CallTimes {}
     // SAFETY: as above.
     unsafe impl Pod for ListenerKey {}
     // SAFETY: as above.

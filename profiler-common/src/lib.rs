@@ -17,6 +17,7 @@ pub mod wall;
 pub mod wakers;
 pub mod network;
 pub mod unix_sockets;
+pub mod network_calls;
 pub mod process;
 pub mod stack;
 pub mod unwind;

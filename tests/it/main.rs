@@ -39,6 +39,8 @@ mod network_calls;
 #[cfg(test)]
 mod network_mesh;
 #[cfg(test)]
+mod network_timed;
+#[cfg(test)]
 mod network_trouble;
 #[cfg(test)]
 mod network_unix;

@@ -85,11 +85,17 @@ fn connects_that_time_out_or_find_no_host_fail_with_their_error() {
     assert_eq!(timeout.kind(), ErrorKind::TimedOut);
     let unreachable = connect(&left, to(10)).unwrap_err();
     assert_eq!(unreachable.kind(), ErrorKind::HostUnreachable);
+    let requests = packets_of_rule(&right);
     let table = watch.finish();
     let side = failed_connect(&table, 9);
     assert_eq!(side["error"]["by_errno"], json!({ "110": 1 }), "{side:#}");
-    // The request was sent once more.
-    assert_eq!(side["retransmit"]["count"], 1, "{side:#}");
+    // All but the first of the requests that were dropped.
+    assert!(requests > 1, "{side:#}");
+    assert_eq!(
+        number(&side["retransmit"]["count"]),
+        requests - 1,
+        "{side:#}"
+    );
     let side = failed_connect(&table, 10);
     assert_eq!(side["error"]["by_errno"], json!({ "113": 1 }), "{side:#}");
     assert_eq!(side["retransmit"]["count"], 0, "{side:#}");
@@ -113,7 +119,7 @@ fn a_connection_whose_other_end_is_silent_times_out() {
     let dropped = packets_of_rule(&right);
     let table = watch.finish();
     let edge = edge_to(&table, address.port());
-    assert_own_ends(edge);
+    assert_eq!(edge["client"]["pid"], std::process::id(), "{edge:#}");
     let (client, server) = (&edge["metrics"]["client"], &edge["metrics"]["server"]);
     assert_eq!(
         client["error"]["by_errno"],
@@ -221,8 +227,9 @@ fn resets_are_counted_where_they_are_sent_and_where_they_arrive() {
     }
     let table = watch.finish();
     for (port, sender) in ports {
+        // The server's end was never read or written, so that its process may be unknown.
         let edge = edge_to(&table, port);
-        assert_own_ends(edge);
+        assert_eq!(edge["client"]["pid"], std::process::id(), "{edge:#}");
         for end in ["client", "server"] {
             let side = &edge["metrics"][end];
             let (sent, received) = if end == sender { (1, 0) } else { (0, 1) };

@@ -6,6 +6,8 @@
 
 mod auth;
 mod dto;
+mod edge_metrics;
+mod edge_stream;
 mod error;
 mod extract;
 mod guard;

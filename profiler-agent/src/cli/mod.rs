@@ -3,6 +3,7 @@
 pub mod doctor;
 pub mod doctor_process;
 pub mod net;
+mod net_table;
 pub mod openapi;
 pub mod ps;
 pub mod record;

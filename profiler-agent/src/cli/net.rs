@@ -1,16 +1,12 @@
 //! `net`: who talks to whom, without a server and without its data directory.
 
-use std::{fmt::Write as _, net::IpAddr};
-
 use anyhow::{Context as _, Result};
 
-use super::{CliError, print};
+use super::{CliError, net_table, print};
 use crate::{
     api,
     config::cli::NetArgs,
-    model::{
-        Address, Edge, EdgeTable, Endpoint, SideMetrics, Target, TaskKind, TaskSpec, WaitRules,
-    },
+    model::{EdgeTable, Target, TaskKind, TaskSpec, WaitRules},
     probes::{
         CollectRequest, Collection, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
     },
@@ -29,6 +25,7 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: NO_FREQUENCY,
         wakers: false,
+        timed: args.timed,
         waits: WaitRules::default(),
     };
     task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
@@ -37,7 +34,7 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         serde_json::to_string_pretty(&api::EdgeTable::from(&table)).context("encode the edges")?
             + "\n"
     } else {
-        text_table(&table)
+        net_table::text(&table)
     };
     Ok(print(&text)?)
 }
@@ -95,97 +92,4 @@ async fn collect(mut collection: Collection, args: &NetArgs) -> Result<EdgeTable
         }
     }
     newest.context("the collection ended without a result")
-}
-
-fn text_table(table: &EdgeTable) -> String {
-    let mut text = format!(
-        "{:<30} {:<30} {:>6} {:>10} {:>12} {:>10} {:>12} {:>9} {:>6} {:>6} {:>6}\n",
-        "CLIENT",
-        "SERVER",
-        "CONNS",
-        "WRITES",
-        "BYTES OUT",
-        "READS",
-        "BYTES IN",
-        "RTT us",
-        "RETR",
-        "RESET",
-        "DROP"
-    );
-    for edge in &table.edges {
-        row(&mut text, edge);
-    }
-    for (metric, reason) in &table.unavailable {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(text, "unavailable: {metric}: {reason}");
-    }
-    for (what, count) in &table.unresolved {
-        let _infallible = writeln!(text, "unresolved: {what}: {count}");
-    }
-    if table.lost_events > 0 {
-        let _infallible = writeln!(
-            text,
-            "lost: {} events, {} bytes: the table of connections was full",
-            table.lost_events, table.lost_bytes
-        );
-    }
-    text
-}
-
-/// The client's view; the server's, turned round, where the client was not watched.
-fn row(text: &mut String, edge: &Edge) {
-    let nothing = SideMetrics::default();
-    let client = edge.client.as_ref();
-    let metrics = client.or(edge.server.as_ref()).unwrap_or(&nothing);
-    let (out, back) = if client.is_some() {
-        (&metrics.write, &metrics.read)
-    } else {
-        (&metrics.read, &metrics.write)
-    };
-    let rtt = &metrics.write_rtt;
-    let rtt = rtt.sum.checked_div(rtt.count);
-    let redirected = edge
-        .key
-        .original_destination
-        .map_or_else(String::new, |(address, port)| {
-            format!(" (asked for {})", std::net::SocketAddr::new(address, port))
-        });
-    // Writing to a String cannot fail.
-    let _infallible = writeln!(
-        text,
-        "{:<30} {:<30} {:>6} {:>10} {:>12} {:>10} {:>12} {:>9} {:>6} {:>6} {:>6}{redirected}",
-        end(&edge.key.client, edge.client_port),
-        end(&edge.key.server, edge.key.server_port),
-        metrics.connections,
-        out.count,
-        out.bytes,
-        back.count,
-        back.bytes,
-        rtt.map_or_else(|| "-".to_owned(), |rtt| rtt.to_string()),
-        of_tcp(edge, metrics.retransmits),
-        of_tcp(edge, metrics.resets_sent + metrics.resets_received),
-        of_tcp(edge, metrics.drops),
-    );
-}
-
-/// A number that Unix sockets do not have.
-fn of_tcp(edge: &Edge, number: u64) -> String {
-    match edge.key.server.address {
-        Address::Ip(_) => number.to_string(),
-        Address::Unix(_) => "-".to_owned(),
-    }
-}
-
-fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
-    let process = endpoint.pid.map_or_else(String::new, |pid| {
-        // A name may hold control characters, which a terminal would follow.
-        let comm: String = endpoint.comm.escape_default().collect();
-        format!("{comm}[{pid}] ")
-    });
-    let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
-    match &endpoint.address {
-        Address::Ip(IpAddr::V4(address)) => format!("{process}{address}:{port}"),
-        Address::Ip(IpAddr::V6(address)) => format!("{process}[{address}]:{port}"),
-        Address::Unix(name) => format!("{process}{name}"),
-    }
 }

@@ -123,6 +123,11 @@ pub struct SideMetrics {
     pub open: u64,
     pub write: Transfer,
     pub read: Transfer,
+    /// Nanoseconds in the calls, of those that were timed.
+    pub write_time: Values,
+    pub read_time: Values,
+    /// Nanoseconds from the establishment until the process took the connection.
+    pub accept: Values,
     /// Nanoseconds from asking to the answer.
     pub connect: Values,
     pub connects_failed: u64,
@@ -162,6 +167,9 @@ impl SideMetrics {
             open,
             write,
             read,
+            write_time,
+            read_time,
+            accept,
             connect,
             connects_failed,
             close,
@@ -182,6 +190,9 @@ impl SideMetrics {
             sum.count += more.count;
             sum.bytes = sum.bytes.saturating_add(more.bytes);
         }
+        self.write_time.merge(write_time);
+        self.read_time.merge(read_time);
+        self.accept.merge(accept);
         self.connect.merge(connect);
         self.connects_failed += connects_failed;
         self.close.merge(close);
@@ -216,11 +227,35 @@ pub struct Edge {
     pub server: Option<SideMetrics>,
 }
 
+impl Edge {
+    /// What the processes wrote and read, at the end that saw more of it.
+    pub fn bytes(&self) -> u64 {
+        let sides = [&self.client, &self.server].into_iter().flatten();
+        sides
+            .map(|side| side.write.bytes.saturating_add(side.read.bytes))
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// Edges that are no longer told apart, with everything that they had counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoldedEdges {
+    /// Edges that were put here. One that comes back and is put here again counts again.
+    pub edges: u64,
+    pub client: SideMetrics,
+    pub server: SideMetrics,
+}
+
 /// The result of a network task, from its start until now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeTable {
     /// Ordered by key.
     pub edges: Vec<Edge>,
+    /// Where each metric comes from.
+    pub sources: BTreeMap<String, String>,
+    /// Edges that were silent for long, or for which there was no room.
+    pub folded: FoldedEdges,
     /// Metrics that this kernel or this mode cannot give, with the reason.
     pub unavailable: BTreeMap<String, String>,
     /// What could not be told, by kind, in connections.
@@ -234,5 +269,10 @@ impl EdgeTable {
     /// Whether a metric is measured here.
     pub fn has(&self, metric: &str) -> bool {
         !self.unavailable.contains_key(metric)
+    }
+
+    /// Whether it is measured for edges of a protocol (see [`Address::protocol`]).
+    pub fn has_of(&self, protocol: &str, metric: &str) -> bool {
+        self.has(metric) && self.has(&format!("{protocol}.{metric}"))
     }
 }

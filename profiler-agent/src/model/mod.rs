@@ -5,6 +5,7 @@
 
 mod idle_share;
 mod edge;
+mod percentile;
 mod loss;
 mod process;
 mod profile;
@@ -18,10 +19,12 @@ mod waker;
 mod wait_rules;
 
 pub use edge::{
-    Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, SocketTotals, Transfer, Values,
+    Address, Edge, EdgeKey, EdgeTable, Endpoint, FoldedEdges, SideMetrics, SocketTotals, Transfer,
+    Values,
 };
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use loss::{LossKind, Losses};
+pub use percentile::Between;
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{
     Clock, Frame, FrameId, FrameSpace, Function, Module, ModuleId, ModuleKind, NameClass,

@@ -14,13 +14,13 @@ use super::{
     directory::Directory,
     flow::{Direction, Flow},
 };
-use crate::model::{Address, Edge, EdgeKey, Endpoint, SideMetrics};
+use crate::model::{Address, Edge, EdgeKey, Endpoint, FoldedEdges, SideMetrics};
 
 /// How long an ended connection waits for its other end.
 const WAIT_NS: u64 = 2_000_000_000;
 /// Ended connections that may wait.
 const MAX_WAITING: usize = 100_000;
-/// Edges that are kept; connections of others are counted as unresolved.
+/// Edges that are kept; connections of others are counted together, and as unresolved.
 const MAX_EDGES: usize = 20_000;
 /// Processes whose names are kept.
 const MAX_NAMES: usize = 100_000;
@@ -34,10 +34,12 @@ pub(crate) struct Identity {
 
 /// What is known of an edge.
 #[derive(Clone, Debug, Default)]
-struct Sums {
+pub(super) struct Sums {
     client_port: Port,
-    client: Option<SideMetrics>,
-    server: Option<SideMetrics>,
+    pub(super) client: Option<SideMetrics>,
+    pub(super) server: Option<SideMetrics>,
+    /// When a connection of it ended last.
+    pub(super) ended_ns: u64,
 }
 
 /// The client's port, while there is only one connection.
@@ -61,12 +63,16 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Book {
     /// Ended, with the time at which they came here.
-    waiting: Vec<(Flow, u64)>,
+    pub(super) waiting: Vec<(Flow, u64)>,
     /// Open connections that were joined with their other end.
     places: HashMap<u64, Place>,
-    edges: BTreeMap<EdgeKey, Sums>,
-    names: HashMap<u32, Identity>,
+    pub(super) edges: BTreeMap<EdgeKey, Sums>,
+    /// Those that were silent for long, and those without room.
+    pub(super) folded: FoldedEdges,
+    pub(super) names: HashMap<u32, Identity>,
     unresolved: BTreeMap<String, u64>,
+    /// Time of the last settling.
+    pub(super) now_ns: u64,
 }
 
 impl Book {
@@ -104,6 +110,7 @@ impl Book {
 
     /// Joins what can be joined and adds up what has ended. `last`: nothing more comes.
     pub(crate) fn settle(&mut self, open: &[Flow], directory: &Directory, now_ns: u64, last: bool) {
+        self.now_ns = now_ns;
         let waiting = std::mem::take(&mut self.waiting);
         let flows: Vec<&Flow> = waiting.iter().map(|(flow, _)| flow).chain(open).collect();
         let mates = mates(&flows);
@@ -141,7 +148,7 @@ impl Book {
         &self,
         open: &[Flow],
         directory: &Directory,
-    ) -> (Vec<Edge>, BTreeMap<String, u64>) {
+    ) -> (Vec<Edge>, FoldedEdges, BTreeMap<String, u64>) {
         let mut all = self.clone();
         all.waiting.clear();
         let flows: Vec<&Flow> = self
@@ -164,6 +171,7 @@ impl Book {
                 client_port,
                 client,
                 server,
+                ended_ns: _,
             } = sums;
             Edge {
                 key,
@@ -176,7 +184,7 @@ impl Book {
                 server,
             }
         });
-        (edges.collect(), all.unresolved)
+        (edges.collect(), all.folded, all.unresolved)
     }
 
     fn fold(&mut self, place: Place, metrics: &SideMetrics) {
@@ -187,9 +195,14 @@ impl Book {
         } = place;
         if self.edges.len() >= MAX_EDGES && !self.edges.contains_key(&key) {
             self.unresolved("edges_left_out");
+            match direction {
+                Direction::Client => self.folded.client.merge(metrics),
+                Direction::Server => self.folded.server.merge(metrics),
+            }
             return;
         }
         let sums = self.edges.entry(key).or_default();
+        sums.ended_ns = self.now_ns;
         sums.client_port = match sums.client_port {
             Port::None => Port::One(client_port),
             Port::One(port) if port == client_port => Port::One(port),

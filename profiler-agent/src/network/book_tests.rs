@@ -125,7 +125,7 @@ fn an_end_that_stays_open_longer_belongs_to_the_same_edge() {
     book.settle(std::slice::from_ref(&server), &directory, 1, false);
     assert!(book.waiting.is_empty());
     book.end(server, 10 * WAIT_NS);
-    let (found, unresolved) = book.table(&[], &directory);
+    let (found, _, unresolved) = book.table(&[], &directory);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].client.is_some() && found[0].server.is_some());
     assert!(unresolved.is_empty(), "{unresolved:?}");
@@ -143,7 +143,7 @@ fn what_ended_alone_is_added_up_after_a_while() {
     assert_eq!(book.waiting.len(), 2);
     book.settle(&[], &directory, WAIT_NS, false);
     assert!(book.waiting.is_empty());
-    let (found, _) = book.table(&[], &directory);
+    let (found, ..) = book.table(&[], &directory);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].client_port, None);
     let client = found[0].client.as_ref().unwrap();
@@ -161,7 +161,7 @@ fn processes_are_named_by_their_name_and_not_by_a_thread() {
         })
     });
     let flows = [flow(1, 1, ("10.0.0.1:1", "10.0.0.2:2"), CLIENT, 11)];
-    let (found, _) = book.table(&flows, &Directory::default());
+    let (found, ..) = book.table(&flows, &Directory::default());
     assert_eq!(found[0].key.client.comm, "envoy");
     assert_eq!(found[0].key.client.container.as_deref(), Some("c0ffee"));
 }

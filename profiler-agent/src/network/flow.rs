@@ -2,9 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use profiler_common::network::{
-    BUCKETS, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_CONNECT_FAILED, FLAG_JOINED,
-    Histogram, bucket, search_table,
+use profiler_common::{
+    network::{
+        BUCKETS, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_CONNECT_FAILED, FLAG_JOINED,
+        Histogram, bucket, search_table,
+    },
+    network_calls::CallTimes,
 };
 
 use crate::model::{SideMetrics, SocketTotals, Transfer, Values};
@@ -59,6 +62,22 @@ impl Flow {
             comm: text(&connection.comm),
             seen_ns: connection.seen_ns,
             metrics: metrics(connection, ended),
+        }
+    }
+
+    /// Adds what was measured of its system calls.
+    pub(crate) fn add_times(&mut self, times: &CallTimes) {
+        let CallTimes {
+            accept_wait_ns,
+            read_sum_ns,
+            write_sum_ns,
+            read,
+            write,
+        } = times;
+        self.metrics.read_time = values(read, *read_sum_ns);
+        self.metrics.write_time = values(write, *write_sum_ns);
+        if *accept_wait_ns != 0 {
+            add_time(&mut self.metrics.accept, *accept_wait_ns);
         }
     }
 }

@@ -6,6 +6,7 @@ mod comparison;
 mod governor;
 mod kinds;
 mod network;
+mod network_sources;
 mod on_cpu;
 mod process_events;
 mod rows;

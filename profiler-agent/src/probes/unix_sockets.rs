@@ -18,13 +18,15 @@ const LIST_AGAIN_NS: u64 = 2_000_000_000;
 /// Entries of the kernel's table with which it is listed each time.
 const MANY: usize = UNIX_ENTRIES as usize / 4;
 /// What of an edge between Unix sockets is null, with the reason.
-const NOT_OF_UNIX_SOCKETS: [(&str, &str); 9] = [
+const NOT_OF_UNIX_SOCKETS: [(&str, &str); 11] = [
     ("unix.accept", "calls on Unix sockets are not timed"),
     (
         "unix.close",
         "the kernel has no hook for the end of a Unix socket",
     ),
     ("unix.connect", "calls on Unix sockets are not timed"),
+    ("unix.read.time_ns", "calls on Unix sockets are not timed"),
+    ("unix.write.time_ns", "calls on Unix sockets are not timed"),
     ("unix.drop", "Unix sockets lose nothing on the way"),
     (
         "unix.error",
@@ -140,6 +142,7 @@ impl UnixSockets {
 /// Adds why metrics of Unix sockets are null, when there are such edges.
 pub(super) fn explain(
     unavailable: &mut BTreeMap<String, String>,
+    sources: &BTreeMap<String, String>,
     object: &LoadedObject,
     edges: &[Edge],
 ) {
@@ -149,6 +152,16 @@ pub(super) fn explain(
     if !edges.is_empty() {
         for (metric, reason) in NOT_OF_UNIX_SOCKETS {
             unavailable.insert(metric.to_owned(), reason.to_owned());
+        }
+        for (metric, source) in [
+            ("write", "sock_send_length"),
+            ("read", "sock_recv_length"),
+            ("receive_wait", "sk_data_ready"),
+        ] {
+            if sources.get(metric).is_some_and(|used| used != source) {
+                let reason = format!("only {source} tells it of Unix sockets");
+                unavailable.insert(format!("unix.{metric}"), reason);
+            }
         }
     }
 }

@@ -254,6 +254,8 @@ impl<'a> Run<'a> {
     async fn keep_edges(&mut self, edges: EdgeTable) {
         let id = self.id;
         let now_ns = self.inner.now_ns();
+        let edges = Arc::new(edges);
+        self.inner.newest_edges.put(id, Arc::clone(&edges));
         let kept = self
             .inner
             .store
@@ -318,6 +320,8 @@ impl<'a> Run<'a> {
             task.ended_ns = Some(ended_ns);
         });
         self.commit().await;
+        // From now on it is read from the store.
+        self.inner.newest_edges.remove(self.id);
         if self.failing.is_some() {
             let id = self.id;
             let waiting = self

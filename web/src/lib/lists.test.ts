@@ -32,6 +32,7 @@ const FORM: TaskForm = {
   container: "",
   comm: "",
   cgroup: "",
+  netns: "",
   duration: "10",
   endless: false,
   frequency: "99",

@@ -6,17 +6,91 @@ use profiler_common::network::BOUNDS_US;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::model;
+use crate::{
+    model,
+    network_watch::{WatchState, Watched},
+};
 
 /// Connections between processes, from the task's start until now.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EdgeTable {
     edges: Vec<Edge>,
+    /// Where each metric comes from: the kernel's hook, or `system calls`.
+    sources: BTreeMap<String, String>,
+    /// Edges that are no longer told apart: they were silent for long, or there was no room for them. Null
+    /// when there are none.
+    #[schema(required)]
+    other: Option<OtherEdges>,
     /// Metrics that are null because this kernel or this mode cannot give them, with the reason.
     unavailable: BTreeMap<String, String>,
     /// Connections of which something could not be told, by what.
     unresolved: BTreeMap<String, u64>,
     lost: LostTraffic,
+}
+
+/// Everything that edges had counted which are no longer told apart.
+#[derive(Debug, Serialize, ToSchema)]
+struct OtherEdges {
+    /// How many; an edge that came back and went again counts again.
+    edges: u64,
+    metrics: EdgeMetrics,
+}
+
+/// The always-on collection of the whole node, with everything that it has counted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct NetworkEdges {
+    state: NetworkState,
+    /// Why it does not run.
+    #[schema(required)]
+    reason: Option<String>,
+    /// When counting began; null before that.
+    #[schema(required)]
+    since_ns: Option<u64>,
+    /// Times that it had to be started again. Counts go on; connections that were open count again.
+    restarts: u64,
+    /// Age of the table; null before the first.
+    #[schema(required)]
+    age_ms: Option<u64>,
+    #[serde(flatten)]
+    table: EdgeTable,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum NetworkState {
+    Starting,
+    Running,
+    /// It failed and is started again after a pause.
+    Waiting,
+}
+
+impl From<&Watched> for NetworkEdges {
+    fn from(watched: &Watched) -> Self {
+        let Watched {
+            state,
+            since_ns,
+            restarts,
+            table,
+            updated,
+        } = watched;
+        let (state, reason) = match state {
+            WatchState::Starting => (NetworkState::Starting, None),
+            WatchState::Running => (NetworkState::Running, None),
+            WatchState::Waiting(reason) => (NetworkState::Waiting, Some(reason.clone())),
+        };
+        let age = updated.map(|updated| updated.elapsed());
+        Self {
+            state,
+            reason,
+            since_ns: *since_ns,
+            restarts: *restarts,
+            age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+            table: table
+                .as_deref()
+                .unwrap_or(&model::EdgeTable::default())
+                .into(),
+        }
+    }
 }
 
 /// Reads and writes of connections that did not fit the kernel's table.
@@ -77,6 +151,7 @@ struct SideMetrics {
     read: Option<EdgeTransfer>,
     #[schema(required)]
     connect: Option<EdgeConnects>,
+    /// From the establishment until the process took the connection out of the queue.
     #[schema(required)]
     accept: Option<EdgeTimes>,
     /// From the end of sending until the socket was closed.
@@ -116,7 +191,8 @@ struct EventCount {
 struct EdgeTransfer {
     count: u64,
     bytes: u64,
-    /// Time in the calls.
+    /// Time in the calls that moved something, until they returned. What moved without a system call
+    /// of its own, by `io_uring` or as one of several messages, has no time of its own.
     #[schema(required)]
     time_ns: Option<u64>,
     #[schema(required)]
@@ -198,6 +274,14 @@ impl From<&model::EdgeTable> for EdgeTable {
     fn from(table: &model::EdgeTable) -> Self {
         Self {
             edges: table.edges.iter().map(|found| edge(found, table)).collect(),
+            sources: table.sources.clone(),
+            other: (table.folded != model::FoldedEdges::default()).then(|| OtherEdges {
+                edges: table.folded.edges,
+                metrics: EdgeMetrics {
+                    client: Some(side(&table.folded.client, |metric| table.has(metric))),
+                    server: Some(side(&table.folded.server, |metric| table.has(metric))),
+                },
+            }),
             unavailable: table.unavailable.clone(),
             unresolved: table.unresolved.clone(),
             lost: LostTraffic {
@@ -219,7 +303,7 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
         .original_destination
         .map(|(address, port)| SocketAddr::new(address, port).to_string());
     let protocol = key.server.address.protocol();
-    let has = |metric: &str| table.has(metric) && table.has(&format!("{protocol}.{metric}"));
+    let has = |metric: &str| table.has_of(protocol, metric);
     Edge {
         client: end(&key.client, *client_port),
         server: end(&key.server, key.server_port),
@@ -244,11 +328,14 @@ fn end(endpoint: &model::Endpoint, port: Option<u16>) -> EdgeEnd {
 }
 
 fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics {
-    let transfer = |found: &model::Transfer| EdgeTransfer {
-        count: found.count,
-        bytes: found.bytes,
-        time_ns: None,
-        histogram: None,
+    let transfer = |found: &model::Transfer, times: &model::Values, metric: &str| {
+        let timed = has(metric).then_some(times);
+        EdgeTransfer {
+            count: found.count,
+            bytes: found.bytes,
+            time_ns: timed.map(|times| times.sum),
+            histogram: timed.map(nanoseconds),
+        }
     };
     let times = |found: &model::Values| EdgeTimes {
         count: found.count,
@@ -260,15 +347,15 @@ fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics
             count: metrics.connections,
             open: metrics.open,
         },
-        write: has("write").then(|| transfer(&metrics.write)),
-        read: has("read").then(|| transfer(&metrics.read)),
+        write: has("write").then(|| transfer(&metrics.write, &metrics.write_time, "write.time_ns")),
+        read: has("read").then(|| transfer(&metrics.read, &metrics.read_time, "read.time_ns")),
         connect: has("connect").then(|| EdgeConnects {
             count: metrics.connect.count,
             failed: metrics.connects_failed,
             time_ns: metrics.connect.sum,
             histogram: nanoseconds(&metrics.connect),
         }),
-        accept: None,
+        accept: has("accept").then(|| times(&metrics.accept)),
         close: has("close").then(|| times(&metrics.close)),
         write_rtt_us: has("write_rtt_us").then(|| EdgeValues {
             count: metrics.write_rtt.count,

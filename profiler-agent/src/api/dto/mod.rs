@@ -16,8 +16,9 @@ pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
 
 pub(super) use agent::{
-    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, Probe, ProbeList, Problem, losses,
+    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
 };
+pub(super) use edges::NetworkEdges;
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;

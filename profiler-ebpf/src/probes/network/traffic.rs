@@ -29,23 +29,29 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
     }
     let bytes = sent as u64;
     let cookie = socket.cookie();
-    if let Some(connection) = connection_of(socket, cookie, bytes) {
-        add(&mut connection.sent_bytes, bytes);
-        add(&mut connection.sent_count, 1);
-        use_by_current(connection);
-        let rtt_us = socket.rtt_us();
-        if rtt_us != 0 {
-            add(&mut connection.rtt_sum_us, u64::from(rtt_us));
-            connection.rtt_max_us = connection.rtt_max_us.max(rtt_us);
-            if connection.rtt_min_us == 0 || rtt_us < connection.rtt_min_us {
-                connection.rtt_min_us = rtt_us;
-            }
-            count_in(&mut connection.rtt, rtt_us);
-        }
+    if let Some(connection) = connection_with_cookie(socket, cookie, bytes) {
+        send(connection, socket, bytes, 1);
     } else if unix::is_unix(socket) {
         unix::send(socket, cookie, bytes);
     }
     0
+}
+
+/// Counts writes of the running task.
+#[inline(always)]
+pub(super) fn send(connection: &mut Connection, socket: Socket, bytes: u64, operations: u64) {
+    add(&mut connection.sent_bytes, bytes);
+    add(&mut connection.sent_count, operations);
+    use_by_current(connection);
+    let rtt_us = socket.rtt_us();
+    if rtt_us != 0 {
+        add(&mut connection.rtt_sum_us, u64::from(rtt_us));
+        connection.rtt_max_us = connection.rtt_max_us.max(rtt_us);
+        if connection.rtt_min_us == 0 || rtt_us < connection.rtt_min_us {
+            connection.rtt_min_us = rtt_us;
+        }
+        count_in(&mut connection.rtt, rtt_us);
+    }
 }
 
 #[btf_tracepoint(function = "sock_recv_length")]
@@ -53,29 +59,41 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
     let received = context.arg::<u64>(1) as i32;
     let flags = context.arg::<u64>(2);
-    if received <= 0 || flags & (PEEK | ERROR_QUEUE) != 0 {
+    if received <= 0 || !is_consumed(flags) {
         return 0;
     }
     let bytes = received as u64;
     let cookie = socket.cookie();
-    if let Some(connection) = connection_of(socket, cookie, bytes) {
-        add(&mut connection.received_bytes, bytes);
-        add(&mut connection.received_count, 1);
-        use_by_current(connection);
-        let ready_ns = connection.data_ready_ns;
-        if ready_ns != 0 {
-            let read_ns = now();
-            let waited_ns = read_ns.saturating_sub(ready_ns);
-            // What is left has waited from some time on that is not known, at the latest from now.
-            connection.data_ready_ns = if socket.has_unread() { read_ns } else { 0 };
-            add(&mut connection.receive_wait_sum_ns, waited_ns);
-            let waited_us = (waited_ns / 1000).min(u64::from(u32::MAX)) as u32;
-            count_in(&mut connection.receive_wait, waited_us);
-        }
+    if let Some(connection) = connection_with_cookie(socket, cookie, bytes) {
+        receive(connection, socket, bytes, 1);
     } else if unix::is_unix(socket) {
         unix::receive(socket, cookie, bytes);
     }
     0
+}
+
+/// Whether a read with these flags takes data out of the stream.
+#[inline(always)]
+pub(super) fn is_consumed(flags: u64) -> bool {
+    flags & (PEEK | ERROR_QUEUE) == 0
+}
+
+/// Counts reads of the running task.
+#[inline(always)]
+pub(super) fn receive(connection: &mut Connection, socket: Socket, bytes: u64, operations: u64) {
+    add(&mut connection.received_bytes, bytes);
+    add(&mut connection.received_count, operations);
+    use_by_current(connection);
+    let ready_ns = connection.data_ready_ns;
+    if ready_ns != 0 {
+        let read_ns = now();
+        let waited_ns = read_ns.saturating_sub(ready_ns);
+        // What is left has waited from some time on that is not known, at the latest from now.
+        connection.data_ready_ns = if socket.has_unread() { read_ns } else { 0 };
+        add(&mut connection.receive_wait_sum_ns, waited_ns);
+        let waited_us = (waited_ns / 1000).min(u64::from(u32::MAX)) as u32;
+        count_in(&mut connection.receive_wait, waited_us);
+    }
 }
 
 #[btf_tracepoint(function = "sk_data_ready")]
@@ -95,7 +113,11 @@ pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
 /// The entry of a socket that the running task uses: one that is there, or a new one when the task is
 /// a target. Where the table is full, what is not counted is lost.
 #[inline(always)]
-fn connection_of(socket: Socket, cookie: u64, bytes: u64) -> Option<&'static mut Connection> {
+pub(super) fn connection_with_cookie(
+    socket: Socket,
+    cookie: u64,
+    bytes: u64,
+) -> Option<&'static mut Connection> {
     if let Some(connection) = find(cookie) {
         return Some(connection);
     }

@@ -1,0 +1,183 @@
+//! Keeps a collection without end small: edges that nobody uses any more are added up into one, and names
+//! of processes that are gone are forgotten.
+
+use std::collections::BTreeSet;
+
+use super::{Book, Flow};
+use crate::model::{Edge, EdgeKey};
+
+/// How much is kept apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Edges that are kept however long they have been silent.
+    pub(crate) edges: usize,
+    /// Others are kept for this long after their last connection has ended.
+    pub(crate) silence_ns: u64,
+}
+
+/// What a collection without end keeps.
+const ENDLESS: Room = Room {
+    edges: 2_000,
+    silence_ns: 60_000_000_000,
+};
+
+impl Room {
+    /// For a collection of this length.
+    pub(crate) fn of(duration_s: Option<u64>) -> Option<Self> {
+        duration_s.is_none().then_some(ENDLESS)
+    }
+}
+
+impl Book {
+    /// Adds up the edges that have been silent for longest, until the others fit `room`. `shown` is the
+    /// newest table: it knows which edges have open connections, and these stay, so that no counter of
+    /// an edge that is shown ever becomes less.
+    pub(crate) fn fold_silent(&mut self, shown: &[Edge], room: Room) {
+        let excess = self.edges.len().saturating_sub(room.edges);
+        if excess == 0 {
+            return;
+        }
+        let is_open = |edge: &&Edge| {
+            let sides = [&edge.client, &edge.server];
+            sides.into_iter().flatten().any(|side| side.open > 0)
+        };
+        let in_use: BTreeSet<&EdgeKey> =
+            shown.iter().filter(is_open).map(|edge| &edge.key).collect();
+        let mut silent: Vec<(u64, EdgeKey)> = self
+            .edges
+            .iter()
+            .filter(|(key, sums)| {
+                let silence_ns = self.now_ns.saturating_sub(sums.ended_ns);
+                silence_ns >= room.silence_ns && !in_use.contains(key)
+            })
+            .map(|(key, sums)| (sums.ended_ns, key.clone()))
+            .collect();
+        silent.sort();
+        for (_, key) in silent.into_iter().take(excess) {
+            let Some(sums) = self.edges.remove(&key) else {
+                continue;
+            };
+            self.folded.edges += 1;
+            for (sum, side) in [
+                (&mut self.folded.client, sums.client),
+                (&mut self.folded.server, sums.server),
+            ] {
+                if let Some(side) = side {
+                    sum.merge(&side);
+                }
+            }
+        }
+    }
+
+    /// Forgets the names of processes that are gone, but for those of connections that are still to be
+    /// added up. A pid that is used again then gets its new name.
+    pub(crate) fn forget_names(&mut self, open: &[Flow], is_alive: impl Fn(u32) -> bool) {
+        let waiting = self.waiting.iter().map(|(flow, _)| flow);
+        let needed: BTreeSet<u32> = waiting.chain(open).filter_map(|flow| flow.pid).collect();
+        self.names
+            .retain(|pid, _| needed.contains(pid) || is_alive(*pid));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Directory, Identity};
+    use super::*;
+    use crate::{
+        model::{SideMetrics, Transfer},
+        network::flow::Direction,
+    };
+
+    const ROOM: Room = Room {
+        edges: 2,
+        silence_ns: 1_000,
+    };
+
+    /// The client's end of a connection to another node, to a port of its own.
+    fn flow(port: u16, open: u64) -> Flow {
+        Flow {
+            cookie: u64::from(port),
+            network_namespace: 1,
+            local: "10.0.0.1:40000".parse().unwrap(),
+            remote: format!("192.0.2.1:{port}").parse().unwrap(),
+            direction: Some(Direction::Client),
+            pid: Some(7),
+            comm: "app".to_owned(),
+            seen_ns: 1,
+            metrics: SideMetrics {
+                connections: 1,
+                open,
+                write: Transfer {
+                    count: 1,
+                    bytes: u64::from(port),
+                },
+                ..SideMetrics::default()
+            },
+        }
+    }
+
+    fn ends_at(book: &mut Book, ports: std::ops::Range<u16>, now_ns: u64) {
+        for port in ports {
+            book.end(flow(port, 0), now_ns);
+        }
+        book.settle(&[], &Directory::default(), now_ns, true);
+    }
+
+    fn ports(edges: &[Edge]) -> Vec<u16> {
+        edges
+            .iter()
+            .filter_map(|edge| edge.key.server_port)
+            .collect()
+    }
+
+    #[test]
+    fn the_longest_silent_edges_are_folded_and_nothing_is_lost() {
+        let directory = Directory::default();
+        let mut book = Book::default();
+        ends_at(&mut book, 1..4, 100);
+        ends_at(&mut book, 4..6, 200);
+        book.now_ns = 1_150;
+        let (shown, ..) = book.table(&[], &directory);
+        book.fold_silent(&shown, ROOM);
+        // The later ones have not been silent for long enough.
+        let (edges, folded, _) = book.table(&[], &directory);
+        assert_eq!(ports(&edges), [4, 5]);
+        assert_eq!(folded.edges, 3);
+        assert_eq!(folded.client.write.bytes, 1 + 2 + 3);
+        let kept: u64 = edges
+            .iter()
+            .filter_map(|edge| edge.client.as_ref())
+            .map(|side| side.write.bytes)
+            .sum();
+        assert_eq!(kept + folded.client.write.bytes, 1 + 2 + 3 + 4 + 5);
+    }
+
+    #[test]
+    fn an_edge_with_an_open_connection_stays() {
+        let directory = Directory::default();
+        let mut book = Book::default();
+        ends_at(&mut book, 1..5, 100);
+        book.now_ns = 10_000;
+        let open = [Flow {
+            cookie: 99,
+            ..flow(1, 1)
+        }];
+        let (shown, ..) = book.table(&open, &directory);
+        book.fold_silent(&shown, ROOM);
+        let (edges, folded, _) = book.table(&open, &directory);
+        assert_eq!(ports(&edges), [1, 4]);
+        assert_eq!(folded.edges, 2);
+    }
+
+    #[test]
+    fn names_of_the_dead_are_forgotten_unless_they_are_needed() {
+        let mut book = Book::default();
+        for pid in [7, 8, 9] {
+            book.name(pid, || Some(Identity::default()));
+        }
+        book.forget_names(&[flow(1, 1)], |pid| pid == 8);
+        let mut kept: Vec<u32> = book.names.keys().copied().collect();
+        kept.sort_unstable();
+        assert_eq!(kept, [7, 8]);
+    }
+}
