@@ -14,7 +14,7 @@ use profiler_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    network::{LONGEST_S, Watch, number},
+    edges::{LONGEST_S, Watch, number},
     targets::{EXIT, START},
 };
 

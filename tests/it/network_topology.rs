@@ -21,7 +21,7 @@ use profiler_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    network::{Watch, number},
+    edges::{Watch, number},
     targets::{EXIT, START},
 };
 

@@ -361,7 +361,12 @@ impl Session {
         unresolved.extend(self.uncounted_calls()?);
         let (unix_edges, unix_unresolved) = self.report_unix(last)?;
         let mut unavailable = self.unavailable();
-        unix_sockets::explain(&mut unavailable, &self.object, &unix_edges);
+        unix_sockets::explain(
+            &mut unavailable,
+            &self.sources.from,
+            &self.object,
+            &unix_edges,
+        );
         edges.extend(unix_edges);
         for (what, count) in unix_unresolved {
             *unresolved.entry(what).or_default() += count;

@@ -142,6 +142,7 @@ impl UnixSockets {
 /// Adds why metrics of Unix sockets are null, when there are such edges.
 pub(super) fn explain(
     unavailable: &mut BTreeMap<String, String>,
+    sources: &BTreeMap<String, String>,
     object: &LoadedObject,
     edges: &[Edge],
 ) {
@@ -151,6 +152,16 @@ pub(super) fn explain(
     if !edges.is_empty() {
         for (metric, reason) in NOT_OF_UNIX_SOCKETS {
             unavailable.insert(metric.to_owned(), reason.to_owned());
+        }
+        for (metric, source) in [
+            ("write", "sock_send_length"),
+            ("read", "sock_recv_length"),
+            ("receive_wait", "sk_data_ready"),
+        ] {
+            if sources.get(metric).is_some_and(|used| used != source) {
+                let reason = format!("only {source} tells it of Unix sockets");
+                unavailable.insert(format!("unix.{metric}"), reason);
+            }
         }
     }
 }

@@ -262,6 +262,21 @@ pub(super) const STEPS: &[Step] = &[
         "connections of known bytes, resets, losses"
     ),
     integration!(
+        "network-calls",
+        ROOT_AND_AGENT,
+        "every way to write and read a socket, against the socket itself"
+    ),
+    integration!(
+        "network-trouble",
+        NETWORK,
+        "refusals, timeouts, resets, losses, deaths"
+    ),
+    integration!(
+        "network-unix",
+        ROOT_AND_AGENT,
+        "Unix sockets as edges between processes"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"
