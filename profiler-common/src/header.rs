@@ -84,6 +84,7 @@ mod pods {
     unsafe impl Pod for SliceValue {}
     // SAFETY: as above.
     unsafe impl Pod for WokenKey {}
+    // SAFETY: as above.
     unsafe impl Pod for Connection {}
     // SAFETY: as above.
     unsafe impl Pod for DropKey {}

@@ -1,8 +1,8 @@
 //! The table that `net` prints.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, net::IpAddr};
 
-use crate::model::{Edge, EdgeTable, Endpoint, SideMetrics, Transfer, Values};
+use crate::model::{Address, Edge, EdgeTable, Endpoint, SideMetrics, Transfer, Values};
 
 /// Longest name of an end; longer ones are cut in the middle, where addresses say least.
 const LONGEST_END: usize = 44;
@@ -70,7 +70,7 @@ fn view(edge: &Edge) -> SideMetrics {
 
 fn row(edge: &Edge, table: &EdgeTable) -> Vec<String> {
     let client = end(&edge.key.client, edge.client_port);
-    let mut server = end(&edge.key.server, Some(edge.key.server_port));
+    let mut server = end(&edge.key.server, edge.key.server_port);
     if let Some((address, port)) = edge.key.original_destination {
         let asked = std::net::SocketAddr::new(address, port);
         // Writing to a String cannot fail.
@@ -147,9 +147,10 @@ fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
         format!("{comm}[{pid}] ")
     });
     let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
-    let text = match endpoint.address {
-        std::net::IpAddr::V4(address) => format!("{process}{address}:{port}"),
-        std::net::IpAddr::V6(address) => format!("{process}[{address}]:{port}"),
+    let text = match &endpoint.address {
+        Address::Ip(IpAddr::V4(address)) => format!("{process}{address}:{port}"),
+        Address::Ip(IpAddr::V6(address)) => format!("{process}[{address}]:{port}"),
+        Address::Unix(name) => format!("{process}{name}"),
     };
     cut(&text)
 }
@@ -226,7 +227,7 @@ mod tests {
             pid,
             comm: comm.to_owned(),
             container: None,
-            address: [10, 0, 0, 1].into(),
+            address: Address::Ip([10, 0, 0, 1].into()),
         };
         let mut write_rtt = Values::default();
         write_rtt.add(4, 300);
@@ -234,7 +235,7 @@ mod tests {
             key: EdgeKey {
                 client: end(comm, Some(7)),
                 server: end("", None),
-                server_port: 80,
+                server_port: Some(80),
                 original_destination: None,
             },
             client_port: None,

@@ -1,8 +1,36 @@
 //! Who talks to whom: edges between processes, each with what both ends measured.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use serde::{Deserialize, Serialize};
+
+/// Where one end of an edge is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Address {
+    Ip(IpAddr),
+    /// A Unix socket: its path, `@NAME` of an abstract one, or `unnamed`. Whatever is not printable
+    /// is escaped.
+    Unix(String),
+}
+
+impl Address {
+    /// Short name of the transport that has such addresses.
+    pub fn protocol(&self) -> &'static str {
+        match self {
+            Self::Ip(_) => "tcp",
+            Self::Unix(_) => "unix",
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Unix(name) => f.write_str(name),
+        }
+    }
+}
 
 /// One end of an edge. Text is untrusted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -13,7 +41,7 @@ pub struct Endpoint {
     pub comm: String,
     /// Id of the container.
     pub container: Option<String>,
-    pub address: IpAddr,
+    pub address: Address,
 }
 
 /// What makes connections one edge.
@@ -21,7 +49,8 @@ pub struct Endpoint {
 pub struct EdgeKey {
     pub client: Endpoint,
     pub server: Endpoint,
-    pub server_port: u16,
+    /// `None`: a Unix socket.
+    pub server_port: Option<u16>,
     /// Where the client asked to go, when the connection was redirected to `server` on its way.
     pub original_destination: Option<(IpAddr, u16)>,
 }

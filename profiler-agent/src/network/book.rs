@@ -14,7 +14,7 @@ use super::{
     directory::Directory,
     flow::{Direction, Flow},
 };
-use crate::model::{Edge, EdgeKey, Endpoint, FoldedEdges, SideMetrics};
+use crate::model::{Address, Edge, EdgeKey, Endpoint, FoldedEdges, SideMetrics};
 
 /// How long an ended connection waits for its other end.
 const WAIT_NS: u64 = 2_000_000_000;
@@ -249,7 +249,7 @@ impl Book {
             key: EdgeKey {
                 client,
                 server,
-                server_port: server_address.port(),
+                server_port: Some(server_address.port()),
                 original_destination: (asked_for != server_address)
                     .then(|| (asked_for.ip(), asked_for.port())),
             },
@@ -308,7 +308,7 @@ impl Book {
                 String::new()
             },
             container: identity.container,
-            address: address.ip(),
+            address: Address::Ip(address.ip()),
         }
     }
 

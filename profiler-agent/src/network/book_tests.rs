@@ -52,7 +52,7 @@ fn both_ends_of_a_connection_are_one_edge() {
     };
     assert_eq!(pids(edge), (Some(11), Some(22)));
     assert_eq!(edge.client_port, Some(40000));
-    assert_eq!(edge.key.server_port, 80);
+    assert_eq!(edge.key.server_port, Some(80));
     assert_eq!(edge.key.original_destination, None);
     assert_eq!(edge.client.as_ref().unwrap().write.bytes, 1);
     assert_eq!(edge.server.as_ref().unwrap().write.bytes, 2);
@@ -95,8 +95,8 @@ fn a_redirected_connection_keeps_where_it_was_to_go() {
     assert_eq!(
         found,
         [
-            ((Some(11), Some(12)), 15001, asked),
-            ((Some(12), Some(21)), 15006, asked)
+            ((Some(11), Some(12)), Some(15001), asked),
+            ((Some(12), Some(21)), Some(15006), asked)
         ]
     );
 }

@@ -124,7 +124,10 @@ mod tests {
     }
 
     fn ports(edges: &[Edge]) -> Vec<u16> {
-        edges.iter().map(|edge| edge.key.server_port).collect()
+        edges
+            .iter()
+            .filter_map(|edge| edge.key.server_port)
+            .collect()
     }
 
     #[test]

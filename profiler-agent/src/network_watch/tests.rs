@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
-    model::{Edge, EdgeKey, Endpoint, SideMetrics, TaskKind, Transfer, WaitCounts},
+    model::{Address, Edge, EdgeKey, Endpoint, SideMetrics, TaskKind, Transfer, WaitCounts},
     probes::{Chunk, CollectError, CollectRequest, Collection, StopHandle},
 };
 
@@ -24,14 +24,14 @@ fn table(bytes: u64) -> EdgeTable {
         pid: None,
         comm: String::new(),
         container: None,
-        address: [192, 0, 2, 1].into(),
+        address: Address::Ip([192, 0, 2, 1].into()),
     };
     EdgeTable {
         edges: vec![Edge {
             key: EdgeKey {
                 client: end.clone(),
                 server: end,
-                server_port: 80,
+                server_port: Some(80),
                 original_destination: None,
             },
             client_port: None,

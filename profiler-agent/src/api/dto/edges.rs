@@ -106,6 +106,7 @@ struct Edge {
     /// Where the client asked to go (`ADDRESS:PORT`), when that is not where it came out.
     #[schema(required)]
     original_destination: Option<String>,
+    /// `tcp` or `unix`.
     protocol: &'static str,
     /// Null: not looked at.
     #[schema(required)]
@@ -122,8 +123,9 @@ struct EdgeEnd {
     comm: Option<String>,
     #[schema(required)]
     container: Option<String>,
+    /// An IP address; of a Unix socket its path, `@NAME`, or `unnamed`.
     address: String,
-    /// Null for the client's end of several connections.
+    /// Null for the client's end of several connections, and for Unix sockets.
     #[schema(required)]
     port: Option<u16>,
 }
@@ -296,9 +298,9 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
         .map(|(address, port)| SocketAddr::new(address, port).to_string());
     Edge {
         client: end(&key.client, *client_port),
-        server: end(&key.server, Some(key.server_port)),
+        server: end(&key.server, key.server_port),
         original_destination,
-        protocol: "tcp",
+        protocol: key.server.address.protocol(),
         tls: None,
         metrics: EdgeMetrics {
             client: client.as_ref().map(|metrics| side(metrics, table)),

@@ -86,9 +86,9 @@ impl Choice {
         let bytes = |names: &Names| sums.get(names).map_or(0, |sum| sum.bytes);
         let mut rest: Vec<&Names> = sums
             .keys()
-            .filter(|names| !self.chosen.contains_key(*names))
+            .filter(|names| !self.chosen.contains_key(*names) && **names != Names::other())
             .collect();
-        // The largest comes last.
+        // The largest comes last. Processes that are called `other` never get series of their own.
         rest.sort_by_key(|names| bytes(names));
         while let Some(largest) = rest.last().copied() {
             if self.chosen.len() >= most {
@@ -131,7 +131,10 @@ fn sums(table: &EdgeTable) -> BTreeMap<Names, Sum> {
             client_container,
             server,
             server_container,
-            server_port: edge.key.server_port.to_string(),
+            server_port: edge
+                .key
+                .server_port
+                .map_or_else(String::new, |port| port.to_string()),
         };
         let sum = sums.entry(names).or_default();
         sum.bytes = sum.bytes.saturating_add(edge.bytes());

@@ -6,7 +6,7 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use super::*;
 use crate::{
-    model::{Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer, Values},
+    model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer, Values},
     network_watch::Watched,
 };
 
@@ -17,13 +17,13 @@ fn edge(comm: &str, port: u16, bytes: u64) -> Edge {
         pid,
         comm: comm.to_owned(),
         container: None,
-        address: [192, 0, 2, 9].into(),
+        address: Address::Ip([192, 0, 2, 9].into()),
     };
     Edge {
         key: EdgeKey {
             client: end(comm, Some(1)),
             server: end("", None),
-            server_port: port,
+            server_port: Some(port),
             original_destination: None,
         },
         client_port: None,

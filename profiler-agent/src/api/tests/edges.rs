@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Api, FakeCollector, Setup, check_problem, live::Events, text};
 use crate::{
     api::Origin,
-    model::{Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer},
+    model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer},
     network_watch::NetworkWatch,
 };
 
@@ -17,14 +17,14 @@ pub(super) fn table() -> EdgeTable {
         pid,
         comm: comm.to_owned(),
         container: None,
-        address: address.into(),
+        address: Address::Ip(address.into()),
     };
     EdgeTable {
         edges: vec![Edge {
             key: EdgeKey {
                 client: end(Some(1), "app", [10, 0, 0, 1]),
                 server: end(None, "", [192, 0, 2, 1]),
-                server_port: 443,
+                server_port: Some(443),
                 original_destination: Some(([192, 0, 2, 7].into(), 80)),
             },
             client_port: Some(40_000),

@@ -136,6 +136,10 @@ pub(super) fn create(socket: Socket, cookie: u64, joined: u64) -> u64 {
     let Some(empty) = EMPTY_CONNECTION.get_ptr(0) else {
         return 0;
     };
+    #[expect(
+        clippy::needless_borrows_for_generic_args,
+        reason = "a copy of the entry is larger than the stack"
+    )]
     // SAFETY: a map value that nobody writes.
     let made = CONNECTIONS.insert(cookie, unsafe { &*empty }, u64::from(BPF_NOEXIST));
     let Some(connection) = find(cookie) else {
