@@ -35,6 +35,8 @@ mod network;
 #[cfg(test)]
 mod network_mesh;
 #[cfg(test)]
+mod network_serve;
+#[cfg(test)]
 mod off_cpu;
 #[cfg(test)]
 mod off_cpu_asleep;

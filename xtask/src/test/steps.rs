@@ -262,6 +262,11 @@ pub(super) const STEPS: &[Step] = &[
         "connections of known bytes, resets, losses"
     ),
     integration!(
+        "network-serve",
+        ROOT_AND_AGENT,
+        "the always-on collection, tables live, Prometheus metrics of edges"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"
