@@ -345,6 +345,7 @@ async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
         duration_s: None,
         frequency_hz: CONTINUOUS_FREQUENCY_HZ,
         wakers: false,
+        timed: false,
         waits: crate::model::WaitRules::default(),
     };
     loop {

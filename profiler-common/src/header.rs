@@ -47,10 +47,12 @@ mod pods {
     use super::{Pod, RecordHeader};
     use crate::{
         network::{Connection, DropKey, ListenerKey},
+        network_calls::CallTimes,
         off_cpu::{Wait, WaitValue},
         on_cpu::CountKey,
         process::{ProcessRecord, ThreadRecord, ThreadState},
         stack::StackHead,
+        unix_sockets::UnixSocket,
         unwind::{
             capture::CaptureHead,
             mapping::Mappings,
@@ -87,7 +89,11 @@ mod pods {
     // SAFETY: as above.
     unsafe impl Pod for Connection {}
     // SAFETY: as above.
+    unsafe impl Pod for UnixSocket {}
+    // SAFETY: as above.
     unsafe impl Pod for DropKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for CallTimes {}
     // SAFETY: as above.
     unsafe impl Pod for ListenerKey {}
     // SAFETY: as above.

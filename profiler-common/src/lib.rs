@@ -16,6 +16,8 @@ pub mod off_cpu;
 pub mod wall;
 pub mod wakers;
 pub mod network;
+pub mod unix_sockets;
+pub mod network_calls;
 pub mod process;
 pub mod stack;
 pub mod unwind;

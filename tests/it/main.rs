@@ -37,6 +37,8 @@ mod network_mesh;
 #[cfg(test)]
 mod network_serve;
 #[cfg(test)]
+mod network_timed;
+#[cfg(test)]
 mod off_cpu;
 #[cfg(test)]
 mod off_cpu_asleep;

@@ -22,7 +22,8 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
     let mut reports = object.programs();
     // A hook that this kernel does not have is no refusal.
     let network = object
-        .take_network_failures()
+        .take_network()
+        .failures
         .into_iter()
         .filter(|failure| !matches!(failure, LoadError::NoHook { .. }));
     let others = samplers

@@ -15,6 +15,8 @@ use profiler_common::{
 use super::{
     batch,
     loader::{LoadError, LoadedObject},
+    network_calls::CallPlan,
+    network_offsets::NetworkFacts,
 };
 
 /// One program and its hook.
@@ -40,7 +42,7 @@ const fn program(
 }
 
 /// The end of connections comes first, so that no entry is made that would stay for ever.
-pub const NETWORK_PROGRAMS: [NetworkProgram; 10] = [
+pub const NETWORK_PROGRAMS: [NetworkProgram; 13] = [
     program("network_destroy", "tcp_destroy_sock", "5.15"),
     program("network_state", "inet_sock_set_state", "5.15"),
     program("network_ready", "sk_data_ready", "6.3"),
@@ -51,17 +53,43 @@ pub const NETWORK_PROGRAMS: [NetworkProgram; 10] = [
     program("network_error", "inet_sk_error_report", "5.15"),
     program("network_receive", "sock_recv_length", "6.3"),
     program("network_send", "sock_send_length", "6.3"),
+    // Only where they are needed; the ends of calls before their beginnings.
+    program("network_segment", "tcp_probe", "5.15"),
+    program("network_call_end", "sys_exit", "5.15"),
+    program("network_call", "sys_enter", "5.15"),
 ];
+
+/// What became of loading the programs.
+#[derive(Debug, Default)]
+pub(super) struct NetworkLoad {
+    pub(super) failures: Vec<LoadError>,
+    pub(super) plan: CallPlan,
+}
 
 /// Attached programs; detached when dropped.
 #[derive(Debug)]
 pub struct NetworkLinks {
-    links: Vec<BtfTracePointLink>,
+    links: Vec<(&'static str, BtfTracePointLink)>,
+    plan: CallPlan,
 }
 
 impl NetworkLinks {
     pub fn detach(&mut self) {
         self.links.clear();
+    }
+
+    /// What system calls are watched for.
+    pub fn plan(&self) -> CallPlan {
+        self.plan
+    }
+
+    pub fn is_attached(&self, program: &str) -> bool {
+        self.links.iter().any(|(name, _link)| *name == program)
+    }
+
+    /// Whether nothing is attached at all.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
     }
 }
 
@@ -98,15 +126,24 @@ fn decode(bytes: &[u8]) -> Option<Connection> {
 }
 
 impl LoadedObject {
-    /// Loads every program; the failures with their reasons. A hook that this kernel does not have
+    /// Loads every program that is needed; the failures with their reasons. A hook that this kernel does not have
     /// is one.
     pub(super) fn load_network(
         &mut self,
-        missing_hooks: &[&'static str],
+        facts: &NetworkFacts,
         btf: &Btf,
-    ) -> Vec<LoadError> {
+    ) -> Result<NetworkLoad, LoadError> {
+        let NetworkFacts {
+            plan,
+            missing_hooks,
+            ..
+        } = facts;
+        self.fill_call_kinds()?;
         let mut failures = Vec::new();
         for program in NETWORK_PROGRAMS {
+            if !plan.needs(program.name) {
+                continue;
+            }
             let loaded = if missing_hooks.contains(&program.hook) {
                 Err(LoadError::NoHook {
                     program: program.name,
@@ -119,27 +156,27 @@ impl LoadedObject {
             };
             failures.extend(loaded.err());
         }
-        failures
+        Ok(NetworkLoad {
+            failures,
+            plan: *plan,
+        })
     }
 
     /// Starts to watch connections. Programs that failed to load or cannot be attached are returned
     /// with their reasons; the others run.
     pub fn attach_network(&mut self) -> (NetworkLinks, Vec<LoadError>) {
-        let mut failures = self.take_network_failures();
+        let NetworkLoad { mut failures, plan } = self.take_network();
         let mut links = Vec::new();
         for NetworkProgram { name, .. } in NETWORK_PROGRAMS {
-            if failures
-                .iter()
-                .any(|failure| failure.program() == Some(name))
-            {
-                continue;
+            if !self.is_loaded(name) {
+                continue; // Not needed, or among the failures.
             }
             match self.attach_one(name) {
-                Ok(link) => links.push(link),
+                Ok(link) => links.push((name, link)),
                 Err(error) => failures.push(error),
             }
         }
-        (NetworkLinks { links }, failures)
+        (NetworkLinks { links, plan }, failures)
     }
 
     fn attach_one(&mut self, name: &'static str) -> Result<BtfTracePointLink, LoadError> {
@@ -224,7 +261,7 @@ impl LoadedObject {
     }
 
     /// Removes a key that may be gone already.
-    fn remove<const N: usize>(
+    pub(super) fn remove<const N: usize>(
         &mut self,
         name: &'static str,
         key: &[u8; N],
@@ -265,7 +302,7 @@ impl LoadedObject {
         Ok(sums)
     }
 
-    fn read_map<K: Pod, V: Pod>(
+    pub(super) fn read_map<K: Pod, V: Pod>(
         &self,
         name: &'static str,
         visit: impl FnMut(K, V),

@@ -21,7 +21,7 @@ use profiler_common::{
 
 use super::{
     batch::{BatchError, drain},
-    check::CHECK_NAMESPACE,
+    connections::NetworkLoad,
     features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
     network_offsets, object,
     offsets::{self, OffsetError},
@@ -29,6 +29,7 @@ use super::{
     reader::RecordReader,
     sizes::{Counting, MapSizes},
     switches::Measured,
+    unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 
@@ -175,8 +176,9 @@ pub struct LoadedObject {
     switches_failed: Option<LoadError>,
     /// Why threads that sleep already cannot be found.
     asleep_failed: Option<LoadError>,
-    /// Programs that watch connections and could not be loaded.
-    network_failures: Vec<LoadError>,
+    /// What became of the programs that watch connections.
+    network: NetworkLoad,
+    unix_failure: Option<OffsetError>,
 }
 
 impl LoadedObject {
@@ -213,19 +215,22 @@ impl LoadedObject {
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
-        let network = match request.counting {
-            Counting::Connections {
-                network_namespace, ..
-            } => Some(network_offsets::resolve(network_namespace)?),
-            Counting::Everything(_) => Some(network_offsets::resolve(CHECK_NAMESPACE)?),
-            Counting::Nothing | Counting::Samples(_) | Counting::Waits | Counting::Wall => None,
-        };
+        let network = network_offsets::wanted(request.counting, &request.denied)?;
         let mut loader = EbpfLoader::new();
         loader
             .btf(Some(&btf))
             .override_global("CONFIG", config.as_bytes(), true);
         if let Some(network) = &network {
             loader.override_global("NETWORK", network.config.as_bytes(), true);
+            loader.override_global("NETWORK_CALLS", network.calls.as_bytes(), true);
+        }
+        let (unix, unix_failure) = match network.as_ref().map(|_network| unix_sockets::resolve()) {
+            Some(Ok(offsets)) => (Some(offsets), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        if let Some(unix) = &unix {
+            loader.override_global("UNIX", unix.as_bytes(), true);
         }
         for (map, entries) in sizes.entries() {
             loader.map_max_entries(map, entries);
@@ -246,7 +251,8 @@ impl LoadedObject {
             knows_wakers: false,
             switches_failed: None,
             asleep_failed: None,
-            network_failures: Vec::new(),
+            network: NetworkLoad::default(),
+            unix_failure,
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -273,7 +279,7 @@ impl LoadedObject {
             loaded.asleep_failed = loaded.load_asleep(&btf).err();
         }
         if let Some(network) = &network {
-            loaded.network_failures = loaded.load_network(&network.missing_hooks, &btf);
+            loaded.network = loaded.load_network(network, &btf)?;
         }
         Ok((loaded, failures))
     }
@@ -282,9 +288,14 @@ impl LoadedObject {
         self.ebpf.map(name).ok_or(LoadError::NoMap(name))
     }
 
-    /// Why programs that watch connections could not be loaded, once.
-    pub(super) fn take_network_failures(&mut self) -> Vec<LoadError> {
-        std::mem::take(&mut self.network_failures)
+    /// What became of the programs that watch connections, once.
+    pub(super) fn take_network(&mut self) -> NetworkLoad {
+        std::mem::take(&mut self.network)
+    }
+
+    /// Why Unix sockets cannot be watched.
+    pub fn unix_failure(&self) -> Option<&OffsetError> {
+        self.unix_failure.as_ref()
     }
 
     pub(super) fn ebpf(&mut self) -> &mut Ebpf {
@@ -310,6 +321,10 @@ impl LoadedObject {
     /// The failure of [`Self::load`] to load the pass over sleeping threads, once.
     pub(super) fn take_asleep_failure(&mut self) -> Option<LoadError> {
         self.asleep_failed.take()
+    }
+
+    pub(super) fn is_loaded(&self, name: &str) -> bool {
+        self.load_times.contains_key(name)
     }
 
     pub(super) fn note_load_time(&mut self, name: &'static str, time: Duration) {

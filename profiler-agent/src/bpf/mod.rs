@@ -6,6 +6,7 @@ mod connections;
 mod features;
 mod iterators;
 mod loader;
+mod network_calls;
 mod network_offsets;
 mod object;
 mod offsets;
@@ -14,6 +15,7 @@ mod reader;
 mod sizes;
 mod slices;
 mod switches;
+mod unix_sockets;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};
@@ -24,6 +26,7 @@ pub use loader::{
     KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
     enable_statistics,
 };
+pub use network_calls::CallPlan;
 pub use network_offsets::drop_reasons;
 pub use object::is_embedded;
 pub use offsets::OffsetError;

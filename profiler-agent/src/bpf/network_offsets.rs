@@ -3,33 +3,96 @@
 use std::collections::BTreeMap;
 
 use btf_rs::{Btf, Type};
-use profiler_common::network::{
-    DROP_UNKNOWN, DROP_WITH_REASON, DROP_WITH_SOCKET, DROP_WITHOUT_REASON, NetworkConfig,
+use profiler_common::{
+    network::{
+        DROP_UNKNOWN, DROP_WITH_REASON, DROP_WITH_SOCKET, DROP_WITHOUT_REASON, NetworkConfig,
+    },
+    network_calls::NetworkCallConfig,
 };
 
 use super::{
+    check::CHECK_NAMESPACE,
     connections::NETWORK_PROGRAMS,
+    network_calls::{self, CallPlan},
     offsets::{OffsetError, kernel_btf, member_offset, tracepoint_parameters},
+    sizes::Counting,
 };
 
 /// What the network programs need to know of this kernel.
 #[derive(Debug)]
 pub(super) struct NetworkFacts {
     pub(super) config: NetworkConfig,
+    pub(super) calls: NetworkCallConfig,
+    /// What system calls are watched for.
+    pub(super) plan: CallPlan,
     /// Tracepoints that this kernel does not have.
     pub(super) missing_hooks: Vec<&'static str>,
 }
 
-/// Resolves every offset; `network_namespace` is the only one to be watched, or 0.
-pub(super) fn resolve(network_namespace: u32) -> Result<NetworkFacts, OffsetError> {
+/// What a task wants of the network programs.
+#[derive(Clone, Copy, Debug)]
+enum Wanted<'a> {
+    Task {
+        /// Inode of the only network namespace that is watched; 0: all.
+        network_namespace: u32,
+        /// Whether system calls are timed.
+        timed: bool,
+        /// Names of programs that must not be used.
+        denied: &'a [String],
+    },
+    /// Every program with its widest path.
+    Check,
+}
+
+/// What is needed for an object that counts this; `None` when it watches no connections.
+pub(super) fn wanted(
+    counting: Counting,
+    denied: &[String],
+) -> Result<Option<NetworkFacts>, OffsetError> {
+    match counting {
+        Counting::Connections {
+            network_namespace,
+            timed,
+            ..
+        } => resolve(Wanted::Task {
+            network_namespace,
+            timed,
+            denied,
+        })
+        .map(Some),
+        Counting::Everything(_) => resolve(Wanted::Check).map(Some),
+        Counting::Nothing | Counting::Samples(_) | Counting::Waits | Counting::Wall => Ok(None),
+    }
+}
+
+/// Resolves every offset.
+fn resolve(wanted: Wanted<'_>) -> Result<NetworkFacts, OffsetError> {
     let btf = kernel_btf()?;
-    let missing_hooks = NETWORK_PROGRAMS
+    let missing_hooks: Vec<&str> = NETWORK_PROGRAMS
         .iter()
         .map(|program| program.hook)
         .filter(|hook| tracepoint_parameters(&btf, &format!("btf_trace_{hook}")).is_none())
         .collect();
+    let (network_namespace, plan) = match wanted {
+        Wanted::Check => (CHECK_NAMESPACE, CallPlan::EVERYTHING),
+        Wanted::Task {
+            network_namespace,
+            timed,
+            denied,
+        } => {
+            let is_usable = |name: &str| {
+                let mut programs = NETWORK_PROGRAMS.iter();
+                programs
+                    .any(|program| program.name == name && !missing_hooks.contains(&program.hook))
+                    && !denied.iter().any(|denied| denied == name)
+            };
+            (network_namespace, CallPlan::new(timed, is_usable))
+        }
+    };
     Ok(NetworkFacts {
         config: offsets(&btf, network_namespace)?,
+        calls: network_calls::config(&btf, plan)?,
+        plan,
         missing_hooks,
     })
 }
@@ -112,7 +175,13 @@ mod tests {
         let NetworkFacts {
             config,
             missing_hooks,
-        } = resolve(7).expect("this kernel has BTF");
+            ..
+        } = resolve(Wanted::Task {
+            network_namespace: 7,
+            timed: false,
+            denied: &[],
+        })
+        .expect("this kernel has BTF");
         assert!(
             !missing_hooks.contains(&"inet_sock_set_state"),
             "{missing_hooks:?}"

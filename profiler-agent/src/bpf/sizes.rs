@@ -7,6 +7,8 @@ use profiler_common::{
         TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
     },
     network::{DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
+    network_calls::CALL_ENTRIES,
+    unix_sockets::UNIX_ENTRIES,
 };
 
 /// Smallest ring buffer (a page).
@@ -28,6 +30,8 @@ pub enum Counting {
         entries: u32,
         /// Inode of the only network namespace that is watched; 0: all.
         network_namespace: u32,
+        /// Whether system calls are timed.
+        timed: bool,
     },
     /// All of them, for checks.
     Everything(u32),
@@ -44,6 +48,7 @@ pub(super) struct MapSizes {
     slices: u32,
     wakers: bool,
     connections: Option<u32>,
+    timed: bool,
     tables: bool,
     slots: u32,
 }
@@ -67,6 +72,10 @@ impl MapSizes {
             slices,
             wakers: waits && wakers,
             connections,
+            timed: matches!(
+                counting,
+                Counting::Connections { timed: true, .. } | Counting::Everything(_)
+            ),
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
@@ -79,7 +88,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 25] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 28] {
         let Self {
             counts,
             stacks,
@@ -88,6 +97,7 @@ impl MapSizes {
             slices,
             wakers,
             connections,
+            timed,
             tables,
             slots,
         } = self;
@@ -114,6 +124,12 @@ impl MapSizes {
             ("CONNECTIONS", connections.unwrap_or(1)),
             ("LISTENERS", network(LISTENER_ENTRIES)),
             ("DROPS", network(DROP_ENTRIES)),
+            ("UNIX_SOCKETS", network(UNIX_ENTRIES)),
+            ("CALLS", network(CALL_ENTRIES)),
+            (
+                "CALL_TIMES",
+                if timed { connections.unwrap_or(1) } else { 1 },
+            ),
             (
                 "ENDED",
                 connections.map_or(NO_BUFFER, |_entries| ENDED_BUFFER_BYTES),

@@ -25,6 +25,7 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: NO_FREQUENCY,
         wakers: false,
+        timed: args.timed,
         waits: WaitRules::default(),
     };
     task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;

@@ -26,11 +26,17 @@ pub(super) fn text(table: &EdgeTable) -> String {
     if table.folded.edges > 0 {
         total.merge(&table.folded.client);
         let name = format!("{} other edges", table.folded.edges);
-        rows.push(cells(name, String::new(), &table.folded.client, table));
+        rows.push(cells(
+            [name, String::new()],
+            &table.folded.client,
+            |metric| table.has(metric),
+        ));
     }
     if rows.len() > 2 {
         let name = format!("total of {} edges", edges.len());
-        rows.push(cells(name, String::new(), &total, table));
+        rows.push(cells([name, String::new()], &total, |metric| {
+            table.has(metric)
+        }));
     }
     let mut text = aligned(&rows);
     if edges.is_empty() {
@@ -76,16 +82,19 @@ fn row(edge: &Edge, table: &EdgeTable) -> Vec<String> {
         // Writing to a String cannot fail.
         let _infallible = write!(server, " for {asked}");
     }
-    cells(client, server, &view(edge), table)
+    let protocol = edge.key.server.address.protocol();
+    cells([client, server], &view(edge), |metric| {
+        table.has_of(protocol, metric)
+    })
 }
 
-fn cells(client: String, server: String, metrics: &SideMetrics, table: &EdgeTable) -> Vec<String> {
+fn cells(
+    [client, server]: [String; 2],
+    metrics: &SideMetrics,
+    has: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let known = |metric: &str, text: String| {
-        if table.has(metric) {
-            text
-        } else {
-            "-".to_owned()
-        }
+        if has(metric) { text } else { "-".to_owned() }
     };
     let transfer = |metric: &str, found: &Transfer| {
         [

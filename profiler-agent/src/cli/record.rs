@@ -41,6 +41,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: args.frequency,
         wakers: args.wakers,
+        timed: false,
         waits: WaitRules {
             mode: Some(args.off_cpu_mode),
             min_ns: args.min_wait.map_or(0, nanoseconds),

@@ -107,7 +107,7 @@ pub struct ServeArgs {
     #[arg(long)]
     pub print_config: bool,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", hide = true)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
     pub deny_probe: Vec<String>,
     /// Let the kernel count runs and run time of BPF programs (costs a little)
     #[arg(long)]
@@ -174,7 +174,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub verify_unwinding: u32,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", hide = true)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
     pub deny_probe: Vec<String>,
 }
 
@@ -276,6 +276,9 @@ pub struct NetArgs {
     /// How long to watch: 1s to 1h
     #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
     pub duration: Duration,
+    /// Also how long reads, writes and accepts take; slows every system call of the machine
+    #[arg(long)]
+    pub timed: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -283,7 +286,7 @@ pub struct NetArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pub max_connections: Option<u32>,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", hide = true)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
     pub deny_probe: Vec<String>,
 }
 
@@ -324,6 +327,6 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR", requires = "pid")]
     pub symbol_dir: Option<PathBuf>,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", hide = true)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
     pub deny_probe: Vec<String>,
 }

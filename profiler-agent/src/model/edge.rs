@@ -123,6 +123,11 @@ pub struct SideMetrics {
     pub open: u64,
     pub write: Transfer,
     pub read: Transfer,
+    /// Nanoseconds in the calls, of those that were timed.
+    pub write_time: Values,
+    pub read_time: Values,
+    /// Nanoseconds from the establishment until the process took the connection.
+    pub accept: Values,
     /// Nanoseconds from asking to the answer.
     pub connect: Values,
     pub connects_failed: u64,
@@ -162,6 +167,9 @@ impl SideMetrics {
             open,
             write,
             read,
+            write_time,
+            read_time,
+            accept,
             connect,
             connects_failed,
             close,
@@ -182,6 +190,9 @@ impl SideMetrics {
             sum.count += more.count;
             sum.bytes = sum.bytes.saturating_add(more.bytes);
         }
+        self.write_time.merge(write_time);
+        self.read_time.merge(read_time);
+        self.accept.merge(accept);
         self.connect.merge(connect);
         self.connects_failed += connects_failed;
         self.close.merge(close);
@@ -241,6 +252,8 @@ pub struct FoldedEdges {
 pub struct EdgeTable {
     /// Ordered by key.
     pub edges: Vec<Edge>,
+    /// Where each metric comes from.
+    pub sources: BTreeMap<String, String>,
     /// Edges that were silent for long, or for which there was no room.
     pub folded: FoldedEdges,
     /// Metrics that this kernel or this mode cannot give, with the reason.
@@ -256,5 +269,10 @@ impl EdgeTable {
     /// Whether a metric is measured here.
     pub fn has(&self, metric: &str) -> bool {
         !self.unavailable.contains_key(metric)
+    }
+
+    /// Whether it is measured for edges of a protocol (see [`Address::protocol`]).
+    pub fn has_of(&self, protocol: &str, metric: &str) -> bool {
+        self.has(metric) && self.has(&format!("{protocol}.{metric}"))
     }
 }

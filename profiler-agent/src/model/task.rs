@@ -71,6 +71,9 @@ pub struct TaskSpec {
     /// Also who ended the waits.
     #[serde(default)]
     pub wakers: bool,
+    /// Also how long system calls take, in kinds that watch connections.
+    #[serde(default)]
+    pub timed: bool,
     /// Of waits, in kinds that measure them.
     #[serde(default)]
     pub waits: WaitRules,

@@ -95,6 +95,11 @@ impl Book {
         }
     }
 
+    /// The name of a process that was remembered.
+    pub(crate) fn identity(&self, pid: u32) -> Option<Identity> {
+        self.names.get(&pid).cloned()
+    }
+
     /// Whether the other end of some connection that began after `read_ns` is not known yet.
     pub(crate) fn is_open_question(&self, open: &[Flow], read_ns: u64) -> bool {
         let ended = self.waiting.iter().map(|(flow, _)| flow);

@@ -91,45 +91,57 @@ fn sockets_here() -> io::Result<Vec<DiagSocket>> {
 }
 
 fn dump(family: u8, socket_id: SocketId, found: &mut Vec<DiagSocket>) -> io::Result<()> {
+    let message = SockDiagMessage::InetRequest(InetRequest {
+        family,
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::INFO,
+        // Those of no process have nothing to show.
+        states: StateFlags::all() - StateFlags::TIME_WAIT - StateFlags::SYN_RECV,
+        socket_id,
+    });
+    request(message, |answer| {
+        if let SockDiagMessage::InetResponse(response) = answer {
+            found.push(decode(&response));
+        }
+        found.len() < MAX_SOCKETS
+    })
+}
+
+/// Asks for a list and hands over its parts until there are no more or `visit` wants none.
+pub(super) fn request(
+    message: SockDiagMessage,
+    mut visit: impl FnMut(SockDiagMessage) -> bool,
+) -> io::Result<()> {
     let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
     socket.bind_auto()?;
     socket.connect(&NetlinkAddress::new(0, 0))?;
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    let mut request = NetlinkMessage::new(
-        header,
-        SockDiagMessage::InetRequest(InetRequest {
-            family,
-            protocol: IPPROTO_TCP,
-            extensions: ExtensionFlags::INFO,
-            // Those of no process have nothing to show.
-            states: StateFlags::all() - StateFlags::TIME_WAIT - StateFlags::SYN_RECV,
-            socket_id,
-        })
-        .into(),
-    );
+    let mut request = NetlinkMessage::new(header, message.into());
     request.finalize();
     let mut bytes = vec![0; request.buffer_len()];
     request.serialize(&mut bytes);
     socket.send(&bytes, 0)?;
     loop {
         let (datagram, _from) = socket.recv_from_full()?;
-        if !take(&datagram, found)? || found.len() >= MAX_SOCKETS {
+        if !take(&datagram, &mut visit)? {
             return Ok(());
         }
     }
 }
 
-/// Adds the sockets of one datagram; false when it was the last.
-fn take(datagram: &[u8], found: &mut Vec<DiagSocket>) -> io::Result<bool> {
+/// Hands over what is in one datagram; false when nothing more is to come.
+fn take(datagram: &[u8], visit: &mut impl FnMut(SockDiagMessage) -> bool) -> io::Result<bool> {
     let mut rest = datagram;
     while !rest.is_empty() {
         let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
         let length = message.header.length as usize;
         match message.payload {
-            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
-                found.push(decode(&response));
+            NetlinkPayload::InnerMessage(answer) => {
+                if !visit(answer) {
+                    return Ok(false);
+                }
             }
             NetlinkPayload::Error(error) => return Err(error.to_io()),
             NetlinkPayload::Done(_) => return Ok(false),
@@ -218,7 +230,7 @@ mod tests {
     fn cut_datagrams_are_refused_or_empty() {
         for length in 1..64 {
             let bytes = vec![0xff; length];
-            assert!(take(&bytes, &mut Vec::new()).is_err(), "{length}");
+            assert!(take(&bytes, &mut |_answer| true).is_err(), "{length}");
         }
     }
 }

@@ -2,9 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use profiler_common::network::{
-    BUCKETS, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_CONNECT_FAILED, FLAG_JOINED,
-    Histogram, bucket, search_table,
+use profiler_common::{
+    network::{
+        BUCKETS, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_CONNECT_FAILED, FLAG_JOINED,
+        Histogram, bucket, search_table,
+    },
+    network_calls::CallTimes,
 };
 
 use crate::model::{SideMetrics, SocketTotals, Transfer, Values};
@@ -61,6 +64,22 @@ impl Flow {
             metrics: metrics(connection, ended),
         }
     }
+
+    /// Adds what was measured of its system calls.
+    pub(crate) fn add_times(&mut self, times: &CallTimes) {
+        let CallTimes {
+            accept_wait_ns,
+            read_sum_ns,
+            write_sum_ns,
+            read,
+            write,
+        } = times;
+        self.metrics.read_time = values(read, *read_sum_ns);
+        self.metrics.write_time = values(write, *write_sum_ns);
+        if *accept_wait_ns != 0 {
+            add_time(&mut self.metrics.accept, *accept_wait_ns);
+        }
+    }
 }
 
 /// An address as users know it: an IPv4 address that an IPv6 socket uses is one.
@@ -73,7 +92,7 @@ fn address(family: u32, bytes: [u8; 16]) -> IpAddr {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0);
     let text = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
@@ -137,7 +156,7 @@ fn metrics(connection: &Connection, ended: bool) -> SideMetrics {
     metrics
 }
 
-fn values(histogram: &Histogram, sum: u64) -> Values {
+pub(super) fn values(histogram: &Histogram, sum: u64) -> Values {
     let count = histogram.counts.iter().sum();
     Values {
         count,

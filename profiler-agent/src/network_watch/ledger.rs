@@ -43,11 +43,12 @@ impl Ledger {
     }
 }
 
-/// Both together; what is unavailable is that of the newest.
+/// Both together; sources and what is unavailable are those of the newest.
 fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
     let EdgeTable {
         edges,
         folded,
+        sources: _,
         unavailable: _,
         unresolved,
         lost_events,

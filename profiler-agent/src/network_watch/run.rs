@@ -79,6 +79,7 @@ async fn collect(
             frequency_hz: NO_FREQUENCY,
             wakers: false,
             waits: WaitRules::default(),
+            timed: false,
         },
     };
     let starting = Arc::clone(collector);

@@ -6,6 +6,7 @@ mod comparison;
 mod governor;
 mod kinds;
 mod network;
+mod network_sources;
 mod on_cpu;
 mod process_events;
 mod rows;
@@ -17,6 +18,7 @@ mod targets;
 mod throttling;
 mod timeline;
 mod unwinder;
+mod unix_sockets;
 mod wait_watch;
 
 pub use board::ProbeStatuses;

@@ -16,23 +16,26 @@ use profiler_common::{
         CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN,
         FLAG_COMPLETE, FLAG_GONE, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey,
     },
+    network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, TIMES_LEFT_OUT},
 };
 use tokio::sync::mpsc;
 
 use super::{
     Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle,
     board::ProbeStatuses,
+    network_sources::MetricSources,
     on_cpu::LOOP_WAIT,
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{Origin, monotonic_ns},
+    unix_sockets::{self, UnixSockets},
 };
 use crate::{
     bpf::{
         Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, RecordReader, drop_reasons,
     },
-    model::{Clock, EdgeTable, ProfileBuilder, WaitCounts},
+    model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
     network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Room},
     process::ProcessTable,
 };
@@ -43,28 +46,6 @@ const REPORT: Duration = Duration::from_secs(1);
 const READ_AGAIN_NS: u64 = 2_000_000_000;
 /// Results that may wait for the engine; each holds what the earlier ones held.
 const TABLE_QUEUE: usize = 2;
-
-/// Metrics that a program gives.
-const METRICS: [(&str, &[&str]); 10] = [
-    ("network_destroy", &["close"]),
-    ("network_state", &["connect", "close"]),
-    ("network_ready", &["receive_wait"]),
-    ("network_retransmit", &["retransmit"]),
-    ("network_drop", &["drop"]),
-    ("network_reset_sent", &["reset"]),
-    ("network_reset_received", &["reset"]),
-    ("network_error", &["error"]),
-    ("network_receive", &["read", "receive_wait"]),
-    ("network_send", &["write", "write_rtt_us"]),
-];
-
-/// Metrics that need more than counting, with what is missing.
-const NOT_MEASURED: [(&str, &str); 4] = [
-    ("accept", "times of accept calls are not measured"),
-    ("read.time_ns", "times of read calls are not measured"),
-    ("tls", "payload is not looked at"),
-    ("write.time_ns", "times of write calls are not measured"),
-];
 
 #[derive(Clone, Debug)]
 pub struct NetworkConfig {
@@ -115,7 +96,7 @@ impl NetworkCollector {
         }
     }
 
-    fn load(&self, target: &ResolvedTarget) -> Result<LoadedObject, LoadError> {
+    fn load(&self, target: &ResolvedTarget, timed: bool) -> Result<LoadedObject, LoadError> {
         let mut config = ProbeConfig {
             bucket_ns: 1,
             buckets_per_epoch: 1,
@@ -128,6 +109,7 @@ impl NetworkCollector {
             counting: Counting::Connections {
                 entries: self.config.connections,
                 network_namespace: target.network_namespace,
+                timed,
             },
             denied: self.config.denied.clone(),
         })?;
@@ -138,18 +120,18 @@ impl NetworkCollector {
         Ok(object)
     }
 
-    /// Writes the state of every program, and says which metrics are missing for which reason.
-    fn report(&self, failures: &[LoadError]) -> BTreeMap<String, String> {
-        let mut unavailable: BTreeMap<String, String> = NOT_MEASURED
-            .iter()
-            .map(|(metric, reason)| ((*metric).to_owned(), (*reason).to_owned()))
-            .collect();
-        for program in NETWORK_PROGRAMS {
-            let failure = failures
+    /// Writes the state of every program, and says where each metric comes from.
+    fn report(&self, links: &NetworkLinks, failures: &[LoadError]) -> MetricSources {
+        let failure_of = |name: &str| {
+            failures
                 .iter()
-                .find(|failure| failure.program() == Some(program.name));
+                .find(|failure| failure.program() == Some(name))
+        };
+        for program in NETWORK_PROGRAMS {
+            let failure = failure_of(program.name);
             let state = match failure {
-                None => ProbeState::Attached,
+                None if links.is_attached(program.name) => ProbeState::Attached,
+                None => ProbeState::Available,
                 Some(LoadError::Denied(_)) => ProbeState::Denied,
                 Some(_) => ProbeState::Unavailable,
             };
@@ -159,14 +141,14 @@ impl NetworkCollector {
                 reason: failure.map(ToString::to_string),
                 minimum_kernel: program.minimum_kernel.to_owned(),
             });
-            let metrics = METRICS.iter().find(|(name, _)| *name == program.name);
-            if let (Some(failure), Some((_, metrics))) = (failure, metrics) {
-                for metric in *metrics {
-                    unavailable.insert((*metric).to_owned(), failure.to_string());
-                }
-            }
         }
-        unavailable
+        MetricSources::new(links.plan(), |name| {
+            if links.is_attached(name) {
+                return Ok(());
+            }
+            Err(failure_of(name)
+                .map_or_else(|| format!("{name} is not needed"), ToString::to_string))
+        })
     }
 }
 
@@ -177,12 +159,12 @@ impl Collector for NetworkCollector {
             probe: "network",
             reason: error.to_string(),
         };
-        let mut object = self.load(&target).map_err(failed)?;
+        let mut object = self.load(&target, request.spec.timed).map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let ended = object.take_ended().map_err(failed)?;
         let (links, failures) = object.attach_network();
-        let unavailable = self.report(&failures);
-        if failures.len() == NETWORK_PROGRAMS.len()
+        let sources = self.report(&links, &failures);
+        if links.is_empty()
             && let Some(first) = failures.into_iter().next()
         {
             return Err(failed(first));
@@ -194,7 +176,10 @@ impl Collector for NetworkCollector {
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
         let (stop, stopped) = StopHandle::new();
+        let unix =
+            UnixSockets::start(&mut object, &self.table, &target, &wanted).map_err(failed)?;
         let mut session = Session {
+            unix,
             object,
             reader,
             ended,
@@ -207,7 +192,7 @@ impl Collector for NetworkCollector {
             room: Room::of(request.spec.duration_s),
             finished: Vec::new(),
             reasons: drop_reasons(),
-            unavailable,
+            sources,
             origin,
             sender,
         };
@@ -266,12 +251,13 @@ struct Session {
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
     book: Book,
+    unix: UnixSockets,
     /// For a collection without end.
     room: Option<Room>,
     /// Ended since the last result.
     finished: Vec<Connection>,
     reasons: BTreeMap<u32, String>,
-    unavailable: BTreeMap<String, String>,
+    sources: MetricSources,
     origin: Origin,
     sender: mpsc::Sender<Chunk>,
 }
@@ -339,9 +325,14 @@ impl Session {
             drops.entry(key.cookie).or_default().insert(reason, number);
             keys.entry(key.cookie).or_insert_with(Vec::new).push(key);
         }
+        let mut times = self.times()?;
         let now_ns = monotonic_ns();
         for connection in std::mem::take(&mut self.finished) {
             let mut flow = Flow::decode(&connection);
+            if let Some(times) = times.remove(&flow.cookie) {
+                flow.add_times(&times);
+                self.object.forget_call_times(flow.cookie)?;
+            }
             for key in keys.remove(&flow.cookie).unwrap_or_default() {
                 self.object.forget_drop(key)?;
             }
@@ -349,6 +340,9 @@ impl Session {
             self.book.end(flow, now_ns);
         }
         for flow in &mut open {
+            if let Some(times) = times.get(&flow.cookie) {
+                flow.add_times(times);
+            }
             flow.metrics.drops_by_reason = drops.remove(&flow.cookie).unwrap_or_default();
         }
         let due = last || now_ns.saturating_sub(self.directory_read_ns) >= READ_AGAIN_NS;
@@ -362,25 +356,64 @@ impl Session {
             self.book.name(pid, || identify(table, pid));
         }
         self.book.settle(&open, &self.directory, now_ns, last);
-        let (edges, folded, unresolved) = self.book.table(&open, &self.directory);
+        let (mut edges, folded, mut unresolved) = self.book.table(&open, &self.directory);
         if let Some(room) = self.room {
             self.book.fold_silent(&edges, room);
             let table = &self.table;
             self.book
                 .forget_names(&open, |pid| table.get(pid).is_some());
         }
+        unresolved.extend(self.uncounted_calls()?);
+        let (unix_edges, unix_unresolved) = self.report_unix(last)?;
+        let mut unavailable = self.sources.unavailable.clone();
+        unix_sockets::explain(&mut unavailable, &self.object, &unix_edges);
+        edges.extend(unix_edges);
+        for (what, count) in unix_unresolved {
+            *unresolved.entry(what).or_default() += count;
+        }
         let counters = self.object.network_counters()?;
         let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
         let table = EdgeTable {
             edges,
             folded,
-            unavailable: self.unavailable.clone(),
+            sources: self.sources.from.clone(),
+            unavailable,
             unresolved,
             lost_events: counter(LOST_EVENTS),
             lost_bytes: counter(LOST_BYTES),
         };
         self.send(table, last);
         Ok(())
+    }
+
+    fn report_unix(&mut self, last: bool) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+        let (book, table) = (&self.book, &self.table);
+        let identify = |pid| book.identity(pid).or_else(|| identify(table, pid));
+        self.unix
+            .report(&mut self.object, table, &self.wanted, identify, last)
+    }
+
+    /// Times of system calls so far, by connection.
+    fn times(&self) -> Result<HashMap<u64, CallTimes>, LoadError> {
+        if !self.links.plan().timed {
+            return Ok(HashMap::new());
+        }
+        Ok(self.object.call_times()?.into_iter().collect())
+    }
+
+    /// Calls that could not be counted or timed.
+    fn uncounted_calls(&self) -> Result<BTreeMap<String, u64>, LoadError> {
+        let counters = self.object.call_counters()?;
+        let named = [
+            ("calls_left_out", CALLS_LEFT_OUT),
+            ("calls_of_unknown_sockets", CALLS_UNBOUND),
+            ("times_left_out", TIMES_LEFT_OUT),
+        ];
+        let numbers = named.into_iter().filter_map(|(name, counter)| {
+            let number = *counters.get(counter as usize)?;
+            (number > 0).then(|| (name.to_owned(), number))
+        });
+        Ok(numbers.collect())
     }
 
     fn send(&self, table: EdgeTable, last: bool) {

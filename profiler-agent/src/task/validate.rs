@@ -40,6 +40,13 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
             format!("wakers end waits, which {kind} does not record: take off_cpu or wall"),
         );
     }
+    if spec.timed && spec.kind != TaskKind::Network {
+        let kind = spec.kind.name();
+        return invalid(
+            "timed",
+            format!("timed measures system calls on sockets, which {kind} does not: take network"),
+        );
+    }
     let WaitRules { min_ns, max_ns, .. } = spec.waits;
     if max_ns.is_some_and(|most| most < min_ns || most == 0) {
         return invalid(

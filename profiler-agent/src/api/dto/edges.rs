@@ -15,6 +15,8 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EdgeTable {
     edges: Vec<Edge>,
+    /// Where each metric comes from: the kernel's hook, or `system calls`.
+    sources: BTreeMap<String, String>,
     /// Edges that are no longer told apart: they were silent for long, or there was no room for them. Null
     /// when there are none.
     #[schema(required)]
@@ -149,6 +151,7 @@ struct SideMetrics {
     read: Option<EdgeTransfer>,
     #[schema(required)]
     connect: Option<EdgeConnects>,
+    /// From the establishment until the process took the connection out of the queue.
     #[schema(required)]
     accept: Option<EdgeTimes>,
     /// From the end of sending until the socket was closed.
@@ -168,7 +171,8 @@ struct SideMetrics {
     reset: Option<EdgeResets>,
     #[schema(required)]
     error: Option<EdgeErrors>,
-    socket: EdgeSocketTotals,
+    #[schema(required)]
+    socket: Option<EdgeSocketTotals>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -187,7 +191,8 @@ struct EventCount {
 struct EdgeTransfer {
     count: u64,
     bytes: u64,
-    /// Time in the calls.
+    /// Time in the calls that moved something, until they returned. What moved without a system call
+    /// of its own, by `io_uring` or as one of several messages, has no time of its own.
     #[schema(required)]
     time_ns: Option<u64>,
     #[schema(required)]
@@ -269,11 +274,12 @@ impl From<&model::EdgeTable> for EdgeTable {
     fn from(table: &model::EdgeTable) -> Self {
         Self {
             edges: table.edges.iter().map(|found| edge(found, table)).collect(),
+            sources: table.sources.clone(),
             other: (table.folded != model::FoldedEdges::default()).then(|| OtherEdges {
                 edges: table.folded.edges,
                 metrics: EdgeMetrics {
-                    client: Some(side(&table.folded.client, table)),
-                    server: Some(side(&table.folded.server, table)),
+                    client: Some(side(&table.folded.client, |metric| table.has(metric))),
+                    server: Some(side(&table.folded.server, |metric| table.has(metric))),
                 },
             }),
             unavailable: table.unavailable.clone(),
@@ -296,15 +302,17 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     let original_destination = key
         .original_destination
         .map(|(address, port)| SocketAddr::new(address, port).to_string());
+    let protocol = key.server.address.protocol();
+    let has = |metric: &str| table.has_of(protocol, metric);
     Edge {
         client: end(&key.client, *client_port),
         server: end(&key.server, key.server_port),
         original_destination,
-        protocol: key.server.address.protocol(),
+        protocol,
         tls: None,
         metrics: EdgeMetrics {
-            client: client.as_ref().map(|metrics| side(metrics, table)),
-            server: server.as_ref().map(|metrics| side(metrics, table)),
+            client: client.as_ref().map(|metrics| side(metrics, &has)),
+            server: server.as_ref().map(|metrics| side(metrics, &has)),
         },
     }
 }
@@ -319,12 +327,15 @@ fn end(endpoint: &model::Endpoint, port: Option<u16>) -> EdgeEnd {
     }
 }
 
-fn side(metrics: &model::SideMetrics, table: &model::EdgeTable) -> SideMetrics {
-    let transfer = |found: &model::Transfer| EdgeTransfer {
-        count: found.count,
-        bytes: found.bytes,
-        time_ns: None,
-        histogram: None,
+fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics {
+    let transfer = |found: &model::Transfer, times: &model::Values, metric: &str| {
+        let timed = has(metric).then_some(times);
+        EdgeTransfer {
+            count: found.count,
+            bytes: found.bytes,
+            time_ns: timed.map(|times| times.sum),
+            histogram: timed.map(nanoseconds),
+        }
     };
     let times = |found: &model::Values| EdgeTimes {
         count: found.count,
@@ -336,48 +347,46 @@ fn side(metrics: &model::SideMetrics, table: &model::EdgeTable) -> SideMetrics {
             count: metrics.connections,
             open: metrics.open,
         },
-        write: table.has("write").then(|| transfer(&metrics.write)),
-        read: table.has("read").then(|| transfer(&metrics.read)),
-        connect: table.has("connect").then(|| EdgeConnects {
+        write: has("write").then(|| transfer(&metrics.write, &metrics.write_time, "write.time_ns")),
+        read: has("read").then(|| transfer(&metrics.read, &metrics.read_time, "read.time_ns")),
+        connect: has("connect").then(|| EdgeConnects {
             count: metrics.connect.count,
             failed: metrics.connects_failed,
             time_ns: metrics.connect.sum,
             histogram: nanoseconds(&metrics.connect),
         }),
-        accept: None,
-        close: table.has("close").then(|| times(&metrics.close)),
-        write_rtt_us: table.has("write_rtt_us").then(|| EdgeValues {
+        accept: has("accept").then(|| times(&metrics.accept)),
+        close: has("close").then(|| times(&metrics.close)),
+        write_rtt_us: has("write_rtt_us").then(|| EdgeValues {
             count: metrics.write_rtt.count,
             sum: metrics.write_rtt.sum,
             min: metrics.write_rtt.least,
             max: metrics.write_rtt.greatest,
             histogram: histogram(&metrics.write_rtt, 1),
         }),
-        receive_wait: table
-            .has("receive_wait")
-            .then(|| times(&metrics.receive_wait)),
-        retransmit: table.has("retransmit").then_some(EventCount {
+        receive_wait: has("receive_wait").then(|| times(&metrics.receive_wait)),
+        retransmit: has("retransmit").then_some(EventCount {
             count: metrics.retransmits,
         }),
-        drop: table.has("drop").then(|| EdgeDrops {
+        drop: has("drop").then(|| EdgeDrops {
             count: metrics.drops,
             by_reason: metrics.drops_by_reason.clone(),
         }),
-        reset: table.has("reset").then_some(EdgeResets {
+        reset: has("reset").then_some(EdgeResets {
             count: metrics.resets_sent + metrics.resets_received,
             sent: metrics.resets_sent,
             received: metrics.resets_received,
         }),
-        error: table.has("error").then(|| EdgeErrors {
+        error: has("error").then(|| EdgeErrors {
             count: metrics.errors,
             by_errno: metrics.errors_by_number.clone(),
         }),
-        socket: EdgeSocketTotals {
+        socket: has("socket").then(|| EdgeSocketTotals {
             sent_bytes: metrics.socket.sent_bytes,
             received_bytes: metrics.socket.received_bytes,
             written_bytes: metrics.socket.written_bytes,
             read_bytes: metrics.socket.read_bytes,
-        },
+        }),
     }
 }
 

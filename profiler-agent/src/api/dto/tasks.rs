@@ -102,6 +102,10 @@ pub(in crate::api) struct CreateTask {
     #[serde(default)]
     #[schema(default = false)]
     pub(in crate::api) wakers: bool,
+    /// Also how long system calls on sockets take, with `network`; slows every system call of the machine.
+    #[serde(default)]
+    #[schema(default = false)]
+    pub(in crate::api) timed: bool,
     /// Whether each wait is counted or waits are sampled; null: the agent's setting.
     #[serde(default)]
     pub(in crate::api) off_cpu_mode: Option<OffCpuMode>,
@@ -123,6 +127,7 @@ impl CreateTask {
             duration_s,
             frequency_hz,
             wakers,
+            timed,
             off_cpu_mode,
             min_wait_ns,
             max_wait_ns,
@@ -142,6 +147,7 @@ impl CreateTask {
             duration_s,
             frequency_hz,
             wakers,
+            timed,
             waits: model::WaitRules {
                 mode: off_cpu_mode.map(Into::into),
                 min_ns: min_wait_ns,
@@ -185,6 +191,8 @@ pub(in crate::api) struct Task {
     frequency_hz: u32,
     /// Whether it records who ended the waits.
     wakers: bool,
+    /// Whether it times system calls on sockets.
+    timed: bool,
     /// The rate in force; lower than asked for when the CPU budget lowered it.
     #[schema(required)]
     effective_frequency_hz: Option<u32>,
@@ -241,6 +249,7 @@ impl Task {
             duration_s: spec.duration_s,
             frequency_hz: spec.frequency_hz,
             wakers: spec.wakers,
+            timed: spec.timed,
             effective_frequency_hz: *effective_frequency_hz,
             state: state_name,
             reason,

@@ -48,7 +48,11 @@ impl Choice {
             (Side::Server, &table.folded.server),
         ] {
             if *folded != crate::model::SideMetrics::default() {
-                add(&mut other, side, &Readings::of(folded, table));
+                add(
+                    &mut other,
+                    side,
+                    &Readings::of(folded, |metric| table.has(metric)),
+                );
             }
         }
         let mut all = Vec::new();
@@ -126,6 +130,7 @@ fn sums(table: &EdgeTable) -> BTreeMap<Names, Sum> {
     for edge in &table.edges {
         let (client, client_container) = name(&edge.key.client);
         let (server, server_container) = name(&edge.key.server);
+        let protocol = edge.key.server.address.protocol();
         let names = Names {
             client,
             client_container,
@@ -140,7 +145,8 @@ fn sums(table: &EdgeTable) -> BTreeMap<Names, Sum> {
         sum.bytes = sum.bytes.saturating_add(edge.bytes());
         for (side, metrics) in [(Side::Client, &edge.client), (Side::Server, &edge.server)] {
             if let Some(metrics) = metrics {
-                add(&mut sum.ends, side, &Readings::of(metrics, table));
+                let readings = Readings::of(metrics, |metric| table.has_of(protocol, metric));
+                add(&mut sum.ends, side, &readings);
             }
         }
     }

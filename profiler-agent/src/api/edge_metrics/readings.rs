@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prometheus_client::registry::Unit;
 
-use crate::model::{EdgeTable, SideMetrics, Values};
+use crate::model::{SideMetrics, Values};
 
 /// One metric of edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,10 +13,13 @@ pub(super) enum Metric {
     OpenConnections,
     WriteBytes,
     WriteCalls,
+    WriteTime,
     ReadBytes,
     ReadCalls,
+    ReadTime,
     Connect,
     ConnectFailures,
+    Accept,
     Close,
     WriteRtt,
     ReceiveWait,
@@ -56,15 +59,18 @@ pub(super) struct Description {
 }
 
 impl Metric {
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 19] = [
         Self::Connections,
         Self::OpenConnections,
         Self::WriteBytes,
         Self::WriteCalls,
+        Self::WriteTime,
         Self::ReadBytes,
         Self::ReadCalls,
+        Self::ReadTime,
         Self::Connect,
         Self::ConnectFailures,
+        Self::Accept,
         Self::Close,
         Self::WriteRtt,
         Self::ReceiveWait,
@@ -96,8 +102,10 @@ impl Metric {
             ),
             Self::WriteBytes => bytes("network_write", "Bytes that processes wrote to sockets"),
             Self::WriteCalls => counter("network_write_calls", "Writes to sockets"),
+            Self::WriteTime => times("network_write_duration", "Time in writes to sockets"),
             Self::ReadBytes => bytes("network_read", "Bytes that processes read from sockets"),
             Self::ReadCalls => counter("network_read_calls", "Reads from sockets"),
+            Self::ReadTime => times("network_read_duration", "Time in reads from sockets"),
             Self::Connect => times(
                 "network_connect_duration",
                 "Time from asking to connect to the answer",
@@ -105,6 +113,10 @@ impl Metric {
             Self::ConnectFailures => counter(
                 "network_connect_failures",
                 "Attempts to connect that failed",
+            ),
+            Self::Accept => times(
+                "network_accept_wait",
+                "Time from the establishment until the process accepted the connection",
             ),
             Self::Close => times(
                 "network_close_duration",
@@ -157,14 +169,17 @@ pub(super) struct Readings {
 
 impl Readings {
     /// What `side` measured; metrics that are not available are left out.
-    pub(super) fn of(side: &SideMetrics, table: &EdgeTable) -> Self {
+    pub(super) fn of(side: &SideMetrics, has: impl Fn(&str) -> bool) -> Self {
         let SideMetrics {
             connections,
             open,
             write,
+            write_time,
             read,
+            read_time,
             connect,
             connects_failed,
+            accept,
             close,
             write_rtt,
             receive_wait,
@@ -181,42 +196,45 @@ impl Readings {
         readings.counter(Metric::Connections, *connections);
         let gauge = Reading::Gauge(*open);
         readings.put(Metric::OpenConnections, "", gauge);
-        if table.has("write") {
+        if has("write") {
             readings.counter(Metric::WriteBytes, write.bytes);
             readings.counter(Metric::WriteCalls, write.count);
         }
-        if table.has("read") {
+        if has("read") {
             readings.counter(Metric::ReadBytes, read.bytes);
             readings.counter(Metric::ReadCalls, read.count);
         }
-        if table.has("connect") {
+        if has("connect") {
             readings.histogram(Metric::Connect, connect);
             readings.counter(Metric::ConnectFailures, *connects_failed);
         }
         for (name, metric, values) in [
+            ("write.time_ns", Metric::WriteTime, write_time),
+            ("read.time_ns", Metric::ReadTime, read_time),
+            ("accept", Metric::Accept, accept),
             ("close", Metric::Close, close),
             ("write_rtt_us", Metric::WriteRtt, write_rtt),
             ("receive_wait", Metric::ReceiveWait, receive_wait),
         ] {
-            if table.has(name) {
+            if has(name) {
                 readings.histogram(metric, values);
             }
         }
-        if table.has("retransmit") {
+        if has("retransmit") {
             readings.counter(Metric::Retransmits, *retransmits);
         }
-        if table.has("drop") {
+        if has("drop") {
             readings.counter(Metric::Drops, *drops);
             for (reason, count) in drops_by_reason {
                 readings.put(Metric::DropsByReason, reason, Reading::Counter(*count));
             }
         }
-        if table.has("reset") {
+        if has("reset") {
             readings.put(Metric::Resets, "sent", Reading::Counter(*resets_sent));
             let received = Reading::Counter(*resets_received);
             readings.put(Metric::Resets, "received", received);
         }
-        if table.has("error") {
+        if has("error") {
             readings.counter(Metric::Errors, *errors);
         }
         readings

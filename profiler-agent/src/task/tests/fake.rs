@@ -171,6 +171,7 @@ pub(super) fn spec(duration_s: Option<u64>) -> TaskSpec {
         duration_s,
         frequency_hz: 99,
         wakers: false,
+        timed: false,
         waits: crate::model::WaitRules::default(),
     }
 }

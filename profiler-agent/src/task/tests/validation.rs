@@ -15,6 +15,7 @@ fn check(
         duration_s,
         frequency_hz,
         wakers: false,
+        timed: false,
         waits: crate::model::WaitRules::default(),
     };
     match (validate(&spec), expected) {

@@ -39,7 +39,7 @@ pub(crate) fn network_state(context: BtfTracePointContext) -> i32 {
         SYN_SENT => begin(socket),
         ESTABLISHED => establish(socket, old),
         FIN_WAIT_1 | LAST_ACK => close(socket),
-        CLOSED => end(socket, old),
+        CLOSED => end(socket),
         LISTEN => listen(socket),
         _ => {}
     }
@@ -71,7 +71,12 @@ fn begin(socket: Socket) {
 #[inline(always)]
 fn establish(socket: Socket, old: u32) {
     let cookie = socket.cookie();
-    if old == SYN_RECEIVED {
+    // Two ends that connect to each other at once go through the same state as a server's.
+    let connects = match find(cookie) {
+        Some(connection) => connection.connecting_ns != 0,
+        None => false,
+    };
+    if old == SYN_RECEIVED && !connects {
         if !is_in_scope(socket) {
             return;
         }
@@ -89,14 +94,14 @@ fn establish(socket: Socket, old: u32) {
         return;
     };
     connection.established_ns = now();
-    if old == SYN_RECEIVED {
-        connection.direction = DIRECTION_SERVER;
-    } else if connection.connecting_ns != 0 {
+    if connects {
         connection.connect_ns = connection
             .established_ns
             .saturating_sub(connection.connecting_ns);
         // The kernel chose address and port while it connected.
         socket.describe(connection);
+    } else if old == SYN_RECEIVED {
+        connection.direction = DIRECTION_SERVER;
     }
 }
 
@@ -111,12 +116,12 @@ fn close(socket: Socket) {
 }
 
 #[inline(always)]
-fn end(socket: Socket, old: u32) {
+fn end(socket: Socket) {
     let Some(connection) = find(socket.cookie()) else {
         return;
     };
     connection.closed_ns = now();
-    if old == SYN_SENT {
+    if connection.connecting_ns != 0 && connection.established_ns == 0 {
         fail(connection);
     }
     remember_totals(socket, connection);
@@ -150,7 +155,10 @@ pub(crate) fn network_destroy(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
     let cookie = socket.cookie();
     if let Some(connection) = find(cookie) {
-        remember_totals(socket, connection);
+        // A socket that was disconnected has forgotten its totals.
+        if connection.closed_ns == 0 {
+            remember_totals(socket, connection);
+        }
         finish(cookie);
     }
     0

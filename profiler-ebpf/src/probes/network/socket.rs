@@ -68,8 +68,13 @@ impl Socket {
     }
 
     #[inline(always)]
+    pub(super) fn family(self) -> u16 {
+        self.0.read(network!(sock_family)).unwrap_or(0)
+    }
+
+    #[inline(always)]
     pub(super) fn is_tcp(self) -> bool {
-        let family: u16 = self.0.read(network!(sock_family)).unwrap_or(0);
+        let family = self.family();
         let protocol: u16 = self.0.read(network!(sock_protocol)).unwrap_or(0);
         (family == IPV4 || family == IPV6) && protocol == TCP
     }
@@ -135,9 +140,15 @@ impl Socket {
     /// Whether received data waits to be read.
     #[inline(always)]
     pub(super) fn has_unread(self) -> bool {
-        let next: u32 = self.0.read(network!(tcp_rcv_nxt)).unwrap_or(0);
+        let next = self.next_expected();
         let copied: u32 = self.0.read(network!(tcp_copied_seq)).unwrap_or(0);
         next != copied
+    }
+
+    /// The sequence number that continues the received stream.
+    #[inline(always)]
+    pub(super) fn next_expected(self) -> u32 {
+        self.0.read(network!(tcp_rcv_nxt)).unwrap_or(0)
     }
 
     #[inline(always)]
