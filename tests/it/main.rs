@@ -40,6 +40,8 @@ mod network_calls;
 mod network_mesh;
 mod network_topology;
 #[cfg(test)]
+mod network_serve;
+#[cfg(test)]
 mod network_timed;
 #[cfg(test)]
 mod network_trouble;

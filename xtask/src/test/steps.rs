@@ -277,6 +277,11 @@ pub(super) const STEPS: &[Step] = &[
         "Unix sockets as edges between processes"
     ),
     integration!(
+        "network-serve",
+        ROOT_AND_AGENT,
+        "the always-on collection, tables live, Prometheus metrics of edges"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"
