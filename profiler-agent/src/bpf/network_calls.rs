@@ -5,11 +5,9 @@ use std::os::fd::AsFd as _;
 
 use aya::maps::{Map, MapError, PerCpuArray};
 use btf_rs::Btf;
-use profiler_common::{
-    network_calls::{
-        CALL_ACCEPT, CALL_COUNTERS, CALL_READ, CALL_RECVFROM, CALL_RECVMMSG, CALL_RECVMSG,
-        CALL_SENDMMSG, CALL_SPLICE, CALL_WRITE, CallTimes, NetworkCallConfig,
-    },
+use profiler_common::network_calls::{
+    CALL_ACCEPT, CALL_COUNTERS, CALL_READ, CALL_RECVFROM, CALL_RECVMMSG, CALL_RECVMSG,
+    CALL_SENDMMSG, CALL_SPLICE, CALL_WRITE, CallTimes, NetworkCallConfig,
 };
 
 use super::{
@@ -219,7 +217,11 @@ mod tests {
         let old = CallPlan::new(false, |program| {
             !["network_send", "network_receive", "network_ready"].contains(&program)
         });
-        for (plan, calls, segments) in [(light, false, false), (timed, true, false), (old, true, true)] {
+        for (plan, calls, segments) in [
+            (light, false, false),
+            (timed, true, false),
+            (old, true, true),
+        ] {
             assert_eq!(plan.needs("network_call"), calls, "{plan:?}");
             assert_eq!(plan.needs("network_call_end"), calls, "{plan:?}");
             assert_eq!(plan.needs("network_segment"), segments, "{plan:?}");

@@ -82,7 +82,8 @@ fn resolve(wanted: Wanted<'_>) -> Result<NetworkFacts, OffsetError> {
         } => {
             let is_usable = |name: &str| {
                 let mut programs = NETWORK_PROGRAMS.iter();
-                programs.any(|program| program.name == name && !missing_hooks.contains(&program.hook))
+                programs
+                    .any(|program| program.name == name && !missing_hooks.contains(&program.hook))
                     && !denied.iter().any(|denied| denied == name)
             };
             (network_namespace, CallPlan::new(timed, is_usable))
@@ -179,7 +180,8 @@ mod tests {
             network_namespace: 7,
             timed: false,
             denied: &[],
-        }).expect("this kernel has BTF");
+        })
+        .expect("this kernel has BTF");
         assert!(
             !missing_hooks.contains(&"inet_sock_set_state"),
             "{missing_hooks:?}"

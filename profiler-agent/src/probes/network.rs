@@ -145,7 +145,8 @@ impl NetworkCollector {
             if links.is_attached(name) {
                 return Ok(());
             }
-            Err(failure_of(name).map_or_else(|| format!("{name} is not needed"), ToString::to_string))
+            Err(failure_of(name)
+                .map_or_else(|| format!("{name} is not needed"), ToString::to_string))
         })
     }
 }

@@ -124,7 +124,10 @@ mod tests {
 
     #[test]
     fn what_nothing_gives_has_the_reason() {
-        let sources = without(&["network_send", "network_call", "network_reset_sent"], true);
+        let sources = without(
+            &["network_send", "network_call", "network_reset_sent"],
+            true,
+        );
         assert_eq!(sources.unavailable["write"], "no network_call");
         assert_eq!(sources.unavailable["reset"], "no network_reset_sent");
         assert_eq!(sources.from["read"], "sock_recv_length");

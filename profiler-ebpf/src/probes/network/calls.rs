@@ -5,6 +5,7 @@
 //! at every system call of the machine: they are attached only where they are needed. What is not a
 //! read, a write or an accept costs one lookup by number; what is no socket, a look at its file.
 
+use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::{
     bindings::pt_regs,
     helpers::{bpf_get_current_pid_tgid, bpf_probe_read_user},
@@ -12,7 +13,6 @@ use aya_ebpf::{
     maps::{Array, HashMap, PerCpuArray},
     programs::BtfTracePointContext,
 };
-use aya_ebpf::bindings::BPF_NOEXIST;
 use profiler_common::network_calls::{
     CALL_ACCEPT, CALL_COUNTERS, CALL_ENTRIES, CALL_NONE, CALL_RECVFROM, CALL_RECVMMSG,
     CALL_RECVMSG, CALL_SENDMMSG, CALL_SPLICE, CALL_WRITE, CALLS_LEFT_OUT, CALLS_UNBOUND, Call,

@@ -66,9 +66,7 @@ pub(super) fn is_compat() -> bool {
 pub(super) fn socket_of(descriptor: u32) -> Option<Socket> {
     // SAFETY: a helper without arguments.
     let task = TypedPtr::new(unsafe { bpf_get_current_task_btf() }).untyped();
-    let table = task
-        .follow(calls!(task_files))?
-        .follow(calls!(files_fdt))?;
+    let table = task.follow(calls!(task_files))?.follow(calls!(files_fdt))?;
     let entries: u32 = table.read(calls!(fdt_max_fds))?;
     if descriptor >= entries {
         return None;
