@@ -24,10 +24,19 @@ pub const SEARCH_TABLE: usize = 64;
 
 /// The bounds, and behind them values that nothing exceeds.
 pub const fn search_table() -> [u32; SEARCH_TABLE] {
+    scaled_table(1)
+}
+
+/// The same in units of eight nanoseconds, which a shift makes where a division would be dear.
+pub const fn search_table_8ns() -> [u32; SEARCH_TABLE] {
+    scaled_table(125)
+}
+
+const fn scaled_table(units: u32) -> [u32; SEARCH_TABLE] {
     let mut table = [u32::MAX; SEARCH_TABLE];
     let mut index = 0;
     while index < BOUNDS {
-        table[index] = BOUNDS_US[index];
+        table[index] = BOUNDS_US[index] * units;
         index += 1;
     }
     table
@@ -49,9 +58,23 @@ pub const FLAG_JOINED: u32 = 2;
 pub const FLAG_GONE: u32 = 4;
 /// The attempt to connect failed.
 pub const FLAG_CONNECT_FAILED: u32 = 8;
+/// A record of a connection that goes on: its entry made room for others.
+pub const FLAG_EVICTED: u32 = 16;
+
+/// [`Connection::leaving`]: the entry stays.
+pub const STAYS: u64 = 0;
+/// It leaves unless somebody uses it until the agent looks again.
+pub const MARKED: u64 = 1;
+/// It is on its way out: who meets it does not write to it.
+pub const CLAIMED: u64 = 2;
+
+/// What the eviction program does with an entry: marks it.
+pub const EVICTION_MARK: u64 = 0;
+/// Takes it out if nobody has used it since.
+pub const EVICTION_TAKE: u64 = 1;
 
 /// More than one process has used the connection.
-pub const FLAG_SHARED: u32 = 16;
+pub const FLAG_SHARED: u32 = 32;
 
 /// `kfree_skb` is not known to this agent.
 pub const DROP_UNKNOWN: u32 = 0;
@@ -82,6 +105,7 @@ impl Default for Histogram {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
+    // Three lines of the cache follow. The first is written when the connection begins and ends.
     /// Kind, size and time of the end; zero while the socket lives.
     pub header: RecordHeader,
     pub cookie: u64,
@@ -92,32 +116,47 @@ pub struct Connection {
     /// Time from then on until the answer.
     pub connect_ns: u64,
     pub established_ns: u64,
+    /// `STAYS`, `MARKED` or `CLAIMED`.
+    pub leaving: u64,
+
+    // The second goes to and fro between the CPU that takes packets in and that of the process.
+    /// When data came that nobody has read yet.
+    pub data_ready_ns: u64,
+    pub received_bytes: u64,
+    pub received_count: u64,
+    pub receive_wait_sum_ns: u64,
     /// When this end said that it sends no more.
     pub closing_ns: u64,
     /// When the socket's state became closed.
     pub closed_ns: u64,
-    /// When data came that nobody has read yet.
-    pub data_ready_ns: u64,
+    /// The socket's own totals when it was first seen.
+    pub first_sent: u64,
+    pub first_received: u64,
+
+    // The third stays with the process.
+    /// The kernel's own number of the process that used the connection last: tells without a
+    /// search through PID namespaces whether [`Connection::pid`] is still right.
+    pub user: u64,
+    pub sent_bytes: u64,
+    pub sent_count: u64,
+    pub rtt_sum_us: u64,
+    pub rtt_min_us: u32,
+    pub rtt_max_us: u32,
+    /// The process that opened the connection, and the one that used it last; 0: not seen. In the
+    /// agent's PID namespace.
+    pub opened_by: u32,
+    pub pid: u32,
+    /// The socket's own totals, last.
+    pub last_sent: u64,
+    pub last_received: u64,
 
     /// Start of the process that is [`Connection::opened_by`], and of [`Connection::pid`], in
     /// nanoseconds of boot time: numbers of processes are used again.
     pub opened_start_ns: u64,
     pub used_start_ns: u64,
 
-    pub sent_bytes: u64,
-    pub sent_count: u64,
-    pub received_bytes: u64,
-    pub received_count: u64,
-    pub rtt_sum_us: u64,
-    pub receive_wait_sum_ns: u64,
     pub rtt: Histogram,
     pub receive_wait: Histogram,
-
-    /// The socket's own totals when it was first seen, and last.
-    pub first_sent: u64,
-    pub first_received: u64,
-    pub last_sent: u64,
-    pub last_received: u64,
 
     /// Segments that were sent again, by the socket's own count when first seen, and last.
     pub first_retransmits: u32,
@@ -128,13 +167,7 @@ pub struct Connection {
     pub errors: u32,
     /// The last error (`errno`).
     pub last_error: u32,
-    pub rtt_min_us: u32,
-    pub rtt_max_us: u32,
 
-    /// The process that opened the connection, and the one that used it last; 0: not seen. In the
-    /// agent's PID namespace.
-    pub opened_by: u32,
-    pub pid: u32,
     /// `DIRECTION_*`.
     pub direction: u32,
     /// `FLAG_*`.
@@ -213,6 +246,8 @@ pub struct NetworkConfig {
     pub tcp_total_retrans: u32,
     pub tcp_rcv_nxt: u32,
     pub tcp_copied_seq: u32,
+    /// The time at which the socket's last packet was looked at.
+    pub tcp_clock_cache: u32,
     pub skb_sk: u32,
     pub sock_receive_queue: u32,
     pub skb_data: u32,
@@ -232,8 +267,10 @@ pub const RECORDS_DELAYED: u32 = 3;
 pub const LISTENERS_LOST: u32 = 4;
 /// Answers of name servers that did not fit the ring buffer.
 pub const ANSWERS_LOST: u32 = 5;
+/// Beginnings of wanted connections that did not fit the table.
+pub const REFUSED: u32 = 6;
 /// Number of these counters.
-pub const NETWORK_COUNTERS: u32 = 6;
+pub const NETWORK_COUNTERS: u32 = 7;
 
 /// Default entries of the table of connections.
 pub const CONNECTION_ENTRIES: u32 = 65_536;
@@ -248,29 +285,35 @@ pub const ANSWERS_BUFFER_BYTES: u32 = 256 << 10;
 
 const _: () = assert!(size_of::<Answer>() == 16 + 8 + ANSWER_BYTES);
 const _: () = assert!(size_of::<Histogram>() == 8 * BUCKETS);
-const _: () = assert!(size_of::<Connection>() == 16 + 16 * 8 + 2 * 280 + 4 * 8 + 15 * 4 + 4 + 48);
+const _: () = assert!(size_of::<Connection>() == 3 * 64 + 2 * 8 + 2 * 280 + 11 * 4 + 4 + 48);
 const _: () = assert!(size_of::<Connection>().is_multiple_of(8));
+const _: () = assert!(core::mem::offset_of!(Connection, data_ready_ns) == 64);
+const _: () = assert!(core::mem::offset_of!(Connection, user) == 128);
 const _: () = assert!(size_of::<DropKey>() == 16);
 const _: () = assert!(size_of::<ListenerKey>() == 8);
-const _: () = assert!(size_of::<NetworkConfig>() == 26 * 4);
+const _: () = assert!(size_of::<NetworkConfig>() == 27 * 4);
 const _: () = assert!(BOUNDS < SEARCH_TABLE && SEARCH_TABLE.is_power_of_two());
 const _: () = assert!(ENDED_BUFFER_BYTES.is_power_of_two());
 
-/// The index of the bucket that a value in microseconds belongs to.
+/// The index of the bucket that a value, in the table's unit, belongs to.
 ///
-/// The same steps for every value, so that the kernel's verifier walks one path.
+/// Most values of a fast network are in the first few buckets. For the others the same steps are
+/// done whatever the value is, so that the kernel's verifier walks one path.
 #[expect(
     clippy::inline_always,
     reason = "a call costs more than the search, and the verifier would lose the bound of the result"
 )]
 #[inline(always)]
-pub fn bucket(table: &[u32; SEARCH_TABLE], value_us: u32) -> usize {
+pub fn bucket(table: &[u32; SEARCH_TABLE], value: u32) -> usize {
+    if value <= table[2] {
+        return usize::from(value > table[0]) + usize::from(value > table[1]);
+    }
     let mut found = 0;
     let mut step = SEARCH_TABLE / 2;
     while step > 0 {
         // The index stays below the table's size: each step is half of what is left.
         let probe = table[(found + step - 1) & (SEARCH_TABLE - 1)];
-        found += step * usize::from(probe < value_us);
+        found += step * usize::from(probe < value);
         step /= 2;
     }
     if found < BUCKETS { found } else { BUCKETS - 1 }
@@ -298,6 +341,16 @@ impl NetworkConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn eight_nanoseconds_are_the_unit_of_the_other_table() {
+        let table = search_table_8ns();
+        for (bound_us, index) in BOUNDS_US.into_iter().zip(0..) {
+            assert_eq!(bucket(&table, bound_us * 125), index);
+            assert_eq!(bucket(&table, bound_us * 125 + 1), index + 1);
+        }
+        assert_eq!(bucket(&table, u32::MAX), BUCKETS - 1);
+    }
 
     #[test]
     fn a_value_belongs_to_the_first_bound_that_is_not_below_it() {

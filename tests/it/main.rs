@@ -34,6 +34,7 @@ mod names;
 mod namespaces;
 #[cfg(test)]
 mod network;
+mod network_load;
 #[cfg(test)]
 mod network_calls;
 #[cfg(test)]

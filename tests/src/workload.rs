@@ -56,6 +56,8 @@ pub enum Workload {
     Sockets,
     /// Passes sockets on, and dies with them.
     Descriptors,
+    /// TCP connections at a known rate.
+    Connections,
 }
 
 impl Workload {
@@ -82,6 +84,7 @@ impl Workload {
             Self::Wakers => "wakers.c",
             Self::Sockets => "sockets.c",
             Self::Descriptors => "descriptors.c",
+            Self::Connections => "connections.c",
         }
     }
 
@@ -97,7 +100,7 @@ impl Workload {
             "-pthread",
         ];
         match self {
-            Self::SharesC => ("gcc", c),
+            Self::SharesC | Self::Connections => ("gcc", c),
             Self::SharesStatic | Self::Contain | Self::Hostile => {
                 ("gcc", c.into_iter().chain(["-static"]).collect())
             }

@@ -185,6 +185,7 @@ impl LoadedObject {
             };
             failures.extend(loaded.err());
         }
+        failures.extend(self.load_evictor().err());
         Ok(NetworkLoad {
             failures,
             plan: *plan,

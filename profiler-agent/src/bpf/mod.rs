@@ -3,6 +3,7 @@
 mod batch;
 mod check;
 mod connections;
+mod eviction;
 mod features;
 mod iterators;
 mod loader;

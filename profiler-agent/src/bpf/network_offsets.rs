@@ -123,6 +123,7 @@ fn offsets(btf: &Btf, network_namespace: u32) -> Result<NetworkConfig, OffsetErr
         tcp_total_retrans: at("tcp_sock", &["total_retrans"])?,
         tcp_rcv_nxt: at("tcp_sock", &["rcv_nxt"])?,
         tcp_copied_seq: at("tcp_sock", &["copied_seq"])?,
+        tcp_clock_cache: at("tcp_sock", &["tcp_clock_cache"])?,
         skb_sk: at("sk_buff", &["sk"])?,
         sock_receive_queue: at("sock", &["sk_receive_queue"])?,
         skb_data: at("sk_buff", &["data"])?,

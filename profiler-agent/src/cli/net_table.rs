@@ -228,6 +228,23 @@ fn remarks(table: &EdgeTable) -> String {
             bytes(table.lost_bytes)
         );
     }
+    let kernel = &table.kernel_table;
+    if kernel.evicted > 0 {
+        let _infallible = writeln!(
+            text,
+            "evicted: {} connections rested and made room in the kernel's table",
+            kernel.evicted
+        );
+    }
+    if kernel.swept > 0 {
+        let _infallible = writeln!(text, "the end of {} connections was missed", kernel.swept);
+    }
+    for (program, runs) in &kernel.missed_runs {
+        let _infallible = writeln!(
+            text,
+            "lost: {runs} runs of {program}: it was at work already"
+        );
+    }
     if text.is_empty() {
         text
     } else {

@@ -270,6 +270,25 @@ pub struct EdgeTable {
     /// Calls and bytes of connections that did not fit the kernel's table.
     pub lost_events: u64,
     pub lost_bytes: u64,
+    pub kernel_table: KernelTable,
+}
+
+/// The kernel's table of connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelTable {
+    pub capacity: u64,
+    /// Connections that are in it.
+    pub used: u64,
+    /// Connections that found no room when they began; their reads and writes are in
+    /// [`EdgeTable::lost_events`] unless there was room later.
+    pub refused: u64,
+    /// Connections that rested and left it to make room, each time; none of their counts is lost.
+    pub evicted: u64,
+    /// Connections whose end was missed, found because the kernel does not list them any more.
+    pub swept: u64,
+    /// Runs that the kernel left out because the same program was at work on that CPU, by program:
+    /// what they would have counted is missing.
+    pub missed_runs: BTreeMap<String, u64>,
 }
 
 impl EdgeTable {

@@ -19,8 +19,8 @@ mod waker;
 mod wait_rules;
 
 pub use edge::{
-    Address, Edge, EdgeKey, EdgeTable, Endpoint, FoldedEdges, SideMetrics, SocketTotals, Transfer,
-    Values,
+    Address, Edge, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable, SideMetrics,
+    SocketTotals, Transfer, Values,
 };
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use loss::{LossKind, Losses};

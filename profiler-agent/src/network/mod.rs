@@ -5,9 +5,9 @@
 //! network namespace and [`addresses`] its addresses; [`owners`] finds whose they are, [`listeners`]
 //! who listens; [`conntrack`] lists translated connections, [`nat`] follows them, [`originals`] asks
 //! sockets where that fails. [`directory`] puts all of it together. [`mates`] joins both ends of a
-//! connection, [`names`] keeps what addresses and processes are called, and [`book`] adds everything
-//! up. [`unix_diag`] and [`unix_book`] do the same for Unix sockets; [`silent`] keeps what has no end
-//! small.
+//! connection, [`names`] keeps what addresses and processes are called, [`resting`] keeps connections
+//! for which the kernel's table has no room, and [`book`] adds everything up. [`unix_diag`] and
+//! [`unix_book`] do the same for Unix sockets; [`silent`] keeps what has no end small.
 
 mod flow;
 mod netlink;
@@ -21,6 +21,7 @@ mod originals;
 mod directory;
 mod mates;
 mod names;
+mod resting;
 mod book;
 mod unix_diag;
 mod unix_book;
@@ -31,6 +32,7 @@ pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner, Sources};
 pub(crate) use flow::Flow;
 pub(crate) use names::{Identity, read_answer};
+pub(crate) use resting::Resting;
 pub(crate) use silent::Room;
 pub(crate) use unix_book::{UnixBook, UnixEnd, existing as existing_unix};
 pub(crate) use unix_diag::UnixListing;

@@ -53,6 +53,7 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
         unresolved,
         lost_events,
         lost_bytes,
+        kernel_table,
     } = earlier;
     let mut all = newest.clone();
     let mut by_key: BTreeMap<_, Edge> = edges
@@ -82,6 +83,15 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
     }
     all.lost_events += lost_events;
     all.lost_bytes += lost_bytes;
+    all.kernel_table.refused += kernel_table.refused;
+    all.kernel_table.evicted += kernel_table.evicted;
+    all.kernel_table.swept += kernel_table.swept;
+    for (program, runs) in &kernel_table.missed_runs {
+        *all.kernel_table
+            .missed_runs
+            .entry(program.clone())
+            .or_default() += runs;
+    }
     all
 }
 

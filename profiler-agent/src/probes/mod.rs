@@ -3,6 +3,7 @@
 mod collector;
 mod board;
 mod comparison;
+mod ended;
 mod governor;
 mod kinds;
 mod network;

@@ -1,8 +1,11 @@
 //! Connections: starts the programs that watch them, and adds up what they count, on a thread of its
 //! own for each task.
 
+#[path = "network_upkeep.rs"]
+mod upkeep;
+
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,8 +16,8 @@ use std::{
 use profiler_common::{
     config::{FILTER_ALL, ProbeConfig},
     network::{
-        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, FLAG_COMPLETE, FLAG_GONE, LOST_BYTES,
-        LOST_EVENTS, ListenerKey,
+        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS,
+        ListenerKey, REFUSED,
     },
     network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, TIMES_LEFT_OUT},
 };
@@ -23,6 +26,7 @@ use tokio::sync::mpsc;
 use super::{
     Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle,
     board::ProbeStatuses,
+    ended::Ended,
     network_sources::MetricSources,
     node_sockets::{self, announce_sources, existing, identify, report_sources, wanted_pids},
     on_cpu::LOOP_WAIT,
@@ -33,11 +37,11 @@ use super::{
 };
 use crate::{
     bpf::{
-        AnswerReader, Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS,
-        NetworkLinks, ObjectRequest, RecordReader, drop_reasons,
+        AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
+        ObjectRequest, RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
-    network::{Book, Directory, Flow, Owner, Room, Sources},
+    network::{Book, Directory, Flow, Owner, Resting, Room, Sources},
     process::ProcessTable,
 };
 
@@ -47,8 +51,14 @@ const REPORT: Duration = Duration::from_secs(1);
 const READ_AGAIN_NS: u64 = 2_000_000_000;
 /// So many times as long as a reading takes, at least, is none: it may use 5 % of one CPU.
 const READING_SHARE: u32 = 20;
+/// Results are made at most for one part of the time in so many.
+const BUSY_SHARE: u32 = 5;
 /// Results that may wait for the engine; each holds what the earlier ones held.
 const TABLE_QUEUE: usize = 2;
+
+/// The program that makes room in the kernel's table, and what it is called where it is missing.
+const EVICTOR: &str = "network_evict";
+const EVICTION: &str = "eviction";
 
 #[derive(Clone, Debug)]
 pub struct NetworkConfig {
@@ -168,7 +178,16 @@ impl Collector for NetworkCollector {
         let ended = object.take_ended().map_err(failed)?;
         let answers = object.take_answers().map_err(failed)?;
         let (links, failures) = object.attach_network();
-        let sources = self.report(&links, &failures);
+        let mut sources = self.report(&links, &failures);
+        let evictor = failures
+            .iter()
+            .find(|failure| failure.program() == Some(EVICTOR));
+        if let Some(failure) = evictor {
+            sources
+                .unavailable
+                .insert(EVICTION.to_owned(), failure.to_string());
+        }
+        let can_evict = evictor.is_none();
         if links.is_empty()
             && let Some(first) = failures.into_iter().next()
         {
@@ -190,8 +209,11 @@ impl Collector for NetworkCollector {
             unix,
             object,
             reader,
-            ended,
             answers,
+            ended: Ended::start(ended).map_err(|error| CollectError::Probe {
+                probe: "network",
+                reason: format!("start the thread that reads ends: {error}"),
+            })?,
             links,
             table: self.table.clone(),
             wanted,
@@ -199,6 +221,10 @@ impl Collector for NetworkCollector {
             directory_read_ns: monotonic_ns(),
             reading_took: reading.elapsed(),
             beside,
+            swept_ns: monotonic_ns(),
+            capacity: self.config.connections,
+            can_evict,
+            resting: Resting::new(self.config.connections),
             book: Book::default(),
             room: Room::of(request.spec.duration_s),
             finished: Vec::new(),
@@ -232,7 +258,7 @@ impl Collector for NetworkCollector {
 struct Session {
     object: LoadedObject,
     reader: RecordReader,
-    ended: EndedReader,
+    ended: Ended,
     answers: AnswerReader,
     links: NetworkLinks,
     table: ProcessTable,
@@ -243,6 +269,12 @@ struct Session {
     reading_took: Duration,
     /// Sources of answers that are no programs.
     beside: Sources,
+    /// When ends that were missed were looked for.
+    swept_ns: u64,
+    /// Entries of the kernel's table.
+    capacity: u32,
+    can_evict: bool,
+    resting: Resting,
     book: Book,
     unix: UnixSockets,
     /// For a collection without end.
@@ -258,6 +290,7 @@ struct Session {
 impl Session {
     fn run(mut self, stopped: &Arc<AtomicBool>) {
         let mut reported = Instant::now();
+        let mut pause = REPORT;
         loop {
             let last = stopped.load(Ordering::Relaxed) || self.sender.is_closed();
             if last {
@@ -266,11 +299,13 @@ impl Session {
                 self.reader.wait(LOOP_WAIT);
             }
             self.read();
-            if last || reported.elapsed() >= REPORT {
+            if last || reported.elapsed() >= pause {
                 reported = Instant::now();
                 if let Err(error) = self.report(last) {
                     tracing::error!(%error, "read the kernel's table of connections");
                 }
+                // With very many connections a result takes long; it must not take all of a CPU.
+                pause = REPORT.max(reported.elapsed() * BUSY_SHARE);
             }
             if last {
                 return;
@@ -286,12 +321,15 @@ impl Session {
         self.answers
             .read(|namespace, message| names.answer(namespace, message));
         let finished = &mut self.finished;
-        let undecodable = self.ended.read(|connection| finished.push(connection));
-        if undecodable > 0 {
-            tracing::error!(undecodable, "records of connections");
+        let before = finished.len();
+        for connection in self.ended.take() {
+            if connection.flags & FLAG_EVICTED != 0 {
+                self.resting.rest(connection);
+            } else {
+                finished.push(self.resting.end(connection));
+            }
         }
-        let known = finished.len();
-        for index in 0..known {
+        for index in before..finished.len() {
             let Some(connection) = self.finished.get(index) else {
                 break;
             };
@@ -305,16 +343,16 @@ impl Session {
 
     /// Sends the result so far.
     fn report(&mut self, last: bool) -> Result<(), LoadError> {
-        let mut open = Vec::new();
-        for connection in self.object.connections()? {
-            if connection.flags & FLAG_GONE != 0 {
-                self.object.forget_connection(connection.cookie)?;
-                self.finished.push(connection);
-            } else if connection.flags & FLAG_COMPLETE != 0 {
-                let flow = Flow::decode(&connection);
-                self.book.name_user(&flow);
-                open.push(flow);
-            }
+        let entries = self.entries(last)?;
+        let table: HashSet<u64> = entries.iter().map(|entry| entry.cookie).collect();
+        let mut open: Vec<Flow> = entries
+            .iter()
+            .map(|entry| Flow::decode(&self.resting.whole(entry)))
+            .collect();
+        let resting = self.resting.outside(&table);
+        open.extend(resting.iter().map(Flow::decode));
+        for flow in &open {
+            self.book.name_user(flow);
         }
         let mut drops: HashMap<u64, BTreeMap<String, u64>> = HashMap::new();
         let mut keys = HashMap::new();
@@ -376,7 +414,7 @@ impl Session {
         if counter(ANSWERS_LOST) > 0 {
             unresolved.insert("name_answers_lost".to_owned(), counter(ANSWERS_LOST));
         }
-        let table = EdgeTable {
+        let result = EdgeTable {
             edges,
             folded,
             sources: self.sources.from.clone(),
@@ -384,8 +422,12 @@ impl Session {
             unresolved,
             lost_events: counter(LOST_EVENTS),
             lost_bytes: counter(LOST_BYTES),
+            kernel_table: self.kernel_table(table.len(), counter(REFUSED)),
         };
-        self.send(table, last);
+        self.send(result, last);
+        if !last {
+            self.make_room(&table)?;
+        }
         Ok(())
     }
 

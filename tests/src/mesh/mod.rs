@@ -222,12 +222,12 @@ impl Mesh {
 
     /// Starts the bounded load generator in the client's pod.
     pub fn start_load(&mut self) -> Result<()> {
-        let load = self.launch_load(self.options.duration, "client")?;
+        let load = self.launch_load(self.options.rps, self.options.duration, "client")?;
         self.load = Some(load);
         Ok(())
     }
 
-    fn launch_load(&self, duration: Duration, label: &str) -> Result<Running> {
+    fn launch_load(&self, rps: u32, duration: Duration, label: &str) -> Result<Running> {
         let options = &self.options;
         Launch::new(&paths::own_program("mesh-client")?, label, &self.folder)
             .args([
@@ -235,7 +235,7 @@ impl Mesh {
                 format!("http://{SERVER_ADDRESS}:{SERVER_PORT}/work"),
             ])
             .args(["--connections".to_owned(), options.connections.to_string()])
-            .args(["--rps".to_owned(), options.rps.to_string()])
+            .args(["--rps".to_owned(), rps.to_string()])
             .args([
                 "--duration".to_owned(),
                 format!("{}ms", duration.as_millis()),
@@ -246,7 +246,12 @@ impl Mesh {
 
     /// Runs the load for `duration` and returns what it measured.
     pub fn run_load(&self, duration: Duration) -> Result<LoadReport> {
-        let load = self.launch_load(duration, "measured-client")?;
+        self.run_load_at(self.options.rps, duration)
+    }
+
+    /// The same with so many requests per second; 0: as fast as answers come.
+    pub fn run_load_at(&self, rps: u32, duration: Duration) -> Result<LoadReport> {
+        let load = self.launch_load(rps, duration, "measured-client")?;
         let output = load.finish(duration + START_LIMIT)?;
         load_report(&output)
     }

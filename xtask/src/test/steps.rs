@@ -287,6 +287,11 @@ pub(super) const STEPS: &[Step] = &[
         "times of calls by the test's own clock, and what is counted from calls"
     ),
     integration!(
+        "network-load",
+        NETWORK,
+        "20,000 open connections, 5,000 new a second, and a table that is too small"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"

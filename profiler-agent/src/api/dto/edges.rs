@@ -26,6 +26,25 @@ pub struct EdgeTable {
     /// Connections of which something could not be told, by what.
     unresolved: BTreeMap<String, u64>,
     lost: LostTraffic,
+    kernel_table: KernelTable,
+}
+
+/// The kernel's table of connections.
+#[derive(Debug, Serialize, ToSchema)]
+struct KernelTable {
+    capacity: u64,
+    /// Connections that are in it.
+    used: u64,
+    /// Connections that found no room when they began; their reads and writes are in `lost` unless
+    /// there was room later.
+    refused: u64,
+    /// How often a connection that rested left it to make room; none of its counts is lost.
+    evicted: u64,
+    /// Connections whose end was missed, found because the kernel does not list them any more.
+    swept: u64,
+    /// Runs that the kernel left out because the same program was at work on that CPU, by program:
+    /// what they would have counted is missing. Empty: none.
+    missed_runs: BTreeMap<String, u64>,
 }
 
 /// Everything that edges had counted which are no longer told apart.
@@ -294,6 +313,14 @@ impl From<&model::EdgeTable> for EdgeTable {
             lost: LostTraffic {
                 events: table.lost_events,
                 bytes: table.lost_bytes,
+            },
+            kernel_table: KernelTable {
+                capacity: table.kernel_table.capacity,
+                used: table.kernel_table.used,
+                refused: table.kernel_table.refused,
+                evicted: table.kernel_table.evicted,
+                swept: table.kernel_table.swept,
+                missed_runs: table.kernel_table.missed_runs.clone(),
             },
         }
     }

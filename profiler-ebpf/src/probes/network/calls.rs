@@ -183,9 +183,9 @@ fn transfer(call: &Call, socket: Socket, cookie: u64, result: u64) {
     }
     if let Some(connection) = connection_with_cookie(socket, cookie, bytes) {
         if call.kind == CALL_WRITE || call.kind == CALL_SENDMMSG {
-            send(connection, socket, bytes, operations);
+            send(connection, socket.rtt_us(), bytes, operations);
         } else {
-            receive(connection, socket, bytes, operations);
+            receive(connection, bytes, operations, || socket.has_unread());
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The table of connections: entries are made here, found here, and leave here.
 
-use core::intrinsics::{AtomicOrdering, atomic_xadd};
+use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
 
 use aya_ebpf::{
-    bindings::BPF_NOEXIST,
-    helpers::{bpf_get_current_comm, bpf_ktime_get_ns},
+    bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST},
+    helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_ktime_get_ns},
     macros::map,
     maps::{Array, HashMap, PerCpuArray, RingBuf},
 };
@@ -13,17 +13,21 @@ use profiler_common::{
     header::{KIND_CONNECTION, RecordHeader},
     limits::COMM_BYTES,
     network::{
-        CONNECTION_ENTRIES, Connection, ENDED_BUFFER_BYTES, FLAG_COMPLETE, FLAG_GONE, FLAG_JOINED,
-        FLAG_SHARED, LISTENER_ENTRIES, ListenerKey, NETWORK_COUNTERS, RECORDS_DELAYED,
+        CLAIMED, CONNECTION_ENTRIES, Connection, ENDED_BUFFER_BYTES, FLAG_COMPLETE, FLAG_GONE,
+        FLAG_JOINED, FLAG_SHARED, LISTENER_ENTRIES, ListenerKey, MARKED, NETWORK_COUNTERS,
+        RECORDS_DELAYED, STAYS,
     },
 };
 
 use super::socket::{Socket, network};
 use crate::{config::config, emit::Urgency, filter, task};
 
-/// Every connection that is watched, by cookie.
+/// Every connection that is watched, by cookie. Memory is taken for connections that are there and
+/// not for as many as there may be: none of the hooks that make entries is within the kernel's
+/// allocator.
 #[map]
-static CONNECTIONS: HashMap<u64, Connection> = HashMap::with_max_entries(CONNECTION_ENTRIES, 0);
+pub(super) static CONNECTIONS: HashMap<u64, Connection> =
+    HashMap::with_max_entries(CONNECTION_ENTRIES, BPF_F_NO_PREALLOC);
 
 /// One connection without anything: an entry is larger than the stack of a program.
 #[map]
@@ -31,7 +35,7 @@ static EMPTY_CONNECTION: Array<Connection> = Array::with_max_entries(1, 0);
 
 /// Connections that ended, towards the agent.
 #[map]
-static ENDED: RingBuf = RingBuf::with_byte_size(ENDED_BUFFER_BYTES, 0);
+pub(super) static ENDED: RingBuf = RingBuf::with_byte_size(ENDED_BUFFER_BYTES, 0);
 
 /// Ports that targets listen on, with the pid of one that does.
 #[map]
@@ -76,7 +80,26 @@ pub(super) fn find(cookie: u64) -> Option<&'static mut Connection> {
     let connection = CONNECTIONS.get_ptr_mut(cookie)?;
     // SAFETY: a map value, which outlives the program's run; what is written at the same time by
     // others is added atomically, the rest is written where only one context can be.
-    Some(unsafe { &mut *connection })
+    let connection = unsafe { &mut *connection };
+    if connection.leaving != STAYS && keep(connection) == 0 {
+        return None;
+    }
+    Some(connection)
+}
+
+/// Keeps an entry that was marked to leave, because it is used. 0 when it is on its way out.
+#[inline(never)]
+fn keep(connection: &mut Connection) -> u64 {
+    u64::from(exchange(&mut connection.leaving, MARKED, STAYS) != CLAIMED)
+}
+
+/// Writes `new` if `number` is `old`; what it was.
+#[inline(always)]
+pub(super) fn exchange(number: &mut u64, old: u64, new: u64) -> u64 {
+    const ORDER: AtomicOrdering = AtomicOrdering::SeqCst;
+    // SAFETY: aligned and alive, and whoever else changes it does so in the same way.
+    let (was, _changed) = unsafe { atomic_cxchg::<u64, ORDER, ORDER>(number, old, new) };
+    was
 }
 
 /// Whether the socket's network namespace is one that is watched.
@@ -107,14 +130,23 @@ pub(super) fn current_pid() -> u32 {
     }
 }
 
+/// Takes what is in a number and leaves 0.
+#[inline(always)]
+pub(super) fn take(number: &mut u64) -> u64 {
+    // SAFETY: as above.
+    unsafe { atomic_xchg::<u64, { AtomicOrdering::SeqCst }>(number, 0) }
+}
+
 /// Remembers the running task as the user of the connection.
 #[inline(always)]
 pub(super) fn use_by_current(connection: &mut Connection) {
-    let pid = current_pid();
-    if connection.pid != pid {
-        if connection.pid != 0 {
+    let user = bpf_get_current_pid_tgid() >> 32;
+    if connection.user != user {
+        let pid = current_pid();
+        if connection.pid != 0 && connection.pid != pid {
             connection.flags |= FLAG_SHARED;
         }
+        connection.user = user;
         connection.pid = pid;
         connection.used_start_ns = task::process_start(task::current()).unwrap_or(0);
         connection.comm = bpf_get_current_comm().unwrap_or([0; COMM_BYTES]);

@@ -5,7 +5,7 @@ use profiler_common::{
     config::FILTER_ALL,
     network::{
         Connection, DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_CONNECT_FAILED, LISTENERS_LOST,
-        LOST_EVENTS, ListenerKey,
+        ListenerKey, REFUSED,
     },
 };
 
@@ -56,7 +56,7 @@ fn begin(socket: Socket) {
     // A socket may connect again after a failure.
     finish(cookie);
     if create(socket, cookie, 0) == 0 {
-        count(LOST_EVENTS, 1);
+        count(REFUSED, 1);
         return;
     }
     if let Some(connection) = find(cookie) {
@@ -87,7 +87,7 @@ fn establish(socket: Socket, old: u32) {
             return;
         }
         if create(socket, cookie, 0) == 0 {
-            count(LOST_EVENTS, 1);
+            count(REFUSED, 1);
             return;
         }
     }

@@ -19,6 +19,7 @@
 mod calls;
 mod connection;
 mod descriptor;
+mod eviction;
 mod lifecycle;
 mod segments;
 mod names;

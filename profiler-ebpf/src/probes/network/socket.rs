@@ -1,9 +1,9 @@
 //! A socket as the hooks hand it over, and the members that are read of it.
 
-use aya_ebpf::helpers::generated::bpf_get_socket_cookie;
+use aya_ebpf::helpers::generated::{bpf_get_socket_cookie, bpf_skc_to_tcp_sock};
 use profiler_common::network::{Connection, NetworkConfig};
 
-use crate::kernel::KernelPtr;
+use crate::kernel::{KernelPtr, TypedPtr};
 
 /// `IPPROTO_TCP`.
 const TCP: u16 = 6;
@@ -34,6 +34,7 @@ pub(super) static NETWORK: NetworkConfig = NetworkConfig {
     tcp_total_retrans: 0,
     tcp_rcv_nxt: 0,
     tcp_copied_seq: 0,
+    tcp_clock_cache: 0,
     skb_sk: 0,
     sock_receive_queue: 0,
     skb_data: 0,
@@ -71,9 +72,40 @@ impl Socket {
         unsafe { bpf_get_socket_cookie(self.0.0 as *mut _) }
     }
 
+    /// The cookie that the socket has by now; 0 when nobody has asked for it yet.
+    #[inline(always)]
+    pub(super) fn cookie_so_far(self) -> u64 {
+        self.typed().member(network!(sock_cookie))
+    }
+
+    /// The argument as the verifier knows it: its members are read without a helper.
+    #[inline(always)]
+    fn typed(self) -> TypedPtr {
+        TypedPtr::new(self.0.0 as *const core::ffi::c_void)
+    }
+
+    /// The socket's TCP part, whose members are read without a helper; `None` when it is no full
+    /// TCP socket.
+    #[inline(always)]
+    pub(super) fn tcp(self) -> Option<TcpSocket> {
+        // SAFETY: the argument of the tracepoint, which the verifier checks to be a socket.
+        let tcp = unsafe { bpf_skc_to_tcp_sock(self.0.0 as *mut _) };
+        if tcp.is_null() {
+            None
+        } else {
+            Some(TcpSocket(TypedPtr::new(tcp)))
+        }
+    }
+
     #[inline(always)]
     pub(super) fn family(self) -> u16 {
         self.0.read(network!(sock_family)).unwrap_or(0)
+    }
+
+    /// The same of an argument, without a helper.
+    #[inline(always)]
+    pub(super) fn family_of_argument(self) -> u16 {
+        self.typed().member(network!(sock_family))
     }
 
     #[inline(always)]
@@ -134,14 +166,15 @@ impl Socket {
         self.0.read(network!(tcp_total_retrans)).unwrap_or(0)
     }
 
-    /// The smoothed round-trip time; 0 before the first measurement.
+    /// The smoothed round-trip time of a socket that the verifier does not know as one; 0 before the
+    /// first measurement.
     #[inline(always)]
     pub(super) fn rtt_us(self) -> u32 {
         let eighths: u32 = self.0.read(network!(tcp_srtt_us)).unwrap_or(0);
         eighths >> 3
     }
 
-    /// Whether received data waits to be read.
+    /// Whether received data waits to be read, of such a socket.
     #[inline(always)]
     pub(super) fn has_unread(self) -> bool {
         let next = self.next_expected();
@@ -158,6 +191,34 @@ impl Socket {
     #[inline(always)]
     pub(super) fn error(self) -> u32 {
         self.0.read(network!(sock_err)).unwrap_or(0)
+    }
+}
+
+/// `struct tcp_sock`, of a socket that the kernel gave as an argument.
+#[derive(Clone, Copy)]
+pub(super) struct TcpSocket(TypedPtr);
+
+impl TcpSocket {
+    /// The smoothed round-trip time; 0 before the first measurement.
+    #[inline(always)]
+    pub(super) fn rtt_us(self) -> u32 {
+        let eighths: u32 = self.0.member(network!(tcp_srtt_us));
+        eighths >> 3
+    }
+
+    /// Whether received data waits to be read.
+    #[inline(always)]
+    pub(super) fn has_unread(self) -> bool {
+        let next: u32 = self.0.member(network!(tcp_rcv_nxt));
+        let copied: u32 = self.0.member(network!(tcp_copied_seq));
+        next != copied
+    }
+
+    /// When the packet that is being received was looked at, on the clock of `bpf_ktime_get_ns`.
+    /// TCP reads the clock for each packet anyway, which is dearer than all else at this hook.
+    #[inline(always)]
+    pub(super) fn packet_ns(self) -> u64 {
+        self.0.member(network!(tcp_clock_cache))
     }
 }
 

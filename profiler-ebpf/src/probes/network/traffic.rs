@@ -1,14 +1,20 @@
 //! Bytes: what is written and read, and how long received data waits.
 //!
-//! Cost: an unwatched socket costs its cookie and one lookup, or the filter where it is TCP.
+//! These hooks run millions of times a second, so each does as little as it can: members of the socket
+//! are read without helpers, the clock once for each read, and an unwatched socket costs its cookie
+//! and one lookup, or the filter where it is TCP.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use profiler_common::network::{
     Connection, Histogram, LOST_BYTES, LOST_EVENTS, SEARCH_TABLE, bucket, search_table,
+    search_table_8ns,
 };
 
 use super::{
-    connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
+    connection::{
+        add, count, create, current_is_wanted, exchange, find, is_in_scope, now, take,
+        use_by_current,
+    },
     socket::Socket,
     unix,
 };
@@ -19,34 +25,43 @@ const PEEK: u64 = 0x2;
 const ERROR_QUEUE: u64 = 0x2000;
 
 static BOUNDS: [u32; SEARCH_TABLE] = search_table();
+static BOUNDS_8NS: [u32; SEARCH_TABLE] = search_table_8ns();
 
 #[btf_tracepoint(function = "sock_send_length")]
 pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
-    let socket = Socket::from_argument(context.arg(0));
     let sent = context.arg::<u64>(1) as i32;
     if sent <= 0 {
         return 0;
     }
+    let socket = Socket::from_argument(context.arg(0));
     let bytes = sent as u64;
-    let cookie = socket.cookie();
-    if let Some(connection) = connection_with_cookie(socket, cookie, bytes) {
-        send(connection, socket, bytes, 1);
-    } else if unix::is_unix(socket) {
-        unix::send(socket, cookie, bytes);
+    match connection_of(socket, bytes) {
+        Met::Connection(connection) => {
+            let rtt_us = match socket.tcp() {
+                Some(tcp) => tcp.rtt_us(),
+                None => 0,
+            };
+            send(connection, rtt_us, bytes, 1);
+        }
+        Met::Unix => {
+            unix::send(socket, socket.cookie(), bytes);
+        }
+        Met::Other => {}
     }
     0
 }
 
 /// Counts writes of the running task.
 #[inline(always)]
-pub(super) fn send(connection: &mut Connection, socket: Socket, bytes: u64, operations: u64) {
+pub(super) fn send(connection: &mut Connection, rtt_us: u32, bytes: u64, operations: u64) {
     add(&mut connection.sent_bytes, bytes);
     add(&mut connection.sent_count, operations);
     use_by_current(connection);
-    let rtt_us = socket.rtt_us();
     if rtt_us != 0 {
         add(&mut connection.rtt_sum_us, u64::from(rtt_us));
-        connection.rtt_max_us = connection.rtt_max_us.max(rtt_us);
+        if rtt_us > connection.rtt_max_us {
+            connection.rtt_max_us = rtt_us;
+        }
         if connection.rtt_min_us == 0 || rtt_us < connection.rtt_min_us {
             connection.rtt_min_us = rtt_us;
         }
@@ -56,18 +71,22 @@ pub(super) fn send(connection: &mut Connection, socket: Socket, bytes: u64, oper
 
 #[btf_tracepoint(function = "sock_recv_length")]
 pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
-    let socket = Socket::from_argument(context.arg(0));
     let received = context.arg::<u64>(1) as i32;
     let flags = context.arg::<u64>(2);
     if received <= 0 || !is_consumed(flags) {
         return 0;
     }
+    let socket = Socket::from_argument(context.arg(0));
     let bytes = received as u64;
-    let cookie = socket.cookie();
-    if let Some(connection) = connection_with_cookie(socket, cookie, bytes) {
-        receive(connection, socket, bytes, 1);
-    } else if unix::is_unix(socket) {
-        unix::receive(socket, cookie, bytes);
+    match connection_of(socket, bytes) {
+        Met::Connection(connection) => receive(connection, bytes, 1, || match socket.tcp() {
+            Some(tcp) => tcp.has_unread(),
+            None => false,
+        }),
+        Met::Unix => {
+            unix::receive(socket, socket.cookie(), bytes);
+        }
+        Met::Other => {}
     }
     0
 }
@@ -80,34 +99,86 @@ pub(super) fn is_consumed(flags: u64) -> bool {
 
 /// Counts reads of the running task.
 #[inline(always)]
-pub(super) fn receive(connection: &mut Connection, socket: Socket, bytes: u64, operations: u64) {
+pub(super) fn receive(
+    connection: &mut Connection,
+    bytes: u64,
+    operations: u64,
+    has_unread: impl FnOnce() -> bool,
+) {
+    use_by_current(connection);
+    // First, for the reason given in `network_ready`.
+    let ready_ns = take(&mut connection.data_ready_ns);
     add(&mut connection.received_bytes, bytes);
     add(&mut connection.received_count, operations);
-    use_by_current(connection);
-    let ready_ns = connection.data_ready_ns;
-    if ready_ns != 0 {
-        let read_ns = now();
-        let waited_ns = read_ns.saturating_sub(ready_ns);
-        // What is left has waited from some time on that is not known, at the latest from now.
-        connection.data_ready_ns = if socket.has_unread() { read_ns } else { 0 };
-        add(&mut connection.receive_wait_sum_ns, waited_ns);
-        let waited_us = (waited_ns / 1000).min(u64::from(u32::MAX)) as u32;
-        count_in(&mut connection.receive_wait, waited_us);
+    if ready_ns == 0 {
+        return;
+    }
+    let read_ns = now();
+    let waited_ns = read_ns.saturating_sub(ready_ns);
+    // What is left has waited from some time on that is not known, at the latest from now.
+    if has_unread() {
+        connection.data_ready_ns = read_ns;
+    }
+    add(&mut connection.receive_wait_sum_ns, waited_ns);
+    let eighths = (waited_ns >> 3).min(u64::from(u32::MAX)) as u32;
+    let place = bucket(&BOUNDS_8NS, eighths);
+    if let Some(slot) = connection.receive_wait.counts.get_mut(place) {
+        add(slot, 1);
     }
 }
 
 #[btf_tracepoint(function = "sk_data_ready")]
 pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
-    let cookie = socket.cookie();
+    // Every watched socket has one.
+    let cookie = socket.cookie_so_far();
+    if cookie == 0 {
+        return 0;
+    }
     if let Some(connection) = find(cookie) {
-        if connection.data_ready_ns == 0 {
-            connection.data_ready_ns = now();
+        if let Some(tcp) = socket.tcp() {
+            // Another CPU wrote it last: one exchange has that line of the cache come over once,
+            // where looking and then writing would ask for it twice.
+            exchange(&mut connection.data_ready_ns, 0, tcp.packet_ns());
         }
-    } else if unix::is_unix(socket) {
+    } else if unix::is_unix(socket.family_of_argument()) {
         unix::ready(cookie);
     }
     0
+}
+
+/// What a socket call was about.
+enum Met {
+    Connection(&'static mut Connection),
+    /// A Unix socket, and such are watched.
+    Unix,
+    /// Something that is not watched, or lost.
+    Other,
+}
+
+/// The entry of the socket that a hook was given.
+#[inline(always)]
+fn connection_of(socket: Socket, bytes: u64) -> Met {
+    let known = socket.cookie_so_far();
+    if known != 0
+        && let Some(connection) = find(known)
+    {
+        return Met::Connection(connection);
+    }
+    if unix::is_unix(socket.family_of_argument()) {
+        return Met::Unix;
+    }
+    if !socket.is_tcp() {
+        return Met::Other;
+    }
+    let cookie = socket.cookie();
+    if join(socket, cookie, bytes) == 0 {
+        return Met::Other;
+    }
+    match find(cookie) {
+        Some(connection) => Met::Connection(connection),
+        None => Met::Other,
+    }
 }
 
 /// The entry of a socket that the running task uses: one that is there, or a new one when the task is
@@ -121,14 +192,16 @@ pub(super) fn connection_with_cookie(
     if let Some(connection) = find(cookie) {
         return Some(connection);
     }
-    join(socket, cookie, bytes);
+    if !socket.is_tcp() || join(socket, cookie, bytes) == 0 {
+        return None;
+    }
     find(cookie)
 }
 
-/// Begins to watch a connection that is in use.
+/// Begins to watch a connection that is in use. 0 when it is not wanted, or lost.
 #[inline(never)]
 fn join(socket: Socket, cookie: u64, bytes: u64) -> u64 {
-    if !socket.is_tcp() || !is_in_scope(socket) || !current_is_wanted() {
+    if !is_in_scope(socket) || !current_is_wanted() {
         return 0;
     }
     if create(socket, cookie, 1) == 0 {

@@ -55,10 +55,10 @@ macro_rules! unix {
     };
 }
 
-/// Whether the socket is a Unix socket, and such are watched.
+/// Whether this is the family of Unix sockets, and such are watched.
 #[inline(always)]
-pub(super) fn is_unix(socket: Socket) -> bool {
-    socket.family() == FAMILY && unix!(watched) != 0
+pub(super) fn is_unix(family: u16) -> bool {
+    family == FAMILY && unix!(watched) != 0
 }
 
 /// The running task has written to a Unix socket.
