@@ -19,7 +19,7 @@ use profiler_common::{
         ANSWERS_LOST, CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS,
         ListenerKey, REFUSED,
     },
-    network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, TIMES_LEFT_OUT},
+    network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, MESSAGES_LEFT_OUT, TIMES_LEFT_OUT},
 };
 use tokio::sync::mpsc;
 
@@ -460,6 +460,7 @@ impl Session {
         let named = [
             ("calls_left_out", CALLS_LEFT_OUT),
             ("calls_of_unknown_sockets", CALLS_UNBOUND),
+            ("messages_left_out", MESSAGES_LEFT_OUT),
             ("times_left_out", TIMES_LEFT_OUT),
         ];
         let numbers = named.into_iter().filter_map(|(name, counter)| {
