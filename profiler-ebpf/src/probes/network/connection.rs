@@ -1,6 +1,6 @@
 //! The table of connections: entries are made here, found here, and leave here.
 
-use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
+use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd};
 
 use aya_ebpf::{
     bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST},
@@ -128,13 +128,6 @@ pub(super) fn current_pid() -> u32 {
         Some(ids) => ids.pid,
         None => 0,
     }
-}
-
-/// Takes what is in a number and leaves 0.
-#[inline(always)]
-pub(super) fn take(number: &mut u64) -> u64 {
-    // SAFETY: as above.
-    unsafe { atomic_xchg::<u64, { AtomicOrdering::SeqCst }>(number, 0) }
 }
 
 /// Remembers the running task as the user of the connection.

@@ -11,10 +11,7 @@ use profiler_common::network::{
 };
 
 use super::{
-    connection::{
-        add, count, create, current_is_wanted, exchange, find, is_in_scope, now, take,
-        use_by_current,
-    },
+    connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
     socket::Socket,
     unix,
 };
@@ -106,19 +103,18 @@ pub(super) fn receive(
     has_unread: impl FnOnce() -> bool,
 ) {
     use_by_current(connection);
-    // First, for the reason given in `network_ready`.
-    let ready_ns = take(&mut connection.data_ready_ns);
+    // The additions come first: often another CPU took the data in, and an addition has that line of
+    // the cache come over once, to be written, where reading it first would ask for it twice.
     add(&mut connection.received_bytes, bytes);
     add(&mut connection.received_count, operations);
+    let ready_ns = connection.data_ready_ns;
     if ready_ns == 0 {
         return;
     }
     let read_ns = now();
     let waited_ns = read_ns.saturating_sub(ready_ns);
     // What is left has waited from some time on that is not known, at the latest from now.
-    if has_unread() {
-        connection.data_ready_ns = read_ns;
-    }
+    connection.data_ready_ns = if has_unread() { read_ns } else { 0 };
     add(&mut connection.receive_wait_sum_ns, waited_ns);
     let eighths = (waited_ns >> 3).min(u64::from(u32::MAX)) as u32;
     let place = bucket(&BOUNDS_8NS, eighths);
@@ -136,10 +132,10 @@ pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
         return 0;
     }
     if let Some(connection) = find(cookie) {
-        if let Some(tcp) = socket.tcp() {
-            // Another CPU wrote it last: one exchange has that line of the cache come over once,
-            // where looking and then writing would ask for it twice.
-            exchange(&mut connection.data_ready_ns, 0, tcp.packet_ns());
+        if connection.data_ready_ns == 0
+            && let Some(tcp) = socket.tcp()
+        {
+            connection.data_ready_ns = tcp.packet_ns();
         }
     } else if unix::is_unix(socket.family_of_argument()) {
         unix::ready(cookie);
