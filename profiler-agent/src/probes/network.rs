@@ -37,7 +37,7 @@ use crate::{
         NetworkLinks, ObjectRequest, RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
-    network::{Book, Directory, Flow, Owner, Room, Sources},
+    network::{Book, Directory, Flow, Owner, Room, Sources, user_of},
     process::ProcessTable,
 };
 
@@ -285,18 +285,14 @@ impl Session {
         let names = self.book.names();
         self.answers
             .read(|namespace, message| names.answer(namespace, message));
+        let known = self.finished.len();
         let finished = &mut self.finished;
         let undecodable = self.ended.read(|connection| finished.push(connection));
         if undecodable > 0 {
             tracing::error!(undecodable, "records of connections");
         }
-        let known = finished.len();
-        for index in 0..known {
-            let Some(connection) = self.finished.get(index) else {
-                break;
-            };
-            let flow = Flow::decode(connection);
-            if let Some(process) = flow.process {
+        for connection in self.finished.iter().skip(known) {
+            if let Some(process) = user_of(connection) {
                 let table = &self.table;
                 self.book.names().name(process, || identify(table, process));
             }
