@@ -4,6 +4,7 @@
 use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
+    os::fd::OwnedFd,
     path::PathBuf,
     process::Command,
     time::{Duration, Instant},
@@ -420,4 +421,61 @@ fn a_process_with_the_number_of_another_has_its_own_edge() {
         .collect();
     assert_eq!(starts.len(), 2, "{table:#}");
     assert_ne!(starts[0], starts[1]);
+}
+
+/// Hands the server's end of a connection to a process of its own, which reads a line unless
+/// `is_read`, and answers; the process's number.
+fn serve_from_child(client: &mut TcpStream, server: TcpStream, is_read: bool) -> u32 {
+    let script = if is_read {
+        "echo answer"
+    } else {
+        "read line && echo answer"
+    };
+    let input: OwnedFd = server.into();
+    let output = input.try_clone().unwrap();
+    let mut child = Command::new("bash")
+        .args(["-c", script])
+        .stdin(input)
+        .stdout(output)
+        .spawn()
+        .unwrap();
+    let mut answer = Vec::new();
+    client.set_read_timeout(Some(EXIT)).unwrap();
+    client.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, b"answer\n");
+    assert!(child.wait().unwrap().success());
+    child.id()
+}
+
+#[test]
+fn a_connection_belongs_to_the_process_that_uses_it_and_not_to_the_one_that_listens() {
+    let agent = Agent::start().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let watch = Watch::start(&agent, &json!({ "pids": [std::process::id()] }));
+    let mut children = Vec::new();
+    for is_read in [false, true] {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _from) = listener.accept().unwrap();
+        client.write_all(b"hello\n").unwrap();
+        if is_read {
+            server.read_exact(&mut [0; 6]).unwrap();
+        }
+        children.push(serve_from_child(&mut client, server, is_read));
+    }
+    let table = watch.finish();
+    let edges = edges_to(&table, port);
+    assert_eq!(edges.len(), 2, "{table:#}");
+    for child in children {
+        let own = edges.iter().find(|edge| edge["server"]["pid"] == child);
+        let own = own.unwrap_or_else(|| panic!("{child}: {table:#}"));
+        assert_eq!(own["client"]["pid"], std::process::id(), "{own:#}");
+        assert_eq!(own["metrics"]["server"]["write"]["bytes"], 7, "{own:#}");
+        assert_eq!(own["metrics"]["server"]["read"]["bytes"], 6, "{own:#}");
+    }
+    // The second was read by one process and written by another.
+    assert_eq!(
+        table["unresolved"]["used_by_several_processes"], 1,
+        "{table:#}"
+    );
 }

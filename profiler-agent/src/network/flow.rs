@@ -61,16 +61,7 @@ impl Flow {
                 DIRECTION_SERVER => Some(Direction::Server),
                 _ => None,
             },
-            process: [
-                (connection.pid, connection.used_start_ns),
-                (connection.opened_by, connection.opened_start_ns),
-            ]
-            .into_iter()
-            .find(|(pid, _)| *pid != 0)
-            .map(|(pid, start_ns)| ProcessKey {
-                pid,
-                start_ticks: start_ticks(start_ns),
-            }),
+            process: user_of(connection),
             shared: connection.flags & FLAG_SHARED != 0,
             comm: text(&connection.comm),
             seen_ns: connection.seen_ns,
@@ -93,6 +84,17 @@ impl Flow {
             add_time(&mut self.metrics.accept, *accept_wait_ns);
         }
     }
+}
+
+/// The process that used a connection last, or opened it.
+pub(crate) fn user_of(connection: &Connection) -> Option<ProcessKey> {
+    let used = (connection.pid, connection.used_start_ns);
+    let opened = (connection.opened_by, connection.opened_start_ns);
+    let (pid, start_ns) = [used, opened].into_iter().find(|(pid, _)| *pid != 0)?;
+    Some(ProcessKey {
+        pid,
+        start_ticks: start_ticks(start_ns),
+    })
 }
 
 /// An address as users know it: an IPv4 address that an IPv6 socket uses is one.

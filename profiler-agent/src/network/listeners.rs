@@ -85,18 +85,18 @@ impl Listeners {
 mod tests {
     use super::*;
 
-    fn process(pid: u32) -> Option<ProcessKey> {
-        Some(ProcessKey {
+    fn process(pid: u32) -> ProcessKey {
+        ProcessKey {
             pid,
             start_ticks: 1,
-        })
+        }
     }
 
     fn listeners(all: &[(&str, u32)]) -> Listeners {
         let mut listeners = Listeners::default();
         listeners.know(1);
         for (address, pid) in all {
-            listeners.add(1, address.parse().unwrap(), process(*pid));
+            listeners.add(1, address.parse().unwrap(), Some(process(*pid)));
         }
         listeners
     }
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn the_exact_address_comes_before_all_addresses() {
         let all = listeners(&[("0.0.0.0:80", 1), ("127.0.0.1:80", 2), ("[::]:81", 3)]);
-        assert_eq!(at(&all, "127.0.0.1:80"), process(2));
-        assert_eq!(at(&all, "10.0.0.1:80"), process(1));
-        assert_eq!(at(&all, "10.0.0.1:81"), process(3));
+        assert_eq!(at(&all, "127.0.0.1:80"), Some(process(2)));
+        assert_eq!(at(&all, "10.0.0.1:80"), Some(process(1)));
+        assert_eq!(at(&all, "10.0.0.1:81"), Some(process(3)));
         assert_eq!(at(&all, "10.0.0.1:82"), None);
     }
 

@@ -30,7 +30,7 @@ mod silent;
 pub(crate) use book::Book;
 pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner, Sources};
-pub(crate) use flow::Flow;
+pub(crate) use flow::{Flow, user_of};
 pub(crate) use names::{Identity, read_answer};
 pub(crate) use resting::Resting;
 pub(crate) use silent::Room;

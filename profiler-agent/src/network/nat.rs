@@ -152,7 +152,10 @@ mod tests {
         }
     }
 
-    fn translations(entries: &[(u32, (&str, &str), (&str, &str))]) -> Translations {
+    /// Both ends as text, the client's first.
+    type Text = (&'static str, &'static str);
+
+    fn translations(entries: &[(u32, Text, Text)]) -> Translations {
         let mut all = Translations::default();
         for (namespace, before, after) in entries {
             let tracked = Tracked {

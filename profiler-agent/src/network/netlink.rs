@@ -53,15 +53,15 @@ pub(super) fn take<M: NetlinkDeserializable>(
         let message = NetlinkMessage::<M>::deserialize(rest)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
         let length = message.header.length as usize;
+        let mut wanted = Next::More;
         match message.payload {
-            NetlinkPayload::InnerMessage(message) => {
-                if visit(message) == Next::Enough {
-                    return Ok(Next::Enough);
-                }
-            }
+            NetlinkPayload::InnerMessage(message) => wanted = visit(message),
             NetlinkPayload::Error(error) => return Err(error.to_io()),
-            NetlinkPayload::Done(_) => return Ok(Next::Enough),
+            NetlinkPayload::Done(_) => wanted = Next::Enough,
             _ => {}
+        }
+        if wanted == Next::Enough {
+            return Ok(Next::Enough);
         }
         // Messages are aligned to four bytes.
         let next = length.next_multiple_of(4).max(4);

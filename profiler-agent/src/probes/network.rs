@@ -41,7 +41,7 @@ use crate::{
         ObjectRequest, RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
-    network::{Book, Directory, Flow, Owner, Resting, Room, Sources},
+    network::{Book, Directory, Flow, Owner, Resting, Room, Sources, user_of},
     process::ProcessTable,
 };
 
@@ -320,8 +320,8 @@ impl Session {
         let names = self.book.names();
         self.answers
             .read(|namespace, message| names.answer(namespace, message));
+        let known = self.finished.len();
         let finished = &mut self.finished;
-        let before = finished.len();
         for connection in self.ended.take() {
             if connection.flags & FLAG_EVICTED != 0 {
                 self.resting.rest(connection);
@@ -329,12 +329,8 @@ impl Session {
                 finished.push(self.resting.end(connection));
             }
         }
-        for index in before..finished.len() {
-            let Some(connection) = self.finished.get(index) else {
-                break;
-            };
-            let flow = Flow::decode(connection);
-            if let Some(process) = flow.process {
+        for connection in self.finished.iter().skip(known) {
+            if let Some(process) = user_of(connection) {
                 let table = &self.table;
                 self.book.names().name(process, || identify(table, process));
             }
