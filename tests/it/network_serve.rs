@@ -53,11 +53,13 @@ fn port_of(listener: &TcpListener) -> u16 {
 /// Bytes that this process wrote as client to a port; 0 before the edge is there.
 fn written(table: &Value, port: u16) -> u64 {
     let edges = table["edges"].as_array().unwrap();
-    let edge = edges.iter().find(|edge| {
-        edge["server"]["port"] == port && edge["client"]["pid"] == std::process::id()
-    });
+    let edge = edges
+        .iter()
+        .find(|edge| edge["server"]["port"] == port && edge["client"]["pid"] == std::process::id());
     edge.map_or(0, |edge| {
-        edge["metrics"]["client"]["write"]["bytes"].as_u64().unwrap_or(0)
+        edge["metrics"]["client"]["write"]["bytes"]
+            .as_u64()
+            .unwrap_or(0)
     })
 }
 
@@ -144,7 +146,10 @@ fn parse_metrics(text: &str) -> BTreeMap<Series, f64> {
             continue;
         }
         let (series, rest) = parse_series(line);
-        assert!(series.name.starts_with(&family), "{line} is not of {family}");
+        assert!(
+            series.name.starts_with(&family),
+            "{line} is not of {family}"
+        );
         let suffix = &series.name[family.len()..];
         let allowed: &[&str] = match types[&family].as_str() {
             "counter" => &["_total"],
@@ -152,7 +157,11 @@ fn parse_metrics(text: &str) -> BTreeMap<Series, f64> {
             "gauge" => &[""],
             other => panic!("{other}: {line}"),
         };
-        assert!(allowed.contains(&suffix), "{line} of type {}", types[&family]);
+        assert!(
+            allowed.contains(&suffix),
+            "{line} of type {}",
+            types[&family]
+        );
         let value: f64 = rest.strip_prefix(' ').unwrap().parse().unwrap();
         assert!(value.is_finite() && value >= 0.0, "{line}");
         let twice = all.insert(series, value);
@@ -247,13 +256,18 @@ fn the_collection_of_the_node_sees_what_was_before_it_and_what_comes() {
     };
     assert_eq!(state("network_always"), "attached");
     assert_eq!(state("network_state"), "attached");
-    assert_eq!(agent.api.get_json("/api/v1/meta").unwrap()["network"], "always");
+    assert_eq!(
+        agent.api.get_json("/api/v1/meta").unwrap()["network"],
+        "always"
+    );
 }
 
 #[test]
 fn a_collection_that_cannot_start_says_why() {
     let mut options = ServeOptions::with_arguments(["--network", "always"]);
-    let doctor = profiler_tests::agent::run(&["doctor", "--json"], EXIT).unwrap().1;
+    let doctor = profiler_tests::agent::run(&["doctor", "--json"], EXIT)
+        .unwrap()
+        .1;
     let doctor: Value = serde_json::from_str(&doctor).unwrap();
     for program in doctor["network"].as_array().unwrap() {
         let name = program["name"].as_str().unwrap();
@@ -265,12 +279,17 @@ fn a_collection_that_cannot_start_says_why() {
         (table["state"] == "waiting").then_some(table)
     })
     .unwrap();
-    assert!(refused["reason"].as_str().unwrap().contains("network"), "{refused:#}");
+    assert!(
+        refused["reason"].as_str().unwrap().contains("network"),
+        "{refused:#}"
+    );
     assert!(refused["restarts"].as_u64().unwrap() >= 1);
     assert_eq!(refused["since_ns"], Value::Null);
     let probes = agent.api.get_json("/api/v1/probes").unwrap();
     let probes = probes["items"].as_array().unwrap().clone();
-    let probe = probes.iter().find(|probe| probe["name"] == "network_always");
+    let probe = probes
+        .iter()
+        .find(|probe| probe["name"] == "network_always");
     let probe = probe.unwrap();
     assert_eq!(probe["state"], "unavailable");
     assert_eq!(probe["reason"], refused["reason"]);
@@ -296,7 +315,10 @@ fn tables_come_live_for_a_task_and_for_the_node() {
         written(table, port) == 777
     });
     let last = tables.last().unwrap();
-    assert_eq!((written(last, port), &last["state"]), (777, &json!("running")));
+    assert_eq!(
+        (written(last, port), &last["state"]),
+        (777, &json!("running"))
+    );
     // The stream of a task ends with the task, and its last table is the result.
     let tables = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -336,7 +358,10 @@ fn metrics_are_those_of_the_edges_and_never_become_less() {
         let now = metrics(&agent);
         #[expect(clippy::cast_precision_loss, reason = "some thousands")]
         let expected = sum as f64;
-        assert_eq!(client_value(&now, "write_bytes_total", port), Some(expected));
+        assert_eq!(
+            client_value(&now, "write_bytes_total", port),
+            Some(expected)
+        );
         let edges = table["edges"].as_array().unwrap();
         let edge = edges.iter().find(|edge| edge["server"]["port"] == port);
         let side = &edge.unwrap()["metrics"]["client"];
