@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Book, Flow, book::Pair};
-use crate::model::{Edge, ProcessKey};
+use super::{Book, Flow, UnixBook, book::Pair};
+use crate::model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
 
 /// How much is kept apart.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +37,7 @@ impl Book {
         if excess == 0 {
             return;
         }
-        let is_open = |edge: &&Edge| {
-            let sides = [&edge.client, &edge.server];
-            sides.into_iter().flatten().any(|side| side.open > 0)
-        };
-        let open = shown.iter().filter(is_open);
-        let in_use: BTreeSet<Pair> = open.filter_map(|edge| Pair::of(&edge.key)).collect();
+        let in_use: BTreeSet<Pair> = in_use(shown).into_iter().filter_map(Pair::of).collect();
         let mut silent: Vec<(u64, Pair)> = self
             .edges
             .iter()
@@ -57,15 +52,7 @@ impl Book {
             let Some(sums) = self.edges.remove(&key) else {
                 continue;
             };
-            self.folded.edges += 1;
-            for (sum, side) in [
-                (&mut self.folded.client, sums.client),
-                (&mut self.folded.server, sums.server),
-            ] {
-                if let Some(side) = side {
-                    sum.merge(&side);
-                }
-            }
+            add(&mut self.folded, sums.client, sums.server);
         }
     }
 
@@ -80,14 +67,66 @@ impl Book {
     }
 }
 
+impl UnixBook {
+    /// As that of [`Book`], at the time `now_ns`.
+    pub(crate) fn fold_silent(&mut self, shown: &[Edge], room: Room, now_ns: u64) {
+        for sums in self.edges.values_mut() {
+            if std::mem::take(&mut sums.changed) {
+                sums.changed_ns = now_ns;
+            }
+        }
+        let excess = self.edges.len().saturating_sub(room.edges);
+        if excess == 0 {
+            return;
+        }
+        let in_use = in_use(shown);
+        let mut silent: Vec<(u64, EdgeKey)> = self
+            .edges
+            .iter()
+            .filter(|(key, sums)| {
+                let silence_ns = now_ns.saturating_sub(sums.changed_ns);
+                silence_ns >= room.silence_ns && !in_use.contains(key)
+            })
+            .map(|(key, sums)| (sums.changed_ns, key.clone()))
+            .collect();
+        silent.sort();
+        for (_, key) in silent.into_iter().take(excess) {
+            if let Some(sums) = self.edges.remove(&key) {
+                add(&mut self.folded, sums.client, sums.server);
+            }
+        }
+    }
+
+    /// What is no longer kept apart.
+    pub(crate) fn folded(&self) -> &FoldedEdges {
+        &self.folded
+    }
+}
+
+/// Edges with open connections.
+fn in_use(shown: &[Edge]) -> BTreeSet<&EdgeKey> {
+    let is_open = |edge: &&Edge| {
+        let sides = [&edge.client, &edge.server];
+        sides.into_iter().flatten().any(|side| side.open > 0)
+    };
+    shown.iter().filter(is_open).map(|edge| &edge.key).collect()
+}
+
+fn add(folded: &mut FoldedEdges, client: Option<SideMetrics>, server: Option<SideMetrics>) {
+    folded.edges += 1;
+    if let Some(client) = client {
+        folded.client.merge(&client);
+    }
+    if let Some(server) = server {
+        folded.server.merge(&server);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Directory, Identity};
     use super::*;
-    use crate::{
-        model::{SideMetrics, Transfer},
-        network::flow::Direction,
-    };
+    use crate::{model::Transfer, network::flow::Direction};
 
     const ROOM: Room = Room {
         edges: 2,
@@ -189,5 +228,42 @@ mod tests {
         let kept = |pid: &u32| book.names.latest(*pid).is_some();
         let kept: Vec<u32> = (0..20).filter(kept).collect();
         assert_eq!(kept, [7, 8]);
+    }
+
+    #[test]
+    fn silent_edges_between_unix_sockets_are_folded_too() {
+        let mut book = UnixBook::default();
+        let key = |name: &str| {
+            let end = crate::model::Endpoint {
+                pid: Some(7),
+                start_ticks: Some(1),
+                comm: "app".to_owned(),
+                container: None,
+                address: crate::model::Address::Unix(name.to_owned()),
+            };
+            EdgeKey {
+                client: end.clone(),
+                server: end,
+                server_port: None,
+                original_destination: None,
+            }
+        };
+        let change = |book: &mut UnixBook, name: &str, bytes: u64| {
+            let sums = book.edges.entry(key(name)).or_default();
+            let side = sums.client.get_or_insert_default();
+            side.write.bytes += bytes;
+            sums.changed = true;
+        };
+        for (name, bytes) in [("/a", 1), ("/b", 2), ("/c", 4)] {
+            change(&mut book, name, bytes);
+        }
+        book.fold_silent(&[], ROOM, 100);
+        assert_eq!(book.folded().edges, 0);
+        // The first one is used again, and the excess is one.
+        change(&mut book, "/a", 8);
+        book.fold_silent(&[], ROOM, 2_000);
+        assert_eq!(book.folded().edges, 1);
+        assert_eq!(book.folded().client.write.bytes, 2);
+        assert!(book.edges.contains_key(&key("/a")) && book.edges.contains_key(&key("/c")));
     }
 }

@@ -13,7 +13,9 @@ use super::{
     names::Identity,
     unix_diag::{UnixDiagSocket, UnixListing, shown},
 };
-use crate::model::{Address, Edge, EdgeKey, Endpoint, ProcessKey, SideMetrics, Transfer};
+use crate::model::{
+    Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics, Transfer,
+};
 
 /// Edges that are kept; sockets of others are counted as unresolved.
 const MAX_EDGES: usize = 20_000;
@@ -121,15 +123,21 @@ impl UnixEnd {
 
 /// What both ends measured.
 #[derive(Clone, Debug, Default)]
-struct Sums {
-    client: Option<SideMetrics>,
-    server: Option<SideMetrics>,
+pub(super) struct Sums {
+    pub(super) client: Option<SideMetrics>,
+    pub(super) server: Option<SideMetrics>,
+    /// A socket of it was added up since silence was last looked for.
+    pub(super) changed: bool,
+    /// When silence was looked for and had not begun.
+    pub(super) changed_ns: u64,
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnixBook {
-    edges: BTreeMap<EdgeKey, Sums>,
+    pub(super) edges: BTreeMap<EdgeKey, Sums>,
+    /// Those that were silent for long, and those without room.
+    pub(super) folded: FoldedEdges,
     /// The edge of sockets whose peer was known, by cookie.
     places: HashMap<u64, (EdgeKey, Direction)>,
     unresolved: BTreeMap<String, u64>,
@@ -316,9 +324,14 @@ impl UnixBook {
                 .unresolved
                 .entry("edges_left_out".to_owned())
                 .or_default() += 1;
+            match direction {
+                Direction::Client => self.folded.client.merge(metrics),
+                Direction::Server => self.folded.server.merge(metrics),
+            }
             return;
         }
         let sums = self.edges.entry(key).or_default();
+        sums.changed = true;
         let side = match direction {
             Direction::Client => &mut sums.client,
             Direction::Server => &mut sums.server,

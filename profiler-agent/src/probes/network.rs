@@ -394,6 +394,10 @@ impl Session {
         }
         unresolved.extend(self.uncounted_calls()?);
         let (unix_edges, unix_unresolved) = self.report_unix(last)?;
+        if let Some(room) = self.room {
+            self.unix.fold_silent(&unix_edges, room, now_ns);
+        }
+        let folded = self.unix.with_folded(folded);
         let mut unavailable = self.unavailable();
         unix_sockets::explain(
             &mut unavailable,

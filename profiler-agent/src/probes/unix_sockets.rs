@@ -7,8 +7,8 @@ use profiler_common::{config::FILTER_ALL, network::FLAG_COMPLETE, unix_sockets::
 use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::{Edge, ProcessKey},
-    network::{Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
+    model::{Edge, FoldedEdges, ProcessKey},
+    network::{Identity, Room, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
 };
 
@@ -121,6 +121,24 @@ impl UnixSockets {
             object.forget_unix_socket(end.cookie)?;
         }
         Ok(self.book.table(&open, &self.listing, identify))
+    }
+
+    /// Adds up edges that have been silent for long.
+    pub(super) fn fold_silent(&mut self, shown: &[Edge], room: Room, now_ns: u64) {
+        self.book.fold_silent(shown, room, now_ns);
+    }
+
+    /// What is no longer kept apart, with that of connections.
+    pub(super) fn with_folded(&self, mut folded: FoldedEdges) -> FoldedEdges {
+        let FoldedEdges {
+            edges,
+            client,
+            server,
+        } = self.book.folded();
+        folded.edges += edges;
+        folded.client.merge(client);
+        folded.server.merge(server);
+        folded
     }
 
     fn list(&mut self, table: &ProcessTable, ends: &[UnixEnd], now_ns: u64) {

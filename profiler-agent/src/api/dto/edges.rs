@@ -347,8 +347,8 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
         protocol,
         tls: None,
         metrics: EdgeMetrics {
-            client: client.as_ref().map(|metrics| side(metrics, &has)),
-            server: server.as_ref().map(|metrics| side(metrics, &has)),
+            client: client.as_ref().map(|metrics| side(metrics, has)),
+            server: server.as_ref().map(|metrics| side(metrics, has)),
         },
     }
 }
@@ -426,7 +426,7 @@ fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics
             count: metrics.errors,
             by_errno: metrics.errors_by_number.clone(),
         }),
-        socket: has("socket").then(|| EdgeSocketTotals {
+        socket: has("socket").then_some(EdgeSocketTotals {
             sent_bytes: metrics.socket.sent_bytes,
             received_bytes: metrics.socket.received_bytes,
             written_bytes: metrics.socket.written_bytes,
