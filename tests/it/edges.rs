@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::targets::{EXIT, START};
 
 /// Longest that a task of these tests runs; each is stopped when its work is done.
-const LONGEST_S: u64 = 300;
+pub(crate) const LONGEST_S: u64 = 300;
 
 /// A running network task.
 pub(crate) struct Watch<'a> {

@@ -38,6 +38,9 @@ mod network;
 mod network_calls;
 #[cfg(test)]
 mod network_mesh;
+mod network_topology;
+#[cfg(test)]
+mod network_serve;
 #[cfg(test)]
 mod network_timed;
 #[cfg(test)]

@@ -124,6 +124,10 @@ fn offsets(btf: &Btf, network_namespace: u32) -> Result<NetworkConfig, OffsetErr
         tcp_rcv_nxt: at("tcp_sock", &["rcv_nxt"])?,
         tcp_copied_seq: at("tcp_sock", &["copied_seq"])?,
         skb_sk: at("sk_buff", &["sk"])?,
+        sock_receive_queue: at("sock", &["sk_receive_queue"])?,
+        skb_data: at("sk_buff", &["data"])?,
+        skb_len: at("sk_buff", &["len"])?,
+        skb_data_len: at("sk_buff", &["data_len"])?,
     })
 }
 

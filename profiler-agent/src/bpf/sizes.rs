@@ -6,7 +6,7 @@ use profiler_common::{
         PROCESS_SLOTS, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES,
         TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
     },
-    network::{DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
+    network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
     network_calls::CALL_ENTRIES,
     unix_sockets::UNIX_ENTRIES,
 };
@@ -88,7 +88,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 28] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 29] {
         let Self {
             counts,
             stacks,
@@ -129,6 +129,10 @@ impl MapSizes {
             (
                 "CALL_TIMES",
                 if timed { connections.unwrap_or(1) } else { 1 },
+            ),
+            (
+                "ANSWERS",
+                connections.map_or(NO_BUFFER, |_entries| ANSWERS_BUFFER_BYTES),
             ),
             (
                 "ENDED",

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Book, Flow};
-use crate::model::{Edge, EdgeKey};
+use super::{Book, Flow, book::Pair};
+use crate::model::{Edge, ProcessKey};
 
 /// How much is kept apart.
 #[derive(Clone, Copy, Debug)]
@@ -41,16 +41,16 @@ impl Book {
             let sides = [&edge.client, &edge.server];
             sides.into_iter().flatten().any(|side| side.open > 0)
         };
-        let in_use: BTreeSet<&EdgeKey> =
-            shown.iter().filter(is_open).map(|edge| &edge.key).collect();
-        let mut silent: Vec<(u64, EdgeKey)> = self
+        let open = shown.iter().filter(is_open);
+        let in_use: BTreeSet<Pair> = open.filter_map(|edge| Pair::of(&edge.key)).collect();
+        let mut silent: Vec<(u64, Pair)> = self
             .edges
             .iter()
             .filter(|(key, sums)| {
                 let silence_ns = self.now_ns.saturating_sub(sums.ended_ns);
                 silence_ns >= room.silence_ns && !in_use.contains(key)
             })
-            .map(|(key, sums)| (sums.ended_ns, key.clone()))
+            .map(|(pair, sums)| (sums.ended_ns, *pair))
             .collect();
         silent.sort();
         for (_, key) in silent.into_iter().take(excess) {
@@ -69,13 +69,14 @@ impl Book {
         }
     }
 
-    /// Forgets the names of processes that are gone, but for those of connections that are still to be
-    /// added up. A pid that is used again then gets its new name.
-    pub(crate) fn forget_names(&mut self, open: &[Flow], is_alive: impl Fn(u32) -> bool) {
+    /// Forgets the names of processes that are gone and that no edge shows.
+    pub(crate) fn forget_names(&mut self, open: &[Flow], is_alive: impl Fn(ProcessKey) -> bool) {
         let waiting = self.waiting.iter().map(|(flow, _)| flow);
-        let needed: BTreeSet<u32> = waiting.chain(open).filter_map(|flow| flow.pid).collect();
+        let flows = waiting.chain(open).filter_map(|flow| flow.process);
+        let edges = self.edges.keys().flat_map(|pair| pair.processes());
+        let needed: BTreeSet<ProcessKey> = flows.chain(edges).collect();
         self.names
-            .retain(|pid, _| needed.contains(pid) || is_alive(*pid));
+            .forget(|process| needed.contains(&process) || is_alive(process));
     }
 }
 
@@ -93,6 +94,13 @@ mod tests {
         silence_ns: 1_000,
     };
 
+    fn process(pid: u32) -> ProcessKey {
+        ProcessKey {
+            pid,
+            start_ticks: 1,
+        }
+    }
+
     /// The client's end of a connection to another node, to a port of its own.
     fn flow(port: u16, open: u64) -> Flow {
         Flow {
@@ -101,7 +109,8 @@ mod tests {
             local: "10.0.0.1:40000".parse().unwrap(),
             remote: format!("192.0.2.1:{port}").parse().unwrap(),
             direction: Some(Direction::Client),
-            pid: Some(7),
+            process: Some(process(7)),
+            shared: false,
             comm: "app".to_owned(),
             seen_ns: 1,
             metrics: SideMetrics {
@@ -120,7 +129,7 @@ mod tests {
         for port in ports {
             book.end(flow(port, 0), now_ns);
         }
-        book.settle(&[], &Directory::default(), now_ns, true);
+        book.settle(&[], (&Directory::default(), now_ns), now_ns, true);
     }
 
     fn ports(edges: &[Edge]) -> Vec<u16> {
@@ -173,11 +182,12 @@ mod tests {
     fn names_of_the_dead_are_forgotten_unless_they_are_needed() {
         let mut book = Book::default();
         for pid in [7, 8, 9] {
-            book.name(pid, || Some(Identity::default()));
+            book.names()
+                .name(process(pid), || Some(Identity::default()));
         }
-        book.forget_names(&[flow(1, 1)], |pid| pid == 8);
-        let mut kept: Vec<u32> = book.names.keys().copied().collect();
-        kept.sort_unstable();
+        book.forget_names(&[flow(1, 1)], |alive| alive == process(8));
+        let kept = |pid: &u32| book.names.latest(*pid).is_some();
+        let kept: Vec<u32> = (0..20).filter(kept).collect();
         assert_eq!(kept, [7, 8]);
     }
 }

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 use profiler_common::unix_sockets::UnixSocket;
 
 use super::{
-    book::Identity,
     flow::{Direction, text, values},
+    names::Identity,
     unix_diag::{UnixDiagSocket, UnixListing, shown},
 };
-use crate::model::{Address, Edge, EdgeKey, Endpoint, SideMetrics, Transfer};
+use crate::model::{Address, Edge, EdgeKey, Endpoint, ProcessKey, SideMetrics, Transfer};
 
 /// Edges that are kept; sockets of others are counted as unresolved.
 const MAX_EDGES: usize = 20_000;
@@ -141,7 +141,7 @@ impl UnixBook {
         &mut self,
         ends: &[UnixEnd],
         listing: &UnixListing,
-        identify: impl Fn(u32) -> Option<Identity>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         is_gone: impl Fn(&UnixEnd) -> bool,
     ) {
         let mut unresolved = std::mem::take(&mut self.unresolved);
@@ -171,7 +171,7 @@ impl UnixBook {
         &self,
         open: &[UnixEnd],
         listing: &UnixListing,
-        identify: impl Fn(u32) -> Option<Identity>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
     ) -> (Vec<Edge>, BTreeMap<String, u64>) {
         let mut all = self.clone();
         let mut unresolved = std::mem::take(&mut all.unresolved);
@@ -187,6 +187,8 @@ impl UnixBook {
         let edges = all.edges.into_iter().map(|(key, sums)| Edge {
             key,
             client_port: None,
+            client_name: None,
+            server_name: None,
             client: sums.client,
             server: sums.server,
         });
@@ -198,7 +200,7 @@ impl UnixBook {
         &self,
         ends: &[UnixEnd],
         listing: &UnixListing,
-        identify: impl Fn(u32) -> Option<Identity>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         mut missing: impl FnMut(&UnixEnd, &str),
     ) -> Vec<((EdgeKey, Direction), bool)> {
         let ends: Vec<UnixEnd> = ends
@@ -219,13 +221,15 @@ impl UnixBook {
         }
         let endpoint = |pid: Option<u32>, comm: &str, address: String| {
             let identity = pid.and_then(&identify);
+            let start_ticks = identity.as_ref().map(|(key, _)| key.start_ticks);
             let (name, container) = match identity {
-                Some(identity) => (identity.comm, identity.container),
+                Some((_, identity)) => (identity.comm, identity.container),
                 None if pid.is_some() => (comm.to_owned(), None),
                 None => (String::new(), None),
             };
             Endpoint {
                 pid,
+                start_ticks,
                 comm: name,
                 container,
                 address: Address::Unix(address),

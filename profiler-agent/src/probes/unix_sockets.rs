@@ -7,7 +7,7 @@ use profiler_common::{config::FILTER_ALL, network::FLAG_COMPLETE, unix_sockets::
 use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::Edge,
+    model::{Edge, ProcessKey},
     network::{Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
 };
@@ -64,7 +64,7 @@ impl UnixSockets {
         }
         let listed_ns = monotonic_ns();
         let mut listing = UnixListing::read(table, None);
-        listing.find_owners(wanted);
+        listing.find_owners(table, wanted);
         for socket in &listing.sockets {
             let is_wanted = if target.filter == FILTER_ALL {
                 [0, socket.network_namespace].contains(&target.network_namespace)
@@ -95,7 +95,7 @@ impl UnixSockets {
         object: &mut LoadedObject,
         table: &ProcessTable,
         wanted: &BTreeSet<u32>,
-        identify: impl Fn(u32) -> Option<Identity>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         last: bool,
     ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
         let mut ends = read(object)?;
@@ -104,7 +104,7 @@ impl UnixSockets {
         if !ends.is_empty() && (due || last || ends.len() >= MANY) {
             self.list(table, &ends, now_ns);
             if self.has_open_question(&ends) {
-                self.listing.find_owners(wanted);
+                self.listing.find_owners(table, wanted);
                 self.owners_ns = now_ns;
             }
             // Once more: what is gone by the listing changes no more.

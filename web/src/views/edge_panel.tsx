@@ -83,7 +83,7 @@ function Counters({ side, reasons }: { side: EdgeSide; reasons: Reasons }) {
   const transfer = (found: EdgeSide["write"]): string | null =>
     found === null
       ? null
-      : `${bytes(found.bytes)} in ${count(found.count)} calls${found.time_ns === null ? "" : `, ${duration(found.time_ns)}`}`;
+      : `${bytes(found.bytes)} in ${count(found.count)} ${found.count === 1 ? "call" : "calls"}${found.time_ns === null ? "" : `, ${duration(found.time_ns)}`}`;
   return (
     <dl class="pairs">
       <Pair title="Connections" value={`${count(connections.count)}, ${count(connections.open)} open`} />

@@ -277,6 +277,16 @@ pub(super) const STEPS: &[Step] = &[
         "Unix sockets as edges between processes"
     ),
     integration!(
+        "network-serve",
+        ROOT_AND_AGENT,
+        "the always-on collection, tables live, Prometheus metrics of edges"
+    ),
+    integration!(
+        "network-timed",
+        ROOT_AND_AGENT,
+        "times of calls by the test's own clock, and what is counted from calls"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"
@@ -325,6 +335,11 @@ pub(super) const STEPS: &[Step] = &[
         MESH,
         "waits of real Envoys under load, with complete stacks"
     ),
+    integration!(
+        "network-topology",
+        NETWORK,
+        "redirected and translated connections, names, numbers used again"
+    ),
     integration!("network-mesh", MESH, "every hop of the mesh"),
     integration!(
         "access-log",
@@ -344,7 +359,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "kernels",
-        about: "every program and one task of each kind on Debian's 6.1 and 6.12 under qemu",
+        about: "every program, one task of each kind and exact connections on Debian's 6.1 and 6.12 under qemu",
         needs: KERNELS,
         run: vm::run,
     },

@@ -14,7 +14,7 @@ use profiler_common::{
     limits::COMM_BYTES,
     network::{
         CONNECTION_ENTRIES, Connection, ENDED_BUFFER_BYTES, FLAG_COMPLETE, FLAG_GONE, FLAG_JOINED,
-        LISTENER_ENTRIES, ListenerKey, NETWORK_COUNTERS, RECORDS_DELAYED,
+        FLAG_SHARED, LISTENER_ENTRIES, ListenerKey, NETWORK_COUNTERS, RECORDS_DELAYED,
     },
 };
 
@@ -112,7 +112,11 @@ pub(super) fn current_pid() -> u32 {
 pub(super) fn use_by_current(connection: &mut Connection) {
     let pid = current_pid();
     if connection.pid != pid {
+        if connection.pid != 0 {
+            connection.flags |= FLAG_SHARED;
+        }
         connection.pid = pid;
+        connection.used_start_ns = task::process_start(task::current()).unwrap_or(0);
         connection.comm = bpf_get_current_comm().unwrap_or([0; COMM_BYTES]);
     }
 }

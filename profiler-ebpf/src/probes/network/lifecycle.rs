@@ -64,6 +64,7 @@ fn begin(socket: Socket) {
         connection.direction = DIRECTION_CLIENT;
         use_by_current(connection);
         connection.opened_by = connection.pid;
+        connection.opened_start_ns = connection.used_start_ns;
     }
 }
 

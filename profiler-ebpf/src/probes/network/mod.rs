@@ -21,6 +21,7 @@ mod connection;
 mod descriptor;
 mod lifecycle;
 mod segments;
+mod names;
 mod socket;
 mod traffic;
 mod trouble;
