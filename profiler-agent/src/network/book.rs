@@ -357,6 +357,12 @@ impl Book {
                 local: mate.local,
                 remote: mate.remote,
             },
+            // A socket that is connected to itself.
+            None if flow.local == flow.remote => Peer {
+                process: flow.process,
+                local: flow.local,
+                remote: flow.remote,
+            },
             None => self.peer(flow, direction, directory),
         };
         let own = flow.process.or_else(|| match direction {
