@@ -50,7 +50,7 @@ impl<'a> Watch<'a> {
 }
 
 /// The edges that fit.
-pub(crate) fn edges_that<'a>(table: &'a Value, fits: impl Fn(&Value) -> bool) -> Vec<&'a Value> {
+pub(crate) fn edges_that(table: &Value, fits: impl Fn(&Value) -> bool) -> Vec<&Value> {
     let edges = table["edges"].as_array().unwrap();
     edges.iter().filter(|edge| fits(edge)).collect()
 }

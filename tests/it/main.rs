@@ -34,11 +34,13 @@ mod names;
 mod namespaces;
 #[cfg(test)]
 mod network;
+#[cfg(test)]
 mod network_load;
 #[cfg(test)]
 mod network_calls;
 #[cfg(test)]
 mod network_mesh;
+#[cfg(test)]
 mod network_topology;
 #[cfg(test)]
 mod network_serve;

@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 use crate::targets::{EXIT, START};
 
 /// Opening the connections of the test on a busy machine.
-const OPENING: Duration = Duration::from_secs(60);
+const OPENING: Duration = Duration::from_mins(1);
 /// Longer than the time between two looks for connections whose end was missed.
-const SWEEP: Duration = Duration::from_secs(60);
+const SWEEP: Duration = Duration::from_mins(1);
 
 /// What a program says it has done, over both ends of all its connections.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]

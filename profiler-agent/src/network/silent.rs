@@ -60,7 +60,7 @@ impl Book {
     pub(crate) fn forget_names(&mut self, open: &[Flow], is_alive: impl Fn(ProcessKey) -> bool) {
         let waiting = self.waiting.iter().map(|(flow, _)| flow);
         let flows = waiting.chain(open).filter_map(|flow| flow.process);
-        let edges = self.edges.keys().flat_map(|pair| pair.processes());
+        let edges = self.edges.keys().flat_map(Pair::processes);
         let needed: BTreeSet<ProcessKey> = flows.chain(edges).collect();
         self.names
             .forget(|process| needed.contains(&process) || is_alive(process));
