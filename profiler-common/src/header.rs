@@ -10,6 +10,8 @@ pub const KIND_PROCESS: u32 = 3;
 pub const KIND_CAPTURE: u32 = 4;
 /// A [`crate::network::Connection`] that ended, in a ring buffer of its own.
 pub const KIND_CONNECTION: u32 = 5;
+/// A [`crate::network::Answer`], in a ring buffer of its own.
+pub const KIND_ANSWER: u32 = 6;
 
 /// `bytes` is the length of the whole record; the reader checks it against what arrived.
 #[repr(C)]
@@ -46,7 +48,7 @@ pub unsafe trait Pod: Copy + 'static {}
 mod pods {
     use super::{Pod, RecordHeader};
     use crate::{
-        network::{Connection, DropKey, ListenerKey},
+        network::{Answer, Connection, DropKey, ListenerKey},
         network_calls::CallTimes,
         off_cpu::{Wait, WaitValue},
         on_cpu::CountKey,
@@ -66,6 +68,8 @@ mod pods {
 
     // SAFETY: repr(C), integers only, padding explicit (asserted by size below each type).
     unsafe impl Pod for RecordHeader {}
+    // SAFETY: as above.
+    unsafe impl Pod for Answer {}
     // SAFETY: as above.
     unsafe impl Pod for StackHead {}
     // SAFETY: as above.

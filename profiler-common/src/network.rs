@@ -73,6 +73,9 @@ pub const EVICTION_MARK: u64 = 0;
 /// Takes it out if nobody has used it since.
 pub const EVICTION_TAKE: u64 = 1;
 
+/// More than one process has used the connection.
+pub const FLAG_SHARED: u32 = 32;
+
 /// `kfree_skb` is not known to this agent.
 pub const DROP_UNKNOWN: u32 = 0;
 /// `(skb, location)`, before 5.17.
@@ -147,6 +150,11 @@ pub struct Connection {
     pub last_sent: u64,
     pub last_received: u64,
 
+    /// Start of the process that is [`Connection::opened_by`], and of [`Connection::pid`], in
+    /// nanoseconds of boot time: numbers of processes are used again.
+    pub opened_start_ns: u64,
+    pub used_start_ns: u64,
+
     pub rtt: Histogram,
     pub receive_wait: Histogram,
 
@@ -195,6 +203,21 @@ pub struct DropKey {
     pub padding: u32,
 }
 
+/// Payload of an answer of a name server that is kept.
+pub const ANSWER_BYTES: usize = 1024;
+
+/// The beginning of an answer of a name server. Record.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub header: RecordHeader,
+    /// Inode of the network namespace of the socket that asked.
+    pub network_namespace: u32,
+    /// Bytes of `payload` that are filled in.
+    pub bytes: u32,
+    pub payload: [u8; ANSWER_BYTES],
+}
+
 /// Byte offsets of socket members and other facts about the kernel, from its BTF; and what the task
 /// is limited to. Global of the network programs.
 #[repr(C)]
@@ -226,6 +249,10 @@ pub struct NetworkConfig {
     /// The time at which the socket's last packet was looked at.
     pub tcp_clock_cache: u32,
     pub skb_sk: u32,
+    pub sock_receive_queue: u32,
+    pub skb_data: u32,
+    pub skb_len: u32,
+    pub skb_data_len: u32,
 }
 
 /// Reads and writes of wanted connections that did not fit the table.
@@ -238,10 +265,12 @@ pub const DROP_REASONS_LOST: u32 = 2;
 pub const RECORDS_DELAYED: u32 = 3;
 /// Listening ports that did not fit their table.
 pub const LISTENERS_LOST: u32 = 4;
+/// Answers of name servers that did not fit the ring buffer.
+pub const ANSWERS_LOST: u32 = 5;
 /// Beginnings of wanted connections that did not fit the table.
-pub const REFUSED: u32 = 5;
+pub const REFUSED: u32 = 6;
 /// Number of these counters.
-pub const NETWORK_COUNTERS: u32 = 6;
+pub const NETWORK_COUNTERS: u32 = 7;
 
 /// Default entries of the table of connections.
 pub const CONNECTION_ENTRIES: u32 = 65_536;
@@ -251,15 +280,18 @@ pub const LISTENER_ENTRIES: u32 = 8192;
 pub const DROP_ENTRIES: u32 = 16_384;
 /// Bytes of the ring buffer for ended connections (a power of two and a multiple of the page size).
 pub const ENDED_BUFFER_BYTES: u32 = 8 << 20;
+/// Bytes of the ring buffer for answers of name servers (likewise).
+pub const ANSWERS_BUFFER_BYTES: u32 = 256 << 10;
 
+const _: () = assert!(size_of::<Answer>() == 16 + 8 + ANSWER_BYTES);
 const _: () = assert!(size_of::<Histogram>() == 8 * BUCKETS);
-const _: () = assert!(size_of::<Connection>() == 16 + 16 * 8 + 2 * 280 + 4 * 8 + 15 * 4 + 4 + 48);
+const _: () = assert!(size_of::<Connection>() == 3 * 64 + 2 * 8 + 2 * 280 + 11 * 4 + 4 + 48);
 const _: () = assert!(size_of::<Connection>().is_multiple_of(8));
 const _: () = assert!(core::mem::offset_of!(Connection, data_ready_ns) == 64);
 const _: () = assert!(core::mem::offset_of!(Connection, user) == 128);
 const _: () = assert!(size_of::<DropKey>() == 16);
 const _: () = assert!(size_of::<ListenerKey>() == 8);
-const _: () = assert!(size_of::<NetworkConfig>() == 23 * 4);
+const _: () = assert!(size_of::<NetworkConfig>() == 27 * 4);
 const _: () = assert!(BOUNDS < SEARCH_TABLE && SEARCH_TABLE.is_power_of_two());
 const _: () = assert!(ENDED_BUFFER_BYTES.is_power_of_two());
 

@@ -25,8 +25,9 @@ pub const CALL_ACCEPT: u32 = 8;
 /// System calls by number: entries of the table of kinds; larger numbers are not looked at.
 pub const SYSTEM_CALLS: u32 = 512;
 
-/// Messages that one `sendmmsg` or `recvmmsg` moves at most (`UIO_MAXIOV`).
-pub const MAX_MESSAGES: u64 = 1024;
+/// Messages of one `sendmmsg` or `recvmmsg` that are added up; what further ones moved is counted in
+/// [`MESSAGES_LEFT_OUT`], and is in the socket's own totals.
+pub const MAX_MESSAGES: u64 = 64;
 
 /// A call that a thread is in. Value of the kernel's table of calls, by thread.
 #[repr(C)]
@@ -91,8 +92,10 @@ pub const CALLS_LEFT_OUT: u32 = 0;
 pub const CALLS_UNBOUND: u32 = 1;
 /// Calls of connections that did not fit the table of times.
 pub const TIMES_LEFT_OUT: u32 = 2;
+/// Messages beyond [`MAX_MESSAGES`].
+pub const MESSAGES_LEFT_OUT: u32 = 3;
 /// Number of these counters.
-pub const CALL_COUNTERS: u32 = 3;
+pub const CALL_COUNTERS: u32 = 4;
 
 /// Threads that may be in a call at once.
 pub const CALL_ENTRIES: u32 = 65_536;

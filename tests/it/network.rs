@@ -14,70 +14,10 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::targets::{EXIT, START};
-
-/// Longest that a task of these tests runs; each is stopped when its work is done.
-const LONGEST_S: u64 = 300;
-
-/// A running network task.
-struct Watch<'a> {
-    agent: &'a Agent,
-    id: String,
-}
-
-impl<'a> Watch<'a> {
-    /// Starts a task and returns when its programs are attached.
-    fn start(agent: &'a Agent, target: &Value) -> Self {
-        let specification = json!({ "kind": "network", "target": target, "duration_s": LONGEST_S });
-        let id = agent.api.create_task(&specification).unwrap();
-        let started = wait_for("the task has started", START, || {
-            let task = agent.api.task(&id).unwrap();
-            assert!(task["reason"].is_null(), "{task}");
-            task["effective_frequency_hz"].as_u64()
-        });
-        started.unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()));
-        Self { agent, id }
-    }
-
-    fn own(agent: &'a Agent) -> Self {
-        Self::start(agent, &json!({ "pids": [std::process::id()] }))
-    }
-
-    /// Ends the task; its whole result.
-    fn finish(self) -> Value {
-        self.agent.api.stop_task(&self.id).unwrap();
-        self.agent
-            .api
-            .wait_task(&self.id, &["cancelled"], EXIT)
-            .unwrap();
-        let path = format!("/api/v1/tasks/{}/edges", self.id);
-        self.agent.api.get_json(&path).unwrap()
-    }
-}
-
-/// The only edge to a port.
-fn edge_to(table: &Value, port: u16) -> &Value {
-    let edges = table["edges"].as_array().unwrap();
-    let mut found = edges.iter().filter(|edge| edge["server"]["port"] == port);
-    let edge = found
-        .next()
-        .unwrap_or_else(|| panic!("no edge to {port}: {table:#}"));
-    assert!(found.next().is_none(), "several edges to {port}: {table:#}");
-    edge
-}
-
-fn number(value: &Value) -> u64 {
-    value
-        .as_u64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
-}
-
-/// Checks who talked to whom: both ends are this process.
-fn assert_own_ends(edge: &Value) {
-    for end in ["client", "server"] {
-        assert_eq!(edge[end]["pid"], std::process::id(), "{edge:#}");
-    }
-}
+use crate::{
+    edges::{Watch, assert_own_ends, edge_to, number},
+    targets::{EXIT, START},
+};
 
 /// Checks calls and bytes of one end.
 fn assert_transfers(side: &Value, written: (u64, u64), read_bytes: u64) {

@@ -173,16 +173,21 @@ fn a_read_takes_as_long_as_it_was_blocked() {
         assert_one_call(&client["read"], held_up, seen);
         assert_eq!(total(&server["write"]["histogram"]), 1, "{server:#}");
         assert!(time(&server["write"]["time_ns"]) < seen);
-        if agent_announces_lengths(&table) || source == "system calls" {
+        if announces_lengths() || source == "system calls" {
             assert_eq!(table["sources"]["read"], source, "{table:#}");
         }
         assert_eq!(table["sources"]["read.time_ns"], "system calls");
     }
 }
 
-/// Whether this kernel announces lengths (6.3) and the agent uses it.
-fn agent_announces_lengths(table: &Value) -> bool {
-    table["sources"]["write"] == "sock_send_length"
+/// Whether this kernel announces lengths (6.3).
+fn announces_lengths() -> bool {
+    let events = ["sock_send_length", "sock_recv_length"].map(|event| {
+        let event = format!("/sys/kernel/tracing/events/sock/{event}");
+        fs::exists(event).unwrap()
+    });
+    assert_eq!(events[0], events[1]);
+    events[0]
 }
 
 #[test]
@@ -290,6 +295,31 @@ fn the_light_mode_has_no_times_and_says_why() {
     for metric in ["accept", "read.time_ns", "write.time_ns"] {
         assert_eq!(table["unavailable"][metric], "needs the timed mode");
     }
+}
+
+#[test]
+fn with_every_source_denied_the_reason_is_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let watch = Watch::start(&[WITHOUT_LENGTHS, "--deny-probe=network_call", "--timed"]);
+    let (mut client, mut server) = connect(&listener);
+    client.write_all(b"hello").unwrap();
+    server.read_exact(&mut [0; 5]).unwrap();
+    drop((client, server));
+    let table = watch.finish();
+    let (client, server) = sides(&table, port);
+    let values = [&client["write"], &client["write_rtt_us"], &server["read"]];
+    for value in values.into_iter().chain([&server["accept"]]) {
+        assert_eq!(*value, Value::Null, "{table:#}");
+    }
+    for metric in ["write", "read", "write_rtt_us", "receive_wait", "accept"] {
+        let reason = table["unavailable"][metric].as_str().unwrap_or_default();
+        assert_eq!(reason, "network_call is denied by --deny-probe", "{metric}");
+        assert_eq!(table["sources"][metric], Value::Null);
+    }
+    // What needs neither is still there.
+    assert_eq!(client["connect"]["count"], 1);
+    assert_eq!(client["socket"]["sent_bytes"], 5);
 }
 
 /// The data of every step below.

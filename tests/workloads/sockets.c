@@ -1,11 +1,11 @@
 // Uses TCP sockets in every way that this file knows, each way on a port of its own, and says what it
 // did beside what the sockets say.
 //
-// Usage: sockets. Writes "ready", waits for a line, does everything in a network namespace of its
+// Usage: sockets. Writes "ready", waits for SIGUSR1, does everything in a network namespace of its
 // own, and writes one line per case: name, port, then for client and server the written calls and
 // bytes, the read calls and bytes (MSG_PEEK aside), and of TCP_INFO the bytes sent for the first time,
 // the bytes received, the segments sent again. Calls are -1 where the kernel chooses their number.
-// Ends with "done" and waits for another line.
+// Ends with "done" and waits for the signal once more.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -569,8 +570,21 @@ static void set(const char *name, const char *value)
 	close(fd);
 }
 
+static void wait_for_signal(void)
+{
+	sigset_t wanted;
+	int signal;
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGUSR1);
+	CHECK(sigwait(&wanted, &signal) == 0);
+}
+
 int main(void)
 {
+	sigset_t wanted;
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGUSR1);
+	CHECK(sigprocmask(SIG_BLOCK, &wanted, NULL) == 0);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(unshare(CLONE_NEWNET) == 0);
 	struct ifreq loopback_device = {.ifr_name = "lo", .ifr_flags = IFF_UP};
@@ -580,7 +594,7 @@ int main(void)
 	// Both sides, without a cookie.
 	set("/proc/sys/net/ipv4/tcp_fastopen", "519");
 	printf("ready\n");
-	getchar();
+	wait_for_signal();
 	for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
 		run(CASES[i].name, CASES[i].run, AF_INET);
 	run("mapped", read_write, AF_INET6);
@@ -593,6 +607,6 @@ int main(void)
 	set("/proc/sys/net/ipv4/tcp_timestamps", "0");
 	run("no_timestamps", send_receive, AF_INET);
 	printf("done\n");
-	getchar();
+	wait_for_signal();
 	return 0;
 }

@@ -95,6 +95,7 @@ export function edgeTable(seconds) {
       ]),
     ],
     other: null,
+    sources: { read: "sock_recv_length", write: "sock_send_length" },
     unavailable: {
       accept: "times of accept calls are not measured",
       "read.time_ns": "times of read calls are not measured",

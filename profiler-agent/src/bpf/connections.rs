@@ -8,8 +8,8 @@ use aya::{
     programs::{BtfTracePoint, ProgramError, tp_btf::BtfTracePointLink},
 };
 use profiler_common::{
-    header::{KIND_CONNECTION, Pod, RecordHeader, read_pod},
-    network::{Connection, DropKey, ListenerKey, NETWORK_COUNTERS},
+    header::{KIND_ANSWER, KIND_CONNECTION, Pod, RecordHeader, read_pod},
+    network::{Answer, Connection, DropKey, ListenerKey, NETWORK_COUNTERS},
 };
 
 use super::{
@@ -42,9 +42,10 @@ const fn program(
 }
 
 /// The end of connections comes first, so that no entry is made that would stay for ever.
-pub const NETWORK_PROGRAMS: [NetworkProgram; 13] = [
+pub const NETWORK_PROGRAMS: [NetworkProgram; 14] = [
     program("network_destroy", "tcp_destroy_sock", "5.15"),
     program("network_state", "inet_sock_set_state", "5.15"),
+    program("network_names", "sk_data_ready", "6.3"),
     program("network_ready", "sk_data_ready", "6.3"),
     program("network_retransmit", "tcp_retransmit_skb", "5.15"),
     program("network_drop", "kfree_skb", "5.15"),
@@ -115,6 +116,34 @@ impl EndedReader {
             }
         }
         undecodable
+    }
+}
+
+/// Reads answers of name servers.
+pub struct AnswerReader {
+    ring: RingBuf<MapData>,
+}
+
+impl std::fmt::Debug for AnswerReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AnswerReader")
+    }
+}
+
+impl AnswerReader {
+    /// Hands every answer that is there to `visit`, with its network namespace.
+    pub fn read(&mut self, mut visit: impl FnMut(u32, &[u8])) {
+        while let Some(item) = self.ring.next() {
+            let Some(answer) = read_pod::<Answer>(&item) else {
+                continue;
+            };
+            let filled = answer.payload.get(..answer.bytes as usize);
+            if answer.header.kind == KIND_ANSWER
+                && let Some(filled) = filled
+            {
+                visit(answer.network_namespace, filled);
+            }
+        }
     }
 }
 
@@ -196,13 +225,22 @@ impl LoadedObject {
 
     /// Takes the ring buffer of ended connections; an error the second time.
     pub fn take_ended(&mut self) -> Result<EndedReader, LoadError> {
-        const MAP: &str = "ENDED";
-        let map = self.ebpf().take_map(MAP).ok_or(LoadError::NoMap(MAP))?;
-        let ring = RingBuf::try_from(map).map_err(|source| LoadError::Map {
-            map: MAP,
-            source: source.into(),
-        })?;
+        let ring = self.take_ring("ENDED")?;
         Ok(EndedReader { ring })
+    }
+
+    /// Takes the ring buffer of name servers' answers; an error the second time.
+    pub fn take_answers(&mut self) -> Result<AnswerReader, LoadError> {
+        let ring = self.take_ring("ANSWERS")?;
+        Ok(AnswerReader { ring })
+    }
+
+    fn take_ring(&mut self, name: &'static str) -> Result<RingBuf<MapData>, LoadError> {
+        let map = self.ebpf().take_map(name).ok_or(LoadError::NoMap(name))?;
+        RingBuf::try_from(map).map_err(|source| LoadError::Map {
+            map: name,
+            source: source.into(),
+        })
     }
 
     /// Every connection in the kernel's table.

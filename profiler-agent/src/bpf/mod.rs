@@ -21,7 +21,7 @@ mod unwind_maps;
 
 pub use batch::{BatchError, drain};
 pub use check::check_programs;
-pub use connections::{EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
+pub use connections::{AnswerReader, EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
 pub use features::{cpu_count, is_initial_pid_namespace, online_cpus, pid_namespace_inode};
 pub use loader::{
     KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,

@@ -125,6 +125,10 @@ fn offsets(btf: &Btf, network_namespace: u32) -> Result<NetworkConfig, OffsetErr
         tcp_copied_seq: at("tcp_sock", &["copied_seq"])?,
         tcp_clock_cache: at("tcp_sock", &["tcp_clock_cache"])?,
         skb_sk: at("sk_buff", &["sk"])?,
+        sock_receive_queue: at("sock", &["sk_receive_queue"])?,
+        skb_data: at("sk_buff", &["data"])?,
+        skb_len: at("sk_buff", &["len"])?,
+        skb_data_len: at("sk_buff", &["data_len"])?,
     })
 }
 

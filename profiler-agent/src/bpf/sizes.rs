@@ -6,7 +6,7 @@ use profiler_common::{
         PROCESS_SLOTS, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES,
         TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
     },
-    network::{DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
+    network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
     network_calls::CALL_ENTRIES,
     unix_sockets::UNIX_ENTRIES,
 };
@@ -48,7 +48,8 @@ pub(super) struct MapSizes {
     slices: u32,
     wakers: bool,
     connections: Option<u32>,
-    timed: bool,
+    /// Of connections whose calls are timed.
+    call_times: u32,
     tables: bool,
     slots: u32,
 }
@@ -72,10 +73,15 @@ impl MapSizes {
             slices,
             wakers: waits && wakers,
             connections,
-            timed: matches!(
-                counting,
-                Counting::Connections { timed: true, .. } | Counting::Everything(_)
-            ),
+            call_times: match counting {
+                Counting::Connections {
+                    entries,
+                    timed: true,
+                    ..
+                }
+                | Counting::Everything(entries) => entries,
+                _ => 1,
+            },
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
@@ -88,7 +94,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 28] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 29] {
         let Self {
             counts,
             stacks,
@@ -97,7 +103,7 @@ impl MapSizes {
             slices,
             wakers,
             connections,
-            timed,
+            call_times,
             tables,
             slots,
         } = self;
@@ -126,9 +132,10 @@ impl MapSizes {
             ("DROPS", network(DROP_ENTRIES)),
             ("UNIX_SOCKETS", network(UNIX_ENTRIES)),
             ("CALLS", network(CALL_ENTRIES)),
+            ("CALL_TIMES", call_times),
             (
-                "CALL_TIMES",
-                if timed { connections.unwrap_or(1) } else { 1 },
+                "ANSWERS",
+                connections.map_or(NO_BUFFER, |_entries| ANSWERS_BUFFER_BYTES),
             ),
             (
                 "ENDED",

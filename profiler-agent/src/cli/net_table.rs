@@ -75,8 +75,16 @@ fn view(edge: &Edge) -> SideMetrics {
 }
 
 fn row(edge: &Edge, table: &EdgeTable) -> Vec<String> {
-    let client = end(&edge.key.client, edge.client_port);
-    let mut server = end(&edge.key.server, edge.key.server_port);
+    let client = end(
+        &edge.key.client,
+        edge.client_name.as_deref(),
+        edge.client_port,
+    );
+    let mut server = end(
+        &edge.key.server,
+        edge.server_name.as_deref(),
+        edge.key.server_port,
+    );
     if let Some((address, port)) = edge.key.original_destination {
         let asked = std::net::SocketAddr::new(address, port);
         // Writing to a String cannot fail.
@@ -149,17 +157,18 @@ fn bytes(count: u64) -> String {
     }
 }
 
-fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
+fn end(endpoint: &Endpoint, name: Option<&str>, port: Option<u16>) -> String {
     let process = endpoint.pid.map_or_else(String::new, |pid| {
         // A name may hold control characters, which a terminal would follow.
         let comm: String = endpoint.comm.escape_default().collect();
         format!("{comm}[{pid}] ")
     });
     let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
+    let name = name.map_or_else(String::new, |name| format!(" ({})", name.escape_default()));
     let text = match &endpoint.address {
-        Address::Ip(IpAddr::V4(address)) => format!("{process}{address}:{port}"),
-        Address::Ip(IpAddr::V6(address)) => format!("{process}[{address}]:{port}"),
-        Address::Unix(name) => format!("{process}{name}"),
+        Address::Ip(IpAddr::V4(address)) => format!("{process}{address}:{port}{name}"),
+        Address::Ip(IpAddr::V6(address)) => format!("{process}[{address}]:{port}{name}"),
+        Address::Unix(path) => format!("{process}{path}"),
     };
     cut(&text)
 }
@@ -251,6 +260,7 @@ mod tests {
     fn edge(comm: &str, bytes: u64) -> Edge {
         let end = |comm: &str, pid| Endpoint {
             pid,
+            start_ticks: Some(1),
             comm: comm.to_owned(),
             container: None,
             address: Address::Ip([10, 0, 0, 1].into()),
@@ -265,6 +275,8 @@ mod tests {
                 original_destination: None,
             },
             client_port: None,
+            client_name: None,
+            server_name: None,
             client: Some(SideMetrics {
                 connections: 1,
                 write: Transfer { count: 3, bytes },

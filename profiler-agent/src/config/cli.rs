@@ -22,6 +22,10 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one, which is parsed once"
+)]
 pub enum Command {
     /// Run the agent with its API and web UI
     Serve(ServeArgs),

@@ -37,6 +37,8 @@ impl fmt::Display for Address {
 pub struct Endpoint {
     /// `None`: the process is not on this node, or was not seen.
     pub pid: Option<u32>,
+    /// When the process started, as in [`super::ProcessKey`]; `None` as for `pid`.
+    pub start_ticks: Option<u64>,
     /// Empty when the process is not known.
     pub comm: String,
     /// Id of the container.
@@ -222,6 +224,11 @@ pub struct Edge {
     pub key: EdgeKey,
     /// The client's port, when the edge is one connection.
     pub client_port: Option<u16>,
+    /// What name servers were asked for to get the client's address, in the namespaces of the ends
+    /// that were watched. `None` when no answer was seen, or several names lead to it.
+    pub client_name: Option<String>,
+    /// The same of the address that the client asked for.
+    pub server_name: Option<String>,
     /// `None`: this end was not watched.
     pub client: Option<SideMetrics>,
     pub server: Option<SideMetrics>,

@@ -6,30 +6,74 @@
 //! memory grows with the number of edges and not with that of connections.
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    net::SocketAddr,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::{IpAddr, SocketAddr},
 };
 
 use super::{
-    directory::Directory,
+    directory::{Directory, Peer},
     flow::{Direction, Flow},
+    mates::mates,
+    names::{AddressName, Names},
+    nat::Followed,
 };
-use crate::model::{Address, Edge, EdgeKey, Endpoint, FoldedEdges, SideMetrics};
+use crate::model::{Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics};
 
 /// How long an ended connection waits for its other end.
 const WAIT_NS: u64 = 2_000_000_000;
+/// How long it waits when the node's sockets were not read since it began.
+const LONGEST_WAIT_NS: u64 = 20_000_000_000;
 /// Ended connections that may wait.
 const MAX_WAITING: usize = 100_000;
 /// Edges that are kept; connections of others are counted together, and as unresolved.
 const MAX_EDGES: usize = 20_000;
-/// Processes whose names are kept.
-const MAX_NAMES: usize = 100_000;
+/// Network namespaces that an edge remembers, for the names of addresses.
+const MAX_NAMESPACES: usize = 8;
 
-/// Name and container of a process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(crate) comm: String,
-    pub(crate) container: Option<String>,
+/// One end of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct End {
+    process: Option<ProcessKey>,
+    address: IpAddr,
+}
+
+/// What makes connections one edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pair {
+    client: End,
+    server: End,
+    server_port: u16,
+    original_destination: Option<SocketAddr>,
+}
+
+impl Pair {
+    /// `None` for an edge of Unix sockets.
+    pub(super) fn of(key: &EdgeKey) -> Option<Self> {
+        let end = |endpoint: &Endpoint| {
+            let Address::Ip(address) = endpoint.address else {
+                return None;
+            };
+            let process = endpoint.pid.zip(endpoint.start_ticks);
+            Some(End {
+                process: process.map(|(pid, start_ticks)| ProcessKey { pid, start_ticks }),
+                address,
+            })
+        };
+        Some(Self {
+            client: end(&key.client)?,
+            server: end(&key.server)?,
+            server_port: key.server_port?,
+            original_destination: key
+                .original_destination
+                .map(|(address, port)| SocketAddr::new(address, port)),
+        })
+    }
+
+    pub(super) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
+        [self.client.process, self.server.process]
+            .into_iter()
+            .flatten()
+    }
 }
 
 /// What is known of an edge.
@@ -40,6 +84,8 @@ pub(super) struct Sums {
     pub(super) server: Option<SideMetrics>,
     /// When a connection of it ended last.
     pub(super) ended_ns: u64,
+    /// Where its ends were watched.
+    namespaces: BTreeSet<u32>,
 }
 
 /// The client's port, while there is only one connection.
@@ -52,11 +98,12 @@ enum Port {
 }
 
 /// Where a connection belongs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Place {
-    key: EdgeKey,
+    pair: Pair,
     client_port: u16,
     direction: Direction,
+    network_namespace: u32,
 }
 
 /// See the module.
@@ -66,10 +113,10 @@ pub(crate) struct Book {
     pub(super) waiting: Vec<(Flow, u64)>,
     /// Open connections that were joined with their other end.
     places: HashMap<u64, Place>,
-    pub(super) edges: BTreeMap<EdgeKey, Sums>,
+    pub(super) edges: BTreeMap<Pair, Sums>,
     /// Those that were silent for long, and those without room.
     pub(super) folded: FoldedEdges,
-    pub(super) names: HashMap<u32, Identity>,
+    pub(super) names: Names,
     unresolved: BTreeMap<String, u64>,
     /// Time of the last settling.
     pub(super) now_ns: u64,
@@ -78,26 +125,28 @@ pub(crate) struct Book {
 impl Book {
     /// Takes a connection that has ended.
     pub(crate) fn end(&mut self, flow: Flow, now_ns: u64) {
+        self.name_user(&flow);
         if let Some(place) = self.places.remove(&flow.cookie) {
+            self.note_shared(&flow);
             self.fold(place, &flow.metrics);
         } else {
             self.waiting.push((flow, now_ns));
         }
     }
 
-    /// Remembers the name of a process while it is there.
-    pub(crate) fn name(&mut self, pid: u32, identify: impl FnOnce() -> Option<Identity>) {
-        if self.names.len() < MAX_NAMES
-            && !self.names.contains_key(&pid)
-            && let Some(identity) = identify()
-        {
-            self.names.insert(pid, identity);
-        }
+    pub(crate) fn names_so_far(&self) -> &Names {
+        &self.names
     }
 
-    /// The name of a process that was remembered.
-    pub(crate) fn identity(&self, pid: u32) -> Option<Identity> {
-        self.names.get(&pid).cloned()
+    pub(crate) fn names(&mut self) -> &mut Names {
+        &mut self.names
+    }
+
+    /// Remembers who uses a connection, in case that the process is gone when somebody looks.
+    pub(crate) fn name_user(&mut self, flow: &Flow) {
+        if let Some(process) = flow.process {
+            self.names.name_thread(process, &flow.comm);
+        }
     }
 
     /// Whether the other end of some connection that began after `read_ns` is not known yet.
@@ -108,20 +157,32 @@ impl Book {
             .any(|flow| flow.seen_ns > read_ns && !self.places.contains_key(&flow.cookie))
     }
 
-    /// Joins what can be joined and adds up what has ended. `last`: nothing more comes.
-    pub(crate) fn settle(&mut self, open: &[Flow], directory: &Directory, now_ns: u64, last: bool) {
+    /// Joins what can be joined and adds up what has ended. The directory was read at `read_ns`.
+    /// `last`: nothing more comes.
+    pub(crate) fn settle(
+        &mut self,
+        open: &[Flow],
+        (directory, read_ns): (&Directory, u64),
+        now_ns: u64,
+        last: bool,
+    ) {
         self.now_ns = now_ns;
         let waiting = std::mem::take(&mut self.waiting);
         let flows: Vec<&Flow> = waiting.iter().map(|(flow, _)| flow).chain(open).collect();
-        let mates = mates(&flows);
+        let mates = mates(&flows, directory);
         let mut decided = Vec::new();
         for (index, flow) in flows.iter().enumerate() {
             let mate = mates.get(index).copied().flatten();
             let mate = mate.and_then(|mate| flows.get(mate)).copied();
             let is_open = index >= waiting.len();
+            if is_open && self.places.contains_key(&flow.cookie) {
+                continue;
+            }
             let came_ns = waiting.get(index).map_or(now_ns, |(_, came_ns)| *came_ns);
-            let expired = last || now_ns.saturating_sub(came_ns) >= WAIT_NS;
-            let whole = mate.is_some_and(|mate| mate.pid.is_some()) && flow.pid.is_some();
+            let waited_ns = now_ns.saturating_sub(came_ns);
+            let asked = flow.seen_ns <= read_ns || waited_ns >= LONGEST_WAIT_NS;
+            let expired = last || (asked && waited_ns >= WAIT_NS);
+            let whole = mate.is_some_and(|mate| mate.process.is_some()) && flow.process.is_some();
             if whole || (!is_open && (expired || waiting.len() > MAX_WAITING)) {
                 decided.push((index, self.place(flow, mate, directory)));
             }
@@ -133,6 +194,7 @@ impl Book {
             };
             if let Some(slot) = done.get_mut(index) {
                 *slot = true;
+                self.note_shared(flow);
                 self.fold(place, &flow.metrics);
             } else {
                 self.places.insert(flow.cookie, place);
@@ -149,51 +211,119 @@ impl Book {
         open: &[Flow],
         directory: &Directory,
     ) -> (Vec<Edge>, FoldedEdges, BTreeMap<String, u64>) {
-        let mut all = self.clone();
-        all.waiting.clear();
+        let mut all = Self {
+            waiting: Vec::new(),
+            places: HashMap::new(),
+            edges: self.edges.clone(),
+            folded: self.folded.clone(),
+            names: Names::default(),
+            unresolved: self.unresolved.clone(),
+            now_ns: self.now_ns,
+        };
         let flows: Vec<&Flow> = self
             .waiting
             .iter()
             .map(|(flow, _)| flow)
             .chain(open)
             .collect();
-        let mates = mates(&flows);
+        let mates = mates(&flows, directory);
         for (flow, mate) in flows.iter().zip(mates) {
             let mate = mate.and_then(|mate| flows.get(mate)).copied();
             let place = match self.places.get(&flow.cookie) {
-                Some(place) => place.clone(),
+                Some(place) => *place,
                 None => all.place(flow, mate, directory),
             };
+            all.note_shared(flow);
             all.fold(place, &flow.metrics);
         }
-        let edges = all.edges.into_iter().map(|(key, sums)| {
-            let Sums {
-                client_port,
-                client,
-                server,
-                ended_ns: _,
-            } = sums;
-            Edge {
-                key,
-                client_port: match client_port {
-                    // One that never got a port.
-                    Port::One(0) | Port::None | Port::Several => None,
-                    Port::One(port) => Some(port),
-                },
-                client,
-                server,
+        if directory.cut() > 0 {
+            let cut = u64::try_from(directory.cut()).unwrap_or(u64::MAX);
+            all.unresolved
+                .insert("namespaces_with_translations_left_out".to_owned(), cut);
+        }
+        let mut unresolved = all.unresolved;
+        let edges = all.edges.into_iter();
+        let edges = edges
+            .map(|(pair, sums)| self.edge(pair, sums, &mut unresolved))
+            .collect();
+        (edges, all.folded, unresolved)
+    }
+
+    /// An edge with the names of its ends.
+    fn edge(&self, pair: Pair, sums: Sums, unresolved: &mut BTreeMap<String, u64>) -> Edge {
+        let Pair {
+            client,
+            server,
+            server_port,
+            original_destination,
+        } = pair;
+        let Sums {
+            client_port,
+            client: client_metrics,
+            server: server_metrics,
+            ended_ns: _,
+            namespaces,
+        } = sums;
+        let mut address_name = |address: IpAddr| {
+            let mut found = None;
+            for namespace in &namespaces {
+                match (self.names.address(*namespace, address), found) {
+                    (AddressName::Unknown, _) => {}
+                    (AddressName::Known(name), None) => found = Some(name),
+                    (AddressName::Known(name), Some(other)) if name == other => {}
+                    (AddressName::Known(_), Some(_)) | (AddressName::Several, _) => {
+                        *unresolved
+                            .entry("addresses_with_several_names".to_owned())
+                            .or_default() += 1;
+                        return None;
+                    }
+                }
             }
-        });
-        (edges.collect(), all.folded, all.unresolved)
+            found.map(str::to_owned)
+        };
+        // Who asks for a name gets the address that it connects to, whoever answers there.
+        let asked_for = original_destination.map_or(server.address, |address| address.ip());
+        Edge {
+            client_name: address_name(client.address),
+            server_name: address_name(asked_for),
+            key: EdgeKey {
+                client: self.endpoint(client),
+                server: self.endpoint(server),
+                server_port: Some(server_port),
+                original_destination: original_destination
+                    .map(|address| (address.ip(), address.port())),
+            },
+            client_port: match client_port {
+                // One that never got a port.
+                Port::One(0) | Port::None | Port::Several => None,
+                Port::One(port) => Some(port),
+            },
+            client: client_metrics,
+            server: server_metrics,
+        }
+    }
+
+    fn endpoint(&self, end: End) -> Endpoint {
+        let End { process, address } = end;
+        let identity = process.map(|process| self.names.identity(process));
+        let identity = identity.unwrap_or_default();
+        Endpoint {
+            pid: process.map(|process| process.pid),
+            start_ticks: process.map(|process| process.start_ticks),
+            comm: identity.comm,
+            container: identity.container,
+            address: Address::Ip(address),
+        }
     }
 
     fn fold(&mut self, place: Place, metrics: &SideMetrics) {
         let Place {
-            key,
+            pair,
             client_port,
             direction,
+            network_namespace,
         } = place;
-        if self.edges.len() >= MAX_EDGES && !self.edges.contains_key(&key) {
+        if self.edges.len() >= MAX_EDGES && !self.edges.contains_key(&pair) {
             self.unresolved("edges_left_out");
             match direction {
                 Direction::Client => self.folded.client.merge(metrics),
@@ -201,13 +331,16 @@ impl Book {
             }
             return;
         }
-        let sums = self.edges.entry(key).or_default();
+        let sums = self.edges.entry(pair).or_default();
         sums.ended_ns = self.now_ns;
         sums.client_port = match sums.client_port {
             Port::None => Port::One(client_port),
             Port::One(port) if port == client_port => Port::One(port),
             Port::One(_) | Port::Several => Port::Several,
         };
+        if sums.namespaces.len() < MAX_NAMESPACES {
+            sums.namespaces.insert(network_namespace);
+        }
         let side = match direction {
             Direction::Client => &mut sums.client,
             Direction::Server => &mut sums.server,
@@ -218,49 +351,95 @@ impl Book {
     /// Where a connection belongs, by itself and by its other end when that is known.
     fn place(&mut self, flow: &Flow, mate: Option<&Flow>, directory: &Directory) -> Place {
         let direction = self.direction(flow, mate, directory);
-        let seen = mate.map(|mate| (mate.pid, mate.local, mate.remote));
-        let (peer_pid, peer_local, peer_remote) = seen
-            .or_else(|| {
-                let peer = directory.peer(flow, direction)?;
-                Some((peer.pid, peer.local, peer.remote))
-            })
-            .unwrap_or((None, flow.remote, flow.local));
-        let own_pid = flow
-            .pid
-            .or_else(|| self.fallback_owner(flow, direction, directory));
-        let peer_pid = peer_pid.or_else(|| {
-            let namespace = directory.namespace_of(peer_local.ip(), flow.network_namespace)?;
-            (direction == Direction::Client)
-                .then(|| directory.listener(namespace, peer_local.port()))?
+        let peer = match mate {
+            Some(mate) => Peer {
+                process: mate.process,
+                local: mate.local,
+                remote: mate.remote,
+            },
+            // A socket that is connected to itself.
+            None if flow.local == flow.remote => Peer {
+                process: flow.process,
+                local: flow.local,
+                remote: flow.remote,
+            },
+            None => self.peer(flow, direction, directory),
+        };
+        let own = flow.process.or_else(|| match direction {
+            Direction::Client => None,
+            Direction::Server => directory
+                .listeners()
+                .process(flow.network_namespace, flow.local),
         });
-        if own_pid.is_none() {
+        let peer_namespace = directory.namespace_of(peer.local.ip(), flow.network_namespace);
+        let other = peer.process.or_else(|| match direction {
+            Direction::Client => directory.listeners().process(peer_namespace?, peer.local),
+            Direction::Server => None,
+        });
+        if own.is_none() {
             self.unresolved("owner");
         }
-        if peer_pid.is_none()
-            && directory
-                .namespace_of(flow.remote.ip(), flow.network_namespace)
-                .is_some()
-        {
+        if other.is_none() && peer_namespace.is_some() {
             self.unresolved("peer_on_this_node");
         }
-        let own = self.endpoint(own_pid, &flow.comm, flow.local);
-        let mate_comm = mate.map(|mate| mate.comm.as_str()).unwrap_or_default();
-        let peer = self.endpoint(peer_pid, mate_comm, peer_local);
+        let own = End {
+            process: own,
+            address: flow.local.ip(),
+        };
+        let other = End {
+            process: other,
+            address: peer.local.ip(),
+        };
         let (client, server, client_port, server_address, asked_for) = match direction {
-            Direction::Client => (own, peer, flow.local.port(), peer_local, flow.remote),
-            Direction::Server => (peer, own, flow.remote.port(), flow.local, peer_remote),
+            Direction::Client => (own, other, flow.local.port(), peer.local, flow.remote),
+            Direction::Server => (other, own, peer.local.port(), flow.local, peer.remote),
         };
         Place {
-            key: EdgeKey {
+            pair: Pair {
                 client,
                 server,
-                server_port: Some(server_address.port()),
-                original_destination: (asked_for != server_address)
-                    .then(|| (asked_for.ip(), asked_for.port())),
+                server_port: server_address.port(),
+                original_destination: (asked_for != server_address).then_some(asked_for),
             },
             client_port,
             direction,
+            network_namespace: flow.network_namespace,
         }
+    }
+
+    /// The other end of a connection that was met only once.
+    fn peer(&mut self, flow: &Flow, direction: Direction, directory: &Directory) -> Peer {
+        let followed = match direction {
+            Direction::Client => directory.server_view(flow),
+            Direction::Server => directory.client_view(flow),
+        };
+        let (local, remote) = match (followed, direction) {
+            (Followed::To(ends), Direction::Client) => (ends.server, ends.client),
+            (Followed::To(ends), Direction::Server) => (ends.client, ends.server),
+            (Followed::Same, _) => (flow.remote, flow.local),
+            (Followed::Unclear, _) => {
+                self.unresolved("translation");
+                (flow.remote, flow.local)
+            }
+        };
+        let found = directory.peer(flow.network_namespace, local, remote);
+        let found = found.or_else(|| match (followed, direction) {
+            (Followed::Same, Direction::Client) => directory.redirected_server(flow),
+            (Followed::Same, Direction::Server) => directory.redirected_client(flow),
+            (Followed::To(_) | Followed::Unclear, _) => None,
+        });
+        if found.is_none()
+            && followed == Followed::Same
+            && direction == Direction::Server
+            && !directory.knows_destination(flow)
+        {
+            self.unresolved("original_destination");
+        }
+        found.unwrap_or(Peer {
+            process: None,
+            local,
+            remote,
+        })
     }
 
     fn direction(&mut self, flow: &Flow, mate: Option<&Flow>, directory: &Directory) -> Direction {
@@ -272,7 +451,10 @@ impl Book {
             Some(Direction::Server) => return Direction::Client,
             None => {}
         }
-        match directory.listens(flow.network_namespace, flow.local.port()) {
+        match directory
+            .listeners()
+            .listens(flow.network_namespace, flow.local)
+        {
             Some(true) => Direction::Server,
             Some(false) => Direction::Client,
             None => {
@@ -282,146 +464,16 @@ impl Book {
         }
     }
 
-    /// Who owns a connection that no process has used yet.
-    #[expect(
-        clippy::unused_self,
-        reason = "belongs to the decisions that this type makes"
-    )]
-    fn fallback_owner(
-        &self,
-        flow: &Flow,
-        direction: Direction,
-        directory: &Directory,
-    ) -> Option<u32> {
-        match direction {
-            Direction::Client => None,
-            Direction::Server => directory.listener(flow.network_namespace, flow.local.port()),
-        }
-    }
-
-    fn endpoint(&self, pid: Option<u32>, comm: &str, address: SocketAddr) -> Endpoint {
-        let identity = pid.and_then(|pid| self.names.get(&pid));
-        let identity = identity.cloned().unwrap_or_else(|| Identity {
-            comm: comm.to_owned(),
-            container: None,
-        });
-        Endpoint {
-            pid,
-            comm: if pid.is_some() {
-                identity.comm
-            } else {
-                String::new()
-            },
-            container: identity.container,
-            address: Address::Ip(address.ip()),
+    /// What several processes did with one connection is shown as that of the last.
+    fn note_shared(&mut self, flow: &Flow) {
+        if flow.shared {
+            self.unresolved("used_by_several_processes");
         }
     }
 
     fn unresolved(&mut self, what: &str) {
         *self.unresolved.entry(what.to_owned()).or_default() += 1;
     }
-}
-
-/// For each connection the index of its other end.
-fn mates(flows: &[&Flow]) -> Vec<Option<usize>> {
-    let mut by_ends: HashMap<(SocketAddr, SocketAddr), Vec<usize>> = HashMap::new();
-    for (index, flow) in flows.iter().enumerate() {
-        by_ends
-            .entry((flow.local, flow.remote))
-            .or_default()
-            .push(index);
-    }
-    let mut mates = vec![None; flows.len()];
-    let exact = |index: usize, flow: &Flow| {
-        let candidates = by_ends.get(&(flow.remote, flow.local))?;
-        nearest(flows, index, candidates, |other| {
-            !flow.remote.ip().is_loopback() || other.network_namespace == flow.network_namespace
-        })
-    };
-    join(flows, &mut mates, exact);
-    // What was redirected on its way: only the client's end is the same on both sides.
-    let mut servers: HashMap<SocketAddr, Vec<usize>> = HashMap::new();
-    let mut clients: HashMap<SocketAddr, Vec<usize>> = HashMap::new();
-    for (index, flow) in flows.iter().enumerate() {
-        if mates.get(index).copied().flatten().is_none() {
-            match flow.direction {
-                Some(Direction::Client) => clients.entry(flow.local).or_default().push(index),
-                Some(Direction::Server) => servers.entry(flow.remote).or_default().push(index),
-                None => {
-                    clients.entry(flow.local).or_default().push(index);
-                    servers.entry(flow.remote).or_default().push(index);
-                }
-            }
-        }
-    }
-    let redirected = |index: usize, flow: &Flow| {
-        let to_server = |flow: &Flow| {
-            nearest(flows, index, servers.get(&flow.local)?, |server| {
-                is_redirection(flow, server)
-            })
-        };
-        let to_client = |flow: &Flow| {
-            nearest(flows, index, clients.get(&flow.remote)?, |client| {
-                is_redirection(client, flow)
-            })
-        };
-        match flow.direction {
-            Some(Direction::Client) => to_server(flow),
-            Some(Direction::Server) => to_client(flow),
-            None => to_server(flow).or_else(|| to_client(flow)),
-        }
-    };
-    join(flows, &mut mates, redirected);
-    mates
-}
-
-/// Joins connections that choose each other.
-fn join(
-    flows: &[&Flow],
-    mates: &mut [Option<usize>],
-    choose: impl Fn(usize, &Flow) -> Option<usize>,
-) {
-    let chosen: Vec<Option<usize>> = flows
-        .iter()
-        .enumerate()
-        .map(|(index, flow)| {
-            let free = mates.get(index).copied().flatten().is_none();
-            if free { choose(index, flow) } else { None }
-        })
-        .collect();
-    for (index, other) in chosen.iter().enumerate() {
-        if let Some(other) = *other
-            && chosen.get(other).copied().flatten() == Some(index)
-            && let Some(slot) = mates.get_mut(index)
-        {
-            *slot = Some(other);
-        }
-    }
-}
-
-/// A redirection stays in the namespace (an app and its sidecar), or keeps the address and changes
-/// the port (a sidecar in front of what was asked for).
-fn is_redirection(client: &Flow, server: &Flow) -> bool {
-    client.network_namespace == server.network_namespace || client.remote.ip() == server.local.ip()
-}
-
-/// Of those that fit, the one that was first seen at about the same time: a port may be used again.
-fn nearest(
-    flows: &[&Flow],
-    own: usize,
-    candidates: &[usize],
-    fits: impl Fn(&Flow) -> bool,
-) -> Option<usize> {
-    let seen_ns = flows.get(own)?.seen_ns;
-    candidates
-        .iter()
-        .copied()
-        .filter(|index| *index != own && flows.get(*index).is_some_and(|flow| fits(flow)))
-        .min_by_key(|index| {
-            flows
-                .get(*index)
-                .map_or(u64::MAX, |flow| flow.seen_ns.abs_diff(seen_ns))
-        })
 }
 
 #[cfg(test)]

@@ -1,22 +1,18 @@
 //! The TCP sockets of a network namespace, as the kernel lists them (`inet_diag` over netlink).
 
 use std::{
-    fs::File,
     io,
     net::{IpAddr, SocketAddr},
-    os::fd::AsFd as _,
 };
 
-use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
 use netlink_packet_sock_diag::{
     SockDiagMessage,
     constants::{AF_INET, AF_INET6, IPPROTO_TCP},
     inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags, nlas::Nla},
 };
-use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_DIAG};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+
+use super::netlink::{Next, list};
 
 /// Sockets of one namespace that are kept; a node has some thousand.
 const MAX_SOCKETS: usize = 262_144;
@@ -62,36 +58,20 @@ impl DiagSocket {
     }
 }
 
-/// Lists the sockets of the namespace behind `namespace` (`/proc/PID/ns/net`), from a thread of its
-/// own, because a thread cannot leave the namespace for a moment.
-pub(crate) fn sockets_of(namespace: &File) -> io::Result<Vec<DiagSocket>> {
-    std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new()
-            .name("inet-diag".into())
-            .spawn_scoped(scope, || {
-                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-                sockets_here()
-            })?;
-        worker
-            .join()
-            .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
-    })
-}
-
 /// Lists the sockets of the calling thread's namespace.
-fn sockets_here() -> io::Result<Vec<DiagSocket>> {
+pub(super) fn sockets_here() -> io::Result<Vec<DiagSocket>> {
     let mut found = Vec::new();
     for (family, id) in [
         (AF_INET, SocketId::new_v4()),
         (AF_INET6, SocketId::new_v6()),
     ] {
-        dump(family, id, &mut found)?;
+        list_family(family, id, &mut found)?;
     }
     Ok(found)
 }
 
-fn dump(family: u8, socket_id: SocketId, found: &mut Vec<DiagSocket>) -> io::Result<()> {
-    let message = SockDiagMessage::InetRequest(InetRequest {
+fn list_family(family: u8, socket_id: SocketId, found: &mut Vec<DiagSocket>) -> io::Result<()> {
+    let question = SockDiagMessage::InetRequest(InetRequest {
         family,
         protocol: IPPROTO_TCP,
         extensions: ExtensionFlags::INFO,
@@ -99,59 +79,16 @@ fn dump(family: u8, socket_id: SocketId, found: &mut Vec<DiagSocket>) -> io::Res
         states: StateFlags::all() - StateFlags::TIME_WAIT - StateFlags::SYN_RECV,
         socket_id,
     });
-    request(message, |answer| {
+    list(NETLINK_SOCK_DIAG, question, |answer| {
         if let SockDiagMessage::InetResponse(response) = answer {
             found.push(decode(&response));
         }
-        found.len() < MAX_SOCKETS
+        if found.len() < MAX_SOCKETS {
+            Next::More
+        } else {
+            Next::Enough
+        }
     })
-}
-
-/// Asks for a list and hands over its parts until there are no more or `visit` wants none.
-pub(super) fn request(
-    message: SockDiagMessage,
-    mut visit: impl FnMut(SockDiagMessage) -> bool,
-) -> io::Result<()> {
-    let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
-    socket.bind_auto()?;
-    socket.connect(&NetlinkAddress::new(0, 0))?;
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    let mut request = NetlinkMessage::new(header, message.into());
-    request.finalize();
-    let mut bytes = vec![0; request.buffer_len()];
-    request.serialize(&mut bytes);
-    socket.send(&bytes, 0)?;
-    loop {
-        let (datagram, _from) = socket.recv_from_full()?;
-        if !take(&datagram, &mut visit)? {
-            return Ok(());
-        }
-    }
-}
-
-/// Hands over what is in one datagram; false when nothing more is to come.
-fn take(datagram: &[u8], visit: &mut impl FnMut(SockDiagMessage) -> bool) -> io::Result<bool> {
-    let mut rest = datagram;
-    while !rest.is_empty() {
-        let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        let length = message.header.length as usize;
-        match message.payload {
-            NetlinkPayload::InnerMessage(answer) => {
-                if !visit(answer) {
-                    return Ok(false);
-                }
-            }
-            NetlinkPayload::Error(error) => return Err(error.to_io()),
-            NetlinkPayload::Done(_) => return Ok(false),
-            _ => {}
-        }
-        // Messages are aligned to four bytes.
-        let next = length.next_multiple_of(4).max(4);
-        rest = rest.get(next..).unwrap_or_default();
-    }
-    Ok(!datagram.is_empty())
 }
 
 fn decode(response: &InetResponse) -> DiagSocket {
@@ -194,7 +131,7 @@ mod tests {
         net::{TcpListener, TcpStream},
     };
 
-    use super::*;
+    use super::{super::netlink::take, *};
 
     #[test]
     fn own_sockets_are_listed_with_their_bytes() {
@@ -230,7 +167,10 @@ mod tests {
     fn cut_datagrams_are_refused_or_empty() {
         for length in 1..64 {
             let bytes = vec![0xff; length];
-            assert!(take(&bytes, &mut |_answer| true).is_err(), "{length}");
+            assert!(
+                take::<SockDiagMessage>(&bytes, &mut |_| Next::More).is_err(),
+                "{length}"
+            );
         }
     }
 }

@@ -4,16 +4,30 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs::File,
+    io,
     net::{IpAddr, SocketAddr},
-    os::linux::fs::MetadataExt as _,
+    os::{fd::AsFd as _, linux::fs::MetadataExt as _},
+    path::Path,
 };
 
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
 use super::{
-    diag::{DiagSocket, sockets_of},
-    flow::{Direction, Flow},
-    owners::socket_owners,
+    addresses::addresses_here,
+    conntrack::{Tracked, translations_here},
+    diag::{DiagSocket, sockets_here},
+    flow::Flow,
+    listeners::Listeners,
+    nat::{Ends, Followed, Translations},
+    originals::{Original, original_of},
+    owners::{Candidate, Owners},
 };
-use crate::process::ProcessTable;
+use crate::{model::ProcessKey, process::ProcessTable};
+
+/// Sockets that are asked where their connection was to go, in one reading of the node.
+const MAX_QUESTIONS: usize = 256;
+/// Is there where the kernel tracks connections.
+const TRACKED_CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
 
 /// Where a socket is, and whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,17 +35,32 @@ pub(crate) struct Owner {
     /// Inode.
     pub(crate) network_namespace: u32,
     /// `None`: no process that can be read holds it.
-    pub(crate) pid: Option<u32>,
+    pub(crate) process: Option<ProcessKey>,
 }
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
-    pub(crate) pid: Option<u32>,
+    pub(crate) process: Option<ProcessKey>,
     /// The peer's own address and port, which redirection hides from this end.
     pub(crate) local: SocketAddr,
     /// Where the peer thinks that it is connected to.
     pub(crate) remote: SocketAddr,
+}
+
+/// Sources of answers that a user has switched off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sources {
+    pub(crate) without_conntrack: bool,
+    pub(crate) without_originals: bool,
+}
+
+/// What one namespace said.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) sockets: Vec<DiagSocket>,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) tracked: Result<Tracked, String>,
 }
 
 /// See the module.
@@ -40,20 +69,37 @@ pub(crate) struct Directory {
     sockets: Vec<(DiagSocket, Owner)>,
     by_local: HashMap<SocketAddr, Vec<usize>>,
     by_remote: HashMap<SocketAddr, Vec<usize>>,
-    listeners: HashMap<(u32, u16), Option<u32>>,
+    listeners: Listeners,
     addresses: HashMap<IpAddr, HashSet<u32>>,
-    namespaces: HashSet<u32>,
+    translations: Translations,
+    /// By cookie.
+    originals: HashMap<u64, Original>,
+    originals_failed: Option<String>,
+    owners: Owners,
 }
 
 impl Directory {
     /// Reads the sockets of every network namespace that has a process. Where several processes hold
-    /// a socket, one of `preferred` is its owner. Blocks.
-    pub(crate) fn read(table: &ProcessTable, preferred: &BTreeSet<u32>) -> Self {
+    /// a socket, one of `preferred` is its owner. `before` is the last reading, of which is kept what
+    /// still holds. Blocks.
+    pub(crate) fn read(
+        table: &ProcessTable,
+        preferred: &BTreeSet<u32>,
+        sources: Sources,
+        before: Self,
+    ) -> Self {
         table.refresh();
         let mut namespaces: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        let mut candidates = Vec::new();
         for process in table.snapshot() {
             if let Some(inode) = process.network_namespace {
                 namespaces.entry(inode).or_default().push(process.key.pid);
+            }
+            if !process.kernel_thread {
+                candidates.push(Candidate {
+                    process: process.key,
+                    network_namespace: process.network_namespace.map(number),
+                });
             }
         }
         let mut found = Vec::new();
@@ -61,41 +107,61 @@ impl Directory {
             let Some(namespace) = pids.iter().find_map(|pid| open(*pid, inode)) else {
                 continue;
             };
-            match sockets_of(&namespace) {
-                Ok(sockets) => found.push((u32::try_from(inode).unwrap_or(0), sockets)),
+            match listing_of(&namespace, sources) {
+                Ok(listing) => found.push((number(inode), listing)),
                 Err(error) => tracing::debug!(inode, %error, "list the sockets of a namespace"),
             }
         }
-        Self::new(found, &socket_owners(preferred))
-    }
-
-    /// From the sockets of each namespace, and who holds which inode.
-    pub(super) fn new(found: Vec<(u32, Vec<DiagSocket>)>, owners: &HashMap<u64, u32>) -> Self {
-        let mut directory = Self::default();
-        for (network_namespace, sockets) in found {
-            directory.namespaces.insert(network_namespace);
-            for socket in sockets {
-                let owner = Owner {
-                    network_namespace,
-                    pid: owners.get(&socket.inode).copied(),
-                };
-                directory.add(socket, owner);
-            }
+        let mut wanted = HashMap::new();
+        for (namespace, listing) in &found {
+            let inodes = listing.sockets.iter().map(|socket| socket.inode);
+            // A socket that nobody has accepted yet, or has left behind, is no process's.
+            wanted.extend(
+                inodes
+                    .filter(|inode| *inode != 0)
+                    .map(|inode| (inode, *namespace)),
+            );
+        }
+        let mut owners = before.owners;
+        owners.find(&wanted, &candidates, preferred);
+        let mut directory = Self::new(found, owners);
+        if !sources.without_originals {
+            directory.ask_for_originals(&before.originals);
         }
         directory
     }
 
-    fn add(&mut self, socket: DiagSocket, owner: Owner) {
-        if !socket.local.ip().is_unspecified() && !socket.local.ip().is_loopback() {
-            self.addresses
-                .entry(socket.local.ip())
-                .or_default()
-                .insert(owner.network_namespace);
+    /// From what each namespace said, and who holds which inode.
+    pub(super) fn new(found: Vec<(u32, Listing)>, owners: Owners) -> Self {
+        let mut directory = Self::default();
+        for (network_namespace, listing) in found {
+            let Listing {
+                sockets,
+                addresses,
+                tracked,
+            } = listing;
+            directory.translations.add(network_namespace, tracked);
+            directory.listeners.know(network_namespace);
+            for address in addresses {
+                directory.add_address(network_namespace, address);
+            }
+            for socket in sockets {
+                let owner = Owner {
+                    network_namespace,
+                    process: owners.holder(socket.inode).map(|holder| holder.process),
+                };
+                directory.add(socket, owner);
+            }
         }
+        directory.owners = owners;
+        directory
+    }
+
+    fn add(&mut self, socket: DiagSocket, owner: Owner) {
+        self.add_address(owner.network_namespace, socket.local.ip());
         if socket.listening {
-            let key = (owner.network_namespace, socket.local.port());
-            let pid = self.listeners.entry(key).or_default();
-            *pid = pid.or(owner.pid);
+            self.listeners
+                .add(owner.network_namespace, socket.local, owner.process);
         } else {
             let index = self.sockets.len();
             self.by_local.entry(socket.local).or_default().push(index);
@@ -104,26 +170,96 @@ impl Directory {
         self.sockets.push((socket, owner));
     }
 
+    fn add_address(&mut self, network_namespace: u32, address: IpAddr) {
+        if !address.is_unspecified() && !address.is_loopback() {
+            let namespaces = self.addresses.entry(address).or_default();
+            namespaces.insert(network_namespace);
+        }
+    }
+
+    /// Asks servers' sockets for what connection tracking did not say.
+    fn ask_for_originals(&mut self, known: &HashMap<u64, Original>) {
+        let mut questions = 0;
+        for (socket, owner) in &self.sockets {
+            let namespace = owner.network_namespace;
+            let is_server = self.listeners.listens(namespace, socket.local) == Some(true);
+            if socket.listening || !is_server || self.translations.knows(namespace) {
+                continue;
+            }
+            if let Some(answer) = known.get(&socket.cookie) {
+                self.originals.insert(socket.cookie, *answer);
+                continue;
+            }
+            let Some(holder) = self.owners.holder(socket.inode) else {
+                continue;
+            };
+            questions += 1;
+            if questions > MAX_QUESTIONS {
+                return;
+            }
+            match original_of(socket, holder) {
+                Ok(answer) => drop(self.originals.insert(socket.cookie, answer)),
+                Err(error) => self.originals_failed = Some(error.to_string()),
+            }
+        }
+    }
+
     /// Every socket, also those that listen.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = &(DiagSocket, Owner)> {
         self.sockets.iter()
     }
 
     /// The processes that own a socket.
-    pub(crate) fn pids(&self) -> impl Iterator<Item = u32> {
-        self.sockets.iter().filter_map(|(_, owner)| owner.pid)
+    pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
+        self.sockets.iter().filter_map(|(_, owner)| owner.process)
     }
 
-    /// Whether something listens on the port; `None` when the namespace could not be read.
-    pub(crate) fn listens(&self, network_namespace: u32, port: u16) -> Option<bool> {
-        self.namespaces
-            .contains(&network_namespace)
-            .then(|| self.listeners.contains_key(&(network_namespace, port)))
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.listeners
     }
 
-    /// The process that listens on the port.
-    pub(crate) fn listener(&self, network_namespace: u32, port: u16) -> Option<u32> {
-        self.listeners.get(&(network_namespace, port)).copied()?
+    /// Why redirected connections may not be recognised: connection tracking, and sockets.
+    pub(crate) fn failures(&self) -> (Option<&str>, Option<&str>) {
+        (
+            self.translations.failure(),
+            self.originals_failed.as_deref(),
+        )
+    }
+
+    /// Namespaces whose translations were not all read.
+    pub(crate) fn cut(&self) -> usize {
+        self.translations.cut()
+    }
+
+    /// What the server sees of a client's connection.
+    pub(crate) fn server_view(&self, client: &Flow) -> Followed {
+        let own = Ends {
+            client: client.local,
+            server: client.remote,
+        };
+        self.translations.server_view(client.network_namespace, own)
+    }
+
+    /// What the client sees of a server's connection.
+    pub(crate) fn client_view(&self, server: &Flow) -> Followed {
+        let own = Ends {
+            client: server.remote,
+            server: server.local,
+        };
+        let followed = self.translations.client_view(server.network_namespace, own);
+        match (followed, self.originals.get(&server.cookie)) {
+            (Followed::Same, Some(Original::At(address))) => Followed::To(Ends {
+                server: *address,
+                ..own
+            }),
+            (followed, _) => followed,
+        }
+    }
+
+    /// Whether it is known of a server's connection if somebody redirected it.
+    pub(crate) fn knows_destination(&self, server: &Flow) -> bool {
+        self.translations.knows(server.network_namespace)
+            || self.originals.contains_key(&server.cookie)
     }
 
     /// The namespace that has the address, as seen from another: loopback is everybody's own.
@@ -139,29 +275,44 @@ impl Directory {
         }
     }
 
-    /// The other end of a connection that is open on this node.
-    pub(crate) fn peer(&self, flow: &Flow, direction: Direction) -> Option<Peer> {
-        let mirrored = self.candidates(&self.by_local, flow.remote, |socket, owner| {
-            socket.remote == flow.local && is_reachable(flow, owner)
-        });
-        if let Some(peer) = mirrored {
-            return Some(peer);
-        }
-        match direction {
-            // Redirected on its way: the server knows the client by its address and port.
-            Direction::Client => self.candidates(&self.by_remote, flow.local, |socket, owner| {
-                owner.network_namespace == flow.network_namespace
-                    || socket.local.ip() == flow.remote.ip()
-            }),
-            Direction::Server => self.candidates(&self.by_local, flow.remote, |socket, owner| {
-                owner.network_namespace == flow.network_namespace
-                    || socket.remote.ip() == flow.local.ip()
-            }),
-        }
+    /// The socket on this node that is the other end of a connection of the namespace, by what that
+    /// end sees.
+    pub(crate) fn peer(
+        &self,
+        network_namespace: u32,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Option<Peer> {
+        let confined = local.ip().is_loopback() || remote.ip().is_loopback();
+        self.only(&self.by_local, local, |socket, owner| {
+            socket.remote == remote && (!confined || owner.network_namespace == network_namespace)
+        })
+    }
+
+    /// The server's end of a connection that was redirected on its way, where no translation says
+    /// so: it knows the client by its address and port, and no other socket is its client.
+    pub(crate) fn redirected_server(&self, client: &Flow) -> Option<Peer> {
+        self.only(&self.by_remote, client.local, |socket, owner| {
+            let namespace = owner.network_namespace;
+            let near =
+                namespace == client.network_namespace || socket.local.ip() == client.remote.ip();
+            near && self.listeners.listens(namespace, socket.local) == Some(true)
+                && self.peer(namespace, socket.remote, socket.local).is_none()
+        })
+    }
+
+    /// The client's end of such a connection.
+    pub(crate) fn redirected_client(&self, server: &Flow) -> Option<Peer> {
+        self.only(&self.by_local, server.remote, |socket, owner| {
+            let namespace = owner.network_namespace;
+            let near =
+                namespace == server.network_namespace || socket.remote.ip() == server.local.ip();
+            near && self.peer(namespace, socket.remote, socket.local).is_none()
+        })
     }
 
     /// The only socket at `address` that fits.
-    fn candidates(
+    fn only(
         &self,
         index: &HashMap<SocketAddr, Vec<usize>>,
         address: SocketAddr,
@@ -177,20 +328,55 @@ impl Directory {
             return None;
         }
         Some(Peer {
-            pid: owner.pid,
+            process: owner.process,
             local: socket.local,
             remote: socket.remote,
         })
     }
 }
 
-/// Loopback connections stay in their namespace.
-fn is_reachable(flow: &Flow, owner: &Owner) -> bool {
-    !flow.remote.ip().is_loopback() || owner.network_namespace == flow.network_namespace
+/// Inodes of namespaces have 32 bits.
+fn number(inode: u64) -> u32 {
+    u32::try_from(inode).unwrap_or(0)
 }
 
 /// The namespace of a process, when it still is in the one with this inode.
 fn open(pid: u32, inode: u64) -> Option<File> {
     let file = File::open(format!("/proc/{pid}/ns/net")).ok()?;
     (file.metadata().ok()?.st_ino() == inode).then_some(file)
+}
+
+/// Asks the namespace behind `namespace` (`/proc/PID/ns/net`), from a thread of its own, because a
+/// thread cannot leave its namespace for a moment.
+fn listing_of(namespace: &File, sources: Sources) -> io::Result<Listing> {
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new()
+            .name("inet-diag".into())
+            .spawn_scoped(scope, || {
+                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+                Ok(Listing {
+                    sockets: sockets_here()?,
+                    addresses: addresses_here()?,
+                    tracked: tracked_here(sources),
+                })
+            })?;
+        worker
+            .join()
+            .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
+    })
+}
+
+/// What connection tracking says in the calling thread's namespace.
+fn tracked_here(sources: Sources) -> Result<Tracked, String> {
+    if sources.without_conntrack {
+        return Err("conntrack is denied by --deny-probe".to_owned());
+    }
+    translations_here().or_else(|error| {
+        if Path::new(TRACKED_CONNECTIONS).exists() {
+            Err(format!("list tracked connections: {error}"))
+        } else {
+            // Nothing is tracked here, so nothing is translated.
+            Ok(Tracked::default())
+        }
+    })
 }

@@ -5,12 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use profiler_common::{
     network::{
         BUCKETS, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_CONNECT_FAILED, FLAG_JOINED,
-        Histogram, bucket, search_table,
+        FLAG_SHARED, Histogram, bucket, search_table,
     },
     network_calls::CallTimes,
 };
 
-use crate::model::{SideMetrics, SocketTotals, Transfer, Values};
+use crate::{
+    model::{ProcessKey, SideMetrics, SocketTotals, Transfer, Values},
+    probes::start_ticks,
+};
 
 /// `AF_INET6`.
 const IPV6: u32 = 10;
@@ -33,7 +36,9 @@ pub(crate) struct Flow {
     /// `None`: its beginning was not seen.
     pub(crate) direction: Option<Direction>,
     /// The process that used it last; `None` when none was seen.
-    pub(crate) pid: Option<u32>,
+    pub(crate) process: Option<ProcessKey>,
+    /// More than one process used it.
+    pub(crate) shared: bool,
     pub(crate) comm: String,
     /// When it was first seen, on the kernel's clock.
     pub(crate) seen_ns: u64,
@@ -56,9 +61,8 @@ impl Flow {
                 DIRECTION_SERVER => Some(Direction::Server),
                 _ => None,
             },
-            pid: [connection.pid, connection.opened_by]
-                .into_iter()
-                .find(|pid| *pid != 0),
+            process: user_of(connection),
+            shared: connection.flags & FLAG_SHARED != 0,
             comm: text(&connection.comm),
             seen_ns: connection.seen_ns,
             metrics: metrics(connection, ended),
@@ -80,6 +84,17 @@ impl Flow {
             add_time(&mut self.metrics.accept, *accept_wait_ns);
         }
     }
+}
+
+/// The process that used a connection last, or opened it.
+pub(crate) fn user_of(connection: &Connection) -> Option<ProcessKey> {
+    let used = (connection.pid, connection.used_start_ns);
+    let opened = (connection.opened_by, connection.opened_start_ns);
+    let (pid, start_ns) = [used, opened].into_iter().find(|(pid, _)| *pid != 0)?;
+    Some(ProcessKey {
+        pid,
+        start_ticks: start_ticks(start_ns),
+    })
 }
 
 /// An address as users know it: an IPv4 address that an IPv6 socket uses is one.

@@ -1,54 +1,127 @@
 //! Whose sockets are whose: the inodes that processes hold open.
+//!
+//! Reading every descriptor of a node is the most expensive part of finding out who talks to whom, so
+//! what is known is kept as long as its process lives, and the search ends when nothing is missing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rustix::fs::{Dir, Mode, OFlags, openat, readlinkat};
 
-use crate::process::proc_dir::list_pids;
+use crate::model::ProcessKey;
 
 /// Descriptors that are looked at in one reading of the node.
 const MAX_DESCRIPTORS: usize = 2_000_000;
 
-/// The lowest pid that holds each socket, by inode; one of `preferred` where several do. Processes
-/// that cannot be read are left out.
-pub(crate) fn socket_owners(preferred: &BTreeSet<u32>) -> HashMap<u64, u32> {
-    let mut owners = HashMap::new();
-    let mut left = MAX_DESCRIPTORS;
-    let mut pids = list_pids();
-    pids.sort_unstable_by_key(|pid| (!preferred.contains(pid), *pid));
-    for pid in pids {
-        for inode in sockets_of(pid, &mut left) {
-            owners.entry(inode).or_insert(pid);
-        }
-    }
-    owners
+/// A process that holds a socket, and its number for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub(super) process: ProcessKey,
+    pub(super) descriptor: i32,
 }
 
-fn sockets_of(pid: u32, left: &mut usize) -> Vec<u64> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(folder) = openat(
-        rustix::fs::CWD,
-        format!("/proc/{pid}/fd"),
-        flags,
-        Mode::empty(),
-    ) else {
-        return Vec::new();
-    };
-    let Ok(entries) = Dir::read_from(&folder) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    for entry in entries.flatten() {
-        if *left == 0 {
-            break;
-        }
-        *left -= 1;
-        let Ok(target) = readlinkat(&folder, entry.file_name(), Vec::new()) else {
-            continue;
+/// A process that may hold sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) process: ProcessKey,
+    pub(super) network_namespace: Option<u32>,
+}
+
+/// Holders of sockets by inode.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Owners {
+    holders: HashMap<u64, Holder>,
+    /// Descriptors that were looked at the last time.
+    looked_at: usize,
+}
+
+impl Owners {
+    /// Finds who holds `wanted` (inodes, each with its network namespace). Of several holders the
+    /// first in the order of: `preferred`, the socket's own namespace, the lowest pid. Processes
+    /// that cannot be read are left out.
+    pub(super) fn find(
+        &mut self,
+        wanted: &HashMap<u64, u32>,
+        candidates: &[Candidate],
+        preferred: &BTreeSet<u32>,
+    ) {
+        let alive: HashSet<ProcessKey> = candidates.iter().map(|one| one.process).collect();
+        self.holders
+            .retain(|inode, holder| wanted.contains_key(inode) && alive.contains(&holder.process));
+        self.looked_at = 0;
+        let mut missing: HashSet<u64> = wanted
+            .keys()
+            .copied()
+            .filter(|inode| !self.holders.contains_key(inode))
+            .collect();
+        let places: HashSet<u32> = missing
+            .iter()
+            .filter_map(|inode| wanted.get(inode).copied())
+            .collect();
+        let is_near = |one: &Candidate| {
+            one.network_namespace
+                .is_some_and(|namespace| places.contains(&namespace))
         };
-        found.extend(socket_inode(target.as_bytes()));
+        let mut order: Vec<&Candidate> = candidates.iter().collect();
+        order.sort_unstable_by_key(|one| {
+            let pid = one.process.pid;
+            (!preferred.contains(&pid), !is_near(one), pid)
+        });
+        for candidate in order {
+            if missing.is_empty() || self.looked_at >= MAX_DESCRIPTORS {
+                return;
+            }
+            self.look_at(candidate.process, &mut missing);
+        }
     }
-    found
+
+    pub(super) fn holder(&self, inode: u64) -> Option<Holder> {
+        self.holders.get(&inode).copied()
+    }
+
+    #[cfg(test)]
+    pub(super) fn hold(&mut self, inode: u64, pid: u32) {
+        let process = ProcessKey {
+            pid,
+            start_ticks: 1,
+        };
+        let holder = Holder {
+            process,
+            descriptor: 3,
+        };
+        self.holders.insert(inode, holder);
+    }
+
+    fn look_at(&mut self, process: ProcessKey, missing: &mut HashSet<u64>) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let path = format!("/proc/{}/fd", process.pid);
+        let Ok(folder) = openat(rustix::fs::CWD, path, flags, Mode::empty()) else {
+            return;
+        };
+        let Ok(entries) = Dir::read_from(&folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            if missing.is_empty() || self.looked_at >= MAX_DESCRIPTORS {
+                return;
+            }
+            self.looked_at += 1;
+            let name = entry.file_name();
+            let Ok(target) = readlinkat(&folder, name, Vec::new()) else {
+                continue;
+            };
+            let descriptor = name.to_str().ok().and_then(|name| name.parse().ok());
+            if let Some(inode) = socket_inode(target.as_bytes())
+                && let Some(descriptor) = descriptor
+                && missing.remove(&inode)
+            {
+                let holder = Holder {
+                    process,
+                    descriptor,
+                };
+                self.holders.insert(inode, holder);
+            }
+        }
+    }
 }
 
 /// The inode in `socket:[INODE]`.
@@ -59,18 +132,50 @@ fn socket_inode(target: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::{net::TcpListener, os::fd::AsRawFd as _};
 
     use super::*;
 
+    fn own() -> Candidate {
+        Candidate {
+            process: ProcessKey {
+                pid: std::process::id(),
+                start_ticks: 1,
+            },
+            network_namespace: Some(1),
+        }
+    }
+
+    fn inode(listener: &TcpListener) -> u64 {
+        rustix::fs::fstat(listener).unwrap().st_ino
+    }
+
     #[test]
-    fn own_sockets_are_found() {
+    fn own_sockets_are_found_with_their_descriptors() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stat = rustix::fs::fstat(&listener).unwrap();
-        assert_eq!(
-            socket_owners(&BTreeSet::new()).get(&stat.st_ino),
-            Some(&std::process::id())
-        );
+        let mut owners = Owners::default();
+        let wanted = HashMap::from([(inode(&listener), 1)]);
+        owners.find(&wanted, &[own()], &BTreeSet::new());
+        let holder = owners.holder(inode(&listener)).unwrap();
+        assert_eq!(holder.process, own().process);
+        assert_eq!(holder.descriptor, listener.as_raw_fd());
+    }
+
+    #[test]
+    fn what_is_known_is_not_looked_for_again_while_its_process_lives() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut owners = Owners::default();
+        let wanted = HashMap::from([(inode(&listener), 1)]);
+        owners.find(&wanted, &[own()], &BTreeSet::new());
+        assert!(owners.looked_at > 0);
+        owners.find(&wanted, &[own()], &BTreeSet::new());
+        assert_eq!(owners.looked_at, 0);
+        // Another process has its number now.
+        let mut other = own();
+        other.process.start_ticks = 2;
+        owners.find(&wanted, &[other], &BTreeSet::new());
+        let holder = owners.holder(inode(&listener)).unwrap();
+        assert_eq!(holder.process, other.process);
     }
 
     #[test]

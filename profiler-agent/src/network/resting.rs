@@ -11,7 +11,7 @@ use profiler_common::{
     header::KIND_CONNECTION,
     network::{
         Connection, DIRECTION_UNKNOWN, EVICTION_MARK, EVICTION_TAKE, FLAG_CONNECT_FAILED,
-        FLAG_EVICTED, FLAG_GONE, Histogram,
+        FLAG_EVICTED, FLAG_GONE, FLAG_SHARED, Histogram,
     },
 };
 
@@ -164,6 +164,8 @@ fn joined(earlier: &Connection, later: &Connection) -> Connection {
         (one, other) => one.min(other),
     };
     let either = |earlier: u64, later: u64| if later == 0 { earlier } else { later };
+    let is_other = later.pid != 0 && earlier.pid != 0 && later.pid != earlier.pid;
+    let shared = if is_other { FLAG_SHARED } else { 0 };
     Connection {
         header: later.header,
         leaving: later.leaving,
@@ -202,6 +204,11 @@ fn joined(earlier: &Connection, later: &Connection) -> Connection {
         } else {
             later.pid
         },
+        used_start_ns: if later.pid == 0 {
+            earlier.used_start_ns
+        } else {
+            later.used_start_ns
+        },
         comm: if later.pid == 0 {
             earlier.comm
         } else {
@@ -212,7 +219,9 @@ fn joined(earlier: &Connection, later: &Connection) -> Connection {
         } else {
             earlier.direction
         },
-        flags: earlier.flags | later.flags & (FLAG_GONE | FLAG_CONNECT_FAILED),
+        flags: earlier.flags
+            | later.flags & (FLAG_GONE | FLAG_CONNECT_FAILED | FLAG_SHARED)
+            | shared,
         // Its beginning, its ends and where it is.
         ..*earlier
     }
@@ -274,7 +283,7 @@ mod tests {
         assert_eq!((whole.rtt_min_us, whole.rtt.counts[3]), (7, 1));
         assert_eq!((whole.direction, whole.pid), (DIRECTION_CLIENT, 43));
         // Its beginning was seen, so that it is compared with all that the socket has sent.
-        assert_eq!(whole.flags, FLAG_COMPLETE);
+        assert_eq!(whole.flags, FLAG_COMPLETE | FLAG_SHARED);
         assert_eq!((whole.first_sent, whole.last_sent), (0, 111));
         assert!(resting.outside(&HashSet::from([5])).is_empty());
         // Once more, and then to its end.

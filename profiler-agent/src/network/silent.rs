@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Book, Flow};
-use crate::model::{Edge, EdgeKey};
+use super::{Book, Flow, UnixBook, book::Pair};
+use crate::model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
 
 /// How much is kept apart.
 #[derive(Clone, Copy, Debug)]
@@ -37,45 +37,88 @@ impl Book {
         if excess == 0 {
             return;
         }
-        let is_open = |edge: &&Edge| {
-            let sides = [&edge.client, &edge.server];
-            sides.into_iter().flatten().any(|side| side.open > 0)
-        };
-        let in_use: BTreeSet<&EdgeKey> =
-            shown.iter().filter(is_open).map(|edge| &edge.key).collect();
-        let mut silent: Vec<(u64, EdgeKey)> = self
+        let in_use: BTreeSet<Pair> = in_use(shown).into_iter().filter_map(Pair::of).collect();
+        let mut silent: Vec<(u64, Pair)> = self
             .edges
             .iter()
             .filter(|(key, sums)| {
                 let silence_ns = self.now_ns.saturating_sub(sums.ended_ns);
                 silence_ns >= room.silence_ns && !in_use.contains(key)
             })
-            .map(|(key, sums)| (sums.ended_ns, key.clone()))
+            .map(|(pair, sums)| (sums.ended_ns, *pair))
             .collect();
         silent.sort();
         for (_, key) in silent.into_iter().take(excess) {
             let Some(sums) = self.edges.remove(&key) else {
                 continue;
             };
-            self.folded.edges += 1;
-            for (sum, side) in [
-                (&mut self.folded.client, sums.client),
-                (&mut self.folded.server, sums.server),
-            ] {
-                if let Some(side) = side {
-                    sum.merge(&side);
-                }
+            add(&mut self.folded, sums.client, sums.server);
+        }
+    }
+
+    /// Forgets the names of processes that are gone and that no edge shows.
+    pub(crate) fn forget_names(&mut self, open: &[Flow], is_alive: impl Fn(ProcessKey) -> bool) {
+        let waiting = self.waiting.iter().map(|(flow, _)| flow);
+        let flows = waiting.chain(open).filter_map(|flow| flow.process);
+        let edges = self.edges.keys().flat_map(Pair::processes);
+        let needed: BTreeSet<ProcessKey> = flows.chain(edges).collect();
+        self.names
+            .forget(|process| needed.contains(&process) || is_alive(process));
+    }
+}
+
+impl UnixBook {
+    /// As that of [`Book`], at the time `now_ns`.
+    pub(crate) fn fold_silent(&mut self, shown: &[Edge], room: Room, now_ns: u64) {
+        for sums in self.edges.values_mut() {
+            if std::mem::take(&mut sums.changed) {
+                sums.changed_ns = now_ns;
+            }
+        }
+        let excess = self.edges.len().saturating_sub(room.edges);
+        if excess == 0 {
+            return;
+        }
+        let in_use = in_use(shown);
+        let mut silent: Vec<(u64, EdgeKey)> = self
+            .edges
+            .iter()
+            .filter(|(key, sums)| {
+                let silence_ns = now_ns.saturating_sub(sums.changed_ns);
+                silence_ns >= room.silence_ns && !in_use.contains(key)
+            })
+            .map(|(key, sums)| (sums.changed_ns, key.clone()))
+            .collect();
+        silent.sort();
+        for (_, key) in silent.into_iter().take(excess) {
+            if let Some(sums) = self.edges.remove(&key) {
+                add(&mut self.folded, sums.client, sums.server);
             }
         }
     }
 
-    /// Forgets the names of processes that are gone, but for those of connections that are still to be
-    /// added up. A pid that is used again then gets its new name.
-    pub(crate) fn forget_names(&mut self, open: &[Flow], is_alive: impl Fn(u32) -> bool) {
-        let waiting = self.waiting.iter().map(|(flow, _)| flow);
-        let needed: BTreeSet<u32> = waiting.chain(open).filter_map(|flow| flow.pid).collect();
-        self.names
-            .retain(|pid, _| needed.contains(pid) || is_alive(*pid));
+    /// What is no longer kept apart.
+    pub(crate) fn folded(&self) -> &FoldedEdges {
+        &self.folded
+    }
+}
+
+/// Edges with open connections.
+fn in_use(shown: &[Edge]) -> BTreeSet<&EdgeKey> {
+    let is_open = |edge: &&Edge| {
+        let sides = [&edge.client, &edge.server];
+        sides.into_iter().flatten().any(|side| side.open > 0)
+    };
+    shown.iter().filter(is_open).map(|edge| &edge.key).collect()
+}
+
+fn add(folded: &mut FoldedEdges, client: Option<SideMetrics>, server: Option<SideMetrics>) {
+    folded.edges += 1;
+    if let Some(client) = client {
+        folded.client.merge(&client);
+    }
+    if let Some(server) = server {
+        folded.server.merge(&server);
     }
 }
 
@@ -83,15 +126,19 @@ impl Book {
 mod tests {
     use super::super::{Directory, Identity};
     use super::*;
-    use crate::{
-        model::{SideMetrics, Transfer},
-        network::flow::Direction,
-    };
+    use crate::{model::Transfer, network::flow::Direction};
 
     const ROOM: Room = Room {
         edges: 2,
         silence_ns: 1_000,
     };
+
+    fn process(pid: u32) -> ProcessKey {
+        ProcessKey {
+            pid,
+            start_ticks: 1,
+        }
+    }
 
     /// The client's end of a connection to another node, to a port of its own.
     fn flow(port: u16, open: u64) -> Flow {
@@ -101,7 +148,8 @@ mod tests {
             local: "10.0.0.1:40000".parse().unwrap(),
             remote: format!("192.0.2.1:{port}").parse().unwrap(),
             direction: Some(Direction::Client),
-            pid: Some(7),
+            process: Some(process(7)),
+            shared: false,
             comm: "app".to_owned(),
             seen_ns: 1,
             metrics: SideMetrics {
@@ -120,7 +168,7 @@ mod tests {
         for port in ports {
             book.end(flow(port, 0), now_ns);
         }
-        book.settle(&[], &Directory::default(), now_ns, true);
+        book.settle(&[], (&Directory::default(), now_ns), now_ns, true);
     }
 
     fn ports(edges: &[Edge]) -> Vec<u16> {
@@ -173,11 +221,49 @@ mod tests {
     fn names_of_the_dead_are_forgotten_unless_they_are_needed() {
         let mut book = Book::default();
         for pid in [7, 8, 9] {
-            book.name(pid, || Some(Identity::default()));
+            book.names()
+                .name(process(pid), || Some(Identity::default()));
         }
-        book.forget_names(&[flow(1, 1)], |pid| pid == 8);
-        let mut kept: Vec<u32> = book.names.keys().copied().collect();
-        kept.sort_unstable();
+        book.forget_names(&[flow(1, 1)], |alive| alive == process(8));
+        let kept = |pid: &u32| book.names.latest(*pid).is_some();
+        let kept: Vec<u32> = (0..20).filter(kept).collect();
         assert_eq!(kept, [7, 8]);
+    }
+
+    #[test]
+    fn silent_edges_between_unix_sockets_are_folded_too() {
+        let mut book = UnixBook::default();
+        let key = |name: &str| {
+            let end = crate::model::Endpoint {
+                pid: Some(7),
+                start_ticks: Some(1),
+                comm: "app".to_owned(),
+                container: None,
+                address: crate::model::Address::Unix(name.to_owned()),
+            };
+            EdgeKey {
+                client: end.clone(),
+                server: end,
+                server_port: None,
+                original_destination: None,
+            }
+        };
+        let change = |book: &mut UnixBook, name: &str, bytes: u64| {
+            let sums = book.edges.entry(key(name)).or_default();
+            let side = sums.client.get_or_insert_default();
+            side.write.bytes += bytes;
+            sums.changed = true;
+        };
+        for (name, bytes) in [("/a", 1), ("/b", 2), ("/c", 4)] {
+            change(&mut book, name, bytes);
+        }
+        book.fold_silent(&[], ROOM, 100);
+        assert_eq!(book.folded().edges, 0);
+        // The first one is used again, and the excess is one.
+        change(&mut book, "/a", 8);
+        book.fold_silent(&[], ROOM, 2_000);
+        assert_eq!(book.folded().edges, 1);
+        assert_eq!(book.folded().client.write.bytes, 2);
+        assert!(book.edges.contains_key(&key("/a")) && book.edges.contains_key(&key("/c")));
     }
 }

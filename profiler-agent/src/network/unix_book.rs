@@ -9,11 +9,13 @@ use std::collections::{BTreeMap, HashMap};
 use profiler_common::unix_sockets::UnixSocket;
 
 use super::{
-    book::Identity,
     flow::{Direction, text, values},
+    names::Identity,
     unix_diag::{UnixDiagSocket, UnixListing, shown},
 };
-use crate::model::{Address, Edge, EdgeKey, Endpoint, SideMetrics, Transfer};
+use crate::model::{
+    Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics, Transfer,
+};
 
 /// Edges that are kept; sockets of others are counted as unresolved.
 const MAX_EDGES: usize = 20_000;
@@ -121,15 +123,21 @@ impl UnixEnd {
 
 /// What both ends measured.
 #[derive(Clone, Debug, Default)]
-struct Sums {
-    client: Option<SideMetrics>,
-    server: Option<SideMetrics>,
+pub(super) struct Sums {
+    pub(super) client: Option<SideMetrics>,
+    pub(super) server: Option<SideMetrics>,
+    /// A socket of it was added up since silence was last looked for.
+    pub(super) changed: bool,
+    /// When silence was looked for and had not begun.
+    pub(super) changed_ns: u64,
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnixBook {
-    edges: BTreeMap<EdgeKey, Sums>,
+    pub(super) edges: BTreeMap<EdgeKey, Sums>,
+    /// Those that were silent for long, and those without room.
+    pub(super) folded: FoldedEdges,
     /// The edge of sockets whose peer was known, by cookie.
     places: HashMap<u64, (EdgeKey, Direction)>,
     unresolved: BTreeMap<String, u64>,
@@ -141,7 +149,7 @@ impl UnixBook {
         &mut self,
         ends: &[UnixEnd],
         listing: &UnixListing,
-        identify: impl Fn(u32) -> Option<Identity>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         is_gone: impl Fn(&UnixEnd) -> bool,
     ) {
         let mut unresolved = std::mem::take(&mut self.unresolved);
@@ -171,7 +179,7 @@ impl UnixBook {
         &self,
         open: &[UnixEnd],
         listing: &UnixListing,
-        identify: impl Fn(u32) -> Option<Identity>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
     ) -> (Vec<Edge>, BTreeMap<String, u64>) {
         let mut all = self.clone();
         let mut unresolved = std::mem::take(&mut all.unresolved);
@@ -187,6 +195,8 @@ impl UnixBook {
         let edges = all.edges.into_iter().map(|(key, sums)| Edge {
             key,
             client_port: None,
+            client_name: None,
+            server_name: None,
             client: sums.client,
             server: sums.server,
         });
@@ -198,7 +208,7 @@ impl UnixBook {
         &self,
         ends: &[UnixEnd],
         listing: &UnixListing,
-        identify: impl Fn(u32) -> Option<Identity>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         mut missing: impl FnMut(&UnixEnd, &str),
     ) -> Vec<((EdgeKey, Direction), bool)> {
         let ends: Vec<UnixEnd> = ends
@@ -219,13 +229,15 @@ impl UnixBook {
         }
         let endpoint = |pid: Option<u32>, comm: &str, address: String| {
             let identity = pid.and_then(&identify);
+            let start_ticks = identity.as_ref().map(|(key, _)| key.start_ticks);
             let (name, container) = match identity {
-                Some(identity) => (identity.comm, identity.container),
+                Some((_, identity)) => (identity.comm, identity.container),
                 None if pid.is_some() => (comm.to_owned(), None),
                 None => (String::new(), None),
             };
             Endpoint {
                 pid,
+                start_ticks,
                 comm: name,
                 container,
                 address: Address::Unix(address),
@@ -312,9 +324,14 @@ impl UnixBook {
                 .unresolved
                 .entry("edges_left_out".to_owned())
                 .or_default() += 1;
+            match direction {
+                Direction::Client => self.folded.client.merge(metrics),
+                Direction::Server => self.folded.server.merge(metrics),
+            }
             return;
         }
         let sums = self.edges.entry(key).or_default();
+        sums.changed = true;
         let side = match direction {
             Direction::Client => &mut sums.client,
             Direction::Server => &mut sums.server,

@@ -37,7 +37,7 @@ fn end(cookie: u64, peer_cookie: u64, pid: u32, name: &[u8], peer_name: &[u8]) -
     UnixEnd::decode(&socket)
 }
 
-fn nobody(_pid: u32) -> Option<Identity> {
+fn nobody(_pid: u32) -> Option<(ProcessKey, Identity)> {
     None
 }
 

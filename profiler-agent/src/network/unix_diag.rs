@@ -13,9 +13,13 @@ use netlink_packet_sock_diag::{
     unix::{ShowFlags, StateFlags, UnixRequest, UnixResponse, nlas::UnixDiagName},
 };
 
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::{diag::request, owners::socket_owners};
+use super::{
+    netlink::{Next, list},
+    owners::{Candidate, Owners},
+};
 use crate::process::ProcessTable;
 
 /// Sockets of one namespace that are kept.
@@ -47,7 +51,7 @@ pub(crate) struct UnixListing {
     listening: HashSet<Vec<u8>>,
     /// Namespaces that were read.
     namespaces: HashSet<u32>,
-    owners: HashMap<u64, u32>,
+    owners: Owners,
 }
 
 impl UnixListing {
@@ -76,8 +80,22 @@ impl UnixListing {
 
     /// Finds out whose the sockets are. Where several processes hold one, one of `preferred` is its
     /// owner. Blocks.
-    pub(crate) fn find_owners(&mut self, preferred: &BTreeSet<u32>) {
-        self.owners = socket_owners(preferred);
+    pub(crate) fn find_owners(&mut self, table: &ProcessTable, preferred: &BTreeSet<u32>) {
+        let sockets = self.sockets.iter().filter(|socket| socket.inode != 0);
+        let wanted: HashMap<u64, u32> = sockets
+            .map(|socket| (socket.inode, socket.network_namespace))
+            .collect();
+        let candidates: Vec<Candidate> = table
+            .snapshot()
+            .iter()
+            .map(|process| Candidate {
+                process: process.key,
+                network_namespace: process
+                    .network_namespace
+                    .and_then(|inode| u32::try_from(inode).ok()),
+            })
+            .collect();
+        self.owners.find(&wanted, &candidates, preferred);
     }
 
     /// Keeps what an earlier reading found out.
@@ -101,7 +119,7 @@ impl UnixListing {
 
     #[cfg(test)]
     pub(super) fn own(&mut self, inode: u64, pid: u32) {
-        self.owners.insert(inode, pid);
+        self.owners.hold(inode, pid);
     }
 
     /// Whether a socket was gone; `None` when its namespace could not be read.
@@ -125,7 +143,7 @@ impl UnixListing {
         if inode == 0 {
             return None;
         }
-        self.owners.get(&inode).copied()
+        self.owners.holder(inode).map(|holder| holder.process.pid)
     }
 }
 
@@ -181,18 +199,22 @@ fn open(pid: u32, inode: u32) -> Option<File> {
 /// Lists the sockets of the calling thread's namespace.
 fn sockets_here(network_namespace: u32) -> io::Result<Vec<UnixDiagSocket>> {
     let mut found = Vec::new();
-    let message = SockDiagMessage::UnixRequest(UnixRequest {
+    let question = SockDiagMessage::UnixRequest(UnixRequest {
         // The crate knows two states; datagram sockets have others.
         state_flags: StateFlags::from_bits_retain(u32::MAX),
         inode: 0,
         show_flags: ShowFlags::NAME | ShowFlags::PEER,
         cookie: [0xff; 8],
     });
-    request(message, |answer| {
+    list(NETLINK_SOCK_DIAG, question, |answer| {
         if let SockDiagMessage::UnixResponse(response) = answer {
             found.push(decode(&response, network_namespace));
         }
-        found.len() < MAX_SOCKETS
+        if found.len() < MAX_SOCKETS {
+            Next::More
+        } else {
+            Next::Enough
+        }
     })?;
     Ok(found)
 }
@@ -251,7 +273,9 @@ mod tests {
         assert_eq!(listing.is_gone(7, other.cookie), Some(false));
         assert_eq!(listing.is_gone(7, u64::MAX), Some(true));
         assert_eq!(listing.is_gone(8, other.cookie), None);
-        listing.find_owners(&BTreeSet::new());
+        let table = ProcessTable::new();
+        table.refresh();
+        listing.find_owners(&table, &BTreeSet::new());
         assert_eq!(listing.owner(inode(&client)), Some(std::process::id()));
     }
 }

@@ -130,6 +130,7 @@ mod tests {
     fn edge(port: u16, bytes: u64, open: u64) -> Edge {
         let end = |comm: &str| Endpoint {
             pid: Some(1),
+            start_ticks: Some(1),
             comm: comm.to_owned(),
             container: None,
             address: Address::Ip([10, 0, 0, 1].into()),
@@ -142,6 +143,8 @@ mod tests {
                 original_destination: None,
             },
             client_port: Some(4000),
+            client_name: None,
+            server_name: None,
             client: Some(SideMetrics {
                 connections: 1,
                 open,

@@ -22,6 +22,7 @@ struct Flaky {
 fn table(bytes: u64) -> EdgeTable {
     let end = Endpoint {
         pid: None,
+        start_ticks: Some(1),
         comm: String::new(),
         container: None,
         address: Address::Ip([192, 0, 2, 1].into()),
@@ -35,6 +36,8 @@ fn table(bytes: u64) -> EdgeTable {
                 original_destination: None,
             },
             client_port: None,
+            client_name: None,
+            server_name: None,
             client: Some(SideMetrics {
                 write: Transfer { count: 1, bytes },
                 ..SideMetrics::default()

@@ -14,12 +14,12 @@ use std::{
 };
 
 use profiler_common::{
-    config::{FILTER_ALL, FILTER_PIDS, ProbeConfig},
+    config::{FILTER_ALL, ProbeConfig},
     network::{
-        CONNECTION_ENTRIES, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN,
-        FLAG_COMPLETE, FLAG_EVICTED, FLAG_JOINED, LOST_BYTES, LOST_EVENTS, ListenerKey, REFUSED,
+        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS,
+        ListenerKey, REFUSED,
     },
-    network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, TIMES_LEFT_OUT},
+    network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, MESSAGES_LEFT_OUT, TIMES_LEFT_OUT},
 };
 use tokio::sync::mpsc;
 
@@ -28,6 +28,7 @@ use super::{
     board::ProbeStatuses,
     ended::Ended,
     network_sources::MetricSources,
+    node_sockets::{self, announce_sources, existing, identify, report_sources, wanted_pids},
     on_cpu::LOOP_WAIT,
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
@@ -36,11 +37,11 @@ use super::{
 };
 use crate::{
     bpf::{
-        Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks, ObjectRequest,
-        RecordReader, drop_reasons,
+        AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
+        ObjectRequest, RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
-    network::{Book, DiagSocket, Directory, Flow, Identity, Owner, Resting, Room},
+    network::{Book, Directory, Flow, Owner, Resting, Room, Sources, user_of},
     process::ProcessTable,
 };
 
@@ -48,6 +49,8 @@ use crate::{
 const REPORT: Duration = Duration::from_secs(1);
 /// Time between two readings of the node's sockets, while something is not resolved.
 const READ_AGAIN_NS: u64 = 2_000_000_000;
+/// So many times as long as a reading takes, at least, is none: it may use 5 % of one CPU.
+const READING_SHARE: u32 = 20;
 /// Results are made at most for one part of the time in so many.
 const BUSY_SHARE: u32 = 5;
 /// Results that may wait for the engine; each holds what the earlier ones held.
@@ -98,6 +101,7 @@ impl NetworkCollector {
                 minimum_kernel: program.minimum_kernel.to_owned(),
             });
         }
+        announce_sources(&statuses, &config.denied);
         Self {
             table,
             statuses,
@@ -172,6 +176,7 @@ impl Collector for NetworkCollector {
         let mut object = self.load(&target, request.spec.timed).map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let ended = object.take_ended().map_err(failed)?;
+        let answers = object.take_answers().map_err(failed)?;
         let (links, failures) = object.attach_network();
         let mut sources = self.report(&links, &failures);
         let evictor = failures
@@ -190,7 +195,10 @@ impl Collector for NetworkCollector {
         }
         // Now, and not before: what begins from here on is seen by the programs.
         let wanted = wanted_pids(&target, &self.table);
-        let directory = Directory::read(&self.table, &wanted);
+        let beside = node_sockets::sources(&self.config.denied);
+        let reading = Instant::now();
+        let directory = Directory::read(&self.table, &wanted, beside, Directory::default());
+        report_sources(&self.statuses, &self.config.denied, &directory);
         let origin = Origin::now();
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
@@ -201,6 +209,7 @@ impl Collector for NetworkCollector {
             unix,
             object,
             reader,
+            answers,
             ended: Ended::start(ended).map_err(|error| CollectError::Probe {
                 probe: "network",
                 reason: format!("start the thread that reads ends: {error}"),
@@ -210,6 +219,8 @@ impl Collector for NetworkCollector {
             wanted,
             directory,
             directory_read_ns: monotonic_ns(),
+            reading_took: reading.elapsed(),
+            beside,
             swept_ns: monotonic_ns(),
             capacity: self.config.connections,
             can_evict,
@@ -242,40 +253,22 @@ impl Collector for NetworkCollector {
     }
 }
 
-/// The processes of the target that run now.
-fn wanted_pids(target: &ResolvedTarget, table: &ProcessTable) -> BTreeSet<u32> {
-    if target.filter == FILTER_PIDS {
-        return target.pids.clone();
-    }
-    table.refresh();
-    let below = |cgroup: &str, path: &str| {
-        cgroup
-            .strip_prefix(path.trim_end_matches('/'))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    table
-        .snapshot()
-        .iter()
-        .filter(|process| {
-            let paths = &target.cgroup_paths;
-            paths.iter().any(|path| below(&process.cgroup, path))
-        })
-        .map(|process| process.key.pid)
-        .collect()
-}
-
 /// The thread's own state.
 #[derive(Debug)]
 struct Session {
     object: LoadedObject,
     reader: RecordReader,
     ended: Ended,
+    answers: AnswerReader,
     links: NetworkLinks,
     table: ProcessTable,
     wanted: BTreeSet<u32>,
     directory: Directory,
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
+    reading_took: Duration,
+    /// Sources of answers that are no programs.
+    beside: Sources,
     /// When ends that were missed were looked for.
     swept_ns: u64,
     /// Entries of the kernel's table.
@@ -324,8 +317,11 @@ impl Session {
     fn read(&mut self) {
         // Forks, execs and exits keep the kernel's filter right; nothing is to be done here.
         let _undecodable = self.reader.read(|_record| {});
+        let names = self.book.names();
+        self.answers
+            .read(|namespace, message| names.answer(namespace, message));
+        let known = self.finished.len();
         let finished = &mut self.finished;
-        let before = finished.len();
         for connection in self.ended.take() {
             if connection.flags & FLAG_EVICTED != 0 {
                 self.resting.rest(connection);
@@ -333,13 +329,10 @@ impl Session {
                 finished.push(self.resting.end(&connection));
             }
         }
-        for index in before..finished.len() {
-            let Some(connection) = self.finished.get(index) else {
-                break;
-            };
-            for pid in [connection.pid, connection.opened_by] {
+        for connection in self.finished.iter().skip(known) {
+            if let Some(process) = user_of(connection) {
                 let table = &self.table;
-                self.book.name(pid, || identify(table, pid));
+                self.book.names().name(process, || identify(table, process));
             }
         }
     }
@@ -354,6 +347,9 @@ impl Session {
             .collect();
         let resting = self.resting.outside(&table);
         open.extend(resting.iter().map(Flow::decode));
+        for flow in &open {
+            self.book.name_user(flow);
+        }
         let mut drops: HashMap<u64, BTreeMap<String, u64>> = HashMap::new();
         let mut keys = HashMap::new();
         for (key, number) in self.object.drops()? {
@@ -382,34 +378,42 @@ impl Session {
             }
             flow.metrics.drops_by_reason = drops.remove(&flow.cookie).unwrap_or_default();
         }
-        let due = last || now_ns.saturating_sub(self.directory_read_ns) >= READ_AGAIN_NS;
-        if due && self.book.is_open_question(&open, self.directory_read_ns) {
-            self.directory = Directory::read(&self.table, &self.wanted);
-            self.directory_read_ns = now_ns;
-        }
-        let pids = open.iter().filter_map(|flow| flow.pid);
-        for pid in pids.chain(self.directory.pids()) {
-            let table = &self.table;
-            self.book.name(pid, || identify(table, pid));
-        }
-        self.book.settle(&open, &self.directory, now_ns, last);
+        self.read_directory(&open, last);
+        self.name_processes(&open);
+        let directory = (&self.directory, self.directory_read_ns);
+        self.book.settle(&open, directory, now_ns, last);
         let (mut edges, folded, mut unresolved) = self.book.table(&open, &self.directory);
         if let Some(room) = self.room {
             self.book.fold_silent(&edges, room);
             let table = &self.table;
-            self.book
-                .forget_names(&open, |pid| table.get(pid).is_some());
+            self.book.forget_names(&open, |process| {
+                table
+                    .get(process.pid)
+                    .is_some_and(|known| known.key == process)
+            });
         }
         unresolved.extend(self.uncounted_calls()?);
         let (unix_edges, unix_unresolved) = self.report_unix(last)?;
-        let mut unavailable = self.sources.unavailable.clone();
-        unix_sockets::explain(&mut unavailable, &self.object, &unix_edges);
+        if let Some(room) = self.room {
+            self.unix.fold_silent(&unix_edges, room, now_ns);
+        }
+        let folded = self.unix.with_folded(folded);
+        let mut unavailable = self.unavailable();
+        unix_sockets::explain(
+            &mut unavailable,
+            &self.sources.from,
+            &self.object,
+            &unix_edges,
+        );
         edges.extend(unix_edges);
         for (what, count) in unix_unresolved {
             *unresolved.entry(what).or_default() += count;
         }
         let counters = self.object.network_counters()?;
         let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
+        if counter(ANSWERS_LOST) > 0 {
+            unresolved.insert("name_answers_lost".to_owned(), counter(ANSWERS_LOST));
+        }
         let result = EdgeTable {
             edges,
             folded,
@@ -429,7 +433,15 @@ impl Session {
 
     fn report_unix(&mut self, last: bool) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
         let (book, table) = (&self.book, &self.table);
-        let identify = |pid| book.identity(pid).or_else(|| identify(table, pid));
+        let identify = |pid| {
+            let alive = table.get(pid).map(|process| process.key);
+            let key = alive.or_else(|| book.names_so_far().latest(pid))?;
+            let identity = identify(table, key);
+            Some((
+                key,
+                identity.unwrap_or_else(|| book.names_so_far().identity(key)),
+            ))
+        };
         self.unix
             .report(&mut self.object, table, &self.wanted, identify, last)
     }
@@ -448,6 +460,7 @@ impl Session {
         let named = [
             ("calls_left_out", CALLS_LEFT_OUT),
             ("calls_of_unknown_sockets", CALLS_UNBOUND),
+            ("messages_left_out", MESSAGES_LEFT_OUT),
             ("times_left_out", TIMES_LEFT_OUT),
         ];
         let numbers = named.into_iter().filter_map(|(name, counter)| {
@@ -455,6 +468,69 @@ impl Session {
             (number > 0).then(|| (name.to_owned(), number))
         });
         Ok(numbers.collect())
+    }
+
+    /// Reads the node's sockets again when something may be found there, and not too often.
+    fn read_directory(&mut self, open: &[Flow], last: bool) {
+        let now_ns = monotonic_ns();
+        let rest = self.reading_took * READING_SHARE;
+        let rest_ns = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
+        let due_ns = self
+            .directory_read_ns
+            .saturating_add(rest_ns.max(READ_AGAIN_NS));
+        let due = last || now_ns >= due_ns;
+        if !due || !self.book.is_open_question(open, self.directory_read_ns) {
+            return;
+        }
+        let reading = Instant::now();
+        let before = std::mem::take(&mut self.directory);
+        self.directory = Directory::read(&self.table, &self.wanted, self.beside, before);
+        self.reading_took = reading.elapsed();
+        tracing::debug!(took = ?self.reading_took, sockets = self.directory.sockets().count(), "read the node's sockets");
+        // What began while it was read may be missing.
+        self.directory_read_ns = now_ns;
+    }
+
+    /// Names the processes of connections, while they are there.
+    fn name_processes(&mut self, open: &[Flow]) {
+        let mut missing = BTreeSet::new();
+        let used = open.iter().filter_map(|flow| flow.process);
+        for process in used {
+            let table = &self.table;
+            let names = self.book.names();
+            if !names.name(process, || identify(table, process)) {
+                missing.insert(process);
+            }
+        }
+        for process in self.directory.processes() {
+            let table = &self.table;
+            self.book.names().name(process, || identify(table, process));
+        }
+        if missing.is_empty() {
+            return;
+        }
+        self.table.refresh();
+        for process in missing {
+            let table = &self.table;
+            let names = self.book.names();
+            if !names.name(process, || identify(table, process)) {
+                // It is gone, or hidden: nobody looks for it again.
+                names.give_up(process);
+            }
+        }
+    }
+
+    /// Metrics that are missing, and facts that may be.
+    fn unavailable(&self) -> BTreeMap<String, String> {
+        let mut unavailable = self.sources.unavailable.clone();
+        let (conntrack, originals) = self.directory.failures();
+        if let Some(reason) = conntrack {
+            unavailable.insert("translated_addresses".to_owned(), reason.to_owned());
+        }
+        if let Some(reason) = originals {
+            unavailable.insert("original_destination".to_owned(), reason.to_owned());
+        }
+        unavailable
     }
 
     fn send(&self, table: EdgeTable, last: bool) {
@@ -477,7 +553,8 @@ impl Session {
 
     /// Tells the kernel side which connections and listening ports were there before it.
     fn add_existing(&mut self, target: &ResolvedTarget) -> Result<(), LoadError> {
-        let now_ns = monotonic_ns();
+        // Not later, so that the directory is known to hold them.
+        let now_ns = self.directory_read_ns;
         for (socket, owner) in self.directory.sockets() {
             if !self.is_wanted(*owner, target) {
                 continue;
@@ -487,11 +564,13 @@ impl Session {
                     network_namespace: owner.network_namespace,
                     port: u32::from(socket.local.port()),
                 };
-                self.object.add_listener(key, owner.pid.unwrap_or(0))?;
+                let pid = owner.process.map_or(0, |process| process.pid);
+                self.object.add_listener(key, pid)?;
             } else {
                 let listens = self
                     .directory
-                    .listens(owner.network_namespace, socket.local.port());
+                    .listeners()
+                    .listens(owner.network_namespace, socket.local);
                 let connection = existing(socket, *owner, listens, now_ns);
                 if !self.object.add_connection(&connection)? {
                     tracing::warn!("more connections than the kernel's table has room for");
@@ -507,47 +586,8 @@ impl Session {
             return target.network_namespace == 0
                 || target.network_namespace == owner.network_namespace;
         }
-        owner.pid.is_some_and(|pid| self.wanted.contains(&pid))
+        owner
+            .process
+            .is_some_and(|process| self.wanted.contains(&process.pid))
     }
-}
-
-/// The entry of a connection that is older than the programs. Its totals count from now on.
-fn existing(socket: &DiagSocket, owner: Owner, listens: Option<bool>, now_ns: u64) -> Connection {
-    let pid = owner.pid.unwrap_or(0);
-    Connection {
-        cookie: socket.cookie,
-        seen_ns: now_ns,
-        first_sent: socket.sent_bytes,
-        last_sent: socket.sent_bytes,
-        first_received: socket.received_bytes,
-        last_received: socket.received_bytes,
-        first_retransmits: socket.retransmits,
-        last_retransmits: socket.retransmits,
-        opened_by: pid,
-        direction: match listens {
-            Some(true) => DIRECTION_SERVER,
-            Some(false) => DIRECTION_CLIENT,
-            None => DIRECTION_UNKNOWN,
-        },
-        flags: FLAG_COMPLETE | FLAG_JOINED,
-        network_namespace: owner.network_namespace,
-        family: if socket.is_ipv6 { 10 } else { 2 },
-        local_port: socket.local.port(),
-        remote_port: socket.remote.port(),
-        local: socket.address_bytes(socket.local.ip()),
-        remote: socket.address_bytes(socket.remote.ip()),
-        ..Connection::default()
-    }
-}
-
-/// Name and container of a process that is in the table.
-fn identify(table: &ProcessTable, pid: u32) -> Option<Identity> {
-    let process = table.get(pid)?;
-    Some(Identity {
-        comm: process.comm.clone(),
-        container: process
-            .container
-            .as_ref()
-            .map(|container| container.id.clone()),
-    })
 }

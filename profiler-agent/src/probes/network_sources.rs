@@ -10,7 +10,8 @@ const SYSTEM_CALLS: &str = "system calls";
 const NEEDS_TIMED: &str = "needs the timed mode";
 
 /// Metrics that have one source, with the programs that all are needed for it.
-const SINGLE: [(&str, &str, &[&str]); 6] = [
+const SINGLE: [(&str, &str, &[&str]); 7] = [
+    ("name", "sk_data_ready", &["network_names"]),
     ("connect", "inet_sock_set_state", &["network_state"]),
     (
         "close",

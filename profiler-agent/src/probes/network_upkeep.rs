@@ -53,7 +53,8 @@ impl Session {
     /// Ends the connections whose end was missed; takes them out of `entries`.
     fn sweep(&mut self, entries: &mut Vec<Connection>) -> Result<(), LoadError> {
         let listed_ns = monotonic_ns();
-        self.directory = Directory::read(&self.table, &self.wanted);
+        let before = std::mem::take(&mut self.directory);
+        self.directory = Directory::read(&self.table, &self.wanted, self.beside, before);
         self.directory_read_ns = listed_ns;
         self.swept_ns = listed_ns;
         let directory = &self.directory;
@@ -61,7 +62,7 @@ impl Session {
             .sockets()
             .map(|(socket, _owner)| socket.cookie)
             .collect();
-        let is_known = |namespace| directory.listens(namespace, 0).is_some();
+        let is_known = |namespace| directory.listeners().knows(namespace);
         let gone = self
             .resting
             .gone(entries.iter(), &listed, listed_ns, is_known);

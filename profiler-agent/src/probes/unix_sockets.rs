@@ -7,8 +7,8 @@ use profiler_common::{config::FILTER_ALL, network::FLAG_COMPLETE, unix_sockets::
 use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::Edge,
-    network::{Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
+    model::{Edge, FoldedEdges, ProcessKey},
+    network::{Identity, Room, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
 };
 
@@ -64,7 +64,7 @@ impl UnixSockets {
         }
         let listed_ns = monotonic_ns();
         let mut listing = UnixListing::read(table, None);
-        listing.find_owners(wanted);
+        listing.find_owners(table, wanted);
         for socket in &listing.sockets {
             let is_wanted = if target.filter == FILTER_ALL {
                 [0, socket.network_namespace].contains(&target.network_namespace)
@@ -95,7 +95,7 @@ impl UnixSockets {
         object: &mut LoadedObject,
         table: &ProcessTable,
         wanted: &BTreeSet<u32>,
-        identify: impl Fn(u32) -> Option<Identity>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         last: bool,
     ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
         let mut ends = read(object)?;
@@ -104,7 +104,7 @@ impl UnixSockets {
         if !ends.is_empty() && (due || last || ends.len() >= MANY) {
             self.list(table, &ends, now_ns);
             if self.has_open_question(&ends) {
-                self.listing.find_owners(wanted);
+                self.listing.find_owners(table, wanted);
                 self.owners_ns = now_ns;
             }
             // Once more: what is gone by the listing changes no more.
@@ -121,6 +121,24 @@ impl UnixSockets {
             object.forget_unix_socket(end.cookie)?;
         }
         Ok(self.book.table(&open, &self.listing, identify))
+    }
+
+    /// Adds up edges that have been silent for long.
+    pub(super) fn fold_silent(&mut self, shown: &[Edge], room: Room, now_ns: u64) {
+        self.book.fold_silent(shown, room, now_ns);
+    }
+
+    /// What is no longer kept apart, with that of connections.
+    pub(super) fn with_folded(&self, mut folded: FoldedEdges) -> FoldedEdges {
+        let FoldedEdges {
+            edges,
+            client,
+            server,
+        } = self.book.folded();
+        folded.edges += edges;
+        folded.client.merge(client);
+        folded.server.merge(server);
+        folded
     }
 
     fn list(&mut self, table: &ProcessTable, ends: &[UnixEnd], now_ns: u64) {
@@ -142,6 +160,7 @@ impl UnixSockets {
 /// Adds why metrics of Unix sockets are null, when there are such edges.
 pub(super) fn explain(
     unavailable: &mut BTreeMap<String, String>,
+    sources: &BTreeMap<String, String>,
     object: &LoadedObject,
     edges: &[Edge],
 ) {
@@ -151,6 +170,16 @@ pub(super) fn explain(
     if !edges.is_empty() {
         for (metric, reason) in NOT_OF_UNIX_SOCKETS {
             unavailable.insert(metric.to_owned(), reason.to_owned());
+        }
+        for (metric, source) in [
+            ("write", "sock_send_length"),
+            ("read", "sock_recv_length"),
+            ("receive_wait", "sk_data_ready"),
+        ] {
+            if sources.get(metric).is_some_and(|used| used != source) {
+                let reason = format!("only {source} tells it of Unix sockets");
+                unavailable.insert(format!("unix.{metric}"), reason);
+            }
         }
     }
 }

@@ -118,6 +118,8 @@ export interface TaskSpec {
   readonly duration_s: number | null;
   readonly frequency_hz: number;
   readonly wakers: boolean;
+  /** Also the times of system calls; for kind network. */
+  readonly timed?: boolean;
 }
 
 export type TaskState = "queued" | "running" | "finished" | "failed" | "cancelled";
@@ -294,7 +296,7 @@ export interface EdgeSide {
     readonly received_bytes: number;
     readonly written_bytes: number;
     readonly read_bytes: number;
-  };
+  } | null;
 }
 
 export interface EdgeSides {
@@ -314,6 +316,8 @@ export interface Edge {
 export interface EdgeTable {
   readonly edges: readonly Edge[];
   readonly other: { readonly edges: number; readonly metrics: EdgeSides } | null;
+  /** Where each metric comes from: the kernel's hook, or `system calls`. */
+  readonly sources: Readonly<Record<string, string>>;
   readonly unavailable: Readonly<Record<string, string>>;
   readonly unresolved: Readonly<Record<string, number>>;
   readonly lost: { readonly events: number; readonly bytes: number };

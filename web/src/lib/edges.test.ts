@@ -141,6 +141,7 @@ describe("a network task", () => {
     endless: false,
     frequency: "nonsense",
     wakers: true,
+    timed: false,
   };
 
   test("has no rate and no wakers, and its command is net", () => {
@@ -158,6 +159,14 @@ describe("a network task", () => {
     if (!result.ok) return;
     expect(asCli(result.spec)).toBe("profiler-agent net --netns '/run/netns/a b' --duration 10s");
     expect(targetText(result.spec.target)).toBe("namespace /run/netns/a b");
+  });
+
+  test("may be timed", () => {
+    const result = specOf({ ...FORM, timed: true });
+    expect(result.ok && result.spec.timed).toBe(true);
+    expect(result.ok && asCli(result.spec)).toMatch(/ --timed$/);
+    const other = specOf({ ...FORM, kind: "off_cpu", target: "pids", pids: [7], timed: true });
+    expect(other.ok && "timed" in other.spec).toBe(false);
   });
 
   test("a target without a flag has no command", () => {

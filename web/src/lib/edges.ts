@@ -7,7 +7,7 @@ import { duration } from "./format";
 export function edgeKey(edge: Edge): string {
   const end = (which: EdgeEnd): string => `${which.pid ?? ""}@${which.address}`;
   const asked = edge.original_destination ?? "";
-  return `${end(edge.client)}>${end(edge.server)}:${edge.server.port ?? ""}|${asked}`.slice(0, 200);
+  return `${end(edge.client)}>${end(edge.server)}:${edge.server.port ?? ""}|${asked}`;
 }
 
 /** The process, or the address where none is known. */

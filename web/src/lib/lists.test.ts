@@ -37,6 +37,7 @@ const FORM: TaskForm = {
   endless: false,
   frequency: "99",
   wakers: true,
+  timed: false,
 };
 
 describe("process list", () => {

@@ -21,6 +21,8 @@ export interface TaskForm {
   readonly frequency: string;
   /** Also who ended the waits. */
   readonly wakers: boolean;
+  /** Also the times of system calls. */
+  readonly timed: boolean;
 }
 
 export type FormResult =
@@ -73,6 +75,7 @@ export function specOf(form: TaskForm): FormResult {
       duration_s: duration,
       frequency_hz: frequency,
       wakers: form.wakers && (form.kind === "off_cpu" || form.kind === "wall"),
+      ...(form.kind === "network" && form.timed ? { timed: true } : {}),
     },
   };
 }
@@ -129,7 +132,9 @@ export function asCli(spec: TaskSpec): string | null {
             : "all" in target
               ? "--all"
               : null;
-    return which === null ? null : `profiler-agent net ${which} --duration ${duration}`;
+    return which === null
+      ? null
+      : `profiler-agent net ${which} --duration ${duration}${spec.timed ? " --timed" : ""}`;
   }
   const which =
     "pids" in target

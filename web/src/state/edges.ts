@@ -14,13 +14,26 @@ export interface LiveEdges<T> {
   readonly error: string | null;
 }
 
+/** Whether somebody can see the page: a hidden one costs the node nothing. */
+function useVisible(): boolean {
+  const [visible, setVisible] = useState(document.visibilityState !== "hidden");
+  useEffect(() => {
+    const look = (): void => setVisible(document.visibilityState !== "hidden");
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
+  return visible;
+}
+
 /**
  * The table at `path` below /api/v1. While `live` it is followed by the stream beside it, which is opened
  * again when it breaks; a table replaces the one before.
  */
 export function useEdges<T extends EdgeTable>(path: string, live: boolean): LiveEdges<T> {
   const [edges, setEdges] = useState<LiveEdges<T>>({ table: null, error: null });
+  const visible = useVisible();
   useEffect(() => {
+    if (!visible) return;
     const stop = new AbortController();
     const { signal } = stop;
     const take = (table: T): void => {
@@ -56,6 +69,6 @@ export function useEdges<T extends EdgeTable>(path: string, live: boolean): Live
     if (live) void follow();
     else api.edges<T>(path, signal).then(take, refuse);
     return () => stop.abort();
-  }, [path, live]);
+  }, [path, live, visible]);
   return edges;
 }

@@ -76,6 +76,7 @@ export function CreateTask() {
     endless: false,
     frequency: "99",
     wakers: false,
+    timed: false,
   }));
   const [failure, setFailure] = useState<Failure | null>(null);
   const [sending, setSending] = useState(false);
@@ -209,6 +210,17 @@ export function CreateTask() {
               onChange={(event) => change({ wakers: event.currentTarget.checked })}
             />
             Also who ended each wait
+          </label>
+        )}
+
+        {form.kind === "network" && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={form.timed}
+              onChange={(event) => change({ timed: event.currentTarget.checked })}
+            />
+            Also how long calls took, and how long connections waited to be accepted (costs more)
           </label>
         )}
 

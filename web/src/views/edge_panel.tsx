@@ -83,7 +83,7 @@ function Counters({ side, reasons }: { side: EdgeSide; reasons: Reasons }) {
   const transfer = (found: EdgeSide["write"]): string | null =>
     found === null
       ? null
-      : `${bytes(found.bytes)} in ${count(found.count)} calls${found.time_ns === null ? "" : `, ${duration(found.time_ns)}`}`;
+      : `${bytes(found.bytes)} in ${count(found.count)} ${found.count === 1 ? "call" : "calls"}${found.time_ns === null ? "" : `, ${duration(found.time_ns)}`}`;
   return (
     <dl class="pairs">
       <Pair title="Connections" value={`${count(connections.count)}, ${count(connections.open)} open`} />
@@ -196,7 +196,18 @@ function Side({
   );
 }
 
+/** Reasons of this edge: those of its protocol stand before the general ones. */
+function reasonsOf(edge: Edge, unavailable: Reasons): Reasons {
+  const prefix = `${edge.protocol}.`;
+  const own = Object.entries(unavailable).filter(([metric]) => metric.startsWith(prefix));
+  return {
+    ...unavailable,
+    ...Object.fromEntries(own.map(([metric, reason]) => [metric.slice(prefix.length), reason])),
+  };
+}
+
 export function EdgePanel({ edge, unavailable }: { edge: Edge; unavailable: Reasons }) {
+  const reasons = reasonsOf(edge, unavailable);
   return (
     <aside class="edge-panel" aria-label="Both sides of the edge">
       <header>
@@ -217,8 +228,8 @@ export function EdgePanel({ edge, unavailable }: { edge: Edge; unavailable: Reas
         </button>
       </header>
       <div class="edge-sides">
-        <Side title="Client" end={edge.client} side={edge.metrics.client} reasons={unavailable} />
-        <Side title="Server" end={edge.server} side={edge.metrics.server} reasons={unavailable} />
+        <Side title="Client" end={edge.client} side={edge.metrics.client} reasons={reasons} />
+        <Side title="Server" end={edge.server} side={edge.metrics.server} reasons={reasons} />
       </div>
     </aside>
   );

@@ -134,6 +134,7 @@ const COLUMNS: readonly Column<EdgeRow>[] = [
 function Remarks({ table }: { table: EdgeTable }) {
   const unavailable = Object.entries(table.unavailable);
   const unresolved = Object.entries(table.unresolved);
+  const sources = Object.entries(table.sources).filter(([, source]) => source === "system calls");
   const { events, bytes: lost } = table.lost;
   const number = unavailable.length + unresolved.length + (events > 0 ? 1 : 0);
   if (number === 0) return null;
@@ -155,6 +156,12 @@ function Remarks({ table }: { table: EdgeTable }) {
             <code class="muted">{visible(what)}</code>
           </li>
         ))}
+        {sources.length > 0 && (
+          <li class="muted">
+            Counted by system calls, because this kernel does not announce lengths:{" "}
+            {sources.map(([metric]) => visible(metric)).join(", ")}
+          </li>
+        )}
         {unavailable.map(([metric, reason]) => (
           <li key={metric}>
             <code>{visible(metric)}</code> is not available: {visible(reason)}

@@ -262,6 +262,31 @@ pub(super) const STEPS: &[Step] = &[
         "connections of known bytes, resets, losses"
     ),
     integration!(
+        "network-calls",
+        ROOT_AND_AGENT,
+        "every way to write and read a socket, against the socket itself"
+    ),
+    integration!(
+        "network-trouble",
+        NETWORK,
+        "refusals, timeouts, resets, losses, deaths"
+    ),
+    integration!(
+        "network-unix",
+        ROOT_AND_AGENT,
+        "Unix sockets as edges between processes"
+    ),
+    integration!(
+        "network-serve",
+        ROOT_AND_AGENT,
+        "the always-on collection, tables live, Prometheus metrics of edges"
+    ),
+    integration!(
+        "network-timed",
+        ROOT_AND_AGENT,
+        "times of calls by the test's own clock, and what is counted from calls"
+    ),
+    integration!(
         "network-load",
         NETWORK,
         "20,000 open connections, 5,000 new a second, and a table that is too small"
@@ -315,6 +340,11 @@ pub(super) const STEPS: &[Step] = &[
         MESH,
         "waits of real Envoys under load, with complete stacks"
     ),
+    integration!(
+        "network-topology",
+        NETWORK,
+        "redirected and translated connections, names, numbers used again"
+    ),
     integration!("network-mesh", MESH, "every hop of the mesh"),
     integration!(
         "access-log",
@@ -334,7 +364,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "kernels",
-        about: "every program and one task of each kind on Debian's 6.1 and 6.12 under qemu",
+        about: "every program, one task of each kind and exact connections on Debian's 6.1 and 6.12 under qemu",
         needs: KERNELS,
         run: vm::run,
     },

@@ -140,10 +140,17 @@ struct EdgeEnd {
     /// Null when the end is not on this node or was not seen.
     #[schema(required)]
     pid: Option<u32>,
+    /// Clock ticks from boot to the start of the process: a number may be used again.
+    #[schema(required)]
+    start_ticks: Option<u64>,
     #[schema(required)]
     comm: Option<String>,
     #[schema(required)]
     container: Option<String>,
+    /// What name servers were asked for to get the address (the original destination's, for a
+    /// server); null when no answer was seen, or several names lead to it.
+    #[schema(required)]
+    name: Option<String>,
     /// An IP address; of a Unix socket its path, `@NAME`, or `unnamed`.
     address: String,
     /// Null for the client's end of several connections, and for Unix sockets.
@@ -323,6 +330,8 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     let model::Edge {
         key,
         client_port,
+        client_name,
+        server_name,
         client,
         server,
     } = found;
@@ -332,24 +341,33 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     let protocol = key.server.address.protocol();
     let has = |metric: &str| table.has_of(protocol, metric);
     Edge {
-        client: end(&key.client, *client_port),
-        server: end(&key.server, key.server_port),
+        client: end(&key.client, client_name.clone(), *client_port),
+        server: end(&key.server, server_name.clone(), key.server_port),
         original_destination,
         protocol,
         tls: None,
         metrics: EdgeMetrics {
-            client: client.as_ref().map(|metrics| side(metrics, &has)),
-            server: server.as_ref().map(|metrics| side(metrics, &has)),
+            client: client.as_ref().map(|metrics| side(metrics, has)),
+            server: server.as_ref().map(|metrics| side(metrics, has)),
         },
     }
 }
 
-fn end(endpoint: &model::Endpoint, port: Option<u16>) -> EdgeEnd {
+fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option<u16>) -> EdgeEnd {
+    let model::Endpoint {
+        pid,
+        start_ticks,
+        comm,
+        container,
+        address,
+    } = endpoint;
     EdgeEnd {
-        pid: endpoint.pid,
-        comm: endpoint.pid.map(|_pid| endpoint.comm.clone()),
-        container: endpoint.container.clone(),
-        address: endpoint.address.to_string(),
+        pid: *pid,
+        start_ticks: *start_ticks,
+        comm: pid.map(|_pid| comm.clone()),
+        container: container.clone(),
+        name,
+        address: address.to_string(),
         port,
     }
 }
@@ -408,7 +426,7 @@ fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics
             count: metrics.errors,
             by_errno: metrics.errors_by_number.clone(),
         }),
-        socket: has("socket").then(|| EdgeSocketTotals {
+        socket: has("socket").then_some(EdgeSocketTotals {
             sent_bytes: metrics.socket.sent_bytes,
             received_bytes: metrics.socket.received_bytes,
             written_bytes: metrics.socket.written_bytes,

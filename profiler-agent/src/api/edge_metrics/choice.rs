@@ -90,9 +90,9 @@ impl Choice {
         let bytes = |names: &Names| sums.get(names).map_or(0, |sum| sum.bytes);
         let mut rest: Vec<&Names> = sums
             .keys()
-            .filter(|names| !self.chosen.contains_key(*names))
+            .filter(|names| !self.chosen.contains_key(*names) && **names != Names::other())
             .collect();
-        // The largest comes last.
+        // The largest comes last. Processes that are called `other` never get series of their own.
         rest.sort_by_key(|names| bytes(names));
         while let Some(largest) = rest.last().copied() {
             if self.chosen.len() >= most {

@@ -17,7 +17,7 @@ struct Names {
     client_container: String,
     server: String,
     server_container: String,
-    /// Empty for `other`.
+    /// Empty for Unix sockets and for `other`.
     server_port: String,
 }
 

@@ -15,6 +15,7 @@ fn edge(comm: &str, port: u16, bytes: u64) -> Edge {
     connect.add(6, 1_100_000);
     let end = |comm: &str, pid| Endpoint {
         pid,
+        start_ticks: Some(1),
         comm: comm.to_owned(),
         container: None,
         address: Address::Ip([192, 0, 2, 9].into()),
@@ -27,6 +28,8 @@ fn edge(comm: &str, port: u16, bytes: u64) -> Edge {
             original_destination: None,
         },
         client_port: None,
+        client_name: None,
+        server_name: None,
         client: Some(SideMetrics {
             connections: 1,
             open: 1,

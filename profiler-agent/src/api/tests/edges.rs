@@ -15,6 +15,7 @@ use crate::{
 pub(super) fn table() -> EdgeTable {
     let end = |pid, comm: &str, address: [u8; 4]| Endpoint {
         pid,
+        start_ticks: pid.map(|_pid| 1),
         comm: comm.to_owned(),
         container: None,
         address: Address::Ip(address.into()),
@@ -28,6 +29,8 @@ pub(super) fn table() -> EdgeTable {
                 original_destination: Some(([192, 0, 2, 7].into(), 80)),
             },
             client_port: Some(40_000),
+            client_name: None,
+            server_name: None,
             client: Some(SideMetrics {
                 connections: 1,
                 write: Transfer {
@@ -74,11 +77,11 @@ fn check_shape(table: &Value) {
     let port = |port: u16| Value::from(port);
     assert_eq!(
         edge["client"],
-        json!({ "pid": 1, "comm": "app", "container": null, "address": "10.0.0.1", "port": port(40_000) })
+        json!({ "pid": 1, "start_ticks": 1, "comm": "app", "container": null, "name": null, "address": "10.0.0.1", "port": port(40_000) })
     );
     assert_eq!(
         edge["server"],
-        json!({ "pid": null, "comm": null, "container": null, "address": "192.0.2.1", "port": port(443) })
+        json!({ "pid": null, "start_ticks": null, "comm": null, "container": null, "name": null, "address": "192.0.2.1", "port": port(443) })
     );
     assert_eq!(edge["original_destination"], "192.0.2.7:80");
     assert_eq!(edge["protocol"], "tcp");

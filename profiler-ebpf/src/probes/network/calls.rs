@@ -16,7 +16,7 @@ use aya_ebpf::{
 use profiler_common::network_calls::{
     CALL_ACCEPT, CALL_COUNTERS, CALL_ENTRIES, CALL_NONE, CALL_RECVFROM, CALL_RECVMMSG,
     CALL_RECVMSG, CALL_SENDMMSG, CALL_SPLICE, CALL_WRITE, CALLS_LEFT_OUT, CALLS_UNBOUND, Call,
-    CallTimes, MAX_MESSAGES, SYSTEM_CALLS, TIMES_LEFT_OUT,
+    CallTimes, MAX_MESSAGES, MESSAGES_LEFT_OUT, SYSTEM_CALLS, TIMES_LEFT_OUT,
 };
 
 use super::{
@@ -174,7 +174,11 @@ fn leave(call: &Call, result: u64) {
 fn transfer(call: &Call, socket: Socket, cookie: u64, result: u64) {
     let in_messages = call.kind == CALL_SENDMMSG || call.kind == CALL_RECVMMSG;
     let (bytes, operations) = if in_messages {
-        (bytes_of_messages(call.messages, result), result)
+        if result > MAX_MESSAGES {
+            note_many(MESSAGES_LEFT_OUT, result - MAX_MESSAGES);
+        }
+        let added = result.min(MAX_MESSAGES);
+        (bytes_of_messages(call.messages, added), added)
     } else {
         (result, 1)
     };
@@ -269,8 +273,13 @@ fn times_of(cookie: u64) -> Option<&'static mut CallTimes> {
 
 #[inline(always)]
 fn note(counter: u32) {
+    note_many(counter, 1);
+}
+
+#[inline(always)]
+fn note_many(counter: u32, number: u64) {
     if let Some(slot) = CALL_COUNTS.get_ptr_mut(counter) {
         // SAFETY: a per-CPU slot.
-        add(unsafe { &mut *slot }, 1);
+        add(unsafe { &mut *slot }, number);
     }
 }

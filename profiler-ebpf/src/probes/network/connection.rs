@@ -14,8 +14,8 @@ use profiler_common::{
     limits::COMM_BYTES,
     network::{
         CLAIMED, CONNECTION_ENTRIES, Connection, ENDED_BUFFER_BYTES, FLAG_COMPLETE, FLAG_GONE,
-        FLAG_JOINED, LISTENER_ENTRIES, ListenerKey, MARKED, NETWORK_COUNTERS, RECORDS_DELAYED,
-        STAYS,
+        FLAG_JOINED, FLAG_SHARED, LISTENER_ENTRIES, ListenerKey, MARKED, NETWORK_COUNTERS,
+        RECORDS_DELAYED, STAYS,
     },
 };
 
@@ -135,8 +135,13 @@ pub(super) fn current_pid() -> u32 {
 pub(super) fn use_by_current(connection: &mut Connection) {
     let user = bpf_get_current_pid_tgid() >> 32;
     if connection.user != user {
+        let pid = current_pid();
+        if connection.pid != 0 && connection.pid != pid {
+            connection.flags |= FLAG_SHARED;
+        }
         connection.user = user;
-        connection.pid = current_pid();
+        connection.pid = pid;
+        connection.used_start_ns = task::process_start(task::current()).unwrap_or(0);
         connection.comm = bpf_get_current_comm().unwrap_or([0; COMM_BYTES]);
     }
 }

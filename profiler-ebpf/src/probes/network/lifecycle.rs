@@ -16,7 +16,7 @@ use super::{
     },
     socket::Socket,
 };
-use crate::config::config;
+use crate::{config::config, task};
 
 /// States of include/net/tcp_states.h.
 const ESTABLISHED: u32 = 1;
@@ -64,6 +64,7 @@ fn begin(socket: Socket) {
         connection.direction = DIRECTION_CLIENT;
         use_by_current(connection);
         connection.opened_by = connection.pid;
+        connection.opened_start_ns = connection.used_start_ns;
     }
 }
 
@@ -105,13 +106,19 @@ fn establish(socket: Socket, old: u32) {
     }
 }
 
-/// This end sends no more.
+/// This end sends no more: the running task shuts it down or closes it. (A connection can get here in
+/// a softirq when both ends connected to each other; then its process is known already.)
 #[inline(always)]
 fn close(socket: Socket) {
-    if let Some(connection) = find(socket.cookie())
-        && connection.closing_ns == 0
-    {
+    let Some(connection) = find(socket.cookie()) else {
+        return;
+    };
+    if connection.closing_ns == 0 {
         connection.closing_ns = now();
+    }
+    // One that did nothing else with it. The kernel's own threads close what was in flight.
+    if connection.pid == 0 && !task::is_kernel_thread(task::current()) {
+        use_by_current(connection);
     }
 }
 

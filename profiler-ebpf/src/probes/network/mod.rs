@@ -22,6 +22,7 @@ mod descriptor;
 mod eviction;
 mod lifecycle;
 mod segments;
+mod names;
 mod socket;
 mod traffic;
 mod trouble;

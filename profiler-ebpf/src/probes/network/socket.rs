@@ -36,6 +36,10 @@ pub(super) static NETWORK: NetworkConfig = NetworkConfig {
     tcp_copied_seq: 0,
     tcp_clock_cache: 0,
     skb_sk: 0,
+    sock_receive_queue: 0,
+    skb_data: 0,
+    skb_len: 0,
+    skb_data_len: 0,
 };
 
 /// Reads one field of the network programs' configuration; volatile for the reason given at

@@ -17,6 +17,9 @@ use super::{
 };
 use crate::kernel::KernelPtr;
 
+/// `ECONNRESET`.
+const CONNECTION_RESET: u32 = 104;
+
 /// Dropped packets by connection and reason.
 #[map]
 static DROPS: HashMap<DropKey, u64> = HashMap::with_max_entries(DROP_ENTRIES, 0);
@@ -104,8 +107,12 @@ pub(crate) fn network_error(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
     if let Some(connection) = find(known_cookie(socket.0)) {
         let error = socket.error();
+        // Who breaks a connection is told so by the kernel as if the other end had.
+        let own = error == CONNECTION_RESET
+            && connection.resets_sent > 0
+            && connection.resets_received == 0;
         // Reported once more after the process has taken the error.
-        if error != 0 {
+        if error != 0 && !own {
             connection.last_error = error;
             add_one(&mut connection.errors);
         }

@@ -46,5 +46,9 @@ workload nap &
 section waits profiler-agent record --kind off-cpu --value count --pid $! --duration 3s --format folded --output -
 kill $!
 
+ip link set lo up
+export PROFILER_AGENT=/bin/profiler-agent
+section connections integration-tests --exact --test-threads 1 $(cat /etc/tests)
+
 sync
 poweroff -f
