@@ -40,6 +40,8 @@ pub struct Call {
     pub socket: u64,
     /// Second argument: where the messages of a `CALL_*MMSG` are.
     pub messages: u64,
+    /// What these moved, while they are added up.
+    pub bytes: u64,
     /// `CALL_*`; that of the socket's end for [`CALL_SPLICE`]: [`CALL_WRITE`] where it writes.
     pub kind: u32,
     pub padding: u32,
@@ -100,7 +102,7 @@ pub const CALL_COUNTERS: u32 = 4;
 /// Threads that may be in a call at once.
 pub const CALL_ENTRIES: u32 = 65_536;
 
-const _: () = assert!(size_of::<Call>() == 40);
+const _: () = assert!(size_of::<Call>() == 48);
 const _: () = assert!(size_of::<CallTimes>() == 24 + 2 * size_of::<Histogram>());
 const _: () = assert!(size_of::<NetworkCallConfig>() == 20 * 4);
 

@@ -19,10 +19,12 @@ use profiler_tests::{
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::targets::{EXIT, START};
+use crate::targets::EXIT;
 
 /// What newer kernels announce: without these the agent counts as it does below 6.3.
 const WITHOUT_LENGTHS: &str = "--deny-probe=network_send,network_receive,network_ready";
+/// Longest that the command takes to begin and to end, in an emulated machine too.
+const COMMAND: Duration = Duration::from_mins(2);
 /// How long one end lets the other wait.
 const DELAY: Duration = Duration::from_millis(300);
 /// What a softirq or the clock's granularity may take off a measured time.
@@ -42,7 +44,7 @@ impl Watch {
         let mut all = vec!["net", "--json", "--duration=300s", &pid];
         all.extend(arguments);
         let command = agent::launch(&all, "net", &folder).unwrap();
-        let watching = wait_for("the command watches", START, || {
+        let watching = wait_for("the command watches", COMMAND, || {
             command.errors().contains("watching").then_some(())
         });
         watching.unwrap_or_else(|error| panic!("{error:#}\n{}", command.errors()));
@@ -54,7 +56,8 @@ impl Watch {
 
     /// Ends it; its whole result.
     fn finish(mut self) -> Value {
-        self.command.interrupt(Signal::TERM).unwrap();
+        self.command.signal(Signal::TERM).unwrap();
+        self.command.wait(COMMAND).unwrap();
         let output = self.command.output();
         let errors = self.command.errors();
         serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}\n{errors}"))

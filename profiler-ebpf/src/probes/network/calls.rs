@@ -110,6 +110,7 @@ fn enter(kind: u32, descriptor: u32, messages: u64, to: u32) {
         cookie,
         socket: socket.0.0,
         messages,
+        bytes: 0,
         kind,
         padding: 0,
     };
@@ -133,21 +134,20 @@ pub(crate) fn network_call_end(context: BtfTracePointContext) -> i32 {
         return 0;
     }
     let thread = bpf_get_current_pid_tgid();
-    let Some(call) = CALLS.get_ptr(thread) else {
+    let Some(call) = CALLS.get_ptr_mut(thread) else {
         return 0;
     };
-    // SAFETY: a map value that only this thread writes.
-    let call = unsafe { *call };
-    let _gone = CALLS.remove(thread);
     if result > 0 {
-        leave(&call, result as u64);
+        // SAFETY: a map value that only this thread writes.
+        leave(unsafe { &mut *call }, result as u64);
     }
+    let _gone = CALLS.remove(thread);
     0
 }
 
 /// Counts a call that moved something.
 #[inline(always)]
-fn leave(call: &Call, result: u64) {
+fn leave(call: &mut Call, result: u64) {
     let took_ns = now().saturating_sub(call.began_ns);
     let socket = Socket(KernelPtr(call.socket));
     let cookie = known_cookie(socket.0);
@@ -171,14 +171,14 @@ fn leave(call: &Call, result: u64) {
 }
 
 #[inline(always)]
-fn transfer(call: &Call, socket: Socket, cookie: u64, result: u64) {
+fn transfer(call: &mut Call, socket: Socket, cookie: u64, result: u64) {
     let in_messages = call.kind == CALL_SENDMMSG || call.kind == CALL_RECVMMSG;
     let (bytes, operations) = if in_messages {
         if result > MAX_MESSAGES {
             note_many(MESSAGES_LEFT_OUT, result - MAX_MESSAGES);
         }
         let added = result.min(MAX_MESSAGES);
-        (bytes_of_messages(call.messages, added), added)
+        (bytes_of_messages(call, added), added)
     } else {
         (result, 1)
     };
@@ -195,21 +195,25 @@ fn transfer(call: &Call, socket: Socket, cookie: u64, result: u64) {
 }
 
 /// The lengths that the kernel has written behind each message.
+///
+/// The sum is kept in the map, of whose values the verifier knows nothing: as a number in a register
+/// it would have another range after each round, and all that follows would be verified for each.
 #[inline(never)]
-fn bytes_of_messages(first: u64, messages: u64) -> u64 {
-    let mut bytes = 0;
+fn bytes_of_messages(call: &mut Call, messages: u64) -> u64 {
+    let first = call.messages.wrapping_add(MESSAGE_LENGTH);
+    let sum = &raw mut call.bytes;
     for index in 0..MAX_MESSAGES {
         if index >= messages {
             break;
         }
-        let address = first
-            .wrapping_add(index * MESSAGE_BYTES)
-            .wrapping_add(MESSAGE_LENGTH);
+        let address = first.wrapping_add(index * MESSAGE_BYTES);
         // SAFETY: the helper checks the address.
         let length = unsafe { bpf_probe_read_user(address as *const u32) };
-        bytes += u64::from(length.unwrap_or(0));
+        // SAFETY: a field of a map value that only this thread writes.
+        unsafe { sum.write_volatile(sum.read_volatile() + u64::from(length.unwrap_or(0))) };
     }
-    bytes
+    // SAFETY: as above.
+    unsafe { sum.read_volatile() }
 }
 
 /// The running task has taken a connection out of the queue.
