@@ -464,7 +464,7 @@ impl Book {
         }
     }
 
-    /// What several processes did with one connection is shown as that of the last.
+    /// What several processes did with one connection is shown as that of one of them.
     fn note_shared(&mut self, flow: &Flow) {
         if flow.shared {
             self.unresolved("used_by_several_processes");
