@@ -47,7 +47,8 @@ pub(super) struct MapSizes {
     slices: u32,
     wakers: bool,
     connections: Option<u32>,
-    timed: bool,
+    /// Connections whose system calls are timed.
+    timed: u32,
     tables: bool,
     slots: u32,
 }
@@ -71,10 +72,19 @@ impl MapSizes {
             slices,
             wakers: waits && wakers,
             connections,
-            timed: matches!(
-                counting,
-                Counting::Connections { timed: true, .. } | Counting::Everything(_)
-            ),
+            timed: match counting {
+                Counting::Connections {
+                    entries,
+                    timed: true,
+                    ..
+                }
+                | Counting::Everything(entries) => entries,
+                Counting::Nothing
+                | Counting::Samples(_)
+                | Counting::Waits
+                | Counting::Wall
+                | Counting::Connections { .. } => 1,
+            },
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
@@ -124,10 +134,7 @@ impl MapSizes {
             ("LISTENERS", network(LISTENER_ENTRIES)),
             ("DROPS", network(DROP_ENTRIES)),
             ("CALLS", network(CALL_ENTRIES)),
-            (
-                "CALL_TIMES",
-                if timed { connections.unwrap_or(1) } else { 1 },
-            ),
+            ("CALL_TIMES", timed),
             (
                 "ENDED",
                 connections.map_or(NO_BUFFER, |_entries| ENDED_BUFFER_BYTES),
