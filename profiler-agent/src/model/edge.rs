@@ -254,6 +254,20 @@ pub struct FoldedEdges {
     pub server: SideMetrics,
 }
 
+impl FoldedEdges {
+    /// Adds everything of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        let Self {
+            edges,
+            client,
+            server,
+        } = other;
+        self.edges += edges;
+        self.client.merge(client);
+        self.server.merge(server);
+    }
+}
+
 /// The result of a network task, from its start until now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeTable {

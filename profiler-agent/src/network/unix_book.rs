@@ -4,16 +4,19 @@
 //! descriptor for it. The side that connected is unnamed or connected to a name that somebody listens
 //! on; the two ends of a pair have no sides, and the one that was made first is shown as the client.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use profiler_common::unix_sockets::UnixSocket;
 
 use super::{
     flow::{Direction, text, values},
     names::Identity,
+    silent::Room,
     unix_diag::{UnixDiagSocket, UnixListing, shown},
 };
-use crate::model::{Address, Edge, EdgeKey, Endpoint, ProcessKey, SideMetrics, Transfer};
+use crate::model::{
+    Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics, Transfer,
+};
 
 /// Edges that are kept; sockets of others are counted as unresolved.
 const MAX_EDGES: usize = 20_000;
@@ -124,6 +127,8 @@ impl UnixEnd {
 struct Sums {
     client: Option<SideMetrics>,
     server: Option<SideMetrics>,
+    /// When something was added to it the last time.
+    changed_ns: u64,
 }
 
 /// See the module.
@@ -133,6 +138,9 @@ pub(crate) struct UnixBook {
     /// The edge of sockets whose peer was known, by cookie.
     places: HashMap<u64, (EdgeKey, Direction)>,
     unresolved: BTreeMap<String, u64>,
+    /// Of edges that were silent for long.
+    folded: FoldedEdges,
+    now_ns: u64,
 }
 
 impl UnixBook {
@@ -143,7 +151,9 @@ impl UnixBook {
         listing: &UnixListing,
         identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         is_gone: impl Fn(&UnixEnd) -> bool,
+        now_ns: u64,
     ) {
+        self.now_ns = now_ns;
         let mut unresolved = std::mem::take(&mut self.unresolved);
         let placed = self.place_all(ends, listing, identify, |end, what| {
             if is_gone(end) {
@@ -172,7 +182,7 @@ impl UnixBook {
         open: &[UnixEnd],
         listing: &UnixListing,
         identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
-    ) -> (Vec<Edge>, BTreeMap<String, u64>) {
+    ) -> (Vec<Edge>, FoldedEdges, BTreeMap<String, u64>) {
         let mut all = self.clone();
         let mut unresolved = std::mem::take(&mut all.unresolved);
         let placed = self.place_all(open, listing, identify, |_end, what| {
@@ -192,7 +202,47 @@ impl UnixBook {
             client: sums.client,
             server: sums.server,
         });
-        (edges.collect(), unresolved)
+        (edges.collect(), all.folded, unresolved)
+    }
+
+    /// Adds up the edges that have been silent for longest, until the others fit `room`. Those of
+    /// `shown`, the newest table, that have open sockets stay.
+    pub(crate) fn fold_silent(&mut self, shown: &[Edge], room: Room) {
+        let excess = self.edges.len().saturating_sub(room.edges);
+        if excess == 0 {
+            return;
+        }
+        let is_open = |edge: &&Edge| {
+            let sides = [&edge.client, &edge.server];
+            sides.into_iter().flatten().any(|side| side.open > 0)
+        };
+        let in_use: HashSet<&EdgeKey> =
+            shown.iter().filter(is_open).map(|edge| &edge.key).collect();
+        let now_ns = self.now_ns;
+        let mut silent: Vec<(u64, EdgeKey)> = self
+            .edges
+            .iter()
+            .filter(|(key, sums)| {
+                let silence_ns = now_ns.saturating_sub(sums.changed_ns);
+                silence_ns >= room.silence_ns && !in_use.contains(key)
+            })
+            .map(|(key, sums)| (sums.changed_ns, key.clone()))
+            .collect();
+        silent.sort();
+        for (_, key) in silent.into_iter().take(excess) {
+            let Some(sums) = self.edges.remove(&key) else {
+                continue;
+            };
+            self.folded.edges += 1;
+            for (sum, side) in [
+                (&mut self.folded.client, sums.client),
+                (&mut self.folded.server, sums.server),
+            ] {
+                if let Some(side) = side {
+                    sum.merge(&side);
+                }
+            }
+        }
     }
 
     /// The edge of each end, and whether both its processes are known.
@@ -283,7 +333,12 @@ impl UnixBook {
                 original_destination: None,
             };
             let whole = pid.is_some() && peer_pid.is_some();
-            placed.push(((key, direction), whole));
+            let place = match self.places.get(&end.cookie) {
+                // The names of processes are not known for long after their end.
+                Some(earlier) if are_same(&earlier.0, &key) => earlier.clone(),
+                _ => (key, direction),
+            };
+            placed.push((place, whole));
         }
         placed
     }
@@ -318,13 +373,22 @@ impl UnixBook {
                 .or_default() += 1;
             return;
         }
+        let now_ns = self.now_ns;
         let sums = self.edges.entry(key).or_default();
+        sums.changed_ns = now_ns;
         let side = match direction {
             Direction::Client => &mut sums.client,
             Direction::Server => &mut sums.server,
         };
         side.get_or_insert_default().merge(metrics);
     }
+}
+
+/// Whether two keys are of the same processes and addresses.
+fn are_same(left: &EdgeKey, right: &EdgeKey) -> bool {
+    let ends = [(&left.client, &right.client), (&left.server, &right.server)];
+    ends.iter()
+        .all(|(left, right)| left.pid == right.pid && left.address == right.address)
 }
 
 /// The entry of a socket that is older than the programs; it counts from now on.

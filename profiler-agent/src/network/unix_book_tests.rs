@@ -53,7 +53,8 @@ fn written(edge: &Edge) -> (Option<u64>, Option<u64>) {
 #[test]
 fn both_ends_are_one_edge_to_the_name() {
     let ends = [end(1, 2, 11, b"", PATH), end(2, 1, 22, PATH, b"")];
-    let (edges, unresolved) = UnixBook::default().table(&ends, &UnixListing::default(), nobody);
+    let (edges, _folded, unresolved) =
+        UnixBook::default().table(&ends, &UnixListing::default(), nobody);
     let [edge] = edges.as_slice() else {
         panic!("{edges:?}");
     };
@@ -70,9 +71,9 @@ fn an_end_that_outlives_its_peer_stays_in_the_same_edge() {
     let listing = UnixListing::default();
     let (client, server) = (end(1, 2, 11, b"", PATH), end(2, 1, 22, PATH, b""));
     let both = [client.clone(), server.clone()];
-    book.settle(&both, &listing, nobody, |end| end.cookie == 1);
-    book.settle(&[server], &listing, nobody, |_end| true);
-    let (edges, unresolved) = book.table(&[], &listing, nobody);
+    book.settle(&both, &listing, nobody, |end| end.cookie == 1, 1);
+    book.settle(&[server], &listing, nobody, |_end| true, 1);
+    let (edges, _folded, unresolved) = book.table(&[], &listing, nobody);
     let [edge] = edges.as_slice() else {
         panic!("{edges:?}");
     };
@@ -86,7 +87,7 @@ fn a_peer_that_is_not_watched_is_known_by_its_inode() {
     let mut listing = UnixListing::default();
     listing.own(102, 22);
     let ends = [end(1, 2, 11, b"", PATH)];
-    let (edges, unresolved) = UnixBook::default().table(&ends, &listing, nobody);
+    let (edges, _folded, unresolved) = UnixBook::default().table(&ends, &listing, nobody);
     assert_eq!(pids(&edges[0]), (Some(11), Some(22)));
     assert_eq!(written(&edges[0]), (Some(1), None));
     assert!(unresolved.is_empty(), "{unresolved:?}");
@@ -95,7 +96,8 @@ fn a_peer_that_is_not_watched_is_known_by_its_inode() {
 #[test]
 fn a_receiver_of_datagrams_has_no_peer() {
     let ends = [end(1, 0, 11, b"\0log", b"")];
-    let (edges, unresolved) = UnixBook::default().table(&ends, &UnixListing::default(), nobody);
+    let (edges, _folded, unresolved) =
+        UnixBook::default().table(&ends, &UnixListing::default(), nobody);
     assert_eq!(pids(&edges[0]), (None, Some(11)));
     assert_eq!(edges[0].key.server.address.to_string(), "@log");
     assert_eq!(edges[0].key.client.address.to_string(), "unknown");
@@ -105,7 +107,7 @@ fn a_receiver_of_datagrams_has_no_peer() {
 #[test]
 fn of_a_pair_the_end_that_was_made_first_is_the_client() {
     let ends = [end(2, 1, 22, b"", b""), end(1, 2, 11, b"", b"")];
-    let (edges, _) = UnixBook::default().table(&ends, &UnixListing::default(), nobody);
+    let (edges, _folded, _) = UnixBook::default().table(&ends, &UnixListing::default(), nobody);
     assert_eq!(edges.len(), 1);
     assert_eq!(pids(&edges[0]), (Some(11), Some(22)));
 }
@@ -126,7 +128,63 @@ fn of_two_names_the_one_that_is_listened_on_is_the_servers() {
         }],
     );
     let ends = [end(1, 2, 11, PATH, b"\0me"), end(2, 1, 22, b"\0me", PATH)];
-    let (edges, _) = UnixBook::default().table(&ends, &listing, nobody);
+    let (edges, _folded, _) = UnixBook::default().table(&ends, &listing, nobody);
     assert_eq!(edges.len(), 1);
     assert_eq!(pids(&edges[0]), (Some(22), Some(11)));
+}
+
+#[test]
+fn edges_that_are_silent_for_long_are_added_up() {
+    let mut book = UnixBook::default();
+    let listing = UnixListing::default();
+    let room = Room {
+        edges: 1,
+        silence_ns: 1_000,
+    };
+    for cookie in 1..=3 {
+        let pid = u32::try_from(10 + cookie).unwrap();
+        let gone = [end(cookie, 9, pid, b"", PATH)];
+        book.settle(&gone, &listing, nobody, |_end| true, cookie);
+    }
+    book.fold_silent(&[], room);
+    assert_eq!(book.table(&[], &listing, nobody).0.len(), 3);
+    let open = [end(4, 9, 11, b"", PATH)];
+    book.settle(&open, &listing, nobody, |_end| false, 5_000);
+    let shown = book.table(&open, &listing, nobody).0;
+    book.fold_silent(&shown, room);
+    let (edges, folded, _unresolved) = book.table(&open, &listing, nobody);
+    // That of process 11 has a socket that is open.
+    let [edge] = edges.as_slice() else {
+        panic!("{edges:?}");
+    };
+    assert_eq!(pids(edge).0, Some(11));
+    assert_eq!(written(edge), (Some(5), None));
+    assert_eq!(folded.edges, 2);
+    assert_eq!(folded.client.write.bytes, 2 + 3);
+}
+
+#[test]
+fn a_process_keeps_its_name_when_it_is_gone() {
+    let mut book = UnixBook::default();
+    let listing = UnixListing::default();
+    let both = [end(1, 2, 11, b"", PATH), end(2, 1, 22, PATH, b"")];
+    let known = |pid| {
+        let identity = Identity {
+            comm: format!("process-{pid}"),
+            container: None,
+        };
+        let key = ProcessKey {
+            pid,
+            start_ticks: 5,
+        };
+        Some((key, identity))
+    };
+    book.settle(&both, &listing, known, |_end| false, 1);
+    book.settle(&both, &listing, nobody, |_end| true, 2);
+    let (edges, _folded, _unresolved) = book.table(&[], &listing, nobody);
+    let [edge] = edges.as_slice() else {
+        panic!("{edges:?}");
+    };
+    assert_eq!(edge.key.client.comm, "process-11");
+    assert_eq!(edge.key.server.start_ticks, Some(5));
 }

@@ -36,7 +36,7 @@ use crate::{
         AnswerReader, Counting, EndedReader, LoadError, LoadedObject, NETWORK_PROGRAMS,
         NetworkLinks, ObjectRequest, RecordReader, drop_reasons,
     },
-    model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
+    model::{Clock, Edge, EdgeTable, FoldedEdges, ProfileBuilder, WaitCounts},
     network::{Book, Directory, Flow, Owner, Room, Sources},
     process::ProcessTable,
 };
@@ -348,7 +348,7 @@ impl Session {
         self.name_processes(&open);
         let directory = (&self.directory, self.directory_read_ns);
         self.book.settle(&open, directory, now_ns, last);
-        let (mut edges, folded, mut unresolved) = self.book.table(&open, &self.directory);
+        let (mut edges, mut folded, mut unresolved) = self.book.table(&open, &self.directory);
         if let Some(room) = self.room {
             self.book.fold_silent(&edges, room);
             let table = &self.table;
@@ -359,7 +359,8 @@ impl Session {
             });
         }
         unresolved.extend(self.uncounted_calls()?);
-        let (unix_edges, unix_unresolved) = self.report_unix(last)?;
+        let (unix_edges, unix_folded, unix_unresolved) = self.report_unix(last)?;
+        folded.merge(&unix_folded);
         let mut unavailable = self.unavailable();
         unix_sockets::explain(
             &mut unavailable,
@@ -389,7 +390,10 @@ impl Session {
         Ok(())
     }
 
-    fn report_unix(&mut self, last: bool) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+    fn report_unix(
+        &mut self,
+        last: bool,
+    ) -> Result<(Vec<Edge>, FoldedEdges, BTreeMap<String, u64>), LoadError> {
         let (book, table) = (&self.book, &self.table);
         let identify = |pid| {
             let alive = table.get(pid).map(|process| process.key);
@@ -400,8 +404,14 @@ impl Session {
                 identity.unwrap_or_else(|| book.names_so_far().identity(key)),
             ))
         };
-        self.unix
-            .report(&mut self.object, table, &self.wanted, identify, last)
+        self.unix.report(
+            &mut self.object,
+            table,
+            &self.wanted,
+            identify,
+            self.room,
+            last,
+        )
     }
 
     /// Times of system calls so far, by connection.

@@ -7,8 +7,8 @@ use profiler_common::{config::FILTER_ALL, network::FLAG_COMPLETE, unix_sockets::
 use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::{Edge, ProcessKey},
-    network::{Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
+    model::{Edge, FoldedEdges, ProcessKey},
+    network::{Identity, Room, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
 };
 
@@ -96,8 +96,9 @@ impl UnixSockets {
         table: &ProcessTable,
         wanted: &BTreeSet<u32>,
         identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
+        room: Option<Room>,
         last: bool,
-    ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+    ) -> Result<(Vec<Edge>, FoldedEdges, BTreeMap<String, u64>), LoadError> {
         let mut ends = read(object)?;
         let now_ns = monotonic_ns();
         let due = now_ns.saturating_sub(self.listed_ns) >= LIST_AGAIN_NS;
@@ -115,12 +116,16 @@ impl UnixSockets {
             end.seen_ns < listed_ns
                 && listing.is_gone(end.network_namespace, end.cookie) == Some(true)
         };
-        self.book.settle(&ends, listing, &identify, is_gone);
+        self.book.settle(&ends, listing, &identify, is_gone, now_ns);
         let (gone, open): (Vec<UnixEnd>, Vec<UnixEnd>) = ends.into_iter().partition(is_gone);
         for end in &gone {
             object.forget_unix_socket(end.cookie)?;
         }
-        Ok(self.book.table(&open, &self.listing, identify))
+        let (edges, folded, unresolved) = self.book.table(&open, &self.listing, identify);
+        if let Some(room) = room {
+            self.book.fold_silent(&edges, room);
+        }
+        Ok((edges, folded, unresolved))
     }
 
     fn list(&mut self, table: &ProcessTable, ends: &[UnixEnd], now_ns: u64) {
