@@ -76,6 +76,17 @@ fn both_ends_of_a_connection_are_one_edge() {
 }
 
 #[test]
+fn a_socket_that_is_connected_to_itself_is_its_own_peer() {
+    let own = "127.0.0.1:40000";
+    let found = edges(&[flow(1, 1, (own, own), CLIENT, 11)]);
+    let [edge] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(pids(edge), (Some(11), Some(11)));
+    assert!(edge.server.is_none());
+}
+
+#[test]
 fn loopback_connections_of_two_namespaces_are_not_mixed() {
     let ends = ("127.0.0.1:40000", "127.0.0.1:80");
     let found = edges(&[

@@ -291,7 +291,12 @@ impl UnixBook {
                 original_destination: None,
             };
             let whole = pid.is_some() && peer_pid.is_some();
-            placed.push(((key, direction), whole));
+            let place = match self.places.get(&end.cookie) {
+                // The names of processes are not known for long after their end.
+                Some(earlier) if are_same(&earlier.0, &key) => earlier.clone(),
+                _ => (key, direction),
+            };
+            placed.push((place, whole));
         }
         placed
     }
@@ -338,6 +343,13 @@ impl UnixBook {
         };
         side.get_or_insert_default().merge(metrics);
     }
+}
+
+/// Whether two keys are of the same processes and addresses.
+fn are_same(left: &EdgeKey, right: &EdgeKey) -> bool {
+    let ends = [(&left.client, &right.client), (&left.server, &right.server)];
+    ends.iter()
+        .all(|(left, right)| left.pid == right.pid && left.address == right.address)
 }
 
 /// The entry of a socket that is older than the programs; it counts from now on.
