@@ -76,7 +76,7 @@ impl FromStr for Case {
 
 /// Compares one end with what was measured.
 fn check(case: &Case, what: &str, end: &End, side: &Value) {
-    let about = format!("{} of {case:?}: {side:#}", what);
+    let about = format!("{what} of {case:?}: {side:#}");
     let (calls, bytes) = transfer(side, "write");
     assert_eq!(bytes, end.written, "written by {about}");
     if let Some(expected) = end.write_calls {

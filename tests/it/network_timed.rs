@@ -427,7 +427,14 @@ fn messages(client: &mut TcpStream, server: &mut TcpStream, expected: &mut Expec
     assert_eq!(
         with_messages::<MESSAGES>(&mut data, |headers| {
             // SAFETY: the headers and what they point to live through the call.
-            unsafe { libc::sendmmsg(client.as_raw_fd(), headers.as_mut_ptr(), MESSAGES as u32, 0) }
+            unsafe {
+                libc::sendmmsg(
+                    client.as_raw_fd(),
+                    headers.as_mut_ptr(),
+                    u32::try_from(MESSAGES).unwrap(),
+                    0,
+                )
+            }
         }),
         MESSAGES
     );
@@ -440,7 +447,7 @@ fn messages(client: &mut TcpStream, server: &mut TcpStream, expected: &mut Expec
             libc::recvmmsg(
                 server.as_raw_fd(),
                 headers.as_mut_ptr(),
-                MESSAGES as u32,
+                u32::try_from(MESSAGES).unwrap(),
                 0,
                 nowhere,
             )

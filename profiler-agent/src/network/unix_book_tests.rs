@@ -69,7 +69,7 @@ fn an_end_that_outlives_its_peer_stays_in_the_same_edge() {
     let mut book = UnixBook::default();
     let listing = UnixListing::default();
     let (client, server) = (end(1, 2, 11, b"", PATH), end(2, 1, 22, PATH, b""));
-    let both = [client.clone(), server.clone()];
+    let both = [client, server.clone()];
     book.settle(&both, &listing, nobody, |end| end.cookie == 1);
     book.settle(&[server], &listing, nobody, |_end| true);
     let (edges, unresolved) = book.table(&[], &listing, nobody);

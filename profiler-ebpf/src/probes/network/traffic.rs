@@ -126,9 +126,13 @@ pub(super) fn receive(
 #[btf_tracepoint(function = "sk_data_ready")]
 pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
-    // Every watched socket has one.
     let cookie = socket.cookie_so_far();
     if cookie == 0 {
+        // Every watched connection has one. A Unix socket that is written to gets it here, before
+        // its process has it: the writer's entry names its peer by it.
+        if unix::is_unix(socket.family_of_argument()) {
+            socket.cookie();
+        }
         return 0;
     }
     if let Some(connection) = find(cookie) {
