@@ -2,25 +2,23 @@
 
 use std::{
     collections::BTreeMap,
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::OwnedFd,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use aya::{
     Btf, Ebpf, EbpfError, EbpfLoader,
-    maps::{Array, HashMap, Map, MapError, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, Map, MapError, RingBuf},
     programs::{BtfTracePoint, Program, ProgramError},
 };
 use profiler_common::{
     config::{FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
-    counter::COUNTERS,
-    on_cpu::CountKey,
     process::ThreadState,
 };
 
 use super::{
-    batch::{BatchError, drain},
+    batch::BatchError,
     connections::NetworkLoad,
     features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
     network_offsets, object,
@@ -481,15 +479,6 @@ impl LoadedObject {
         table.insert(key, 1, 0).map_err(failed)
     }
 
-    /// Empties the counting table of epochs with this parity, which the kernel has left.
-    pub fn drain_counts(
-        &self,
-        epoch: u64,
-        visit: impl FnMut(CountKey, u64),
-    ) -> Result<usize, LoadError> {
-        self.drain_epoch(epoch, ["COUNTS_EVEN", "COUNTS_ODD"], visit)
-    }
-
     /// Forgets which stacks and threads were sent, so that each is sent again with its next sample.
     pub fn forget_sent(&mut self) -> Result<(), LoadError> {
         self.drain_map("STACKS", |_hash: u64, _sent: u8| {})?;
@@ -513,55 +502,6 @@ impl LoadedObject {
         let map = self.ebpf.map_mut(name).ok_or(LoadError::NoMap(name))?;
         let mut array: Array<_, u32> = Array::try_from(map).map_err(failed)?;
         array.set(index, number, 0).map_err(failed)
-    }
-
-    /// Empties the one of the two tables, of even and of odd epochs, that this epoch has written.
-    pub(super) fn drain_epoch<K, V>(
-        &self,
-        epoch: u64,
-        [even, odd]: [&'static str; 2],
-        visit: impl FnMut(K, V),
-    ) -> Result<usize, LoadError>
-    where
-        K: profiler_common::header::Pod,
-        V: profiler_common::header::Pod,
-    {
-        let name = if epoch.is_multiple_of(2) { even } else { odd };
-        self.drain_map(name, visit)
-    }
-
-    fn drain_map<K, V>(
-        &self,
-        name: &'static str,
-        visit: impl FnMut(K, V),
-    ) -> Result<usize, LoadError>
-    where
-        K: profiler_common::header::Pod,
-        V: profiler_common::header::Pod,
-    {
-        let map = self.ebpf.map(name).ok_or(LoadError::NoMap(name))?;
-        let aya::maps::Map::HashMap(data) = map else {
-            return Err(LoadError::NoMap(name));
-        };
-        Ok(drain(data.fd().as_fd(), visit)?)
-    }
-
-    /// The counters of the kernel side, summed over CPUs, by `profiler_common::counter`.
-    pub fn counters(&self) -> Result<[u64; COUNTERS as usize], LoadError> {
-        let failed = |source: MapError| LoadError::Map {
-            map: "COUNTERS",
-            source: source.into(),
-        };
-        let map = self
-            .ebpf
-            .map("COUNTERS")
-            .ok_or(LoadError::NoMap("COUNTERS"))?;
-        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(map).map_err(failed)?;
-        let mut sums = [0; COUNTERS as usize];
-        for (index, sum) in (0..COUNTERS).zip(&mut sums) {
-            *sum = array.get(&index, 0).map_err(failed)?.iter().sum();
-        }
-        Ok(sums)
     }
 
     /// Facts about every program that was loaded.

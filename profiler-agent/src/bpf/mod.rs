@@ -16,6 +16,7 @@ mod reader;
 mod sizes;
 mod slices;
 mod switches;
+mod tables;
 mod unix_sockets;
 mod unwind_maps;
 

@@ -3,7 +3,7 @@
 //!
 //! [`NetworkWatch::start`] gives a handle, which everyone may read, and the work, which the composition root
 //! spawns. When the collection fails it is started again with growing pauses; what was counted before is
-//! kept ([`ledger`]).
+//! kept (`ledger`).
 
 mod ledger;
 mod run;

@@ -102,7 +102,8 @@ fn enter(kind: u32, descriptor: u32, messages: u64, to: u32) {
     };
     let cookie = known_cookie(socket.0);
     let is_watched = cookie != 0 && find(cookie).is_some();
-    if !is_watched && !(socket.is_tcp() && is_in_scope(socket) && current_is_wanted()) {
+    let is_wanted = is_watched || socket.is_tcp() && is_in_scope(socket) && current_is_wanted();
+    if !is_wanted {
         return;
     }
     let call = Call {
@@ -265,6 +266,10 @@ fn times_of(cookie: u64) -> Option<&'static mut CallTimes> {
         return Some(unsafe { &mut *times });
     }
     let empty = EMPTY_CALL_TIMES.get_ptr(0)?;
+    #[expect(
+        clippy::needless_borrows_for_generic_args,
+        reason = "a copy of the entry is larger than the stack"
+    )]
     // SAFETY: a map value that nobody writes. Fails when another CPU was faster, too.
     let _made = CALL_TIMES.insert(cookie, unsafe { &*empty }, u64::from(BPF_NOEXIST));
     let Some(times) = CALL_TIMES.get_ptr_mut(cookie) else {

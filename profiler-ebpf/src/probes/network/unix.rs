@@ -140,6 +140,10 @@ fn create(socket: Socket, cookie: u64) -> u64 {
     let Some(empty) = EMPTY_UNIX_SOCKET.get_ptr(0) else {
         return 0;
     };
+    #[expect(
+        clippy::needless_borrows_for_generic_args,
+        reason = "a copy of the entry is larger than the stack"
+    )]
     // SAFETY: a map value that nobody writes.
     let made = UNIX_SOCKETS.insert(cookie, unsafe { &*empty }, u64::from(BPF_NOEXIST));
     if made.is_err() {
