@@ -9,7 +9,8 @@ use super::transcript::Transcript;
 use crate::{exec, workspace::Workspace};
 
 /// By their whole names: those of connections that need no programs but the agent.
-pub(super) const NAMES: [&str; 10] = [
+pub(super) const NAMES: [&str; 11] = [
+    "network::a_connection_from_before_the_task_has_its_ends_and_only_its_new_bytes",
     "network::bytes_and_calls_are_exact_over_ipv4_and_ipv6",
     "network::thousands_of_short_connections_are_all_there",
     "network::a_refused_connection_and_a_reset_are_told_apart",
@@ -39,6 +40,7 @@ pub(super) fn build(workspace: &Workspace) -> Result<PathBuf> {
     let mut command: Command = exec::cargo(&workspace.root);
     command.args([
         "test",
+        "--release",
         "--locked",
         "--package=profiler-tests",
         "--test=it",

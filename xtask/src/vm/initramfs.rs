@@ -17,7 +17,12 @@ const INIT: &str = include_str!("guest/init.sh");
 const WORKLOAD: &str = include_str!("guest/workload.c");
 
 /// Leaves an archive for `qemu -initrd`.
-pub(super) fn build(workspace: &Workspace, agent: &Path, tests: &Path) -> Result<PathBuf> {
+pub(super) fn build(
+    workspace: &Workspace,
+    agent: &Path,
+    tests: &Path,
+    modules: &Path,
+) -> Result<PathBuf> {
     ensure!(
         agent.is_file(),
         "no agent at {}: run `cargo xtask build`",
@@ -39,6 +44,11 @@ pub(super) fn build(workspace: &Workspace, agent: &Path, tests: &Path) -> Result
             let below = library.strip_prefix("/").unwrap_or(&library);
             install(&library, &root.join(below))?;
         }
+    }
+    for module in fs::read_dir(modules).with_context(|| format!("list {}", modules.display()))? {
+        let module = module?.path();
+        let name = module.file_name().unwrap_or_default();
+        install(&module, &root.join("etc/modules").join(name))?;
     }
     let names = root.join("etc/tests");
     fs::write(&names, guest_tests::NAMES.join("\n"))
