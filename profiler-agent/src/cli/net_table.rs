@@ -8,9 +8,9 @@ use crate::model::{Address, Edge, EdgeTable, Endpoint, SideMetrics, Transfer, Va
 const LONGEST_END: usize = 44;
 
 /// Columns after the two ends; a metric that is not available is `-` in every row.
-const COLUMNS: [&str; 12] = [
-    "CONNS", "SENT", "CALLS", "RECEIVED", "CALLS", "RTT p50", "p99", "WAIT p99", "RETR", "DROP",
-    "RESET", "ERR",
+const COLUMNS: [&str; 13] = [
+    "CONNS", "FAILED", "SENT", "CALLS", "RECEIVED", "CALLS", "RTT p50", "p99", "WAIT p99", "RETR",
+    "DROP", "RESET", "ERR",
 ];
 
 /// Edges with the most bytes first, totals, and below them what is missing.
@@ -68,7 +68,9 @@ fn view(edge: &Edge) -> SideMetrics {
         metrics.retransmits += server.retransmits;
         metrics.drops += server.drops;
         metrics.errors += server.errors;
-        metrics.resets_sent += server.resets_sent;
+        // What one end has sent is the same that the other has received.
+        metrics.resets_sent = metrics.resets_sent.max(server.resets_received);
+        metrics.resets_received = metrics.resets_received.max(server.resets_sent);
         metrics.receive_wait.merge(&server.receive_wait);
     }
     metrics
@@ -117,6 +119,7 @@ fn cells(
         client,
         server,
         metrics.connections.to_string(),
+        known("connect", metrics.connects_failed.to_string()),
         sent,
         sent_calls,
         received,
@@ -143,15 +146,15 @@ fn bytes(count: u64) -> String {
         return format!("{count} B");
     }
     // Tenths of the unit.
-    let mut tenths = u128::from(count) * 10 / 1024;
+    let mut tenths = (u128::from(count) * 10 + 512) / 1024;
     let mut unit = 0;
     while tenths >= 10 * 1024 && unit + 1 < UNITS.len() {
-        tenths /= 1024;
+        tenths = (tenths + 512) / 1024;
         unit += 1;
     }
     let unit = UNITS.get(unit).copied().unwrap_or_default();
     if tenths >= 1000 {
-        format!("{} {unit}", tenths / 10)
+        format!("{} {unit}", (tenths + 5) / 10)
     } else {
         format!("{}.{} {unit}", tenths / 10, tenths % 10)
     }
@@ -298,10 +301,10 @@ mod tests {
         table.unavailable.insert("drop".into(), "no hook".into());
         table.unresolved.insert("owner".into(), 3);
         let expected = "\
-CLIENT               SERVER       CONNS     SENT  CALLS  RECEIVED  CALLS     RTT p50         p99  WAIT p99  RETR  DROP  RESET  ERR
-large[7] 10.0.0.1:*  10.0.0.1:80      1  5.0 MiB      3       0 B      0  100-500 us  100-500 us         -     0     -      0    0
-small[7] 10.0.0.1:*  10.0.0.1:80      1    900 B      3       0 B      0  100-500 us  100-500 us         -     0     -      0    0
-total of 2 edges                      2  5.0 MiB      6       0 B      0  100-500 us  100-500 us         -     0     -      0    0
+CLIENT               SERVER       CONNS  FAILED     SENT  CALLS  RECEIVED  CALLS     RTT p50         p99  WAIT p99  RETR  DROP  RESET  ERR
+large[7] 10.0.0.1:*  10.0.0.1:80      1       0  5.0 MiB      3       0 B      0  100-500 us  100-500 us         -     0     -      0    0
+small[7] 10.0.0.1:*  10.0.0.1:80      1       0    900 B      3       0 B      0  100-500 us  100-500 us         -     0     -      0    0
+total of 2 edges                      2       0  5.0 MiB      6       0 B      0  100-500 us  100-500 us         -     0     -      0    0
 
 unavailable: drop: no hook
 unresolved: owner: 3
@@ -333,7 +336,7 @@ lost: 2 reads and writes, 4.0 KiB: the table of connections was full (--max-conn
             (1536, "1.5 KiB"),
             (200 << 10, "200 KiB"),
             (1 << 40, "1.0 TiB"),
-            (u64::MAX, "16383 PiB"),
+            (u64::MAX, "16384 PiB"),
         ] {
             assert_eq!(bytes(count), expected);
         }

@@ -31,7 +31,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Record one profile into a file, without a server
     Record(RecordArgs),
-    /// Say which processes talk to which over TCP, and how well
+    /// Say which processes talk to which over TCP and Unix sockets, and how well
     Net(NetArgs),
     /// List the processes of this machine
     Ps(PsArgs),

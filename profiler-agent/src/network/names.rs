@@ -48,20 +48,22 @@ pub(crate) enum AddressName<'a> {
 }
 
 impl Names {
-    /// Remembers the name of a process while it is there; false when it is not.
+    /// Remembers the name of a process while it is there, anew each time because it changes with an
+    /// `exec`; false when it is not there and was never named.
     pub(crate) fn name(
         &mut self,
         process: ProcessKey,
         identify: impl FnOnce() -> Option<Identity>,
     ) -> bool {
-        if self.processes.contains_key(&process) || self.processes.len() >= MAX_PROCESSES {
+        let is_known = self.processes.contains_key(&process);
+        if !is_known && self.processes.len() >= MAX_PROCESSES {
             return true;
         }
-        let Some(identity) = identify() else {
-            return false;
-        };
-        self.processes.insert(process, identity);
-        true
+        let identity = identify();
+        let is_named = is_known || identity.is_some();
+        self.processes
+            .extend(identity.map(|identity| (process, identity)));
+        is_named
     }
 
     /// Takes the name of a thread for that of its process.

@@ -160,13 +160,24 @@ pub(crate) fn shown(name: &[u8]) -> String {
     }
 }
 
+/// Letters that change how others are shown: directions of writing, and those of no width.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 /// Text of untrusted bytes: what is not printable is escaped.
 fn printable(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         for letter in chunk.valid().chars() {
-            if letter.is_control() {
-                text.extend(format!("\\x{:02x}", u32::from(letter)).chars());
+            if letter.is_control() || is_invisible(letter) {
+                let number = u32::from(letter);
+                let escaped = if letter.is_ascii() {
+                    format!("\\x{number:02x}")
+                } else {
+                    format!("\\u{{{number:x}}}")
+                };
+                text.push_str(&escaped);
             } else {
                 text.push(letter);
             }
@@ -251,6 +262,7 @@ mod tests {
         assert_eq!(shown(b"/run/a.sock\0"), "/run/a.sock");
         assert_eq!(shown(b"\0abc\0d"), "@abc\\x00d");
         assert_eq!(shown(b"/tmp/\x1b[31m"), "/tmp/\\x1b[31m");
+        assert_eq!(shown("/a\u{202e}b".as_bytes()), "/a\\u{202e}b");
     }
 
     #[test]

@@ -30,6 +30,7 @@ use super::{
     network_sources::MetricSources,
     node_sockets::{self, announce_sources, existing, identify, report_sources, wanted_pids},
     on_cpu::LOOP_WAIT,
+    process_events::event,
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{Origin, monotonic_ns},
@@ -38,7 +39,7 @@ use super::{
 use crate::{
     bpf::{
         AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
-        ObjectRequest, RecordReader, drop_reasons,
+        ObjectRequest, Record, RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
     network::{Book, Directory, Flow, Owner, Resting, Room, Sources, user_of},
@@ -315,8 +316,14 @@ impl Session {
 
     /// Empties the ring buffers.
     fn read(&mut self) {
-        // Forks, execs and exits keep the kernel's filter right; nothing is to be done here.
-        let _undecodable = self.reader.read(|_record| {});
+        let (table, origin) = (&self.table, self.origin);
+        let _undecodable = self.reader.read(|record| {
+            if let Record::Process(record) = record
+                && let Some(event) = event(&record, origin)
+            {
+                table.observe(&event);
+            }
+        });
         let names = self.book.names();
         self.answers
             .read(|namespace, message| names.answer(namespace, message));

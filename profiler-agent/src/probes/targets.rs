@@ -14,6 +14,9 @@ use crate::{
     process::{ContainerHierarchy, FindContainerError, ProcessTable},
 };
 
+/// Type of the pseudo file system of namespaces (`NSFS_MAGIC`).
+const NAMESPACES: i64 = 0x6e73_6673;
+
 /// A target in the kernel's terms.
 #[derive(Debug, Default)]
 pub(super) struct ResolvedTarget {
@@ -64,12 +67,18 @@ impl ResolvedTarget {
             path: path.to_owned(),
             reason,
         };
-        let metadata = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
-        // Namespaces are files of the pseudo file system nsfs, which has no directories.
+        let file = std::fs::File::open(path).map_err(|error| refused(error.to_string()))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| refused(error.to_string()))?;
+        let is_namespace =
+            rustix::fs::fstatfs(&file).is_ok_and(|file_system| file_system.f_type == NAMESPACES);
         let network_namespace = u32::try_from(metadata.st_ino())
             .ok()
-            .filter(|_inode| metadata.is_file())
-            .ok_or_else(|| refused("is no network namespace".to_owned()))?;
+            .filter(|_inode| is_namespace)
+            .ok_or_else(|| {
+                refused("is no namespace: take /run/netns/NAME or /proc/PID/ns/net".to_owned())
+            })?;
         Ok(Self {
             filter: FILTER_ALL,
             network_namespace,
