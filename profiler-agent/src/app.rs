@@ -17,12 +17,13 @@ use crate::{
         Token,
     },
     bpf::enable_statistics,
-    config::{AuthConfig, ContinuousProfile, ServeConfig},
+    config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
     idle::{IdleRules, IdleRulesError},
     model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
+    network_watch::NetworkWatch,
     probes::{
-        AbsentProbes, Collector, OnCpuCollector, OnCpuConfig, ProbeStatusSource, ProbeStatuses,
-        ProcessEvents,
+        AbsentProbes, Collector, KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector,
+        OnCpuConfig, ProbeStatusSource, ProbeStatuses, ProcessEvents,
     },
     process::ProcessTable,
     symbolize::{Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod},
@@ -137,7 +138,17 @@ impl KernelSide {
             packs: symbols.clone(),
             ..SymbolizeConfig::default()
         })?;
-        let collector = OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu);
+        let collector = KindCollector {
+            samples: OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu),
+            network: NetworkCollector::new(
+                table.clone(),
+                statuses.clone(),
+                NetworkConfig {
+                    denied: config.deny_probes.clone(),
+                    ..NetworkConfig::default()
+                },
+            ),
+        };
         Ok(Self {
             table,
             collector: Arc::new(collector),
@@ -186,6 +197,13 @@ impl App {
         let origin = server.origin();
         let url = origin.url(token.as_ref());
         let renamer = Renamer::start(kernel.symbols.clone()).map_err(AppError::Renamer)?;
+        let (network, watching) = if config.network == NetworkMode::Always {
+            let collector = Arc::clone(&kernel.collector);
+            let (network, watching) = NetworkWatch::start(collector, shutdown.clone());
+            (network, Some(watching))
+        } else {
+            (NetworkWatch::off(), None)
+        };
         let state = ApiState::new(ApiParts {
             engine: engine.clone(),
             table: kernel.table,
@@ -194,6 +212,8 @@ impl App {
             renamer,
             idle_rules,
             totals: Arc::new(Totals::default()),
+            network,
+            network_metrics_edges: config.network_metrics_edges,
             token,
             origin,
             arguments: config.arguments,
@@ -217,6 +237,12 @@ impl App {
             tasks.spawn(async {
                 kept.await;
                 ("continuous profile", Ok(()))
+            });
+        }
+        if let Some(watching) = watching {
+            tasks.spawn(async {
+                watching.await;
+                ("network collection", Ok(()))
             });
         }
         tracing::info!(address = %origin.address, data_dir = %config.data_dir.display(), "started");
@@ -319,6 +345,7 @@ async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
         duration_s: None,
         frequency_hz: CONTINUOUS_FREQUENCY_HZ,
         wakers: false,
+        timed: false,
         waits: crate::model::WaitRules::default(),
     };
     loop {

@@ -13,7 +13,7 @@ use profiler_common::unwind::{state::State, x86_64::X86_64};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::{
-    symbolize,
+    network, symbolize,
     unwind::{CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture},
 };
 
@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     Target {
         name: "unwind",
         run: unwind,
@@ -45,6 +45,10 @@ pub const TARGETS: [Target; 5] = [
     Target {
         name: "maps",
         run: symbolize::fuzzing::maps,
+    },
+    Target {
+        name: "name_answers",
+        run: name_answers,
     },
 ];
 
@@ -109,6 +113,11 @@ pub fn inferred(bytes: &[u8]) {
             names.at(claim.start);
         }
     }
+}
+
+/// An answer of a name server.
+pub fn name_answers(bytes: &[u8]) {
+    drop(network::read_answer(bytes));
 }
 
 pub(crate) fn memory_file(bytes: &[u8]) -> Option<File> {

@@ -37,6 +37,7 @@ fn run(cli: &Cli) -> Result<(), CliError> {
     match &cli.command {
         Command::Serve(_) => Ok(()),
         Command::Record(args) => Ok(cli::record::run(args)?),
+        Command::Net(args) => Ok(cli::net::run(args)?),
         Command::Ps(args) => Ok(cli::ps::run(args)?),
         Command::Doctor(args) => Ok(cli::doctor::run(args)?),
         Command::Openapi => Ok(cli::openapi::run()?),

@@ -216,6 +216,7 @@ mod tests {
                 duration_s: None,
                 frequency_hz: 99,
                 wakers: false,
+                timed: false,
                 waits: crate::model::WaitRules::default(),
             },
             state: TaskState::Running,

@@ -8,6 +8,10 @@ pub const KIND_THREAD: u32 = 2;
 pub const KIND_PROCESS: u32 = 3;
 /// A [`crate::unwind::capture::CaptureHead`] and the stack behind it, in a ring buffer of its own.
 pub const KIND_CAPTURE: u32 = 4;
+/// A [`crate::network::Connection`] that ended, in a ring buffer of its own.
+pub const KIND_CONNECTION: u32 = 5;
+/// A [`crate::network::Answer`], in a ring buffer of its own.
+pub const KIND_ANSWER: u32 = 6;
 
 /// `bytes` is the length of the whole record; the reader checks it against what arrived.
 #[repr(C)]
@@ -44,10 +48,13 @@ pub unsafe trait Pod: Copy + 'static {}
 mod pods {
     use super::{Pod, RecordHeader};
     use crate::{
+        network::{Answer, Connection, DropKey, ListenerKey},
+        network_calls::CallTimes,
         off_cpu::{Wait, WaitValue},
         on_cpu::CountKey,
         process::{ProcessRecord, ThreadRecord, ThreadState},
         stack::StackHead,
+        unix_sockets::UnixSocket,
         unwind::{
             capture::CaptureHead,
             mapping::Mappings,
@@ -61,6 +68,8 @@ mod pods {
 
     // SAFETY: repr(C), integers only, padding explicit (asserted by size below each type).
     unsafe impl Pod for RecordHeader {}
+    // SAFETY: as above.
+    unsafe impl Pod for Answer {}
     // SAFETY: as above.
     unsafe impl Pod for StackHead {}
     // SAFETY: as above.
@@ -81,6 +90,16 @@ mod pods {
     unsafe impl Pod for SliceValue {}
     // SAFETY: as above.
     unsafe impl Pod for WokenKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for Connection {}
+    // SAFETY: as above.
+    unsafe impl Pod for UnixSocket {}
+    // SAFETY: as above.
+    unsafe impl Pod for DropKey {}
+    // SAFETY: as above.
+    unsafe impl Pod for CallTimes {}
+    // SAFETY: as above.
+    unsafe impl Pod for ListenerKey {}
     // SAFETY: as above.
     unsafe impl Pod for CaptureHead {}
     // SAFETY: as above.

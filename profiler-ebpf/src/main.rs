@@ -5,6 +5,12 @@
 
 #![no_std]
 #![no_main]
+// The target has no compare-and-swap, and so `core::sync::atomic` has no additions for it.
+#![feature(core_intrinsics)]
+#![expect(
+    internal_features,
+    reason = "the kernel's atomic addition has no other name"
+)]
 
 mod config;
 mod counters;

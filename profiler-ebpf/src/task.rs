@@ -82,6 +82,17 @@ fn namespace_number(task: KernelPtr) -> Option<u32> {
     None
 }
 
+/// Whether the task belongs to the kernel; also when that cannot be read.
+#[inline(always)]
+pub(crate) fn is_kernel_thread(task: KernelPtr) -> bool {
+    /// `PF_KTHREAD`.
+    const KERNEL_THREAD: u32 = 0x0020_0000;
+    match task.read::<u32>(config!(offsets.task_flags)) {
+        Some(flags) => flags & KERNEL_THREAD != 0,
+        None => true,
+    }
+}
+
 /// Start time of the task's process, nanoseconds of boot time.
 #[inline(always)]
 pub(crate) fn process_start(task: KernelPtr) -> Option<u64> {

@@ -2,6 +2,8 @@
 //! `cargo test -p profiler-tests --test it -- --test-threads=1` with the agent built.
 
 #[cfg(test)]
+mod edges;
+#[cfg(test)]
 mod targets;
 
 #[cfg(test)]
@@ -30,6 +32,24 @@ mod mesh_profile;
 mod names;
 #[cfg(test)]
 mod namespaces;
+#[cfg(test)]
+mod network;
+#[cfg(test)]
+mod network_load;
+#[cfg(test)]
+mod network_calls;
+#[cfg(test)]
+mod network_mesh;
+#[cfg(test)]
+mod network_topology;
+#[cfg(test)]
+mod network_serve;
+#[cfg(test)]
+mod network_timed;
+#[cfg(test)]
+mod network_trouble;
+#[cfg(test)]
+mod network_unix;
 #[cfg(test)]
 mod off_cpu;
 #[cfg(test)]

@@ -2,7 +2,11 @@
 
 use std::{path::Path, time::Duration};
 
-use profiler_tests::{agent::Agent, paths, process::Launch};
+use profiler_tests::{
+    agent::{Agent, ServeOptions},
+    paths,
+    process::Launch,
+};
 
 use crate::targets::Targets;
 
@@ -10,7 +14,8 @@ const BROWSER: Duration = Duration::from_mins(3);
 
 #[test]
 fn the_page_works_in_a_browser() {
-    let agent = Agent::start().unwrap();
+    let options = ServeOptions::with_arguments(["--network", "always"]);
+    let agent = Agent::start_with(options).unwrap();
     let targets = Targets::new();
     let target = targets.busy("shares-page");
     let web = paths::workspace().join("web");

@@ -52,6 +52,12 @@ pub enum Workload {
     Elapsed,
     /// Waits that are ended in known ways.
     Wakers,
+    /// Uses TCP sockets in many ways and says what it did.
+    Sockets,
+    /// Passes sockets on, and dies with them.
+    Descriptors,
+    /// TCP connections at a known rate.
+    Connections,
 }
 
 impl Workload {
@@ -76,6 +82,9 @@ impl Workload {
             Self::Waits => "waits.c",
             Self::Elapsed => "elapsed.c",
             Self::Wakers => "wakers.c",
+            Self::Sockets => "sockets.c",
+            Self::Descriptors => "descriptors.c",
+            Self::Connections => "connections.c",
         }
     }
 
@@ -91,7 +100,7 @@ impl Workload {
             "-pthread",
         ];
         match self {
-            Self::SharesC => ("gcc", c),
+            Self::SharesC | Self::Connections => ("gcc", c),
             Self::SharesStatic | Self::Contain | Self::Hostile => {
                 ("gcc", c.into_iter().chain(["-static"]).collect())
             }
@@ -114,7 +123,12 @@ impl Workload {
                 vec!["--edition=2024", "-O", "-g", "--crate-name=unwind"],
             ),
             Self::UnwindGo | Self::IdleServerGo => ("go", vec!["build"]),
-            Self::Waits | Self::Elapsed | Self::Asleep | Self::Wakers => (
+            Self::Waits
+            | Self::Elapsed
+            | Self::Asleep
+            | Self::Wakers
+            | Self::Sockets
+            | Self::Descriptors => (
                 "gcc",
                 vec![
                     "-O2",

@@ -7,6 +7,7 @@ import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
 import { firstTasks, META, makeProcesses, makeTask, selfNow, THREADS, timeline } from "./mock_data.mjs";
+import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { synthetic } from "./synthetic.mjs";
 
 export const TOKEN = "0123456789abcdef".repeat(4);
@@ -39,7 +40,7 @@ class Agent {
   startedAt = Date.now();
   processes = makeProcesses();
   tasks = new Map(firstTasks().map((task) => [task.id, task]));
-  nextId = 7;
+  nextId = 8;
   listeners = new Set();
   symbols = [];
   profiles = new Map();
@@ -87,7 +88,7 @@ class Agent {
   }
 
   create(body) {
-    const { target, duration_s = 10, frequency_hz = 99 } = body;
+    const { kind, target, duration_s = 10, frequency_hz = 99 } = body;
     if (frequency_hz < 1 || frequency_hz > 4999)
       throw new Problem(422, "invalid_field", "frequency_hz must be between 1 and 4999", "frequency_hz");
     if (duration_s !== null && (duration_s < 1 || duration_s > 3600))
@@ -100,6 +101,7 @@ class Agent {
       throw new Problem(422, "invalid_field", `no process with pid ${gone}`, "target.pids");
     const now = Date.now() * 1e6;
     const task = makeTask(this.nextId, {
+      kind,
       target,
       duration_s,
       frequency_hz,
@@ -142,7 +144,22 @@ function sendJson(response, status, value) {
   response.end(status === 204 ? undefined : JSON.stringify(value));
 }
 
-function taskRoute(agent, method, [id, part], query, response) {
+/** The table at once and each second; `last` ends the stream after one. */
+function streamEdges(response, table, last) {
+  response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
+  const send = () => response.write(`event: edges\ndata: ${JSON.stringify(table())}\n\n`);
+  send();
+  if (last) return response.end();
+  const timer = setInterval(send, 1000);
+  return response.on("close", () => clearInterval(timer));
+}
+
+function edgesRoute(task, events, response) {
+  const table = () => edgeTable(Math.round((Date.now() * 1e6 - task.started_at_ns) / 1e9) % 600);
+  return events ? streamEdges(response, table, task.state !== "running") : sendJson(response, 200, table());
+}
+
+function taskRoute(agent, method, [id, part, more], query, response) {
   const task = agent.tasks.get(id);
   if (task === undefined) throw new Problem(404, "not_found", `no task ${id}`);
   if (part === "stop" && method === "POST") {
@@ -150,6 +167,7 @@ function taskRoute(agent, method, [id, part], query, response) {
     agent.emit("task", task);
     return sendJson(response, 200, task);
   }
+  if (part === "edges") return edgesRoute(task, more === "events", response);
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
   if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));
   if (part === "timeline") return sendJson(response, 200, timeline(task.samples));
@@ -228,6 +246,10 @@ function apiRoute(agent, request, url, response, body) {
     agent.listeners.add(response);
     return response.on("close", () => agent.listeners.delete(response));
   }
+  if (resource === "network" && rest[0] === "edges")
+    return rest[1] === "events"
+      ? streamEdges(response, () => networkEdges(agent.startedAt), false)
+      : sendJson(response, 200, networkEdges(agent.startedAt));
   if (resource === "symbols") return symbolsRoute(agent, request, rest[0], response, body);
   if (resource === "tasks" && rest.length === 0) {
     if (request.method === "POST") return sendJson(response, 201, agent.create(JSON.parse(body)));

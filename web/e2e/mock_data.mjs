@@ -102,6 +102,8 @@ export const META = {
   probes: [
     { name: "on_cpu", state: "attached", reason: null, minimum_kernel: "5.15" },
     { name: "process_events", state: "attached", reason: null, minimum_kernel: "5.15" },
+    { name: "network_always", state: "attached", reason: null, minimum_kernel: "5.15" },
+    { name: "network_send", state: "attached", reason: null, minimum_kernel: "6.3" },
     {
       name: "hardware_cycles",
       state: "unavailable",
@@ -113,6 +115,7 @@ export const META = {
   ],
   auth: "token",
   cpu_budget_percent: 2,
+  network: "always",
 };
 
 export function selfNow(startedAt, runningTasks) {
@@ -242,6 +245,7 @@ export function firstTasks() {
       wakers: false,
       effective_frequency_hz: 19,
     }),
+    makeTask(7, { kind: "network", target: { network_namespace: "/run/netns/shop" }, clock: null }),
   ];
 }
 

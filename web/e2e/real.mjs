@@ -186,6 +186,61 @@ export async function walk(checks, { agentUrl, pid, shots }) {
     for (let i = faults.length - 1; i >= 0; i -= 1) if (/status of 422/.test(faults[i])) faults.splice(i, 1);
     await page.keyboard.press("Escape");
   });
+  await checks.run("a network task is created by clicking and shows its edges live", async () => {
+    await page.keyboard.press("n");
+    await page.getByLabel("Network", { exact: true }).check();
+    await page.getByLabel("Whole node").check();
+    await page.fill("#duration", "6");
+    assert((await page.locator("#frequency").isVisible()) === false, "a rate is asked for");
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.waitForURL(/view=task&id=/);
+    await page.locator(".task-title .state-running").waitFor();
+    // The page talks to the agent, so that there is an edge on every machine.
+    await page.locator(".edge-table [role=row][data-row]").first().waitFor();
+    await shot("12-network-running");
+    await page.locator(".task-title .state-finished").waitFor();
+    await page.locator(".edge-table [role=row][data-row]").first().waitFor();
+  });
+  await checks.run("clicking an edge shows its two sides", async () => {
+    await page.locator(".edge-table [role=row][data-row]").first().click();
+    await page.waitForURL(/edge=/);
+    assert((await page.locator(".edge-panel .edge-side").count()) === 2, "not two sides");
+    const bar = page.locator(".edge-panel .bars li").first();
+    await bar.waitFor();
+    assert(/[µms]s/.test(await bar.textContent()), `a bar says: ${await bar.textContent()}`);
+    await shot("13-network-edge");
+    await page.reload();
+    await page.locator(".edge-panel").waitFor();
+    await page.getByRole("button", { name: "Close the sides" }).click();
+    assert((await page.locator(".edge-panel").count()) === 0, "the sides stay open");
+  });
+  await checks.run("edges are sorted and filtered", async () => {
+    await page.getByRole("columnheader", { name: "Port" }).getByRole("button").click();
+    await page.waitForURL(/sort=-port/);
+    const ports = await page
+      .locator(".edge-table [role=row][data-row] [role=gridcell]:nth-child(3)")
+      .allTextContents();
+    const numbers = ports.map(Number).filter(Number.isFinite);
+    assert(
+      numbers.every((port, i) => i === 0 || numbers[i - 1] >= port),
+      `ports: ${ports}`,
+    );
+    await page.fill("[data-search]", "nothing has this name");
+    await page.getByRole("heading", { name: "No edge matches the filter" }).waitFor();
+    await page.getByRole("button", { name: "Clear the filter" }).click();
+    await page.locator(".edge-remarks summary").click();
+    assert(
+      (await page.locator(".edge-remarks li").first().textContent()) !== "",
+      "nothing is said about what is missing",
+    );
+  });
+  await checks.run("the connections of the node are a page of their own", async () => {
+    await page.getByRole("link", { name: "Network", exact: true }).click();
+    await page.waitForURL(/view=network/);
+    await page.locator(".edge-table [role=row][data-row]").first().waitFor();
+    assert(/since/.test(await page.locator(".network-head").textContent()), "it does not say since when");
+    await shot("14-network-node");
+  });
   await checks.run("no console error, exception, CSP violation or foreign request", async () => {
     assert(faults.length === 0, faults.join(" | "));
   });

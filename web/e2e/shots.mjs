@@ -20,6 +20,10 @@ const PAGES = [
   ["task-running", "view=task&id=6"],
   ["task-failed", "view=task&id=2"],
   ["task-empty", "view=task&id=5"],
+  ["create-network", "view=processes&create=1&pids=4242"],
+  ["network-task", "view=task&id=7"],
+  ["network", "view=network"],
+  ["network-edge", "view=network&edge=4242%4010.1.0.4>5151%4010.1.0.9:15006|"],
   ["node", "view=node"],
 ];
 
@@ -32,6 +36,7 @@ for (const colorScheme of ["light", "dark"]) {
     if (only !== undefined && !name.includes(only)) continue;
     await page.goto(`${mock.origin}/?${query}`);
     await page.waitForTimeout(name === "processes" ? 7000 : 1200);
+    if (name === "create-network") await page.getByLabel("Network", { exact: true }).check();
     if (name === "task") await page.mouse.move(500, 620);
     await page.waitForTimeout(250);
     await page.screenshot({ path: `${DIR}/${name}-${colorScheme}.png` });

@@ -12,8 +12,8 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What `bench off-cpu` and `bench unwind` compare with.
-const PEERS: [Package; 2] = [
+/// What `bench off-cpu`, `bench unwind` and `bench network` compare with or put under load.
+const PEERS: [Package; 4] = [
     Package {
         name: "bpftrace",
         evidence: "/usr/bin/bpftrace",
@@ -21,6 +21,14 @@ const PEERS: [Package; 2] = [
     Package {
         name: "linux-perf",
         evidence: "/usr/bin/perf",
+    },
+    Package {
+        name: "nginx-light",
+        evidence: "/usr/sbin/nginx",
+    },
+    Package {
+        name: "wrk",
+        evidence: "/usr/bin/wrk",
     },
 ];
 
@@ -30,7 +38,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         "benches load eBPF programs: run them as root"
     );
     setup::run(workspace, &BINARY)?;
-    let on_the_mesh = ["off-cpu", "unwind"];
+    let on_the_mesh = ["off-cpu", "unwind", "network"];
     if arguments
         .iter()
         .any(|argument| on_the_mesh.contains(&argument.as_str()))

@@ -54,6 +54,8 @@ pub(crate) enum ApiError {
     SymbolsNotRemovable {
         detail: String,
     },
+    /// The always-on collection is off.
+    NetworkOff,
     TooManyTasks {
         detail: String,
     },
@@ -194,6 +196,12 @@ impl ApiError {
             Self::SymbolsNotRemovable { detail } => {
                 parts(StatusCode::CONFLICT, "symbols_not_removable", detail)
             }
+            Self::NetworkOff => hinted(
+                StatusCode::CONFLICT,
+                "network_off",
+                "connections are watched for tasks only".into(),
+                "start the agent with --network always, or create a task of kind network",
+            ),
             Self::TooManyTasks { detail } => {
                 parts(StatusCode::TOO_MANY_REQUESTS, "too_many_tasks", detail)
             }

@@ -1,7 +1,7 @@
 //! Prometheus metrics: the agent's own cost, what it has collected and what it has lost. All
-//! labels are from fixed sets.
+//! labels are from fixed sets, but for those of edges, whose number is bounded.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::{PoisonError, atomic::AtomicU64};
 
 use axum::{
     extract::{Request, State},
@@ -14,7 +14,11 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use super::{error::ApiError, state::ApiState};
+use super::{
+    edge_metrics::NetworkMetrics,
+    error::ApiError,
+    state::{ApiState, blocking},
+};
 use crate::{model::LossKind, probes::ProbeState};
 
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -75,9 +79,22 @@ pub(super) async fn render(state: &ApiState) -> Result<String, ApiError> {
         "Answers of the HTTP API by class of status",
         state.http.requests.clone(),
     );
-    let mut text = String::new();
-    encode(&mut text, &registry).map_err(ApiError::internal)?;
-    Ok(text)
+    if let Some(watched) = state.parts.network.newest() {
+        let most = state.parts.network_metrics_edges;
+        // Every change of the choice leaves it whole.
+        let mut choice = state
+            .edge_choice
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let network = NetworkMetrics::read(&watched, &mut choice, most);
+        registry.register_collector(Box::new(network));
+    }
+    // Many edges make megabytes: off the reactor.
+    let text = blocking(move || {
+        let mut text = String::new();
+        encode(&mut text, &registry).map(|()| text)
+    });
+    text.await?.map_err(ApiError::internal)
 }
 
 fn own_cost(registry: &mut Registry, state: &ApiState) -> Result<(), ApiError> {
@@ -154,7 +171,7 @@ fn results(registry: &mut Registry, state: &ApiState) {
 
 fn probes(registry: &mut Registry, state: &ApiState) {
     let states: Family<Vec<(&'static str, String)>, Gauge> = Family::default();
-    for probe in state.parts.probes.probes() {
+    for probe in state.probes() {
         for name in ProbeState::ALL {
             let labels = vec![
                 ("probe", probe.name.clone()),

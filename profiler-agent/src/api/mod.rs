@@ -6,6 +6,8 @@
 
 mod auth;
 mod dto;
+mod edge_metrics;
+mod edge_stream;
 mod error;
 mod extract;
 mod guard;
@@ -24,7 +26,7 @@ mod ui;
 mod tests;
 
 pub use auth::{AuthError, Token, prepare_data_dir};
-pub use dto::{Process, ProcessList};
+pub use dto::{EdgeTable, Process, ProcessList};
 pub use mask::{MASK, masked};
 pub use router::{openapi_json, router};
 pub use server::{Server, ServerError};

@@ -19,7 +19,10 @@ use super::{
     error::{no_method, no_route},
     extract::Query,
     guard, headers,
-    http::{containers, events, health, meta, processes, profiles, quality, symbols, tasks, waits},
+    http::{
+        containers, edges, events, health, meta, processes, profiles, quality, symbols, tasks,
+        waits,
+    },
     metrics,
     state::ApiState,
     ui,
@@ -75,6 +78,10 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiles::timeline))
         .routes(routes!(waits::waits))
         .routes(routes!(quality::quality))
+        .routes(routes!(edges::edges))
+        .routes(routes!(edges::edge_events))
+        .routes(routes!(edges::node_edges))
+        .routes(routes!(edges::node_edge_events))
         .routes(routes!(symbols::list, symbols::upload))
         .routes(routes!(symbols::replace, symbols::delete))
         .routes(routes!(events::events))

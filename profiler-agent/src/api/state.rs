@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     auth::Token,
     dto::{AgentSelf, Bpf, Limits, losses},
+    edge_metrics::Choice,
     error::ApiError,
     metrics::HttpMetrics,
     stream::Live,
@@ -20,7 +21,8 @@ use crate::{
     config::ArgumentPolicy,
     idle::IdleRules,
     model::{Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
-    probes::ProbeStatusSource,
+    network_watch::NetworkWatch,
+    probes::{ProbeStatus, ProbeStatusSource},
     process::ProcessTable,
     symbolize::{Renamer, SymbolPacks},
     task::Engine,
@@ -107,6 +109,10 @@ pub struct ApiParts {
     pub renamer: Renamer,
     pub idle_rules: Arc<IdleRules>,
     pub totals: Arc<Totals>,
+    /// The always-on network collection.
+    pub network: NetworkWatch,
+    /// Edges with Prometheus metrics of their own.
+    pub network_metrics_edges: usize,
     pub token: Option<Token>,
     pub origin: Origin,
     pub arguments: ArgumentPolicy,
@@ -125,6 +131,8 @@ pub struct Inner {
     pub(super) parts: ApiParts,
     pub(super) live: Live,
     pub(super) http: HttpMetrics,
+    /// Which edges have metrics of their own.
+    pub(super) edge_choice: std::sync::Mutex<Choice>,
     pub(super) requests: Semaphore,
     pub(super) renders: Semaphore,
     pub(super) uploads: Semaphore,
@@ -154,6 +162,7 @@ impl ApiState {
             parts,
             live: Live::default(),
             http: HttpMetrics::default(),
+            edge_choice: std::sync::Mutex::default(),
             requests: Semaphore::new(MAX_REQUESTS),
             renders: Semaphore::new(MAX_RENDERS),
             uploads: Semaphore::new(MAX_UPLOADS),
@@ -197,6 +206,13 @@ impl Inner {
         let mut all = self.parts.totals.losses();
         all.merge(&self.parts.probes.losses());
         all
+    }
+
+    /// The state of every probe, and of the always-on collection when it is on.
+    pub(super) fn probes(&self) -> Vec<ProbeStatus> {
+        let mut probes = self.parts.probes.probes();
+        probes.extend(self.parts.network.status());
+        probes
     }
 
     pub(super) fn read_self(&self) -> Result<(crate::telemetry::SelfReading, f64), ApiError> {

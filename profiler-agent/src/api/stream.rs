@@ -29,7 +29,7 @@ const MAX_LISTENERS: usize = 32;
 const REFRESH: Duration = Duration::from_secs(2);
 /// How often processes are read when nobody listens, so that the table stays true.
 const IDLE_REFRESH: Duration = Duration::from_secs(30);
-const PING: Duration = Duration::from_secs(15);
+pub(super) const PING: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 struct Message {
@@ -72,17 +72,21 @@ impl Live {
         }
     }
 
+    /// A place for one listener; streams of every kind share the places.
+    pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.places)
+            .try_acquire_owned()
+            .map_err(|_| ApiError::Overloaded {
+                detail: "too many listeners; close another page of the agent",
+            })
+    }
+
     /// The events from now on, until the client leaves or `shutdown` is cancelled.
     pub(super) fn listen(
         &self,
         shutdown: CancellationToken,
     ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, ApiError> {
-        let place =
-            Arc::clone(&self.places)
-                .try_acquire_owned()
-                .map_err(|_| ApiError::Overloaded {
-                    detail: "too many listeners; close another page of the agent",
-                })?;
+        let place = self.place()?;
         let listener = Listener {
             messages: self.messages.subscribe(),
             shutdown,

@@ -7,11 +7,24 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use profiler_common::header::{Pod, read_pod};
 
-/// Command number in `enum bpf_cmd`.
+/// Command numbers in `enum bpf_cmd`.
+const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
+const BPF_MAP_LOOKUP_BATCH: libc::c_long = 24;
 const BPF_MAP_LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
 
 /// Entries asked for in one call.
 const BATCH_ENTRIES: usize = 4096;
+
+/// Attributes of `BPF_MAP_DELETE_ELEM` in `union bpf_attr`.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct ElementAttributes {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
 
 /// Attributes of the batch commands in `union bpf_attr`.
 #[repr(C)]
@@ -28,13 +41,56 @@ struct BatchAttributes {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("read and delete map entries: {0}")]
+#[error("read or delete map entries: {0}")]
 pub struct BatchError(#[from] std::io::Error);
 
 /// Removes every entry of a hash map and hands each to `visit`. Nobody may write the map meanwhile:
 /// the caller drains tables that the kernel side has turned away from.
 pub fn drain<K: Pod, V: Pod>(
     map: BorrowedFd<'_>,
+    visit: impl FnMut(K, V),
+) -> Result<usize, BatchError> {
+    walk(map, BPF_MAP_LOOKUP_AND_DELETE_BATCH, visit)
+}
+
+/// Hands every entry of a hash map to `visit`, while others may write it: an entry that is made or
+/// removed meanwhile may be seen or not.
+pub(super) fn read<K: Pod, V: Pod>(
+    map: BorrowedFd<'_>,
+    visit: impl FnMut(K, V),
+) -> Result<usize, BatchError> {
+    walk(map, BPF_MAP_LOOKUP_BATCH, visit)
+}
+
+/// Removes one entry; one that is not there is no error. The key has the length of the map's keys.
+pub(super) fn remove(map: BorrowedFd<'_>, key: &[u8]) -> Result<(), BatchError> {
+    let mut attributes = ElementAttributes {
+        map_fd: u32::try_from(map.as_raw_fd()).unwrap_or(u32::MAX),
+        key: key.as_ptr() as u64,
+        ..ElementAttributes::default()
+    };
+    // SAFETY: the key outlives the call, and callers give it the map's length.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_DELETE_ELEM,
+            &raw mut attributes,
+            size_of::<ElementAttributes>(),
+        )
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ENOENT) {
+        return Ok(());
+    }
+    Err(error.into())
+}
+
+fn walk<K: Pod, V: Pod>(
+    map: BorrowedFd<'_>,
+    command: libc::c_long,
     mut visit: impl FnMut(K, V),
 ) -> Result<usize, BatchError> {
     let mut keys = vec![0_u8; BATCH_ENTRIES * size_of::<K>()];
@@ -59,7 +115,7 @@ pub fn drain<K: Pod, V: Pod>(
         let result = unsafe {
             libc::syscall(
                 libc::SYS_bpf,
-                BPF_MAP_LOOKUP_AND_DELETE_BATCH,
+                command,
                 &raw mut attributes,
                 size_of::<BatchAttributes>(),
             )

@@ -20,7 +20,18 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
     let switches = object.take_switches_failure();
     let asleep = object.take_asleep_failure();
     let mut reports = object.programs();
-    let others = samplers.into_iter().flatten().chain(switches).chain(asleep);
+    // A hook that this kernel does not have is no refusal.
+    let network = object
+        .take_network()
+        .failures
+        .into_iter()
+        .filter(|failure| !matches!(failure, LoadError::NoHook { .. }));
+    let others = samplers
+        .into_iter()
+        .flatten()
+        .chain(switches)
+        .chain(asleep)
+        .chain(network);
     for failure in failures.into_iter().chain(others) {
         reports.push(ProgramReport {
             name: failure.program().unwrap_or("object").to_owned(),
@@ -59,4 +70,4 @@ fn check_request(denied: &[String]) -> ObjectRequest {
 }
 
 /// Inode of a PID namespace that does not exist.
-const CHECK_NAMESPACE: u32 = 1;
+pub(super) const CHECK_NAMESPACE: u32 = 1;

@@ -2,32 +2,32 @@
 
 use std::{
     collections::BTreeMap,
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::OwnedFd,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use aya::{
     Btf, Ebpf, EbpfError, EbpfLoader,
-    maps::{Array, HashMap, MapError, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, Map, MapError, RingBuf},
     programs::{BtfTracePoint, Program, ProgramError},
 };
 use profiler_common::{
     config::{FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
-    counter::COUNTERS,
-    on_cpu::CountKey,
     process::ThreadState,
 };
 
 use super::{
-    batch::{BatchError, drain},
+    batch::BatchError,
+    connections::NetworkLoad,
     features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
-    object,
+    network_offsets, object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampler, Sampling},
     reader::RecordReader,
     sizes::{Counting, MapSizes},
     switches::Measured,
+    unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 
@@ -76,6 +76,12 @@ pub enum LoadError {
         program: &'static str,
         source: std::io::Error,
     },
+    #[error("this kernel has no tracepoint {hook} (Linux {minimum_kernel})")]
+    NoHook {
+        program: &'static str,
+        hook: &'static str,
+        minimum_kernel: &'static str,
+    },
     #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
     Switch(&'static str),
     #[error("{0} is denied by --deny-probe")]
@@ -92,6 +98,7 @@ impl LoadError {
             | Self::Program { program, .. }
             | Self::Attach { program, .. }
             | Self::Run { program, .. }
+            | Self::NoHook { program, .. }
             | Self::Switch(program)
             | Self::Denied(program) => Some(program),
             Self::NotEmbedded
@@ -167,6 +174,9 @@ pub struct LoadedObject {
     switches_failed: Option<LoadError>,
     /// Why threads that sleep already cannot be found.
     asleep_failed: Option<LoadError>,
+    /// What became of the programs that watch connections.
+    network: NetworkLoad,
+    unix_failure: Option<OffsetError>,
 }
 
 impl LoadedObject {
@@ -203,10 +213,23 @@ impl LoadedObject {
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
+        let network = network_offsets::wanted(request.counting, &request.denied)?;
         let mut loader = EbpfLoader::new();
         loader
             .btf(Some(&btf))
             .override_global("CONFIG", config.as_bytes(), true);
+        if let Some(network) = &network {
+            loader.override_global("NETWORK", network.config.as_bytes(), true);
+            loader.override_global("NETWORK_CALLS", network.calls.as_bytes(), true);
+        }
+        let (unix, unix_failure) = match network.as_ref().map(|_network| unix_sockets::resolve()) {
+            Some(Ok(offsets)) => (Some(offsets), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        if let Some(unix) = &unix {
+            loader.override_global("UNIX", unix.as_bytes(), true);
+        }
         for (map, entries) in sizes.entries() {
             loader.map_max_entries(map, entries);
         }
@@ -226,6 +249,8 @@ impl LoadedObject {
             knows_wakers: false,
             switches_failed: None,
             asleep_failed: None,
+            network: NetworkLoad::default(),
+            unix_failure,
         };
         let mut failures = Vec::new();
         for (program, hook) in PROCESS_PROGRAMS {
@@ -235,7 +260,7 @@ impl LoadedObject {
             }
         }
         let measured = match request.counting {
-            Counting::Nothing | Counting::Samples(_) => None,
+            Counting::Nothing | Counting::Samples(_) | Counting::Connections { .. } => None,
             Counting::Waits => Some(Measured::Waits),
             Counting::Wall | Counting::Everything(_) => Some(Measured::WaitsAndSlices),
         };
@@ -251,7 +276,24 @@ impl LoadedObject {
                 .err();
             loaded.asleep_failed = loaded.load_asleep(&btf).err();
         }
+        if let Some(network) = &network {
+            loaded.network = loaded.load_network(network, &btf)?;
+        }
         Ok((loaded, failures))
+    }
+
+    pub(super) fn map(&self, name: &'static str) -> Result<&Map, LoadError> {
+        self.ebpf.map(name).ok_or(LoadError::NoMap(name))
+    }
+
+    /// What became of the programs that watch connections, once.
+    pub(super) fn take_network(&mut self) -> NetworkLoad {
+        std::mem::take(&mut self.network)
+    }
+
+    /// Why Unix sockets cannot be watched.
+    pub fn unix_failure(&self) -> Option<&OffsetError> {
+        self.unix_failure.as_ref()
     }
 
     pub(super) fn ebpf(&mut self) -> &mut Ebpf {
@@ -277,6 +319,10 @@ impl LoadedObject {
     /// The failure of [`Self::load`] to load the pass over sleeping threads, once.
     pub(super) fn take_asleep_failure(&mut self) -> Option<LoadError> {
         self.asleep_failed.take()
+    }
+
+    pub(super) fn is_loaded(&self, name: &str) -> bool {
+        self.load_times.contains_key(name)
     }
 
     pub(super) fn note_load_time(&mut self, name: &'static str, time: Duration) {
@@ -433,15 +479,6 @@ impl LoadedObject {
         table.insert(key, 1, 0).map_err(failed)
     }
 
-    /// Empties the counting table of epochs with this parity, which the kernel has left.
-    pub fn drain_counts(
-        &self,
-        epoch: u64,
-        visit: impl FnMut(CountKey, u64),
-    ) -> Result<usize, LoadError> {
-        self.drain_epoch(epoch, ["COUNTS_EVEN", "COUNTS_ODD"], visit)
-    }
-
     /// Forgets which stacks and threads were sent, so that each is sent again with its next sample.
     pub fn forget_sent(&mut self) -> Result<(), LoadError> {
         self.drain_map("STACKS", |_hash: u64, _sent: u8| {})?;
@@ -465,55 +502,6 @@ impl LoadedObject {
         let map = self.ebpf.map_mut(name).ok_or(LoadError::NoMap(name))?;
         let mut array: Array<_, u32> = Array::try_from(map).map_err(failed)?;
         array.set(index, number, 0).map_err(failed)
-    }
-
-    /// Empties the one of the two tables, of even and of odd epochs, that this epoch has written.
-    pub(super) fn drain_epoch<K, V>(
-        &self,
-        epoch: u64,
-        [even, odd]: [&'static str; 2],
-        visit: impl FnMut(K, V),
-    ) -> Result<usize, LoadError>
-    where
-        K: profiler_common::header::Pod,
-        V: profiler_common::header::Pod,
-    {
-        let name = if epoch.is_multiple_of(2) { even } else { odd };
-        self.drain_map(name, visit)
-    }
-
-    fn drain_map<K, V>(
-        &self,
-        name: &'static str,
-        visit: impl FnMut(K, V),
-    ) -> Result<usize, LoadError>
-    where
-        K: profiler_common::header::Pod,
-        V: profiler_common::header::Pod,
-    {
-        let map = self.ebpf.map(name).ok_or(LoadError::NoMap(name))?;
-        let aya::maps::Map::HashMap(data) = map else {
-            return Err(LoadError::NoMap(name));
-        };
-        Ok(drain(data.fd().as_fd(), visit)?)
-    }
-
-    /// The counters of the kernel side, summed over CPUs, by `profiler_common::counter`.
-    pub fn counters(&self) -> Result<[u64; COUNTERS as usize], LoadError> {
-        let failed = |source: MapError| LoadError::Map {
-            map: "COUNTERS",
-            source: source.into(),
-        };
-        let map = self
-            .ebpf
-            .map("COUNTERS")
-            .ok_or(LoadError::NoMap("COUNTERS"))?;
-        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(map).map_err(failed)?;
-        let mut sums = [0; COUNTERS as usize];
-        for (index, sum) in (0..COUNTERS).zip(&mut sums) {
-            *sum = array.get(&index, 0).map_err(failed)?.iter().sum();
-        }
-        Ok(sums)
     }
 
     /// Facts about every program that was loaded.

@@ -2,9 +2,13 @@
 
 mod batch;
 mod check;
+mod connections;
+mod eviction;
 mod features;
 mod iterators;
 mod loader;
+mod network_calls;
+mod network_offsets;
 mod object;
 mod offsets;
 mod perf;
@@ -12,15 +16,20 @@ mod reader;
 mod sizes;
 mod slices;
 mod switches;
+mod tables;
+mod unix_sockets;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};
 pub use check::check_programs;
+pub use connections::{AnswerReader, EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
 pub use features::{cpu_count, is_initial_pid_namespace, online_cpus, pid_namespace_inode};
 pub use loader::{
     KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
     enable_statistics,
 };
+pub use network_calls::CallPlan;
+pub use network_offsets::drop_reasons;
 pub use object::is_embedded;
 pub use offsets::OffsetError;
 pub use perf::{ClockCheck, ClockChoice, Sampler, Sampling, check_clock};

@@ -30,10 +30,7 @@ pub enum OffsetError {
 /// Resolves every offset. `v1_controller` names the controller whose v1 hierarchy carries the
 /// containers (`css_set.subsys` is indexed by it); `None` on v2 hosts.
 pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, OffsetError> {
-    // Mapping costs less memory; sysfs allows it since 6.16 only.
-    let btf = Btf::from_file_with_backend(VMLINUX_BTF, Backend::Mmap)
-        .or_else(|_not_mappable| Btf::from_file_with_backend(VMLINUX_BTF, Backend::Cache))
-        .map_err(|error| OffsetError::Read(error.to_string()))?;
+    let btf = kernel_btf()?;
     let at = |structure, path: &[&'static str]| member_offset(&btf, structure, path);
     let subsystem = match v1_controller {
         Some(controller) => controller_index(&btf, controller)?,
@@ -78,6 +75,14 @@ pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, Offs
     })
 }
 
+/// The running kernel's types.
+pub(super) fn kernel_btf() -> Result<Btf, OffsetError> {
+    // Mapping costs less memory; sysfs allows it since 6.16 only.
+    Btf::from_file_with_backend(VMLINUX_BTF, Backend::Mmap)
+        .or_else(|_not_mappable| Btf::from_file_with_backend(VMLINUX_BTF, Backend::Cache))
+        .map_err(|error| OffsetError::Read(error.to_string()))
+}
+
 fn find_struct(btf: &Btf, name: &'static str) -> Result<btf_rs::Struct, OffsetError> {
     btf.resolve_types_by_name(name)
         .unwrap_or_default()
@@ -98,7 +103,7 @@ fn struct_size(btf: &Btf, name: &'static str) -> Result<u32, OffsetError> {
 
 /// Byte offset of `path` inside `structure`, through nested structs by name and through anonymous
 /// structs and unions silently.
-fn member_offset(
+pub(super) fn member_offset(
     btf: &Btf,
     structure: &'static str,
     path: &[&'static str],
@@ -150,7 +155,7 @@ fn switch_arguments(btf: &Btf) -> u32 {
 }
 
 /// The parameters of a tracepoint's type, a pointer to a function.
-fn tracepoint_parameters(btf: &Btf, name: &str) -> Option<Vec<btf_rs::Parameter>> {
+pub(super) fn tracepoint_parameters(btf: &Btf, name: &str) -> Option<Vec<btf_rs::Parameter>> {
     let found = btf.resolve_types_by_name(name).ok()?;
     found.into_iter().find_map(|found| {
         let Type::Typedef(pointer) = found else {

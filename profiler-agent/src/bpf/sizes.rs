@@ -1,9 +1,14 @@
 //! How large the maps of an object are.
 
-use profiler_common::limits::{
-    CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, KNOWN_WALKS, MANY_PROCESS_SLOTS, MARKS,
-    PROCESS_SLOTS, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES,
-    TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
+use profiler_common::{
+    limits::{
+        CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, KNOWN_WALKS, MANY_PROCESS_SLOTS, MARKS,
+        PROCESS_SLOTS, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES,
+        TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
+    },
+    network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
+    network_calls::CALL_ENTRIES,
+    unix_sockets::UNIX_ENTRIES,
 };
 
 /// Smallest ring buffer (a page).
@@ -20,6 +25,14 @@ pub enum Counting {
     Waits,
     /// Waits, and time on the CPU.
     Wall,
+    /// Connections, in a table of so many entries.
+    Connections {
+        entries: u32,
+        /// Inode of the only network namespace that is watched; 0: all.
+        network_namespace: u32,
+        /// Whether system calls are timed.
+        timed: bool,
+    },
     /// All of them, for checks.
     Everything(u32),
 }
@@ -34,6 +47,9 @@ pub(super) struct MapSizes {
     /// Of time on the CPU.
     slices: u32,
     wakers: bool,
+    connections: Option<u32>,
+    /// Of connections whose calls are timed.
+    call_times: u32,
     tables: bool,
     slots: u32,
 }
@@ -42,19 +58,30 @@ impl MapSizes {
     /// `tables` when stacks are walked with tables; `few` when the task is for some processes and
     /// not for groups of them.
     pub(super) fn new(counting: Counting, wakers: bool, tables: bool, few: bool) -> Self {
-        let sampling = counting != Counting::Nothing;
-        let (counts, waits, slices) = match counting {
-            Counting::Nothing => (1, false, 1),
-            Counting::Samples(entries) => (entries, false, 1),
-            Counting::Waits => (1, true, 1),
-            Counting::Wall => (1, true, SLICE_COUNT_ENTRIES),
-            Counting::Everything(entries) => (entries, true, SLICE_COUNT_ENTRIES),
+        let sampling = !matches!(counting, Counting::Nothing | Counting::Connections { .. });
+        let (counts, waits, slices, connections) = match counting {
+            Counting::Nothing => (1, false, 1, None),
+            Counting::Samples(entries) => (entries, false, 1, None),
+            Counting::Waits => (1, true, 1, None),
+            Counting::Wall => (1, true, SLICE_COUNT_ENTRIES, None),
+            Counting::Connections { entries, .. } => (1, false, 1, Some(entries)),
+            Counting::Everything(entries) => (entries, true, SLICE_COUNT_ENTRIES, Some(entries)),
         };
         Self {
             counts,
             waits,
             slices,
             wakers: waits && wakers,
+            connections,
+            call_times: match counting {
+                Counting::Connections {
+                    entries,
+                    timed: true,
+                    ..
+                }
+                | Counting::Everything(entries) => entries,
+                _ => 1,
+            },
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
@@ -67,7 +94,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 21] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 29] {
         let Self {
             counts,
             stacks,
@@ -75,12 +102,15 @@ impl MapSizes {
             waits,
             slices,
             wakers,
+            connections,
+            call_times,
             tables,
             slots,
         } = self;
         let waited = |entries| if waits { entries } else { 1 };
         let woken = |entries| if wakers { entries } else { 1 };
         let table = |entries| if tables { entries } else { 1 };
+        let network = |entries| connections.map_or(1, |_entries| entries);
         [
             ("COUNTS_EVEN", counts),
             ("COUNTS_ODD", counts),
@@ -97,6 +127,20 @@ impl MapSizes {
             ("THREAD_MARKS", waited(MARKS)),
             ("PROCESS_MARKS", waited(MARKS)),
             ("KNOWN", if tables { waited(KNOWN_WALKS) } else { 1 }),
+            ("CONNECTIONS", connections.unwrap_or(1)),
+            ("LISTENERS", network(LISTENER_ENTRIES)),
+            ("DROPS", network(DROP_ENTRIES)),
+            ("UNIX_SOCKETS", network(UNIX_ENTRIES)),
+            ("CALLS", network(CALL_ENTRIES)),
+            ("CALL_TIMES", call_times),
+            (
+                "ANSWERS",
+                connections.map_or(NO_BUFFER, |_entries| ANSWERS_BUFFER_BYTES),
+            ),
+            (
+                "ENDED",
+                connections.map_or(NO_BUFFER, |_entries| ENDED_BUFFER_BYTES),
+            ),
             ("PROCESSES", table(FILTER_PID_ENTRIES)),
             ("MAPPINGS", table(slots)),
             ("PAGES", table(TABLE_PAGES)),

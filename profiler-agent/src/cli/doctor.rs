@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{doctor_process, print};
 use crate::{
-    bpf::{self, ClockCheck, ProgramReport},
+    bpf::{self, ClockCheck, NETWORK_PROGRAMS, NetworkProgram, ProgramReport},
     config::cli::DoctorArgs,
     process::ContainerHierarchy,
 };
@@ -49,6 +49,17 @@ struct Program {
     error: Option<String>,
 }
 
+/// A program that watches connections; each works without the others.
+#[derive(Debug, Serialize)]
+struct Network {
+    name: &'static str,
+    hook: &'static str,
+    minimum_kernel: &'static str,
+    state: &'static str,
+    /// Why it is not available.
+    reason: Option<String>,
+}
+
 #[derive(Debug, Serialize)]
 struct Report {
     version: &'static str,
@@ -57,6 +68,7 @@ struct Report {
     cpus: u32,
     features: Vec<Feature>,
     programs: Vec<Program>,
+    network: Vec<Network>,
 }
 
 /// Prints the report; an error when profiling is impossible here.
@@ -95,7 +107,7 @@ fn examine(denied: &[String]) -> Report {
     let features = vec![
         object(),
         btf(),
-        programs_feature(&programs, load_error),
+        programs_feature(&programs, load_error.clone()),
         clock(denied),
         kernel_names(),
         containers(),
@@ -103,7 +115,12 @@ fn examine(denied: &[String]) -> Report {
         capabilities(),
         statistics(),
     ];
+    let network = NETWORK_PROGRAMS
+        .iter()
+        .map(|program| network(program, &programs, load_error.as_deref()))
+        .collect();
     Report {
+        network,
         version: env!("CARGO_PKG_VERSION"),
         kernel: kernel.trim().to_owned(),
         arch: std::env::consts::ARCH,
@@ -119,6 +136,38 @@ fn program(report: ProgramReport) -> Program {
         verified_instructions: report.verified_instructions,
         load_ms: report.load_time.as_secs_f64() * 1e3,
         error: report.error,
+    }
+}
+
+/// A program that is neither loaded nor refused has no hook on this kernel.
+fn network(
+    program: &NetworkProgram,
+    programs: &[ProgramReport],
+    load_failure: Option<&str>,
+) -> Network {
+    let NetworkProgram {
+        name,
+        hook,
+        minimum_kernel,
+    } = *program;
+    let report = programs.iter().find(|report| report.name == name);
+    let reason = match (load_failure, report) {
+        (Some(failure), _) => Some(failure.to_owned()),
+        (None, Some(report)) => report.error.clone(),
+        (None, None) => Some(format!(
+            "this kernel has no tracepoint {hook}, which came with {minimum_kernel}"
+        )),
+    };
+    Network {
+        name,
+        hook,
+        minimum_kernel,
+        state: if reason.is_none() {
+            "available"
+        } else {
+            "unavailable"
+        },
+        reason,
     }
 }
 
@@ -368,21 +417,36 @@ fn text(report: &Report) -> String {
             let _infallible = writeln!(text, "          {:15} -> {}", "", feature.remedy);
         }
     }
+    text.push_str("\nconnections             tracepoint             from     state\n");
+    for program in &report.network {
+        let _infallible = writeln!(
+            text,
+            "{:23} {:22} {:8} {}{}",
+            program.name,
+            program.hook,
+            program.minimum_kernel,
+            program.state,
+            program
+                .reason
+                .as_deref()
+                .map_or_else(String::new, |reason| format!(": {reason}")),
+        );
+    }
     if report.programs.is_empty() {
         return text;
     }
-    text.push_str("\nprogram         verified instructions   load time\n");
+    text.push_str("\nprogram                 verified instructions   load time\n");
     for program in &report.programs {
         let verified = program
             .verified_instructions
             .map_or_else(|| "-".to_owned(), |count| count.to_string());
         let _infallible = writeln!(
             text,
-            "{:15} {verified:>21} {:>8.1} ms",
+            "{:23} {verified:>21} {:>8.1} ms",
             program.name, program.load_ms
         );
         if let Some(error) = &program.error {
-            let _infallible = writeln!(text, "                refused: {error}");
+            let _infallible = writeln!(text, "                        refused: {error}");
         }
     }
     text

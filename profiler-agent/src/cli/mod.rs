@@ -2,6 +2,8 @@
 
 pub mod doctor;
 pub mod doctor_process;
+pub mod net;
+mod net_table;
 pub mod openapi;
 pub mod ps;
 pub mod record;

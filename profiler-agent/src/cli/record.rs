@@ -18,7 +18,8 @@ use crate::{
     config::cli::{RecordArgs, RecordKind, RecordTarget, RecordValue},
     idle::IdleRules,
     model::{
-        Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec, WaitCounts, WaitRules,
+        Clock, Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec, WaitCounts,
+        WaitRules,
     },
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
@@ -40,6 +41,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: args.frequency,
         wakers: args.wakers,
+        timed: false,
         waits: WaitRules {
             mode: Some(args.off_cpu_mode),
             min_ns: args.min_wait.map_or(0, nanoseconds),
@@ -89,7 +91,7 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         .build()
         .context("start the runtime")?;
     let collection = collector.start(&CollectRequest { spec })?;
-    let clock = collection.clock.name();
+    let clock = collection.clock.map_or("", Clock::name);
     let mut recorded = runtime.block_on(collect(collection, args.duration))?;
     // What is said about the recording is about all of it.
     let summary = summary(&recorded, clock, args);

@@ -22,11 +22,17 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one, which is parsed once"
+)]
 pub enum Command {
     /// Run the agent with its API and web UI
     Serve(ServeArgs),
     /// Record one profile into a file, without a server
     Record(RecordArgs),
+    /// Say which processes talk to which over TCP and Unix sockets, and how well
+    Net(NetArgs),
     /// List the processes of this machine
     Ps(PsArgs),
     /// Say what this kernel and these privileges allow
@@ -70,6 +76,13 @@ pub struct ServeArgs {
     /// `always` keeps one low-rate profile of the whole node running [default: off]
     #[arg(long, value_name = "always|off")]
     pub profile: Option<String>,
+    /// `always` keeps a light collection of the node's connections running, `tasks` collects for tasks only
+    /// [default: tasks]
+    #[arg(long, value_name = "always|tasks")]
+    pub network: Option<String>,
+    /// Edges that have metrics of their own; the others are one edge `other` [default: 200]
+    #[arg(long, value_name = "N")]
+    pub network_metrics_edges: Option<String>,
     /// Show the arguments of processes; they may hold secrets
     #[arg(long)]
     pub show_arguments: bool,
@@ -98,7 +111,7 @@ pub struct ServeArgs {
     #[arg(long)]
     pub print_config: bool,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", hide = true)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
     pub deny_probe: Vec<String>,
     /// Let the kernel count runs and run time of BPF programs (costs a little)
     #[arg(long)]
@@ -165,7 +178,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub verify_unwinding: u32,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", hide = true)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
     pub deny_probe: Vec<String>,
 }
 
@@ -261,6 +274,45 @@ impl From<RecordFormat> for Format {
 }
 
 #[derive(Clone, Debug, Args)]
+pub struct NetArgs {
+    #[command(flatten)]
+    pub target: NetTarget,
+    /// How long to watch: 1s to 1h
+    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
+    pub duration: Duration,
+    /// Also how long reads, writes and accepts take; slows every system call of the machine
+    #[arg(long)]
+    pub timed: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Connections that are watched at once; more are counted as lost [default: 65536]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
+    pub max_connections: Option<u32>,
+    /// Treat this probe as if the kernel refused it (tests of degraded paths)
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
+    pub deny_probe: Vec<String>,
+}
+
+/// Whose connections to watch; exactly one kind.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct NetTarget {
+    /// These processes and the children they fork (repeat it, or separate by commas)
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<u32>,
+    /// Every process of this container: full id or a prefix of at least 12 digits
+    #[arg(long, value_name = "ID")]
+    pub container: Option<String>,
+    /// Every connection in this network namespace, for example /run/netns/NAME
+    #[arg(long, value_name = "PATH")]
+    pub netns: Option<String>,
+    /// Every connection of the machine
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Clone, Debug, Args)]
 pub struct PsArgs {
     /// Print JSON instead of a table
     #[arg(long)]
@@ -279,6 +331,6 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR", requires = "pid")]
     pub symbol_dir: Option<PathBuf>,
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", hide = true)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
     pub deny_probe: Vec<String>,
 }

@@ -10,6 +10,7 @@ mod settings;
 mod tests;
 
 pub use resolved::{
-    ArgumentPolicy, AuthConfig, ContinuousProfile, ServeConfig, TlsConfig, resolve_serve,
+    ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, TlsConfig,
+    resolve_serve,
 };
 pub use settings::ConfigError;

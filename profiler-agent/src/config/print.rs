@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{ArgumentPolicy, AuthConfig, ContinuousProfile, ServeConfig, TlsConfig};
+use super::{ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, TlsConfig};
 
 impl ServeConfig {
     /// The effective configuration as a file that `--config` accepts. It names files and holds no
@@ -15,6 +15,8 @@ impl ServeConfig {
             tls,
             cpu_budget_percent,
             profile,
+            network,
+            network_metrics_edges,
             arguments,
             retention_age,
             retention_bytes,
@@ -50,9 +52,20 @@ impl ServeConfig {
             ContinuousProfile::Always => "always",
             ContinuousProfile::Off => "off",
         };
+        let network = match network {
+            NetworkMode::Always => "always",
+            NetworkMode::Tasks => "tasks",
+        };
         let age = humantime::format_duration(*retention_age).to_string();
         lines.extend([
             ("profile", profile.into()),
+            ("network", network.into()),
+            (
+                "network_metrics_edges",
+                i64::try_from(*network_metrics_edges)
+                    .unwrap_or(i64::MAX)
+                    .into(),
+            ),
             (
                 "show_arguments",
                 (*arguments == ArgumentPolicy::Shown).into(),

@@ -22,6 +22,9 @@ const DEFAULT_MAX_SYMBOL_BYTES: u64 = 4 << 30;
 /// Every running task has its own kernel maps; eight stay well inside the agent's memory target.
 const DEFAULT_MAX_TASKS: usize = 8;
 const MAX_TASKS_LIMIT: usize = 64;
+/// Each edge has some 150 lines of metrics when everything happens on it; most have a third of that.
+const DEFAULT_METRICS_EDGES: usize = 200;
+const MAX_METRICS_EDGES: usize = 10_000;
 /// Below this the newest minute of a busy node does not fit.
 const MIN_RETENTION_BYTES: u64 = 1 << 20;
 
@@ -48,6 +51,14 @@ pub enum ContinuousProfile {
     Off,
 }
 
+/// Whether one light network collection of the node is always running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkMode {
+    Always,
+    /// Connections are watched for tasks only.
+    Tasks,
+}
+
 /// Whether arguments of processes leave the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentPolicy {
@@ -64,6 +75,9 @@ pub struct ServeConfig {
     /// Share of one core, in percent.
     pub cpu_budget_percent: Option<f64>,
     pub profile: ContinuousProfile,
+    pub network: NetworkMode,
+    /// Edges with Prometheus metrics of their own.
+    pub network_metrics_edges: usize,
     pub arguments: ArgumentPolicy,
     pub retention_age: Duration,
     pub retention_bytes: u64,
@@ -111,6 +125,8 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         tls_key,
         cpu_budget,
         profile,
+        network,
+        network_metrics_edges,
         show_arguments,
         retention_age,
         retention_bytes,
@@ -136,6 +152,8 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("tls_key", tls_key),
         ("cpu_budget", cpu_budget),
         ("profile", profile),
+        ("network", network),
+        ("network_metrics_edges", network_metrics_edges),
         ("retention_age", retention_age),
         ("retention_bytes", retention_bytes),
         ("max_tasks", max_tasks),
@@ -197,6 +215,13 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
             "profile",
             ContinuousProfile::Off,
             continuous_profile,
+        )?,
+        network: parse_or(settings, "network", NetworkMode::Tasks, network_mode)?,
+        network_metrics_edges: parse_or(
+            settings,
+            "network_metrics_edges",
+            DEFAULT_METRICS_EDGES,
+            metrics_edges,
         )?,
         arguments: if parse_or(settings, "show_arguments", false, switch)? {
             ArgumentPolicy::Shown
@@ -314,6 +339,21 @@ fn continuous_profile(setting: &Setting) -> Result<ContinuousProfile, ConfigErro
         "always" => Ok(ContinuousProfile::Always),
         "off" => Ok(ContinuousProfile::Off),
         _ => Err(setting.invalid("is not known: write always or off")),
+    }
+}
+
+fn network_mode(setting: &Setting) -> Result<NetworkMode, ConfigError> {
+    match setting.text() {
+        "always" => Ok(NetworkMode::Always),
+        "tasks" => Ok(NetworkMode::Tasks),
+        _ => Err(setting.invalid("is not known: write always or tasks")),
+    }
+}
+
+fn metrics_edges(setting: &Setting) -> Result<usize, ConfigError> {
+    match setting.text().parse() {
+        Ok(count) if count <= MAX_METRICS_EDGES => Ok(count),
+        _ => Err(setting.invalid(format!("is not a number from 0 to {MAX_METRICS_EDGES}"))),
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 22] = [
+pub(super) const KEYS: [&str; 24] = [
     "listen",
     "data_dir",
     "token_file",
@@ -13,6 +13,8 @@ pub(super) const KEYS: [&str; 22] = [
     "tls_key",
     "cpu_budget",
     "profile",
+    "network",
+    "network_metrics_edges",
     "show_arguments",
     "retention_age",
     "retention_bytes",

@@ -3,7 +3,7 @@ use std::{collections::HashMap, io::Write, time::Duration};
 use clap::Parser;
 
 use super::{
-    ArgumentPolicy, AuthConfig, ContinuousProfile, ServeConfig,
+    ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig,
     cli::{Cli, Command},
     resolve_serve,
 };
@@ -40,6 +40,8 @@ fn defaults_are_safe() {
     assert_eq!(config.auth, AuthConfig::Fresh);
     assert_eq!(config.arguments, ArgumentPolicy::Masked);
     assert_eq!(config.profile, ContinuousProfile::Off);
+    assert_eq!(config.network, NetworkMode::Tasks);
+    assert_eq!(config.network_metrics_edges, 200);
     assert_eq!(config.retention_age, Duration::from_hours(168));
     assert_eq!(config.retention_bytes, 1 << 30);
     assert_eq!(config.max_tasks, 8);
@@ -74,6 +76,8 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_TLS_KEY", "/k"),
         ("PROFILER_CPU_BUDGET", "5"),
         ("PROFILER_PROFILE", "always"),
+        ("PROFILER_NETWORK", "always"),
+        ("PROFILER_NETWORK_METRICS_EDGES", "7"),
         ("PROFILER_SHOW_ARGUMENTS", "true"),
         ("PROFILER_RETENTION_AGE", "12h"),
         ("PROFILER_RETENTION_BYTES", "2GiB"),
@@ -91,6 +95,8 @@ fn every_key_is_accepted_from_environment_and_file() {
     assert_eq!(config.deny_probes, ["on_cpu", "processes"]);
     assert_eq!(config.retention_bytes, 2 << 30);
     assert!(config.bpf_stats);
+    assert_eq!(config.network, NetworkMode::Always);
+    assert_eq!(config.network_metrics_edges, 7);
     assert_eq!(config.unwind, crate::model::UnwindMethod::FramePointers);
     // What is printed is a file that gives the same configuration.
     assert_eq!(resolve("", &[], &config.to_toml()).unwrap(), config);
@@ -117,8 +123,9 @@ fn unknown_keys_name_the_key_and_the_file() {
         &[],
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
-         tls_cert, tls_key, cpu_budget, profile, show_arguments, retention_age, retention_bytes, max_tasks, \
-         symbol_dir, max_symbol_bytes, debuginfod, idle_rules, log, bpf_stats, unwind, off_cpu_mode",
+         tls_cert, tls_key, cpu_budget, profile, network, network_metrics_edges, \
+         show_arguments, retention_age, retention_bytes, max_tasks, symbol_dir, max_symbol_bytes, \
+         debuginfod, idle_rules, log, bpf_stats, unwind, off_cpu_mode",
     );
 }
 

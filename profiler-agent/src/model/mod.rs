@@ -4,6 +4,8 @@
 //! the wire types of the HTTP API live in `api/dto.rs`.
 
 mod idle_share;
+mod edge;
+mod percentile;
 mod loss;
 mod process;
 mod profile;
@@ -16,8 +18,13 @@ mod wait_reason;
 mod waker;
 mod wait_rules;
 
+pub use edge::{
+    Address, Edge, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable, SideMetrics,
+    SocketTotals, Transfer, Values,
+};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use loss::{LossKind, Losses};
+pub use percentile::Between;
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{
     Clock, Frame, FrameId, FrameSpace, Function, Module, ModuleId, ModuleKind, NameClass,

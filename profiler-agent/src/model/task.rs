@@ -25,10 +25,13 @@ pub enum TaskKind {
     OffCpu,
     /// Both, in one profile.
     Wall,
+    /// Connections between processes.
+    Network,
 }
 
 impl TaskKind {
-    pub const ALL: [Self; 3] = [Self::OnCpu, Self::OffCpu, Self::Wall];
+    /// Those whose result is a profile.
+    pub const PROFILES: [Self; 3] = [Self::OnCpu, Self::OffCpu, Self::Wall];
 
     /// Name in the API (`on_cpu`).
     pub fn name(self) -> &'static str {
@@ -36,6 +39,7 @@ impl TaskKind {
             Self::OnCpu => "on_cpu",
             Self::OffCpu => "off_cpu",
             Self::Wall => "wall",
+            Self::Network => "network",
         }
     }
 }
@@ -53,6 +57,8 @@ pub enum Target {
     Comm(String),
     /// Every process of the node.
     All,
+    /// Every connection in this network namespace, a path such as `/run/netns/NAME`.
+    NetworkNamespace(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +71,9 @@ pub struct TaskSpec {
     /// Also who ended the waits.
     #[serde(default)]
     pub wakers: bool,
+    /// Also how long system calls take, in kinds that watch connections.
+    #[serde(default)]
+    pub timed: bool,
     /// Of waits, in kinds that measure them.
     #[serde(default)]
     pub waits: WaitRules,

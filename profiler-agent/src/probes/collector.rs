@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::sync::mpsc;
 
-use crate::model::{Clock, Profile, TaskSpec, WaitCounts};
+use crate::model::{Clock, EdgeTable, Profile, TaskSpec, WaitCounts};
 
 /// What a collection is started with.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct CollectRequest {
 #[derive(Debug)]
 pub struct Chunk {
     pub profile: Profile,
+    /// The whole result so far of a network task, in place of samples.
+    pub edges: Option<EdgeTable>,
     pub effective_frequency_hz: u32,
     /// What happened to waits since the last chunk.
     pub waits: WaitCounts,
@@ -63,7 +65,8 @@ impl Drop for StopHandle {
 pub struct Collection {
     /// When sampling began, nanoseconds since the Unix epoch: the origin of every chunk.
     pub origin_ns: u64,
-    pub clock: Clock,
+    /// What samples are taken by; `None` where nothing is sampled.
+    pub clock: Option<Clock>,
     pub effective_frequency_hz: u32,
     /// Remarks known at start (for example a fallback that was taken).
     pub notes: Vec<String>,
@@ -83,6 +86,8 @@ pub enum CollectError {
     Container { reason: String },
     #[error("cgroup {path:?}: {reason}")]
     Cgroup { path: String, reason: String },
+    #[error("network namespace {path:?}: {reason}")]
+    NetworkNamespace { path: String, reason: String },
     #[error("{probe}: {reason}")]
     Probe { probe: &'static str, reason: String },
 }

@@ -3,7 +3,12 @@
 mod collector;
 mod board;
 mod comparison;
+mod ended;
 mod governor;
+mod kinds;
+mod network;
+mod network_sources;
+mod node_sockets;
 mod on_cpu;
 mod process_events;
 mod rows;
@@ -15,10 +20,14 @@ mod targets;
 mod throttling;
 mod timeline;
 mod unwinder;
+mod unix_sockets;
 mod wait_watch;
 
 pub use board::ProbeStatuses;
 pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
+pub use kinds::KindCollector;
+pub use network::{NetworkCollector, NetworkConfig};
 pub use on_cpu::{OnCpuCollector, OnCpuConfig};
 pub use process_events::ProcessEvents;
 pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
+pub(crate) use timeline::start_ticks;

@@ -72,7 +72,7 @@ impl OnCpuCollector {
         statuses: ProbeStatuses,
         config: OnCpuConfig,
     ) -> Self {
-        for kind in TaskKind::ALL {
+        for kind in TaskKind::PROFILES {
             let name = kind.name();
             let denied = config.denied.iter().any(|denied| denied == name);
             statuses.set(ProbeStatus {
@@ -125,7 +125,7 @@ impl OnCpuCollector {
             v1_controller: target.v1_controller.clone(),
             counting: match spec.kind {
                 TaskKind::OnCpu => Counting::Samples(count_entries(cpu_count(), spec.frequency_hz)),
-                TaskKind::OffCpu => Counting::Waits,
+                TaskKind::OffCpu | TaskKind::Network => Counting::Waits,
                 TaskKind::Wall => Counting::Wall,
             },
             denied: self.config.denied.clone(),
@@ -133,7 +133,7 @@ impl OnCpuCollector {
         target.fill(&mut object)?;
         match spec.kind {
             TaskKind::OnCpu => object.load_sampler(Sampler::OnCpu)?,
-            TaskKind::OffCpu => {}
+            TaskKind::OffCpu | TaskKind::Network => {}
             TaskKind::Wall => object.load_sampler(Sampler::Wall)?,
         }
         Ok((object, failures))
@@ -184,7 +184,7 @@ impl Collector for OnCpuCollector {
             let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
             let notice = match request.spec.kind {
                 TaskKind::OnCpu => Notice::Woken,
-                TaskKind::OffCpu | TaskKind::Wall => Notice::Polling,
+                TaskKind::OffCpu | TaskKind::Wall | TaskKind::Network => Notice::Polling,
             };
             let unwinder = Unwinder::start(id, maps, captures, notice).map_err(failed)?;
             unwinder.know(target.pids.iter().copied());
@@ -236,7 +236,7 @@ impl Collector for OnCpuCollector {
         spawn(id, session, stopped)?;
         Ok(Collection {
             origin_ns: origin.epoch_ns,
-            clock,
+            clock: Some(clock),
             effective_frequency_hz: frequency_hz,
             notes,
             chunks,

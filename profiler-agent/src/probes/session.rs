@@ -289,6 +289,7 @@ impl Session {
         let mut notes = std::mem::take(notes);
         notes.append(&mut rows.notes);
         Chunk {
+            edges: None,
             profile: rows.take(range.start, range.end),
             effective_frequency_hz,
             waits,

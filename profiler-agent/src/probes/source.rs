@@ -47,7 +47,9 @@ impl Source {
     ) -> Result<Self, LoadError> {
         Ok(match kind {
             TaskKind::OnCpu => Self::Ticks(object.sample(Sampler::OnCpu, frequency_hz)?),
-            TaskKind::OffCpu => Self::Switches(object.attach_switches(Measured::Waits)?),
+            TaskKind::OffCpu | TaskKind::Network => {
+                Self::Switches(object.attach_switches(Measured::Waits)?)
+            }
             TaskKind::Wall => Self::Wall {
                 switches: object.attach_switches(Measured::WaitsAndSlices)?,
                 sampling: object.sample(Sampler::Wall, frequency_hz)?,

@@ -14,6 +14,9 @@ use crate::{
     process::{ContainerHierarchy, FindContainerError, ProcessTable},
 };
 
+/// Type of the pseudo file system of namespaces (`NSFS_MAGIC`).
+const NAMESPACES: i64 = 0x6e73_6673;
+
 /// A target in the kernel's terms.
 #[derive(Debug, Default)]
 pub(super) struct ResolvedTarget {
@@ -23,6 +26,10 @@ pub(super) struct ResolvedTarget {
     pub(super) comm: [u8; COMM_BYTES],
     pub(super) pids: BTreeSet<u32>,
     pub(super) cgroup_ids: Vec<u64>,
+    /// The same as paths in the container hierarchy.
+    pub(super) cgroup_paths: Vec<String>,
+    /// Inode of the network namespace of the target, when it is one.
+    pub(super) network_namespace: u32,
     pub(super) notes: Vec<String>,
 }
 
@@ -36,6 +43,7 @@ impl ResolvedTarget {
             }),
             Target::Pids(pids) => Self::of_pids(pids),
             Target::Comm(comm) => Ok(Self::of_comm(comm, table)),
+            Target::NetworkNamespace(path) => Self::of_network_namespace(path),
             Target::Cgroup(path) => Self::of_cgroups(std::slice::from_ref(path)),
             Target::Container(id) => {
                 table.refresh();
@@ -50,6 +58,32 @@ impl ResolvedTarget {
                 Self::of_cgroups(&found.cgroups)
             }
         }
+    }
+
+    fn of_network_namespace(path: &str) -> Result<Self, CollectError> {
+        use std::os::linux::fs::MetadataExt as _;
+
+        let refused = |reason: String| CollectError::NetworkNamespace {
+            path: path.to_owned(),
+            reason,
+        };
+        let file = std::fs::File::open(path).map_err(|error| refused(error.to_string()))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| refused(error.to_string()))?;
+        let is_namespace =
+            rustix::fs::fstatfs(&file).is_ok_and(|file_system| file_system.f_type == NAMESPACES);
+        let network_namespace = u32::try_from(metadata.st_ino())
+            .ok()
+            .filter(|_inode| is_namespace)
+            .ok_or_else(|| {
+                refused("is no namespace: take /run/netns/NAME or /proc/PID/ns/net".to_owned())
+            })?;
+        Ok(Self {
+            filter: FILTER_ALL,
+            network_namespace,
+            ..Self::default()
+        })
     }
 
     fn of_pids(pids: &[u32]) -> Result<Self, CollectError> {
@@ -117,6 +151,7 @@ impl ResolvedTarget {
             hierarchy,
             v1_controller,
             cgroup_ids,
+            cgroup_paths: paths.to_vec(),
             ..Self::default()
         })
     }

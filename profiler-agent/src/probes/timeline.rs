@@ -73,7 +73,12 @@ pub(super) fn epoch() -> Duration {
     BUCKET * u32::try_from(BUCKETS_PER_EPOCH).unwrap_or(1)
 }
 
+/// A start time of /proc in nanoseconds.
+pub(super) fn start_ns(ticks: u64) -> u64 {
+    ticks.saturating_mul(TICK_NS)
+}
+
 /// Boot time in nanoseconds as /proc shows start times.
-pub(super) fn start_ticks(boottime_ns: u64) -> u64 {
+pub(crate) fn start_ticks(boottime_ns: u64) -> u64 {
     boottime_ns / TICK_NS
 }

@@ -8,18 +8,22 @@ use crate::model::TaskId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stream {
     Profile,
+    /// Tables of edges.
+    Edges,
 }
 
 impl Stream {
     pub fn code(self) -> u8 {
         match self {
             Self::Profile => 0,
+            Self::Edges => 1,
         }
     }
 
     fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Profile),
+            1 => Some(Self::Edges),
             _ => None,
         }
     }

@@ -503,6 +503,7 @@ fn task(id: u64) -> Task {
             duration_s: Some(10),
             frequency_hz: 99,
             wakers: false,
+            timed: false,
             waits: crate::model::WaitRules::default(),
         },
         state: TaskState::Finished,

@@ -10,8 +10,8 @@ use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
     model::{
-        Clock, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec, TaskState,
-        WaitCounts,
+        Clock, EdgeTable, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec,
+        TaskState, WaitCounts,
     },
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
@@ -19,6 +19,7 @@ use crate::{
 
 use super::{
     EngineConfig, TaskChange, TaskError,
+    edges::{self, NewestEdges},
     registry::{Registry, Stopping, add_notes},
     result,
     retention::Limits,
@@ -50,6 +51,7 @@ pub(super) struct Inner {
     clock: WallClock,
     store_file: PathBuf,
     pub(super) limits: Limits,
+    pub(super) newest_edges: NewestEdges,
 }
 
 impl std::fmt::Debug for Inner {
@@ -94,6 +96,7 @@ impl Engine {
                 age_ns: config.retention_age_s.saturating_mul(1_000_000_000),
                 bytes: config.retention_bytes,
             },
+            newest_edges: NewestEdges::default(),
         });
         tokio::spawn(upkeep::maintain(Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -186,6 +189,24 @@ impl Engine {
             self.inner.registry.announce(id);
         }
         Ok(loaded.profile)
+    }
+
+    /// The newest table of a network task that runs; `None` before its first and after its end.
+    pub fn newest_edges(&self, id: TaskId) -> Option<Arc<EdgeTable>> {
+        self.inner.newest_edges.get(id)
+    }
+
+    /// The edges of a network task so far; none for tasks of other kinds.
+    pub async fn edges(&self, id: TaskId) -> Result<Arc<EdgeTable>, TaskError> {
+        self.get(id)?;
+        if let Some(newest) = self.newest_edges(id) {
+            return Ok(newest);
+        }
+        let store = self.inner.store.clone();
+        let loaded = tokio::task::spawn_blocking(move || edges::load(&store, id))
+            .await
+            .map_err(|error| TaskError::Store(error.to_string()))?;
+        Ok(Arc::new(loaded?))
     }
 
     pub fn subscribe(&self) -> broadcast::Receiver<TaskChange> {

@@ -2,6 +2,7 @@
 
 mod validate;
 
+mod edges;
 mod engine;
 mod registry;
 mod result;

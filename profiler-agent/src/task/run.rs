@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    model::{LossKind, Task, TaskId, TaskState},
+    model::{EdgeTable, LossKind, Task, TaskId, TaskState},
     probes::{Chunk, CollectError, CollectRequest, Collection},
     store::{
         Append, SegmentKey, StoreError, Stream,
@@ -18,6 +18,7 @@ use crate::{
 };
 
 use super::{
+    edges,
     engine::Inner,
     registry::{Slot, StopCause, add_notes},
     result::{merge_segment, segment_number},
@@ -105,7 +106,7 @@ impl<'a> Run<'a> {
         let duration = self.update(|task| {
             // Times in the result count from here.
             task.started_ns = Some(collection.origin_ns);
-            task.clock = Some(collection.clock);
+            task.clock = collection.clock;
             task.effective_frequency_hz = Some(collection.effective_frequency_hz);
             add_notes(task, collection.notes.drain(..));
         });
@@ -174,10 +175,15 @@ impl<'a> Run<'a> {
     async fn take(&mut self, chunk: Chunk) {
         let Chunk {
             profile,
+            edges,
             effective_frequency_hz,
             waits,
             notes,
         } = chunk;
+        if let Some(edges) = edges {
+            self.update(|task| add_notes(task, notes));
+            return self.keep_edges(edges).await;
+        }
         if let Err(reason) = profile.check() {
             self.note(format!(
                 "a result chunk was inconsistent and is left out: {reason}"
@@ -244,6 +250,25 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Keeps the result of a network task in place of its earlier one.
+    async fn keep_edges(&mut self, edges: EdgeTable) {
+        let id = self.id;
+        let now_ns = self.inner.now_ns();
+        let edges = Arc::new(edges);
+        self.inner.newest_edges.put(id, Arc::clone(&edges));
+        let kept = self
+            .inner
+            .store
+            .run(move |store| edges::keep(store, id, &edges, now_ns))
+            .await
+            .and_then(|kept| kept);
+        match kept {
+            Ok(None) => self.failing = None,
+            Ok(Some(refused)) => self.note(refused),
+            Err(error) => self.store_fails(&error),
+        }
+    }
+
     /// A chunk is gone: its samples leave the count of what is in the result.
     fn lost(&self, samples: u64) {
         self.update(|task| {
@@ -295,6 +320,8 @@ impl<'a> Run<'a> {
             task.ended_ns = Some(ended_ns);
         });
         self.commit().await;
+        // From now on it is read from the store.
+        self.inner.newest_edges.remove(self.id);
         if self.failing.is_some() {
             let id = self.id;
             let waiting = self

@@ -33,10 +33,18 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
             format!("frequency_hz must be between 1 and {MAX_FREQUENCY_HZ}, got {got}"),
         );
     }
-    if spec.wakers && spec.kind == TaskKind::OnCpu {
+    if spec.wakers && matches!(spec.kind, TaskKind::OnCpu | TaskKind::Network) {
+        let kind = spec.kind.name();
         return invalid(
             "wakers",
-            "wakers end waits, which on_cpu does not record: take off_cpu or wall".to_owned(),
+            format!("wakers end waits, which {kind} does not record: take off_cpu or wall"),
+        );
+    }
+    if spec.timed && spec.kind != TaskKind::Network {
+        let kind = spec.kind.name();
+        return invalid(
+            "timed",
+            format!("timed measures system calls on sockets, which {kind} does not: take network"),
         );
     }
     let WaitRules { min_ns, max_ns, .. } = spec.waits;
@@ -51,6 +59,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         Target::Container(id) => container_holds(id),
         Target::Cgroup(path) => cgroup_holds(path),
         Target::Comm(comm) => comm_holds(comm),
+        Target::NetworkNamespace(path) => network_namespace_holds(path, spec.kind),
         Target::All => Ok(()),
     }
 }
@@ -129,6 +138,30 @@ fn cgroup_holds(path: &str) -> Result<(), TaskError> {
         return invalid(
             FIELD,
             "target.cgroup must not contain \"..\" or NUL".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn network_namespace_holds(path: &str, kind: TaskKind) -> Result<(), TaskError> {
+    const FIELD: &str = "target.network_namespace";
+    if kind != TaskKind::Network {
+        return invalid(
+            FIELD,
+            "target.network_namespace is for tasks of kind network".to_owned(),
+        );
+    }
+    if !path.starts_with('/') || path.contains('\0') {
+        return invalid(
+            FIELD,
+            "target.network_namespace must be an absolute path, as /run/netns/NAME".to_owned(),
+        );
+    }
+    if path.len() > MAX_CGROUP_BYTES {
+        let got = path.len();
+        return invalid(
+            FIELD,
+            format!("target.network_namespace must be at most {MAX_CGROUP_BYTES} bytes, got {got}"),
         );
     }
     Ok(())

@@ -203,6 +203,18 @@ pub(crate) fn musl_program() -> Original {
     Original::of("a musl program", fs::read(&program).expect("it"))
 }
 
+/// An answer of a name server, with an alias and many addresses.
+pub(crate) fn name_answer() -> Original {
+    let mut bytes = vec![7, 7, 0x81, 0x80, 0, 1, 0, 31, 0, 0, 0, 0];
+    bytes.extend(b"\x07service\x07example\x00\x00\x01\x00\x01");
+    bytes.extend(b"\xc0\x0c\x00\x05\x00\x01\x00\x00\x00\x3c\x00\x08\x05alias\xc0\x14");
+    for host in 0..30 {
+        bytes.extend(b"\xc0\x2d\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04");
+        bytes.extend([192, 0, 2, host]);
+    }
+    Original::of("an answer of a name server", bytes)
+}
+
 pub(crate) fn perf_map() -> Original {
     let mut text = String::new();
     for entry in 0..2000_u64 {

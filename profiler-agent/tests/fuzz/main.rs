@@ -93,6 +93,11 @@ fn perf_maps() {
 }
 
 #[test]
+fn name_answers() {
+    fuzz("name_answers", &[inputs::name_answer()]);
+}
+
+#[test]
 fn process_maps() {
     fuzz("maps", &[Original::file("/proc/self/maps")]);
 }

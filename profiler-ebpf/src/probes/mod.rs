@@ -5,4 +5,5 @@ mod off_cpu;
 mod wall;
 mod asleep;
 mod wakers;
+mod network;
 mod process;

@@ -10,18 +10,12 @@ pub(super) use profiler_common::unwind::aarch64::Aarch64 as Machine;
 pub(super) use profiler_common::unwind::x86_64::X86_64 as Machine;
 use profiler_common::unwind::{capture::REGISTER_WORDS, step::Arch as _};
 
-use crate::{config::config, kernel::KernelPtr};
-
-/// `PF_KTHREAD` (linux/include/linux/sched.h).
-const KERNEL_THREAD: u32 = 0x0020_0000;
+use crate::{config::config, kernel::KernelPtr, task};
 
 /// False for threads of the kernel, and for tasks that exit and have given back their memory.
 #[inline(always)]
 pub(crate) fn has_user_mode(task: KernelPtr) -> bool {
-    let Some(flags) = task.read::<u32>(config!(offsets.task_flags)) else {
-        return false;
-    };
-    flags & KERNEL_THREAD == 0 && task.follow(config!(offsets.task_mm)).is_some()
+    !task::is_kernel_thread(task) && task.follow(config!(offsets.task_mm)).is_some()
 }
 
 /// Word of `struct pt_regs` with the number of the system call; -1 after an interrupt or a fault.

@@ -1,5 +1,7 @@
 //! Benches of the agent on this machine: paired, alternating runs, printed as one JSON document.
 
+#[path = "bench/network.rs"]
+mod network;
 #[path = "bench/off_cpu.rs"]
 mod off_cpu;
 #[path = "bench/perf_dwarf.rs"]
@@ -68,6 +70,21 @@ enum What {
         #[arg(long, default_value_t = 5.0)]
         mesh_seconds: f64,
     },
+    /// Cost of watching connections to nginx under wrk and to the mesh, beside bpftrace
+    Network {
+        /// Pairs of runs for each setting
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
+        pairs: u32,
+        /// Length of each run in seconds
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+        /// Pairs of runs of the mesh
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
+        mesh_pairs: u32,
+        /// Length of each run of the mesh in seconds
+        #[arg(long, default_value_t = 5.0)]
+        mesh_seconds: f64,
+    },
     /// What walking user stacks of the mesh with tables costs, beside frame pointers alone
     Unwind {
         /// Runs of each way
@@ -117,6 +134,27 @@ fn figure(name: &str, unit: &'static str, runs: Vec<f64>, target: Option<Target>
     }
 }
 
+/// Prints the figures as a table for people, beside the document.
+fn table(figures: Vec<Figure>) -> Vec<Figure> {
+    eprintln!(
+        "{:<56} {:>10} {:>10} {:>10}",
+        "FIGURE", "MEDIAN", "LOW", "HIGH"
+    );
+    for figure in &figures {
+        let Estimate { median, low, high } = figure.estimate;
+        let met = match figure.met {
+            Some(true) => "met",
+            Some(false) => "missed",
+            None => "",
+        };
+        eprintln!(
+            "{:<56} {median:>10.3} {low:>10.3} {high:>10.3} {met}",
+            figure.name
+        );
+    }
+    figures
+}
+
 fn main() -> Result<()> {
     paths::require_root()?;
     let machine = json!({
@@ -153,6 +191,27 @@ fn main() -> Result<()> {
                 mesh_pairs,
                 mesh_seconds,
             })?,
+        }),
+        What::Network {
+            pairs,
+            seconds,
+            mesh_pairs,
+            mesh_seconds,
+        } => json!({
+            "bench": "network",
+            "machine": machine,
+            "pairs": pairs,
+            "seconds_per_run": seconds,
+            "mesh_pairs": mesh_pairs,
+            "mesh_seconds_per_run": mesh_seconds,
+            "program": "nginx on one CPU and wrk with 32 connections on the other, over loopback",
+            "interval": "95 % bootstrap of the median",
+            "figures": table(network::figures(&network::Options {
+                pairs,
+                seconds,
+                mesh_pairs,
+                mesh_seconds,
+            })?),
         }),
         What::Unwind { runs, seconds } => json!({
             "bench": "unwind",

@@ -1,5 +1,8 @@
 //! The demo mesh's client app: a bounded HTTP/1.1 load generator, in a closed loop or at a fixed
-//! rate, that prints its measurements as one line of JSON.
+//! rate, that prints its measurements as its last line, in JSON.
+//!
+//! It ends gently, when every request has its answer. SIGUSR1 makes it pause in the same way, after
+//! which it prints `paused REQUESTS`; SIGUSR2 lets it go on.
 
 use std::{
     sync::{
@@ -23,10 +26,29 @@ use tokio::{
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
+/// What the connections are to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Send,
+    Pause,
+    Stop,
+}
+
+/// What is counted over all connections while they run.
+#[derive(Debug)]
+struct Progress {
+    /// Requests that may still be sent.
+    left: AtomicU64,
+    answered: AtomicU64,
+    /// Connections that have heard of a pause.
+    paused: AtomicU64,
+}
+
 /// Highest latency that is told apart.
 const LONGEST_US: u64 = 60_000_000;
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_STEP: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Parser)]
 struct Options {
@@ -55,30 +77,51 @@ async fn main() -> Result<()> {
     let options = Options::parse();
     ensure!(options.connections > 0, "--connections must be at least 1");
     let started = Instant::now();
-    let (stop, stopped) = watch::channel(false);
-    let left = Arc::new(AtomicU64::new(options.requests));
+    let (order, orders) = watch::channel(Order::Send);
+    let progress = Arc::new(Progress {
+        left: AtomicU64::new(options.requests),
+        answered: AtomicU64::new(0),
+        paused: AtomicU64::new(0),
+    });
     let workers: Vec<_> = (0..options.connections)
         .map(|_| {
             tokio::spawn(connection(
                 options.clone(),
-                Arc::clone(&left),
-                stopped.clone(),
+                Arc::clone(&progress),
+                orders.clone(),
             ))
         })
         .collect();
-    drop(stopped);
+    drop(orders);
 
     let mut terminate = signal(SignalKind::terminate()).context("catch SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("catch SIGINT")?;
-    tokio::select! {
-        () = sleep(options.duration) => {}
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        // Every worker has ended: the number of requests is reached.
-        () = stop.closed() => {}
+    let mut pause = signal(SignalKind::user_defined1()).context("catch SIGUSR1")?;
+    let mut resume = signal(SignalKind::user_defined2()).context("catch SIGUSR2")?;
+    let end = sleep(options.duration);
+    tokio::pin!(end);
+    loop {
+        tokio::select! {
+            () = &mut end => break,
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            // Every worker has ended: the number of requests is reached.
+            () = order.closed() => break,
+            _ = pause.recv() => {
+                progress.paused.store(0, Ordering::Relaxed);
+                order.send_replace(Order::Pause);
+                while progress.paused.load(Ordering::Relaxed) < u64::from(options.connections) {
+                    sleep(PAUSE_STEP).await;
+                }
+                println!("paused {}", progress.answered.load(Ordering::Relaxed));
+            }
+            _ = resume.recv() => {
+                order.send_replace(Order::Send);
+            }
+        }
     }
     // Nobody may be left to hear it.
-    stop.send_replace(true);
+    order.send_replace(Order::Stop);
 
     let mut total = Histogram::new_with_max(LONGEST_US, 3).context("make histogram")?;
     let mut errors = 0;
@@ -96,43 +139,65 @@ async fn main() -> Result<()> {
 
 async fn connection(
     options: Options,
-    left: Arc<AtomicU64>,
-    mut stopped: watch::Receiver<bool>,
+    progress: Arc<Progress>,
+    mut orders: watch::Receiver<Order>,
 ) -> Result<Tally> {
     let mut tally = Tally {
         latency_us: Histogram::new_with_max(LONGEST_US, 3).context("make histogram")?,
         errors: 0,
     };
-    tokio::select! {
-        // The sender going away means stop as well.
-        _ = stopped.wait_for(|stop| *stop) => {}
-        result = send_all(&options, &left, &mut tally) => result?,
-    }
+    send_all(&options, &progress, &mut orders, &mut tally).await;
     Ok(tally)
 }
 
-async fn send_all(options: &Options, left: &AtomicU64, tally: &mut Tally) -> Result<()> {
+/// Returns when requests may be sent; false when no more are to be sent.
+async fn may_send(orders: &mut watch::Receiver<Order>, progress: &Progress) -> bool {
+    let order = *orders.borrow_and_update();
+    match order {
+        Order::Send => return true,
+        Order::Stop => return false,
+        Order::Pause => {}
+    }
+    progress.paused.fetch_add(1, Ordering::Relaxed);
+    // The sender going away means stop as well.
+    let next = orders.wait_for(|order| *order != Order::Pause).await;
+    next.is_ok_and(|order| *order == Order::Send)
+}
+
+async fn send_all(
+    options: &Options,
+    progress: &Progress,
+    orders: &mut watch::Receiver<Order>,
+    tally: &mut Tally,
+) {
     let mut pace = (options.rps > 0).then(|| {
         let mut pace = interval(Duration::from_secs(1) * options.connections / options.rps);
         pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
         pace
     });
     let mut sender = None;
-    loop {
-        if left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
-            .is_err()
-        {
-            return Ok(());
-        }
+    while may_send(orders, progress).await {
         if let Some(pace) = &mut pace {
-            pace.tick().await;
+            tokio::select! {
+                _ = pace.tick() => {}
+                _ = orders.changed() => {
+                    orders.mark_changed();
+                    continue;
+                }
+            }
+        }
+        let taken = progress
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        if taken.is_err() {
+            return;
         }
         let started = Instant::now();
         match timeout(REQUEST_LIMIT, exchange(&options.url, &mut sender)).await {
             Ok(Ok(true)) => {
                 let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
                 tally.latency_us.saturating_record(micros);
+                progress.answered.fetch_add(1, Ordering::Relaxed);
             }
             Ok(Ok(false)) => tally.errors += 1,
             Ok(Err(_)) | Err(_) => {

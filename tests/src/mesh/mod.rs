@@ -19,6 +19,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -221,12 +222,12 @@ impl Mesh {
 
     /// Starts the bounded load generator in the client's pod.
     pub fn start_load(&mut self) -> Result<()> {
-        let load = self.launch_load(self.options.duration, "client")?;
+        let load = self.launch_load(self.options.rps, self.options.duration, "client")?;
         self.load = Some(load);
         Ok(())
     }
 
-    fn launch_load(&self, duration: Duration, label: &str) -> Result<Running> {
+    fn launch_load(&self, rps: u32, duration: Duration, label: &str) -> Result<Running> {
         let options = &self.options;
         Launch::new(&paths::own_program("mesh-client")?, label, &self.folder)
             .args([
@@ -234,7 +235,7 @@ impl Mesh {
                 format!("http://{SERVER_ADDRESS}:{SERVER_PORT}/work"),
             ])
             .args(["--connections".to_owned(), options.connections.to_string()])
-            .args(["--rps".to_owned(), options.rps.to_string()])
+            .args(["--rps".to_owned(), rps.to_string()])
             .args([
                 "--duration".to_owned(),
                 format!("{}ms", duration.as_millis()),
@@ -245,9 +246,48 @@ impl Mesh {
 
     /// Runs the load for `duration` and returns what it measured.
     pub fn run_load(&self, duration: Duration) -> Result<LoadReport> {
-        let load = self.launch_load(duration, "measured-client")?;
+        self.run_load_at(self.options.rps, duration)
+    }
+
+    /// The same with so many requests per second; 0: as fast as answers come.
+    pub fn run_load_at(&self, rps: u32, duration: Duration) -> Result<LoadReport> {
+        let load = self.launch_load(rps, duration, "measured-client")?;
         let output = load.finish(duration + START_LIMIT)?;
-        serde_json::from_str(&output).with_context(|| format!("parse load report {output:?}"))
+        load_report(&output)
+    }
+
+    /// Starts a second load of so many requests over connections of its own.
+    pub fn start_other_load(&self, requests: u64, connections: u32) -> Result<Running> {
+        let arguments = [
+            format!("--url=http://{SERVER_ADDRESS}:{SERVER_PORT}/work"),
+            format!("--requests={requests}"),
+            format!("--connections={connections}"),
+            format!("--duration={}ms", self.options.duration.as_millis()),
+        ];
+        Launch::new(
+            &paths::own_program("mesh-client")?,
+            "other-client",
+            &self.folder,
+        )
+        .args(arguments)
+        .netns(&self.client.netns)
+        .start()
+    }
+
+    /// Lets the load pause when every request has its answer; returns the number of requests so
+    /// far. Its connections stay open.
+    pub fn pause_load(&mut self) -> Result<u64> {
+        let load = self.load.as_mut().context("no load runs")?;
+        load.signal(Signal::USR1)?;
+        load.wait_for_line(START_LIMIT, |line| {
+            line.strip_prefix("paused ")?.parse().ok()
+        })
+    }
+
+    /// Lets a paused load go on.
+    pub fn resume_load(&self) -> Result<()> {
+        let load = self.load.as_ref().context("no load runs")?;
+        load.signal(Signal::USR2)
     }
 
     /// Ends the load and returns what it measured; `None` when none was started.
@@ -256,11 +296,7 @@ impl Mesh {
             return Ok(None);
         };
         load.stop()?;
-        let output = load.output();
-        let report = serde_json::from_str(&output);
-        report
-            .map(Some)
-            .with_context(|| format!("parse load report {output:?}"))
+        load_report(&load.output()).map(Some)
     }
 
     /// Spans that the tracing sink has received.
@@ -313,6 +349,12 @@ impl Mesh {
             folder: self.folder.clone(),
         }
     }
+}
+
+/// The report of a load, which is its last line.
+pub fn load_report(output: &str) -> Result<LoadReport> {
+    let last = output.lines().next_back().unwrap_or_default();
+    serde_json::from_str(last).with_context(|| format!("parse load report {output:?}"))
 }
 
 fn start_pod(

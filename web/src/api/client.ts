@@ -160,6 +160,7 @@ export const api = {
     const params = cutParams(cut, new URLSearchParams({ idle: cut.waits?.idle ?? "show" }));
     return json<Waits>(`${task(id)}/waits?${params}`, signal);
   },
+  edges: <T>(path: string, signal?: AbortSignal) => json<T>(path, signal),
   symbols: (signal?: AbortSignal) => json<SymbolFileList>("/symbols", signal),
   /** With a build-id the agent refuses a file of another build. */
   giveSymbols: async (file: Blob, buildId: string | null): Promise<SymbolFile> => {

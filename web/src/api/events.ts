@@ -1,4 +1,4 @@
-// The live stream of the agent. One stream per page; it ends when the caller aborts it or when the
+// Live streams of the agent. A stream ends when the caller aborts it or when the
 // connection breaks, and never reconnects by itself: `state/live.ts` decides that.
 
 import { EventParser, type ServerEvent } from "../lib/sse";
@@ -9,11 +9,12 @@ const SILENCE_LIMIT_MS = 40_000;
 
 /** Reads events until the stream ends. Rejects like `request`, or when the stream breaks. */
 export async function readEvents(
+  path: string,
   deliver: (event: ServerEvent) => void,
   opened: () => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const response = await request("/events", { signal, headers: { Accept: "text/event-stream" } });
+  const response = await request(path, { signal, headers: { Accept: "text/event-stream" } });
   if (response.body === null) return;
   opened();
   const reader = response.body.getReader();

@@ -45,6 +45,8 @@ export interface Meta {
   };
   readonly probes: readonly Probe[];
   readonly auth: "token" | "none";
+  /** Whether the connections of the node are watched for the agent's life. */
+  readonly network?: "always" | "tasks";
   readonly cpu_budget_percent: number | null;
 }
 
@@ -105,9 +107,10 @@ export type Target =
   | { readonly container: string }
   | { readonly cgroup: string }
   | { readonly comm: string }
-  | { readonly all: true };
+  | { readonly all: true }
+  | { readonly network_namespace: string };
 
-export type TaskKind = "on_cpu" | "off_cpu" | "wall";
+export type TaskKind = "on_cpu" | "off_cpu" | "wall" | "network";
 
 export interface TaskSpec {
   readonly kind: TaskKind;
@@ -115,6 +118,8 @@ export interface TaskSpec {
   readonly duration_s: number | null;
   readonly frequency_hz: number;
   readonly wakers: boolean;
+  /** Also the times of system calls; for kind network. */
+  readonly timed?: boolean;
 }
 
 export type TaskState = "queued" | "running" | "finished" | "failed" | "cancelled";
@@ -237,6 +242,95 @@ export interface Timeline {
 }
 
 export type ProfileFormat = "folded" | "pprof" | "svg" | "speedscope" | "flamegraph";
+
+/** `counts[i]` values are not above `bounds[i]`; the last of `counts` are above all bounds. */
+export interface Histogram {
+  readonly bounds: readonly number[];
+  readonly counts: readonly number[];
+}
+
+export interface EdgeEnd {
+  /** Null when the end is not on this node or was not seen. */
+  readonly pid: number | null;
+  readonly comm: string | null;
+  readonly container: string | null;
+  readonly address: string;
+  readonly port: number | null;
+}
+
+export interface EdgeTransfer {
+  readonly count: number;
+  readonly bytes: number;
+  readonly time_ns: number | null;
+  readonly histogram: Histogram | null;
+}
+
+export interface EdgeTimes {
+  readonly count: number;
+  readonly time_ns: number;
+  readonly histogram: Histogram;
+}
+
+/** What one end measured; null metrics are named in `unavailable`. */
+export interface EdgeSide {
+  readonly connections: { readonly count: number; readonly open: number };
+  readonly write: EdgeTransfer | null;
+  readonly read: EdgeTransfer | null;
+  readonly connect: (EdgeTimes & { readonly failed: number }) | null;
+  readonly accept: EdgeTimes | null;
+  readonly close: EdgeTimes | null;
+  readonly write_rtt_us: {
+    readonly count: number;
+    readonly sum: number;
+    readonly min: number | null;
+    readonly max: number | null;
+    readonly histogram: Histogram;
+  } | null;
+  readonly receive_wait: EdgeTimes | null;
+  readonly retransmit: { readonly count: number } | null;
+  readonly drop: { readonly count: number; readonly by_reason: Readonly<Record<string, number>> } | null;
+  readonly reset: { readonly count: number; readonly sent: number; readonly received: number } | null;
+  readonly error: { readonly count: number; readonly by_errno: Readonly<Record<string, number>> } | null;
+  readonly socket: {
+    readonly sent_bytes: number;
+    readonly received_bytes: number;
+    readonly written_bytes: number;
+    readonly read_bytes: number;
+  } | null;
+}
+
+export interface EdgeSides {
+  readonly client: EdgeSide | null;
+  readonly server: EdgeSide | null;
+}
+
+export interface Edge {
+  readonly client: EdgeEnd;
+  readonly server: EdgeEnd;
+  readonly original_destination: string | null;
+  readonly protocol: string;
+  readonly tls: boolean | null;
+  readonly metrics: EdgeSides;
+}
+
+export interface EdgeTable {
+  readonly edges: readonly Edge[];
+  readonly other: { readonly edges: number; readonly metrics: EdgeSides } | null;
+  /** Where each metric comes from: the kernel's hook, or `system calls`. */
+  readonly sources: Readonly<Record<string, string>>;
+  readonly unavailable: Readonly<Record<string, string>>;
+  readonly unresolved: Readonly<Record<string, number>>;
+  readonly lost: { readonly events: number; readonly bytes: number };
+}
+
+/** The always-on collection of the node. */
+export interface NetworkEdges extends EdgeTable {
+  readonly state: "starting" | "running" | "waiting";
+  readonly reason: string | null;
+  readonly since_ns: number | null;
+  readonly restarts: number;
+  readonly age_ms: number | null;
+}
 
 export interface ProcessReading {
   readonly id: string;

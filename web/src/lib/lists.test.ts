@@ -32,10 +32,12 @@ const FORM: TaskForm = {
   container: "",
   comm: "",
   cgroup: "",
+  netns: "",
   duration: "10",
   endless: false,
   frequency: "99",
   wakers: true,
+  timed: false,
 };
 
 describe("process list", () => {

@@ -1,7 +1,7 @@
 // The state of the page as a query string. Everything a link should carry is here; whatever the
 // address bar holds, parsing gives a valid state.
 
-export type View = "processes" | "tasks" | "task" | "node";
+export type View = "processes" | "tasks" | "task" | "network" | "node";
 export type Layout = "flame" | "icicle";
 export type WaitValue = "duration" | "count";
 export type IdleView = "hide" | "show" | "only";
@@ -41,6 +41,8 @@ export interface PageState {
   /** States and reasons of waits that are shown; empty shows all. */
   readonly states: readonly string[];
   readonly reasons: readonly string[];
+  /** Key of the edge whose two sides are shown, empty for none. */
+  readonly edge: string;
 }
 
 export const START: PageState = {
@@ -65,9 +67,10 @@ export const START: PageState = {
   wakers: false,
   states: [],
   reasons: [],
+  edge: "",
 };
 
-const VIEWS: readonly View[] = ["processes", "tasks", "task", "node"];
+const VIEWS: readonly View[] = ["processes", "tasks", "task", "network", "node"];
 const MAX_LIST = 256;
 
 function oneOf<T extends string>(value: string | null, allowed: readonly T[], fallback: T): T {
@@ -122,6 +125,7 @@ export function parseState(search: string): PageState {
     wakers: params.get("wakers") === "1",
     states: words(params.get("state")),
     reasons: words(params.get("reason")),
+    edge: text("edge"),
   };
 }
 
@@ -152,5 +156,6 @@ export function formatState(state: PageState): string {
   put("wakers", state.wakers ? "1" : "");
   put("state", state.states.join(","));
   put("reason", state.reasons.join(","));
+  put("edge", state.edge);
   return `?${params.toString()}`;
 }

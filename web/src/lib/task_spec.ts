@@ -2,7 +2,7 @@
 
 import type { Process, Target, TaskKind, TaskSpec } from "../api/types";
 
-export type TargetKind = "pids" | "container" | "comm" | "cgroup" | "all";
+export type TargetKind = "pids" | "container" | "comm" | "cgroup" | "netns" | "all";
 
 /** The form as typed. */
 export interface TaskForm {
@@ -12,6 +12,8 @@ export interface TaskForm {
   readonly container: string;
   readonly comm: string;
   readonly cgroup: string;
+  /** Path of a network namespace; for kind network. */
+  readonly netns: string;
   /** Seconds, as typed. */
   readonly duration: string;
   readonly endless: boolean;
@@ -19,6 +21,8 @@ export interface TaskForm {
   readonly frequency: string;
   /** Also who ended the waits. */
   readonly wakers: boolean;
+  /** Also the times of system calls. */
+  readonly timed: boolean;
 }
 
 export type FormResult =
@@ -42,6 +46,10 @@ function targetOf(form: TaskForm): Target | string {
       return form.comm.trim() !== "" ? { comm: form.comm.trim() } : "type the name of a process";
     case "cgroup":
       return form.cgroup.trim() !== "" ? { cgroup: form.cgroup.trim() } : "type the path of a cgroup";
+    case "netns":
+      return form.netns.trim() !== ""
+        ? { network_namespace: form.netns.trim() }
+        : "type the path of a network namespace";
     case "all":
       return { all: true };
   }
@@ -55,8 +63,9 @@ export function specOf(form: TaskForm): FormResult {
   if (duration === null && !form.endless) {
     return { ok: false, field: "duration_s", detail: "a whole number of seconds" };
   }
-  // Every switch is counted; there is no rate to choose.
-  const frequency = form.kind === "off_cpu" ? DEFAULT_FREQUENCY_HZ : wholeNumber(form.frequency);
+  // Everything is counted; there is no rate to choose.
+  const frequency =
+    form.kind === "off_cpu" || form.kind === "network" ? DEFAULT_FREQUENCY_HZ : wholeNumber(form.frequency);
   if (frequency === null) return { ok: false, field: "frequency_hz", detail: "a whole number of hertz" };
   return {
     ok: true,
@@ -65,7 +74,8 @@ export function specOf(form: TaskForm): FormResult {
       target,
       duration_s: duration,
       frequency_hz: frequency,
-      wakers: form.wakers && form.kind !== "on_cpu",
+      wakers: form.wakers && (form.kind === "off_cpu" || form.kind === "wall"),
+      ...(form.kind === "network" && form.timed ? { timed: true } : {}),
     },
   };
 }
@@ -83,6 +93,8 @@ export function matchedProcesses(form: TaskForm, all: Iterable<Process>): Proces
         return process.comm === form.comm.trim();
       case "cgroup":
         return cgroup !== "" && (process.cgroup === cgroup || process.cgroup.startsWith(`${cgroup}/`));
+      case "netns":
+        return false;
       case "all":
         return true;
     }
@@ -105,9 +117,25 @@ export function asCurl(spec: TaskSpec, origin: string): string {
   ].join(" \\\n  ");
 }
 
-/** The same measurement without a server. */
-export function asCli(spec: TaskSpec): string {
+/** The same measurement without a server; null where the command has no such target. */
+export function asCli(spec: TaskSpec): string | null {
   const { target } = spec;
+  const duration = spec.duration_s === null ? "1h" : `${spec.duration_s}s`;
+  if (spec.kind === "network") {
+    const which =
+      "pids" in target
+        ? target.pids.map((pid) => `--pid ${pid}`).join(" ")
+        : "container" in target
+          ? `--container ${shellWord(target.container)}`
+          : "network_namespace" in target
+            ? `--netns ${shellWord(target.network_namespace)}`
+            : "all" in target
+              ? "--all"
+              : null;
+    return which === null
+      ? null
+      : `profiler-agent net ${which} --duration ${duration}${spec.timed ? " --timed" : ""}`;
+  }
   const which =
     "pids" in target
       ? target.pids.map((pid) => `--pid ${pid}`).join(" ")
@@ -118,7 +146,6 @@ export function asCli(spec: TaskSpec): string {
           : "comm" in target
             ? `--comm ${shellWord(target.comm)}`
             : "--all";
-  const duration = spec.duration_s === null ? "1h" : `${spec.duration_s}s`;
   const frequency = `--frequency ${spec.frequency_hz}`;
   const wakers = spec.wakers ? " --wakers" : "";
   const what = { on_cpu: frequency, off_cpu: "--kind off-cpu", wall: `--kind wall ${frequency}` }[spec.kind];
@@ -132,5 +159,6 @@ export function targetText(target: Target): string {
   if ("container" in target) return `container ${target.container.slice(0, 12)}`;
   if ("cgroup" in target) return `cgroup ${target.cgroup}`;
   if ("comm" in target) return `all named ${target.comm}`;
+  if ("network_namespace" in target) return `namespace ${target.network_namespace}`;
   return "whole node";
 }

@@ -176,7 +176,7 @@ async function follow(signal: AbortSignal): Promise<void> {
         delay = FIRST_RETRY_MS;
         void refreshAll().catch(() => {});
       };
-      await readEvents(handle, opened, signal);
+      await readEvents("/events", handle, opened, signal);
     } catch {
       // The outcome listener has already noted why; the loop below tries again.
     }

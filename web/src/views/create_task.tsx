@@ -24,12 +24,14 @@ const KINDS: readonly (readonly [TaskKind, string])[] = [
   ["on_cpu", "On CPU"],
   ["off_cpu", "Off CPU"],
   ["wall", "Wall clock"],
+  ["network", "Network"],
 ];
 const TARGETS: readonly (readonly [TargetKind, string])[] = [
   ["pids", "Processes"],
   ["container", "Container"],
   ["comm", "Name"],
   ["cgroup", "Cgroup"],
+  ["netns", "Network namespace"],
   ["all", "Whole node"],
 ];
 
@@ -69,10 +71,12 @@ export function CreateTask() {
     container: route.peek().container,
     comm: "",
     cgroup: "",
+    netns: "",
     duration: "10",
     endless: false,
     frequency: "99",
     wakers: false,
+    timed: false,
   }));
   const [failure, setFailure] = useState<Failure | null>(null);
   const [sending, setSending] = useState(false);
@@ -117,7 +121,9 @@ export function CreateTask() {
                 name="kind"
                 value={kind}
                 checked={form.kind === kind}
-                onChange={() => change({ kind })}
+                onChange={() =>
+                  change(kind !== "network" && form.target === "netns" ? { kind, target: "pids" } : { kind })
+                }
               />
               <span>{title}</span>
             </label>
@@ -125,7 +131,7 @@ export function CreateTask() {
         </fieldset>
         <fieldset class="segments">
           <legend>Target</legend>
-          {TARGETS.map(([kind, title]) => (
+          {TARGETS.filter(([kind]) => kind !== "netns" || form.kind === "network").map(([kind, title]) => (
             <label key={kind} class="segment">
               <input
                 type="radio"
@@ -178,7 +184,7 @@ export function CreateTask() {
             </label>
             <FieldError failure={failure} field="duration_s" />
           </div>
-          <div class="field">
+          <div class="field" hidden={form.kind === "network"}>
             <label for="frequency">Frequency, Hz</label>
             <input
               id="frequency"
@@ -196,7 +202,7 @@ export function CreateTask() {
           </div>
         </div>
 
-        {form.kind !== "on_cpu" && (
+        {(form.kind === "off_cpu" || form.kind === "wall") && (
           <label class="check">
             <input
               type="checkbox"
@@ -207,14 +213,27 @@ export function CreateTask() {
           </label>
         )}
 
+        {form.kind === "network" && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={form.timed}
+              onChange={(event) => change({ timed: event.currentTarget.checked })}
+            />
+            Also how long calls took, and how long connections waited to be accepted (costs more)
+          </label>
+        )}
+
         <p class="estimate" aria-live="off">
           {form.kind === "off_cpu" && result.ok
             ? "Every time that a thread leaves the CPU is measured, with its stack."
-            : form.kind === "wall" && result.ok
-              ? "All time of each thread: waits are measured, time on the CPU is shared out over the samples."
-              : result.ok
-                ? estimateLine(result.spec.duration_s, result.spec.frequency_hz, cores)
-                : `No estimate yet: ${result.detail}.`}
+            : form.kind === "network" && result.ok
+              ? "Every connection is counted at both ends: bytes, calls, times, losses. Payload is not looked at."
+              : form.kind === "wall" && result.ok
+                ? "All time of each thread: waits are measured, time on the CPU is shared out over the samples."
+                : result.ok
+                  ? estimateLine(result.spec.duration_s, result.spec.frequency_hz, cores)
+                  : `No estimate yet: ${result.detail}.`}
         </p>
 
         {failure !== null && !PLACED.some((field) => (failure.field ?? "").startsWith(field)) && (

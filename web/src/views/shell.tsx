@@ -9,6 +9,7 @@ import { href, openView, patchRoute, route } from "../state/route";
 import { CreateTask } from "./create_task";
 import { Help } from "./help";
 import { Icon } from "./icons";
+import { NetworkPage } from "./network";
 import { NodePage } from "./node";
 import { ProcessesPage } from "./processes";
 import { TokenPage } from "./states";
@@ -18,6 +19,7 @@ import { TasksPage } from "./tasks";
 const PAGES = [
   { view: "processes", title: "Processes", icon: "processes" },
   { view: "tasks", title: "Tasks", icon: "tasks" },
+  { view: "network", title: "Network", icon: "network" },
   { view: "node", title: "Node", icon: "node" },
 ] as const;
 
@@ -42,23 +44,25 @@ function Rail() {
         </svg>
         <span>profiler</span>
       </a>
-      {PAGES.map(({ view, title, icon }) => (
-        <a
-          key={view}
-          class="rail-link"
-          href={href({ view })}
-          aria-current={current === view ? "page" : undefined}
-          onClick={(event) => follow(event, view)}
-        >
-          <Icon name={icon} />
-          <span>{title}</span>
-          {view === "tasks" && running > 0 && (
-            <span class="badge" title={`${running} running`}>
-              {running}
-            </span>
-          )}
-        </a>
-      ))}
+      {PAGES.filter(({ view }) => view !== "network" || meta.value?.network === "always").map(
+        ({ view, title, icon }) => (
+          <a
+            key={view}
+            class="rail-link"
+            href={href({ view })}
+            aria-current={current === view ? "page" : undefined}
+            onClick={(event) => follow(event, view)}
+          >
+            <Icon name={icon} />
+            <span>{title}</span>
+            {view === "tasks" && running > 0 && (
+              <span class="badge" title={`${running} running`}>
+                {running}
+              </span>
+            )}
+          </a>
+        ),
+      )}
       <button
         type="button"
         class="primary rail-new"
@@ -171,6 +175,8 @@ function Page() {
       return <TasksPage />;
     case "task":
       return <TaskPage key={route.value.id} id={route.value.id} />;
+    case "network":
+      return <NetworkPage />;
     case "node":
       return <NodePage />;
   }

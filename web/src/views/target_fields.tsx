@@ -170,6 +170,16 @@ function Fields(props: Props) {
           set={(cgroup) => change({ cgroup })}
         />
       );
+    case "netns":
+      return (
+        <TextTarget
+          label="Path of the network namespace"
+          placeholder="/run/netns/NAME or /proc/PID/ns/net"
+          value={form.netns}
+          choices={[]}
+          set={(netns) => change({ netns })}
+        />
+      );
     case "all":
       return null;
   }
@@ -180,7 +190,7 @@ export function TargetFields(props: Props) {
   return (
     <>
       <Fields {...props} />
-      <p class="muted small matched">
+      <p class="muted small matched" hidden={props.form.target === "netns"}>
         {count === 1 ? "1 process" : `${count.toLocaleString()} processes`} now; processes born during the
         task are followed.
       </p>

@@ -9,6 +9,7 @@ import { useProfile } from "../state/profile";
 import { openView, route } from "../state/route";
 import { ExportMenu } from "./export_menu";
 import { NamesButton } from "./names";
+import { NetworkResult } from "./network";
 import { ProfileView } from "./profile_view";
 import { ErrorBox, Loading } from "./states";
 import { elapsedSeconds, isFinal, lossText, StateChip, tableText } from "./task_state";
@@ -63,7 +64,30 @@ function Fact({
   );
 }
 
+function Times({ task }: { task: Task }) {
+  return (
+    <>
+      <Fact title={isFinal(task) ? "Ran for" : "Running for"}>
+        {clock(elapsedSeconds(task, Date.now()))}
+        {task.duration_s !== null && !isFinal(task) ? ` of ${clock(task.duration_s)}` : ""}
+      </Fact>
+      <Fact title="Started">{moment(task.started_at_ns ?? task.created_at_ns)}</Fact>
+    </>
+  );
+}
+
 function Facts({ task }: { task: Task }) {
+  if (task.kind === "network") {
+    return (
+      <dl class="facts">
+        <Times task={task} />
+      </dl>
+    );
+  }
+  return <SampleFacts task={task} />;
+}
+
+function SampleFacts({ task }: { task: Task }) {
   const rate = task.effective_frequency_hz;
   const waits = task.clock === "sched-switch";
   const lowered = rate !== null && rate < task.frequency_hz;
@@ -86,11 +110,7 @@ function Facts({ task }: { task: Task }) {
       <Fact title="Clock" help={task.clock === null ? "Known when the task starts" : CLOCKS[task.clock]}>
         {task.clock ?? "–"}
       </Fact>
-      <Fact title={isFinal(task) ? "Ran for" : "Running for"}>
-        {clock(elapsedSeconds(task, Date.now()))}
-        {task.duration_s !== null && !isFinal(task) ? ` of ${clock(task.duration_s)}` : ""}
-      </Fact>
-      <Fact title="Started">{moment(task.started_at_ns ?? task.created_at_ns)}</Fact>
+      <Times task={task} />
       <Fact
         title="Losses"
         warn={task.losses.length > 0}
@@ -149,7 +169,7 @@ function Buttons({ task }: { task: Task }) {
           {error}
         </span>
       )}
-      <ExportMenu id={task.id} waits={waitCut(task)} />
+      {task.kind !== "network" && <ExportMenu id={task.id} waits={waitCut(task)} />}
       {isFinal(task) ? (
         <button
           type="button"
@@ -192,7 +212,11 @@ function waitCut(task: Task): WaitCut | null {
   };
 }
 
-const KIND_TITLE: Readonly<Record<string, string>> = { on_cpu: "on CPU", off_cpu: "off CPU" };
+const KIND_TITLE: Readonly<Record<string, string>> = {
+  on_cpu: "on CPU",
+  off_cpu: "off CPU",
+  network: "network",
+};
 
 function Result({ task }: { task: Task }) {
   const { from, to, tids } = route.value;
@@ -286,7 +310,7 @@ export function TaskPage({ id }: { id: string }) {
       )}
       <Facts task={task} />
       <Remarks task={task} />
-      <Result task={task} />
+      {task.kind === "network" ? <NetworkResult task={task} /> : <Result task={task} />}
     </section>
   );
 }

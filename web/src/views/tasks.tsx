@@ -106,7 +106,13 @@ const COLUMNS: readonly Column<Task>[] = [
     ),
   },
   { key: "progress", title: "Progress", cell: (task) => <Progress task={task} /> },
-  { key: "samples", title: "Samples", numeric: true, sortable: true, cell: (task) => count(task.samples) },
+  {
+    key: "samples",
+    title: "Samples",
+    numeric: true,
+    sortable: true,
+    cell: (task) => (task.kind === "network" ? "–" : count(task.samples)),
+  },
   {
     key: "losses",
     title: "Losses",
@@ -118,7 +124,8 @@ const COLUMNS: readonly Column<Task>[] = [
     key: "frequency",
     title: "Frequency",
     numeric: true,
-    cell: (task) => `${task.effective_frequency_hz ?? task.frequency_hz} Hz`,
+    cell: (task) =>
+      task.kind === "network" ? "–" : `${task.effective_frequency_hz ?? task.frequency_hz} Hz`,
   },
   {
     key: "started",

@@ -58,6 +58,8 @@ const MESHES: &[Need] = &[
     Need::OlderEnvoys,
     Need::Packages(&demo::PACKAGES),
 ];
+/// Network namespaces with packet loss.
+const NETWORK: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&demo::PACKAGES)];
 const UNWINDING: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -255,6 +257,41 @@ pub(super) const STEPS: &[Step] = &[
         "CPU quotas: how often they stopped the target"
     ),
     integration!(
+        "network",
+        NETWORK,
+        "connections of known bytes, resets, losses"
+    ),
+    integration!(
+        "network-calls",
+        ROOT_AND_AGENT,
+        "every way to write and read a socket, against the socket itself"
+    ),
+    integration!(
+        "network-trouble",
+        NETWORK,
+        "refusals, timeouts, resets, losses, deaths"
+    ),
+    integration!(
+        "network-unix",
+        ROOT_AND_AGENT,
+        "Unix sockets as edges between processes"
+    ),
+    integration!(
+        "network-serve",
+        ROOT_AND_AGENT,
+        "the always-on collection, tables live, Prometheus metrics of edges"
+    ),
+    integration!(
+        "network-timed",
+        ROOT_AND_AGENT,
+        "times of calls by the test's own clock, and what is counted from calls"
+    ),
+    integration!(
+        "network-load",
+        NETWORK,
+        "20,000 open connections, 5,000 new a second, and a table that is too small"
+    ),
+    integration!(
         "namespaces",
         ROOT_AND_AGENT,
         "targets behind namespaces and cgroups"
@@ -304,6 +341,12 @@ pub(super) const STEPS: &[Step] = &[
         "waits of real Envoys under load, with complete stacks"
     ),
     integration!(
+        "network-topology",
+        NETWORK,
+        "redirected and translated connections, names, numbers used again"
+    ),
+    integration!("network-mesh", MESH, "every hop of the mesh"),
+    integration!(
         "access-log",
         MESH,
         "what writing the access log costs a real Envoy, seen off the CPU"
@@ -321,7 +364,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "kernels",
-        about: "every program and one task of each kind on Debian's 6.1 and 6.12 under qemu",
+        about: "every program, one task of each kind and exact connections on Debian's 6.1 and 6.12 under qemu",
         needs: KERNELS,
         run: vm::run,
     },

@@ -1,4 +1,5 @@
-//! The file system of a test machine: busybox, the agent with its libraries, a workload, and a script.
+//! The file system of a test machine: busybox, the agent and the integration tests with their
+//! libraries, a workload, and a script.
 
 use std::{
     fs,
@@ -9,13 +10,19 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::guest_tests;
 use crate::{debian, exec, pins, workspace::Workspace};
 
 const INIT: &str = include_str!("guest/init.sh");
 const WORKLOAD: &str = include_str!("guest/workload.c");
 
 /// Leaves an archive for `qemu -initrd`.
-pub(super) fn build(workspace: &Workspace, agent: &Path) -> Result<PathBuf> {
+pub(super) fn build(
+    workspace: &Workspace,
+    agent: &Path,
+    tests: &Path,
+    modules: &Path,
+) -> Result<PathBuf> {
     ensure!(
         agent.is_file(),
         "no agent at {}: run `cargo xtask build`",
@@ -31,11 +38,21 @@ pub(super) fn build(workspace: &Workspace, agent: &Path) -> Result<PathBuf> {
         fs::create_dir_all(&part).with_context(|| format!("create {}", part.display()))?;
     }
     install(&busybox(workspace)?, &root.join("bin/busybox"))?;
-    install(agent, &root.join("bin/profiler-agent"))?;
-    for library in shared_libraries(agent)? {
-        let below = library.strip_prefix("/").unwrap_or(&library);
-        install(&library, &root.join(below))?;
+    for (program, name) in [(agent, "profiler-agent"), (tests, "integration-tests")] {
+        install(program, &root.join("bin").join(name))?;
+        for library in shared_libraries(program)? {
+            let below = library.strip_prefix("/").unwrap_or(&library);
+            install(&library, &root.join(below))?;
+        }
     }
+    for module in fs::read_dir(modules).with_context(|| format!("list {}", modules.display()))? {
+        let module = module?.path();
+        let name = module.file_name().unwrap_or_default();
+        install(&module, &root.join("etc/modules").join(name))?;
+    }
+    let names = root.join("etc/tests");
+    fs::write(&names, guest_tests::NAMES.join("\n"))
+        .with_context(|| format!("write {}", names.display()))?;
     compile_workload(workspace, &folder, &root.join("bin/workload"))?;
     let init = root.join("init");
     fs::write(&init, INIT).with_context(|| format!("write {}", init.display()))?;

@@ -3,16 +3,22 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
-use crate::{debian, pins::Kernel, stamp::Stamp, workspace::Workspace};
+use crate::{debian, exec, pins::Kernel, stamp::Stamp, workspace::Workspace};
+
+/// What lists sockets; loaded in this order by `guest/init.sh`.
+const MODULES: [&str; 3] = ["inet_diag", "tcp_diag", "unix_diag"];
 
 /// A bootable image.
 #[derive(Debug)]
 pub(super) struct Image {
     pub(super) path: PathBuf,
+    /// A folder of the modules that machines load.
+    pub(super) modules: PathBuf,
     /// Its package, for people.
     pub(super) description: String,
 }
@@ -21,11 +27,12 @@ pub(super) struct Image {
 pub(super) fn fetch(workspace: &Workspace, kernel: &Kernel) -> Result<Image> {
     let folder = workspace.tools.join("kernels").join(kernel.series);
     let image = folder.join("vmlinuz");
+    let modules = folder.join("modules");
     let stamp = Stamp::new(folder.join("stamp"), kernel.series, kernel.file.sha256);
     let origin = folder.join("package");
-    if !(stamp.is_fresh() && image.exists()) {
+    if !(stamp.is_fresh() && image.exists() && modules.exists()) {
         let package = download(workspace, kernel, &folder)?;
-        extract(&package, &folder, &image)?;
+        extract(&package, &folder, &image, &modules)?;
         let name = package
             .file_name()
             .unwrap_or_default()
@@ -39,6 +46,7 @@ pub(super) fn fetch(workspace: &Workspace, kernel: &Kernel) -> Result<Image> {
         fs::read_to_string(&origin).with_context(|| format!("read {}", origin.display()))?;
     Ok(Image {
         path: image,
+        modules,
         description,
     })
 }
@@ -62,10 +70,33 @@ fn download(workspace: &Workspace, kernel: &Kernel, folder: &Path) -> Result<Pat
     )
 }
 
-/// Takes the image out of the package; its modules are not needed.
-fn extract(package: &Path, folder: &Path, image: &Path) -> Result<()> {
+/// Takes the image and a few modules out of the package.
+fn extract(package: &Path, folder: &Path, image: &Path, modules: &Path) -> Result<()> {
     let unpacked = folder.join("unpacked");
     debian::unpack(package, &unpacked)?;
+    if modules.exists() {
+        fs::remove_dir_all(modules).with_context(|| format!("remove {}", modules.display()))?;
+    }
+    fs::create_dir_all(modules).with_context(|| format!("create {}", modules.display()))?;
+    let mut copy = Command::new("find");
+    copy.arg(&unpacked).args(["-type", "f", "("]);
+    for (index, module) in MODULES.iter().enumerate() {
+        if index > 0 {
+            copy.arg("-o");
+        }
+        // Some series are compressed.
+        copy.args(["-name", &format!("{module}.ko*")]);
+    }
+    copy.args([")", "-exec", "cp", "--target-directory"])
+        .arg(modules)
+        .args(["{}", "+"]);
+    exec::output(&mut copy).context("copy modules")?;
+    let copied = fs::read_dir(modules).map_or(0, Iterator::count);
+    ensure!(
+        copied == MODULES.len(),
+        "{} holds {copied} of the modules {MODULES:?}",
+        package.display()
+    );
     let boot = unpacked.join("boot");
     let found = fs::read_dir(&boot)
         .with_context(|| format!("list {}", boot.display()))?

@@ -5,6 +5,7 @@
 
 mod kernel;
 mod initramfs;
+mod guest_tests;
 mod machine;
 mod transcript;
 mod verdict;
@@ -26,10 +27,12 @@ pub(crate) const PACKAGES: [Package; 2] = [
 
 /// Boots every kernel and counts each thing that it must show.
 pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
-    let initramfs = initramfs::build(workspace, &workspace.agent_under_test())?;
+    let tests = guest_tests::build(workspace)?;
+    let agent = workspace.agent_under_test();
     let mut judge = verdict::Judge::read(workspace)?;
     for kernel in &pins::KERNELS {
         let image = kernel::fetch(workspace, kernel)?;
+        let initramfs = initramfs::build(workspace, &agent, &tests, &image.modules)?;
         println!("kernel {}: booting {}", kernel.series, image.description);
         match machine::boot(workspace, &image.path, &initramfs) {
             Ok(run) => {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
-use super::transcript::Transcript;
+use super::{guest_tests, transcript::Transcript};
 use crate::workspace::Workspace;
 
 /// Set to 1 to write the counts of this run into tests/vm/verified.json.
@@ -82,6 +82,7 @@ impl Judge {
             ("programs", self.programs(series, transcript)),
             ("on-CPU task", on_cpu(transcript)),
             ("off-CPU task", off_cpu(transcript)),
+            ("connections", guest_tests::verdict(transcript)),
         ]
     }
 

@@ -53,6 +53,15 @@ pub(in crate::api) struct Meta {
     pub(in crate::api) auth: AuthKind,
     #[schema(required)]
     pub(in crate::api) cpu_budget_percent: Option<f64>,
+    /// Whether the connections of the node are watched for the agent's life.
+    pub(in crate::api) network: NetworkMode,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum NetworkMode {
+    Always,
+    Tasks,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]

@@ -2,6 +2,7 @@
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
 mod agent;
+mod edges;
 mod events;
 mod processes;
 mod quality;
@@ -11,11 +12,13 @@ mod tasks;
 mod wait_counts;
 mod waits;
 
+pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
 
 pub(super) use agent::{
-    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, Probe, ProbeList, Problem, losses,
+    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
 };
+pub(super) use edges::NetworkEdges;
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;

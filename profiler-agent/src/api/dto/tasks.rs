@@ -16,6 +16,8 @@ pub(in crate::api) enum TaskKind {
     OnCpu,
     OffCpu,
     Wall,
+    /// Connections between processes; the result is at `/edges`.
+    Network,
 }
 
 impl From<TaskKind> for model::TaskKind {
@@ -24,6 +26,7 @@ impl From<TaskKind> for model::TaskKind {
             TaskKind::OnCpu => Self::OnCpu,
             TaskKind::OffCpu => Self::OffCpu,
             TaskKind::Wall => Self::Wall,
+            TaskKind::Network => Self::Network,
         }
     }
 }
@@ -34,6 +37,7 @@ impl From<model::TaskKind> for TaskKind {
             model::TaskKind::OnCpu => Self::OnCpu,
             model::TaskKind::OffCpu => Self::OffCpu,
             model::TaskKind::Wall => Self::Wall,
+            model::TaskKind::Network => Self::Network,
         }
     }
 }
@@ -52,6 +56,8 @@ pub(in crate::api) enum Target {
     Comm(String),
     /// Every process of the node; always `true`.
     All(bool),
+    /// Every connection in this network namespace (a path as `/run/netns/NAME`); network tasks only.
+    NetworkNamespace(String),
 }
 
 impl From<&model::Target> for Target {
@@ -62,6 +68,7 @@ impl From<&model::Target> for Target {
             model::Target::Cgroup(path) => Self::Cgroup(path.clone()),
             model::Target::Comm(comm) => Self::Comm(comm.clone()),
             model::Target::All => Self::All(true),
+            model::Target::NetworkNamespace(path) => Self::NetworkNamespace(path.clone()),
         }
     }
 }
@@ -95,6 +102,10 @@ pub(in crate::api) struct CreateTask {
     #[serde(default)]
     #[schema(default = false)]
     pub(in crate::api) wakers: bool,
+    /// Also how long system calls on sockets take, with `network`; slows every system call of the machine.
+    #[serde(default)]
+    #[schema(default = false)]
+    pub(in crate::api) timed: bool,
     /// Whether each wait is counted or waits are sampled; null: the agent's setting.
     #[serde(default)]
     pub(in crate::api) off_cpu_mode: Option<OffCpuMode>,
@@ -116,6 +127,7 @@ impl CreateTask {
             duration_s,
             frequency_hz,
             wakers,
+            timed,
             off_cpu_mode,
             min_wait_ns,
             max_wait_ns,
@@ -125,6 +137,7 @@ impl CreateTask {
             Target::Container(id) => model::Target::Container(id),
             Target::Cgroup(path) => model::Target::Cgroup(path),
             Target::Comm(comm) => model::Target::Comm(comm),
+            Target::NetworkNamespace(path) => model::Target::NetworkNamespace(path),
             Target::All(true) => model::Target::All,
             Target::All(false) => return Err("all must be true, or another target must be given"),
         };
@@ -134,6 +147,7 @@ impl CreateTask {
             duration_s,
             frequency_hz,
             wakers,
+            timed,
             waits: model::WaitRules {
                 mode: off_cpu_mode.map(Into::into),
                 min_ns: min_wait_ns,
@@ -177,6 +191,8 @@ pub(in crate::api) struct Task {
     frequency_hz: u32,
     /// Whether it records who ended the waits.
     wakers: bool,
+    /// Whether it times system calls on sockets.
+    timed: bool,
     /// The rate in force; lower than asked for when the CPU budget lowered it.
     #[schema(required)]
     effective_frequency_hz: Option<u32>,
@@ -233,6 +249,7 @@ impl Task {
             duration_s: spec.duration_s,
             frequency_hz: spec.frequency_hz,
             wakers: spec.wakers,
+            timed: spec.timed,
             effective_frequency_hz: *effective_frequency_hz,
             state: state_name,
             reason,

@@ -3,20 +3,14 @@
 use axum::{Json, extract::State};
 
 use crate::api::{
-    dto::{AgentSelf, AuthKind, Meta, Probe, ProbeList, Problem},
+    dto::{AgentSelf, AuthKind, Meta, NetworkMode, Probe, ProbeList, Problem},
     error::ApiError,
     extract::Query,
     state::ApiState,
 };
 
 fn probe_list(state: &ApiState) -> Vec<Probe> {
-    state
-        .parts
-        .probes
-        .probes()
-        .into_iter()
-        .map(Into::into)
-        .collect()
+    state.probes().into_iter().map(Into::into).collect()
 }
 
 /// Version, machine, limits and probes.
@@ -46,6 +40,11 @@ pub(in crate::api) async fn meta(
             AuthKind::None
         },
         cpu_budget_percent: state.parts.cpu_budget_percent,
+        network: if state.parts.network.is_on() {
+            NetworkMode::Always
+        } else {
+            NetworkMode::Tasks
+        },
     }))
 }
 

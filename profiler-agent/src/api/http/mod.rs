@@ -1,6 +1,7 @@
 //! Handlers, one file for each resource.
 
 pub(super) mod containers;
+pub(super) mod edges;
 pub(super) mod events;
 pub(super) mod health;
 pub(super) mod meta;

@@ -178,11 +178,13 @@ fn title(task: &Task) -> String {
         Target::Cgroup(path) => format!("cgroup {path}"),
         Target::Comm(comm) => format!("processes named {comm}"),
         Target::All => "all processes".to_owned(),
+        Target::NetworkNamespace(path) => format!("network namespace {path}"),
     };
     let time = match task.spec.kind {
         TaskKind::OnCpu => "On-CPU",
         TaskKind::OffCpu => "Off-CPU",
         TaskKind::Wall => "Wall-clock",
+        TaskKind::Network => "Network",
     };
     format!("{time} time of {target} (task {})", task.id)
 }

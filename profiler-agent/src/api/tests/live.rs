@@ -12,14 +12,18 @@ use serde_json::Value;
 use super::Api;
 
 /// Reads events of a stream.
-struct Events {
+pub(super) struct Events {
     chunks: BodyDataStream,
     buffer: String,
 }
 
 impl Events {
     async fn open(api: &Api) -> Self {
-        let response = api.get("/api/v1/events").await;
+        Self::open_at(api, "/api/v1/events").await
+    }
+
+    pub(super) async fn open_at(api: &Api, path: &str) -> Self {
+        let response = api.get(path).await;
         assert_eq!(response.status(), 200);
         assert_eq!(
             response.headers()[header::CONTENT_TYPE],
@@ -33,7 +37,7 @@ impl Events {
     }
 
     /// The next event with its data; `None` at the end.
-    async fn next(&mut self) -> Option<(String, Value)> {
+    pub(super) async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some((block, rest)) = self.buffer.split_once("\n\n") {
                 let field = |name: &str| {
@@ -55,7 +59,7 @@ impl Events {
         }
     }
 
-    async fn find(&mut self, holds: impl Fn(&str, &Value) -> bool) -> Value {
+    pub(super) async fn find(&mut self, holds: impl Fn(&str, &Value) -> bool) -> Value {
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         while let Some((name, data)) = self.next().await {
             assert!(std::time::Instant::now() < deadline, "other events only");

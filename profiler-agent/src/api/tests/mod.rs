@@ -1,6 +1,7 @@
 //! The API as clients see it: in process for what a handler decides, over sockets for what the
 //! connection decides.
 
+mod edges;
 mod errors;
 mod live;
 mod masking;
@@ -34,6 +35,7 @@ use crate::{
         Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
         Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
     },
+    network_watch::NetworkWatch,
     probes::{
         Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
         ProbeStatusSource, ProgramStats, StopHandle,
@@ -113,6 +115,7 @@ impl Collector for FakeCollector {
         }
         let (sender, chunks) = mpsc::channel(4);
         let chunk = Chunk {
+            edges: (request.spec.kind == crate::model::TaskKind::Network).then(edges::table),
             profile: sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5)]),
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: request.spec.frequency_hz,
@@ -135,7 +138,7 @@ impl Collector for FakeCollector {
                     .as_nanos(),
             )
             .unwrap(),
-            clock: Clock::CpuClock,
+            clock: Some(Clock::CpuClock),
             effective_frequency_hz: request.spec.frequency_hz,
             notes: Vec::new(),
             chunks,
@@ -181,8 +184,9 @@ struct Api {
     data: tempfile::TempDir,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Setup {
+    network: NetworkWatch,
     arguments: ArgumentPolicy,
     max_running: usize,
     max_queued: usize,
@@ -191,6 +195,7 @@ struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
+            network: NetworkWatch::off(),
             arguments: ArgumentPolicy::Masked,
             max_running: 8,
             max_queued: 8,
@@ -231,6 +236,8 @@ impl Api {
             symbols,
             idle_rules: Arc::new(IdleRules::load(None).unwrap()),
             totals: Arc::new(Totals::default()),
+            network: setup.network,
+            network_metrics_edges: 2,
             token: Some(token.clone()),
             origin,
             arguments: setup.arguments,

@@ -34,6 +34,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) async fn send(&self, profile: Profile) {
         let chunk = Chunk {
+            edges: None,
             profile,
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: 49,
@@ -45,6 +46,7 @@ impl Session {
     pub(super) async fn send_note(&self, note: &str) {
         let notes = vec![note.to_owned()];
         let chunk = Chunk {
+            edges: None,
             profile: profile(0, 0, 0),
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: 49,
@@ -91,7 +93,7 @@ impl Collector for FakeCollector {
         });
         Ok(Collection {
             origin_ns: ORIGIN_NS,
-            clock: Clock::CpuClock,
+            clock: Some(Clock::CpuClock),
             effective_frequency_hz: 99,
             notes: vec!["no hardware counters: sampling by cpu-clock".to_owned()],
             chunks,
@@ -169,6 +171,7 @@ pub(super) fn spec(duration_s: Option<u64>) -> TaskSpec {
         duration_s,
         frequency_hz: 99,
         wakers: false,
+        timed: false,
         waits: crate::model::WaitRules::default(),
     }
 }

@@ -15,6 +15,7 @@ fn check(
         duration_s,
         frequency_hz,
         wakers: false,
+        timed: false,
         waits: crate::model::WaitRules::default(),
     };
     match (validate(&spec), expected) {
@@ -135,4 +136,29 @@ fn names_of_containers_cgroups_and_commands() {
         Some("target.comm must be at most 15 bytes, got 16"),
     );
     comm("a\0b", Some("target.comm must not contain NUL"));
+}
+
+#[test]
+fn only_network_tasks_are_timed() {
+    let spec = |kind| TaskSpec {
+        kind,
+        target: Target::All,
+        duration_s: Some(1),
+        frequency_hz: 99,
+        wakers: false,
+        timed: true,
+        waits: crate::model::WaitRules::default(),
+    };
+    validate(&spec(TaskKind::Network)).unwrap();
+    for kind in TaskKind::PROFILES {
+        let Err(TaskError::InvalidSpec { field, detail }) = validate(&spec(kind)) else {
+            panic!("{kind:?} cannot be timed");
+        };
+        let name = kind.name();
+        assert_eq!(field, "timed");
+        assert_eq!(
+            detail,
+            format!("timed measures system calls on sockets, which {name} does not: take network")
+        );
+    }
 }

@@ -1,0 +1,234 @@
+//! Series of edges as text.
+
+use std::fmt::Error;
+
+use profiler_common::network::BOUNDS_US;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabel, EncodeLabelSet, LabelSetEncoder, NoLabelSet},
+    metrics::MetricType,
+    registry::Unit,
+};
+
+use super::{
+    Names, Side,
+    choice::{Choice, EdgeSeries},
+    readings::{Form, Metric, Reading},
+};
+use crate::{model::EdgeTable, network_watch::Watched};
+
+/// Everything that the always-on collection has to say at one moment.
+#[derive(Debug)]
+pub(crate) struct NetworkMetrics {
+    series: Vec<EdgeSeries>,
+    edges: usize,
+    folded: u64,
+    restarts: u64,
+    lost_calls: u64,
+    lost_bytes: u64,
+    unresolved: Vec<(String, u64)>,
+}
+
+impl NetworkMetrics {
+    /// The metrics of what was watched; `most` bounds the edges with series of their own.
+    pub(crate) fn read(watched: &Watched, choice: &mut Choice, most: usize) -> Self {
+        let nothing = EdgeTable::default();
+        let table = watched.table.as_deref().unwrap_or(&nothing);
+        Self {
+            series: choice.series(table, most),
+            edges: table.edges.len(),
+            folded: table.folded.edges,
+            restarts: watched.restarts,
+            lost_calls: table.lost_events,
+            lost_bytes: table.lost_bytes,
+            unresolved: table
+                .unresolved
+                .iter()
+                .map(|(what, count)| (what.clone(), *count))
+                .collect(),
+        }
+    }
+}
+
+impl Collector for NetworkMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        for metric in Metric::ALL {
+            encode_metric(metric, &self.series, &mut encoder)?;
+        }
+        let gauges = [(
+            "network_edges",
+            "Edges that are kept apart",
+            self.edges as u64,
+        )];
+        for (name, help, value) in gauges {
+            encoder
+                .encode_descriptor(name, help, None, MetricType::Gauge)?
+                .encode_gauge(&signed(value))?;
+        }
+        let counters = [
+            (
+                "network_folded_edges",
+                "Edges that were silent and are no longer kept apart",
+                None,
+                self.folded,
+            ),
+            (
+                "network_collection_restarts",
+                "Times that the collection had to be started again",
+                None,
+                self.restarts,
+            ),
+            (
+                "network_lost_calls",
+                "Reads and writes of connections without room in the kernel's table",
+                None,
+                self.lost_calls,
+            ),
+            (
+                "network_lost",
+                "Bytes of connections without room in the kernel's table",
+                Some(&Unit::Bytes),
+                self.lost_bytes,
+            ),
+        ];
+        for (name, help, unit, value) in counters {
+            encoder
+                .encode_descriptor(name, help, unit, MetricType::Counter)?
+                .encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+        }
+        let mut unresolved = encoder.encode_descriptor(
+            "network_unresolved_connections",
+            "Connections of which something could not be told",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (what, count) in &self.unresolved {
+            unresolved
+                .encode_family(&[("what", what.as_str())])?
+                .encode_gauge(&signed(*count))?;
+        }
+        Ok(())
+    }
+}
+
+fn encode_metric(
+    metric: Metric,
+    series: &[EdgeSeries],
+    encoder: &mut DescriptorEncoder<'_>,
+) -> Result<(), Error> {
+    let description = metric.description();
+    let kind = match description.form {
+        Form::Counter => MetricType::Counter,
+        Form::Gauge => MetricType::Gauge,
+        Form::Histogram { .. } => MetricType::Histogram,
+    };
+    let mut family = encoder.encode_descriptor(
+        description.name,
+        description.help,
+        description.unit.as_ref(),
+        kind,
+    )?;
+    for EdgeSeries { names, ends } in series {
+        for (side, readings) in ends {
+            let from = (metric, String::new());
+            let own = readings
+                .values
+                .range(from..)
+                .take_while(|((found, _), _)| *found == metric);
+            for ((_, detail), reading) in own {
+                let labels = Labels {
+                    names,
+                    side: *side,
+                    detail: description.detail.map(|name| (name, detail.as_str())),
+                };
+                let mut encoder = family.encode_family(&labels)?;
+                match reading {
+                    Reading::Counter(value) => {
+                        encoder.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+                    }
+                    Reading::Gauge(value) => encoder.encode_gauge(&signed(*value))?,
+                    Reading::Histogram { counts, sum } => {
+                        let Form::Histogram { units_per_second } = description.form else {
+                            continue;
+                        };
+                        encoder.encode_histogram::<NoLabelSet>(
+                            float(*sum) / f64::from(units_per_second),
+                            counts.iter().sum(),
+                            &buckets(counts),
+                            None,
+                        )?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Upper bounds in seconds with their counts; the last is what is above all bounds.
+fn buckets(counts: &[u64]) -> Vec<(f64, u64)> {
+    let bounds = BOUNDS_US.iter().map(|bound| f64::from(*bound) / 1e6);
+    bounds
+        .chain([f64::MAX])
+        .zip(counts.iter().copied())
+        .collect()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a metric needs no more than 53 bits"
+)]
+fn float(value: u64) -> f64 {
+    value as f64
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The labels of one series.
+struct Labels<'a> {
+    names: &'a Names,
+    side: Side,
+    detail: Option<(&'static str, &'a str)>,
+}
+
+impl EncodeLabelSet for Labels<'_> {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), Error> {
+        let Names {
+            client,
+            client_container,
+            server,
+            server_container,
+            server_port,
+        } = self.names;
+        for (name, value) in [
+            ("client", client),
+            ("client_container", client_container),
+            ("server", server),
+            ("server_container", server_container),
+            ("server_port", server_port),
+        ] {
+            (name, escaped(value).as_str()).encode(encoder.encode_label())?;
+        }
+        ("side", self.side.name()).encode(encoder.encode_label())?;
+        if let Some((name, value)) = self.detail {
+            (name, escaped(value).as_str()).encode(encoder.encode_label())?;
+        }
+        Ok(())
+    }
+}
+
+/// The library writes values as they are; names of processes are untrusted.
+pub(super) fn escaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for letter in value.chars() {
+        match letter {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            other => text.push(other),
+        }
+    }
+    text
+}

@@ -1,0 +1,200 @@
+//! Series of made-up tables.
+
+use std::collections::BTreeMap;
+
+use prometheus_client::{encoding::text::encode, registry::Registry};
+
+use super::*;
+use crate::{
+    model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer, Values},
+    network_watch::Watched,
+};
+
+fn edge(comm: &str, port: u16, bytes: u64) -> Edge {
+    let mut connect = Values::default();
+    connect.add(6, 1_100_000);
+    let end = |comm: &str, pid| Endpoint {
+        pid,
+        start_ticks: Some(1),
+        comm: comm.to_owned(),
+        container: None,
+        address: Address::Ip([192, 0, 2, 9].into()),
+    };
+    Edge {
+        key: EdgeKey {
+            client: end(comm, Some(1)),
+            server: end("", None),
+            server_port: Some(port),
+            original_destination: None,
+        },
+        client_port: None,
+        client_name: None,
+        server_name: None,
+        client: Some(SideMetrics {
+            connections: 1,
+            open: 1,
+            write: Transfer { count: 2, bytes },
+            connect,
+            drops: 3,
+            drops_by_reason: BTreeMap::from([("NO_SOCKET".to_owned(), 3)]),
+            ..SideMetrics::default()
+        }),
+        server: None,
+    }
+}
+
+fn table(edges: Vec<Edge>) -> EdgeTable {
+    EdgeTable {
+        edges,
+        ..EdgeTable::default()
+    }
+}
+
+fn text(table: &EdgeTable, choice: &mut Choice, most: usize) -> String {
+    let watched = Watched {
+        table: Some(table.clone().into()),
+        ..Watched::default()
+    };
+    let mut registry = Registry::with_prefix("profiler_agent");
+    registry.register_collector(Box::new(NetworkMetrics::read(&watched, choice, most)));
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    text
+}
+
+/// Written bytes by server port; `other` has port 0.
+fn written(text: &str) -> BTreeMap<u16, u64> {
+    let lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("profiler_agent_network_write_bytes_total{"));
+    lines
+        .map(|line| {
+            let (labels, value) = line.split_once("} ").unwrap();
+            let port = labels.split("server_port=\"").nth(1).unwrap();
+            let port = port.split('"').next().unwrap();
+            (port.parse().unwrap_or(0), value.parse().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn names_and_units_are_those_of_the_field() {
+    let text = text(
+        &table(vec![edge("app", 80, 700)]),
+        &mut Choice::default(),
+        5,
+    );
+    let labels = "client=\"app\",client_container=\"\",server=\"192.0.2.9\",server_container=\"\",\
+                  server_port=\"80\",side=\"client\"";
+    for line in [
+        format!("profiler_agent_network_write_bytes_total{{{labels}}} 700"),
+        format!("profiler_agent_network_write_calls_total{{{labels}}} 2"),
+        format!("profiler_agent_network_open_connections{{{labels}}} 1"),
+        format!("profiler_agent_network_connect_duration_seconds_sum{{{labels}}} 0.0011"),
+        format!("profiler_agent_network_connect_duration_seconds_count{{{labels}}} 1"),
+        format!(
+            "profiler_agent_network_connect_duration_seconds_bucket{{le=\"0.001\",{labels}}} 0"
+        ),
+        format!(
+            "profiler_agent_network_connect_duration_seconds_bucket{{le=\"0.0012\",{labels}}} 1"
+        ),
+        format!("profiler_agent_network_connect_duration_seconds_bucket{{le=\"+Inf\",{labels}}} 1"),
+        format!(
+            "profiler_agent_network_dropped_packets_by_reason_total{{{labels},reason=\"NO_SOCKET\"}} 3"
+        ),
+        "# UNIT profiler_agent_network_write_bytes bytes".to_owned(),
+        "# TYPE profiler_agent_network_write_rtt_seconds histogram".to_owned(),
+    ] {
+        assert!(
+            text.lines().any(|found| found == line),
+            "no {line} in\n{text}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_available_has_no_series() {
+    let mut without = table(vec![edge("app", 80, 700)]);
+    for metric in ["write", "drop", "connect"] {
+        without.unavailable.insert(metric.to_owned(), String::new());
+    }
+    let text = text(&without, &mut Choice::default(), 5);
+    for name in ["write", "drop", "connect_d"] {
+        assert!(
+            !text.contains(&format!("_network_{name}_bytes_total{{")),
+            "{text}"
+        );
+        assert!(
+            !text.contains(&format!("network_{name}ped_packets_total{{")),
+            "{text}"
+        );
+        assert!(
+            !text.contains(&format!("network_{name}uration_seconds_count{{")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn hostile_names_are_escaped() {
+    let hostile = "a\"} 1\n\\x";
+    let text = text(
+        &table(vec![edge(hostile, 80, 1)]),
+        &mut Choice::default(),
+        5,
+    );
+    assert!(text.contains(r#"{client="a\"} 1\n\\x","#), "{text}");
+    assert!(
+        text.lines()
+            .all(|line| line.starts_with("profiler_agent_") || line.starts_with('#'))
+    );
+}
+
+#[test]
+fn the_largest_have_series_and_the_others_are_one() {
+    let edges = (1..=300).map(|port| edge("app", port, u64::from(port)));
+    let text = text(&table(edges.collect()), &mut Choice::default(), 200);
+    let written = written(&text);
+    assert_eq!(written.len(), 201);
+    assert_eq!(written[&0], (1..=100).sum::<u64>());
+    assert_eq!(written[&101], 101);
+    assert!(text.contains("profiler_agent_network_edges 300"));
+}
+
+#[test]
+fn no_series_becomes_less_whoever_comes_and_goes() {
+    let mut choice = Choice::default();
+    let mut before = BTreeMap::new();
+    let mut sizes = BTreeMap::from([(1, 100), (2, 50), (3, 10)]);
+    let mut folded = 0;
+    for step in 0..40_u64 {
+        // A small one overtakes the others, a new one comes, one is folded away.
+        *sizes.entry(3).or_default() += 30 * step;
+        *sizes.entry(1).or_default() += 1;
+        if step == 10 {
+            sizes.insert(4, 5000);
+        }
+        if step == 20 {
+            folded += sizes.remove(&4).unwrap();
+        }
+        let edges = sizes.iter().map(|(port, bytes)| edge("app", *port, *bytes));
+        let mut all = table(edges.collect());
+        all.folded.client.write.bytes = folded;
+        let now = written(&text(&all, &mut choice, 2));
+        for (port, value) in &now {
+            let earlier = before.get(port).copied().unwrap_or(0);
+            assert!(
+                *value >= earlier,
+                "step {step}, port {port}: {value} after {earlier}"
+            );
+        }
+        let sum: u64 = sizes.values().sum();
+        assert_eq!(now.values().sum::<u64>(), sum + folded, "step {step}");
+        assert!(now.len() <= 3);
+        before = now;
+    }
+    assert!(
+        before.contains_key(&3),
+        "the largest has a series: {before:?}"
+    );
+}

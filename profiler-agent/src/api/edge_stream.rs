@@ -1,0 +1,153 @@
+//! Tables of edges, live. Each table holds everything that the earlier ones held, so a listener that is
+//! slow misses tables and no counts.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::{Stream, stream};
+use tokio::sync::{OwnedSemaphorePermit, broadcast, broadcast::error::RecvError, watch};
+
+use super::{
+    dto::{EdgeTable, NetworkEdges},
+    error::ApiError,
+    state::{ApiState, blocking},
+    stream::PING,
+};
+use crate::{
+    model::{self, TaskId},
+    network_watch::Watched,
+    task::{Engine, TaskChange},
+};
+
+/// What answers with tables until there are no more.
+pub(super) trait Tables: Send + 'static {
+    fn next(&mut self) -> impl Future<Output = Option<Event>> + Send;
+}
+
+/// The stream of an answer.
+pub(super) fn answer<T: Tables>(
+    tables: T,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<T>> {
+    let events = stream::unfold(tables, |mut tables| async move {
+        let event = tables.next().await?;
+        Some((Ok(event), tables))
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(PING).text("ping"))
+}
+
+/// A table may have thousands of edges: it is written off the reactor.
+async fn event<T: serde::Serialize>(convert: impl FnOnce() -> T + Send + 'static) -> Option<Event> {
+    let text = blocking(move || serde_json::to_string(&convert())).await;
+    match text {
+        Ok(Ok(text)) => Some(Event::default().event("edges").data(text)),
+        Ok(Err(error)) => {
+            tracing::error!(%error, "encode edges");
+            None
+        }
+        Err(error) => {
+            tracing::error!(?error, "encode edges");
+            None
+        }
+    }
+}
+
+/// The tables of one task, to its end.
+pub(super) struct TaskTables {
+    state: ApiState,
+    id: TaskId,
+    changes: broadcast::Receiver<TaskChange>,
+    sent: Option<Arc<model::EdgeTable>>,
+    over: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl TaskTables {
+    pub(super) fn new(state: ApiState, id: TaskId) -> Result<Self, ApiError> {
+        // Before the task is looked at, so that its end is not missed.
+        let changes = state.parts.engine.subscribe();
+        state.parts.engine.get(id)?;
+        Ok(Self {
+            id,
+            changes,
+            sent: None,
+            over: false,
+            _place: state.live.place()?,
+            state,
+        })
+    }
+
+    /// The next table, and whether it is the last.
+    async fn table(&mut self) -> Option<(Arc<model::EdgeTable>, bool)> {
+        let engine: Engine = self.state.parts.engine.clone();
+        let shutdown = self.state.parts.shutdown.clone();
+        loop {
+            if engine.get(self.id).ok()?.state.is_final() {
+                return Some((engine.edges(self.id).await.ok()?, true));
+            }
+            let is_new = |newest: &Arc<model::EdgeTable>| {
+                let sent = self.sent.as_ref();
+                sent.is_none_or(|sent| !Arc::ptr_eq(sent, newest))
+            };
+            if let Some(newest) = engine.newest_edges(self.id).filter(is_new) {
+                return Some((newest, false));
+            }
+            loop {
+                let change = tokio::select! {
+                    () = shutdown.cancelled() => return None,
+                    change = self.changes.recv() => change,
+                };
+                match change {
+                    Ok(TaskChange::Updated(task)) if task.id != self.id => {}
+                    Ok(TaskChange::Deleted(id)) if id != self.id => {}
+                    // What was missed does not matter: the state is read again.
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return None,
+                }
+            }
+        }
+    }
+}
+
+impl Tables for TaskTables {
+    async fn next(&mut self) -> Option<Event> {
+        if self.over {
+            return None;
+        }
+        let (table, last) = self.table().await?;
+        self.over = last;
+        self.sent = Some(Arc::clone(&table));
+        event(move || EdgeTable::from(&*table)).await
+    }
+}
+
+/// The tables of the always-on collection, until the agent stops.
+pub(super) struct NodeTables {
+    state: ApiState,
+    watched: watch::Receiver<Watched>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl NodeTables {
+    pub(super) fn new(state: ApiState) -> Result<Self, ApiError> {
+        let mut watched = state.parts.network.follow().ok_or(ApiError::NetworkOff)?;
+        // What is there already is the first event.
+        watched.mark_changed();
+        Ok(Self {
+            watched,
+            _place: state.live.place()?,
+            state,
+        })
+    }
+}
+
+impl Tables for NodeTables {
+    async fn next(&mut self) -> Option<Event> {
+        let shutdown = &self.state.parts.shutdown;
+        tokio::select! {
+            () = shutdown.cancelled() => return None,
+            changed = self.watched.changed() => changed.ok()?,
+        }
+        let watched = self.watched.borrow_and_update().clone();
+        event(move || NetworkEdges::from(&watched)).await
+    }
+}

@@ -1,0 +1,105 @@
+//! Connections between processes: of network tasks, and of the always-on collection.
+
+use std::convert::Infallible;
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+    response::sse::{Event, Sse},
+};
+use futures_util::Stream;
+
+use super::tasks::task_id;
+use crate::api::{
+    dto::{EdgeTable, NetworkEdges, Problem},
+    edge_stream::{NodeTables, TaskTables, answer},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
+};
+
+/// Connections between processes so far, with what both ends measured.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/edges", tag = "network",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = EdgeTable),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`")
+    )
+)]
+pub(in crate::api) async fn edges(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<EdgeTable>, ApiError> {
+    query.only(&[])?;
+    let table = state.parts.engine.edges(task_id(id)?).await?;
+    let table = blocking(move || EdgeTable::from(&*table)).await?;
+    Ok(Json(table))
+}
+
+/// The same table, live: event `edges` (`EdgeTable`) with everything so far, about one a second. A slow
+/// reader misses tables and no counts. Ends after the last table of the task.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/edges/events", tag = "network",
+    params(("id" = String, Path)),
+    responses(
+        (status = 200, body = String, content_type = "text/event-stream"),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`overloaded`, `shutting_down`")
+    )
+)]
+pub(in crate::api) async fn edge_events(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, ApiError> {
+    query.only(&[])?;
+    if state.is_shutting_down() {
+        return Err(ApiError::ShuttingDown);
+    }
+    Ok(answer(TaskTables::new(state, task_id(id)?)?))
+}
+
+/// Connections of the whole node since the agent started; needs `serve --network always`.
+#[utoipa::path(
+    get, path = "/api/v1/network/edges", tag = "network",
+    responses(
+        (status = 200, body = NetworkEdges),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`network_off`")
+    )
+)]
+pub(in crate::api) async fn node_edges(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Json<NetworkEdges>, ApiError> {
+    query.only(&[])?;
+    let watched = state.parts.network.newest().ok_or(ApiError::NetworkOff)?;
+    let table = blocking(move || NetworkEdges::from(&watched)).await?;
+    Ok(Json(table))
+}
+
+/// The same table, live: event `edges` (`NetworkEdges`) with everything so far, about one a second. A
+/// slow reader misses tables and no counts.
+#[utoipa::path(
+    get, path = "/api/v1/network/edges/events", tag = "network",
+    responses(
+        (status = 200, body = String, content_type = "text/event-stream"),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`network_off`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`overloaded`, `shutting_down`")
+    )
+)]
+pub(in crate::api) async fn node_edge_events(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, ApiError> {
+    query.only(&[])?;
+    if state.is_shutting_down() {
+        return Err(ApiError::ShuttingDown);
+    }
+    Ok(answer(NodeTables::new(state)?))
+}

@@ -1,0 +1,379 @@
+//! The programs that watch connections, and their tables.
+
+use std::os::fd::AsFd as _;
+
+use aya::{
+    Btf,
+    maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf},
+    programs::{BtfTracePoint, ProgramError, tp_btf::BtfTracePointLink},
+};
+use profiler_common::{
+    header::{KIND_ANSWER, KIND_CONNECTION, Pod, RecordHeader, read_pod},
+    network::{Answer, Connection, DropKey, ListenerKey, NETWORK_COUNTERS},
+};
+
+use super::{
+    batch,
+    loader::{LoadError, LoadedObject},
+    network_calls::CallPlan,
+    network_offsets::NetworkFacts,
+};
+
+/// One program and its hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetworkProgram {
+    pub name: &'static str,
+    /// The kernel's name of the tracepoint.
+    pub hook: &'static str,
+    /// Oldest kernel that has it.
+    pub minimum_kernel: &'static str,
+}
+
+const fn program(
+    name: &'static str,
+    hook: &'static str,
+    minimum_kernel: &'static str,
+) -> NetworkProgram {
+    NetworkProgram {
+        name,
+        hook,
+        minimum_kernel,
+    }
+}
+
+/// The end of connections comes first, so that no entry is made that would stay for ever.
+pub const NETWORK_PROGRAMS: [NetworkProgram; 14] = [
+    program("network_destroy", "tcp_destroy_sock", "5.15"),
+    program("network_state", "inet_sock_set_state", "5.15"),
+    program("network_names", "sk_data_ready", "6.3"),
+    program("network_ready", "sk_data_ready", "6.3"),
+    program("network_retransmit", "tcp_retransmit_skb", "5.15"),
+    program("network_drop", "kfree_skb", "5.15"),
+    program("network_reset_sent", "tcp_send_reset", "5.15"),
+    program("network_reset_received", "tcp_receive_reset", "5.15"),
+    program("network_error", "inet_sk_error_report", "5.15"),
+    program("network_receive", "sock_recv_length", "6.3"),
+    program("network_send", "sock_send_length", "6.3"),
+    // Only where they are needed; the ends of calls before their beginnings.
+    program("network_segment", "tcp_probe", "5.15"),
+    program("network_call_end", "sys_exit", "5.15"),
+    program("network_call", "sys_enter", "5.15"),
+];
+
+/// What became of loading the programs.
+#[derive(Debug, Default)]
+pub(super) struct NetworkLoad {
+    pub(super) failures: Vec<LoadError>,
+    pub(super) plan: CallPlan,
+}
+
+/// Attached programs; detached when dropped.
+#[derive(Debug)]
+pub struct NetworkLinks {
+    links: Vec<(&'static str, BtfTracePointLink)>,
+    plan: CallPlan,
+}
+
+impl NetworkLinks {
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// What system calls are watched for.
+    pub fn plan(&self) -> CallPlan {
+        self.plan
+    }
+
+    pub fn is_attached(&self, program: &str) -> bool {
+        self.links.iter().any(|(name, _link)| *name == program)
+    }
+
+    /// Whether nothing is attached at all.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+}
+
+/// Reads the connections that ended.
+pub struct EndedReader {
+    ring: RingBuf<MapData>,
+}
+
+impl std::fmt::Debug for EndedReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EndedReader")
+    }
+}
+
+impl EndedReader {
+    /// Hands every connection that is there to `visit`; returns the number of undecodable records.
+    pub fn read(&mut self, mut visit: impl FnMut(Connection)) -> u64 {
+        let mut undecodable = 0;
+        while let Some(item) = self.ring.next() {
+            match decode(&item) {
+                Some(connection) => visit(connection),
+                None => undecodable += 1,
+            }
+        }
+        undecodable
+    }
+}
+
+/// Reads answers of name servers.
+pub struct AnswerReader {
+    ring: RingBuf<MapData>,
+}
+
+impl std::fmt::Debug for AnswerReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AnswerReader")
+    }
+}
+
+impl AnswerReader {
+    /// Hands every answer that is there to `visit`, with its network namespace.
+    pub fn read(&mut self, mut visit: impl FnMut(u32, &[u8])) {
+        while let Some(item) = self.ring.next() {
+            let Some(answer) = read_pod::<Answer>(&item) else {
+                continue;
+            };
+            let filled = answer.payload.get(..answer.bytes as usize);
+            if answer.header.kind == KIND_ANSWER
+                && let Some(filled) = filled
+            {
+                visit(answer.network_namespace, filled);
+            }
+        }
+    }
+}
+
+/// A record of an ended connection; `None` when it is not one.
+fn decode(bytes: &[u8]) -> Option<Connection> {
+    let header: RecordHeader = read_pod(bytes)?;
+    let whole = header.kind == KIND_CONNECTION && header.bytes as usize == bytes.len();
+    if whole { read_pod(bytes) } else { None }
+}
+
+impl LoadedObject {
+    /// Loads every program that is needed; the failures with their reasons. A hook that this kernel does not have
+    /// is one.
+    pub(super) fn load_network(
+        &mut self,
+        facts: &NetworkFacts,
+        btf: &Btf,
+    ) -> Result<NetworkLoad, LoadError> {
+        let NetworkFacts {
+            plan,
+            missing_hooks,
+            ..
+        } = facts;
+        self.fill_call_kinds()?;
+        let mut failures = Vec::new();
+        for program in NETWORK_PROGRAMS {
+            if !plan.needs(program.name) {
+                continue;
+            }
+            let loaded = if missing_hooks.contains(&program.hook) {
+                Err(LoadError::NoHook {
+                    program: program.name,
+                    hook: program.hook,
+                    minimum_kernel: program.minimum_kernel,
+                })
+            } else {
+                self.load_tracepoint(program.name, program.hook, btf)
+                    .map(drop)
+            };
+            failures.extend(loaded.err());
+        }
+        failures.extend(self.load_evictor().err());
+        Ok(NetworkLoad {
+            failures,
+            plan: *plan,
+        })
+    }
+
+    /// Starts to watch connections. Programs that failed to load or cannot be attached are returned
+    /// with their reasons; the others run.
+    pub fn attach_network(&mut self) -> (NetworkLinks, Vec<LoadError>) {
+        let NetworkLoad { mut failures, plan } = self.take_network();
+        let mut links = Vec::new();
+        for NetworkProgram { name, .. } in NETWORK_PROGRAMS {
+            if !self.is_loaded(name) {
+                continue; // Not needed, or among the failures.
+            }
+            match self.attach_one(name) {
+                Ok(link) => links.push((name, link)),
+                Err(error) => failures.push(error),
+            }
+        }
+        (NetworkLinks { links, plan }, failures)
+    }
+
+    fn attach_one(&mut self, name: &'static str) -> Result<BtfTracePointLink, LoadError> {
+        let failed = |source: ProgramError| LoadError::Attach {
+            program: name,
+            source: source.into(),
+        };
+        let program = self
+            .ebpf()
+            .program_mut(name)
+            .ok_or(LoadError::NoProgram(name))?;
+        let program: &mut BtfTracePoint = program.try_into().map_err(failed)?;
+        let link = program.attach().map_err(failed)?;
+        program.take_link(link).map_err(failed)
+    }
+
+    /// Takes the ring buffer of ended connections; an error the second time.
+    pub fn take_ended(&mut self) -> Result<EndedReader, LoadError> {
+        let ring = self.take_ring("ENDED")?;
+        Ok(EndedReader { ring })
+    }
+
+    /// Takes the ring buffer of name servers' answers; an error the second time.
+    pub fn take_answers(&mut self) -> Result<AnswerReader, LoadError> {
+        let ring = self.take_ring("ANSWERS")?;
+        Ok(AnswerReader { ring })
+    }
+
+    fn take_ring(&mut self, name: &'static str) -> Result<RingBuf<MapData>, LoadError> {
+        let map = self.ebpf().take_map(name).ok_or(LoadError::NoMap(name))?;
+        RingBuf::try_from(map).map_err(|source| LoadError::Map {
+            map: name,
+            source: source.into(),
+        })
+    }
+
+    /// Every connection in the kernel's table.
+    pub fn connections(&self) -> Result<Vec<Connection>, LoadError> {
+        let mut found = Vec::new();
+        self.read_map("CONNECTIONS", |_cookie: u64, connection: Connection| {
+            found.push(connection);
+        })?;
+        Ok(found)
+    }
+
+    /// Drops of packets so far, of connections that were not forgotten.
+    pub fn drops(&self) -> Result<Vec<(DropKey, u64)>, LoadError> {
+        let mut found = Vec::new();
+        self.read_map("DROPS", |key: DropKey, number: u64| {
+            found.push((key, number));
+        })?;
+        Ok(found)
+    }
+
+    /// Adds a connection that is older than the programs, unless they have met it by now. False when
+    /// there is no room.
+    pub fn add_connection(&mut self, connection: &Connection) -> Result<bool, LoadError> {
+        const MAP: &str = "CONNECTIONS";
+        const NO_EXIST: u64 = 1;
+        let map = self.ebpf().map_mut(MAP).ok_or(LoadError::NoMap(MAP))?;
+        let mut table: HashMap<_, u64, [u8; size_of::<Connection>()]> = HashMap::try_from(map)
+            .map_err(|source| LoadError::Map {
+                map: MAP,
+                source: source.into(),
+            })?;
+        match table.insert(connection.cookie, connection.to_bytes(), NO_EXIST) {
+            Ok(()) => Ok(true),
+            Err(MapError::SyscallError(error)) => {
+                Ok(error.io_error.raw_os_error() == Some(libc::EEXIST))
+            }
+            Err(source) => Err(LoadError::Map {
+                map: MAP,
+                source: source.into(),
+            }),
+        }
+    }
+
+    /// Takes out a connection whose record waits in the table.
+    pub fn forget_connection(&mut self, cookie: u64) -> Result<(), LoadError> {
+        self.remove("CONNECTIONS", &cookie.to_ne_bytes())
+    }
+
+    pub fn forget_drop(&mut self, key: DropKey) -> Result<(), LoadError> {
+        let mut bytes = [0; size_of::<DropKey>()];
+        let (cookie, reason) = bytes.split_at_mut(8);
+        cookie.copy_from_slice(&key.cookie.to_ne_bytes());
+        if let Some(reason) = reason.first_chunk_mut() {
+            *reason = key.reason.to_ne_bytes();
+        }
+        self.remove("DROPS", &bytes)
+    }
+
+    /// Removes a key that may be gone already.
+    pub(super) fn remove<const N: usize>(
+        &mut self,
+        name: &'static str,
+        key: &[u8; N],
+    ) -> Result<(), LoadError> {
+        let map = self.ebpf().map(name).ok_or(LoadError::NoMap(name))?;
+        let Map::HashMap(data) = map else {
+            return Err(LoadError::NoMap(name));
+        };
+        batch::remove(data.fd().as_fd(), key).map_err(LoadError::from)
+    }
+
+    pub fn add_listener(&mut self, key: ListenerKey, pid: u32) -> Result<(), LoadError> {
+        const MAP: &str = "LISTENERS";
+        let failed = |source: MapError| LoadError::Map {
+            map: MAP,
+            source: source.into(),
+        };
+        let map = self.ebpf().map_mut(MAP).ok_or(LoadError::NoMap(MAP))?;
+        let mut table: HashMap<_, [u32; 2], u32> = HashMap::try_from(map).map_err(failed)?;
+        table
+            .insert([key.network_namespace, key.port], pid, 0)
+            .map_err(failed)
+    }
+
+    /// The counters of the network programs, summed over CPUs.
+    pub fn network_counters(&self) -> Result<[u64; NETWORK_COUNTERS as usize], LoadError> {
+        const MAP: &str = "NETWORK_COUNTS";
+        let failed = |source: MapError| LoadError::Map {
+            map: MAP,
+            source: source.into(),
+        };
+        let map = self.map(MAP)?;
+        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(map).map_err(failed)?;
+        let mut sums = [0; NETWORK_COUNTERS as usize];
+        for (index, sum) in (0..NETWORK_COUNTERS).zip(&mut sums) {
+            *sum = array.get(&index, 0).map_err(failed)?.iter().sum();
+        }
+        Ok(sums)
+    }
+
+    pub(super) fn read_map<K: Pod, V: Pod>(
+        &self,
+        name: &'static str,
+        visit: impl FnMut(K, V),
+    ) -> Result<usize, LoadError> {
+        let Map::HashMap(data) = self.map(name)? else {
+            return Err(LoadError::NoMap(name));
+        };
+        Ok(batch::read(data.fd().as_fd(), visit)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_whole_or_refused() {
+        let connection = Connection {
+            header: RecordHeader {
+                kind: KIND_CONNECTION,
+                bytes: u32::try_from(size_of::<Connection>()).unwrap(),
+                time_ns: 7,
+            },
+            cookie: 42,
+            ..Connection::default()
+        };
+        let bytes = connection.to_bytes();
+        assert_eq!(decode(&bytes), Some(connection));
+        for length in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..length]), None, "{length}");
+        }
+        let other = Connection::default().to_bytes();
+        assert_eq!(decode(&other), None);
+    }
+}

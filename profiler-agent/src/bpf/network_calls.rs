@@ -1,0 +1,241 @@
+//! System calls on sockets: whether they must be watched, which they are, and where the kernel keeps
+//! what their programs read.
+
+use std::os::fd::AsFd as _;
+
+use aya::maps::{Map, MapError, PerCpuArray};
+use btf_rs::Btf;
+use profiler_common::network_calls::{
+    CALL_ACCEPT, CALL_COUNTERS, CALL_READ, CALL_RECVFROM, CALL_RECVMMSG, CALL_RECVMSG,
+    CALL_SENDMMSG, CALL_SPLICE, CALL_WRITE, CallTimes, NetworkCallConfig,
+};
+
+use super::{
+    batch,
+    loader::{LoadError, LoadedObject},
+    offsets::{OffsetError, member_offset},
+};
+
+/// Programs that slow more than the connections they watch.
+const CALL_PROGRAMS: [&str; 2] = ["network_call", "network_call_end"];
+const SEGMENT_PROGRAM: &str = "network_segment";
+
+/// What system calls are watched for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a need of its own")]
+pub struct CallPlan {
+    /// For their times.
+    pub timed: bool,
+    /// For what they write, because nothing else announces it.
+    pub counts_writes: bool,
+    /// The same for reads.
+    pub counts_reads: bool,
+    /// Whether arrival of data is taken from received segments.
+    pub watches_segments: bool,
+}
+
+impl CallPlan {
+    /// `is_usable` says whether a program can be loaded here.
+    pub fn new(timed: bool, is_usable: impl Fn(&str) -> bool) -> Self {
+        Self {
+            timed,
+            counts_writes: !is_usable("network_send"),
+            counts_reads: !is_usable("network_receive"),
+            watches_segments: !is_usable("network_ready"),
+        }
+    }
+
+    /// For checks.
+    pub const EVERYTHING: Self = Self {
+        timed: true,
+        counts_writes: true,
+        counts_reads: true,
+        watches_segments: true,
+    };
+
+    /// Whether a program is needed.
+    pub fn needs(self, program: &str) -> bool {
+        if CALL_PROGRAMS.contains(&program) {
+            self.timed || self.counts_writes || self.counts_reads
+        } else if program == SEGMENT_PROGRAM {
+            self.watches_segments
+        } else {
+            true
+        }
+    }
+}
+
+/// The global of the programs.
+pub(super) fn config(btf: &Btf, plan: CallPlan) -> Result<NetworkCallConfig, OffsetError> {
+    let at = |structure, path: &[&'static str]| member_offset(btf, structure, path);
+    let (registers_number, registers_arguments) = registers(&at)?;
+    let (task_compat, compat_mask) = compat(&at)?;
+    Ok(NetworkCallConfig {
+        timed: u32::from(plan.timed),
+        counts_writes: u32::from(plan.counts_writes),
+        counts_reads: u32::from(plan.counts_reads),
+        task_compat,
+        compat_mask,
+        task_files: at("task_struct", &["files"])?,
+        files_fdt: at("files_struct", &["fdt"])?,
+        fdt_max_fds: at("fdtable", &["max_fds"])?,
+        fdt_fd: at("fdtable", &["fd"])?,
+        file_inode: at("file", &["f_inode"])?,
+        file_private_data: at("file", &["private_data"])?,
+        inode_mode: at("inode", &["i_mode"])?,
+        socket_sk: at("socket", &["sk"])?,
+        registers_number,
+        registers_arguments,
+        skb_data: at("sk_buff", &["data"])?,
+        skb_len: at("sk_buff", &["len"])?,
+    })
+}
+
+/// Where the number and the first four arguments of a system call are.
+#[cfg(target_arch = "x86_64")]
+fn registers(
+    at: &impl Fn(&'static str, &[&'static str]) -> Result<u32, OffsetError>,
+) -> Result<(u32, [u32; 4]), OffsetError> {
+    let register = |name| at("pt_regs", &[name]);
+    Ok((
+        register("orig_ax")?,
+        [
+            register("di")?,
+            register("si")?,
+            register("dx")?,
+            register("r10")?,
+        ],
+    ))
+}
+
+/// The same.
+#[cfg(target_arch = "aarch64")]
+fn registers(
+    at: &impl Fn(&'static str, &[&'static str]) -> Result<u32, OffsetError>,
+) -> Result<(u32, [u32; 4]), OffsetError> {
+    let first = at("pt_regs", &["regs"])?;
+    Ok((
+        at("pt_regs", &["syscallno"])?,
+        [first, first + 8, first + 16, first + 24],
+    ))
+}
+
+/// Where a thread says that it is in a call of a 32-bit program (`TS_COMPAT`).
+#[cfg(target_arch = "x86_64")]
+fn compat(
+    at: &impl Fn(&'static str, &[&'static str]) -> Result<u32, OffsetError>,
+) -> Result<(u32, u32), OffsetError> {
+    Ok((at("task_struct", &["thread_info", "status"])?, 2))
+}
+
+/// The same (`TIF_32BIT`).
+#[cfg(target_arch = "aarch64")]
+fn compat(
+    at: &impl Fn(&'static str, &[&'static str]) -> Result<u32, OffsetError>,
+) -> Result<(u32, u32), OffsetError> {
+    Ok((at("task_struct", &["thread_info", "flags"])?, 1 << 22))
+}
+
+/// The calls that are watched, by number, with what each is.
+const KINDS: [(libc::c_long, u32); 16] = [
+    (libc::SYS_read, CALL_READ),
+    (libc::SYS_readv, CALL_READ),
+    (libc::SYS_preadv2, CALL_READ),
+    (libc::SYS_recvfrom, CALL_RECVFROM),
+    (libc::SYS_recvmsg, CALL_RECVMSG),
+    (libc::SYS_recvmmsg, CALL_RECVMMSG),
+    (libc::SYS_splice, CALL_SPLICE),
+    (libc::SYS_write, CALL_WRITE),
+    (libc::SYS_writev, CALL_WRITE),
+    (libc::SYS_pwritev2, CALL_WRITE),
+    (libc::SYS_sendto, CALL_WRITE),
+    (libc::SYS_sendmsg, CALL_WRITE),
+    (libc::SYS_sendfile, CALL_WRITE),
+    (libc::SYS_sendmmsg, CALL_SENDMMSG),
+    (libc::SYS_accept, CALL_ACCEPT),
+    (libc::SYS_accept4, CALL_ACCEPT),
+];
+
+impl LoadedObject {
+    /// Tells the programs which system calls are which; before they are attached.
+    pub(super) fn fill_call_kinds(&mut self) -> Result<(), LoadError> {
+        for (number, kind) in KINDS {
+            if let Ok(number) = u32::try_from(number) {
+                self.set_number("SYSTEM_CALL_KINDS", number, kind)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Times of calls by the cookie of their connection.
+    pub fn call_times(&self) -> Result<Vec<(u64, CallTimes)>, LoadError> {
+        const MAP: &str = "CALL_TIMES";
+        let mut found = Vec::new();
+        let Map::HashMap(data) = self.map(MAP)? else {
+            return Err(LoadError::NoMap(MAP));
+        };
+        batch::read(data.fd().as_fd(), |cookie: u64, times: CallTimes| {
+            found.push((cookie, times));
+        })?;
+        Ok(found)
+    }
+
+    /// Takes out the times of a connection that has ended.
+    pub fn forget_call_times(&mut self, cookie: u64) -> Result<(), LoadError> {
+        const MAP: &str = "CALL_TIMES";
+        let Map::HashMap(data) = self.map(MAP)? else {
+            return Err(LoadError::NoMap(MAP));
+        };
+        batch::remove(data.fd().as_fd(), &cookie.to_ne_bytes()).map_err(LoadError::from)
+    }
+
+    /// Calls that could not be counted or timed, by `profiler_common::network_calls`.
+    pub fn call_counters(&self) -> Result<[u64; CALL_COUNTERS as usize], LoadError> {
+        const MAP: &str = "CALL_COUNTS";
+        let failed = |source: MapError| LoadError::Map {
+            map: MAP,
+            source: source.into(),
+        };
+        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(self.map(MAP)?).map_err(failed)?;
+        let mut sums = [0; CALL_COUNTERS as usize];
+        for (index, sum) in (0..CALL_COUNTERS).zip(&mut sums) {
+            *sum = array.get(&index, 0).map_err(failed)?.iter().sum();
+        }
+        Ok(sums)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bpf::offsets::kernel_btf;
+
+    #[test]
+    fn programs_of_calls_are_needed_for_times_or_where_lengths_are_missing() {
+        let light = CallPlan::new(false, |_program| true);
+        let timed = CallPlan::new(true, |_program| true);
+        let old = CallPlan::new(false, |program| {
+            !["network_send", "network_receive", "network_ready"].contains(&program)
+        });
+        for (plan, calls, segments) in [
+            (light, false, false),
+            (timed, true, false),
+            (old, true, true),
+        ] {
+            assert_eq!(plan.needs("network_call"), calls, "{plan:?}");
+            assert_eq!(plan.needs("network_call_end"), calls, "{plan:?}");
+            assert_eq!(plan.needs("network_segment"), segments, "{plan:?}");
+            assert!(plan.needs("network_state"));
+        }
+        assert!(old.counts_reads && old.counts_writes && !timed.counts_writes);
+    }
+
+    #[test]
+    fn resolves_every_offset_on_this_kernel() {
+        let btf = kernel_btf().expect("this kernel has BTF");
+        let config = config(&btf, CallPlan::EVERYTHING).expect("every member is there");
+        assert!(config.task_files > 0 && config.socket_sk > 0);
+        let [first, second, ..] = config.registers_arguments;
+        assert_ne!(first, second);
+    }
+}

@@ -1,0 +1,204 @@
+//! Where sockets keep what the network programs read, from the running kernel's BTF.
+
+use std::collections::BTreeMap;
+
+use btf_rs::{Btf, Type};
+use profiler_common::{
+    network::{
+        DROP_UNKNOWN, DROP_WITH_REASON, DROP_WITH_SOCKET, DROP_WITHOUT_REASON, NetworkConfig,
+    },
+    network_calls::NetworkCallConfig,
+};
+
+use super::{
+    check::CHECK_NAMESPACE,
+    connections::NETWORK_PROGRAMS,
+    network_calls::{self, CallPlan},
+    offsets::{OffsetError, kernel_btf, member_offset, tracepoint_parameters},
+    sizes::Counting,
+};
+
+/// What the network programs need to know of this kernel.
+#[derive(Debug)]
+pub(super) struct NetworkFacts {
+    pub(super) config: NetworkConfig,
+    pub(super) calls: NetworkCallConfig,
+    /// What system calls are watched for.
+    pub(super) plan: CallPlan,
+    /// Tracepoints that this kernel does not have.
+    pub(super) missing_hooks: Vec<&'static str>,
+}
+
+/// What a task wants of the network programs.
+#[derive(Clone, Copy, Debug)]
+enum Wanted<'a> {
+    Task {
+        /// Inode of the only network namespace that is watched; 0: all.
+        network_namespace: u32,
+        /// Whether system calls are timed.
+        timed: bool,
+        /// Names of programs that must not be used.
+        denied: &'a [String],
+    },
+    /// Every program with its widest path.
+    Check,
+}
+
+/// What is needed for an object that counts this; `None` when it watches no connections.
+pub(super) fn wanted(
+    counting: Counting,
+    denied: &[String],
+) -> Result<Option<NetworkFacts>, OffsetError> {
+    match counting {
+        Counting::Connections {
+            network_namespace,
+            timed,
+            ..
+        } => resolve(Wanted::Task {
+            network_namespace,
+            timed,
+            denied,
+        })
+        .map(Some),
+        Counting::Everything(_) => resolve(Wanted::Check).map(Some),
+        Counting::Nothing | Counting::Samples(_) | Counting::Waits | Counting::Wall => Ok(None),
+    }
+}
+
+/// Resolves every offset.
+fn resolve(wanted: Wanted<'_>) -> Result<NetworkFacts, OffsetError> {
+    let btf = kernel_btf()?;
+    let missing_hooks: Vec<&str> = NETWORK_PROGRAMS
+        .iter()
+        .map(|program| program.hook)
+        .filter(|hook| tracepoint_parameters(&btf, &format!("btf_trace_{hook}")).is_none())
+        .collect();
+    let (network_namespace, plan) = match wanted {
+        Wanted::Check => (CHECK_NAMESPACE, CallPlan::EVERYTHING),
+        Wanted::Task {
+            network_namespace,
+            timed,
+            denied,
+        } => {
+            let is_usable = |name: &str| {
+                let mut programs = NETWORK_PROGRAMS.iter();
+                programs
+                    .any(|program| program.name == name && !missing_hooks.contains(&program.hook))
+                    && !denied.iter().any(|denied| denied == name)
+            };
+            (network_namespace, CallPlan::new(timed, is_usable))
+        }
+    };
+    Ok(NetworkFacts {
+        config: offsets(&btf, network_namespace)?,
+        calls: network_calls::config(&btf, plan)?,
+        plan,
+        missing_hooks,
+    })
+}
+
+fn offsets(btf: &Btf, network_namespace: u32) -> Result<NetworkConfig, OffsetError> {
+    let at = |structure, path: &[&'static str]| member_offset(btf, structure, path);
+    let common = |member| at("sock", &["__sk_common", member]);
+    Ok(NetworkConfig {
+        network_namespace,
+        drop_arguments: drop_arguments(btf),
+        sock_family: common("skc_family")?,
+        sock_num: common("skc_num")?,
+        sock_dport: common("skc_dport")?,
+        sock_daddr: common("skc_daddr")?,
+        sock_rcv_saddr: common("skc_rcv_saddr")?,
+        sock_v6_daddr: common("skc_v6_daddr")?,
+        sock_v6_rcv_saddr: common("skc_v6_rcv_saddr")?,
+        // A pointer is the only member of its type.
+        sock_net: common("skc_net")?,
+        sock_cookie: common("skc_cookie")?,
+        sock_protocol: at("sock", &["sk_protocol"])?,
+        sock_err: at("sock", &["sk_err"])?,
+        net_inum: at("net", &["ns", "inum"])?,
+        tcp_srtt_us: at("tcp_sock", &["srtt_us"])?,
+        tcp_bytes_sent: at("tcp_sock", &["bytes_sent"])?,
+        tcp_bytes_retrans: at("tcp_sock", &["bytes_retrans"])?,
+        tcp_bytes_received: at("tcp_sock", &["bytes_received"])?,
+        tcp_total_retrans: at("tcp_sock", &["total_retrans"])?,
+        tcp_rcv_nxt: at("tcp_sock", &["rcv_nxt"])?,
+        tcp_copied_seq: at("tcp_sock", &["copied_seq"])?,
+        tcp_clock_cache: at("tcp_sock", &["tcp_clock_cache"])?,
+        skb_sk: at("sk_buff", &["sk"])?,
+        sock_receive_queue: at("sock", &["sk_receive_queue"])?,
+        skb_data: at("sk_buff", &["data"])?,
+        skb_len: at("sk_buff", &["len"])?,
+        skb_data_len: at("sk_buff", &["data_len"])?,
+    })
+}
+
+/// How `kfree_skb` is called on this kernel.
+fn drop_arguments(btf: &Btf) -> u32 {
+    let Some(parameters) = tracepoint_parameters(btf, "btf_trace_kfree_skb") else {
+        return DROP_UNKNOWN;
+    };
+    // The first is the tracepoint's own.
+    match parameters.len() {
+        3 => DROP_WITHOUT_REASON,
+        4 => DROP_WITH_REASON,
+        5 => DROP_WITH_SOCKET,
+        _ => DROP_UNKNOWN,
+    }
+}
+
+/// The kernel's names of reasons to drop a packet, in lower case without their prefix.
+pub fn drop_reasons() -> BTreeMap<u32, String> {
+    let Ok(btf) = kernel_btf() else {
+        return BTreeMap::new();
+    };
+    let found = btf
+        .resolve_types_by_name("skb_drop_reason")
+        .unwrap_or_default();
+    found
+        .into_iter()
+        .find_map(|found| match found {
+            Type::Enum(reasons) => Some(reasons),
+            _ => None,
+        })
+        .map(|reasons| {
+            let named = reasons.members.iter().filter_map(|member| {
+                let name = btf.resolve_name(member).ok()?;
+                let short = name.strip_prefix("SKB_DROP_REASON_").unwrap_or(&name);
+                Some((member.val(), short.to_ascii_lowercase()))
+            });
+            named.collect()
+        })
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolves_every_offset_on_this_kernel() {
+        let NetworkFacts {
+            config,
+            missing_hooks,
+            ..
+        } = resolve(Wanted::Task {
+            network_namespace: 7,
+            timed: false,
+            denied: &[],
+        })
+        .expect("this kernel has BTF");
+        assert!(
+            !missing_hooks.contains(&"inet_sock_set_state"),
+            "{missing_hooks:?}"
+        );
+        assert_eq!(config.network_namespace, 7);
+        assert_ne!(config.drop_arguments, DROP_UNKNOWN);
+        assert_ne!(config.sock_daddr, config.sock_rcv_saddr);
+        assert!(config.tcp_bytes_received > config.sock_err);
+    }
+
+    #[test]
+    fn reasons_have_names() {
+        assert!(drop_reasons().values().any(|name| name == "no_socket"));
+    }
+}

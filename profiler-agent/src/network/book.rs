@@ -1,0 +1,481 @@
+//! Adds connections up to edges.
+//!
+//! A connection is met twice when both ends are on this node, once from each. The ends are joined by
+//! their addresses while both are known, because an edge needs the processes of both; what was
+//! measured stays with the end that measured it. Only totals of edges are kept of what has ended, so
+//! memory grows with the number of edges and not with that of connections.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::{IpAddr, SocketAddr},
+};
+
+use super::{
+    directory::{Directory, Peer},
+    flow::{Direction, Flow},
+    mates::mates,
+    names::{AddressName, Names},
+    nat::Followed,
+};
+use crate::model::{Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics};
+
+/// How long an ended connection waits for its other end.
+const WAIT_NS: u64 = 2_000_000_000;
+/// How long it waits when the node's sockets were not read since it began.
+const LONGEST_WAIT_NS: u64 = 20_000_000_000;
+/// Ended connections that may wait.
+const MAX_WAITING: usize = 100_000;
+/// Edges that are kept; connections of others are counted together, and as unresolved.
+const MAX_EDGES: usize = 20_000;
+/// Network namespaces that an edge remembers, for the names of addresses.
+const MAX_NAMESPACES: usize = 8;
+
+/// One end of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct End {
+    process: Option<ProcessKey>,
+    address: IpAddr,
+}
+
+/// What makes connections one edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pair {
+    client: End,
+    server: End,
+    server_port: u16,
+    original_destination: Option<SocketAddr>,
+}
+
+impl Pair {
+    /// `None` for an edge of Unix sockets.
+    pub(super) fn of(key: &EdgeKey) -> Option<Self> {
+        let end = |endpoint: &Endpoint| {
+            let Address::Ip(address) = endpoint.address else {
+                return None;
+            };
+            let process = endpoint.pid.zip(endpoint.start_ticks);
+            Some(End {
+                process: process.map(|(pid, start_ticks)| ProcessKey { pid, start_ticks }),
+                address,
+            })
+        };
+        Some(Self {
+            client: end(&key.client)?,
+            server: end(&key.server)?,
+            server_port: key.server_port?,
+            original_destination: key
+                .original_destination
+                .map(|(address, port)| SocketAddr::new(address, port)),
+        })
+    }
+
+    pub(super) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
+        [self.client.process, self.server.process]
+            .into_iter()
+            .flatten()
+    }
+}
+
+/// What is known of an edge.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    client_port: Port,
+    pub(super) client: Option<SideMetrics>,
+    pub(super) server: Option<SideMetrics>,
+    /// When a connection of it ended last.
+    pub(super) ended_ns: u64,
+    /// Where its ends were watched.
+    namespaces: BTreeSet<u32>,
+}
+
+/// The client's port, while there is only one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Port {
+    #[default]
+    None,
+    One(u16),
+    Several,
+}
+
+/// Where a connection belongs.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    pair: Pair,
+    client_port: u16,
+    direction: Direction,
+    network_namespace: u32,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Book {
+    /// Ended, with the time at which they came here.
+    pub(super) waiting: Vec<(Flow, u64)>,
+    /// Open connections that were joined with their other end.
+    places: HashMap<u64, Place>,
+    pub(super) edges: BTreeMap<Pair, Sums>,
+    /// Those that were silent for long, and those without room.
+    pub(super) folded: FoldedEdges,
+    pub(super) names: Names,
+    unresolved: BTreeMap<String, u64>,
+    /// Time of the last settling.
+    pub(super) now_ns: u64,
+}
+
+impl Book {
+    /// Takes a connection that has ended.
+    pub(crate) fn end(&mut self, flow: Flow, now_ns: u64) {
+        self.name_user(&flow);
+        if let Some(place) = self.places.remove(&flow.cookie) {
+            self.note_shared(&flow);
+            self.fold(place, &flow.metrics);
+        } else {
+            self.waiting.push((flow, now_ns));
+        }
+    }
+
+    pub(crate) fn names_so_far(&self) -> &Names {
+        &self.names
+    }
+
+    pub(crate) fn names(&mut self) -> &mut Names {
+        &mut self.names
+    }
+
+    /// Remembers who uses a connection, in case that the process is gone when somebody looks.
+    pub(crate) fn name_user(&mut self, flow: &Flow) {
+        if let Some(process) = flow.process {
+            self.names.name_thread(process, &flow.comm);
+        }
+    }
+
+    /// Whether the other end of some connection that began after `read_ns` is not known yet.
+    pub(crate) fn is_open_question(&self, open: &[Flow], read_ns: u64) -> bool {
+        let ended = self.waiting.iter().map(|(flow, _)| flow);
+        ended
+            .chain(open)
+            .any(|flow| flow.seen_ns > read_ns && !self.places.contains_key(&flow.cookie))
+    }
+
+    /// Joins what can be joined and adds up what has ended. The directory was read at `read_ns`.
+    /// `last`: nothing more comes.
+    pub(crate) fn settle(
+        &mut self,
+        open: &[Flow],
+        (directory, read_ns): (&Directory, u64),
+        now_ns: u64,
+        last: bool,
+    ) {
+        self.now_ns = now_ns;
+        let waiting = std::mem::take(&mut self.waiting);
+        let flows: Vec<&Flow> = waiting.iter().map(|(flow, _)| flow).chain(open).collect();
+        let mates = mates(&flows, directory);
+        let mut decided = Vec::new();
+        for (index, flow) in flows.iter().enumerate() {
+            let mate = mates.get(index).copied().flatten();
+            let mate = mate.and_then(|mate| flows.get(mate)).copied();
+            let is_open = index >= waiting.len();
+            if is_open && self.places.contains_key(&flow.cookie) {
+                continue;
+            }
+            let came_ns = waiting.get(index).map_or(now_ns, |(_, came_ns)| *came_ns);
+            let waited_ns = now_ns.saturating_sub(came_ns);
+            let asked = flow.seen_ns <= read_ns || waited_ns >= LONGEST_WAIT_NS;
+            let expired = last || (asked && waited_ns >= WAIT_NS);
+            let whole = mate.is_some_and(|mate| mate.process.is_some()) && flow.process.is_some();
+            if whole || (!is_open && (expired || waiting.len() > MAX_WAITING)) {
+                decided.push((index, self.place(flow, mate, directory)));
+            }
+        }
+        let mut done = vec![false; waiting.len()];
+        for (index, place) in decided {
+            let Some(flow) = flows.get(index) else {
+                continue;
+            };
+            if let Some(slot) = done.get_mut(index) {
+                *slot = true;
+                self.note_shared(flow);
+                self.fold(place, &flow.metrics);
+            } else {
+                self.places.insert(flow.cookie, place);
+            }
+        }
+        let mut done = done.into_iter();
+        self.waiting = waiting;
+        self.waiting.retain(|_| !done.next().unwrap_or(false));
+    }
+
+    /// The edges so far, those of open connections included, and what could not be told.
+    pub(crate) fn table(
+        &self,
+        open: &[Flow],
+        directory: &Directory,
+    ) -> (Vec<Edge>, FoldedEdges, BTreeMap<String, u64>) {
+        let mut all = Self {
+            waiting: Vec::new(),
+            places: HashMap::new(),
+            edges: self.edges.clone(),
+            folded: self.folded.clone(),
+            names: Names::default(),
+            unresolved: self.unresolved.clone(),
+            now_ns: self.now_ns,
+        };
+        let flows: Vec<&Flow> = self
+            .waiting
+            .iter()
+            .map(|(flow, _)| flow)
+            .chain(open)
+            .collect();
+        let mates = mates(&flows, directory);
+        for (flow, mate) in flows.iter().zip(mates) {
+            let mate = mate.and_then(|mate| flows.get(mate)).copied();
+            let place = match self.places.get(&flow.cookie) {
+                Some(place) => *place,
+                None => all.place(flow, mate, directory),
+            };
+            all.note_shared(flow);
+            all.fold(place, &flow.metrics);
+        }
+        if directory.cut() > 0 {
+            let cut = u64::try_from(directory.cut()).unwrap_or(u64::MAX);
+            all.unresolved
+                .insert("namespaces_with_translations_left_out".to_owned(), cut);
+        }
+        let mut unresolved = all.unresolved;
+        let edges = all.edges.into_iter();
+        let edges = edges
+            .map(|(pair, sums)| self.edge(pair, sums, &mut unresolved))
+            .collect();
+        (edges, all.folded, unresolved)
+    }
+
+    /// An edge with the names of its ends.
+    fn edge(&self, pair: Pair, sums: Sums, unresolved: &mut BTreeMap<String, u64>) -> Edge {
+        let Pair {
+            client,
+            server,
+            server_port,
+            original_destination,
+        } = pair;
+        let Sums {
+            client_port,
+            client: client_metrics,
+            server: server_metrics,
+            ended_ns: _,
+            namespaces,
+        } = sums;
+        let mut address_name = |address: IpAddr| {
+            let mut found = None;
+            for namespace in &namespaces {
+                match (self.names.address(*namespace, address), found) {
+                    (AddressName::Unknown, _) => {}
+                    (AddressName::Known(name), None) => found = Some(name),
+                    (AddressName::Known(name), Some(other)) if name == other => {}
+                    (AddressName::Known(_), Some(_)) | (AddressName::Several, _) => {
+                        *unresolved
+                            .entry("addresses_with_several_names".to_owned())
+                            .or_default() += 1;
+                        return None;
+                    }
+                }
+            }
+            found.map(str::to_owned)
+        };
+        // Who asks for a name gets the address that it connects to, whoever answers there.
+        let asked_for = original_destination.map_or(server.address, |address| address.ip());
+        Edge {
+            client_name: address_name(client.address),
+            server_name: address_name(asked_for),
+            key: EdgeKey {
+                client: self.endpoint(client),
+                server: self.endpoint(server),
+                server_port: Some(server_port),
+                original_destination: original_destination
+                    .map(|address| (address.ip(), address.port())),
+            },
+            client_port: match client_port {
+                // One that never got a port.
+                Port::One(0) | Port::None | Port::Several => None,
+                Port::One(port) => Some(port),
+            },
+            client: client_metrics,
+            server: server_metrics,
+        }
+    }
+
+    fn endpoint(&self, end: End) -> Endpoint {
+        let End { process, address } = end;
+        let identity = process.map(|process| self.names.identity(process));
+        let identity = identity.unwrap_or_default();
+        Endpoint {
+            pid: process.map(|process| process.pid),
+            start_ticks: process.map(|process| process.start_ticks),
+            comm: identity.comm,
+            container: identity.container,
+            address: Address::Ip(address),
+        }
+    }
+
+    fn fold(&mut self, place: Place, metrics: &SideMetrics) {
+        let Place {
+            pair,
+            client_port,
+            direction,
+            network_namespace,
+        } = place;
+        if self.edges.len() >= MAX_EDGES && !self.edges.contains_key(&pair) {
+            self.unresolved("edges_left_out");
+            match direction {
+                Direction::Client => self.folded.client.merge(metrics),
+                Direction::Server => self.folded.server.merge(metrics),
+            }
+            return;
+        }
+        let sums = self.edges.entry(pair).or_default();
+        sums.ended_ns = self.now_ns;
+        sums.client_port = match sums.client_port {
+            Port::None => Port::One(client_port),
+            Port::One(port) if port == client_port => Port::One(port),
+            Port::One(_) | Port::Several => Port::Several,
+        };
+        if sums.namespaces.len() < MAX_NAMESPACES {
+            sums.namespaces.insert(network_namespace);
+        }
+        let side = match direction {
+            Direction::Client => &mut sums.client,
+            Direction::Server => &mut sums.server,
+        };
+        side.get_or_insert_default().merge(metrics);
+    }
+
+    /// Where a connection belongs, by itself and by its other end when that is known.
+    fn place(&mut self, flow: &Flow, mate: Option<&Flow>, directory: &Directory) -> Place {
+        let direction = self.direction(flow, mate, directory);
+        let peer = match mate {
+            Some(mate) => Peer {
+                process: mate.process,
+                local: mate.local,
+                remote: mate.remote,
+            },
+            // A socket that is connected to itself.
+            None if flow.local == flow.remote => Peer {
+                process: flow.process,
+                local: flow.local,
+                remote: flow.remote,
+            },
+            None => self.peer(flow, direction, directory),
+        };
+        let own = flow.process.or_else(|| match direction {
+            Direction::Client => None,
+            Direction::Server => directory
+                .listeners()
+                .process(flow.network_namespace, flow.local),
+        });
+        let peer_namespace = directory.namespace_of(peer.local.ip(), flow.network_namespace);
+        let other = peer.process.or_else(|| match direction {
+            Direction::Client => directory.listeners().process(peer_namespace?, peer.local),
+            Direction::Server => None,
+        });
+        if own.is_none() {
+            self.unresolved("owner");
+        }
+        if other.is_none() && peer_namespace.is_some() {
+            self.unresolved("peer_on_this_node");
+        }
+        let own = End {
+            process: own,
+            address: flow.local.ip(),
+        };
+        let other = End {
+            process: other,
+            address: peer.local.ip(),
+        };
+        let (client, server, client_port, server_address, asked_for) = match direction {
+            Direction::Client => (own, other, flow.local.port(), peer.local, flow.remote),
+            Direction::Server => (other, own, peer.local.port(), flow.local, peer.remote),
+        };
+        Place {
+            pair: Pair {
+                client,
+                server,
+                server_port: server_address.port(),
+                original_destination: (asked_for != server_address).then_some(asked_for),
+            },
+            client_port,
+            direction,
+            network_namespace: flow.network_namespace,
+        }
+    }
+
+    /// The other end of a connection that was met only once.
+    fn peer(&mut self, flow: &Flow, direction: Direction, directory: &Directory) -> Peer {
+        let followed = match direction {
+            Direction::Client => directory.server_view(flow),
+            Direction::Server => directory.client_view(flow),
+        };
+        let (local, remote) = match (followed, direction) {
+            (Followed::To(ends), Direction::Client) => (ends.server, ends.client),
+            (Followed::To(ends), Direction::Server) => (ends.client, ends.server),
+            (Followed::Same, _) => (flow.remote, flow.local),
+            (Followed::Unclear, _) => {
+                self.unresolved("translation");
+                (flow.remote, flow.local)
+            }
+        };
+        let found = directory.peer(flow.network_namespace, local, remote);
+        let found = found.or_else(|| match (followed, direction) {
+            (Followed::Same, Direction::Client) => directory.redirected_server(flow),
+            (Followed::Same, Direction::Server) => directory.redirected_client(flow),
+            (Followed::To(_) | Followed::Unclear, _) => None,
+        });
+        if found.is_none()
+            && followed == Followed::Same
+            && direction == Direction::Server
+            && !directory.knows_destination(flow)
+        {
+            self.unresolved("original_destination");
+        }
+        found.unwrap_or(Peer {
+            process: None,
+            local,
+            remote,
+        })
+    }
+
+    fn direction(&mut self, flow: &Flow, mate: Option<&Flow>, directory: &Directory) -> Direction {
+        if let Some(direction) = flow.direction {
+            return direction;
+        }
+        match mate.and_then(|mate| mate.direction) {
+            Some(Direction::Client) => return Direction::Server,
+            Some(Direction::Server) => return Direction::Client,
+            None => {}
+        }
+        match directory
+            .listeners()
+            .listens(flow.network_namespace, flow.local)
+        {
+            Some(true) => Direction::Server,
+            Some(false) => Direction::Client,
+            None => {
+                self.unresolved("direction");
+                Direction::Client
+            }
+        }
+    }
+
+    /// What several processes did with one connection is shown as that of one of them.
+    fn note_shared(&mut self, flow: &Flow) {
+        if flow.shared {
+            self.unresolved("used_by_several_processes");
+        }
+    }
+
+    fn unresolved(&mut self, what: &str) {
+        *self.unresolved.entry(what.to_owned()).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+#[path = "book_tests.rs"]
+mod tests;

@@ -1,0 +1,292 @@
+use crate::{
+    model::Transfer,
+    network::{
+        conntrack::Tracked,
+        directory::Listing,
+        names::Identity,
+        nat::{Ends, Translation},
+        owners::Owners,
+    },
+};
+
+use super::*;
+
+fn process(pid: u32) -> ProcessKey {
+    ProcessKey {
+        pid,
+        start_ticks: 1,
+    }
+}
+
+fn flow(
+    cookie: u64,
+    namespace: u32,
+    (local, remote): (&str, &str),
+    direction: Option<Direction>,
+    pid: u32,
+) -> Flow {
+    Flow {
+        cookie,
+        network_namespace: namespace,
+        local: local.parse().unwrap(),
+        remote: remote.parse().unwrap(),
+        direction,
+        process: (pid != 0).then_some(process(pid)),
+        shared: false,
+        comm: format!("thread-{pid}"),
+        seen_ns: cookie,
+        metrics: SideMetrics {
+            connections: 1,
+            write: Transfer {
+                count: 1,
+                bytes: cookie,
+            },
+            ..SideMetrics::default()
+        },
+    }
+}
+
+const CLIENT: Option<Direction> = Some(Direction::Client);
+const SERVER: Option<Direction> = Some(Direction::Server);
+
+fn edges(flows: &[Flow]) -> Vec<Edge> {
+    Book::default().table(flows, &Directory::default()).0
+}
+
+fn pids(edge: &Edge) -> (Option<u32>, Option<u32>) {
+    (edge.key.client.pid, edge.key.server.pid)
+}
+
+#[test]
+fn both_ends_of_a_connection_are_one_edge() {
+    let ends = ("10.0.0.1:40000", "10.0.0.2:80");
+    let found = edges(&[
+        flow(1, 1, ends, CLIENT, 11),
+        flow(2, 2, (ends.1, ends.0), SERVER, 22),
+    ]);
+    let [edge] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(pids(edge), (Some(11), Some(22)));
+    assert_eq!(edge.client_port, Some(40000));
+    assert_eq!(edge.key.server_port, Some(80));
+    assert_eq!(edge.key.original_destination, None);
+    assert_eq!(edge.client.as_ref().unwrap().write.bytes, 1);
+    assert_eq!(edge.server.as_ref().unwrap().write.bytes, 2);
+}
+
+#[test]
+fn a_socket_that_is_connected_to_itself_is_its_own_peer() {
+    let own = "127.0.0.1:40000";
+    let found = edges(&[flow(1, 1, (own, own), CLIENT, 11)]);
+    let [edge] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(pids(edge), (Some(11), Some(11)));
+    assert!(edge.server.is_none());
+}
+
+#[test]
+fn loopback_connections_of_two_namespaces_are_not_mixed() {
+    let ends = ("127.0.0.1:40000", "127.0.0.1:80");
+    let found = edges(&[
+        flow(1, 1, ends, CLIENT, 11),
+        flow(2, 2, ends, CLIENT, 12),
+        flow(3, 1, (ends.1, ends.0), SERVER, 21),
+        flow(4, 2, (ends.1, ends.0), SERVER, 22),
+    ]);
+    let mut found: Vec<_> = found.iter().map(pids).collect();
+    found.sort_unstable();
+    assert_eq!(found, [(Some(11), Some(21)), (Some(12), Some(22))]);
+}
+
+#[test]
+fn a_redirected_connection_keeps_where_it_was_to_go() {
+    // To the sidecar beside the app, and to the one in front of another app.
+    let found = edges(&[
+        flow(1, 1, ("10.0.0.1:40000", "10.0.0.2:80"), CLIENT, 11),
+        flow(2, 1, ("127.0.0.1:15001", "10.0.0.1:40000"), SERVER, 12),
+        flow(3, 1, ("10.0.0.1:50000", "10.0.0.2:80"), CLIENT, 12),
+        flow(4, 2, ("10.0.0.2:15006", "10.0.0.1:50000"), SERVER, 21),
+    ]);
+    let found: Vec<_> = found
+        .iter()
+        .map(|edge| {
+            (
+                pids(edge),
+                edge.key.server_port,
+                edge.key.original_destination,
+            )
+        })
+        .collect();
+    let asked = Some(("10.0.0.2".parse().unwrap(), 80));
+    assert_eq!(
+        found,
+        [
+            ((Some(11), Some(12)), Some(15001), asked),
+            ((Some(12), Some(21)), Some(15006), asked)
+        ]
+    );
+}
+
+#[test]
+fn a_direction_that_was_not_seen_follows_from_the_other_end() {
+    let ends = ("10.0.0.1:40000", "10.0.0.2:80");
+    let found = edges(&[
+        flow(1, 1, ends, CLIENT, 11),
+        flow(2, 2, (ends.1, ends.0), None, 22),
+    ]);
+    assert_eq!(found.len(), 1);
+    assert_eq!(pids(&found[0]), (Some(11), Some(22)));
+}
+
+#[test]
+fn an_end_that_stays_open_longer_belongs_to_the_same_edge() {
+    let ends = ("10.0.0.1:40000", "10.0.0.2:80");
+    let (client, server) = (
+        flow(1, 1, ends, CLIENT, 11),
+        flow(2, 2, (ends.1, ends.0), SERVER, 22),
+    );
+    let directory = Directory::default();
+    let mut book = Book::default();
+    book.end(client, 0);
+    book.settle(std::slice::from_ref(&server), (&directory, 0), 1, false);
+    assert!(book.waiting.is_empty());
+    book.end(server, 10 * WAIT_NS);
+    let (found, _, unresolved) = book.table(&[], &directory);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].client.is_some() && found[0].server.is_some());
+    assert!(unresolved.is_empty(), "{unresolved:?}");
+}
+
+#[test]
+fn what_ended_alone_is_added_up_after_a_while() {
+    let directory = Directory::default();
+    let mut book = Book::default();
+    for (cookie, port) in [(1, 40000), (2, 40001)] {
+        let local = format!("10.0.0.1:{port}");
+        book.end(flow(cookie, 1, (&local, "192.0.2.1:443"), CLIENT, 11), 0);
+    }
+    book.settle(&[], (&directory, 9), WAIT_NS - 1, false);
+    assert_eq!(book.waiting.len(), 2);
+    book.settle(&[], (&directory, 9), WAIT_NS, false);
+    assert!(book.waiting.is_empty());
+    let (found, ..) = book.table(&[], &directory);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].client_port, None);
+    let client = found[0].client.as_ref().unwrap();
+    assert_eq!((client.connections, client.write.bytes), (2, 3));
+    assert_eq!(found[0].key.server.pid, None);
+}
+
+#[test]
+fn processes_are_named_by_their_name_and_not_by_a_thread() {
+    let mut book = Book::default();
+    book.names().name(process(11), || {
+        Some(Identity {
+            comm: "envoy".to_owned(),
+            container: Some("c0ffee".to_owned()),
+        })
+    });
+    let flows = [flow(1, 1, ("10.0.0.1:1", "10.0.0.2:2"), CLIENT, 11)];
+    let (found, ..) = book.table(&flows, &Directory::default());
+    assert_eq!(found[0].key.client.comm, "envoy");
+    assert_eq!(found[0].key.client.container.as_deref(), Some("c0ffee"));
+}
+
+#[test]
+fn a_number_that_is_used_again_makes_another_edge() {
+    let ends = ("10.0.0.1:40000", "192.0.2.1:443");
+    let mut later = flow(2, 1, ("10.0.0.1:40001", ends.1), CLIENT, 11);
+    later.process = Some(ProcessKey {
+        pid: 11,
+        start_ticks: 2,
+    });
+    let found = edges(&[flow(1, 1, ends, CLIENT, 11), later]);
+    let starts: Vec<_> = found
+        .iter()
+        .map(|edge| edge.key.client.start_ticks)
+        .collect();
+    assert_eq!(starts, [Some(1), Some(2)]);
+}
+
+#[test]
+fn a_connection_that_began_after_the_last_reading_waits_for_the_next() {
+    let directory = Directory::default();
+    let mut book = Book::default();
+    let ends = ("10.0.0.1:40000", "192.0.2.1:443");
+    book.end(flow(5, 1, ends, CLIENT, 11), 10);
+    book.settle(&[], (&directory, 4), 10 + WAIT_NS, false);
+    assert_eq!(book.waiting.len(), 1);
+    book.settle(&[], (&directory, 5), 10 + WAIT_NS, false);
+    assert!(book.waiting.is_empty());
+}
+
+#[test]
+fn a_connection_that_several_processes_used_is_counted() {
+    let ends = ("10.0.0.1:40000", "192.0.2.1:443");
+    let mut shared = flow(1, 1, ends, CLIENT, 11);
+    shared.shared = true;
+    let (_, _, unresolved) = Book::default().table(&[shared], &Directory::default());
+    assert_eq!(unresolved["used_by_several_processes"], 1);
+}
+
+/// A directory that knows one translation.
+fn translating(namespace: u32, before: (&str, &str), after: (&str, &str)) -> Directory {
+    let ends = |(client, server): (&str, &str)| Ends {
+        client: client.parse().unwrap(),
+        server: server.parse().unwrap(),
+    };
+    let translation = Translation {
+        before: ends(before),
+        after: ends(after),
+    };
+    let listing = Listing {
+        sockets: Vec::new(),
+        addresses: Vec::new(),
+        tracked: Ok(Tracked {
+            translations: vec![translation],
+            cut: false,
+        }),
+    };
+    Directory::new(vec![(namespace, listing)], Owners::default())
+}
+
+#[test]
+fn ends_behind_both_kinds_of_translation_are_joined() {
+    // A service's address on the node, the client hidden behind the node's.
+    let asked = ("10.0.0.1:40000", "10.96.0.1:80");
+    let seen = ("10.0.1.1:51000", "10.0.1.2:8080");
+    let directory = translating(7, asked, seen);
+    let flows = [
+        flow(1, 1, asked, CLIENT, 11),
+        flow(2, 2, (seen.1, seen.0), SERVER, 22),
+    ];
+    let (found, _, unresolved) = Book::default().table(&flows, &directory);
+    let [edge] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(pids(edge), (Some(11), Some(22)));
+    assert_eq!(edge.key.client.address.to_string(), "10.0.0.1");
+    assert_eq!(edge.key.server.address.to_string(), "10.0.1.2");
+    assert_eq!(edge.key.server_port, Some(8080));
+    let original = Some(("10.96.0.1".parse().unwrap(), 80));
+    assert_eq!(edge.key.original_destination, original);
+    assert!(unresolved.is_empty(), "{unresolved:?}");
+    // Each end alone says the same of the other.
+    for alone in &flows {
+        let (found, ..) = Book::default().table(std::slice::from_ref(alone), &directory);
+        let key = &found[0].key;
+        assert_eq!(key.client.address.to_string(), "10.0.0.1");
+        assert_eq!(key.server.address.to_string(), "10.0.1.2");
+        assert_eq!(key.original_destination, original);
+        assert_eq!(found[0].client_port, Some(40000));
+    }
+}
+
+#[test]
+fn a_destination_that_nobody_can_tell_is_counted() {
+    let server = flow(1, 1, ("10.0.0.1:15006", "192.0.2.1:40000"), SERVER, 11);
+    let (_, _, unresolved) = Book::default().table(&[server], &Directory::default());
+    assert_eq!(unresolved["original_destination"], 1);
+}

@@ -1,0 +1,382 @@
+//! The sockets of the whole node with their processes: who is at the other end, and what was there
+//! before a task began.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    fs::File,
+    io,
+    net::{IpAddr, SocketAddr},
+    os::{fd::AsFd as _, linux::fs::MetadataExt as _},
+    path::Path,
+};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::{
+    addresses::addresses_here,
+    conntrack::{Tracked, translations_here},
+    diag::{DiagSocket, sockets_here},
+    flow::Flow,
+    listeners::Listeners,
+    nat::{Ends, Followed, Translations},
+    originals::{Original, original_of},
+    owners::{Candidate, Owners},
+};
+use crate::{model::ProcessKey, process::ProcessTable};
+
+/// Sockets that are asked where their connection was to go, in one reading of the node.
+const MAX_QUESTIONS: usize = 256;
+/// Is there where the kernel tracks connections.
+const TRACKED_CONNECTIONS: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
+
+/// Where a socket is, and whose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// Inode.
+    pub(crate) network_namespace: u32,
+    /// `None`: no process that can be read holds it.
+    pub(crate) process: Option<ProcessKey>,
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) process: Option<ProcessKey>,
+    /// The peer's own address and port, which redirection hides from this end.
+    pub(crate) local: SocketAddr,
+    /// Where the peer thinks that it is connected to.
+    pub(crate) remote: SocketAddr,
+}
+
+/// Sources of answers that a user has switched off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sources {
+    pub(crate) without_conntrack: bool,
+    pub(crate) without_originals: bool,
+}
+
+/// What one namespace said.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) sockets: Vec<DiagSocket>,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) tracked: Result<Tracked, String>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Directory {
+    sockets: Vec<(DiagSocket, Owner)>,
+    by_local: HashMap<SocketAddr, Vec<usize>>,
+    by_remote: HashMap<SocketAddr, Vec<usize>>,
+    listeners: Listeners,
+    addresses: HashMap<IpAddr, HashSet<u32>>,
+    translations: Translations,
+    /// By cookie.
+    originals: HashMap<u64, Original>,
+    originals_failed: Option<String>,
+    owners: Owners,
+}
+
+impl Directory {
+    /// Reads the sockets of every network namespace that has a process. Where several processes hold
+    /// a socket, one of `preferred` is its owner. `before` is the last reading, of which is kept what
+    /// still holds. Blocks.
+    pub(crate) fn read(
+        table: &ProcessTable,
+        preferred: &BTreeSet<u32>,
+        sources: Sources,
+        before: Self,
+    ) -> Self {
+        table.refresh();
+        let mut namespaces: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        let mut candidates = Vec::new();
+        for process in table.snapshot() {
+            if let Some(inode) = process.network_namespace {
+                namespaces.entry(inode).or_default().push(process.key.pid);
+            }
+            if !process.kernel_thread {
+                candidates.push(Candidate {
+                    process: process.key,
+                    network_namespace: process.network_namespace.map(number),
+                });
+            }
+        }
+        let mut found = Vec::new();
+        for (inode, pids) in namespaces {
+            let Some(namespace) = pids.iter().find_map(|pid| open(*pid, inode)) else {
+                continue;
+            };
+            match listing_of(&namespace, sources) {
+                Ok(listing) => found.push((number(inode), listing)),
+                Err(error) => tracing::debug!(inode, %error, "list the sockets of a namespace"),
+            }
+        }
+        let mut wanted = HashMap::new();
+        for (namespace, listing) in &found {
+            let inodes = listing.sockets.iter().map(|socket| socket.inode);
+            // A socket that nobody has accepted yet, or has left behind, is no process's.
+            wanted.extend(
+                inodes
+                    .filter(|inode| *inode != 0)
+                    .map(|inode| (inode, *namespace)),
+            );
+        }
+        let mut owners = before.owners;
+        owners.find(&wanted, &candidates, preferred);
+        let mut directory = Self::new(found, owners);
+        if !sources.without_originals {
+            directory.ask_for_originals(&before.originals);
+        }
+        directory
+    }
+
+    /// From what each namespace said, and who holds which inode.
+    pub(super) fn new(found: Vec<(u32, Listing)>, owners: Owners) -> Self {
+        let mut directory = Self::default();
+        for (network_namespace, listing) in found {
+            let Listing {
+                sockets,
+                addresses,
+                tracked,
+            } = listing;
+            directory.translations.add(network_namespace, tracked);
+            directory.listeners.know(network_namespace);
+            for address in addresses {
+                directory.add_address(network_namespace, address);
+            }
+            for socket in sockets {
+                let owner = Owner {
+                    network_namespace,
+                    process: owners.holder(socket.inode).map(|holder| holder.process),
+                };
+                directory.add(socket, owner);
+            }
+        }
+        directory.owners = owners;
+        directory
+    }
+
+    fn add(&mut self, socket: DiagSocket, owner: Owner) {
+        self.add_address(owner.network_namespace, socket.local.ip());
+        if socket.listening {
+            self.listeners
+                .add(owner.network_namespace, socket.local, owner.process);
+        } else {
+            let index = self.sockets.len();
+            self.by_local.entry(socket.local).or_default().push(index);
+            self.by_remote.entry(socket.remote).or_default().push(index);
+        }
+        self.sockets.push((socket, owner));
+    }
+
+    fn add_address(&mut self, network_namespace: u32, address: IpAddr) {
+        if !address.is_unspecified() && !address.is_loopback() {
+            let namespaces = self.addresses.entry(address).or_default();
+            namespaces.insert(network_namespace);
+        }
+    }
+
+    /// Asks servers' sockets for what connection tracking did not say.
+    fn ask_for_originals(&mut self, known: &HashMap<u64, Original>) {
+        let mut questions = 0;
+        for (socket, owner) in &self.sockets {
+            let namespace = owner.network_namespace;
+            let is_server = self.listeners.listens(namespace, socket.local) == Some(true);
+            if socket.listening || !is_server || self.translations.knows(namespace) {
+                continue;
+            }
+            if let Some(answer) = known.get(&socket.cookie) {
+                self.originals.insert(socket.cookie, *answer);
+                continue;
+            }
+            let Some(holder) = self.owners.holder(socket.inode) else {
+                continue;
+            };
+            questions += 1;
+            if questions > MAX_QUESTIONS {
+                return;
+            }
+            match original_of(socket, holder) {
+                Ok(answer) => drop(self.originals.insert(socket.cookie, answer)),
+                Err(error) => self.originals_failed = Some(error.to_string()),
+            }
+        }
+    }
+
+    /// Every socket, also those that listen.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = &(DiagSocket, Owner)> {
+        self.sockets.iter()
+    }
+
+    /// The processes that own a socket.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
+        self.sockets.iter().filter_map(|(_, owner)| owner.process)
+    }
+
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// Why redirected connections may not be recognised: connection tracking, and sockets.
+    pub(crate) fn failures(&self) -> (Option<&str>, Option<&str>) {
+        (
+            self.translations.failure(),
+            self.originals_failed.as_deref(),
+        )
+    }
+
+    /// Namespaces whose translations were not all read.
+    pub(crate) fn cut(&self) -> usize {
+        self.translations.cut()
+    }
+
+    /// What the server sees of a client's connection.
+    pub(crate) fn server_view(&self, client: &Flow) -> Followed {
+        let own = Ends {
+            client: client.local,
+            server: client.remote,
+        };
+        self.translations.server_view(client.network_namespace, own)
+    }
+
+    /// What the client sees of a server's connection.
+    pub(crate) fn client_view(&self, server: &Flow) -> Followed {
+        let own = Ends {
+            client: server.remote,
+            server: server.local,
+        };
+        let followed = self.translations.client_view(server.network_namespace, own);
+        match (followed, self.originals.get(&server.cookie)) {
+            (Followed::Same, Some(Original::At(address))) => Followed::To(Ends {
+                server: *address,
+                ..own
+            }),
+            (followed, _) => followed,
+        }
+    }
+
+    /// Whether it is known of a server's connection if somebody redirected it.
+    pub(crate) fn knows_destination(&self, server: &Flow) -> bool {
+        self.translations.knows(server.network_namespace)
+            || self.originals.contains_key(&server.cookie)
+    }
+
+    /// The namespace that has the address, as seen from another: loopback is everybody's own.
+    pub(crate) fn namespace_of(&self, address: IpAddr, seen_from: u32) -> Option<u32> {
+        if address.is_loopback() {
+            return Some(seen_from);
+        }
+        let found = self.addresses.get(&address)?;
+        match found.iter().next() {
+            // One address in two namespaces: not told apart.
+            Some(only) if found.len() == 1 => Some(*only),
+            _ => None,
+        }
+    }
+
+    /// The socket on this node that is the other end of a connection of the namespace, by what that
+    /// end sees.
+    pub(crate) fn peer(
+        &self,
+        network_namespace: u32,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Option<Peer> {
+        let confined = local.ip().is_loopback() || remote.ip().is_loopback();
+        self.only(&self.by_local, local, |socket, owner| {
+            socket.remote == remote && (!confined || owner.network_namespace == network_namespace)
+        })
+    }
+
+    /// The server's end of a connection that was redirected on its way, where no translation says
+    /// so: it knows the client by its address and port, and no other socket is its client.
+    pub(crate) fn redirected_server(&self, client: &Flow) -> Option<Peer> {
+        self.only(&self.by_remote, client.local, |socket, owner| {
+            let namespace = owner.network_namespace;
+            let near =
+                namespace == client.network_namespace || socket.local.ip() == client.remote.ip();
+            near && self.listeners.listens(namespace, socket.local) == Some(true)
+                && self.peer(namespace, socket.remote, socket.local).is_none()
+        })
+    }
+
+    /// The client's end of such a connection.
+    pub(crate) fn redirected_client(&self, server: &Flow) -> Option<Peer> {
+        self.only(&self.by_local, server.remote, |socket, owner| {
+            let namespace = owner.network_namespace;
+            let near =
+                namespace == server.network_namespace || socket.remote.ip() == server.local.ip();
+            near && self.peer(namespace, socket.remote, socket.local).is_none()
+        })
+    }
+
+    /// The only socket at `address` that fits.
+    fn only(
+        &self,
+        index: &HashMap<SocketAddr, Vec<usize>>,
+        address: SocketAddr,
+        fits: impl Fn(&DiagSocket, &Owner) -> bool,
+    ) -> Option<Peer> {
+        let mut found = index
+            .get(&address)?
+            .iter()
+            .filter_map(|index| self.sockets.get(*index))
+            .filter(|(socket, owner)| fits(socket, owner));
+        let (socket, owner) = found.next()?;
+        if found.next().is_some() {
+            return None;
+        }
+        Some(Peer {
+            process: owner.process,
+            local: socket.local,
+            remote: socket.remote,
+        })
+    }
+}
+
+/// Inodes of namespaces have 32 bits.
+fn number(inode: u64) -> u32 {
+    u32::try_from(inode).unwrap_or(0)
+}
+
+/// The namespace of a process, when it still is in the one with this inode.
+fn open(pid: u32, inode: u64) -> Option<File> {
+    let file = File::open(format!("/proc/{pid}/ns/net")).ok()?;
+    (file.metadata().ok()?.st_ino() == inode).then_some(file)
+}
+
+/// Asks the namespace behind `namespace` (`/proc/PID/ns/net`), from a thread of its own, because a
+/// thread cannot leave its namespace for a moment.
+fn listing_of(namespace: &File, sources: Sources) -> io::Result<Listing> {
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new()
+            .name("inet-diag".into())
+            .spawn_scoped(scope, || {
+                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+                Ok(Listing {
+                    sockets: sockets_here()?,
+                    addresses: addresses_here()?,
+                    tracked: tracked_here(sources),
+                })
+            })?;
+        worker
+            .join()
+            .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
+    })
+}
+
+/// What connection tracking says in the calling thread's namespace.
+fn tracked_here(sources: Sources) -> Result<Tracked, String> {
+    if sources.without_conntrack {
+        return Err("conntrack is denied by --deny-probe".to_owned());
+    }
+    translations_here().or_else(|error| {
+        if Path::new(TRACKED_CONNECTIONS).exists() {
+            Err(format!("list tracked connections: {error}"))
+        } else {
+            // Nothing is tracked here, so nothing is translated.
+            Ok(Tracked::default())
+        }
+    })
+}

@@ -1,0 +1,38 @@
+//! From sockets to edges: which process talks to which, over connections that the kernel side saw
+//! and over those that were there before.
+//!
+//! [`flow`] decodes what the kernel side counted. Over [`netlink`], [`diag`] lists the sockets of a
+//! network namespace and [`addresses`] its addresses; [`owners`] finds whose they are, [`listeners`]
+//! who listens; [`conntrack`] lists translated connections, [`nat`] follows them, [`originals`] asks
+//! sockets where that fails. [`directory`] puts all of it together. [`mates`] joins both ends of a
+//! connection, [`names`] keeps what addresses and processes are called, [`resting`] keeps connections
+//! for which the kernel's table has no room, and [`book`] adds everything up. [`unix_diag`] and
+//! [`unix_book`] do the same for Unix sockets; [`silent`] keeps what has no end small.
+
+mod flow;
+mod netlink;
+mod diag;
+mod addresses;
+mod owners;
+mod listeners;
+mod nat;
+mod conntrack;
+mod originals;
+mod directory;
+mod mates;
+mod names;
+mod resting;
+mod book;
+mod unix_diag;
+mod unix_book;
+mod silent;
+
+pub(crate) use book::Book;
+pub(crate) use diag::DiagSocket;
+pub(crate) use directory::{Directory, Owner, Sources};
+pub(crate) use flow::{Flow, user_of};
+pub(crate) use names::{Identity, read_answer};
+pub(crate) use resting::Resting;
+pub(crate) use silent::Room;
+pub(crate) use unix_book::{UnixBook, UnixEnd, existing as existing_unix};
+pub(crate) use unix_diag::UnixListing;

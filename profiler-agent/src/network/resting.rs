@@ -1,0 +1,361 @@
+//! Connections that rest: the kernel's table is bounded, and they make room in it.
+//!
+//! When the table is nearly full, connections that rest leave it. What they have counted stays here,
+//! whole, and is added to what the kernel counts when they are used again, so that a connection looks
+//! the same wherever its numbers are. A connection is taken out at the second look, if nobody has
+//! used it since the first.
+
+use std::collections::{HashMap, HashSet};
+
+use profiler_common::{
+    header::KIND_CONNECTION,
+    network::{
+        Connection, DIRECTION_UNKNOWN, EVICTION_MARK, EVICTION_TAKE, FLAG_CONNECT_FAILED,
+        FLAG_EVICTED, FLAG_GONE, FLAG_SHARED, Histogram,
+    },
+};
+
+/// Connections that may rest here; about 55 MB.
+const MAX_RESTING: usize = 65_536;
+
+/// A closed socket that no process gives back is forgotten after this time.
+const CLOSED_LONG_NS: u64 = 60_000_000_000;
+
+/// A socket that is younger than this may not have been listed yet.
+const TOO_YOUNG_NS: u64 = 1_000_000_000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Resting {
+    /// Entries that the kernel's table has.
+    capacity: usize,
+    /// Looked at once.
+    marked: Vec<u64>,
+    kept: HashMap<u64, Connection>,
+    /// Connections that left the table, each time.
+    pub(crate) evicted: u64,
+    /// Entries whose end was missed.
+    pub(crate) swept: u64,
+}
+
+impl Resting {
+    pub(crate) fn new(capacity: u32) -> Self {
+        Self {
+            capacity: capacity as usize,
+            ..Self::default()
+        }
+    }
+
+    /// Takes what a connection had counted when it left the table.
+    pub(crate) fn rest(&mut self, mut connection: Connection) {
+        connection.flags &= !FLAG_EVICTED;
+        connection.header.kind = 0;
+        self.evicted += 1;
+        let whole = self.end(&connection);
+        self.kept.insert(whole.cookie, whole);
+    }
+
+    /// A connection of the table with what it had counted before.
+    pub(crate) fn whole(&self, connection: &Connection) -> Connection {
+        match self.kept.get(&connection.cookie) {
+            Some(earlier) => joined(earlier, connection),
+            None => *connection,
+        }
+    }
+
+    /// The same for one that has ended.
+    pub(crate) fn end(&mut self, connection: &Connection) -> Connection {
+        match self.kept.remove(&connection.cookie) {
+            Some(earlier) => joined(&earlier, connection),
+            None => *connection,
+        }
+    }
+
+    /// Connections that are nowhere but here.
+    pub(crate) fn outside(&self, table: &HashSet<u64>) -> Vec<Connection> {
+        self.kept
+            .values()
+            .filter(|connection| !table.contains(&connection.cookie))
+            .copied()
+            .collect()
+    }
+
+    /// Whether the next call of [`Self::make`] may take connections out: only when no program is still
+    /// at work that met one before it was marked.
+    pub(crate) fn has_marked(&self) -> bool {
+        !self.marked.is_empty()
+    }
+
+    /// Makes room when the table is nearly full, and says how many entries have left.
+    /// `evict` does one step for one connection.
+    pub(crate) fn make<E>(
+        &mut self,
+        table: &HashSet<u64>,
+        mut evict: impl FnMut(u64, u64) -> Result<bool, E>,
+    ) -> Result<usize, E> {
+        let marked = std::mem::take(&mut self.marked);
+        if table.len() <= self.capacity / 4 * 3 {
+            return Ok(0);
+        }
+        let surplus = table.len() - self.capacity / 2;
+        let free = MAX_RESTING.saturating_sub(self.kept.len());
+        let mut left = 0;
+        for cookie in marked {
+            if left >= surplus.min(free) {
+                break;
+            }
+            if evict(cookie, EVICTION_TAKE)? {
+                left += 1;
+            }
+        }
+        if left < surplus {
+            for cookie in table {
+                if evict(*cookie, EVICTION_MARK)? {
+                    self.marked.push(*cookie);
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    /// Connections whose end was missed: those that the kernel does not list any more. `listed` are
+    /// the cookies of all sockets at `listed_ns`, of the namespaces for which `is_known`.
+    pub(crate) fn gone<'a>(
+        &'a self,
+        table: impl Iterator<Item = &'a Connection>,
+        listed: &HashSet<u64>,
+        listed_ns: u64,
+        is_known: impl Fn(u32) -> bool,
+    ) -> HashSet<u64> {
+        let is_gone = |connection: &&Connection| {
+            if connection.closed_ns != 0 {
+                // The kernel lists no closed sockets, although a process may keep one.
+                return connection.closed_ns.saturating_add(CLOSED_LONG_NS) < listed_ns;
+            }
+            connection.seen_ns.saturating_add(TOO_YOUNG_NS) < listed_ns
+                && is_known(connection.network_namespace)
+                && !listed.contains(&connection.cookie)
+        };
+        table
+            .chain(self.kept.values())
+            .filter(is_gone)
+            .map(|connection| connection.cookie)
+            .collect()
+    }
+
+    /// Ends a connection whose end was missed; `entry` is what the table had of it.
+    pub(crate) fn sweep(&mut self, cookie: u64, entry: Option<&Connection>) -> Option<Connection> {
+        if entry.is_some() {
+            self.swept += 1;
+        }
+        let mut connection = match entry {
+            Some(entry) => self.end(entry),
+            None => self.kept.remove(&cookie)?,
+        };
+        connection.header.kind = KIND_CONNECTION;
+        Some(connection)
+    }
+}
+
+/// What a connection counted before it rested and since.
+fn joined(earlier: &Connection, later: &Connection) -> Connection {
+    let least = match (earlier.rtt_min_us, later.rtt_min_us) {
+        (0, other) | (other, 0) => other,
+        (one, other) => one.min(other),
+    };
+    let either = |earlier: u64, later: u64| if later == 0 { earlier } else { later };
+    let is_other = later.pid != 0 && earlier.pid != 0 && later.pid != earlier.pid;
+    let shared = if is_other { FLAG_SHARED } else { 0 };
+    Connection {
+        header: later.header,
+        leaving: later.leaving,
+        user: later.user,
+        data_ready_ns: later.data_ready_ns,
+        closing_ns: either(earlier.closing_ns, later.closing_ns),
+        closed_ns: either(earlier.closed_ns, later.closed_ns),
+        sent_bytes: earlier.sent_bytes.saturating_add(later.sent_bytes),
+        sent_count: earlier.sent_count.saturating_add(later.sent_count),
+        received_bytes: earlier.received_bytes.saturating_add(later.received_bytes),
+        received_count: earlier.received_count.saturating_add(later.received_count),
+        rtt_sum_us: earlier.rtt_sum_us.saturating_add(later.rtt_sum_us),
+        receive_wait_sum_ns: earlier
+            .receive_wait_sum_ns
+            .saturating_add(later.receive_wait_sum_ns),
+        rtt_min_us: least,
+        rtt_max_us: earlier.rtt_max_us.max(later.rtt_max_us),
+        rtt: sum(&earlier.rtt, &later.rtt),
+        receive_wait: sum(&earlier.receive_wait, &later.receive_wait),
+        last_sent: later.last_sent.max(earlier.last_sent),
+        last_received: later.last_received.max(earlier.last_received),
+        last_retransmits: later.last_retransmits.max(earlier.last_retransmits),
+        drops: earlier.drops.saturating_add(later.drops),
+        resets_sent: earlier.resets_sent.saturating_add(later.resets_sent),
+        resets_received: earlier
+            .resets_received
+            .saturating_add(later.resets_received),
+        errors: earlier.errors.saturating_add(later.errors),
+        last_error: if later.last_error == 0 {
+            earlier.last_error
+        } else {
+            later.last_error
+        },
+        pid: if later.pid == 0 {
+            earlier.pid
+        } else {
+            later.pid
+        },
+        used_start_ns: if later.pid == 0 {
+            earlier.used_start_ns
+        } else {
+            later.used_start_ns
+        },
+        comm: if later.pid == 0 {
+            earlier.comm
+        } else {
+            later.comm
+        },
+        direction: if earlier.direction == DIRECTION_UNKNOWN {
+            later.direction
+        } else {
+            earlier.direction
+        },
+        flags: earlier.flags
+            | later.flags & (FLAG_GONE | FLAG_CONNECT_FAILED | FLAG_SHARED)
+            | shared,
+        // Its beginning, its ends and where it is.
+        ..*earlier
+    }
+}
+
+fn sum(earlier: &Histogram, later: &Histogram) -> Histogram {
+    let mut sum = *earlier;
+    for (slot, more) in sum.counts.iter_mut().zip(later.counts) {
+        *slot = slot.saturating_add(more);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use profiler_common::network::{DIRECTION_CLIENT, FLAG_COMPLETE, FLAG_JOINED};
+
+    use super::*;
+
+    fn connection(cookie: u64) -> Connection {
+        Connection {
+            cookie,
+            flags: FLAG_COMPLETE,
+            direction: DIRECTION_CLIENT,
+            seen_ns: 1,
+            sent_bytes: 100,
+            sent_count: 2,
+            rtt_min_us: 7,
+            pid: 42,
+            network_namespace: 1,
+            ..Connection::default()
+        }
+    }
+
+    #[test]
+    fn a_connection_that_comes_back_has_all_of_its_counts() {
+        let mut resting = Resting::new(8);
+        resting.rest(Connection {
+            flags: FLAG_COMPLETE | FLAG_EVICTED,
+            ..connection(5)
+        });
+        assert_eq!(resting.outside(&HashSet::new()).len(), 1);
+        let mut again = Connection {
+            cookie: 5,
+            flags: FLAG_COMPLETE | FLAG_JOINED,
+            sent_bytes: 11,
+            sent_count: 1,
+            rtt_min_us: 9,
+            first_sent: 100,
+            last_sent: 111,
+            pid: 43,
+            ..Connection::default()
+        };
+        again.rtt.counts[3] = 1;
+        let whole = resting.whole(&again);
+        assert_eq!((whole.sent_bytes, whole.sent_count), (111, 3));
+        assert_eq!((whole.rtt_min_us, whole.rtt.counts[3]), (7, 1));
+        assert_eq!((whole.direction, whole.pid), (DIRECTION_CLIENT, 43));
+        // Its beginning was seen, so that it is compared with all that the socket has sent.
+        assert_eq!(whole.flags, FLAG_COMPLETE | FLAG_SHARED);
+        assert_eq!((whole.first_sent, whole.last_sent), (0, 111));
+        assert!(resting.outside(&HashSet::from([5])).is_empty());
+        // Once more, and then to its end.
+        resting.rest(again);
+        let ended = resting.end(&again);
+        assert_eq!((ended.sent_bytes, ended.sent_count), (122, 4));
+        assert!(resting.outside(&HashSet::new()).is_empty());
+        assert_eq!(resting.evicted, 2);
+    }
+
+    #[test]
+    fn only_what_was_not_used_between_two_looks_leaves_a_table_that_is_nearly_full() {
+        let mut resting = Resting::new(8);
+        let table: HashSet<u64> = (1..=6).collect();
+        let mut asked = Vec::new();
+        let mut nothing = |cookie, action| {
+            asked.push((cookie, action));
+            Ok::<_, Infallible>(true)
+        };
+        assert_eq!(resting.make(&table, &mut nothing), Ok(0));
+        assert!(asked.is_empty());
+        let table: HashSet<u64> = (1..=8).collect();
+        let mut marked = 0;
+        let first = resting.make(&table, |cookie, action| {
+            assert_eq!(action, EVICTION_MARK);
+            marked += 1;
+            Ok::<_, Infallible>(cookie != 3)
+        });
+        assert_eq!((first, marked), (Ok(0), 8));
+        let second = resting.make(&table, |cookie, action| {
+            assert_ne!((cookie, action), (3, EVICTION_TAKE), "it was not marked");
+            Ok::<_, Infallible>(action == EVICTION_TAKE)
+        });
+        assert_eq!(second, Ok(4), "down to half of the table");
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_list_has_ended() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut resting = Resting::new(8);
+        let young = Connection {
+            seen_ns: 100 * SECOND,
+            ..connection(3)
+        };
+        let closed = |seconds| Connection {
+            closed_ns: seconds * SECOND,
+            ..connection(seconds)
+        };
+        let elsewhere = Connection {
+            network_namespace: 2,
+            ..connection(4)
+        };
+        let table = [
+            connection(1),
+            connection(2),
+            young,
+            elsewhere,
+            closed(10),
+            closed(90),
+        ];
+        resting.rest(connection(6));
+        let gone = resting.gone(
+            table.iter(),
+            &HashSet::from([1]),
+            100 * SECOND,
+            |namespace| namespace == 1,
+        );
+        assert_eq!(gone, HashSet::from([2, 6, 10]));
+        let ended = resting.sweep(2, Some(&table[1])).unwrap();
+        assert_ne!(ended.header.kind, 0);
+        assert_eq!(resting.sweep(6, None).map(|ended| ended.cookie), Some(6));
+        assert_eq!(resting.sweep(6, None), None);
+        assert_eq!(resting.swept, 1);
+    }
+}

@@ -1,0 +1,269 @@
+//! Keeps a collection without end small: edges that nobody uses any more are added up into one, and names
+//! of processes that are gone are forgotten.
+
+use std::collections::BTreeSet;
+
+use super::{Book, Flow, UnixBook, book::Pair};
+use crate::model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
+
+/// How much is kept apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Edges that are kept however long they have been silent.
+    pub(crate) edges: usize,
+    /// Others are kept for this long after their last connection has ended.
+    pub(crate) silence_ns: u64,
+}
+
+/// What a collection without end keeps.
+const ENDLESS: Room = Room {
+    edges: 2_000,
+    silence_ns: 60_000_000_000,
+};
+
+impl Room {
+    /// For a collection of this length.
+    pub(crate) fn of(duration_s: Option<u64>) -> Option<Self> {
+        duration_s.is_none().then_some(ENDLESS)
+    }
+}
+
+impl Book {
+    /// Adds up the edges that have been silent for longest, until the others fit `room`. `shown` is the
+    /// newest table: it knows which edges have open connections, and these stay, so that no counter of
+    /// an edge that is shown ever becomes less.
+    pub(crate) fn fold_silent(&mut self, shown: &[Edge], room: Room) {
+        let excess = self.edges.len().saturating_sub(room.edges);
+        if excess == 0 {
+            return;
+        }
+        let in_use: BTreeSet<Pair> = in_use(shown).into_iter().filter_map(Pair::of).collect();
+        let mut silent: Vec<(u64, Pair)> = self
+            .edges
+            .iter()
+            .filter(|(key, sums)| {
+                let silence_ns = self.now_ns.saturating_sub(sums.ended_ns);
+                silence_ns >= room.silence_ns && !in_use.contains(key)
+            })
+            .map(|(pair, sums)| (sums.ended_ns, *pair))
+            .collect();
+        silent.sort();
+        for (_, key) in silent.into_iter().take(excess) {
+            let Some(sums) = self.edges.remove(&key) else {
+                continue;
+            };
+            add(&mut self.folded, sums.client, sums.server);
+        }
+    }
+
+    /// Forgets the names of processes that are gone and that no edge shows.
+    pub(crate) fn forget_names(&mut self, open: &[Flow], is_alive: impl Fn(ProcessKey) -> bool) {
+        let waiting = self.waiting.iter().map(|(flow, _)| flow);
+        let flows = waiting.chain(open).filter_map(|flow| flow.process);
+        let edges = self.edges.keys().flat_map(Pair::processes);
+        let needed: BTreeSet<ProcessKey> = flows.chain(edges).collect();
+        self.names
+            .forget(|process| needed.contains(&process) || is_alive(process));
+    }
+}
+
+impl UnixBook {
+    /// As that of [`Book`], at the time `now_ns`.
+    pub(crate) fn fold_silent(&mut self, shown: &[Edge], room: Room, now_ns: u64) {
+        for sums in self.edges.values_mut() {
+            if std::mem::take(&mut sums.changed) {
+                sums.changed_ns = now_ns;
+            }
+        }
+        let excess = self.edges.len().saturating_sub(room.edges);
+        if excess == 0 {
+            return;
+        }
+        let in_use = in_use(shown);
+        let mut silent: Vec<(u64, EdgeKey)> = self
+            .edges
+            .iter()
+            .filter(|(key, sums)| {
+                let silence_ns = now_ns.saturating_sub(sums.changed_ns);
+                silence_ns >= room.silence_ns && !in_use.contains(key)
+            })
+            .map(|(key, sums)| (sums.changed_ns, key.clone()))
+            .collect();
+        silent.sort();
+        for (_, key) in silent.into_iter().take(excess) {
+            if let Some(sums) = self.edges.remove(&key) {
+                add(&mut self.folded, sums.client, sums.server);
+            }
+        }
+    }
+
+    /// What is no longer kept apart.
+    pub(crate) fn folded(&self) -> &FoldedEdges {
+        &self.folded
+    }
+}
+
+/// Edges with open connections.
+fn in_use(shown: &[Edge]) -> BTreeSet<&EdgeKey> {
+    let is_open = |edge: &&Edge| {
+        let sides = [&edge.client, &edge.server];
+        sides.into_iter().flatten().any(|side| side.open > 0)
+    };
+    shown.iter().filter(is_open).map(|edge| &edge.key).collect()
+}
+
+fn add(folded: &mut FoldedEdges, client: Option<SideMetrics>, server: Option<SideMetrics>) {
+    folded.edges += 1;
+    if let Some(client) = client {
+        folded.client.merge(&client);
+    }
+    if let Some(server) = server {
+        folded.server.merge(&server);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Directory, Identity};
+    use super::*;
+    use crate::{model::Transfer, network::flow::Direction};
+
+    const ROOM: Room = Room {
+        edges: 2,
+        silence_ns: 1_000,
+    };
+
+    fn process(pid: u32) -> ProcessKey {
+        ProcessKey {
+            pid,
+            start_ticks: 1,
+        }
+    }
+
+    /// The client's end of a connection to another node, to a port of its own.
+    fn flow(port: u16, open: u64) -> Flow {
+        Flow {
+            cookie: u64::from(port),
+            network_namespace: 1,
+            local: "10.0.0.1:40000".parse().unwrap(),
+            remote: format!("192.0.2.1:{port}").parse().unwrap(),
+            direction: Some(Direction::Client),
+            process: Some(process(7)),
+            shared: false,
+            comm: "app".to_owned(),
+            seen_ns: 1,
+            metrics: SideMetrics {
+                connections: 1,
+                open,
+                write: Transfer {
+                    count: 1,
+                    bytes: u64::from(port),
+                },
+                ..SideMetrics::default()
+            },
+        }
+    }
+
+    fn ends_at(book: &mut Book, ports: std::ops::Range<u16>, now_ns: u64) {
+        for port in ports {
+            book.end(flow(port, 0), now_ns);
+        }
+        book.settle(&[], (&Directory::default(), now_ns), now_ns, true);
+    }
+
+    fn ports(edges: &[Edge]) -> Vec<u16> {
+        edges
+            .iter()
+            .filter_map(|edge| edge.key.server_port)
+            .collect()
+    }
+
+    #[test]
+    fn the_longest_silent_edges_are_folded_and_nothing_is_lost() {
+        let directory = Directory::default();
+        let mut book = Book::default();
+        ends_at(&mut book, 1..4, 100);
+        ends_at(&mut book, 4..6, 200);
+        book.now_ns = 1_150;
+        let (shown, ..) = book.table(&[], &directory);
+        book.fold_silent(&shown, ROOM);
+        // The later ones have not been silent for long enough.
+        let (edges, folded, _) = book.table(&[], &directory);
+        assert_eq!(ports(&edges), [4, 5]);
+        assert_eq!(folded.edges, 3);
+        assert_eq!(folded.client.write.bytes, 1 + 2 + 3);
+        let kept: u64 = edges
+            .iter()
+            .filter_map(|edge| edge.client.as_ref())
+            .map(|side| side.write.bytes)
+            .sum();
+        assert_eq!(kept + folded.client.write.bytes, 1 + 2 + 3 + 4 + 5);
+    }
+
+    #[test]
+    fn an_edge_with_an_open_connection_stays() {
+        let directory = Directory::default();
+        let mut book = Book::default();
+        ends_at(&mut book, 1..5, 100);
+        book.now_ns = 10_000;
+        let open = [Flow {
+            cookie: 99,
+            ..flow(1, 1)
+        }];
+        let (shown, ..) = book.table(&open, &directory);
+        book.fold_silent(&shown, ROOM);
+        let (edges, folded, _) = book.table(&open, &directory);
+        assert_eq!(ports(&edges), [1, 4]);
+        assert_eq!(folded.edges, 2);
+    }
+
+    #[test]
+    fn names_of_the_dead_are_forgotten_unless_they_are_needed() {
+        let mut book = Book::default();
+        for pid in [7, 8, 9] {
+            book.names()
+                .name(process(pid), || Some(Identity::default()));
+        }
+        book.forget_names(&[flow(1, 1)], |alive| alive == process(8));
+        let kept = |pid: &u32| book.names.latest(*pid).is_some();
+        let kept: Vec<u32> = (0..20).filter(kept).collect();
+        assert_eq!(kept, [7, 8]);
+    }
+
+    #[test]
+    fn silent_edges_between_unix_sockets_are_folded_too() {
+        let mut book = UnixBook::default();
+        let key = |name: &str| {
+            let end = crate::model::Endpoint {
+                pid: Some(7),
+                start_ticks: Some(1),
+                comm: "app".to_owned(),
+                container: None,
+                address: crate::model::Address::Unix(name.to_owned()),
+            };
+            EdgeKey {
+                client: end.clone(),
+                server: end,
+                server_port: None,
+                original_destination: None,
+            }
+        };
+        let change = |book: &mut UnixBook, name: &str, bytes: u64| {
+            let sums = book.edges.entry(key(name)).or_default();
+            let side = sums.client.get_or_insert_default();
+            side.write.bytes += bytes;
+            sums.changed = true;
+        };
+        for (name, bytes) in [("/a", 1), ("/b", 2), ("/c", 4)] {
+            change(&mut book, name, bytes);
+        }
+        book.fold_silent(&[], ROOM, 100);
+        assert_eq!(book.folded().edges, 0);
+        // The first one is used again, and the excess is one.
+        change(&mut book, "/a", 8);
+        book.fold_silent(&[], ROOM, 2_000);
+        assert_eq!(book.folded().edges, 1);
+        assert_eq!(book.folded().client.write.bytes, 2);
+        assert!(book.edges.contains_key(&key("/a")) && book.edges.contains_key(&key("/c")));
+    }
+}

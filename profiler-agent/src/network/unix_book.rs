@@ -1,0 +1,386 @@
+//! Adds Unix sockets up to edges.
+//!
+//! Sockets know their peer, by its cookie once it has been used and by its inode once a process has a
+//! descriptor for it. The side that connected is unnamed or connected to a name that somebody listens
+//! on; the two ends of a pair have no sides, and the one that was made first is shown as the client.
+
+use std::collections::{BTreeMap, HashMap};
+
+use profiler_common::unix_sockets::UnixSocket;
+
+use super::{
+    flow::{Direction, text, values},
+    names::Identity,
+    unix_diag::{UnixDiagSocket, UnixListing, shown},
+};
+use crate::model::{
+    Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics, Transfer,
+};
+
+/// Edges that are kept; sockets of others are counted as unresolved.
+const MAX_EDGES: usize = 20_000;
+/// Pairs of sockets whose edge is remembered.
+const MAX_PLACES: usize = 100_000;
+/// `SOCK_DGRAM`.
+const DATAGRAM: u32 = 2;
+
+/// One socket as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnixEnd {
+    pub(crate) cookie: u64,
+    pub(crate) peer_cookie: u64,
+    inode: u64,
+    peer_inode: u64,
+    kind: u32,
+    pub(crate) network_namespace: u32,
+    pub(crate) seen_ns: u64,
+    name: Vec<u8>,
+    peer_name: Vec<u8>,
+    pid: Option<u32>,
+    comm: String,
+    metrics: SideMetrics,
+}
+
+impl UnixEnd {
+    /// Decodes an entry of the kernel's table; any bytes are accepted.
+    pub(crate) fn decode(socket: &UnixSocket) -> Self {
+        let name = |bytes: &[u8], length: u32| {
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            bytes.get(..length).unwrap_or_default().to_vec()
+        };
+        Self {
+            cookie: socket.cookie,
+            peer_cookie: socket.peer_cookie,
+            inode: socket.inode,
+            peer_inode: socket.peer_inode,
+            kind: socket.kind,
+            network_namespace: socket.network_namespace,
+            seen_ns: socket.seen_ns,
+            name: name(&socket.name, socket.name_bytes),
+            peer_name: name(&socket.peer_name, socket.peer_name_bytes),
+            pid: (socket.pid != 0).then_some(socket.pid),
+            comm: text(&socket.comm),
+            metrics: SideMetrics {
+                connections: 1,
+                open: 1,
+                write: Transfer {
+                    count: socket.sent_count,
+                    bytes: socket.sent_bytes,
+                },
+                read: Transfer {
+                    count: socket.received_count,
+                    bytes: socket.received_bytes,
+                },
+                receive_wait: values(&socket.receive_wait, socket.receive_wait_sum_ns),
+                ..SideMetrics::default()
+            },
+        }
+    }
+
+    /// Adds what was found out since the kernel side met the socket.
+    fn complete(&mut self, listing: &UnixListing) {
+        if self.peer_inode == 0
+            && let Some(own) = listing.by_inode(self.inode)
+        {
+            self.peer_inode = own.peer_inode;
+        }
+        if let Some(peer) = listing.by_inode(self.peer_inode) {
+            if self.peer_cookie == 0 {
+                self.peer_cookie = peer.cookie;
+            }
+            if self.peer_name.is_empty() {
+                self.peer_name.clone_from(&peer.name);
+            }
+        }
+    }
+
+    fn has_peer(&self) -> bool {
+        self.peer_cookie != 0 || self.peer_inode != 0 || !self.peer_name.is_empty()
+    }
+
+    /// Which end this is, by who has a name and who listens.
+    fn direction(&self, listing: &UnixListing) -> Direction {
+        let first = if self.peer_inode == 0 || self.inode < self.peer_inode {
+            Direction::Client
+        } else {
+            Direction::Server
+        };
+        match (self.name.is_empty(), self.peer_name.is_empty()) {
+            (true, false) => Direction::Client,
+            (false, true) => Direction::Server,
+            (true, true) => first,
+            (false, false) => match (
+                listing.listens(&self.name),
+                listing.listens(&self.peer_name),
+            ) {
+                (true, false) => Direction::Server,
+                (false, true) => Direction::Client,
+                _ => first,
+            },
+        }
+    }
+}
+
+/// What both ends measured.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    pub(super) client: Option<SideMetrics>,
+    pub(super) server: Option<SideMetrics>,
+    /// A socket of it was added up since silence was last looked for.
+    pub(super) changed: bool,
+    /// When silence was looked for and had not begun.
+    pub(super) changed_ns: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnixBook {
+    pub(super) edges: BTreeMap<EdgeKey, Sums>,
+    /// Those that were silent for long, and those without room.
+    pub(super) folded: FoldedEdges,
+    /// The edge of sockets whose peer was known, by cookie.
+    places: HashMap<u64, (EdgeKey, Direction)>,
+    unresolved: BTreeMap<String, u64>,
+}
+
+impl UnixBook {
+    /// Takes the sockets of the kernel's table; those for which `is_gone` are added up for good.
+    pub(crate) fn settle(
+        &mut self,
+        ends: &[UnixEnd],
+        listing: &UnixListing,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
+        is_gone: impl Fn(&UnixEnd) -> bool,
+    ) {
+        let mut unresolved = std::mem::take(&mut self.unresolved);
+        let placed = self.place_all(ends, listing, identify, |end, what| {
+            if is_gone(end) {
+                *unresolved.entry(what.to_owned()).or_default() += 1;
+            }
+        });
+        self.unresolved = unresolved;
+        if self.places.len() > MAX_PLACES {
+            self.places.clear();
+        }
+        for (end, (place, whole)) in ends.iter().zip(placed) {
+            if whole {
+                self.places.insert(end.cookie, place.clone());
+            }
+            if is_gone(end) {
+                let mut metrics = end.metrics.clone();
+                metrics.open = 0;
+                self.fold(place, &metrics);
+            }
+        }
+    }
+
+    /// The edges so far with those of open sockets, and what could not be told.
+    pub(crate) fn table(
+        &self,
+        open: &[UnixEnd],
+        listing: &UnixListing,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
+    ) -> (Vec<Edge>, BTreeMap<String, u64>) {
+        let mut all = self.clone();
+        let mut unresolved = std::mem::take(&mut all.unresolved);
+        let placed = self.place_all(open, listing, identify, |_end, what| {
+            *unresolved.entry(what.to_owned()).or_default() += 1;
+        });
+        for (end, (place, _whole)) in open.iter().zip(placed) {
+            all.fold(place, &end.metrics);
+        }
+        for (what, count) in all.unresolved {
+            *unresolved.entry(what).or_default() += count;
+        }
+        let edges = all.edges.into_iter().map(|(key, sums)| Edge {
+            key,
+            client_port: None,
+            client_name: None,
+            server_name: None,
+            client: sums.client,
+            server: sums.server,
+        });
+        (edges.collect(), unresolved)
+    }
+
+    /// The edge of each end, and whether both its processes are known.
+    fn place_all(
+        &self,
+        ends: &[UnixEnd],
+        listing: &UnixListing,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
+        mut missing: impl FnMut(&UnixEnd, &str),
+    ) -> Vec<((EdgeKey, Direction), bool)> {
+        let ends: Vec<UnixEnd> = ends
+            .iter()
+            .map(|end| {
+                let mut end = end.clone();
+                end.complete(listing);
+                end
+            })
+            .collect();
+        let mut by_cookie = HashMap::new();
+        let mut by_inode = HashMap::new();
+        for end in &ends {
+            by_cookie.insert(end.cookie, end);
+            if end.inode != 0 {
+                by_inode.insert(end.inode, end);
+            }
+        }
+        let endpoint = |pid: Option<u32>, comm: &str, address: String| {
+            let identity = pid.and_then(&identify);
+            let start_ticks = identity.as_ref().map(|(key, _)| key.start_ticks);
+            let (name, container) = match identity {
+                Some((_, identity)) => (identity.comm, identity.container),
+                None if pid.is_some() => (comm.to_owned(), None),
+                None => (String::new(), None),
+            };
+            Endpoint {
+                pid,
+                start_ticks,
+                comm: name,
+                container,
+                address: Address::Unix(address),
+            }
+        };
+        let mut placed = Vec::with_capacity(ends.len());
+        for end in &ends {
+            let mate = by_cookie
+                .get(&end.peer_cookie)
+                .or_else(|| by_inode.get(&end.peer_inode))
+                .copied()
+                .filter(|mate| mate.cookie != end.cookie);
+            if let Some(place) = self.remembered(end, mate.is_some()) {
+                placed.push((place, true));
+                continue;
+            }
+            let direction = end.direction(listing);
+            let pid = end.pid.or_else(|| listing.owner(end.inode));
+            let peer_pid = mate
+                .and_then(|mate| mate.pid)
+                .or_else(|| listing.owner(end.peer_inode));
+            if pid.is_none() {
+                missing(end, "owner");
+            }
+            if peer_pid.is_none() {
+                missing(
+                    end,
+                    if end.has_peer() {
+                        "unix_peer_process"
+                    } else {
+                        "unix_peer"
+                    },
+                );
+            }
+            let peer_address = if end.has_peer() {
+                shown(&end.peer_name)
+            } else {
+                "unknown".to_owned()
+            };
+            let own = endpoint(pid, &end.comm, shown(&end.name));
+            let mate_comm = mate.map(|mate| mate.comm.as_str()).unwrap_or_default();
+            let peer = endpoint(peer_pid, mate_comm, peer_address);
+            let (client, server) = match direction {
+                Direction::Client => (own, peer),
+                Direction::Server => (peer, own),
+            };
+            let key = EdgeKey {
+                client,
+                server,
+                server_port: None,
+                original_destination: None,
+            };
+            let whole = pid.is_some() && peer_pid.is_some();
+            let place = match self.places.get(&end.cookie) {
+                // The names of processes are not known for long after their end.
+                Some(earlier) if are_same(&earlier.0, &key) => earlier.clone(),
+                _ => (key, direction),
+            };
+            placed.push((place, whole));
+        }
+        placed
+    }
+
+    /// Where this socket was placed when its peer was still there. While it is there, its processes
+    /// may change, as a descriptor is passed on.
+    fn remembered(&self, end: &UnixEnd, has_mate: bool) -> Option<(EdgeKey, Direction)> {
+        if has_mate {
+            return None;
+        }
+        if let Some(own) = self.places.get(&end.cookie) {
+            return Some(own.clone());
+        }
+        // Datagram sockets have many at the other end.
+        if end.kind == DATAGRAM {
+            return None;
+        }
+        let (key, direction) = self.places.get(&end.peer_cookie)?;
+        let other = match direction {
+            Direction::Client => Direction::Server,
+            Direction::Server => Direction::Client,
+        };
+        Some((key.clone(), other))
+    }
+
+    fn fold(&mut self, place: (EdgeKey, Direction), metrics: &SideMetrics) {
+        let (key, direction) = place;
+        if self.edges.len() >= MAX_EDGES && !self.edges.contains_key(&key) {
+            *self
+                .unresolved
+                .entry("edges_left_out".to_owned())
+                .or_default() += 1;
+            match direction {
+                Direction::Client => self.folded.client.merge(metrics),
+                Direction::Server => self.folded.server.merge(metrics),
+            }
+            return;
+        }
+        let sums = self.edges.entry(key).or_default();
+        sums.changed = true;
+        let side = match direction {
+            Direction::Client => &mut sums.client,
+            Direction::Server => &mut sums.server,
+        };
+        side.get_or_insert_default().merge(metrics);
+    }
+}
+
+/// Whether two keys are of the same processes and addresses.
+fn are_same(left: &EdgeKey, right: &EdgeKey) -> bool {
+    let ends = [(&left.client, &right.client), (&left.server, &right.server)];
+    ends.iter()
+        .all(|(left, right)| left.pid == right.pid && left.address == right.address)
+}
+
+/// The entry of a socket that is older than the programs; it counts from now on.
+pub(crate) fn existing(socket: &UnixDiagSocket, listing: &UnixListing, now_ns: u64) -> UnixSocket {
+    let peer = listing.by_inode(socket.peer_inode);
+    let mut entry = UnixSocket {
+        cookie: socket.cookie,
+        peer_cookie: peer.map_or(0, |peer| peer.cookie),
+        inode: socket.inode,
+        peer_inode: socket.peer_inode,
+        seen_ns: now_ns,
+        pid: listing.owner(socket.inode).unwrap_or(0),
+        kind: socket.kind,
+        flags: profiler_common::network::FLAG_COMPLETE,
+        network_namespace: socket.network_namespace,
+        ..UnixSocket::default()
+    };
+    let copy = |from: &[u8], to: &mut [u8]| {
+        let length = from.len().min(to.len());
+        for (slot, byte) in to.iter_mut().zip(from) {
+            *slot = *byte;
+        }
+        u32::try_from(length).unwrap_or(0)
+    };
+    entry.name_bytes = copy(&socket.name, &mut entry.name);
+    if let Some(peer) = peer {
+        entry.peer_name_bytes = copy(&peer.name, &mut entry.peer_name);
+    }
+    entry
+}
+
+#[cfg(test)]
+#[path = "unix_book_tests.rs"]
+mod tests;

@@ -1,0 +1,204 @@
+//! Keeps what was counted when the collection has to be started again.
+//!
+//! Counters never become less: the table of a collection that has ended is the ground that the next one
+//! counts on. Connections that were open at that moment are counted again by the next collection.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Edge, EdgeTable, SideMetrics};
+
+/// Edges of earlier collections that are kept apart.
+const MAX_EARLIER: usize = 2_000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    earlier: EdgeTable,
+    newest: EdgeTable,
+}
+
+impl Ledger {
+    /// Takes the table of the running collection; everything counted so far.
+    pub(super) fn take(&mut self, table: EdgeTable) -> EdgeTable {
+        self.newest = table;
+        if self.earlier == EdgeTable::default() {
+            return self.newest.clone();
+        }
+        sum(&self.earlier, &self.newest)
+    }
+
+    /// The collection has ended.
+    pub(super) fn seal(&mut self) {
+        let mut all = sum(&self.earlier, &self.newest);
+        for edge in &mut all.edges {
+            for side in [&mut edge.client, &mut edge.server].into_iter().flatten() {
+                side.open = 0;
+            }
+        }
+        all.folded.client.open = 0;
+        all.folded.server.open = 0;
+        fold_smallest(&mut all, MAX_EARLIER);
+        self.earlier = all;
+        self.newest = EdgeTable::default();
+    }
+}
+
+/// Both together; sources and what is unavailable are those of the newest.
+fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
+    let EdgeTable {
+        edges,
+        folded,
+        sources: _,
+        unavailable: _,
+        unresolved,
+        lost_events,
+        lost_bytes,
+        kernel_table,
+    } = earlier;
+    let mut all = newest.clone();
+    let mut by_key: BTreeMap<_, Edge> = edges
+        .iter()
+        .map(|edge| (edge.key.clone(), edge.clone()))
+        .collect();
+    for edge in std::mem::take(&mut all.edges) {
+        match by_key.get_mut(&edge.key) {
+            None => {
+                by_key.insert(edge.key.clone(), edge);
+            }
+            Some(known) => {
+                if known.client_port != edge.client_port {
+                    known.client_port = None;
+                }
+                add(&mut known.client, edge.client);
+                add(&mut known.server, edge.server);
+            }
+        }
+    }
+    all.edges = by_key.into_values().collect();
+    all.folded.edges += folded.edges;
+    all.folded.client.merge(&folded.client);
+    all.folded.server.merge(&folded.server);
+    for (what, count) in unresolved {
+        *all.unresolved.entry(what.clone()).or_default() += count;
+    }
+    all.lost_events += lost_events;
+    all.lost_bytes += lost_bytes;
+    all.kernel_table.refused += kernel_table.refused;
+    all.kernel_table.evicted += kernel_table.evicted;
+    all.kernel_table.swept += kernel_table.swept;
+    for (program, runs) in &kernel_table.missed_runs {
+        *all.kernel_table
+            .missed_runs
+            .entry(program.clone())
+            .or_default() += runs;
+    }
+    all
+}
+
+fn add(sum: &mut Option<SideMetrics>, more: Option<SideMetrics>) {
+    if let Some(more) = more {
+        sum.get_or_insert_default().merge(&more);
+    }
+}
+
+/// Adds up the edges with the fewest bytes until `most` are left.
+fn fold_smallest(table: &mut EdgeTable, most: usize) {
+    let excess = table.edges.len().saturating_sub(most);
+    if excess == 0 {
+        return;
+    }
+    table.edges.sort_by_key(Edge::bytes);
+    for edge in table.edges.drain(..excess) {
+        table.folded.edges += 1;
+        for (sum, side) in [
+            (&mut table.folded.client, edge.client),
+            (&mut table.folded.server, edge.server),
+        ] {
+            if let Some(side) = side {
+                sum.merge(&side);
+            }
+        }
+    }
+    table.edges.sort_by(|left, right| left.key.cmp(&right.key));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Address, EdgeKey, Endpoint, Transfer};
+
+    fn edge(port: u16, bytes: u64, open: u64) -> Edge {
+        let end = |comm: &str| Endpoint {
+            pid: Some(1),
+            start_ticks: Some(1),
+            comm: comm.to_owned(),
+            container: None,
+            address: Address::Ip([10, 0, 0, 1].into()),
+        };
+        Edge {
+            key: EdgeKey {
+                client: end("client"),
+                server: end("server"),
+                server_port: Some(port),
+                original_destination: None,
+            },
+            client_port: Some(4000),
+            client_name: None,
+            server_name: None,
+            client: Some(SideMetrics {
+                connections: 1,
+                open,
+                write: Transfer { count: 1, bytes },
+                ..SideMetrics::default()
+            }),
+            server: None,
+        }
+    }
+
+    fn table(edges: Vec<Edge>) -> EdgeTable {
+        EdgeTable {
+            edges,
+            lost_events: 1,
+            ..EdgeTable::default()
+        }
+    }
+
+    fn written(table: &EdgeTable, port: u16) -> u64 {
+        let found = table
+            .edges
+            .iter()
+            .find(|edge| edge.key.server_port == Some(port));
+        let side = found.and_then(|edge| edge.client.as_ref());
+        side.map_or(0, |side| side.write.bytes)
+    }
+
+    #[test]
+    fn a_restart_loses_no_count() {
+        let mut ledger = Ledger::default();
+        let first = ledger.take(table(vec![edge(1, 100, 1), edge(2, 5, 0)]));
+        assert_eq!(written(&first, 1), 100);
+        ledger.seal();
+        let second = ledger.take(table(vec![edge(1, 10, 1), edge(3, 7, 0)]));
+        assert_eq!([1, 2, 3].map(|port| written(&second, port)), [110, 5, 7]);
+        let side = second.edges[0].client.as_ref().unwrap();
+        assert_eq!((side.connections, side.open), (2, 1));
+        assert_eq!(second.lost_events, 2);
+        // A newer table of the same collection is in place of the one before.
+        let third = ledger.take(table(vec![edge(1, 11, 1)]));
+        assert_eq!(written(&third, 1), 111);
+    }
+
+    #[test]
+    fn the_smallest_edges_of_earlier_collections_are_added_up() {
+        let mut all = table((1..=5).map(|port| edge(port, port.into(), 0)).collect());
+        fold_smallest(&mut all, 2);
+        let ports: Vec<u16> = all
+            .edges
+            .iter()
+            .filter_map(|edge| edge.key.server_port)
+            .collect();
+        assert_eq!(ports, [4, 5]);
+        assert_eq!(all.folded.edges, 3);
+        assert_eq!(all.folded.client.write.bytes, 6);
+    }
+}

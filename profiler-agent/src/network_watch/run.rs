@@ -1,0 +1,124 @@
+//! Keeps the collection running.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{WatchState, Watched, ledger::Ledger};
+use crate::{
+    model::{Target, TaskKind, TaskSpec, WaitRules},
+    probes::{CollectRequest, Collection, Collector},
+};
+
+/// Time before a collection that failed is started again; twice as long after each failure.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// A collection that ran for this long was all right: the next pause is a short one again.
+const STEADY: Duration = Duration::from_mins(1);
+/// How long the collection may take to end when the agent stops.
+const DRAIN: Duration = Duration::from_secs(2);
+/// The collector wants a rate of every request; nothing is sampled here.
+const NO_FREQUENCY: u32 = 1;
+
+/// Why a collection is over.
+enum End {
+    Shutdown,
+    Failed(String),
+}
+
+/// Runs until `shutdown`.
+pub(super) async fn keep(
+    collector: Arc<dyn Collector>,
+    watched: watch::Sender<Watched>,
+    shutdown: CancellationToken,
+) {
+    let mut ledger = Ledger::default();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let began = Instant::now();
+        let reason = match collect(&collector, &watched, &mut ledger, &shutdown).await {
+            End::Shutdown => return,
+            End::Failed(reason) => reason,
+        };
+        ledger.seal();
+        if began.elapsed() >= STEADY {
+            pause = FIRST_PAUSE;
+        }
+        tracing::warn!(
+            reason,
+            ?pause,
+            "the network collection ended; it is started again"
+        );
+        watched.send_modify(|watched| {
+            watched.state = WatchState::Waiting(reason);
+            watched.restarts += 1;
+        });
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn collect(
+    collector: &Arc<dyn Collector>,
+    watched: &watch::Sender<Watched>,
+    ledger: &mut Ledger,
+    shutdown: &CancellationToken,
+) -> End {
+    let request = CollectRequest {
+        spec: TaskSpec {
+            kind: TaskKind::Network,
+            target: Target::All,
+            duration_s: None,
+            frequency_hz: NO_FREQUENCY,
+            wakers: false,
+            waits: WaitRules::default(),
+            timed: false,
+        },
+    };
+    let starting = Arc::clone(collector);
+    let started = tokio::task::spawn_blocking(move || starting.start(&request)).await;
+    let mut collection = match started {
+        Ok(Ok(collection)) => collection,
+        Ok(Err(error)) => return End::Failed(error.to_string()),
+        Err(_panicked) => return End::Failed("internal error while starting".to_owned()),
+    };
+    let origin_ns = collection.origin_ns;
+    watched.send_modify(|watched| {
+        watched.state = WatchState::Running;
+        watched.since_ns.get_or_insert(origin_ns);
+    });
+    loop {
+        let chunk = tokio::select! {
+            chunk = collection.chunks.recv() => chunk,
+            () = shutdown.cancelled() => {
+                drain(collection).await;
+                return End::Shutdown;
+            }
+        };
+        let Some(chunk) = chunk else {
+            return End::Failed("the collection ended by itself".to_owned());
+        };
+        let Some(table) = chunk.edges else { continue };
+        let all = Arc::new(ledger.take(table));
+        watched.send_modify(|watched| {
+            watched.table = Some(all);
+            watched.updated = Some(Instant::now());
+        });
+    }
+}
+
+/// Lets the collection detach its programs before the agent ends.
+async fn drain(mut collection: Collection) {
+    collection.stop.stop();
+    let ended = async { while collection.chunks.recv().await.is_some() {} };
+    if tokio::time::timeout(DRAIN, ended).await.is_err() {
+        tracing::error!("the network collection did not end in time");
+    }
+}

@@ -1,0 +1,22 @@
+//! One collector for every kind of task.
+
+use super::{
+    CollectError, CollectRequest, Collection, Collector, NetworkCollector, OnCpuCollector,
+};
+use crate::model::TaskKind;
+
+/// Hands each request to the collector of its kind.
+#[derive(Debug)]
+pub struct KindCollector {
+    pub samples: OnCpuCollector,
+    pub network: NetworkCollector,
+}
+
+impl Collector for KindCollector {
+    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
+        match request.spec.kind {
+            TaskKind::OnCpu | TaskKind::OffCpu | TaskKind::Wall => self.samples.start(request),
+            TaskKind::Network => self.network.start(request),
+        }
+    }
+}

@@ -1,0 +1,600 @@
+//! Connections: starts the programs that watch them, and adds up what they count, on a thread of its
+//! own for each task.
+
+#[path = "network_upkeep.rs"]
+mod upkeep;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use profiler_common::{
+    config::{FILTER_ALL, ProbeConfig},
+    network::{
+        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS,
+        ListenerKey, REFUSED,
+    },
+    network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, MESSAGES_LEFT_OUT, TIMES_LEFT_OUT},
+};
+use tokio::sync::mpsc;
+
+use super::{
+    Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle,
+    board::ProbeStatuses,
+    ended::Ended,
+    network_sources::MetricSources,
+    node_sockets::{self, announce_sources, existing, identify, report_sources, wanted_pids},
+    on_cpu::LOOP_WAIT,
+    process_events::event,
+    status::{ProbeState, ProbeStatus},
+    targets::ResolvedTarget,
+    timeline::{Origin, monotonic_ns},
+    unix_sockets::{self, UnixSockets},
+};
+use crate::{
+    bpf::{
+        AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
+        ObjectRequest, Record, RecordReader, drop_reasons,
+    },
+    model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
+    network::{Book, Directory, Flow, Owner, Resting, Room, Sources, user_of},
+    process::ProcessTable,
+};
+
+/// Time between two results.
+const REPORT: Duration = Duration::from_secs(1);
+/// Time between two readings of the node's sockets, while something is not resolved.
+const READ_AGAIN_NS: u64 = 2_000_000_000;
+/// So many times as long as a reading takes, at least, is none: it may use 5 % of one CPU.
+const READING_SHARE: u32 = 20;
+/// Results are made at most for one part of the time in so many.
+const BUSY_SHARE: u32 = 5;
+/// Results that may wait for the engine; each holds what the earlier ones held.
+const TABLE_QUEUE: usize = 2;
+
+/// The program that makes room in the kernel's table, and what it is called where it is missing.
+const EVICTOR: &str = "network_evict";
+const EVICTION: &str = "eviction";
+
+#[derive(Clone, Debug)]
+pub struct NetworkConfig {
+    /// Programs that must not be used (`--deny-probe`).
+    pub denied: Vec<String>,
+    /// Connections that are watched at once.
+    pub connections: u32,
+}
+
+impl Default for NetworkConfig {
+    fn default() -> Self {
+        Self {
+            denied: Vec::new(),
+            connections: CONNECTION_ENTRIES,
+        }
+    }
+}
+
+/// Starts network tasks over eBPF.
+#[derive(Debug)]
+pub struct NetworkCollector {
+    table: ProcessTable,
+    statuses: ProbeStatuses,
+    config: NetworkConfig,
+    next_id: AtomicU64,
+}
+
+impl NetworkCollector {
+    pub fn new(table: ProcessTable, statuses: ProbeStatuses, config: NetworkConfig) -> Self {
+        for program in NETWORK_PROGRAMS {
+            let denied = config.denied.iter().any(|denied| denied == program.name);
+            statuses.set(ProbeStatus {
+                name: program.name.to_owned(),
+                state: if denied {
+                    ProbeState::Denied
+                } else {
+                    ProbeState::Available
+                },
+                reason: denied.then(|| LoadError::Denied(program.name).to_string()),
+                minimum_kernel: program.minimum_kernel.to_owned(),
+            });
+        }
+        announce_sources(&statuses, &config.denied);
+        Self {
+            table,
+            statuses,
+            config,
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    fn load(&self, target: &ResolvedTarget, timed: bool) -> Result<LoadedObject, LoadError> {
+        let mut config = ProbeConfig {
+            bucket_ns: 1,
+            buckets_per_epoch: 1,
+            ..ProbeConfig::default()
+        };
+        target.configure(&mut config);
+        let (mut object, failures) = LoadedObject::load(&ObjectRequest {
+            config,
+            v1_controller: target.v1_controller.clone(),
+            counting: Counting::Connections {
+                entries: self.config.connections,
+                network_namespace: target.network_namespace,
+                timed,
+            },
+            denied: self.config.denied.clone(),
+        })?;
+        for failure in failures {
+            tracing::debug!(%failure, "children of targets may be missed");
+        }
+        target.fill(&mut object)?;
+        Ok(object)
+    }
+
+    /// Writes the state of every program, and says where each metric comes from.
+    fn report(&self, links: &NetworkLinks, failures: &[LoadError]) -> MetricSources {
+        let failure_of = |name: &str| {
+            failures
+                .iter()
+                .find(|failure| failure.program() == Some(name))
+        };
+        for program in NETWORK_PROGRAMS {
+            let failure = failure_of(program.name);
+            let state = match failure {
+                None if links.is_attached(program.name) => ProbeState::Attached,
+                None => ProbeState::Available,
+                Some(LoadError::Denied(_)) => ProbeState::Denied,
+                Some(_) => ProbeState::Unavailable,
+            };
+            self.statuses.set(ProbeStatus {
+                name: program.name.to_owned(),
+                state,
+                reason: failure.map(ToString::to_string),
+                minimum_kernel: program.minimum_kernel.to_owned(),
+            });
+        }
+        MetricSources::new(links.plan(), |name| {
+            if links.is_attached(name) {
+                return Ok(());
+            }
+            Err(failure_of(name)
+                .map_or_else(|| format!("{name} is not needed"), ToString::to_string))
+        })
+    }
+}
+
+impl Collector for NetworkCollector {
+    fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
+        let mut target = ResolvedTarget::resolve(&request.spec.target, &self.table)?;
+        let failed = |error: LoadError| CollectError::Probe {
+            probe: "network",
+            reason: error.to_string(),
+        };
+        let mut object = self.load(&target, request.spec.timed).map_err(failed)?;
+        let reader = object.take_reader().map_err(failed)?;
+        let ended = object.take_ended().map_err(failed)?;
+        let answers = object.take_answers().map_err(failed)?;
+        let (links, failures) = object.attach_network();
+        let mut sources = self.report(&links, &failures);
+        let evictor = failures
+            .iter()
+            .find(|failure| failure.program() == Some(EVICTOR));
+        if let Some(failure) = evictor {
+            sources
+                .unavailable
+                .insert(EVICTION.to_owned(), failure.to_string());
+        }
+        let can_evict = evictor.is_none();
+        if links.is_empty()
+            && let Some(first) = failures.into_iter().next()
+        {
+            return Err(failed(first));
+        }
+        // Now, and not before: what begins from here on is seen by the programs.
+        let wanted = wanted_pids(&target, &self.table);
+        let beside = node_sockets::sources(&self.config.denied);
+        let reading = Instant::now();
+        let directory = Directory::read(&self.table, &wanted, beside, Directory::default());
+        report_sources(&self.statuses, &self.config.denied, &directory);
+        let origin = Origin::now();
+        let notes = std::mem::take(&mut target.notes);
+        let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
+        let (stop, stopped) = StopHandle::new();
+        let unix =
+            UnixSockets::start(&mut object, &self.table, &target, &wanted).map_err(failed)?;
+        let mut session = Session {
+            unix,
+            object,
+            reader,
+            answers,
+            ended: Ended::start(ended).map_err(|error| CollectError::Probe {
+                probe: "network",
+                reason: format!("start the thread that reads ends: {error}"),
+            })?,
+            links,
+            table: self.table.clone(),
+            wanted,
+            directory,
+            directory_read_ns: monotonic_ns(),
+            reading_took: reading.elapsed(),
+            beside,
+            swept_ns: monotonic_ns(),
+            capacity: self.config.connections,
+            can_evict,
+            resting: Resting::new(self.config.connections),
+            book: Book::default(),
+            room: Room::of(request.spec.duration_s),
+            finished: Vec::new(),
+            reasons: drop_reasons(),
+            sources,
+            origin,
+            sender,
+        };
+        session.add_existing(&target).map_err(failed)?;
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        std::thread::Builder::new()
+            .name(format!("network-{id}"))
+            .spawn(move || session.run(&stopped))
+            .map_err(|error| CollectError::Probe {
+                probe: "network",
+                reason: format!("start its thread: {error}"),
+            })?;
+        Ok(Collection {
+            origin_ns: origin.epoch_ns,
+            clock: None,
+            effective_frequency_hz: request.spec.frequency_hz,
+            notes,
+            chunks,
+            stop,
+        })
+    }
+}
+
+/// The thread's own state.
+#[derive(Debug)]
+struct Session {
+    object: LoadedObject,
+    reader: RecordReader,
+    ended: Ended,
+    answers: AnswerReader,
+    links: NetworkLinks,
+    table: ProcessTable,
+    wanted: BTreeSet<u32>,
+    directory: Directory,
+    /// When it was, on the kernel's clock.
+    directory_read_ns: u64,
+    reading_took: Duration,
+    /// Sources of answers that are no programs.
+    beside: Sources,
+    /// When ends that were missed were looked for.
+    swept_ns: u64,
+    /// Entries of the kernel's table.
+    capacity: u32,
+    can_evict: bool,
+    resting: Resting,
+    book: Book,
+    unix: UnixSockets,
+    /// For a collection without end.
+    room: Option<Room>,
+    /// Ended since the last result.
+    finished: Vec<Connection>,
+    reasons: BTreeMap<u32, String>,
+    sources: MetricSources,
+    origin: Origin,
+    sender: mpsc::Sender<Chunk>,
+}
+
+impl Session {
+    fn run(mut self, stopped: &Arc<AtomicBool>) {
+        let mut reported = Instant::now();
+        let mut pause = REPORT;
+        loop {
+            let last = stopped.load(Ordering::Relaxed) || self.sender.is_closed();
+            if last {
+                self.links.detach();
+            } else {
+                self.reader.wait(LOOP_WAIT);
+            }
+            self.read();
+            if last || reported.elapsed() >= pause {
+                reported = Instant::now();
+                if let Err(error) = self.report(last) {
+                    tracing::error!(%error, "read the kernel's table of connections");
+                }
+                // With very many connections a result takes long; it must not take all of a CPU.
+                pause = REPORT.max(reported.elapsed() * BUSY_SHARE);
+            }
+            if last {
+                return;
+            }
+        }
+    }
+
+    /// Empties the ring buffers.
+    fn read(&mut self) {
+        let (table, origin) = (&self.table, self.origin);
+        let _undecodable = self.reader.read(|record| {
+            if let Record::Process(record) = record
+                && let Some(event) = event(&record, origin)
+            {
+                table.observe(&event);
+            }
+        });
+        let names = self.book.names();
+        self.answers
+            .read(|namespace, message| names.answer(namespace, message));
+        let known = self.finished.len();
+        let finished = &mut self.finished;
+        for connection in self.ended.take() {
+            if connection.flags & FLAG_EVICTED != 0 {
+                self.resting.rest(connection);
+            } else {
+                finished.push(self.resting.end(&connection));
+            }
+        }
+        for connection in self.finished.iter().skip(known) {
+            if let Some(process) = user_of(connection) {
+                let table = &self.table;
+                self.book.names().name(process, || identify(table, process));
+            }
+        }
+    }
+
+    /// Sends the result so far.
+    fn report(&mut self, last: bool) -> Result<(), LoadError> {
+        let entries = self.entries(last)?;
+        let table: HashSet<u64> = entries.iter().map(|entry| entry.cookie).collect();
+        let mut open: Vec<Flow> = entries
+            .iter()
+            .map(|entry| Flow::decode(&self.resting.whole(entry)))
+            .collect();
+        let resting = self.resting.outside(&table);
+        open.extend(resting.iter().map(Flow::decode));
+        for flow in &open {
+            self.book.name_user(flow);
+        }
+        let mut drops: HashMap<u64, BTreeMap<String, u64>> = HashMap::new();
+        let mut keys = HashMap::new();
+        for (key, number) in self.object.drops()? {
+            let reason = self.reasons.get(&key.reason).cloned();
+            let reason = reason.unwrap_or_else(|| format!("reason_{}", key.reason));
+            drops.entry(key.cookie).or_default().insert(reason, number);
+            keys.entry(key.cookie).or_insert_with(Vec::new).push(key);
+        }
+        let mut times = self.times()?;
+        let now_ns = monotonic_ns();
+        for connection in std::mem::take(&mut self.finished) {
+            let mut flow = Flow::decode(&connection);
+            if let Some(times) = times.remove(&flow.cookie) {
+                flow.add_times(&times);
+                self.object.forget_call_times(flow.cookie)?;
+            }
+            for key in keys.remove(&flow.cookie).unwrap_or_default() {
+                self.object.forget_drop(key)?;
+            }
+            flow.metrics.drops_by_reason = drops.remove(&flow.cookie).unwrap_or_default();
+            self.book.end(flow, now_ns);
+        }
+        for flow in &mut open {
+            if let Some(times) = times.get(&flow.cookie) {
+                flow.add_times(times);
+            }
+            flow.metrics.drops_by_reason = drops.remove(&flow.cookie).unwrap_or_default();
+        }
+        self.read_directory(&open, last);
+        self.name_processes(&open);
+        let directory = (&self.directory, self.directory_read_ns);
+        self.book.settle(&open, directory, now_ns, last);
+        let (mut edges, folded, mut unresolved) = self.book.table(&open, &self.directory);
+        if let Some(room) = self.room {
+            self.book.fold_silent(&edges, room);
+            let table = &self.table;
+            self.book.forget_names(&open, |process| {
+                table
+                    .get(process.pid)
+                    .is_some_and(|known| known.key == process)
+            });
+        }
+        unresolved.extend(self.uncounted_calls()?);
+        let (unix_edges, unix_unresolved) = self.report_unix(last)?;
+        if let Some(room) = self.room {
+            self.unix.fold_silent(&unix_edges, room, now_ns);
+        }
+        let folded = self.unix.with_folded(folded);
+        let mut unavailable = self.unavailable();
+        unix_sockets::explain(
+            &mut unavailable,
+            &self.sources.from,
+            &self.object,
+            &unix_edges,
+        );
+        edges.extend(unix_edges);
+        for (what, count) in unix_unresolved {
+            *unresolved.entry(what).or_default() += count;
+        }
+        let counters = self.object.network_counters()?;
+        let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
+        if counter(ANSWERS_LOST) > 0 {
+            unresolved.insert("name_answers_lost".to_owned(), counter(ANSWERS_LOST));
+        }
+        let result = EdgeTable {
+            edges,
+            folded,
+            sources: self.sources.from.clone(),
+            unavailable,
+            unresolved,
+            lost_events: counter(LOST_EVENTS),
+            lost_bytes: counter(LOST_BYTES),
+            kernel_table: self.kernel_table(table.len(), counter(REFUSED)),
+        };
+        self.send(result, last);
+        if !last {
+            self.make_room(&table)?;
+        }
+        Ok(())
+    }
+
+    fn report_unix(&mut self, last: bool) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+        let (book, table) = (&self.book, &self.table);
+        let identify = |pid| {
+            let alive = table.get(pid).map(|process| process.key);
+            let key = alive.or_else(|| book.names_so_far().latest(pid))?;
+            let identity = identify(table, key);
+            Some((
+                key,
+                identity.unwrap_or_else(|| book.names_so_far().identity(key)),
+            ))
+        };
+        self.unix
+            .report(&mut self.object, table, &self.wanted, identify, last)
+    }
+
+    /// Times of system calls so far, by connection.
+    fn times(&self) -> Result<HashMap<u64, CallTimes>, LoadError> {
+        if !self.links.plan().timed {
+            return Ok(HashMap::new());
+        }
+        Ok(self.object.call_times()?.into_iter().collect())
+    }
+
+    /// Calls that could not be counted or timed.
+    fn uncounted_calls(&self) -> Result<BTreeMap<String, u64>, LoadError> {
+        let counters = self.object.call_counters()?;
+        let named = [
+            ("calls_left_out", CALLS_LEFT_OUT),
+            ("calls_of_unknown_sockets", CALLS_UNBOUND),
+            ("messages_left_out", MESSAGES_LEFT_OUT),
+            ("times_left_out", TIMES_LEFT_OUT),
+        ];
+        let numbers = named.into_iter().filter_map(|(name, counter)| {
+            let number = *counters.get(counter as usize)?;
+            (number > 0).then(|| (name.to_owned(), number))
+        });
+        Ok(numbers.collect())
+    }
+
+    /// Reads the node's sockets again when something may be found there, and not too often.
+    fn read_directory(&mut self, open: &[Flow], last: bool) {
+        let now_ns = monotonic_ns();
+        let rest = self.reading_took * READING_SHARE;
+        let rest_ns = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
+        let due_ns = self
+            .directory_read_ns
+            .saturating_add(rest_ns.max(READ_AGAIN_NS));
+        let due = last || now_ns >= due_ns;
+        if !due || !self.book.is_open_question(open, self.directory_read_ns) {
+            return;
+        }
+        let reading = Instant::now();
+        let before = std::mem::take(&mut self.directory);
+        self.directory = Directory::read(&self.table, &self.wanted, self.beside, before);
+        self.reading_took = reading.elapsed();
+        tracing::debug!(took = ?self.reading_took, sockets = self.directory.sockets().count(), "read the node's sockets");
+        // What began while it was read may be missing.
+        self.directory_read_ns = now_ns;
+    }
+
+    /// Names the processes of connections, while they are there.
+    fn name_processes(&mut self, open: &[Flow]) {
+        let mut missing = BTreeSet::new();
+        let used = open.iter().filter_map(|flow| flow.process);
+        for process in used {
+            let table = &self.table;
+            let names = self.book.names();
+            if !names.name(process, || identify(table, process)) {
+                missing.insert(process);
+            }
+        }
+        for process in self.directory.processes() {
+            let table = &self.table;
+            self.book.names().name(process, || identify(table, process));
+        }
+        if missing.is_empty() {
+            return;
+        }
+        self.table.refresh();
+        for process in missing {
+            let table = &self.table;
+            let names = self.book.names();
+            if !names.name(process, || identify(table, process)) {
+                // It is gone, or hidden: nobody looks for it again.
+                names.give_up(process);
+            }
+        }
+    }
+
+    /// Metrics that are missing, and facts that may be.
+    fn unavailable(&self) -> BTreeMap<String, String> {
+        let mut unavailable = self.sources.unavailable.clone();
+        let (conntrack, originals) = self.directory.failures();
+        if let Some(reason) = conntrack {
+            unavailable.insert("translated_addresses".to_owned(), reason.to_owned());
+        }
+        if let Some(reason) = originals {
+            unavailable.insert("original_destination".to_owned(), reason.to_owned());
+        }
+        unavailable
+    }
+
+    fn send(&self, table: EdgeTable, last: bool) {
+        let profile = ProfileBuilder::new(self.origin.epoch_ns, 1, Clock::Switches).finish();
+        let chunk = Chunk {
+            profile,
+            edges: Some(table),
+            effective_frequency_hz: 0,
+            waits: WaitCounts::default(),
+            notes: Vec::new(),
+        };
+        if last {
+            // Nobody listens any more: then nobody misses it.
+            let _closed = self.sender.blocking_send(chunk);
+        } else {
+            // Full: the next one holds all of it.
+            let _full = self.sender.try_send(chunk);
+        }
+    }
+
+    /// Tells the kernel side which connections and listening ports were there before it.
+    fn add_existing(&mut self, target: &ResolvedTarget) -> Result<(), LoadError> {
+        // Not later, so that the directory is known to hold them.
+        let now_ns = self.directory_read_ns;
+        for (socket, owner) in self.directory.sockets() {
+            if !self.is_wanted(*owner, target) {
+                continue;
+            }
+            if socket.listening {
+                let key = ListenerKey {
+                    network_namespace: owner.network_namespace,
+                    port: u32::from(socket.local.port()),
+                };
+                let pid = owner.process.map_or(0, |process| process.pid);
+                self.object.add_listener(key, pid)?;
+            } else {
+                let listens = self
+                    .directory
+                    .listeners()
+                    .listens(owner.network_namespace, socket.local);
+                let connection = existing(socket, *owner, listens, now_ns);
+                if !self.object.add_connection(&connection)? {
+                    tracing::warn!("more connections than the kernel's table has room for");
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, owner: Owner, target: &ResolvedTarget) -> bool {
+        if target.filter == FILTER_ALL {
+            return target.network_namespace == 0
+                || target.network_namespace == owner.network_namespace;
+        }
+        owner
+            .process
+            .is_some_and(|process| self.wanted.contains(&process.pid))
+    }
+}

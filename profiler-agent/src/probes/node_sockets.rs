@@ -1,0 +1,150 @@
+//! The node's sockets beside the network programs: who of a target is there when a task begins, what
+//! was connected before, and the sources of answers that are no programs.
+
+use std::collections::BTreeSet;
+
+use profiler_common::{
+    config::FILTER_PIDS,
+    network::{
+        Connection, DIRECTION_CLIENT, DIRECTION_SERVER, DIRECTION_UNKNOWN, FLAG_COMPLETE,
+        FLAG_JOINED,
+    },
+};
+
+use super::{
+    board::ProbeStatuses,
+    status::{ProbeState, ProbeStatus},
+    targets::ResolvedTarget,
+    timeline::start_ns,
+};
+use crate::{
+    model::ProcessKey,
+    network::{DiagSocket, Directory, Identity, Owner, Sources},
+    process::ProcessTable,
+};
+
+/// Names of sources that are no programs, for `--deny-probe`.
+const CONNTRACK: &str = "conntrack";
+const ORIGINALS: &str = "original_destination";
+/// With the oldest kernel that has them.
+const SOURCES: [(&str, &str); 2] = [(CONNTRACK, "2.6"), (ORIGINALS, "5.6")];
+
+/// Which sources are used.
+pub(super) fn sources(denied: &[String]) -> Sources {
+    Sources {
+        without_conntrack: is_denied(denied, CONNTRACK),
+        without_originals: is_denied(denied, ORIGINALS),
+    }
+}
+
+/// Writes down that the sources are there, before the first task.
+pub(super) fn announce_sources(statuses: &ProbeStatuses, denied: &[String]) {
+    for source in SOURCES {
+        set_source(statuses, denied, source, (ProbeState::Available, None));
+    }
+}
+
+/// Writes down what came of the sources.
+pub(super) fn report_sources(statuses: &ProbeStatuses, denied: &[String], directory: &Directory) {
+    let (conntrack, originals) = directory.failures();
+    for (source, failure) in SOURCES.into_iter().zip([conntrack, originals]) {
+        let state = match failure {
+            None => ProbeState::Attached,
+            Some(_) => ProbeState::Unavailable,
+        };
+        set_source(statuses, denied, source, (state, failure));
+    }
+}
+
+fn set_source(
+    statuses: &ProbeStatuses,
+    denied: &[String],
+    (name, minimum_kernel): (&str, &str),
+    (state, reason): (ProbeState, Option<&str>),
+) {
+    let (state, reason) = if is_denied(denied, name) {
+        let reason = format!("{name} is denied by --deny-probe");
+        (ProbeState::Denied, Some(reason))
+    } else {
+        (state, reason.map(str::to_owned))
+    };
+    statuses.set(ProbeStatus {
+        name: name.to_owned(),
+        state,
+        reason,
+        minimum_kernel: minimum_kernel.to_owned(),
+    });
+}
+
+fn is_denied(denied: &[String], name: &str) -> bool {
+    denied.iter().any(|denied| denied == name)
+}
+
+/// The processes of the target that run now.
+pub(super) fn wanted_pids(target: &ResolvedTarget, table: &ProcessTable) -> BTreeSet<u32> {
+    if target.filter == FILTER_PIDS {
+        return target.pids.clone();
+    }
+    table.refresh();
+    let below = |cgroup: &str, path: &str| {
+        cgroup
+            .strip_prefix(path.trim_end_matches('/'))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    table
+        .snapshot()
+        .iter()
+        .filter(|process| {
+            let paths = &target.cgroup_paths;
+            paths.iter().any(|path| below(&process.cgroup, path))
+        })
+        .map(|process| process.key.pid)
+        .collect()
+}
+
+/// The entry of a connection that is older than the programs. Its totals count from now on.
+pub(super) fn existing(
+    socket: &DiagSocket,
+    owner: Owner,
+    listens: Option<bool>,
+    now_ns: u64,
+) -> Connection {
+    let process = owner.process;
+    Connection {
+        cookie: socket.cookie,
+        seen_ns: now_ns,
+        first_sent: socket.sent_bytes,
+        last_sent: socket.sent_bytes,
+        first_received: socket.received_bytes,
+        last_received: socket.received_bytes,
+        first_retransmits: socket.retransmits,
+        last_retransmits: socket.retransmits,
+        opened_by: process.map_or(0, |process| process.pid),
+        opened_start_ns: process.map_or(0, |process| start_ns(process.start_ticks)),
+        direction: match listens {
+            Some(true) => DIRECTION_SERVER,
+            Some(false) => DIRECTION_CLIENT,
+            None => DIRECTION_UNKNOWN,
+        },
+        flags: FLAG_COMPLETE | FLAG_JOINED,
+        network_namespace: owner.network_namespace,
+        family: if socket.is_ipv6 { 10 } else { 2 },
+        local_port: socket.local.port(),
+        remote_port: socket.remote.port(),
+        local: socket.address_bytes(socket.local.ip()),
+        remote: socket.address_bytes(socket.remote.ip()),
+        ..Connection::default()
+    }
+}
+
+/// Name and container of a process that is in the table.
+pub(super) fn identify(table: &ProcessTable, key: ProcessKey) -> Option<Identity> {
+    let process = table.get(key.pid)?;
+    (process.key == key).then(|| Identity {
+        comm: process.comm.clone(),
+        container: process
+            .container
+            .as_ref()
+            .map(|container| container.id.clone()),
+    })
+}

@@ -1,0 +1,193 @@
+//! Unix sockets of a network task: finds those that were there before it, and those that are gone.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use profiler_common::{config::FILTER_ALL, network::FLAG_COMPLETE, unix_sockets::UNIX_ENTRIES};
+
+use super::{targets::ResolvedTarget, timeline::monotonic_ns};
+use crate::{
+    bpf::{LoadError, LoadedObject},
+    model::{Edge, FoldedEdges, ProcessKey},
+    network::{Identity, Room, UnixBook, UnixEnd, UnixListing, existing_unix},
+    process::ProcessTable,
+};
+
+/// Time between two listings, while some socket is watched. What is gone stays in the kernel's table
+/// for so long.
+const LIST_AGAIN_NS: u64 = 2_000_000_000;
+/// Entries of the kernel's table with which it is listed each time.
+const MANY: usize = UNIX_ENTRIES as usize / 4;
+/// What of an edge between Unix sockets is null, with the reason.
+const NOT_OF_UNIX_SOCKETS: [(&str, &str); 11] = [
+    ("unix.accept", "calls on Unix sockets are not timed"),
+    (
+        "unix.close",
+        "the kernel has no hook for the end of a Unix socket",
+    ),
+    ("unix.connect", "calls on Unix sockets are not timed"),
+    ("unix.read.time_ns", "calls on Unix sockets are not timed"),
+    ("unix.write.time_ns", "calls on Unix sockets are not timed"),
+    ("unix.drop", "Unix sockets lose nothing on the way"),
+    (
+        "unix.error",
+        "the kernel has no hook for errors of Unix sockets",
+    ),
+    (
+        "unix.reset",
+        "the kernel has no hook for resets of Unix sockets",
+    ),
+    ("unix.retransmit", "Unix sockets send nothing twice"),
+    ("unix.socket", "Unix sockets do not count their bytes"),
+    ("unix.write_rtt_us", "Unix sockets measure no round trips"),
+];
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct UnixSockets {
+    book: UnixBook,
+    listing: UnixListing,
+    /// When the listing was begun, on the kernel's clock.
+    listed_ns: u64,
+    owners_ns: u64,
+}
+
+impl UnixSockets {
+    /// Tells the kernel side which connected sockets of the target were there before it.
+    pub(super) fn start(
+        object: &mut LoadedObject,
+        table: &ProcessTable,
+        target: &ResolvedTarget,
+        wanted: &BTreeSet<u32>,
+    ) -> Result<Self, LoadError> {
+        if object.unix_failure().is_some() {
+            return Ok(Self::default());
+        }
+        let listed_ns = monotonic_ns();
+        let mut listing = UnixListing::read(table, None);
+        listing.find_owners(table, wanted);
+        for socket in &listing.sockets {
+            let is_wanted = if target.filter == FILTER_ALL {
+                [0, socket.network_namespace].contains(&target.network_namespace)
+            } else {
+                let owner = listing.owner(socket.inode);
+                owner.is_some_and(|pid| wanted.contains(&pid))
+            };
+            if !is_wanted || socket.peer_inode == 0 {
+                continue;
+            }
+            let entry = existing_unix(socket, &listing, listed_ns);
+            if !object.add_unix_socket(&entry)? {
+                tracing::warn!("more Unix sockets than the kernel's table has room for");
+                break;
+            }
+        }
+        Ok(Self {
+            book: UnixBook::default(),
+            listing,
+            listed_ns,
+            owners_ns: listed_ns,
+        })
+    }
+
+    /// The edges so far, and what could not be told. `last`: nothing more comes.
+    pub(super) fn report(
+        &mut self,
+        object: &mut LoadedObject,
+        table: &ProcessTable,
+        wanted: &BTreeSet<u32>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
+        last: bool,
+    ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+        let mut ends = read(object)?;
+        let now_ns = monotonic_ns();
+        let due = now_ns.saturating_sub(self.listed_ns) >= LIST_AGAIN_NS;
+        if !ends.is_empty() && (due || last || ends.len() >= MANY) {
+            self.list(table, &ends, now_ns);
+            if self.has_open_question(&ends) {
+                self.listing.find_owners(table, wanted);
+                self.owners_ns = now_ns;
+            }
+            // Once more: what is gone by the listing changes no more.
+            ends = read(object)?;
+        }
+        let (listing, listed_ns) = (&self.listing, self.listed_ns);
+        let is_gone = |end: &UnixEnd| {
+            end.seen_ns < listed_ns
+                && listing.is_gone(end.network_namespace, end.cookie) == Some(true)
+        };
+        self.book.settle(&ends, listing, &identify, is_gone);
+        let (gone, open): (Vec<UnixEnd>, Vec<UnixEnd>) = ends.into_iter().partition(is_gone);
+        for end in &gone {
+            object.forget_unix_socket(end.cookie)?;
+        }
+        Ok(self.book.table(&open, &self.listing, identify))
+    }
+
+    /// Adds up edges that have been silent for long.
+    pub(super) fn fold_silent(&mut self, shown: &[Edge], room: Room, now_ns: u64) {
+        self.book.fold_silent(shown, room, now_ns);
+    }
+
+    /// What is no longer kept apart, with that of connections.
+    pub(super) fn with_folded(&self, mut folded: FoldedEdges) -> FoldedEdges {
+        let FoldedEdges {
+            edges,
+            client,
+            server,
+        } = self.book.folded();
+        folded.edges += edges;
+        folded.client.merge(client);
+        folded.server.merge(server);
+        folded
+    }
+
+    fn list(&mut self, table: &ProcessTable, ends: &[UnixEnd], now_ns: u64) {
+        let namespaces: BTreeSet<u32> = ends.iter().map(|end| end.network_namespace).collect();
+        let mut listing = UnixListing::read(table, Some(&namespaces));
+        listing.take_owners(&mut self.listing);
+        self.listing = listing;
+        self.listed_ns = now_ns;
+    }
+
+    /// Whether the process at the other end of some new socket is not known.
+    fn has_open_question(&self, ends: &[UnixEnd]) -> bool {
+        let known: HashSet<u64> = ends.iter().map(|end| end.cookie).collect();
+        ends.iter()
+            .any(|end| end.seen_ns > self.owners_ns && !known.contains(&end.peer_cookie))
+    }
+}
+
+/// Adds why metrics of Unix sockets are null, when there are such edges.
+pub(super) fn explain(
+    unavailable: &mut BTreeMap<String, String>,
+    sources: &BTreeMap<String, String>,
+    object: &LoadedObject,
+    edges: &[Edge],
+) {
+    if let Some(failure) = object.unix_failure() {
+        unavailable.insert("unix".to_owned(), failure.to_string());
+    }
+    if !edges.is_empty() {
+        for (metric, reason) in NOT_OF_UNIX_SOCKETS {
+            unavailable.insert(metric.to_owned(), reason.to_owned());
+        }
+        for (metric, source) in [
+            ("write", "sock_send_length"),
+            ("read", "sock_recv_length"),
+            ("receive_wait", "sk_data_ready"),
+        ] {
+            if sources.get(metric).is_some_and(|used| used != source) {
+                let reason = format!("only {source} tells it of Unix sockets");
+                unavailable.insert(format!("unix.{metric}"), reason);
+            }
+        }
+    }
+}
+
+fn read(object: &LoadedObject) -> Result<Vec<UnixEnd>, LoadError> {
+    let sockets = object.unix_sockets()?;
+    let whole = sockets
+        .iter()
+        .filter(|socket| socket.flags & FLAG_COMPLETE != 0);
+    Ok(whole.map(UnixEnd::decode).collect())
+}

@@ -1,0 +1,99 @@
+//! Results of network tasks: one table of edges that each newer one replaces.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    model::{EdgeTable, TaskId},
+    store::{
+        Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
+        codec::{Density, decode, encode},
+    },
+};
+
+/// Tables of the tasks that run, so that whoever follows one does not read the store each second.
+#[derive(Debug, Default)]
+pub(super) struct NewestEdges {
+    tables: Mutex<HashMap<TaskId, Arc<EdgeTable>>>,
+}
+
+impl NewestEdges {
+    fn tables(&self) -> MutexGuard<'_, HashMap<TaskId, Arc<EdgeTable>>> {
+        // Every change is one insertion or removal, so a holder that panicked left nothing half done.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn get(&self, task: TaskId) -> Option<Arc<EdgeTable>> {
+        self.tables().get(&task).cloned()
+    }
+
+    pub(super) fn put(&self, task: TaskId, table: Arc<EdgeTable>) {
+        self.tables().insert(task, table);
+    }
+
+    pub(super) fn remove(&self, task: TaskId) {
+        self.tables().remove(&task);
+    }
+}
+
+/// A network task has one segment, however long it runs.
+fn key(task: TaskId) -> SegmentKey {
+    SegmentKey {
+        task,
+        stream: Stream::Edges,
+        segment: 0,
+    }
+}
+
+/// Stores the table. The text says why it could not be kept, when that is the table's fault.
+pub(super) fn keep(
+    store: &mut Store,
+    task: TaskId,
+    edges: &EdgeTable,
+    now_ns: u64,
+) -> Result<Option<String>, StoreError> {
+    let bytes = match encode(edges, Stream::Edges, Density::Fast) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(Some(format!("the edges could not be stored: {error}"))),
+    };
+    store.commit()?;
+    let earlier: Vec<u32> = store
+        .blobs(key(task))?
+        .iter()
+        .map(|blob| blob.sequence)
+        .collect();
+    if !earlier.is_empty() {
+        store.replace(key(task), &earlier, &bytes)?;
+        return Ok(None);
+    }
+    let kept = store.append(Append {
+        key: key(task),
+        bytes,
+        from_ns: 0,
+        to_ns: 0,
+        end_unix_ns: now_ns,
+        samples: 0,
+    });
+    store.commit()?;
+    Ok((!kept).then(|| "the edges could not be stored: too much waits to be written".to_owned()))
+}
+
+/// Reads the newest table; an empty one before the first. Blocks.
+pub(super) fn load(store: &StoreHandle, task: TaskId) -> Result<EdgeTable, StoreError> {
+    let blobs = store.run_blocking(move |store| store.blobs(key(task)))??;
+    let Some(newest) = blobs.last() else {
+        return Ok(EdgeTable::default());
+    };
+    Ok(
+        decode(&newest.bytes, Stream::Edges).unwrap_or_else(|error| {
+            tracing::warn!(%task, %error, "the stored edges are damaged");
+            let mut damaged = EdgeTable::default();
+            damaged
+                .unresolved
+                .insert("stored_result_damaged".to_owned(), 1);
+            damaged
+        }),
+    )
+}

@@ -1,0 +1,230 @@
+//! A socket as the hooks hand it over, and the members that are read of it.
+
+use aya_ebpf::helpers::generated::{bpf_get_socket_cookie, bpf_skc_to_tcp_sock};
+use profiler_common::network::{Connection, NetworkConfig};
+
+use crate::kernel::{KernelPtr, TypedPtr};
+
+/// `IPPROTO_TCP`.
+const TCP: u16 = 6;
+/// `AF_INET` and `AF_INET6`.
+const IPV4: u16 = 2;
+const IPV6: u16 = 10;
+
+#[unsafe(no_mangle)]
+pub(super) static NETWORK: NetworkConfig = NetworkConfig {
+    network_namespace: 0,
+    drop_arguments: 0,
+    sock_family: 0,
+    sock_num: 0,
+    sock_dport: 0,
+    sock_daddr: 0,
+    sock_rcv_saddr: 0,
+    sock_v6_daddr: 0,
+    sock_v6_rcv_saddr: 0,
+    sock_net: 0,
+    sock_cookie: 0,
+    sock_protocol: 0,
+    sock_err: 0,
+    net_inum: 0,
+    tcp_srtt_us: 0,
+    tcp_bytes_sent: 0,
+    tcp_bytes_retrans: 0,
+    tcp_bytes_received: 0,
+    tcp_total_retrans: 0,
+    tcp_rcv_nxt: 0,
+    tcp_copied_seq: 0,
+    tcp_clock_cache: 0,
+    skb_sk: 0,
+    sock_receive_queue: 0,
+    skb_data: 0,
+    skb_len: 0,
+    skb_data_len: 0,
+};
+
+/// Reads one field of the network programs' configuration; volatile for the reason given at
+/// [`crate::config::config`].
+macro_rules! network {
+    ($field:ident) => {
+        // SAFETY: the pointer is to a field of a static of this program.
+        unsafe {
+            core::ptr::read_volatile(&raw const $crate::probes::network::socket::NETWORK.$field)
+        }
+    };
+}
+
+pub(super) use network;
+
+/// A socket that the kernel gave as an argument, so that it is alive while the program runs.
+#[derive(Clone, Copy)]
+pub(super) struct Socket(pub(super) KernelPtr);
+
+impl Socket {
+    #[inline(always)]
+    pub(super) fn from_argument(socket: *const core::ffi::c_void) -> Self {
+        Self(KernelPtr(socket as u64))
+    }
+
+    /// The socket's cookie, made now when it has none yet.
+    #[inline(always)]
+    pub(super) fn cookie(self) -> u64 {
+        // SAFETY: the argument of the tracepoint, which the verifier checks to be a socket.
+        unsafe { bpf_get_socket_cookie(self.0.0 as *mut _) }
+    }
+
+    /// The cookie that the socket has by now; 0 when nobody has asked for it yet.
+    #[inline(always)]
+    pub(super) fn cookie_so_far(self) -> u64 {
+        self.typed().member(network!(sock_cookie))
+    }
+
+    /// The argument as the verifier knows it: its members are read without a helper.
+    #[inline(always)]
+    fn typed(self) -> TypedPtr {
+        TypedPtr::new(self.0.0 as *const core::ffi::c_void)
+    }
+
+    /// The socket's TCP part, whose members are read without a helper; `None` when it is no full
+    /// TCP socket.
+    #[inline(always)]
+    pub(super) fn tcp(self) -> Option<TcpSocket> {
+        // SAFETY: the argument of the tracepoint, which the verifier checks to be a socket.
+        let tcp = unsafe { bpf_skc_to_tcp_sock(self.0.0 as *mut _) };
+        if tcp.is_null() {
+            None
+        } else {
+            Some(TcpSocket(TypedPtr::new(tcp)))
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn family(self) -> u16 {
+        self.0.read(network!(sock_family)).unwrap_or(0)
+    }
+
+    /// The same of an argument, without a helper.
+    #[inline(always)]
+    pub(super) fn family_of_argument(self) -> u16 {
+        self.typed().member(network!(sock_family))
+    }
+
+    #[inline(always)]
+    pub(super) fn is_tcp(self) -> bool {
+        let family = self.family();
+        let protocol: u16 = self.0.read(network!(sock_protocol)).unwrap_or(0);
+        (family == IPV4 || family == IPV6) && protocol == TCP
+    }
+
+    /// Inode of the socket's network namespace; 0 when it cannot be read.
+    #[inline(always)]
+    pub(super) fn network_namespace(self) -> u32 {
+        let Some(net) = self.0.follow(network!(sock_net)) else {
+            return 0;
+        };
+        net.read(network!(net_inum)).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    pub(super) fn local_port(self) -> u16 {
+        self.0.read(network!(sock_num)).unwrap_or(0)
+    }
+
+    /// Writes the addresses and ports into a connection.
+    #[inline(always)]
+    pub(super) fn describe(self, connection: &mut Connection) {
+        let family: u16 = self.0.read(network!(sock_family)).unwrap_or(0);
+        connection.family = u32::from(family);
+        connection.local_port = self.local_port();
+        connection.remote_port = u16::from_be(self.0.read(network!(sock_dport)).unwrap_or(0));
+        if family == IPV6 {
+            connection.local = self.0.read(network!(sock_v6_rcv_saddr)).unwrap_or([0; 16]);
+            connection.remote = self.0.read(network!(sock_v6_daddr)).unwrap_or([0; 16]);
+        } else {
+            let local: [u8; 4] = self.0.read(network!(sock_rcv_saddr)).unwrap_or([0; 4]);
+            let remote: [u8; 4] = self.0.read(network!(sock_daddr)).unwrap_or([0; 4]);
+            connection.local[..4].copy_from_slice(&local);
+            connection.remote[..4].copy_from_slice(&remote);
+        }
+    }
+
+    /// Payload bytes that were sent for the first time, by the socket's own count.
+    #[inline(always)]
+    pub(super) fn bytes_sent(self) -> u64 {
+        let all: u64 = self.0.read(network!(tcp_bytes_sent)).unwrap_or(0);
+        let again: u64 = self.0.read(network!(tcp_bytes_retrans)).unwrap_or(0);
+        all.wrapping_sub(again)
+    }
+
+    #[inline(always)]
+    pub(super) fn bytes_received(self) -> u64 {
+        self.0.read(network!(tcp_bytes_received)).unwrap_or(0)
+    }
+
+    /// Segments that were sent again.
+    #[inline(always)]
+    pub(super) fn retransmits(self) -> u32 {
+        self.0.read(network!(tcp_total_retrans)).unwrap_or(0)
+    }
+
+    /// The smoothed round-trip time of a socket that the verifier does not know as one; 0 before the
+    /// first measurement.
+    #[inline(always)]
+    pub(super) fn rtt_us(self) -> u32 {
+        let eighths: u32 = self.0.read(network!(tcp_srtt_us)).unwrap_or(0);
+        eighths >> 3
+    }
+
+    /// Whether received data waits to be read, of such a socket.
+    #[inline(always)]
+    pub(super) fn has_unread(self) -> bool {
+        let next = self.next_expected();
+        let copied: u32 = self.0.read(network!(tcp_copied_seq)).unwrap_or(0);
+        next != copied
+    }
+
+    /// The sequence number that continues the received stream.
+    #[inline(always)]
+    pub(super) fn next_expected(self) -> u32 {
+        self.0.read(network!(tcp_rcv_nxt)).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    pub(super) fn error(self) -> u32 {
+        self.0.read(network!(sock_err)).unwrap_or(0)
+    }
+}
+
+/// `struct tcp_sock`, of a socket that the kernel gave as an argument.
+#[derive(Clone, Copy)]
+pub(super) struct TcpSocket(TypedPtr);
+
+impl TcpSocket {
+    /// The smoothed round-trip time; 0 before the first measurement.
+    #[inline(always)]
+    pub(super) fn rtt_us(self) -> u32 {
+        let eighths: u32 = self.0.member(network!(tcp_srtt_us));
+        eighths >> 3
+    }
+
+    /// Whether received data waits to be read.
+    #[inline(always)]
+    pub(super) fn has_unread(self) -> bool {
+        let next: u32 = self.0.member(network!(tcp_rcv_nxt));
+        let copied: u32 = self.0.member(network!(tcp_copied_seq));
+        next != copied
+    }
+
+    /// When the packet that is being received was looked at, on the clock of `bpf_ktime_get_ns`.
+    /// TCP reads the clock for each packet anyway, which is dearer than all else at this hook.
+    #[inline(always)]
+    pub(super) fn packet_ns(self) -> u64 {
+        self.0.member(network!(tcp_clock_cache))
+    }
+}
+
+/// The cookie of anything that begins as a socket does, also of what stands for one while it is
+/// being made or after it has closed; 0 when it has none.
+#[inline(always)]
+pub(super) fn known_cookie(socket: KernelPtr) -> u64 {
+    socket.read(network!(sock_cookie)).unwrap_or(0)
+}

@@ -1,0 +1,93 @@
+//! Network tasks and what tests read of their edges.
+
+use profiler_tests::{agent::Agent, wait::wait_for};
+use serde_json::{Value, json};
+
+use crate::targets::{EXIT, START};
+
+/// Longest that a task of these tests runs; each is stopped when its work is done.
+pub(crate) const LONGEST_S: u64 = 300;
+
+/// A running network task.
+pub(crate) struct Watch<'a> {
+    agent: &'a Agent,
+    id: String,
+}
+
+impl<'a> Watch<'a> {
+    /// Starts a task and returns when its programs are attached.
+    pub(crate) fn start(agent: &'a Agent, target: &Value) -> Self {
+        let specification = json!({ "kind": "network", "target": target, "duration_s": LONGEST_S });
+        let id = agent.api.create_task(&specification).unwrap();
+        let started = wait_for("the task has started", START, || {
+            let task = agent.api.task(&id).unwrap();
+            assert!(task["reason"].is_null(), "{task}");
+            task["effective_frequency_hz"].as_u64()
+        });
+        started.unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()));
+        Self { agent, id }
+    }
+
+    pub(crate) fn own(agent: &'a Agent) -> Self {
+        Self::start(agent, &json!({ "pids": [std::process::id()] }))
+    }
+
+    /// The result so far.
+    pub(crate) fn now(&self) -> Value {
+        let path = format!("/api/v1/tasks/{}/edges", self.id);
+        self.agent.api.get_json(&path).unwrap()
+    }
+
+    /// Ends the task; its whole result.
+    pub(crate) fn finish(self) -> Value {
+        self.agent.api.stop_task(&self.id).unwrap();
+        self.agent
+            .api
+            .wait_task(&self.id, &["cancelled"], EXIT)
+            .unwrap();
+        self.now()
+    }
+}
+
+/// The edges that fit.
+pub(crate) fn edges_that(table: &Value, fits: impl Fn(&Value) -> bool) -> Vec<&Value> {
+    let edges = table["edges"].as_array().unwrap();
+    edges.iter().filter(|edge| fits(edge)).collect()
+}
+
+/// The only edge to a port.
+pub(crate) fn edge_to(table: &Value, port: u16) -> &Value {
+    match edges_that(table, |edge| edge["server"]["port"] == port).as_slice() {
+        [only] => only,
+        [] => panic!("no edge to {port}: {table:#}"),
+        _ => panic!("several edges to {port}: {table:#}"),
+    }
+}
+
+/// The only edge to a Unix socket.
+pub(crate) fn edge_to_name<'a>(table: &'a Value, name: &str) -> &'a Value {
+    match edges_that(table, |edge| edge["server"]["address"] == name).as_slice() {
+        [only] => only,
+        [] => panic!("no edge to {name}: {table:#}"),
+        _ => panic!("several edges to {name}: {table:#}"),
+    }
+}
+
+pub(crate) fn number(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Calls and bytes.
+pub(crate) fn transfer(side: &Value, what: &str) -> (u64, u64) {
+    let transfer = &side[what];
+    (number(&transfer["count"]), number(&transfer["bytes"]))
+}
+
+/// Checks who talked to whom: both ends are this process.
+pub(crate) fn assert_own_ends(edge: &Value) {
+    for end in ["client", "server"] {
+        assert_eq!(edge[end]["pid"], std::process::id(), "{edge:#}");
+    }
+}

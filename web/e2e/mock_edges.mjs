@@ -1,0 +1,121 @@
+// Made-up edges for the stand-in: a small mesh with trouble, an outside peer, and a hostile name.
+
+const BOUNDS_US = [
+  0, 10, 50, 100, 500, 1000, 1200, 1500, 1700, 2000, 2500, 3000, 5000, 7000, 10000, 13000, 16000, 20000,
+  25000, 30000, 35000, 40000, 45000, 50000, 70000, 100000, 150000, 200000, 300000, 500000, 1000000, 2000000,
+  3000000, 5000000,
+];
+
+function histogram(count, peak, unit) {
+  const counts = Array.from({ length: BOUNDS_US.length + 1 }, (_, i) =>
+    Math.max(
+      0,
+      Math.round((count / 3) * Math.exp(-((i - peak) ** 2) / 3) - (Math.abs(i - peak) > 4 ? 1 : 0)),
+    ),
+  );
+  return { bounds: BOUNDS_US.map((bound) => bound * unit), counts };
+}
+
+function times(count, peak) {
+  const found = histogram(count, peak, 1000);
+  const all = found.counts.reduce((sum, value) => sum + value, 0);
+  return { count: all, time_ns: all * BOUNDS_US[peak] * 900, histogram: found };
+}
+
+function side(scale, { sent, received, drops = {}, errors = {}, client = true, retransmits = 0 }) {
+  const calls = Math.round(scale * 40);
+  const rtt = histogram(calls, 4, 1);
+  const sum = (counts) => Object.values(counts).reduce((all, value) => all + value, 0);
+  return {
+    connections: { count: Math.ceil(scale), open: Math.ceil(scale / 4) },
+    write: { count: calls, bytes: Math.round(sent * scale), time_ns: null, histogram: null },
+    read: { count: calls + 3, bytes: Math.round(received * scale), time_ns: null, histogram: null },
+    connect: client
+      ? { ...times(scale, 3), failed: errors[111] ?? 0 }
+      : { count: 0, failed: 0, time_ns: 0, histogram: histogram(0, 3, 1000) },
+    accept: null,
+    close: times(scale * 0.8, 5),
+    write_rtt_us: { count: calls, sum: calls * 300, min: 40, max: 900, histogram: rtt },
+    receive_wait: times(calls, client ? 3 : 7),
+    retransmit: { count: retransmits },
+    drop: { count: sum(drops), by_reason: drops },
+    reset: { count: 0, sent: 0, received: 0 },
+    error: { count: sum(errors), by_errno: errors },
+    socket: { sent_bytes: sent, received_bytes: received, written_bytes: sent, read_bytes: received },
+  };
+}
+
+const CONTAINER = "3f2a90c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4";
+const end = (pid, comm, address, port, container = null) => ({ pid, comm, container, address, port });
+
+function edge(client, server, sides, more = {}) {
+  return {
+    client,
+    server,
+    original_destination: null,
+    protocol: "tcp",
+    tls: null,
+    metrics: { client: sides[0], server: sides[1] },
+    ...more,
+  };
+}
+
+/** The table after so many seconds. */
+export function edgeTable(seconds) {
+  const scale = 20 + seconds;
+  const flow = { sent: 41_000, received: 310_000 };
+  const back = { sent: 310_000, received: 41_000, client: false };
+  return {
+    edges: [
+      edge(
+        end(4100, "checkout", "10.1.0.4", null, CONTAINER),
+        end(4242, "envoy", "127.0.0.1", 15001, CONTAINER),
+        [side(scale, flow), side(scale, back)],
+        { original_destination: "10.96.0.17:8080" },
+      ),
+      edge(end(4242, "envoy", "10.1.0.4", null, CONTAINER), end(5151, "envoy", "10.1.0.9", 15006), [
+        side(scale, { ...flow, retransmits: 17, drops: { TCP_OFO_QUEUE: 4, NO_SOCKET: 1 } }),
+        side(scale, back),
+      ]),
+      edge(end(5151, "envoy", "127.0.0.6", null), end(5160, "httpbin", "10.1.0.9", 8080), [
+        side(scale, flow),
+        side(scale, back),
+      ]),
+      edge(end(6001, "prometheus", "10.1.0.2", 51_022), end(null, null, "203.0.113.77", 9090), [
+        side(1, { sent: 900, received: 120_000, errors: { 111: 3, 104: 1 } }),
+        null,
+      ]),
+      edge(end(null, null, "2001:db8::71", null), end(4242, "envoy", "2001:db8::4", 443, CONTAINER), [
+        null,
+        side(7, { sent: 88_000, received: 7_000, client: false }),
+      ]),
+      edge(end(7777, '<img src=x>"&', "127.0.0.1", null), end(7778, "e\u202evil", "127.0.0.1", 6379), [
+        side(2, { sent: 50, received: 10 }),
+        null,
+      ]),
+    ],
+    other: null,
+    sources: { read: "sock_recv_length", write: "sock_send_length" },
+    unavailable: {
+      accept: "times of accept calls are not measured",
+      "read.time_ns": "times of read calls are not measured",
+      tls: "payload is not looked at",
+      "write.time_ns": "times of write calls are not measured",
+    },
+    unresolved: { owner: 2, peer_on_this_node: 1 },
+    lost: { events: 0, bytes: 0 },
+  };
+}
+
+/** The same of the always-on collection. */
+export function networkEdges(startedAt) {
+  const seconds = Math.round((Date.now() - startedAt) / 1000);
+  return {
+    ...edgeTable(seconds),
+    state: "running",
+    reason: null,
+    since_ns: startedAt * 1e6,
+    restarts: 0,
+    age_ms: 120,
+  };
+}

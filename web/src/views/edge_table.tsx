@@ -1,0 +1,230 @@
+// Edges as a table that can be sorted and filtered, and the two sides of the one that was picked.
+
+import { useMemo } from "preact/hooks";
+import type { EdgeEnd, EdgeTable } from "../api/types";
+import {
+  betweenText,
+  compareEdges,
+  type EdgeRow,
+  edgeRow,
+  endName,
+  matchesEdge,
+  unresolvedText,
+} from "../lib/edges";
+import { bytes, count, shortId, visible } from "../lib/format";
+import { patchRoute, route } from "../state/route";
+import { EdgePanel } from "./edge_panel";
+import { Empty } from "./states";
+import { type Column, VirtualTable } from "./virtual_table";
+
+const DEFAULT_SORT = "-sent";
+
+function End({ end }: { end: EdgeEnd }) {
+  const known = end.comm !== null;
+  const container = end.container === null ? "" : ` in ${end.container}`;
+  const address = `${end.address}${end.port === null ? "" : `:${end.port}`}`;
+  return (
+    <span class="edge-end" title={visible(`${endName(end)} ${end.pid ?? ""} ${address}${container}`)}>
+      <span class={known ? "name" : "mono"}>{visible(endName(end))}</span>
+      {end.pid !== null && <span class="muted numeric">{end.pid}</span>}
+      {end.container !== null && <span class="chip-small mono">{shortId(visible(end.container))}</span>}
+    </span>
+  );
+}
+
+/** A dash where nothing was measured. */
+function or<T>(value: T | null, show: (value: T) => string): string {
+  return value === null ? "–" : show(value);
+}
+
+/** A number that stands out when it is not 0: something went wrong that often. */
+function trouble(value: number | null) {
+  if (value === null) return "–";
+  return <span class={value > 0 ? "warn" : "muted"}>{count(value)}</span>;
+}
+
+const COLUMNS: readonly Column<EdgeRow>[] = [
+  { key: "client", title: "Client", sortable: true, cell: (row) => <End end={row.edge.client} /> },
+  { key: "server", title: "Server", sortable: true, cell: (row) => <End end={row.edge.server} /> },
+  {
+    key: "port",
+    title: "Port",
+    help: "Port of the server",
+    numeric: true,
+    sortable: true,
+    cell: (row) => or(row.edge.server.port, String),
+  },
+  {
+    key: "protocol",
+    title: "Protocol",
+    sortable: true,
+    cell: (row) => (
+      <span class="protocol">{`${row.edge.protocol.toUpperCase()}${row.edge.tls === true ? " · TLS" : ""}`}</span>
+    ),
+  },
+  {
+    key: "connections",
+    title: "Conns",
+    help: "Connections",
+    numeric: true,
+    sortable: true,
+    cell: (row) => count(row.connections),
+  },
+  {
+    key: "sent",
+    title: "Sent",
+    help: "Bytes from the client to the server",
+    numeric: true,
+    sortable: true,
+    cell: (row) => or(row.sent, bytes),
+  },
+  {
+    key: "received",
+    title: "Received",
+    help: "Bytes from the server to the client",
+    numeric: true,
+    sortable: true,
+    cell: (row) => or(row.received, bytes),
+  },
+  {
+    key: "calls",
+    title: "Calls",
+    help: "Reads and writes of the client",
+    numeric: true,
+    sortable: true,
+    cell: (row) => or(row.calls, count),
+  },
+  {
+    key: "rtt",
+    title: "RTT p50",
+    help: "Round-trip time at the client's writes: the bucket of the median",
+    numeric: true,
+    sortable: true,
+    cell: (row) => or(row.rtt, (rtt) => betweenText(rtt, 1e3)),
+  },
+  {
+    key: "wait",
+    title: "Wait p99",
+    help: "How long data waited until the process read it, at both ends: the bucket of the 99th percentile",
+    numeric: true,
+    sortable: true,
+    cell: (row) => or(row.wait, (wait) => betweenText(wait, 1)),
+  },
+  {
+    key: "retransmits",
+    title: "Retr",
+    help: "Segments that were sent again",
+    numeric: true,
+    sortable: true,
+    cell: (row) => trouble(row.retransmits),
+  },
+  {
+    key: "drops",
+    title: "Drops",
+    help: "Packets that the kernel dropped",
+    numeric: true,
+    sortable: true,
+    cell: (row) => trouble(row.drops),
+  },
+  { key: "resets", title: "Resets", numeric: true, sortable: true, cell: (row) => trouble(row.resets) },
+  { key: "errors", title: "Errors", numeric: true, sortable: true, cell: (row) => trouble(row.errors) },
+];
+
+/** What this result does not say, with the reasons. */
+function Remarks({ table }: { table: EdgeTable }) {
+  const unavailable = Object.entries(table.unavailable);
+  const unresolved = Object.entries(table.unresolved);
+  const sources = Object.entries(table.sources).filter(([, source]) => source === "system calls");
+  const { events, bytes: lost } = table.lost;
+  const number = unavailable.length + unresolved.length + (events > 0 ? 1 : 0);
+  if (number === 0) return null;
+  return (
+    <details class="remarks edge-remarks" open={events > 0}>
+      <summary>
+        What this result does not say<span class="badge">{number}</span>
+      </summary>
+      <ul>
+        {events > 0 && (
+          <li class="bad">
+            <b class="numeric">{count(events)}</b> reads and writes with {bytes(lost)} were lost: the kernel's
+            table of connections was full
+          </li>
+        )}
+        {unresolved.map(([what, connections]) => (
+          <li key={what}>
+            <b class="numeric">{count(connections)}</b> {visible(unresolvedText(what))}{" "}
+            <code class="muted">{visible(what)}</code>
+          </li>
+        ))}
+        {sources.length > 0 && (
+          <li class="muted">
+            Counted by system calls, because this kernel does not announce lengths:{" "}
+            {sources.map(([metric]) => visible(metric)).join(", ")}
+          </li>
+        )}
+        {unavailable.map(([metric, reason]) => (
+          <li key={metric}>
+            <code>{visible(metric)}</code> is not available: {visible(reason)}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** `empty` is said when there is no edge at all. */
+export function EdgeTableView({ table, empty }: { table: EdgeTable; empty: string }) {
+  const { q, sort: wanted, edge: picked } = route.value;
+  const sort = wanted || DEFAULT_SORT;
+  const all = useMemo(() => table.edges.map(edgeRow), [table]);
+  const rows = useMemo(
+    () => all.filter((row) => matchesEdge(row.edge, q)).sort(compareEdges(sort)),
+    [all, q, sort],
+  );
+  const open = picked === "" ? undefined : all.find((row) => row.key === picked);
+  return (
+    <div class="edges">
+      <div class="toolbar">
+        <input
+          type="search"
+          data-search
+          class="filter"
+          placeholder="Filter: process, pid, container, address, port   /"
+          aria-label="Filter edges"
+          spellcheck={false}
+          value={q}
+          onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
+        />
+        <span class="muted push" aria-live="off">
+          {rows.length === 1 ? "1 edge" : `${count(rows.length)} edges`}
+          {rows.length === all.length ? "" : ` of ${count(all.length)}`}
+          {table.other === null ? "" : ` · ${count(table.other.edges)} silent ones added up`}
+        </span>
+      </div>
+      <Remarks table={table} />
+      {rows.length === 0 ? (
+        <Empty title={q === "" ? empty : "No edge matches the filter"}>
+          {q !== "" && (
+            <button type="button" onClick={() => patchRoute({ q: "" }, "replace")}>
+              Clear the filter
+            </button>
+          )}
+        </Empty>
+      ) : (
+        <div class="table-box">
+          <VirtualTable
+            label="Edges"
+            class="edge-table"
+            rows={rows}
+            columns={COLUMNS}
+            rowKey={(row) => row.key}
+            sort={sort}
+            onSort={(next) => patchRoute({ sort: next }, "replace")}
+            onOpen={(row) => patchRoute({ edge: row.key === picked ? "" : row.key }, "replace")}
+          />
+        </div>
+      )}
+      {open !== undefined && <EdgePanel edge={open.edge} unavailable={table.unavailable} />}
+    </div>
+  );
+}

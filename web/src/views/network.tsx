@@ -1,0 +1,67 @@
+// Connections of the whole node, and the result of a network task.
+
+import type { NetworkEdges, Task } from "../api/types";
+import { count, moment, visible } from "../lib/format";
+import { useEdges } from "../state/edges";
+import { EdgeTableView } from "./edge_table";
+import { ErrorBox, Loading } from "./states";
+
+/** The always-on collection. */
+export function NetworkPage() {
+  const { table, error } = useEdges<NetworkEdges>("/network/edges", true);
+  if (table === null) {
+    return error === null ? (
+      <Loading what="the connections of the node" />
+    ) : (
+      <ErrorBox title="No connections to show" detail={error} />
+    );
+  }
+  const since = table.since_ns === null ? "" : `since ${moment(table.since_ns)}`;
+  return (
+    <section class="network-page">
+      <header class="network-head">
+        <h1>Network</h1>
+        <span class="muted">connections of the whole node {since}</span>
+        {table.restarts > 0 && <span class="muted">{`started again ${count(table.restarts)} times`}</span>}
+      </header>
+      {table.state === "waiting" && (
+        <p class="banner" role="alert">
+          <b>Not watching now:</b> {visible(table.reason ?? "")}. It is tried again.
+        </p>
+      )}
+      {error !== null && (
+        <p class="banner" role="alert">
+          <b>This is the last known state:</b> {error}
+        </p>
+      )}
+      <EdgeTableView table={table} empty="No connections were seen yet" />
+    </section>
+  );
+}
+
+/** The edges of a task. */
+export function NetworkResult({ task }: { task: Task }) {
+  const running = task.state === "running";
+  const { table, error } = useEdges(`/tasks/${encodeURIComponent(task.id)}/edges`, running);
+  if (task.state === "queued") return <Loading what="the first connections (the task waits for its turn)" />;
+  if (table === null) {
+    return error === null ? (
+      <Loading what="the connections" />
+    ) : (
+      <ErrorBox title="No connections to show" detail={error} />
+    );
+  }
+  return (
+    <>
+      {error !== null && (
+        <p class="banner" role="alert">
+          <b>This is the last known state:</b> {error}
+        </p>
+      )}
+      <EdgeTableView
+        table={table}
+        empty={running ? "No connections were seen yet" : "No connections were seen"}
+      />
+    </>
+  );
+}
