@@ -1,19 +1,16 @@
 //! The programs that watch connections, and their tables.
 
-use std::os::fd::AsFd as _;
-
 use aya::{
     Btf,
-    maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf},
-    programs::{BtfTracePoint, ProgramError, tp_btf::BtfTracePointLink},
+    maps::{HashMap, MapData, MapError, RingBuf},
+    programs::tp_btf::BtfTracePointLink,
 };
 use profiler_common::{
-    header::{KIND_ANSWER, KIND_CONNECTION, Pod, RecordHeader, read_pod},
+    header::{KIND_ANSWER, KIND_CONNECTION, RecordHeader, read_pod},
     network::{Answer, Connection, DropKey, ListenerKey, NETWORK_COUNTERS},
 };
 
 use super::{
-    batch,
     loader::{LoadError, LoadedObject},
     network_calls::CallPlan,
     network_offsets::NetworkFacts,
@@ -201,26 +198,12 @@ impl LoadedObject {
             if !self.is_loaded(name) {
                 continue; // Not needed, or among the failures.
             }
-            match self.attach_one(name) {
+            match self.attach_tracepoint(name) {
                 Ok(link) => links.push((name, link)),
                 Err(error) => failures.push(error),
             }
         }
         (NetworkLinks { links, plan }, failures)
-    }
-
-    fn attach_one(&mut self, name: &'static str) -> Result<BtfTracePointLink, LoadError> {
-        let failed = |source: ProgramError| LoadError::Attach {
-            program: name,
-            source: source.into(),
-        };
-        let program = self
-            .ebpf()
-            .program_mut(name)
-            .ok_or(LoadError::NoProgram(name))?;
-        let program: &mut BtfTracePoint = program.try_into().map_err(failed)?;
-        let link = program.attach().map_err(failed)?;
-        program.take_link(link).map_err(failed)
     }
 
     /// Takes the ring buffer of ended connections; an error the second time.
@@ -264,24 +247,7 @@ impl LoadedObject {
     /// Adds a connection that is older than the programs, unless they have met it by now. False when
     /// there is no room.
     pub fn add_connection(&mut self, connection: &Connection) -> Result<bool, LoadError> {
-        const MAP: &str = "CONNECTIONS";
-        const NO_EXIST: u64 = 1;
-        let map = self.ebpf().map_mut(MAP).ok_or(LoadError::NoMap(MAP))?;
-        let mut table: HashMap<_, u64, [u8; size_of::<Connection>()]> = HashMap::try_from(map)
-            .map_err(|source| LoadError::Map {
-                map: MAP,
-                source: source.into(),
-            })?;
-        match table.insert(connection.cookie, connection.to_bytes(), NO_EXIST) {
-            Ok(()) => Ok(true),
-            Err(MapError::SyscallError(error)) => {
-                Ok(error.io_error.raw_os_error() == Some(libc::EEXIST))
-            }
-            Err(source) => Err(LoadError::Map {
-                map: MAP,
-                source: source.into(),
-            }),
-        }
+        self.add_new("CONNECTIONS", connection.cookie, connection.to_bytes())
     }
 
     /// Takes out a connection whose record waits in the table.
@@ -299,19 +265,6 @@ impl LoadedObject {
         self.remove("DROPS", &bytes)
     }
 
-    /// Removes a key that may be gone already.
-    pub(super) fn remove<const N: usize>(
-        &mut self,
-        name: &'static str,
-        key: &[u8; N],
-    ) -> Result<(), LoadError> {
-        let map = self.ebpf().map(name).ok_or(LoadError::NoMap(name))?;
-        let Map::HashMap(data) = map else {
-            return Err(LoadError::NoMap(name));
-        };
-        batch::remove(data.fd().as_fd(), key).map_err(LoadError::from)
-    }
-
     pub fn add_listener(&mut self, key: ListenerKey, pid: u32) -> Result<(), LoadError> {
         const MAP: &str = "LISTENERS";
         let failed = |source: MapError| LoadError::Map {
@@ -327,29 +280,7 @@ impl LoadedObject {
 
     /// The counters of the network programs, summed over CPUs.
     pub fn network_counters(&self) -> Result<[u64; NETWORK_COUNTERS as usize], LoadError> {
-        const MAP: &str = "NETWORK_COUNTS";
-        let failed = |source: MapError| LoadError::Map {
-            map: MAP,
-            source: source.into(),
-        };
-        let map = self.map(MAP)?;
-        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(map).map_err(failed)?;
-        let mut sums = [0; NETWORK_COUNTERS as usize];
-        for (index, sum) in (0..NETWORK_COUNTERS).zip(&mut sums) {
-            *sum = array.get(&index, 0).map_err(failed)?.iter().sum();
-        }
-        Ok(sums)
-    }
-
-    pub(super) fn read_map<K: Pod, V: Pod>(
-        &self,
-        name: &'static str,
-        visit: impl FnMut(K, V),
-    ) -> Result<usize, LoadError> {
-        let Map::HashMap(data) = self.map(name)? else {
-            return Err(LoadError::NoMap(name));
-        };
-        Ok(batch::read(data.fd().as_fd(), visit)?)
+        self.sums("NETWORK_COUNTS")
     }
 }
 

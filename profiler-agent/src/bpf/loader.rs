@@ -10,7 +10,7 @@ use std::{
 use aya::{
     Btf, Ebpf, EbpfError, EbpfLoader,
     maps::{Array, HashMap, Map, MapError, RingBuf},
-    programs::{BtfTracePoint, Program, ProgramError},
+    programs::{BtfTracePoint, Program, ProgramError, tp_btf::BtfTracePointLink},
 };
 use profiler_common::{
     config::{FILTER_PIDS, HIERARCHY_V1, ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
@@ -327,6 +327,24 @@ impl LoadedObject {
 
     pub(super) fn note_load_time(&mut self, name: &'static str, time: Duration) {
         self.load_times.insert(name, time);
+    }
+
+    /// Attaches a program of a tracepoint that was loaded.
+    pub(super) fn attach_tracepoint(
+        &mut self,
+        name: &'static str,
+    ) -> Result<BtfTracePointLink, LoadError> {
+        let failed = |source: ProgramError| LoadError::Attach {
+            program: name,
+            source: source.into(),
+        };
+        let program = self
+            .ebpf
+            .program_mut(name)
+            .ok_or(LoadError::NoProgram(name))?;
+        let program: &mut BtfTracePoint = program.try_into().map_err(failed)?;
+        let link = program.attach().map_err(failed)?;
+        program.take_link(link).map_err(failed)
     }
 
     /// Loads a program of a tracepoint, without attaching it.

@@ -1,9 +1,6 @@
 //! System calls on sockets: whether they must be watched, which they are, and where the kernel keeps
 //! what their programs read.
 
-use std::os::fd::AsFd as _;
-
-use aya::maps::{Map, MapError, PerCpuArray};
 use btf_rs::Btf;
 use profiler_common::network_calls::{
     CALL_ACCEPT, CALL_COUNTERS, CALL_READ, CALL_RECVFROM, CALL_RECVMMSG, CALL_RECVMSG,
@@ -11,7 +8,6 @@ use profiler_common::network_calls::{
 };
 
 use super::{
-    batch,
     loader::{LoadError, LoadedObject},
     offsets::{OffsetError, member_offset},
 };
@@ -19,6 +15,7 @@ use super::{
 /// Programs that slow more than the connections they watch.
 const CALL_PROGRAMS: [&str; 2] = ["network_call", "network_call_end"];
 const SEGMENT_PROGRAM: &str = "network_segment";
+const CALL_TIMES: &str = "CALL_TIMES";
 
 /// What system calls are watched for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,12 +166,8 @@ impl LoadedObject {
 
     /// Times of calls by the cookie of their connection.
     pub fn call_times(&self) -> Result<Vec<(u64, CallTimes)>, LoadError> {
-        const MAP: &str = "CALL_TIMES";
         let mut found = Vec::new();
-        let Map::HashMap(data) = self.map(MAP)? else {
-            return Err(LoadError::NoMap(MAP));
-        };
-        batch::read(data.fd().as_fd(), |cookie: u64, times: CallTimes| {
+        self.read_map(CALL_TIMES, |cookie: u64, times: CallTimes| {
             found.push((cookie, times));
         })?;
         Ok(found)
@@ -182,26 +175,12 @@ impl LoadedObject {
 
     /// Takes out the times of a connection that has ended.
     pub fn forget_call_times(&mut self, cookie: u64) -> Result<(), LoadError> {
-        const MAP: &str = "CALL_TIMES";
-        let Map::HashMap(data) = self.map(MAP)? else {
-            return Err(LoadError::NoMap(MAP));
-        };
-        batch::remove(data.fd().as_fd(), &cookie.to_ne_bytes()).map_err(LoadError::from)
+        self.remove(CALL_TIMES, &cookie.to_ne_bytes())
     }
 
     /// Calls that could not be counted or timed, by `profiler_common::network_calls`.
     pub fn call_counters(&self) -> Result<[u64; CALL_COUNTERS as usize], LoadError> {
-        const MAP: &str = "CALL_COUNTS";
-        let failed = |source: MapError| LoadError::Map {
-            map: MAP,
-            source: source.into(),
-        };
-        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(self.map(MAP)?).map_err(failed)?;
-        let mut sums = [0; CALL_COUNTERS as usize];
-        for (index, sum) in (0..CALL_COUNTERS).zip(&mut sums) {
-            *sum = array.get(&index, 0).map_err(failed)?.iter().sum();
-        }
-        Ok(sums)
+        self.sums("CALL_COUNTS")
     }
 }
 

@@ -3,7 +3,7 @@
 use aya::{
     Btf,
     maps::{HashMap, MapError},
-    programs::{BtfTracePoint, ProgramError, tp_btf::BtfTracePointLink},
+    programs::tp_btf::BtfTracePointLink,
 };
 use profiler_common::{
     header::read_pod,
@@ -113,17 +113,7 @@ impl LoadedObject {
         // Wakers come first, for the same reason as wake-ups.
         let wakers = self.knows_wakers.then_some(WAKERS_PROGRAM);
         for (name, _hook) in wakers.into_iter().chain(measured.programs()) {
-            let failed = |source: ProgramError| LoadError::Attach {
-                program: name,
-                source: source.into(),
-            };
-            let program = self
-                .ebpf()
-                .program_mut(name)
-                .ok_or(LoadError::NoProgram(name))?;
-            let program: &mut BtfTracePoint = program.try_into().map_err(failed)?;
-            let link = program.attach().map_err(failed)?;
-            links.push(program.take_link(link).map_err(failed)?);
+            links.push(self.attach_tracepoint(name)?);
         }
         Ok(Switches { links })
     }

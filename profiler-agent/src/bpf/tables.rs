@@ -1,12 +1,12 @@
-//! What the kernel side has counted: tables that are emptied, and counters.
+//! Tables that the kernel side shares with the agent, and its counters.
 
 use std::os::fd::AsFd as _;
 
-use aya::maps::{Map, MapError, PerCpuArray};
+use aya::maps::{HashMap, Map, MapError, PerCpuArray};
 use profiler_common::{counter::COUNTERS, header::Pod, on_cpu::CountKey};
 
 use super::{
-    batch::drain,
+    batch,
     loader::{LoadError, LoadedObject},
 };
 
@@ -47,21 +47,73 @@ impl LoadedObject {
         let Map::HashMap(data) = self.map(name)? else {
             return Err(LoadError::NoMap(name));
         };
-        Ok(drain(data.fd().as_fd(), visit)?)
+        Ok(batch::drain(data.fd().as_fd(), visit)?)
     }
 
     /// The counters of the kernel side, summed over CPUs, by `profiler_common::counter`.
     pub fn counters(&self) -> Result<[u64; COUNTERS as usize], LoadError> {
+        self.sums("COUNTERS")
+    }
+
+    /// A counter for each CPU of each of `N` kinds, summed over CPUs.
+    pub(super) fn sums<const N: usize>(&self, name: &'static str) -> Result<[u64; N], LoadError> {
         let failed = |source: MapError| LoadError::Map {
-            map: "COUNTERS",
+            map: name,
             source: source.into(),
         };
-        let map = self.map("COUNTERS")?;
-        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(map).map_err(failed)?;
-        let mut sums = [0; COUNTERS as usize];
-        for (index, sum) in (0..COUNTERS).zip(&mut sums) {
+        let array: PerCpuArray<_, u64> = PerCpuArray::try_from(self.map(name)?).map_err(failed)?;
+        let mut sums = [0; N];
+        for (index, sum) in (0..).zip(&mut sums) {
             *sum = array.get(&index, 0).map_err(failed)?.iter().sum();
         }
         Ok(sums)
+    }
+
+    /// Visits every entry of a table, which stays as it is.
+    pub(super) fn read_map<K: Pod, V: Pod>(
+        &self,
+        name: &'static str,
+        visit: impl FnMut(K, V),
+    ) -> Result<usize, LoadError> {
+        let Map::HashMap(data) = self.map(name)? else {
+            return Err(LoadError::NoMap(name));
+        };
+        Ok(batch::read(data.fd().as_fd(), visit)?)
+    }
+
+    /// Adds an entry for a socket that is older than the programs, unless they have met it by now.
+    /// False when there is no room.
+    pub(super) fn add_new<const N: usize>(
+        &mut self,
+        name: &'static str,
+        cookie: u64,
+        value: [u8; N],
+    ) -> Result<bool, LoadError> {
+        const NO_EXIST: u64 = 1;
+        let failed = |source: MapError| LoadError::Map {
+            map: name,
+            source: source.into(),
+        };
+        let map = self.ebpf().map_mut(name).ok_or(LoadError::NoMap(name))?;
+        let mut table: HashMap<_, u64, [u8; N]> = HashMap::try_from(map).map_err(failed)?;
+        match table.insert(cookie, value, NO_EXIST) {
+            Ok(()) => Ok(true),
+            Err(MapError::SyscallError(error)) => {
+                Ok(error.io_error.raw_os_error() == Some(libc::EEXIST))
+            }
+            Err(source) => Err(failed(source)),
+        }
+    }
+
+    /// Removes a key that may be gone already.
+    pub(super) fn remove<const N: usize>(
+        &mut self,
+        name: &'static str,
+        key: &[u8; N],
+    ) -> Result<(), LoadError> {
+        let Map::HashMap(data) = self.map(name)? else {
+            return Err(LoadError::NoMap(name));
+        };
+        batch::remove(data.fd().as_fd(), key).map_err(LoadError::from)
     }
 }

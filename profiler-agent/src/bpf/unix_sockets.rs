@@ -1,6 +1,5 @@
 //! Unix sockets: where the kernel keeps what is read of them, and the kernel side's table of them.
 
-use aya::maps::{HashMap, MapError};
 use profiler_common::unix_sockets::{UnixOffsets, UnixSocket};
 
 use super::{
@@ -39,21 +38,7 @@ impl LoadedObject {
     /// Adds a socket that is older than the programs, unless they have met it by now. False when
     /// there is no room.
     pub fn add_unix_socket(&mut self, socket: &UnixSocket) -> Result<bool, LoadError> {
-        const NO_EXIST: u64 = 1;
-        let failed = |source: MapError| LoadError::Map {
-            map: TABLE,
-            source: source.into(),
-        };
-        let map = self.ebpf().map_mut(TABLE).ok_or(LoadError::NoMap(TABLE))?;
-        let mut table: HashMap<_, u64, [u8; size_of::<UnixSocket>()]> =
-            HashMap::try_from(map).map_err(failed)?;
-        match table.insert(socket.cookie, socket.to_bytes(), NO_EXIST) {
-            Ok(()) => Ok(true),
-            Err(MapError::SyscallError(error)) => {
-                Ok(error.io_error.raw_os_error() == Some(libc::EEXIST))
-            }
-            Err(source) => Err(failed(source)),
-        }
+        self.add_new(TABLE, socket.cookie, socket.to_bytes())
     }
 
     pub fn forget_unix_socket(&mut self, cookie: u64) -> Result<(), LoadError> {

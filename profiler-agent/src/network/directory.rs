@@ -2,15 +2,11 @@
 //! before a task began.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    fs::File,
+    collections::{BTreeSet, HashMap, HashSet},
     io,
     net::{IpAddr, SocketAddr},
-    os::{fd::AsFd as _, linux::fs::MetadataExt as _},
     path::Path,
 };
-
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::{
     addresses::addresses_here,
@@ -18,9 +14,10 @@ use super::{
     diag::{DiagSocket, sockets_here},
     flow::Flow,
     listeners::Listeners,
+    namespaces,
     nat::{Ends, Followed, Translations},
     originals::{Original, original_of},
-    owners::{Candidate, Owners},
+    owners::Owners,
 };
 use crate::{model::ProcessKey, process::ProcessTable};
 
@@ -63,6 +60,17 @@ pub(super) struct Listing {
     pub(super) tracked: Result<Tracked, String>,
 }
 
+impl Listing {
+    /// Of the calling thread's namespace.
+    fn here(sources: Sources) -> io::Result<Self> {
+        Ok(Self {
+            sockets: sockets_here()?,
+            addresses: addresses_here()?,
+            tracked: tracked_here(sources),
+        })
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Directory {
@@ -89,28 +97,10 @@ impl Directory {
         before: Self,
     ) -> Self {
         table.refresh();
-        let mut namespaces: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
-        let mut candidates = Vec::new();
-        for process in table.snapshot() {
-            if let Some(inode) = process.network_namespace {
-                namespaces.entry(inode).or_default().push(process.key.pid);
-            }
-            if !process.kernel_thread {
-                candidates.push(Candidate {
-                    process: process.key,
-                    network_namespace: process.network_namespace.map(number),
-                });
-            }
-        }
         let mut found = Vec::new();
-        for (inode, pids) in namespaces {
-            let Some(namespace) = pids.iter().find_map(|pid| open(*pid, inode)) else {
-                continue;
-            };
-            match listing_of(&namespace, sources) {
-                Ok(listing) => found.push((number(inode), listing)),
-                Err(error) => tracing::debug!(inode, %error, "list the sockets of a namespace"),
-            }
+        for (inode, pids) in namespaces::with_processes(table) {
+            let listing = namespaces::ask_inside(inode, &pids, || Listing::here(sources));
+            found.extend(listing.map(|listing| (inode, listing)));
         }
         let mut wanted = HashMap::new();
         for (namespace, listing) in &found {
@@ -123,7 +113,7 @@ impl Directory {
             );
         }
         let mut owners = before.owners;
-        owners.find(&wanted, &candidates, preferred);
+        owners.find(&wanted, table, preferred);
         let mut directory = Self::new(found, owners);
         if !sources.without_originals {
             directory.ask_for_originals(&before.originals);
@@ -333,37 +323,6 @@ impl Directory {
             remote: socket.remote,
         })
     }
-}
-
-/// Inodes of namespaces have 32 bits.
-fn number(inode: u64) -> u32 {
-    u32::try_from(inode).unwrap_or(0)
-}
-
-/// The namespace of a process, when it still is in the one with this inode.
-fn open(pid: u32, inode: u64) -> Option<File> {
-    let file = File::open(format!("/proc/{pid}/ns/net")).ok()?;
-    (file.metadata().ok()?.st_ino() == inode).then_some(file)
-}
-
-/// Asks the namespace behind `namespace` (`/proc/PID/ns/net`), from a thread of its own, because a
-/// thread cannot leave its namespace for a moment.
-fn listing_of(namespace: &File, sources: Sources) -> io::Result<Listing> {
-    std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new()
-            .name("inet-diag".into())
-            .spawn_scoped(scope, || {
-                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-                Ok(Listing {
-                    sockets: sockets_here()?,
-                    addresses: addresses_here()?,
-                    tracked: tracked_here(sources),
-                })
-            })?;
-        worker
-            .join()
-            .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
-    })
 }
 
 /// What connection tracking says in the calling thread's namespace.

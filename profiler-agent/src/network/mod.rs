@@ -1,7 +1,7 @@
 //! From sockets to edges: which process talks to which, over connections that the kernel side saw
 //! and over those that were there before.
 //!
-//! [`flow`] decodes what the kernel side counted. Over [`netlink`], [`diag`] lists the sockets of a
+//! [`flow`] decodes what the kernel side counted. Over [`netlink`], inside of [`namespaces`], [`diag`] lists the sockets of a
 //! network namespace and [`addresses`] its addresses; [`owners`] finds whose they are, [`listeners`]
 //! who listens; [`conntrack`] lists translated connections, [`nat`] follows them, [`originals`] asks
 //! sockets where that fails. [`directory`] puts all of it together. [`mates`] joins both ends of a
@@ -11,6 +11,7 @@
 
 mod flow;
 mod netlink;
+mod namespaces;
 mod diag;
 mod addresses;
 mod owners;

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rustix::fs::{Dir, Mode, OFlags, openat, readlinkat};
 
-use crate::model::ProcessKey;
+use crate::{model::ProcessKey, process::ProcessTable};
 
 /// Descriptors that are looked at in one reading of the node.
 const MAX_DESCRIPTORS: usize = 2_000_000;
@@ -21,9 +21,23 @@ pub(super) struct Holder {
 
 /// A process that may hold sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) process: ProcessKey,
-    pub(super) network_namespace: Option<u32>,
+struct Candidate {
+    process: ProcessKey,
+    network_namespace: Option<u32>,
+}
+
+/// The processes of the node; kernel threads have no descriptors.
+fn candidates(table: &ProcessTable) -> Vec<Candidate> {
+    let processes = table.snapshot();
+    let users = processes.iter().filter(|process| !process.kernel_thread);
+    users
+        .map(|process| Candidate {
+            process: process.key,
+            network_namespace: process
+                .network_namespace
+                .and_then(|inode| u32::try_from(inode).ok()),
+        })
+        .collect()
 }
 
 /// Holders of sockets by inode.
@@ -39,6 +53,15 @@ impl Owners {
     /// first in the order of: `preferred`, the socket's own namespace, the lowest pid. Processes
     /// that cannot be read are left out.
     pub(super) fn find(
+        &mut self,
+        wanted: &HashMap<u64, u32>,
+        table: &ProcessTable,
+        preferred: &BTreeSet<u32>,
+    ) {
+        self.find_among(wanted, &candidates(table), preferred);
+    }
+
+    fn find_among(
         &mut self,
         wanted: &HashMap<u64, u32>,
         candidates: &[Candidate],
@@ -155,7 +178,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut owners = Owners::default();
         let wanted = HashMap::from([(inode(&listener), 1)]);
-        owners.find(&wanted, &[own()], &BTreeSet::new());
+        owners.find_among(&wanted, &[own()], &BTreeSet::new());
         let holder = owners.holder(inode(&listener)).unwrap();
         assert_eq!(holder.process, own().process);
         assert_eq!(holder.descriptor, listener.as_raw_fd());
@@ -166,14 +189,14 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut owners = Owners::default();
         let wanted = HashMap::from([(inode(&listener), 1)]);
-        owners.find(&wanted, &[own()], &BTreeSet::new());
+        owners.find_among(&wanted, &[own()], &BTreeSet::new());
         assert!(owners.looked_at > 0);
-        owners.find(&wanted, &[own()], &BTreeSet::new());
+        owners.find_among(&wanted, &[own()], &BTreeSet::new());
         assert_eq!(owners.looked_at, 0);
         // Another process has its number now.
         let mut other = own();
         other.process.start_ticks = 2;
-        owners.find(&wanted, &[other], &BTreeSet::new());
+        owners.find_among(&wanted, &[other], &BTreeSet::new());
         let holder = owners.holder(inode(&listener)).unwrap();
         assert_eq!(holder.process, other.process);
     }

@@ -3,9 +3,8 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    fs::File,
     io,
-    os::{fd::AsFd as _, linux::fs::MetadataExt as _, unix::ffi::OsStrExt as _},
+    os::unix::ffi::OsStrExt as _,
 };
 
 use netlink_packet_sock_diag::{
@@ -14,11 +13,11 @@ use netlink_packet_sock_diag::{
 };
 
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::{
+    namespaces,
     netlink::{Next, list},
-    owners::{Candidate, Owners},
+    owners::Owners,
 };
 use crate::process::ProcessTable;
 
@@ -55,24 +54,16 @@ pub(crate) struct UnixListing {
 }
 
 impl UnixListing {
-    /// Reads the sockets of `namespaces`, or of every one that has a process. Blocks.
-    pub(crate) fn read(table: &ProcessTable, namespaces: Option<&BTreeSet<u32>>) -> Self {
+    /// Reads the sockets of the `wanted` namespaces, or of every one that has a process. Blocks.
+    pub(crate) fn read(table: &ProcessTable, wanted: Option<&BTreeSet<u32>>) -> Self {
         let mut listing = Self::default();
-        let mut left: HashMap<u32, Vec<u32>> = HashMap::new();
-        for process in table.snapshot() {
-            let inode = process.network_namespace.map(u32::try_from);
-            if let Some(Ok(inode)) = inode
-                && namespaces.is_none_or(|wanted| wanted.contains(&inode))
-            {
-                left.entry(inode).or_default().push(process.key.pid);
+        for (inode, pids) in namespaces::with_processes(table) {
+            if wanted.is_some_and(|wanted| !wanted.contains(&inode)) {
+                continue;
             }
-        }
-        for (inode, pids) in left {
-            let namespace = pids.iter().find_map(|pid| open(*pid, inode));
-            let Some(namespace) = namespace else { continue };
-            match sockets_of(&namespace, inode) {
-                Ok(sockets) => listing.add(inode, sockets),
-                Err(error) => tracing::debug!(inode, %error, "list Unix sockets"),
+            let sockets = namespaces::ask_inside(inode, &pids, || sockets_here(inode));
+            if let Some(sockets) = sockets {
+                listing.add(inode, sockets);
             }
         }
         listing
@@ -85,17 +76,7 @@ impl UnixListing {
         let wanted: HashMap<u64, u32> = sockets
             .map(|socket| (socket.inode, socket.network_namespace))
             .collect();
-        let candidates: Vec<Candidate> = table
-            .snapshot()
-            .iter()
-            .map(|process| Candidate {
-                process: process.key,
-                network_namespace: process
-                    .network_namespace
-                    .and_then(|inode| u32::try_from(inode).ok()),
-            })
-            .collect();
-        self.owners.find(&wanted, &candidates, preferred);
+        self.owners.find(&wanted, table, preferred);
     }
 
     /// Keeps what an earlier reading found out.
@@ -185,26 +166,6 @@ fn printable(bytes: &[u8]) -> String {
         text.extend(chunk.invalid().escape_ascii().map(char::from));
     }
     text
-}
-
-fn sockets_of(namespace: &File, network_namespace: u32) -> io::Result<Vec<UnixDiagSocket>> {
-    std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new()
-            .name("unix-diag".into())
-            .spawn_scoped(scope, || {
-                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-                sockets_here(network_namespace)
-            })?;
-        worker
-            .join()
-            .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
-    })
-}
-
-/// The namespace of a process, when it still is in the one with this inode.
-fn open(pid: u32, inode: u32) -> Option<File> {
-    let file = File::open(format!("/proc/{pid}/ns/net")).ok()?;
-    (file.metadata().ok()?.st_ino() == u64::from(inode)).then_some(file)
 }
 
 /// Lists the sockets of the calling thread's namespace.

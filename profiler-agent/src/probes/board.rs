@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::status::{ProbeStatus, ProbeStatusSource, ProgramStats};
+use super::status::{ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
 use crate::model::{LossKind, Losses};
 
 /// See the module. Cheap to clone.
@@ -31,6 +31,21 @@ impl ProbeStatuses {
 
     pub fn set(&self, status: ProbeStatus) {
         self.with(|board| board.probes.insert(status.name.clone(), status));
+    }
+
+    /// Writes down what is there before anything has used it, or that it must not be used.
+    pub(super) fn announce(&self, name: &str, minimum_kernel: &str, denied: &[String]) {
+        let is_denied = denied.iter().any(|denied| denied == name);
+        self.set(ProbeStatus {
+            name: name.to_owned(),
+            state: if is_denied {
+                ProbeState::Denied
+            } else {
+                ProbeState::Available
+            },
+            reason: is_denied.then(|| format!("{name} is denied by --deny-probe")),
+            minimum_kernel: minimum_kernel.to_owned(),
+        });
     }
 
     /// Counts a loss that belongs to no task.

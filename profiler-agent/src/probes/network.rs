@@ -90,17 +90,7 @@ pub struct NetworkCollector {
 impl NetworkCollector {
     pub fn new(table: ProcessTable, statuses: ProbeStatuses, config: NetworkConfig) -> Self {
         for program in NETWORK_PROGRAMS {
-            let denied = config.denied.iter().any(|denied| denied == program.name);
-            statuses.set(ProbeStatus {
-                name: program.name.to_owned(),
-                state: if denied {
-                    ProbeState::Denied
-                } else {
-                    ProbeState::Available
-                },
-                reason: denied.then(|| LoadError::Denied(program.name).to_string()),
-                minimum_kernel: program.minimum_kernel.to_owned(),
-            });
+            statuses.announce(program.name, program.minimum_kernel, &config.denied);
         }
         announce_sources(&statuses, &config.denied);
         Self {

@@ -39,41 +39,28 @@ pub(super) fn sources(denied: &[String]) -> Sources {
 
 /// Writes down that the sources are there, before the first task.
 pub(super) fn announce_sources(statuses: &ProbeStatuses, denied: &[String]) {
-    for source in SOURCES {
-        set_source(statuses, denied, source, (ProbeState::Available, None));
+    for (name, minimum_kernel) in SOURCES {
+        statuses.announce(name, minimum_kernel, denied);
     }
 }
 
-/// Writes down what came of the sources.
+/// Writes down what came of the sources that may be used.
 pub(super) fn report_sources(statuses: &ProbeStatuses, denied: &[String], directory: &Directory) {
     let (conntrack, originals) = directory.failures();
-    for (source, failure) in SOURCES.into_iter().zip([conntrack, originals]) {
-        let state = match failure {
-            None => ProbeState::Attached,
-            Some(_) => ProbeState::Unavailable,
-        };
-        set_source(statuses, denied, source, (state, failure));
+    for ((name, minimum_kernel), failure) in SOURCES.into_iter().zip([conntrack, originals]) {
+        if is_denied(denied, name) {
+            continue;
+        }
+        statuses.set(ProbeStatus {
+            name: name.to_owned(),
+            state: match failure {
+                None => ProbeState::Attached,
+                Some(_) => ProbeState::Unavailable,
+            },
+            reason: failure.map(str::to_owned),
+            minimum_kernel: minimum_kernel.to_owned(),
+        });
     }
-}
-
-fn set_source(
-    statuses: &ProbeStatuses,
-    denied: &[String],
-    (name, minimum_kernel): (&str, &str),
-    (state, reason): (ProbeState, Option<&str>),
-) {
-    let (state, reason) = if is_denied(denied, name) {
-        let reason = format!("{name} is denied by --deny-probe");
-        (ProbeState::Denied, Some(reason))
-    } else {
-        (state, reason.map(str::to_owned))
-    };
-    statuses.set(ProbeStatus {
-        name: name.to_owned(),
-        state,
-        reason,
-        minimum_kernel: minimum_kernel.to_owned(),
-    });
 }
 
 fn is_denied(denied: &[String], name: &str) -> bool {

@@ -73,18 +73,7 @@ impl OnCpuCollector {
         config: OnCpuConfig,
     ) -> Self {
         for kind in TaskKind::PROFILES {
-            let name = kind.name();
-            let denied = config.denied.iter().any(|denied| denied == name);
-            statuses.set(ProbeStatus {
-                name: name.to_owned(),
-                state: if denied {
-                    ProbeState::Denied
-                } else {
-                    ProbeState::Available
-                },
-                reason: denied.then(|| format!("{name} is denied by --deny-probe")),
-                minimum_kernel: "5.15".to_owned(),
-            });
+            statuses.announce(kind.name(), "5.15", &config.denied);
         }
         Self {
             table,

@@ -1,4 +1,7 @@
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use crate::{
     model::{Clock, LossKind, Selection, TaskId, TaskState},
@@ -49,9 +52,13 @@ async fn a_task_runs_to_its_end() {
     assert_eq!(result.total_count(), 45);
     assert_eq!(result.losses.get(LossKind::TickMissed), 2);
 
+    // The last change is told after the task can be read as finished.
     let mut states = Vec::new();
-    while let Ok(TaskChange::Updated(task)) = changes.try_recv() {
-        states.push(task.state.name());
+    while states.last() != Some(&"finished") {
+        let change = tokio::time::timeout(Duration::from_mins(1), changes.recv()).await;
+        if let TaskChange::Updated(task) = change.unwrap().unwrap() {
+            states.push(task.state.name());
+        }
     }
     // At least once a second while it runs, besides the changes of state.
     assert!(

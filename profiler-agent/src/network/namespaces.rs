@@ -1,0 +1,55 @@
+//! Network namespaces that have a process, and questions that are asked inside of them.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
+    os::{fd::AsFd as _, linux::fs::MetadataExt as _},
+};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::process::ProcessTable;
+
+/// The processes of each namespace, by its inode.
+pub(super) fn with_processes(table: &ProcessTable) -> BTreeMap<u32, Vec<u32>> {
+    let mut found: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for process in table.snapshot() {
+        let inode = process.network_namespace.map(u32::try_from);
+        if let Some(Ok(inode)) = inode {
+            found.entry(inode).or_default().push(process.key.pid);
+        }
+    }
+    found
+}
+
+/// Asks inside the namespace with this inode, from a thread of its own, because a thread cannot leave
+/// its namespace for a moment. `None`, also when it fails, which is logged: none of `pids` is there any
+/// more, or it cannot be entered. Blocks.
+pub(super) fn ask_inside<T: Send>(
+    inode: u32,
+    pids: &[u32],
+    ask: impl FnOnce() -> io::Result<T> + Send,
+) -> Option<T> {
+    let namespace = pids.iter().find_map(|pid| open(*pid, inode))?;
+    let answer = std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new()
+            .name("socket-diag".into())
+            .spawn_scoped(scope, || {
+                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+                ask()
+            })?;
+        worker
+            .join()
+            .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
+    });
+    answer
+        .inspect_err(|error| tracing::debug!(inode, %error, "list the sockets of a namespace"))
+        .ok()
+}
+
+/// The namespace of a process, when it still is in the one with this inode.
+fn open(pid: u32, inode: u32) -> Option<File> {
+    let file = File::open(format!("/proc/{pid}/ns/net")).ok()?;
+    (file.metadata().ok()?.st_ino() == u64::from(inode)).then_some(file)
+}
