@@ -2,6 +2,7 @@
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
 mod agent;
+mod edge_series;
 mod edges;
 mod events;
 mod processes;
@@ -12,6 +13,7 @@ mod tasks;
 mod wait_counts;
 mod waits;
 
+pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
 
