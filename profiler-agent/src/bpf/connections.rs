@@ -39,10 +39,9 @@ const fn program(
 }
 
 /// The end of connections comes first, so that no entry is made that would stay for ever.
-pub const NETWORK_PROGRAMS: [NetworkProgram; 14] = [
+pub const NETWORK_PROGRAMS: [NetworkProgram; 13] = [
     program("network_destroy", "tcp_destroy_sock", "5.15"),
     program("network_state", "inet_sock_set_state", "5.15"),
-    program("network_names", "sk_data_ready", "6.3"),
     program("network_ready", "sk_data_ready", "6.3"),
     program("network_retransmit", "tcp_retransmit_skb", "5.15"),
     program("network_drop", "kfree_skb", "5.15"),
