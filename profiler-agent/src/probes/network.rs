@@ -15,10 +15,7 @@ use std::{
 
 use profiler_common::{
     config::ProbeConfig,
-    network::{
-        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS,
-        REFUSED,
-    },
+    network::{CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS},
     network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, MESSAGES_LEFT_OUT, TIMES_LEFT_OUT},
 };
 use tokio::sync::mpsc;
@@ -207,6 +204,7 @@ impl Collector for NetworkCollector {
             directory,
             directory_read_ns: monotonic_ns(),
             reading_took: reading.elapsed(),
+            listeners_refused: 0,
             beside,
             swept_ns: monotonic_ns(),
             capacity: self.config.connections,
@@ -254,6 +252,8 @@ struct Session {
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
     reading_took: Duration,
+    /// Ports that are listened on and were not told to the kernel side, for want of room.
+    listeners_refused: u64,
     /// Sources of answers that are no programs.
     beside: Sources,
     /// When ends that were missed were looked for.
@@ -401,20 +401,17 @@ impl Session {
         for (what, count) in unix_unresolved {
             *unresolved.entry(what).or_default() += count;
         }
-        let counters = self.object.network_counters()?;
-        let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
-        if counter(ANSWERS_LOST) > 0 {
-            unresolved.insert("name_answers_lost".to_owned(), counter(ANSWERS_LOST));
-        }
+        let counters = self.counters()?;
+        unresolved.extend(self.not_kept(&counters));
         let result = EdgeTable {
             edges,
             folded,
             sources: self.sources.from.clone(),
             unavailable,
             unresolved,
-            lost_events: counter(LOST_EVENTS),
-            lost_bytes: counter(LOST_BYTES),
-            kernel_table: self.kernel_table(table.len(), counter(REFUSED)),
+            lost_events: counters.of(LOST_EVENTS),
+            lost_bytes: counters.of(LOST_BYTES),
+            kernel_table: self.kernel_table(table.len(), &counters),
         };
         self.send(result, last);
         if !last {

@@ -3,13 +3,16 @@
 //! processes.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     time::Instant,
 };
 
 use profiler_common::{
     config::FILTER_ALL,
-    network::{Connection, FLAG_COMPLETE, FLAG_GONE, ListenerKey},
+    network::{
+        ANSWERS_LOST, Connection, DROP_REASONS_LOST, FLAG_COMPLETE, FLAG_GONE, LISTENERS_LOST,
+        ListenerKey, NETWORK_COUNTERS, RECORDS_DELAYED, REFUSED,
+    },
 };
 
 use super::{ResolvedTarget, Session, existing, identify, monotonic_ns};
@@ -27,7 +30,35 @@ const READING_SHARE: u32 = 20;
 /// Time between two looks for connections whose end was missed.
 const SWEEP_NS: u64 = 20_000_000_000;
 
+/// Counters of the network programs at one moment.
+pub(super) struct NetworkCounters([u64; NETWORK_COUNTERS as usize]);
+
+impl NetworkCounters {
+    pub(super) fn of(&self, counter: u32) -> u64 {
+        self.0.get(counter as usize).copied().unwrap_or(0)
+    }
+}
+
 impl Session {
+    pub(super) fn counters(&self) -> Result<NetworkCounters, LoadError> {
+        self.object.network_counters().map(NetworkCounters)
+    }
+
+    /// What the kernel side could not keep, beside the counts of connections: by its name in
+    /// `unresolved`, without what is complete.
+    pub(super) fn not_kept(&self, counters: &NetworkCounters) -> BTreeMap<String, u64> {
+        let listeners = counters.of(LISTENERS_LOST) + self.listeners_refused;
+        let named = [
+            ("name_answers_lost", counters.of(ANSWERS_LOST)),
+            ("drop_reasons_lost", counters.of(DROP_REASONS_LOST)),
+            ("listening_ports_lost", listeners),
+        ];
+        let named = named.into_iter().filter(|(_, number)| *number > 0);
+        named
+            .map(|(name, number)| (name.to_owned(), number))
+            .collect()
+    }
+
     /// Tells the kernel side which connections and listening ports were there before it.
     pub(super) fn add_existing(&mut self, target: &ResolvedTarget) -> Result<(), LoadError> {
         // Not later, so that the directory is known to hold them.
@@ -42,7 +73,9 @@ impl Session {
                     port: u32::from(socket.local.port()),
                 };
                 let pid = owner.process.map_or(0, |process| process.pid);
-                self.object.add_listener(key, pid)?;
+                if !self.object.add_listener(key, pid)? {
+                    self.listeners_refused += 1;
+                }
             } else {
                 let listens = self
                     .directory
@@ -81,14 +114,15 @@ impl Session {
     }
 
     /// What is to be said about the table, of which so many entries are in use.
-    pub(super) fn kernel_table(&mut self, used: usize, refused: u64) -> KernelTable {
+    pub(super) fn kernel_table(&mut self, used: usize, counters: &NetworkCounters) -> KernelTable {
         KernelTable {
             capacity: u64::from(self.capacity),
             used: used as u64,
-            refused,
+            refused: counters.of(REFUSED),
             evicted: self.resting.evicted,
             swept: self.resting.swept,
             missed_runs: self.object.missed_runs(),
+            delayed: Some(counters.of(RECORDS_DELAYED)),
         }
     }
 
