@@ -45,6 +45,10 @@ struct KernelTable {
     /// Runs that the kernel left out because the same program was at work on that CPU, by program:
     /// what they would have counted is missing. Empty: none.
     missed_runs: BTreeMap<String, u64>,
+    /// Connections whose end waited in the table because the agent was slow; none of their counts is
+    /// lost. Null in results of older agents, which did not say.
+    #[schema(required)]
+    delayed: Option<u64>,
 }
 
 /// Everything that edges had counted which are no longer told apart.
@@ -321,6 +325,7 @@ impl From<&model::EdgeTable> for EdgeTable {
                 evicted: table.kernel_table.evicted,
                 swept: table.kernel_table.swept,
                 missed_runs: table.kernel_table.missed_runs.clone(),
+                delayed: table.kernel_table.delayed,
             },
         }
     }
