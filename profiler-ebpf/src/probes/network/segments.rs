@@ -8,8 +8,7 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 
 use super::{
     connection::{find, now},
-    descriptor::calls,
-    socket::{Socket, Stream, known_cookie},
+    socket::{Socket, Stream, known_cookie, network},
     traffic::arrive,
 };
 use crate::kernel::KernelPtr;
@@ -42,8 +41,8 @@ pub(crate) fn network_segment(context: BtfTracePointContext) -> i32 {
 /// stream, and is not a repetition.
 #[inline(always)]
 fn next_after(socket: Socket, segment: KernelPtr) -> Option<u32> {
-    let header = segment.follow(calls!(skb_data))?;
-    let bytes: u32 = segment.read(calls!(skb_len)).unwrap_or(0);
+    let header = segment.follow(network!(skb_data))?;
+    let bytes: u32 = segment.read(network!(skb_len)).unwrap_or(0);
     let words: u8 = header.read(LENGTH).unwrap_or(0);
     let payload = bytes.saturating_sub(u32::from(words >> 4) * 4);
     let first = u32::from_be(header.read(SEQUENCE).unwrap_or(0));

@@ -143,7 +143,7 @@ impl Socket {
     /// Writes the addresses and ports into a connection.
     #[inline(always)]
     pub(super) fn describe(self, connection: &mut Connection) {
-        let family: u16 = self.0.read(network!(sock_family)).unwrap_or(0);
+        let family = self.family();
         connection.family = u32::from(family);
         connection.local_port = self.local_port();
         connection.remote_port = u16::from_be(self.0.read(network!(sock_dport)).unwrap_or(0));
