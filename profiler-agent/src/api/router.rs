@@ -20,8 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, edges, events, health, meta, processes, profiles, quality, symbols, tasks,
-        waits,
+        containers, diff, edges, events, health, meta, processes, profiles, quality, symbols,
+        tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -75,7 +75,9 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(tasks::stop))
         .routes(routes!(profiles::profile))
         .routes(routes!(profiles::threads))
-        .routes(routes!(profiles::timeline))
+        .routes(routes!(timeline::timeline))
+        .routes(routes!(timeline::sequence))
+        .routes(routes!(diff::diff))
         .routes(routes!(waits::waits))
         .routes(routes!(quality::quality))
         .routes(routes!(edges::edges))

@@ -11,6 +11,7 @@ mod process;
 mod profile;
 mod profile_builder;
 mod select;
+pub mod significance;
 mod stack_quality;
 mod task;
 mod thread_state;
@@ -33,6 +34,7 @@ pub use profile::{
 };
 pub use profile_builder::ProfileBuilder;
 pub use select::Selection;
+pub use significance::Pair;
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
     MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,

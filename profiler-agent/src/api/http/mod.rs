@@ -1,6 +1,7 @@
 //! Handlers, one file for each resource.
 
 pub(super) mod containers;
+pub(super) mod diff;
 pub(super) mod edges;
 pub(super) mod events;
 pub(super) mod health;
@@ -10,4 +11,5 @@ pub(super) mod profiles;
 pub(super) mod quality;
 pub(super) mod symbols;
 pub(super) mod tasks;
+pub(super) mod timeline;
 pub(super) mod waits;

@@ -10,6 +10,7 @@ mod results;
 mod security;
 mod sockets;
 mod symbols;
+mod time;
 
 use std::{
     sync::Arc,
