@@ -5,6 +5,7 @@
 
 mod idle_share;
 mod edge;
+mod edge_step;
 mod percentile;
 mod loss;
 mod process;
@@ -23,6 +24,7 @@ pub use edge::{
     Address, Edge, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable, SideMetrics,
     SocketTotals, Transfer, Values,
 };
+pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use loss::{LossKind, Losses};
 pub use percentile::Between;

@@ -126,6 +126,8 @@ struct LostTraffic {
 /// Connections from one process to one port of another.
 #[derive(Debug, Serialize, ToSchema)]
 struct Edge {
+    /// The same for the same edge as long as it lives: what `.../edges/{edge}/series` takes.
+    id: String,
     client: EdgeEnd,
     server: EdgeEnd,
     /// Where the client asked to go (`ADDRESS:PORT`), when that is not where it came out.
@@ -346,6 +348,7 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     let protocol = key.server.address.protocol();
     let has = |metric: &str| table.has_of(protocol, metric);
     Edge {
+        id: model::EdgeId::of(key).to_string(),
         client: end(&key.client, client_name.clone(), *client_port),
         server: end(&key.server, server_name.clone(), key.server_port),
         original_destination,

@@ -3,6 +3,7 @@
 
 mod agent;
 mod diff;
+mod edge_series;
 mod edges;
 mod events;
 mod processes;
@@ -14,6 +15,7 @@ mod timeline;
 mod wait_counts;
 mod waits;
 
+pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
 
