@@ -18,7 +18,7 @@ pub use processes::{Process, ProcessList};
 pub(super) use agent::{
     AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
 };
-pub(super) use edges::NetworkEdges;
+pub(super) use edges::{NetworkEdges, TaskEdges};
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;
