@@ -20,7 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, diff, edge_series, edges, events, health, meta, processes, profiles, quality, symbols, tasks, timeline, waits,
+        containers, diff, edge_series, edges, events, health, meta, processes, profiles, quality,
+        symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,

@@ -197,17 +197,18 @@ impl Engine {
         self.inner.newest_edges.get(id)
     }
 
-    /// The edges of a network task so far; none for tasks of other kinds.
-    pub async fn edges(&self, id: TaskId) -> Result<Arc<EdgeTable>, TaskError> {
+    /// The edges of a network task so far; `None` when it has no result, which tasks of other kinds
+    /// never have.
+    pub async fn edges(&self, id: TaskId) -> Result<Option<Arc<EdgeTable>>, TaskError> {
         self.get(id)?;
         if let Some(newest) = self.newest_edges(id) {
-            return Ok(newest);
+            return Ok(Some(newest));
         }
         let store = self.inner.store.clone();
         let loaded = tokio::task::spawn_blocking(move || edges::load(&store, id))
             .await
             .map_err(|error| TaskError::Store(error.to_string()))?;
-        Ok(Arc::new(loaded?))
+        Ok(loaded?.map(Arc::new))
     }
 
     /// One edge of a network task over time; read and decoded off the reactor. Silent for an edge that

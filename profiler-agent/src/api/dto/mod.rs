@@ -24,7 +24,7 @@ pub(super) use agent::{
 };
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
-pub(super) use edges::NetworkEdges;
+pub(super) use edges::{NetworkEdges, TaskEdges};
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;
