@@ -4,6 +4,8 @@
 mod agent;
 mod edges;
 mod events;
+mod node;
+mod process_symbols;
 mod processes;
 mod quality;
 mod stacks;
@@ -20,6 +22,8 @@ pub(super) use agent::{
 };
 pub(super) use edges::NetworkEdges;
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
+pub(super) use node::{FeatureList, KernelObjectList, LendStatistics, Setting, SettingList};
+pub(super) use process_symbols::ProcessSymbols;
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;
 pub(super) use symbols::{SymbolFile, SymbolFileList};
