@@ -13,6 +13,7 @@ import "./styles/flame.css";
 import "./styles/network.css";
 import "./styles/topology.css";
 import "./styles/edge.css";
+import "./styles/heat.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {

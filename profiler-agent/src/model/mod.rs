@@ -12,6 +12,7 @@ mod process;
 mod profile;
 mod profile_builder;
 mod select;
+pub mod significance;
 mod stack_quality;
 mod task;
 mod thread_state;
@@ -35,9 +36,11 @@ pub use profile::{
 };
 pub use profile_builder::ProfileBuilder;
 pub use select::Selection;
+pub use significance::Pair;
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
-    MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,
+    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind,
+    TaskSpec, TaskState,
 };
 pub use thread_state::ThreadState;
 pub use wait_reason::WaitReason;
