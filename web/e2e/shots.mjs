@@ -23,6 +23,8 @@ const PAGES = [
   ["create-network", "view=processes&create=1&pids=4242"],
   ["network-task", "view=task&id=7"],
   ["network", "view=network"],
+  ["network-picked", "view=task&id=7&node=p:4242-156954"],
+  ["edge", "view=edge&id=7&edge=91a4dc2f61cb0ec5"],
   ["network-edge", "view=network&net=table&edge=91a4dc2f61cb0ec5"],
   ["node", "view=node"],
 ];

@@ -103,7 +103,8 @@ describe("a comparison", () => {
     const rows = changes(index, 0);
     const sum = (side: 0 | 1): number => rows.reduce((all, row) => all + row.self[side], 0);
     expect([sum(0), sum(1)]).toEqual([index.totalA[0], index.totalB[0]]);
-    for (const row of rows) for (const side of [0, 1] as const) expect(row.total[side]).toBeGreaterThanOrEqual(row.self[side]);
+    for (const row of rows)
+      for (const side of [0, 1] as const) expect(row.total[side]).toBeGreaterThanOrEqual(row.self[side]);
   });
 
   it("greys what chance can explain and says why nothing is known", () => {

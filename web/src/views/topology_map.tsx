@@ -233,11 +233,14 @@ function Port({ port }: { port: AccessPoint }) {
   );
 }
 
+const MORE_POINTS: Partial<Record<Area, Point>> = {
+  rim: { x: CENTER.x, y: CENTER.y + 196 },
+  bottom: { x: CENTER.x, y: 810 },
+};
+
 /** "+ n more" where an area is full; opens the table. */
 function More({ area, keys }: { area: Area; keys: readonly string[] }) {
-  const point =
-    area === "rim" ? { x: CENTER.x, y: CENTER.y + 196 } : slotPoint(area, area === "bottom" ? 4 : 11);
-  const y = area === "rim" ? point.y : area === "bottom" ? point.y + 34 : 716;
+  const point = MORE_POINTS[area] ?? { x: slotPoint(area, 11).x, y: 716 };
   const text = `+ ${count(keys.length)} more ${AREA_TEXT[area]}`;
   const open = (): void => patchRoute({ net: "table" });
   return (
@@ -247,7 +250,7 @@ function More({ area, keys }: { area: Area; keys: readonly string[] }) {
       class="map-more"
       data-more={area}
       aria-label={`${text}: open the table`}
-      transform={`translate(${point.x} ${y})`}
+      transform={`translate(${point.x} ${point.y})`}
       onClick={open}
     >
       <rect x="-88" y="-12" width="176" height="24" rx="6" />
