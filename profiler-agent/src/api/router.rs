@@ -20,8 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, diff, edges, events, health, meta, processes, profiles, quality, symbols,
-        tasks, timeline, waits,
+        containers, diff, edge_series, edges, events, health, meta, processes, profiles, quality,
+        symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -84,6 +84,8 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(edges::edge_events))
         .routes(routes!(edges::node_edges))
         .routes(routes!(edges::node_edge_events))
+        .routes(routes!(edge_series::task_edge_series))
+        .routes(routes!(edge_series::node_edge_series))
         .routes(routes!(symbols::list, symbols::upload))
         .routes(routes!(symbols::replace, symbols::delete))
         .routes(routes!(events::events))

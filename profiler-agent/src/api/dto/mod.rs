@@ -3,6 +3,7 @@
 
 mod agent;
 mod diff;
+mod edge_series;
 mod edges;
 mod events;
 mod processes;
@@ -14,6 +15,7 @@ mod timeline;
 mod wait_counts;
 mod waits;
 
+pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
 
@@ -22,7 +24,7 @@ pub(super) use agent::{
 };
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
-pub(super) use edges::NetworkEdges;
+pub(super) use edges::{NetworkEdges, TaskEdges};
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
 pub(super) use quality::ProfileQuality;

@@ -1,6 +1,7 @@
 //! The API as clients see it: in process for what a handler decides, over sockets for what the
 //! connection decides.
 
+mod edge_series;
 mod edges;
 mod errors;
 mod live;
