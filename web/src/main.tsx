@@ -11,6 +11,8 @@ import "./styles/controls.css";
 import "./styles/tables.css";
 import "./styles/flame.css";
 import "./styles/network.css";
+import "./styles/topology.css";
+import "./styles/edge.css";
 import "./styles/heat.css";
 
 takeTokenFromAddress();

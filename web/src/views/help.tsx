@@ -28,6 +28,14 @@ const GROUPS: readonly { title: string; entries: readonly Entry[] }[] = [
     ],
   },
   {
+    title: "Map of connections",
+    entries: [
+      [["←", "→", "↑", "↓"], "to the next node or line"],
+      [["Enter"], "details of it"],
+      [["t"], "map or table"],
+    ],
+  },
+  {
     title: "Flame graph",
     entries: [
       [["←", "→"], "frame left, right"],
