@@ -1,7 +1,7 @@
 // The state of the page as a query string. Everything a link should carry is here; whatever the
 // address bar holds, parsing gives a valid state.
 
-export type View = "processes" | "tasks" | "task" | "network" | "node";
+export type View = "pods" | "processes" | "group" | "tasks" | "task" | "network" | "node";
 export type Layout = "flame" | "icicle";
 export type WaitValue = "duration" | "count";
 export type IdleView = "hide" | "show" | "only";
@@ -24,6 +24,12 @@ export interface PageState {
   /** Pids and container that the dialog starts with. */
   readonly pids: readonly number[];
   readonly container: string;
+  /** Pod that the dialog starts with: the inode number of its network namespace. */
+  readonly pod: string;
+  /** The dialog starts three tasks at once. */
+  readonly checkup: boolean;
+  /** Process whose details are shown, empty for none. */
+  readonly process: string;
   readonly tab: Tab;
   readonly layout: Layout;
   readonly search: string;
@@ -55,6 +61,9 @@ export const START: PageState = {
   create: false,
   pids: [],
   container: "",
+  pod: "",
+  checkup: false,
+  process: "",
   tab: "graph",
   layout: "flame",
   search: "",
@@ -70,7 +79,7 @@ export const START: PageState = {
   edge: "",
 };
 
-const VIEWS: readonly View[] = ["processes", "tasks", "task", "network", "node"];
+const VIEWS: readonly View[] = ["pods", "processes", "group", "tasks", "task", "network", "node"];
 const MAX_LIST = 256;
 
 function oneOf<T extends string>(value: string | null, allowed: readonly T[], fallback: T): T {
@@ -101,10 +110,10 @@ function words(value: string | null): string[] {
 export function parseState(search: string): PageState {
   const params = new URLSearchParams(search);
   const text = (name: string): string => (params.get(name) ?? "").slice(0, 2000);
-  const id = /^[0-9A-Za-z_-]{1,64}$/.test(text("id")) ? text("id") : "";
+  const id = /^[0-9A-Za-z._-]{1,64}$/.test(text("id")) ? text("id") : "";
   const view = oneOf(params.get("view"), VIEWS, START.view);
   return {
-    view: view === "task" && id === "" ? "tasks" : view,
+    view: (view === "task" || view === "group") && id === "" ? "tasks" : view,
     id,
     q: text("q"),
     sort: /^-?[a-z_]{1,20}$/.test(text("sort")) ? text("sort") : "",
@@ -113,6 +122,9 @@ export function parseState(search: string): PageState {
     create: params.get("create") === "1",
     pids: naturals(params.get("pids")),
     container: text("container"),
+    pod: /^\d{1,15}$/.test(text("pod")) ? text("pod") : "",
+    checkup: params.get("checkup") === "1",
+    process: /^\d{1,10}-\d{1,20}$/.test(text("process")) ? text("process") : "",
     tab: oneOf<Tab>(params.get("tab"), ["graph", "table"], "graph"),
     layout: oneOf<Layout>(params.get("layout"), ["flame", "icicle"], "flame"),
     search: text("search"),
@@ -144,6 +156,9 @@ export function formatState(state: PageState): string {
   put("create", state.create ? "1" : "");
   put("pids", state.pids.join(","));
   put("container", state.container);
+  put("pod", state.pod);
+  put("checkup", state.checkup ? "1" : "");
+  put("process", state.process);
   put("tab", state.tab === START.tab ? "" : state.tab);
   put("layout", state.layout === START.layout ? "" : state.layout);
   put("search", state.search);
