@@ -99,7 +99,10 @@ async function heatMaps(checks, page, mock) {
     const [from, to] = ["from", "to"].map((name) => Number(url.searchParams.get(name)));
     assert(Math.abs(from - 10_500) <= 20 && Math.abs(to - 21_000) <= 20, `asked for ${from} to ${to}`);
     assert(from % 20 === 0 && to % 20 === 0, "not whole buckets");
-    assert((await page.locator("[data-heat-text]").textContent()).includes("10.5"), "the text does not tell it");
+    assert(
+      (await page.locator("[data-heat-text]").textContent()).includes("10.5"),
+      "the text does not tell it",
+    );
   });
   await checks.run("the sub-second map is walked and picked with the keyboard", async () => {
     await page.goto(`${mock.origin}/?view=task&id=1&time=subsecond`);
@@ -125,7 +128,10 @@ async function heatMaps(checks, page, mock) {
     await page.getByRole("button", { name: "All but picked" }).click();
     await left;
     assert((await address(page)).includes("except=1"), await address(page));
-    assert(/shows [\d.]+ % of the samples/.test(await page.locator(".thread-share").textContent()), "no share");
+    assert(
+      /shows [\d.]+ % of the samples/.test(await page.locator(".thread-share").textContent()),
+      "no share",
+    );
     await page.keyboard.press("Escape");
   });
 }
