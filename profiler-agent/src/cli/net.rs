@@ -5,7 +5,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{CliError, net_table, print};
+use super::{
+    CliError,
+    net_table::{self, Shown},
+    print,
+};
 use crate::{
     api,
     config::cli::NetArgs,
@@ -35,7 +39,13 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         serde_json::to_string_pretty(&api::EdgeTable::from(&table)).context("encode the edges")?
             + "\n"
     } else {
-        net_table::text(&table)
+        net_table::text(
+            &table,
+            Shown {
+                idle_unix_pairs: args.all_sockets,
+                own_pid: std::process::id(),
+            },
+        )
     };
     Ok(print(&text)?)
 }
