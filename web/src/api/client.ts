@@ -3,16 +3,21 @@
 
 import { currentToken } from "./token";
 import type {
+  Feature,
+  KernelObjects,
   List,
   Meta,
   Probe,
   Problem,
   Process,
+  ProcessDetail,
+  ProcessSymbols,
   ProfileFormat,
   ProfileQuality,
   ProfileThread,
   Self,
   Sequence,
+  Setting,
   SymbolFile,
   SymbolFileList,
   Task,
@@ -180,7 +185,16 @@ export const api = {
   probes: (signal?: AbortSignal) => json<{ items: readonly Probe[] }>("/probes", signal),
   processes: (kernel: boolean, signal?: AbortSignal) =>
     json<List<Process>>(`/processes?kernel=${kernel}`, signal),
-  process: (id: string) => json<Process>(`/processes/${encodeURIComponent(id)}`),
+  process: (id: string, signal?: AbortSignal) =>
+    json<ProcessDetail>(`/processes/${encodeURIComponent(id)}`, signal),
+  processSymbols: (id: string, signal?: AbortSignal) =>
+    json<ProcessSymbols>(`/processes/${encodeURIComponent(id)}/symbols`, signal),
+  kernelObjects: (signal?: AbortSignal) => json<KernelObjects>("/self/kernel", signal),
+  /** Lets the kernel measure runs of programs for so long. */
+  lendStatistics: (seconds: number) => post<KernelObjects>("/self/kernel/statistics", { seconds }),
+  features: (signal?: AbortSignal) => json<{ items: readonly Feature[] }>("/features", signal),
+  config: (signal?: AbortSignal) => json<{ items: readonly Setting[] }>("/config", signal),
+  supportBundle: async (): Promise<Blob> => (await request("/support-bundle")).blob(),
   tasks: (signal?: AbortSignal) => json<List<Task>>("/tasks", signal),
   task: (id: string, signal?: AbortSignal) => json<Task>(task(id), signal),
   create: (spec: TaskSpec) => post<Task>("/tasks", spec),
@@ -188,8 +202,11 @@ export const api = {
   remove: async (id: string): Promise<void> => {
     await request(task(id), { method: "DELETE" });
   },
-  threads: (id: string, signal?: AbortSignal) =>
-    json<{ items: readonly ProfileThread[] }>(`${task(id)}/threads`, signal),
+  threads: (id: string, waits: WaitCut | null, signal?: AbortSignal) =>
+    json<{ items: readonly ProfileThread[] }>(
+      `${task(id)}/threads?${waitParams(waits, new URLSearchParams())}`,
+      signal,
+    ),
   quality: (id: string, cut: ProfileCut, signal?: AbortSignal) =>
     json<ProfileQuality>(`${task(id)}/quality?${cutParams(cut, new URLSearchParams())}`, signal),
   /** Sums by state and reason of what `idle` shows; the idle share is that of everything. */
@@ -221,8 +238,8 @@ export const api = {
     if (cut.waits !== null) params.set("value", cut.waits.value);
     return json<Sequence>(`${task(id)}/sequence?${waitParams(cut.waits, cutParams(cut, params))}`, signal);
   },
-  diffBytes: async (a: DiffSide, b: DiffSide, norm: string, signal?: AbortSignal): Promise<Uint8Array> => {
-    const response = await request(diffPath(a, b, "flamegraph", norm), signal ? { signal } : {});
+  diffBytes: async (a: DiffSide, b: DiffSide, signal?: AbortSignal): Promise<Uint8Array> => {
+    const response = await request(diffPath(a, b, "flamegraph", "share"), signal ? { signal } : {});
     return new Uint8Array(await response.arrayBuffer());
   },
   profileBytes: async (id: string, cut: ProfileCut, signal?: AbortSignal): Promise<Uint8Array> => {

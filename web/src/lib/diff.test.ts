@@ -33,7 +33,9 @@ describe("golden comparisons", () => {
   });
 
   it.each(names)("%s", (name) => {
-    const expected = JSON.parse(readFileSync(new URL(`${name}.json`, FOLDER), "utf8")) as Expected;
+    const expected = JSON.parse(
+      new TextDecoder().decode(readFileSync(new URL(`${name}.json`, FOLDER))),
+    ) as Expected;
     const diff = decodeDiff(bytesOf(name));
     const index = indexDiff(diff, "share", true);
     expect(diff.unitNs).toEqual(expected.unit_ns);

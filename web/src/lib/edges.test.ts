@@ -130,6 +130,10 @@ describe("a network task", () => {
     frequency: "nonsense",
     wakers: true,
     timed: false,
+    pod: "",
+    mode: "",
+    minWait: "",
+    maxWait: "",
   };
 
   test("has no rate and no wakers, and its command is net", () => {

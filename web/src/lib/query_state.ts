@@ -3,7 +3,7 @@
 
 import { EDGE_LABELS, EDGE_SIGNALS, type EdgeLabel, type EdgeSignal, MAX_LABELS } from "./edge_signals";
 
-export type View = "processes" | "tasks" | "task" | "network" | "edge" | "node";
+export type View = "pods" | "processes" | "group" | "tasks" | "task" | "network" | "edge" | "node";
 export type Layout = "flame" | "icicle";
 export type WaitValue = "duration" | "count";
 export type IdleView = "hide" | "show" | "only";
@@ -30,6 +30,12 @@ export interface PageState {
   /** Pids and container that the dialog starts with. */
   readonly pids: readonly number[];
   readonly container: string;
+  /** Pod that the dialog starts with: the inode number of its network namespace. */
+  readonly pod: string;
+  /** The dialog starts three tasks at once. */
+  readonly checkup: boolean;
+  /** Process whose details are shown, empty for none. */
+  readonly process: string;
   readonly tab: Tab;
   readonly layout: Layout;
   readonly search: string;
@@ -60,7 +66,7 @@ export interface PageState {
   /** Edges as a map or as a table. */
   readonly net: NetView;
   /** Key of the pod on the map, empty for the one that is picked by itself. */
-  readonly pod: string;
+  readonly map: string;
   /** Key of the picked node or line of the map. */
   readonly node: string;
   /** What stands on the lines of the map. */
@@ -81,6 +87,9 @@ export const START: PageState = {
   create: false,
   pids: [],
   container: "",
+  pod: "",
+  checkup: false,
+  process: "",
   tab: "graph",
   layout: "flame",
   search: "",
@@ -101,14 +110,14 @@ export const START: PageState = {
   reasons: [],
   edge: "",
   net: "map",
-  pod: "",
+  map: "",
   node: "",
   labels: ["bytes"],
   worst: "trouble",
   bad: false,
 };
 
-const VIEWS: readonly View[] = ["processes", "tasks", "task", "network", "edge", "node"];
+const VIEWS: readonly View[] = ["pods", "processes", "group", "tasks", "task", "network", "edge", "node"];
 const MAX_LIST = 256;
 
 function oneOf<T extends string>(value: string | null, allowed: readonly T[], fallback: T): T {
@@ -154,7 +163,7 @@ function possible(view: View, id: string, edge: string): View {
 export function parseState(search: string): PageState {
   const params = new URLSearchParams(search);
   const text = (name: string): string => (params.get(name) ?? "").slice(0, 2000);
-  const id = /^[0-9A-Za-z_-]{1,64}$/.test(text("id")) ? text("id") : "";
+  const id = /^[0-9A-Za-z._-]{1,64}$/.test(text("id")) ? text("id") : "";
   const view = oneOf(params.get("view"), VIEWS, START.view);
   return {
     view: possible(view, id, text("edge")),
@@ -166,6 +175,9 @@ export function parseState(search: string): PageState {
     create: params.get("create") === "1",
     pids: naturals(params.get("pids")),
     container: text("container"),
+    pod: /^\d{1,15}$/.test(text("pod")) ? text("pod") : "",
+    checkup: params.get("checkup") === "1",
+    process: /^\d{1,10}-\d{1,20}$/.test(text("process")) ? text("process") : "",
     tab: oneOf<Tab>(params.get("tab"), ["graph", "table", "order"], "graph"),
     layout: oneOf<Layout>(params.get("layout"), ["flame", "icicle"], "flame"),
     search: text("search"),
@@ -173,7 +185,7 @@ export function parseState(search: string): PageState {
     from: natural(params.get("from")),
     to: natural(params.get("to")),
     tids: naturals(params.get("tid")),
-    except: params.get("except") === "1",
+    except: params.get("except") === "1" && naturals(params.get("tid")).length > 0,
     time: oneOf<TimeView>(params.get("time"), ["bars", "subsecond", "threads"], START.time),
     base: /^[0-9A-Za-z_-]{1,64}$/.test(text("base")) ? text("base") : "",
     baseFrom: natural(params.get("base_from")),
@@ -186,7 +198,7 @@ export function parseState(search: string): PageState {
     reasons: words(params.get("reason")),
     edge: text("edge"),
     net: oneOf<NetView>(params.get("net"), ["map", "table"], "map"),
-    pod: text("pod").slice(0, 200),
+    map: text("map").slice(0, 200),
     node: text("node").slice(0, 500),
     labels: labelsOf(params.get("labels")),
     worst: oneOf<EdgeSignal>(
@@ -213,6 +225,9 @@ export function formatState(state: PageState): string {
   put("create", state.create ? "1" : "");
   put("pids", state.pids.join(","));
   put("container", state.container);
+  put("pod", state.pod);
+  put("checkup", state.checkup ? "1" : "");
+  put("process", state.process);
   put("tab", state.tab === START.tab ? "" : state.tab);
   put("layout", state.layout === START.layout ? "" : state.layout);
   put("search", state.search);
@@ -233,7 +248,7 @@ export function formatState(state: PageState): string {
   put("reason", state.reasons.join(","));
   put("edge", state.edge);
   put("net", state.net === START.net ? "" : state.net);
-  put("pod", state.pod);
+  put("map", state.map);
   put("node", state.node);
   const labels = state.labels.join(",");
   put("labels", labels === START.labels.join(",") ? "" : labels || "none");

@@ -82,7 +82,7 @@ function useProcessKey(): string {
 }
 
 export function TopologyView({ table, empty, origin, twin }: TopologyProps) {
-  const { pod: wanted, labels, worst: signal, bad, node: picked } = route.value;
+  const { map: wanted, labels, worst: signal, bad, node: picked } = route.value;
   const known = processes.value ?? NO_PROCESSES;
   const processKey = useProcessKey();
   const topology = useMemo(() => topologyOf(table.edges, known, wanted), [table, processKey, wanted]);
@@ -103,7 +103,7 @@ export function TopologyView({ table, empty, origin, twin }: TopologyProps) {
             Pod{" "}
             <select
               value={topology.pod?.key ?? ""}
-              onChange={(event) => patchRoute({ pod: event.currentTarget.value, node: "" })}
+              onChange={(event) => patchRoute({ map: event.currentTarget.value, node: "" })}
             >
               {topology.pods.map((pod) => (
                 <option key={pod.key} value={pod.key} title={pod.why}>
