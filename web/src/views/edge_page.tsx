@@ -25,6 +25,7 @@ import { useEdges } from "../state/edges";
 import { tasks } from "../state/live";
 import { openView, route } from "../state/route";
 import { HeatMap, HistogramChart, LineChart, makeShared, type Shared, SharedCharts } from "./edge_charts";
+import { EdgeConnectionList } from "./edge_connections";
 import { Bars, reasonsOf } from "./edge_panel";
 import { EdgeRange } from "./edge_range";
 import { ErrorBox, Loading } from "./states";
@@ -341,6 +342,7 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
           </div>
         </SharedCharts.Provider>
       )}
+      <EdgeConnectionList path={path} live={live} />
     </section>
   );
 }

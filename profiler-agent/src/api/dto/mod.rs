@@ -3,6 +3,7 @@
 
 mod agent;
 mod diff;
+mod edge_connections;
 mod edge_series;
 mod edges;
 mod events;
