@@ -20,8 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, diff, edge_connections, edge_series, edges, events, health, meta, node, processes, profiles,
-        quality, support_bundle, symbols, tasks, timeline, waits,
+        containers, diff, edge_connections, edge_series, edges, events, health, meta, node,
+        processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,

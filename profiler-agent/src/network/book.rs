@@ -17,7 +17,9 @@ use super::{
     names::{AddressName, Names},
     nat::Followed,
 };
-use crate::model::{Address, Edge, EdgeId, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics};
+use crate::model::{
+    Address, Edge, EdgeId, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
+};
 
 /// How long an ended connection waits for its other end.
 const WAIT_NS: u64 = 2_000_000_000;

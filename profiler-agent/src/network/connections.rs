@@ -29,9 +29,8 @@ impl<'a> Connections<'a> {
     }
 
     fn keep_largest(&mut self) {
-        self.met.sort_by_key(|(_, _, flow)| {
-            (std::cmp::Reverse(bytes(flow)), flow.cookie)
-        });
+        self.met
+            .sort_by_key(|(_, _, flow)| (std::cmp::Reverse(bytes(flow)), flow.cookie));
         let mut of_edge: HashMap<(Pair, bool), usize> = HashMap::new();
         self.met.retain(|(pair, direction, _)| {
             let number = of_edge

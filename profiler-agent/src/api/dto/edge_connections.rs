@@ -47,7 +47,7 @@ struct EdgeConnection {
 
 impl EdgeConnections {
     /// `is_live`: the measurement runs.
-    pub fn new(id: EdgeId, table: &EdgeTable, is_live: bool) -> Self {
+    pub(in crate::api) fn new(id: EdgeId, table: &EdgeTable, is_live: bool) -> Self {
         let known = table.edges.iter().find(|edge| EdgeId::of(&edge.key) == id);
         let protocol = known.map_or("", |edge| edge.key.server.address.protocol());
         let has = |metric: &str| table.has_of(protocol, metric);

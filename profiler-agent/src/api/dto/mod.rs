@@ -27,6 +27,7 @@ pub(super) use agent::{
 };
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
+pub(super) use edge_connections::EdgeConnections;
 pub(super) use edges::{NetworkEdges, TaskEdges};
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use node::{FeatureList, KernelObjectList, LendStatistics, Setting, SettingList};

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::{Api, FakeCollector, Setup, check_problem, live::Events, text};
 use crate::{
     api::Origin,
-    model::{Address, Edge, EdgeConnection, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer},
+    model::{
+        Address, Edge, EdgeConnection, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer,
+    },
     network_watch::NetworkWatch,
 };
 
