@@ -72,7 +72,8 @@ function checkLines({ nodes, ports, lines }, table) {
 
 /** Opens the map of the pod that has a process; all pods are tried. */
 async function openPodOf(page, pid) {
-  const has = () => page.locator(`.map-node[data-item^="p:${pid}-"]`).count();
+  const inside = ":is(.role-sidecar, .role-app, .role-helper)";
+  const has = () => page.locator(`.map-node${inside}[data-item^="p:${pid}-"]`).count();
   await page.locator(".map").waitFor();
   if ((await has()) > 0) return;
   const pods = await page
