@@ -7,7 +7,7 @@ use crate::model::{EdgeConnection as Model, EdgeId, EdgeTable};
 
 /// The connections of an edge with most bytes, largest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::api) struct EdgeConnections {
+pub struct EdgeConnections {
     edge: String,
     items: Vec<EdgeConnection>,
     /// Why none are listed although there may be some.
@@ -47,7 +47,7 @@ struct EdgeConnection {
 
 impl EdgeConnections {
     /// `is_live`: the measurement runs.
-    pub(in crate::api) fn new(id: EdgeId, table: &EdgeTable, is_live: bool) -> Self {
+    pub fn new(id: EdgeId, table: &EdgeTable, is_live: bool) -> Self {
         let known = table.edges.iter().find(|edge| EdgeId::of(&edge.key) == id);
         let protocol = known.map_or("", |edge| edge.key.server.address.protocol());
         let has = |metric: &str| table.has_of(protocol, metric);

@@ -18,6 +18,7 @@ mod timeline;
 mod wait_counts;
 mod waits;
 
+pub use edge_connections::EdgeConnections;
 pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
@@ -27,7 +28,6 @@ pub(super) use agent::{
 };
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
-pub(super) use edge_connections::EdgeConnections;
 pub(super) use edges::{NetworkEdges, TaskEdges};
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use node::{FeatureList, KernelObjectList, LendStatistics, Setting, SettingList};
