@@ -261,7 +261,10 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const path = `${base}/edges/${encodeURIComponent(edgeId)}`;
   const { table, error: tableError } = useEdges<EdgeTable>(`${base}/edges`, live);
   const whole = useEdgeSeries(path, null, null, live);
-  const part = useEdgeSeries(path, from, to, live);
+  const ranged = from !== null || to !== null;
+  const cut = useEdgeSeries(ranged ? path : null, from, to, live);
+  // Until the range is there, what was shown before stays.
+  const part = ranged && (cut.series !== null || cut.error !== null) ? cut : whole;
   const shared = useMemo(makeShared, []);
   const overview = useMemo(makeShared, []);
   const edge = table?.edges.find((found) => found.id === edgeId) ?? null;
