@@ -55,7 +55,7 @@ const NAMES = [
   "Envoy::Router::Filter::decodeHeaders(Envoy::Http::RequestHeaderMap&, bool)",
   "do_syscall_64",
   "tcp_sendmsg",
-  '<b>not&"bold\'</b>\u202e',
+  "<b>not&\"bold'</b>\u202e",
 ];
 const STACKS = [
   [0, 1, 2, 3, 4],

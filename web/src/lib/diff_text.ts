@@ -70,6 +70,6 @@ export function pText(p: number): string {
 }
 
 export const NORM_TITLE: Readonly<Record<Norm, string>> = {
-  share: "Share of everything",
+  share: "Share",
   rate: "Per second",
 };

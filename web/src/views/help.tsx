@@ -28,6 +28,17 @@ const GROUPS: readonly { title: string; entries: readonly Entry[] }[] = [
     ],
   },
   {
+    title: "Time",
+    entries: [
+      [["h"], "bars, sub-second map or threads"],
+      [["←", "→", "↑", "↓"], "walk the cells of a map, or frames in time order"],
+      [["Shift", "←→"], "mark a range of cells"],
+      [["Enter"], "show only the marked time"],
+      [["Space"], "show only the thread of the cell"],
+      [["Esc"], "show the whole time"],
+    ],
+  },
+  {
     title: "Flame graph",
     entries: [
       [["←", "→"], "frame left, right"],
