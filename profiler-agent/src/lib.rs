@@ -11,7 +11,11 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod descriptors;
+pub mod features;
 pub mod memory;
+mod recent_log;
+mod statistics_lease;
+mod support_bundle;
 pub mod telemetry;
 
 pub mod bpf;

@@ -54,6 +54,14 @@ pub(crate) enum ApiError {
     SymbolsNotRemovable {
         detail: String,
     },
+    /// The kernel does not let its statistics be turned on.
+    StatisticsRefused {
+        detail: String,
+    },
+    /// The process cannot be looked at.
+    ProcessNotReadable {
+        detail: String,
+    },
     /// The always-on collection is off.
     NetworkOff,
     /// The result of the task is a table of edges.
@@ -208,6 +216,15 @@ impl ApiError {
             ),
             Self::SymbolsNotRemovable { detail } => {
                 parts(StatusCode::CONFLICT, "symbols_not_removable", detail)
+            }
+            Self::StatisticsRefused { detail } => hinted(
+                StatusCode::CONFLICT,
+                "statistics_refused",
+                detail,
+                "run the agent as root or with CAP_SYS_ADMIN, or set kernel.bpf_stats_enabled to 1",
+            ),
+            Self::ProcessNotReadable { detail } => {
+                parts(StatusCode::CONFLICT, "process_not_readable", detail)
             }
             Self::NetworkOff => hinted(
                 StatusCode::CONFLICT,

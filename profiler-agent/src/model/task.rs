@@ -119,6 +119,9 @@ impl TaskState {
 pub struct Task {
     pub id: TaskId,
     pub spec: TaskSpec,
+    /// Name that tasks share which were started together; chosen by whoever started them.
+    #[serde(default)]
+    pub group: Option<String>,
     pub state: TaskState,
     pub created_ns: u64,
     pub started_ns: Option<u64>,

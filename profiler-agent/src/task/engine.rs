@@ -26,6 +26,7 @@ use super::{
     retention::Limits,
     run::{self, AGENT_STOPPED, NEVER_STARTED},
     upkeep, validate,
+    validate::group_holds,
 };
 
 /// Nanoseconds since the Unix epoch; tests bring their own.
@@ -103,14 +104,24 @@ impl Engine {
         Ok(Self { inner })
     }
 
-    /// Validates and queues a task.
+    /// Validates and queues a task that belongs to no group.
     pub async fn create(&self, spec: TaskSpec) -> Result<Task, TaskError> {
+        self.create_in(spec, None).await
+    }
+
+    /// Validates and queues a task, in a group of tasks that belong together.
+    pub async fn create_in(
+        &self,
+        spec: TaskSpec,
+        group: Option<String>,
+    ) -> Result<Task, TaskError> {
         validate(&spec)?;
+        group.as_deref().map_or(Ok(()), group_holds)?;
         self.inner.registry.reserve()?;
         // On a task of its own, so that a caller that goes away does not leave the place reserved.
         let inner = Arc::clone(&self.inner);
         let recorded = tokio::spawn(async move {
-            let recorded = inner.record(spec).await;
+            let recorded = inner.record(spec, group).await;
             match &recorded {
                 Ok(task) => {
                     inner.registry.enqueue(Arc::clone(task));
@@ -308,13 +319,14 @@ impl Inner {
     }
 
     /// Gives a new task its number and makes its record durable.
-    async fn record(&self, spec: TaskSpec) -> Result<Arc<Task>, TaskError> {
+    async fn record(&self, spec: TaskSpec, group: Option<String>) -> Result<Arc<Task>, TaskError> {
         let created_ns = self.now_ns();
         let recorded = self.store.run(move |store| {
             let id = store.new_task_id();
             let task = Task {
                 id,
                 spec,
+                group,
                 state: TaskState::Queued,
                 created_ns,
                 started_ns: None,

@@ -17,6 +17,9 @@ pub const MAX_CONTAINER_BYTES: usize = 128;
 /// Shorter prefixes match too easily what was not meant.
 pub const MIN_CONTAINER_BYTES: usize = 12;
 
+/// A group is named by a person or by the page.
+const MAX_GROUP_BYTES: usize = 64;
+
 /// Checks everything that can be checked without looking at the machine.
 /// Field names in errors are those of the API.
 pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
@@ -200,6 +203,26 @@ fn network_namespace_holds(path: &str, kind: TaskKind) -> Result<(), TaskError> 
         return invalid(
             FIELD,
             format!("target.network_namespace must be at most {MAX_CGROUP_BYTES} bytes, got {got}"),
+        );
+    }
+    Ok(())
+}
+
+/// Checks the name of a group: it stands in addresses, file names and commands as it is.
+pub(super) fn group_holds(group: &str) -> Result<(), TaskError> {
+    const FIELD: &str = "group";
+    if !(1..=MAX_GROUP_BYTES).contains(&group.len()) {
+        let got = group.len();
+        return invalid(
+            FIELD,
+            format!("group must be 1 to {MAX_GROUP_BYTES} characters, got {got}"),
+        );
+    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if !group.bytes().all(is_plain) {
+        return invalid(
+            FIELD,
+            "group must consist of letters, digits, '-', '_' and '.'".to_owned(),
         );
     }
     Ok(())

@@ -116,6 +116,9 @@ pub(in crate::api) struct CreateTask {
     /// Longer waits are left out; null: none are.
     #[serde(default)]
     pub(in crate::api) max_wait_ns: Option<u64>,
+    /// Name that tasks share which belong together: 1 to 64 letters, digits, `-`, `_` and `.`.
+    #[serde(default)]
+    pub(in crate::api) group: Option<String>,
 }
 
 impl CreateTask {
@@ -131,6 +134,7 @@ impl CreateTask {
             off_cpu_mode,
             min_wait_ns,
             max_wait_ns,
+            group: _,
         } = self;
         let target = match target {
             Target::Pids(pids) => model::Target::Pids(pids),
@@ -196,6 +200,9 @@ pub(in crate::api) struct Task {
     id: String,
     kind: TaskKind,
     target: Target,
+    /// Name of the tasks that it was started with.
+    #[schema(required)]
+    group: Option<String>,
     /// Null: until stopped.
     #[schema(required)]
     duration_s: Option<u64>,
@@ -234,6 +241,7 @@ impl Task {
         let model::Task {
             id,
             spec,
+            group,
             state,
             created_ns,
             started_ns,
@@ -251,6 +259,7 @@ impl Task {
             id: id.to_string(),
             kind: spec.kind.into(),
             target: (&spec.target).into(),
+            group: group.clone(),
             duration_s: spec.duration_s,
             frequency_hz: spec.frequency_hz,
             wakers: spec.wakers,

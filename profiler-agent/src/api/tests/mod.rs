@@ -6,6 +6,7 @@ mod edges;
 mod errors;
 mod live;
 mod masking;
+mod node;
 mod openapi;
 mod results;
 mod security;
@@ -246,6 +247,7 @@ impl Api {
             node: NodeInfo::read(),
             max_running_tasks: setup.max_running,
             cpu_budget_percent: None,
+            inspection: node::inspection(),
             shutdown: shutdown.clone(),
         });
         tokio::spawn(LivePump::new(state.clone()).run());

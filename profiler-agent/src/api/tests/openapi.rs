@@ -37,7 +37,13 @@ async fn the_served_document_is_the_same_and_names_every_route() {
     let mut expected = [
         "/api/v1/containers",
         "/api/v1/diff",
+        "/api/v1/config",
         "/api/v1/events",
+        "/api/v1/features",
+        "/api/v1/self/kernel",
+        "/api/v1/self/kernel/statistics",
+        "/api/v1/support-bundle",
+        "/api/v1/processes/{id}/symbols",
         "/api/v1/meta",
         "/api/v1/network/edges",
         "/api/v1/network/edges/events",
