@@ -152,7 +152,7 @@ async function timeOrder(checks, page, mock) {
     await page.keyboard.press("ArrowRight");
     await page.keyboard.press("ArrowDown");
     const item = await page.locator("[data-order-item]").textContent();
-    assert(/^Envoy::Event.* samples?, [\d.]+ s to [\d.]+ s/.test(item), item);
+    assert(/^\S.*, \d+ samples?, [\d.]+ s to [\d.]+ s, .*worker_0/.test(item), item);
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => /from=\d+&to=\d+/.test(location.search));
     await page.locator(".order-scroll").focus();

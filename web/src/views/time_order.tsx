@@ -111,7 +111,7 @@ function Picture({ sequence, lanes }: { sequence: Sequence; lanes: readonly Lane
   const total = lanes.reduce((sum, { thread }) => sum + thread.total, 0) + sequence.other_amount;
   const titles = lanes.map(
     ({ thread, common }) =>
-      `${visible(thread.name)} ${thread.tid} · ${visible(thread.process)} · ${((thread.total / Math.max(1, total)) * 100).toFixed(1)} %${common > 0 ? ` · below ${common} frames that all its stacks have` : ""}`,
+      `${visible(thread.name)} ${thread.tid} · ${visible(thread.process)} · ${((thread.total / Math.max(1, total)) * 100).toFixed(1)} %${common > 0 ? ` · below ${common === 1 ? "the frame" : `${common} frames`} that all its stacks have` : ""}`,
   );
 
   useEffect(() => {

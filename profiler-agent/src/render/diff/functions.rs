@@ -55,7 +55,8 @@ impl Verdict {
 /// Why nothing is said about chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// Waits have lengths of their own, and one thread's waits depend on another's.
+    /// Waits have lengths of their own, and one thread's waits depend on another's; of a file it
+    /// may not be known what its counts are.
     NotSamples,
     /// How many samples can be taken is not known.
     NoPeriod,
@@ -65,7 +66,7 @@ impl Unknown {
     pub fn reason(self) -> &'static str {
         match self {
             Self::NotSamples => {
-                "the numbers are times or switches, not samples of a clock: no test applies"
+                "the numbers are not samples of a known clock but times or switches: no test applies"
             }
             Self::NoPeriod => "the time between two samples is not the same in a whole side",
         }
