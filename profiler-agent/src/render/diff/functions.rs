@@ -89,6 +89,7 @@ pub struct FunctionChange {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
+    pub norm: Norm,
     pub all: Pair,
     pub covered_ns: [u64; 2],
     pub unit_ns: [u64; 2],
@@ -98,6 +99,19 @@ pub struct Report {
     pub unknown: Option<Unknown>,
     /// Largest change of the own part first.
     pub functions: Vec<FunctionChange>,
+}
+
+impl Report {
+    /// Each side's part of `own` after normalising.
+    pub fn normalised(&self, own: Pair) -> [f64; 2] {
+        let scale = Scale {
+            norm: self.norm,
+            all: self.all,
+            covered_ns: self.covered_ns,
+            unit_ns: self.unit_ns,
+        };
+        scale.normalised(own)
+    }
 }
 
 /// Compares function by function. Profiles must have passed [`crate::model::Profile::check`].
@@ -133,6 +147,7 @@ pub fn report(a: Side<'_>, b: Side<'_>, view: DiffView, norm: Norm) -> Report {
         .filter(|function| matches!(function.verdict, Verdict::Tested { .. }))
         .count();
     Report {
+        norm,
         all: scale.all,
         covered_ns: scale.covered_ns,
         unit_ns: scale.unit_ns,
