@@ -140,7 +140,7 @@ export async function walk(checks, { agentUrl, pid, shots }) {
     await page.getByRole("button", { name: "Table", exact: true }).click();
     await page.locator("[data-function-table] [role=row][data-row]").first().waitFor();
     await shot("7-table");
-    await page.getByRole("button", { name: "Graph", exact: true }).click();
+    await page.getByRole("button", { name: "Flame", exact: true }).click();
   });
   await checks.run("the view survives a reload", async () => {
     await page.getByRole("button", { name: "Icicle" }).click();

@@ -10,6 +10,7 @@ import "./styles/page.css";
 import "./styles/controls.css";
 import "./styles/tables.css";
 import "./styles/flame.css";
+import "./styles/profile.css";
 import "./styles/network.css";
 
 takeTokenFromAddress();

@@ -1,8 +1,9 @@
 // Draws one screen of a flame graph. Cost follows the pixels, not the frames: each row is entered
 // by binary search, and frames narrower than a pixel are jumped over in one step.
 
-import { contains, type FlameIndex, firstEndingAfter, labelOf, lastStartingBefore } from "../lib/flame_index";
+import { contains, type FlameIndex, firstEndingAfter, lastStartingBefore } from "../lib/flame_index";
 import { fitName, partStarts, shortName, visible } from "../lib/format";
+import type { ColourMode } from "../lib/query_state";
 import { type FrameStyle, styleOf, type Theme } from "./palette";
 
 export const ROW_HEIGHT = 18;
@@ -51,7 +52,12 @@ export class Painter {
   private readonly stripes: CanvasPattern | null;
   private readonly context: CanvasRenderingContext2D;
 
-  constructor(context: CanvasRenderingContext2D, index: FlameIndex, theme: Theme) {
+  constructor(
+    context: CanvasRenderingContext2D,
+    index: FlameIndex,
+    theme: Theme,
+    colour: ColourMode = "kind",
+  ) {
     this.context = context;
     this.theme = theme;
     context.font = PLAIN;
@@ -59,7 +65,7 @@ export class Painter {
     this.hatch = pattern(context, theme.hatch, 4);
     this.stripes = pattern(context, theme.hatch, 8);
     for (const label of index.graph.labels) {
-      this.styles.push(styleOf(label, theme));
+      this.styles.push(styleOf(label, theme, colour));
       const name = visible(shortName(label.name));
       this.names.push(name);
       this.parts.push(partStarts(name));
@@ -231,13 +237,19 @@ function pattern(context: CanvasRenderingContext2D, colour: string, size: number
 }
 
 /** One frame alone, for the legend. */
-export function paintSwatch(canvas: HTMLCanvasElement, index: FlameIndex, theme: Theme, ratio: number): void {
+export function paintSwatch(
+  canvas: HTMLCanvasElement,
+  index: FlameIndex,
+  theme: Theme,
+  colour: ColourMode,
+  ratio: number,
+): void {
   const context = canvas.getContext("2d");
   if (context === null) return;
   const width = canvas.clientWidth;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round((ROW_HEIGHT - 1) * ratio);
-  new Painter(context, index, theme).paint({
+  new Painter(context, index, theme, colour).paint({
     index,
     width: width + 1,
     height: ROW_HEIGHT,
@@ -252,16 +264,4 @@ export function paintSwatch(canvas: HTMLCanvasElement, index: FlameIndex, theme:
     hovered: -1,
     matches: null,
   });
-}
-
-/** One line that says what a frame is, for screen readers. */
-export function describe(
-  index: FlameIndex,
-  node: number,
-  percent: (part: number, whole: number) => string,
-): string {
-  const label = labelOf(index, node);
-  const all = index.total[0]!;
-  const depth = index.graph.depth[node]!;
-  return `${visible(label.name)}, ${percent(index.total[node]!, all)} total, ${percent(index.graph.self[node]!, all)} self, depth ${depth + 1} of ${index.rows}`;
 }

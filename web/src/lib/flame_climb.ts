@@ -6,15 +6,15 @@
 // one caller become one. Branches too small to be seen become "(other)", so that the work stays near
 // the size of the profile even where the whole tree would be far larger than it.
 
-import { functionOf, ranks } from "./flame_keys";
 import type { FlameIndex } from "./flame_index";
+import { functionOf, ranks } from "./flame_keys";
 import { type FlameGraph, Kind, type Label, NameSource } from "./flamegraph";
 
 /** Nodes below this part of all samples are merged, as the agent does with the profile itself. */
 const PRUNING_SHARE = 8192;
 /** More is refused in favour of "(other)": bounded memory and time for any profile. */
 const MAX_NODES = 1_000_000;
-const MAX_STEPS = 20_000_000;
+const MAX_STEPS = 12_000_000;
 
 export const OTHER: Label = {
   name: "(other)",
