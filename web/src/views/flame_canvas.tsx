@@ -136,8 +136,7 @@ export function FlameCanvas(props: Props) {
     if (selected < 0) return false;
     const label = labelOf(index, selected);
     const kind = TRANSFORM_KEYS[key];
-    if (key === "p") addTransform({ kind: "processes", key: "" });
-    else if (kind !== undefined) {
+    if (kind !== undefined) {
       const transform = transformOf(kind, label);
       if (transform !== null) addTransform(transform);
     } else if (key === "s") props.onSandwich(selected);
@@ -158,7 +157,8 @@ export function FlameCanvas(props: Props) {
     else if (key === "n" || key === "N") {
       if (matches === null) return;
       props.onStep(key === "n" ? 1 : -1);
-    } else if (key === "o") patchRoute({ panel: !route.value.panel }, "replace");
+    } else if (key === "p") addTransform({ kind: "processes", key: "" });
+    else if (key === "o") patchRoute({ panel: !route.value.panel }, "replace");
     else if (!onFrameKey(key)) return;
     event.preventDefault();
     event.stopPropagation();
