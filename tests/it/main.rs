@@ -13,6 +13,8 @@ mod api;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod compare;
+#[cfg(test)]
 mod degraded;
 #[cfg(test)]
 mod demo;
@@ -34,6 +36,8 @@ mod names;
 mod namespaces;
 #[cfg(test)]
 mod network;
+#[cfg(test)]
+mod network_cli;
 #[cfg(test)]
 mod network_load;
 #[cfg(test)]

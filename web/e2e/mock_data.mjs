@@ -6,6 +6,8 @@ const next = random(11);
 const CONTAINER_A = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d";
 const CONTAINER_B = "b7a1e5d0934c2f6e8d1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e";
 
+const POD = 4026532441;
+
 function process(pid, comm, exe, extra = {}) {
   return {
     id: `${pid}-${pid * 37}`,
@@ -30,9 +32,11 @@ function process(pid, comm, exe, extra = {}) {
 export function makeProcesses() {
   const pod = (id) => ({
     container: { id, runtime: "containerd" },
+    network_namespace: id === CONTAINER_A ? 4026532201 : 4026532344,
     user: "envoy",
     uid: 1337,
     cgroup: `/kubepods/burstable/pod1/${id}`,
+    network_namespace: POD,
   });
   const list = [
     process(1, "systemd", "/usr/lib/systemd/systemd"),
@@ -72,7 +76,9 @@ export function makeProcesses() {
         7000 + i * 13,
         name,
         `/usr/bin/${name}`,
-        i % 9 === 0 ? pod(i % 2 ? CONTAINER_A : CONTAINER_B) : {},
+        i % 9 === 0
+          ? { ...pod(i % 2 ? CONTAINER_A : CONTAINER_B), network_namespace: POD + 1 + (i % 5) }
+          : {},
       ),
     );
   }
@@ -101,6 +107,8 @@ export const META = {
   limits: { max_duration_s: 3600, max_frequency_hz: 4999, max_running_tasks: 8 },
   probes: [
     { name: "on_cpu", state: "attached", reason: null, minimum_kernel: "5.15" },
+    { name: "off_cpu", state: "available", reason: null, minimum_kernel: "5.15" },
+    { name: "wall", state: "available", reason: null, minimum_kernel: "5.15" },
     { name: "process_events", state: "attached", reason: null, minimum_kernel: "5.15" },
     { name: "network_always", state: "attached", reason: null, minimum_kernel: "5.15" },
     { name: "network_send", state: "attached", reason: null, minimum_kernel: "6.3" },
@@ -181,6 +189,7 @@ export function makeTask(id, change = {}) {
     id: String(id),
     kind: "on_cpu",
     target: { pids: [4242] },
+    group: null,
     duration_s: 10,
     frequency_hz: 99,
     wakers: false,
@@ -273,3 +282,33 @@ export function timeline(samples) {
     ),
   };
 }
+
+/** So many processes beside the others, five to a pod. */
+export function manyProcesses(count) {
+  return Array.from({ length: count }, (_, i) =>
+    process(
+      20_000 + i,
+      i % 5 === 0 ? "envoy" : `app-${i % 7}`,
+      `/usr/bin/${i % 5 === 0 ? "envoy" : `app-${i % 7}`}`,
+      {
+        network_namespace: 4_026_540_000 + Math.floor(i / 5),
+      },
+    ),
+  );
+}
+
+const sums = (...rows) => rows.map(([name, count, total_ns]) => ({ name, count, total_ns }));
+
+export const WAITS = {
+  idle: {
+    count: 4000,
+    idle_ns: 83e9,
+    total_count: 9000,
+    total_ns: 100e9,
+    percent: 83,
+    summary: "83.0 % idle",
+    rules: sums(["envoy_event_loop", 4000, 83e9]),
+  },
+  states: sums(["sleeping", 4000, 12e9], ["runnable", 900, 5e9]),
+  reasons: sums(["futex", 1900, 9e9], ["run queue", 900, 5e9], ["pipe", 200, 2e9], ["page_fault", 11, 1e9]),
+};

@@ -37,6 +37,8 @@ pub enum Command {
     Ps(PsArgs),
     /// Say what this kernel and these privileges allow
     Doctor(DoctorArgs),
+    /// Save what a running agent knows about itself, without secrets, for a report about it
+    SupportBundle(SupportBundleArgs),
     /// Print the OpenAPI document of the HTTP API
     Openapi,
 }
@@ -110,8 +112,9 @@ pub struct ServeArgs {
     /// Print the effective configuration as TOML and exit
     #[arg(long)]
     pub print_config: bool,
-    /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
     /// Let the kernel count runs and run time of BPF programs (costs a little)
     #[arg(long)]
@@ -177,8 +180,9 @@ pub struct RecordArgs {
     /// many are identical
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub verify_unwinding: u32,
-    /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
 }
 
@@ -286,11 +290,18 @@ pub struct NetArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+    /// Add to the JSON what each edge counted second by second
+    #[arg(long, requires = "json")]
+    pub series: bool,
+    /// Also list pairs of unnamed Unix sockets that nobody used; JSON always has them
+    #[arg(long)]
+    pub all_sockets: bool,
     /// Connections that are watched at once; more are counted as lost [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pub max_connections: Option<u32>,
-    /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
 }
 
@@ -330,7 +341,30 @@ pub struct DoctorArgs {
     /// Folder with debug files or unstripped programs, as for `serve` and `record`
     #[arg(long, value_name = "DIR", requires = "pid")]
     pub symbol_dir: Option<PathBuf>,
-    /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct SupportBundleArgs {
+    /// Address of the agent, whose certificate must be one that this machine trusts
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7117")]
+    pub url: String,
+    /// File with the agent's token: `token` in its data directory
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/lib/profiler-agent/token"
+    )]
+    pub token_file: PathBuf,
+    /// File to write; `-` is stdout
+    #[arg(
+        long,
+        short,
+        value_name = "FILE",
+        default_value = "profiler-agent-support.tar.gz"
+    )]
+    pub output: PathBuf,
 }

@@ -1,13 +1,19 @@
 // The state of the page as a query string. Everything a link should carry is here; whatever the
 // address bar holds, parsing gives a valid state.
 
-export type View = "processes" | "tasks" | "task" | "network" | "node";
+import { EDGE_LABELS, EDGE_SIGNALS, type EdgeLabel, type EdgeSignal, MAX_LABELS } from "./edge_signals";
+
+export type View = "pods" | "processes" | "group" | "tasks" | "task" | "network" | "edge" | "node";
 /** How a profile is drawn: from the root up or down, by leaf, or around one function. */
 export type Layout = "flame" | "icicle" | "inverted" | "sandwich";
 export type ColourMode = "kind" | "module";
 export type WaitValue = "duration" | "count";
 export type IdleView = "hide" | "show" | "only";
-export type Tab = "graph" | "table";
+export type Tab = "graph" | "table" | "order";
+/** How samples over time are drawn: bars, seconds by their fractions, or threads. */
+export type TimeView = "bars" | "subsecond" | "threads";
+export type DiffNorm = "share" | "rate";
+export type NetView = "map" | "table";
 
 export interface PageState {
   readonly view: View;
@@ -26,6 +32,12 @@ export interface PageState {
   /** Pids and container that the dialog starts with. */
   readonly pids: readonly number[];
   readonly container: string;
+  /** Pod that the dialog starts with: the inode number of its network namespace. */
+  readonly pod: string;
+  /** The dialog starts three tasks at once. */
+  readonly checkup: boolean;
+  /** Process whose details are shown, empty for none. */
+  readonly process: string;
   readonly tab: Tab;
   readonly layout: Layout;
   readonly search: string;
@@ -42,6 +54,14 @@ export interface PageState {
   readonly from: number | null;
   readonly to: number | null;
   readonly tids: readonly number[];
+  /** The threads of `tids` are those that are left out. */
+  readonly except: boolean;
+  readonly time: TimeView;
+  /** Task that the shown one is compared with, empty for none, and the part of it. */
+  readonly base: string;
+  readonly baseFrom: number | null;
+  readonly baseTo: number | null;
+  readonly norm: DiffNorm;
   /** What the numbers of waits count. */
   readonly value: WaitValue;
   readonly idle: IdleView;
@@ -50,8 +70,20 @@ export interface PageState {
   /** States and reasons of waits that are shown; empty shows all. */
   readonly states: readonly string[];
   readonly reasons: readonly string[];
-  /** Key of the edge whose two sides are shown, empty for none. */
+  /** Id of the edge whose two sides are shown, empty for none. */
   readonly edge: string;
+  /** Edges as a map or as a table. */
+  readonly net: NetView;
+  /** Key of the pod on the map, empty for the one that is picked by itself. */
+  readonly map: string;
+  /** Key of the picked node or line of the map. */
+  readonly node: string;
+  /** What stands on the lines of the map. */
+  readonly labels: readonly EdgeLabel[];
+  /** What makes a line bad. */
+  readonly worst: EdgeSignal;
+  /** Only bad lines. */
+  readonly bad: boolean;
 }
 
 export const START: PageState = {
@@ -64,6 +96,9 @@ export const START: PageState = {
   create: false,
   pids: [],
   container: "",
+  pod: "",
+  checkup: false,
+  process: "",
   tab: "graph",
   layout: "flame",
   search: "",
@@ -75,15 +110,27 @@ export const START: PageState = {
   from: null,
   to: null,
   tids: [],
+  except: false,
+  time: "bars",
+  base: "",
+  baseFrom: null,
+  baseTo: null,
+  norm: "share",
   value: "duration",
   idle: "hide",
   wakers: false,
   states: [],
   reasons: [],
   edge: "",
+  net: "map",
+  map: "",
+  node: "",
+  labels: ["bytes"],
+  worst: "trouble",
+  bad: false,
 };
 
-const VIEWS: readonly View[] = ["processes", "tasks", "task", "network", "node"];
+const VIEWS: readonly View[] = ["pods", "processes", "group", "tasks", "task", "network", "edge", "node"];
 const LAYOUTS: readonly Layout[] = ["flame", "icicle", "inverted", "sandwich"];
 const MAX_LIST = 256;
 
@@ -111,15 +158,30 @@ function words(value: string | null): string[] {
     .filter((item) => /^[a-z_ ]{1,24}$/.test(item));
 }
 
+/** `none` is an empty list; nothing is what the page starts with. */
+function labelsOf(value: string | null): readonly EdgeLabel[] {
+  if (value === null || value === "") return START.labels;
+  const known = EDGE_LABELS.map(({ key }) => key);
+  const found = value.split(",").flatMap((item) => known.filter((key) => key === item));
+  return [...new Set(found)].slice(0, MAX_LABELS);
+}
+
+/** Pages that need an id of something fall back to the list of such things. */
+function possible(view: View, id: string, edge: string): View {
+  if (view === "task" && id === "") return "tasks";
+  if (view === "edge" && edge === "") return id === "" ? "network" : "task";
+  return view;
+}
+
 /** Reads a query string such as `?view=task&id=7`. */
 export function parseState(search: string): PageState {
   const params = new URLSearchParams(search);
   const text = (name: string): string => (params.get(name) ?? "").slice(0, 2000);
   const key = (name: string): string => (/^[0-9a-f]{16}$/.test(text(name)) ? text(name) : "");
-  const id = /^[0-9A-Za-z_-]{1,64}$/.test(text("id")) ? text("id") : "";
+  const id = /^[0-9A-Za-z._-]{1,64}$/.test(text("id")) ? text("id") : "";
   const view = oneOf(params.get("view"), VIEWS, START.view);
   return {
-    view: view === "task" && id === "" ? "tasks" : view,
+    view: possible(view, id, text("edge")),
     id,
     q: text("q"),
     sort: /^-?[a-z_]{1,20}$/.test(text("sort")) ? text("sort") : "",
@@ -128,7 +190,10 @@ export function parseState(search: string): PageState {
     create: params.get("create") === "1",
     pids: naturals(params.get("pids")),
     container: text("container"),
-    tab: oneOf<Tab>(params.get("tab"), ["graph", "table"], "graph"),
+    pod: /^\d{1,15}$/.test(text("pod")) ? text("pod") : "",
+    checkup: params.get("checkup") === "1",
+    process: /^\d{1,10}-\d{1,20}$/.test(text("process")) ? text("process") : "",
+    tab: oneOf<Tab>(params.get("tab"), ["graph", "table", "order"], "graph"),
     layout: oneOf<Layout>(params.get("layout"), LAYOUTS, "flame"),
     search: text("search"),
     zoom: key("zoom"),
@@ -139,12 +204,28 @@ export function parseState(search: string): PageState {
     from: natural(params.get("from")),
     to: natural(params.get("to")),
     tids: naturals(params.get("tid")),
+    except: params.get("except") === "1" && naturals(params.get("tid")).length > 0,
+    time: oneOf<TimeView>(params.get("time"), ["bars", "subsecond", "threads"], START.time),
+    base: /^[0-9A-Za-z_-]{1,64}$/.test(text("base")) ? text("base") : "",
+    baseFrom: natural(params.get("base_from")),
+    baseTo: natural(params.get("base_to")),
+    norm: oneOf<DiffNorm>(params.get("norm"), ["share", "rate"], START.norm),
     value: oneOf<WaitValue>(params.get("value"), ["duration", "count"], "duration"),
     idle: oneOf<IdleView>(params.get("idle"), ["hide", "show", "only"], "hide"),
     wakers: params.get("wakers") === "1",
     states: words(params.get("state")),
     reasons: words(params.get("reason")),
     edge: text("edge"),
+    net: oneOf<NetView>(params.get("net"), ["map", "table"], "map"),
+    map: text("map").slice(0, 200),
+    node: text("node").slice(0, 500),
+    labels: labelsOf(params.get("labels")),
+    worst: oneOf<EdgeSignal>(
+      params.get("worst"),
+      EDGE_SIGNALS.map(({ key }) => key),
+      "trouble",
+    ),
+    bad: params.get("bad") === "1",
   };
 }
 
@@ -163,6 +244,9 @@ export function formatState(state: PageState): string {
   put("create", state.create ? "1" : "");
   put("pids", state.pids.join(","));
   put("container", state.container);
+  put("pod", state.pod);
+  put("checkup", state.checkup ? "1" : "");
+  put("process", state.process);
   put("tab", state.tab === START.tab ? "" : state.tab);
   put("layout", state.layout === START.layout ? "" : state.layout);
   put("search", state.search);
@@ -174,11 +258,24 @@ export function formatState(state: PageState): string {
   put("from", state.from === null ? "" : String(state.from));
   put("to", state.to === null ? "" : String(state.to));
   put("tid", state.tids.join(","));
+  put("except", state.except && state.tids.length > 0 ? "1" : "");
+  put("time", state.time === START.time ? "" : state.time);
+  put("base", state.base);
+  put("base_from", state.baseFrom === null ? "" : String(state.baseFrom));
+  put("base_to", state.baseTo === null ? "" : String(state.baseTo));
+  put("norm", state.norm === START.norm ? "" : state.norm);
   put("value", state.value === START.value ? "" : state.value);
   put("idle", state.idle === START.idle ? "" : state.idle);
   put("wakers", state.wakers ? "1" : "");
   put("state", state.states.join(","));
   put("reason", state.reasons.join(","));
   put("edge", state.edge);
+  put("net", state.net === START.net ? "" : state.net);
+  put("map", state.map);
+  put("node", state.node);
+  const labels = state.labels.join(",");
+  put("labels", labels === START.labels.join(",") ? "" : labels || "none");
+  put("worst", state.worst === START.worst ? "" : state.worst);
+  put("bad", state.bad ? "1" : "");
   return `?${params.toString()}`;
 }

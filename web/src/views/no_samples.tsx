@@ -8,7 +8,15 @@ import { Empty } from "./states";
 function AllHidden({ index }: { index: FlameIndex }) {
   const { idle } = index.graph;
   const onlyIdle = idle !== null && idle.count === idle.totalCount && idle.count > 0;
-  const everything = { idle: "show", states: [], reasons: [], from: null, to: null, tids: [] } as const;
+  const everything = {
+    idle: "show",
+    states: [],
+    reasons: [],
+    from: null,
+    to: null,
+    tids: [],
+    except: false,
+  } as const;
   return (
     <Empty title={onlyIdle ? "Everything is idle" : "Nothing that is shown waited"}>
       <p class="muted">
@@ -37,7 +45,10 @@ export function NoSamples({
   if (from !== null || to !== null || tids.length > 0) {
     return (
       <Empty title="No samples in the picked time and threads">
-        <button type="button" onClick={() => patchRoute({ from: null, to: null, tids: [] }, "replace")}>
+        <button
+          type="button"
+          onClick={() => patchRoute({ from: null, to: null, tids: [], except: false }, "replace")}
+        >
           Show everything
         </button>
       </Empty>

@@ -1,18 +1,14 @@
 // The result of a task as a graph or a table, with its toolbar. Search, zoom, layout, changes and tab
 // live in the address bar.
 
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { invertedGraph } from "../lib/flame_climb";
 import { type FlameIndex, indexFlameGraph, labelOf } from "../lib/flame_index";
 import { findFunction, functionKey } from "../lib/flame_keys";
 import { applyTransforms, parseTransforms } from "../lib/flame_transform";
 import { amount } from "../lib/format";
-import type { Layout } from "../lib/query_state";
-import { inTextField, sequencePending } from "../state/keys";
-import { singleKeys } from "../state/preferences";
-import { patchRoute, route } from "../state/route";
+import { route } from "../state/route";
 import { clearTransforms } from "../state/transforms";
-import { Choice } from "./choice";
 import { Crumbs } from "./crumbs";
 import { FlameCanvas } from "./flame_canvas";
 import { FrameDetails } from "./frame_details";
@@ -25,6 +21,7 @@ import { heaviest, openSandwich, Sandwich } from "./sandwich";
 import { SearchBox } from "./search_box";
 import { Empty } from "./states";
 import { TransformBar } from "./transform_bar";
+import { ViewChoice } from "./view_choice";
 
 interface Props {
   readonly index: FlameIndex;
@@ -32,47 +29,12 @@ interface Props {
   readonly running: boolean;
   readonly failed: boolean;
   readonly error: string | null;
+  /** Whether the order of time is known, so that there is a view of it. */
+  readonly order: boolean;
   /** What one sample is called. */
   readonly unit: "samples" | "switches";
   /** What the time is that waits are measured in. */
   readonly time: string;
-}
-
-type ViewName = Layout | "table";
-
-/** Views with their keys, which are those of their places in the toolbar. */
-const VIEWS: readonly (readonly [ViewName, string, string])[] = [
-  ["flame", "Flame", "1"],
-  ["icicle", "Icicle", "2"],
-  ["inverted", "Inverted", "3"],
-  ["sandwich", "Sandwich", "4"],
-  ["table", "Table", "6"],
-];
-
-function showView(view: ViewName): void {
-  if (view === "table") patchRoute({ tab: "table" }, "replace");
-  else patchRoute({ tab: "graph", layout: view }, "replace");
-}
-
-/** The key of a view shows it, `t` changes between graph and table, `i` turns a flame over. */
-function useViewKeys(): void {
-  useEffect(() => {
-    const stop = new AbortController();
-    const onKey = (event: KeyboardEvent): void => {
-      const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
-      if (!plain || sequencePending() || !singleKeys.value || inTextField(event.target)) return;
-      if (document.querySelector("dialog[open]") !== null) return;
-      const { tab, layout } = route.value;
-      const view = VIEWS.find(([, , key]) => key === event.key);
-      if (view !== undefined) showView(view[0]);
-      else if (event.key === "t") showView(tab === "graph" ? "table" : layout);
-      else if (event.key === "i") showView(layout === "flame" ? "icicle" : "flame");
-      else return;
-      event.preventDefault();
-    };
-    document.addEventListener("keydown", onKey, { signal: stop.signal });
-    return () => stop.abort();
-  }, []);
 }
 
 interface GraphProps {
@@ -156,7 +118,6 @@ export function ProfileView(props: Props) {
   });
   // The halves of a sandwich have their own matches to walk.
   const sandwichStep = useRef<(direction: 1 | -1) => void>(() => {});
-  useViewKeys();
 
   const whole = base.total[0]!;
   if (whole === 0) return <NoSamples index={base} running={running} failed={props.failed} />;
@@ -166,12 +127,7 @@ export function ProfileView(props: Props) {
   return (
     <div class="profile">
       <div class="toolbar profile-bar">
-        <Choice
-          label="View"
-          value={tab === "table" ? "table" : layout}
-          choices={VIEWS.map(([view, title]) => [view, title] as const)}
-          set={showView}
-        />
+        <ViewChoice order={props.order} />
         <SearchBox
           text={search}
           matches={pane.matches}

@@ -1,21 +1,25 @@
 // One task: what was measured, how well, and the result.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, ProblemError, type WaitCut } from "../api/client";
+import { api, ProblemError, type ProfileCut, type WaitCut } from "../api/client";
 import type { Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
 import { openView, route } from "../state/route";
+import { BaseMenu } from "./base_menu";
+import { DiffView } from "./diff_view";
 import { ExportMenu } from "./export_menu";
-import { NamesButton } from "./names";
 import { NetworkResult } from "./network";
 import { ProfileView } from "./profile_view";
+import { QualityStrip } from "./quality_strip";
 import { ErrorBox, Loading } from "./states";
-import { elapsedSeconds, isFinal, lossText, StateChip, tableText } from "./task_state";
+import { elapsedSeconds, isFinal, StateChip } from "./task_state";
 import { namedTarget } from "./tasks";
 import { ThreadMenu } from "./thread_menu";
-import { TimeStrip } from "./time_strip";
+import { TimeOrder } from "./time_order";
+import { TimePanel } from "./time_panel";
+import { ViewChoice } from "./view_choice";
 import { WaitBar } from "./wait_bar";
 
 const CLOCKS = {
@@ -111,13 +115,6 @@ function SampleFacts({ task }: { task: Task }) {
         {task.clock ?? "–"}
       </Fact>
       <Times task={task} />
-      <Fact
-        title="Losses"
-        warn={task.losses.length > 0}
-        help="Everything that was dropped or degraded on the way"
-      >
-        {lossText(task)}
-      </Fact>
     </dl>
   );
 }
@@ -218,30 +215,40 @@ const KIND_TITLE: Readonly<Record<string, string>> = {
   network: "network",
 };
 
+/** Stacks in time order, with the way back to the other views. */
+function OrderPane(props: { task: Task; cut: ProfileCut; running: boolean }) {
+  return (
+    <div class="time-order">
+      <div class="toolbar profile-bar">
+        <ViewChoice order />
+      </div>
+      <TimeOrder {...props} />
+    </div>
+  );
+}
+
 function Result({ task }: { task: Task }) {
-  const { from, to, tids } = route.value;
+  const { from, to, tids, except, base, tab } = route.value;
   const running = task.state === "running";
   const waits = waitCut(task);
   const waitsKey = JSON.stringify(waits);
-  const cut = useMemo(() => ({ from, to, tids, waits }), [from, to, tids, waitsKey]);
+  const cut = useMemo(() => ({ from, to, tids, except, waits }), [from, to, tids, except, waitsKey]);
   const profile = useProfile(task.id, cut, running, task.state !== "queued");
   if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
   return (
     <>
       <div class="cut-bar">
-        <TimeStrip
-          id={task.id}
-          running={running}
-          startedAtMs={(task.started_at_ns ?? task.created_at_ns) / 1e6}
-          endedAtMs={task.ended_at_ns === null ? null : task.ended_at_ns / 1e6}
-          from={from}
-          to={to}
-        />
-        <ThreadMenu id={task.id} running={running} picked={tids} />
-        <NamesButton id={task.id} cut={cut} running={running} />
+        <TimePanel task={task} cut={cut} running={running} />
+        <ThreadMenu id={task.id} running={running} picked={tids} except={except} waits={waits} />
+        <BaseMenu task={task} />
       </div>
+      <QualityStrip task={task} cut={cut} running={running} index={profile.index} />
       {waits !== null && <WaitBar task={task} cut={cut} view={waits} running={running} />}
-      {profile.index === null ? (
+      {base !== "" ? (
+        <DiffView task={task} cut={cut} running={running} />
+      ) : tab === "order" ? (
+        <OrderPane task={task} cut={cut} running={running} />
+      ) : profile.index === null ? (
         profile.error === null ? (
           <Loading what="the profile" />
         ) : (
@@ -254,14 +261,10 @@ function Result({ task }: { task: Task }) {
           running={running}
           failed={task.state === "failed"}
           error={profile.error}
+          order
           unit={waits === null ? "samples" : "switches"}
           time={task.kind === "wall" ? "of all threads" : "off the CPU"}
         />
-      )}
-      {task.stacks.summary !== "" && (
-        <p class="stack-quality muted" title={tableText(task.stacks.tables)}>
-          {visible(task.stacks.summary)}
-        </p>
       )}
     </>
   );

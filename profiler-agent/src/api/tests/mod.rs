@@ -1,15 +1,18 @@
 //! The API as clients see it: in process for what a handler decides, over sockets for what the
 //! connection decides.
 
+mod edge_series;
 mod edges;
 mod errors;
 mod live;
 mod masking;
+mod node;
 mod openapi;
 mod results;
 mod security;
 mod sockets;
 mod symbols;
+mod time;
 
 use std::{
     sync::Arc,
@@ -244,6 +247,7 @@ impl Api {
             node: NodeInfo::read(),
             max_running_tasks: setup.max_running,
             cpu_budget_percent: None,
+            inspection: node::inspection(),
             shutdown: shutdown.clone(),
         });
         tokio::spawn(LivePump::new(state.clone()).run());

@@ -36,7 +36,14 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         .collect();
     let mut expected = [
         "/api/v1/containers",
+        "/api/v1/diff",
+        "/api/v1/config",
         "/api/v1/events",
+        "/api/v1/features",
+        "/api/v1/self/kernel",
+        "/api/v1/self/kernel/statistics",
+        "/api/v1/support-bundle",
+        "/api/v1/processes/{id}/symbols",
         "/api/v1/meta",
         "/api/v1/network/edges",
         "/api/v1/network/edges/events",
@@ -52,6 +59,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/tasks/{id}/edges/events",
         "/api/v1/tasks/{id}/profile",
         "/api/v1/tasks/{id}/quality",
+        "/api/v1/tasks/{id}/sequence",
         "/api/v1/tasks/{id}/stop",
         "/api/v1/tasks/{id}/threads",
         "/api/v1/tasks/{id}/timeline",
