@@ -1,5 +1,9 @@
 // The views, changes and details of a flame graph, by keyboard and pointer, against the stand-in.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { openPage } from "./browser.mjs";
 import { address, assert } from "./real.mjs";
 
@@ -25,6 +29,7 @@ export async function flameChecks(checks, browser, mock, shots) {
   await checks.run("number keys change the view, and the address says which", async () => {
     const { context, page, faults } = await openTask(browser, mock, "id=1");
     for (const [key, button, wanted] of [
+      ["5", "Time order", /tab=order/],
       ["2", "Icicle", /layout=icicle/],
       ["3", "Inverted", /layout=inverted/],
       ["4", "Sandwich", /layout=sandwich/],
@@ -159,5 +164,49 @@ export async function flameChecks(checks, browser, mock, shots) {
     await page.locator(".legend-entry", { hasText: "envoy" }).click();
     assert(!(await address(page)).includes("search="), "a second click does not end it");
     await context.close();
+  });
+
+  await checks.run("one exported file opens alone: search, zoom, views, and no request", async () => {
+    const { context, page } = await openTask(browser, mock, "id=1");
+    await page.getByRole("button", { name: /^Export/ }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: /^HTML/ }).click(),
+    ]);
+    assert(/^task-1.*\.html$/.test(download.suggestedFilename()), download.suggestedFilename());
+    const folder = mkdtempSync(join(tmpdir(), "profile-"));
+    const path = join(folder, "profile.html");
+    await download.saveAs(path);
+    await context.close();
+
+    const alone = await openPage(browser, "file://");
+    const requests = [];
+    alone.page.on("request", (request) => requests.push(request.url()));
+    await alone.page.goto(pathToFileURL(path).href);
+    await alone.page.waitForSelector(tree);
+    const title = await alone.page.locator("h1").textContent();
+    assert(title.includes("</script><img src=x>"), `the title is ${title}`);
+    assert((await alone.page.locator("img").count()) === 0, "an element was made from the title");
+    await alone.page.fill("[data-search]", "kind:kernel");
+    assert(/% matched/.test(await alone.page.locator("[data-matched]").textContent()), "nothing is found");
+    await alone.page.focus(tree);
+    for (let i = 0; i < 4; i += 1) await alone.page.keyboard.press("ArrowUp");
+    await alone.page.keyboard.press("Enter");
+    await alone.page.waitForURL(/#\?.*zoom=[0-9a-f]{16}/);
+    await alone.page.keyboard.press("3");
+    await alone.page.getByRole("button", { name: "Inverted", exact: true, pressed: true }).waitFor();
+    await alone.page.keyboard.press("4");
+    await alone.page.locator("[data-sandwich]").waitFor();
+    const before = await address(alone.page);
+    await alone.page.reload();
+    await alone.page.locator("[data-sandwich]").waitFor();
+    assert((await address(alone.page)) === before, "a reload changes the view");
+    assert((await alone.page.getByRole("button", { name: "Time order" }).count()) === 0, "a dead control");
+    await shot(alone.page, "flame-offline");
+    const foreign = requests.filter((url) => !url.startsWith("file:") && !url.startsWith("data:"));
+    assert(foreign.length === 0, `requests: ${foreign}`);
+    assert(alone.faults.length === 0, alone.faults.join(" | "));
+    await alone.context.close();
+    rmSync(folder, { recursive: true });
   });
 }

@@ -32,15 +32,14 @@ export function stacksPart({ stacks }: Pick<Task, "stacks">): QualityPart {
   };
 }
 
-export function lossesPart({ losses }: Pick<Task, "losses">): QualityPart {
+/** `text` says it in a few words. */
+export function lossesPart({ losses }: Pick<Task, "losses">, text: string): QualityPart {
   if (losses.length === 0)
-    return { title: "Losses", text: "none", detail: "Nothing was dropped on the way.", poor: false };
+    return { title: "Losses", text, detail: "Nothing was dropped on the way.", poor: false };
   const sorted = [...losses].sort((a, b) => b.count - a.count);
-  const first = sorted[0]!;
-  const more = sorted.length > 1 ? `, ${sorted.length - 1} more` : "";
   return {
     title: "Losses",
-    text: `${count(first.count)} × ${first.kind.replaceAll("_", " ")}${more}`,
+    text,
     detail: sorted.map((loss) => `${count(loss.count)} ${loss.meaning}`).join("\n"),
     poor: true,
   };

@@ -9,7 +9,7 @@ import { mergedSamples } from "../lib/modules";
 import { lossesPart, mergedPart, namesPart, type QualityPart, stacksPart } from "../lib/quality";
 import { useNames } from "../state/symbols";
 import { NamesButton } from "./names";
-import { tableText } from "./task_state";
+import { lossText, tableText } from "./task_state";
 
 function Part({ part, more = "" }: { part: QualityPart; more?: string }) {
   return (
@@ -40,7 +40,7 @@ export function QualityStrip(props: {
     <section class="quality-strip" aria-label="Quality of this result" data-quality>
       <Part part={stacksPart(task)} more={`\n${tableText(task.stacks.tables)}`} />
       {names !== null && <Part part={names} />}
-      <Part part={lossesPart(task)} />
+      <Part part={lossesPart(task, lossText(task))} />
       {merged !== null && <Part part={merged} />}
       <span class="push">
         <NamesButton id={task.id} cut={cut} running={running} />
