@@ -3,8 +3,7 @@
 
 import { contains, type FlameIndex, firstEndingAfter, lastStartingBefore } from "../lib/flame_index";
 import { fitName, partStarts, shortName, visible } from "../lib/format";
-import type { ColourMode } from "../lib/query_state";
-import { type FrameStyle, styleOf, type Theme } from "./palette";
+import { type Colouring, type FrameStyle, styleOf, type Theme } from "./palette";
 
 export const ROW_HEIGHT = 18;
 const FONT_SIZE = 11.5;
@@ -54,12 +53,7 @@ export class Painter {
   private readonly stripes: CanvasPattern | null;
   private readonly context: CanvasRenderingContext2D;
 
-  constructor(
-    context: CanvasRenderingContext2D,
-    index: FlameIndex,
-    theme: Theme,
-    colour: ColourMode = "kind",
-  ) {
+  constructor(context: CanvasRenderingContext2D, index: FlameIndex, theme: Theme, by: Colouring = "kind") {
     this.context = context;
     this.theme = theme;
     context.font = PLAIN;
@@ -67,7 +61,7 @@ export class Painter {
     this.hatch = pattern(context, theme.hatch, 4);
     this.stripes = pattern(context, theme.hatch, 8);
     for (const label of index.graph.labels) {
-      this.styles.push(styleOf(label, theme, colour));
+      this.styles.push(styleOf(label, theme, by));
       const name = visible(shortName(label.name));
       this.names.push(name);
       this.parts.push(partStarts(name));
@@ -243,7 +237,7 @@ export function paintSwatch(
   canvas: HTMLCanvasElement,
   index: FlameIndex,
   theme: Theme,
-  colour: ColourMode,
+  by: Colouring,
   ratio: number,
 ): void {
   const context = canvas.getContext("2d");
@@ -251,7 +245,7 @@ export function paintSwatch(
   const width = canvas.clientWidth;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round((ROW_HEIGHT - 1) * ratio);
-  new Painter(context, index, theme, colour).paint({
+  new Painter(context, index, theme, by).paint({
     index,
     width: width + 1,
     height: ROW_HEIGHT,

@@ -70,17 +70,31 @@ const HUES: Readonly<Record<number, readonly [number, number]>> = {
   [Kind.Jit]: [150, 20],
 };
 
-/** Modules share the whole circle; two may get one hue, so the legend and the tooltip name them. */
-const ALL_HUES: readonly [number, number] = [0, 360];
+const GOLDEN_ANGLE = 137.508;
 
-function tone(label: Label, theme: Theme, mode: ColourMode): { l: number; c: number; h: number } {
-  const byKind = HUES[label.kind];
-  const range = byKind !== undefined && mode === "module" ? ALL_HUES : byKind;
+/** What decides the hue of code: its kind, or its module with a hue of its own. */
+export type Colouring = "kind" | ReadonlyMap<string, number>;
+
+/**
+ * Hues of modules: those next to each other in the list of paths are far apart on the circle. With many
+ * modules some look alike; the legend and the tooltip name them.
+ */
+export function colouring(mode: ColourMode, labels: readonly Label[]): Colouring {
+  if (mode === "kind") return "kind";
+  const modules = [...new Set(labels.map(({ module }) => module))].sort();
+  return new Map(modules.map((module, i) => [module, (i * GOLDEN_ANGLE) % 360]));
+}
+
+function tone(label: Label, theme: Theme, by: Colouring): { l: number; c: number; h: number } {
+  const range = HUES[label.kind];
   if (range === undefined) {
     const light = label.kind === Kind.Root || label.kind === Kind.Process || label.kind === Kind.Thread;
     return { l: theme.lightness + (light ? 0.02 : 0.05), c: 0.012, h: 260 };
   }
-  const hue = range[0] + (hashText(label.module) % 1000) * (range[1] / 1000);
+  const hue =
+    by === "kind"
+      ? range[0] + (hashText(label.module) % 1000) * (range[1] / 1000)
+      : (by.get(label.module) ?? range[0]);
   // A step of lightness for each name keeps neighbours apart without a second hue.
   const step = ((hashText(label.name) % 7) - 3) * 0.008;
   const inlined = label.kind === Kind.InlinedUser || label.kind === Kind.InlinedKernel;
@@ -89,8 +103,8 @@ function tone(label: Label, theme: Theme, mode: ColourMode): { l: number; c: num
 }
 
 /** Style of a label. */
-export function styleOf(label: Label, theme: Theme, mode: ColourMode): FrameStyle {
-  const { l, c, h } = tone(label, theme, mode);
+export function styleOf(label: Label, theme: Theme, by: Colouring): FrameStyle {
+  const { l, c, h } = tone(label, theme, by);
   const colour = (alpha: number): string =>
     `oklch(${l.toFixed(3)} ${c.toFixed(3)} ${h.toFixed(0)} / ${alpha})`;
   const code = label.kind !== Kind.Root && label.kind !== Kind.Process && label.kind !== Kind.Thread;

@@ -4,7 +4,7 @@
 import { type FlameIndex, nodeAt, rowsBelow } from "../lib/flame_index";
 import type { ColourMode } from "../lib/query_state";
 import { Painter, ROW_HEIGHT } from "./painter";
-import type { FrameStyle, Theme } from "./palette";
+import { colouring, type FrameStyle, type Theme } from "./palette";
 
 /** Which side the root is on. */
 export type Growth = "up" | "down";
@@ -91,7 +91,7 @@ export class FlameSurface {
   setGraph(index: FlameIndex, zoomed: number, arrivedAt: number | null): void {
     const first = this.index === null;
     this.index = index;
-    this.painter = new Painter(this.context, index, this.theme, this.colour);
+    this.painter = this.painterOf(index);
     this.selected = -1;
     this.hovered = -1;
     this.matches = null;
@@ -108,7 +108,7 @@ export class FlameSurface {
   setTheme(theme: Theme): void {
     if (theme === this.theme) return;
     this.theme = theme;
-    if (this.index !== null) this.painter = new Painter(this.context, this.index, theme, this.colour);
+    if (this.index !== null) this.painter = this.painterOf(this.index);
     this.requestPaint();
   }
 
@@ -122,8 +122,12 @@ export class FlameSurface {
   setColour(colour: ColourMode): void {
     if (colour === this.colour) return;
     this.colour = colour;
-    if (this.index !== null) this.painter = new Painter(this.context, this.index, this.theme, colour);
+    if (this.index !== null) this.painter = this.painterOf(this.index);
     this.requestPaint();
+  }
+
+  private painterOf(index: FlameIndex): Painter {
+    return new Painter(this.context, index, this.theme, colouring(this.colour, index.graph.labels));
   }
 
   setMatches(matches: Uint8Array | null): void {

@@ -3,12 +3,11 @@
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { paintSwatch } from "../canvas/painter";
-import { DARK, LEGEND, LIGHT } from "../canvas/palette";
+import { type Colouring, colouring, DARK, LEGEND, LIGHT } from "../canvas/palette";
 import { type FlameIndex, indexFlameGraph } from "../lib/flame_index";
 import type { Label } from "../lib/flamegraph";
 import { fileName, percent, visible } from "../lib/format";
 import { moduleShares } from "../lib/modules";
-import type { ColourMode } from "../lib/query_state";
 import { parseQuery } from "../lib/search";
 import { dark } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
@@ -16,7 +15,7 @@ import { Choice } from "./choice";
 
 const MAX_MODULES = 8;
 
-function Swatch({ label, colour }: { label: Label; colour: ColourMode }) {
+function Swatch({ label, by }: { label: Label; by: Colouring }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const night = dark.value;
   useEffect(() => {
@@ -29,8 +28,8 @@ function Swatch({ label, colour }: { label: Label; colour: ColourMode }) {
       self: Float64Array.of(1),
       label: Uint32Array.of(0),
     });
-    paintSwatch(canvas.current, one, night ? DARK : LIGHT, colour, window.devicePixelRatio || 1);
-  }, [label, night, colour]);
+    paintSwatch(canvas.current, one, night ? DARK : LIGHT, by, window.devicePixelRatio || 1);
+  }, [label, night, by]);
   return <canvas class="swatch" ref={canvas} aria-hidden="true" />;
 }
 
@@ -65,6 +64,7 @@ function modules(index: FlameIndex): { entries: Entry[]; more: number } {
 
 export function Legend({ index }: { index: FlameIndex }) {
   const { colour, search } = route.value;
+  const by = useMemo(() => colouring(colour, index.graph.labels), [index, colour]);
   const { entries, more } = useMemo(
     () => (colour === "module" ? modules(index) : { entries: kinds(index), more: 0 }),
     [index, colour],
@@ -92,7 +92,7 @@ export function Legend({ index }: { index: FlameIndex }) {
                 title={entry.title}
                 onClick={() => patchRoute({ search: on ? "" : entry.search }, "replace")}
               >
-                <Swatch label={entry.label} colour={colour} />
+                <Swatch label={entry.label} by={by} />
                 {entry.text}
               </button>
             </li>

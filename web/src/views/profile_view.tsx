@@ -123,7 +123,14 @@ export function ProfileView(props: Props) {
   if (whole === 0) return <NoSamples index={base} running={running} failed={props.failed} />;
   const { periodNs } = base.graph;
   const sampled = props.unit === "samples" && periodNs !== 1;
-  const known = findFunction(calls.graph.labels, lastSelected.current);
+  const middle = (): number => {
+    const known = findFunction(calls.graph.labels, lastSelected.current);
+    if (known >= 0) return known;
+    // It stays while the task runs, whichever function is the heaviest later.
+    const first = heaviest(calls);
+    lastSelected.current = functionKey(calls.graph.labels[first]!);
+    return first;
+  };
   return (
     <div class="profile">
       <div class="toolbar profile-bar">
@@ -173,7 +180,7 @@ export function ProfileView(props: Props) {
           calls={calls}
           arrivedAt={arrivedAt}
           sampled={sampled}
-          fallback={known >= 0 ? known : heaviest(calls)}
+          fallback={middle()}
           step={sandwichStep}
         />
       ) : (
