@@ -14,6 +14,7 @@ import "./styles/tables.css";
 import "./styles/flame.css";
 import "./styles/network.css";
 import "./styles/shell.css";
+import "./styles/heat.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {

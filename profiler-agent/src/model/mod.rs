@@ -5,12 +5,14 @@
 
 mod idle_share;
 mod edge;
+mod edge_step;
 mod percentile;
 mod loss;
 mod process;
 mod profile;
 mod profile_builder;
 mod select;
+pub mod significance;
 mod stack_quality;
 mod task;
 mod thread_state;
@@ -22,6 +24,7 @@ pub use edge::{
     Address, Edge, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable, SideMetrics,
     SocketTotals, Transfer, Values,
 };
+pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use loss::{LossKind, Losses};
 pub use percentile::Between;
@@ -33,9 +36,11 @@ pub use profile::{
 };
 pub use profile_builder::ProfileBuilder;
 pub use select::Selection;
+pub use significance::Pair;
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
-    MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,
+    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind,
+    TaskSpec, TaskState,
 };
 pub use thread_state::ThreadState;
 pub use wait_reason::WaitReason;

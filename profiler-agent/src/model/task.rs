@@ -6,6 +6,8 @@ use super::{Clock, Losses, StackQuality, WaitCounts, WaitRules};
 
 /// Longest duration of a task with an end, in seconds.
 pub const MAX_DURATION_S: u64 = 3600;
+/// Sampling frequency where none is given, in Hz: no harmonic of what happens at 100 Hz.
+pub const DEFAULT_FREQUENCY_HZ: u32 = 99;
 /// Highest sampling frequency, in Hz.
 pub const MAX_FREQUENCY_HZ: u32 = 4999;
 

@@ -8,9 +8,9 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{WatchState, Watched, ledger::Ledger};
+use super::{WatchState, Watched, history::History, ledger::Ledger};
 use crate::{
-    model::{Target, TaskKind, TaskSpec, WaitRules},
+    model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules},
     probes::{CollectRequest, Collection, Collector},
 };
 
@@ -21,8 +21,6 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 const STEADY: Duration = Duration::from_mins(1);
 /// How long the collection may take to end when the agent stops.
 const DRAIN: Duration = Duration::from_secs(2);
-/// The collector wants a rate of every request; nothing is sampled here.
-const NO_FREQUENCY: u32 = 1;
 
 /// Why a collection is over.
 enum End {
@@ -34,13 +32,14 @@ enum End {
 pub(super) async fn keep(
     collector: Arc<dyn Collector>,
     watched: watch::Sender<Watched>,
+    history: Arc<History>,
     shutdown: CancellationToken,
 ) {
     let mut ledger = Ledger::default();
     let mut pause = FIRST_PAUSE;
     loop {
         let began = Instant::now();
-        let reason = match collect(&collector, &watched, &mut ledger, &shutdown).await {
+        let reason = match collect(&collector, &watched, (&mut ledger, &history), &shutdown).await {
             End::Shutdown => return,
             End::Failed(reason) => reason,
         };
@@ -68,7 +67,7 @@ pub(super) async fn keep(
 async fn collect(
     collector: &Arc<dyn Collector>,
     watched: &watch::Sender<Watched>,
-    ledger: &mut Ledger,
+    (ledger, history): (&mut Ledger, &History),
     shutdown: &CancellationToken,
 ) -> End {
     let request = CollectRequest {
@@ -76,7 +75,7 @@ async fn collect(
             kind: TaskKind::Network,
             target: Target::All,
             duration_s: None,
-            frequency_hz: NO_FREQUENCY,
+            frequency_hz: DEFAULT_FREQUENCY_HZ,
             wakers: false,
             waits: WaitRules::default(),
             timed: false,
@@ -90,6 +89,7 @@ async fn collect(
         Err(_panicked) => return End::Failed("internal error while starting".to_owned()),
     };
     let origin_ns = collection.origin_ns;
+    history.begin();
     watched.send_modify(|watched| {
         watched.state = WatchState::Running;
         watched.since_ns.get_or_insert(origin_ns);
@@ -107,6 +107,7 @@ async fn collect(
         };
         let Some(table) = chunk.edges else { continue };
         let all = Arc::new(ledger.take(table));
+        history.take(&all);
         watched.send_modify(|watched| {
             watched.table = Some(all);
             watched.updated = Some(Instant::now());

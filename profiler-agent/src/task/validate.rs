@@ -1,6 +1,8 @@
 //! Bounds of a task specification, each with its exact message.
 
-use crate::model::{MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules};
+use crate::model::{
+    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules,
+};
 
 use super::TaskError;
 
@@ -36,6 +38,13 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
             format!("frequency_hz must be between 1 and {MAX_FREQUENCY_HZ}, got {got}"),
         );
     }
+    if spec.kind == TaskKind::Network && spec.frequency_hz != DEFAULT_FREQUENCY_HZ {
+        return invalid(
+            "frequency_hz",
+            "frequency_hz is a rate of samples, which network does not take: leave it out"
+                .to_owned(),
+        );
+    }
     if spec.wakers && matches!(spec.kind, TaskKind::OnCpu | TaskKind::Network) {
         let kind = spec.kind.name();
         return invalid(
@@ -50,13 +59,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
             format!("timed measures system calls on sockets, which {kind} does not: take network"),
         );
     }
-    let WaitRules { min_ns, max_ns, .. } = spec.waits;
-    if max_ns.is_some_and(|most| most < min_ns || most == 0) {
-        return invalid(
-            "max_wait_ns",
-            "max_wait_ns must be above 0 and not below min_wait_ns".to_owned(),
-        );
-    }
+    waits_hold(spec)?;
     match &spec.target {
         Target::Pids(pids) => pids_hold(pids),
         Target::Container(id) => container_holds(id),
@@ -65,6 +68,41 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         Target::NetworkNamespace(path) => network_namespace_holds(path, spec.kind),
         Target::All => Ok(()),
     }
+}
+
+fn waits_hold(spec: &TaskSpec) -> Result<(), TaskError> {
+    let WaitRules {
+        mode,
+        min_ns,
+        max_ns,
+    } = spec.waits;
+    if matches!(spec.kind, TaskKind::OnCpu | TaskKind::Network) {
+        let kind = spec.kind.name();
+        let given = [
+            ("min_wait_ns", min_ns != 0),
+            ("max_wait_ns", max_ns.is_some()),
+            // One agent-wide setting stands for on_cpu as well.
+            (
+                "off_cpu_mode",
+                mode.is_some() && spec.kind == TaskKind::Network,
+            ),
+        ];
+        if let Some((field, _)) = given.into_iter().find(|(_, given)| *given) {
+            return invalid(
+                field,
+                format!(
+                    "{field} is about waits, which {kind} does not measure: take off_cpu or wall"
+                ),
+            );
+        }
+    }
+    if max_ns.is_some_and(|most| most < min_ns || most == 0) {
+        return invalid(
+            "max_wait_ns",
+            "max_wait_ns must be above 0 and not below min_wait_ns".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 fn pids_hold(pids: &[u32]) -> Result<(), TaskError> {

@@ -28,7 +28,7 @@ function Fact({ title, warn, children }: { title: string; warn?: boolean; childr
   );
 }
 
-const WHOLE = { from: null, to: null, tids: [] } as const;
+const WHOLE = { from: null, to: null, tids: [], except: false } as const;
 
 function OnCpu({ task }: { task: Task }) {
   const seconds = elapsedSeconds(task, Date.now());

@@ -82,7 +82,7 @@ fn default_duration() -> Option<u64> {
 }
 
 fn default_frequency() -> u32 {
-    99
+    model::DEFAULT_FREQUENCY_HZ
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -94,7 +94,7 @@ pub(in crate::api) struct CreateTask {
     #[serde(default = "default_duration")]
     #[schema(default = 10, minimum = 1, maximum = 3600)]
     pub(in crate::api) duration_s: Option<u64>,
-    /// Samples per second and CPU, 1 to 4999.
+    /// Samples per second and CPU, 1 to 4999; not with `network`, which does not sample.
     #[serde(default = "default_frequency")]
     #[schema(default = 99, minimum = 1, maximum = 4999)]
     pub(in crate::api) frequency_hz: u32,
@@ -109,7 +109,7 @@ pub(in crate::api) struct CreateTask {
     /// Whether each wait is counted or waits are sampled; null: the agent's setting.
     #[serde(default)]
     pub(in crate::api) off_cpu_mode: Option<OffCpuMode>,
-    /// Shorter waits are left out.
+    /// Shorter waits are left out; for kinds that measure waits.
     #[serde(default)]
     #[schema(default = 0)]
     pub(in crate::api) min_wait_ns: u64,
@@ -183,6 +183,17 @@ pub(in crate::api) enum Clock {
     Wall,
 }
 
+/// A state in the API's terms, and why the task failed.
+pub(super) fn state_of(state: &model::TaskState) -> (TaskState, Option<String>) {
+    match state {
+        model::TaskState::Queued => (TaskState::Queued, None),
+        model::TaskState::Running => (TaskState::Running, None),
+        model::TaskState::Finished => (TaskState::Finished, None),
+        model::TaskState::Failed { reason } => (TaskState::Failed, Some(reason.clone())),
+        model::TaskState::Cancelled => (TaskState::Cancelled, None),
+    }
+}
+
 /// A profiling task.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::api) struct Task {
@@ -243,13 +254,7 @@ impl Task {
             waits,
             notes,
         } = task;
-        let (state_name, reason) = match state {
-            model::TaskState::Queued => (TaskState::Queued, None),
-            model::TaskState::Running => (TaskState::Running, None),
-            model::TaskState::Finished => (TaskState::Finished, None),
-            model::TaskState::Failed { reason } => (TaskState::Failed, Some(reason.clone())),
-            model::TaskState::Cancelled => (TaskState::Cancelled, None),
-        };
+        let (state_name, reason) = state_of(state);
         Self {
             id: id.to_string(),
             kind: spec.kind.into(),
@@ -319,6 +324,7 @@ impl From<ThreadSummary> for ProfileThread {
             process,
             name,
             samples,
+            ..
         } = summary;
         Self {
             pid,
@@ -334,16 +340,6 @@ impl From<ThreadSummary> for ProfileThread {
 pub(in crate::api) struct ProfileThreadList {
     /// Most samples first.
     pub(in crate::api) items: Vec<ProfileThread>,
-}
-
-/// Samples over time.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(in crate::api) struct Timeline {
-    pub(in crate::api) bucket_ms: u64,
-    /// Start of the first bucket, milliseconds after the task's start.
-    pub(in crate::api) from_ms: u64,
-    /// Samples in each bucket.
-    pub(in crate::api) counts: Vec<u64>,
 }
 
 /// What the numbers of a profile count.

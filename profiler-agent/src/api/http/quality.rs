@@ -27,12 +27,14 @@ use crate::{
         ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated")
+        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated"),
+        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated")
     ),
     responses(
         (status = 200, body = ProfileQuality),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
     )
 )]

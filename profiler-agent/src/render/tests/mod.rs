@@ -1,7 +1,9 @@
+mod diff;
 mod fixtures;
 mod flamegraph;
 mod pprof;
 mod quality;
+mod sequence;
 mod sketch;
 mod summary;
 mod text;
