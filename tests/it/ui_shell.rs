@@ -83,5 +83,8 @@ fn the_command_saves_the_same_bundle(targets: &Targets, url: &str, token: &str) 
     let wrong = targets.folder.join("wrong");
     std::fs::write(&wrong, "0".repeat(64)).unwrap();
     let (status, _, errors) = run(&wrong);
-    assert!(!status.success() && errors.contains("wrong_token"), "{errors}");
+    assert!(
+        !status.success() && errors.contains("wrong_token"),
+        "{errors}"
+    );
 }

@@ -20,7 +20,7 @@ const PAGES = [
   "view=task&id=5",
   "view=task&id=99",
   "view=task&id=7",
-  "view=network&edge=4242%4010.1.0.4>5151%4010.1.0.9:15006|",
+  "view=network&net=table&edge=91a4dc2f61cb0ec5",
   "view=node",
 ];
 const THEMES = [

@@ -14,11 +14,12 @@ import {
   manyProcesses,
   selfNow,
   THREADS,
-  timeline,
   WAITS,
 } from "./mock_data.mjs";
+import { edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { CONFIG, FEATURES, kernelObjects, processSymbols } from "./mock_node.mjs";
+import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
 import { synthetic } from "./synthetic.mjs";
 
 export const TOKEN = "0123456789abcdef".repeat(4);
@@ -166,12 +167,25 @@ function streamEdges(response, table, last) {
   return response.on("close", () => clearInterval(timer));
 }
 
-function edgesRoute(task, events, response) {
-  const table = () => edgeTable(Math.round((Date.now() * 1e6 - task.started_at_ns) / 1e9) % 600);
+/** `/edges/ID/series` of a table after so many seconds. */
+function seriesRoute(table, seconds, id, query, response) {
+  const edge = table.edges.find((found) => found.id === id);
+  if (edge === undefined) throw new Problem(404, "not_found", `no edge ${id}`);
+  const ms = (name) => (query.has(name) ? Number(query.get(name)) : null);
+  const range = { from: ms("from"), to: ms("to") };
+  return sendJson(response, 200, edgeSeries(edge, table.unavailable, seconds, range));
+}
+
+function edgesRoute(task, [more, last], query, response) {
+  const ended = task.ended_at_ns ?? Date.now() * 1e6;
+  const seconds = Math.round((ended - task.started_at_ns) / 1e9) % 600;
+  const table = () => edgeTable(seconds);
+  const events = more === "events";
+  if (last === "series") return seriesRoute(table(), seconds, more, query, response);
   return events ? streamEdges(response, table, task.state !== "running") : sendJson(response, 200, table());
 }
 
-function taskRoute(agent, method, [id, part, more], query, response) {
+function taskRoute(agent, method, [id, part, more, last], query, response) {
   const task = agent.tasks.get(id);
   if (task === undefined) throw new Problem(404, "not_found", `no task ${id}`);
   if (part === "stop" && method === "POST") {
@@ -179,11 +193,12 @@ function taskRoute(agent, method, [id, part, more], query, response) {
     agent.emit("task", task);
     return sendJson(response, 200, task);
   }
-  if (part === "edges") return edgesRoute(task, more === "events", response);
+  if (part === "edges") return edgesRoute(task, [more, last], query, response);
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
   if (part === "waits") return sendJson(response, 200, WAITS);
   if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));
-  if (part === "timeline") return sendJson(response, 200, timeline(task.samples));
+  if (part === "timeline") return sendJson(response, 200, mockTimeline(task, query));
+  if (part === "sequence") return sendJson(response, 200, mockSequence(task, query));
   if (part === "profile") {
     const body =
       query.get("format") === "flamegraph" ? agent.profile(task, query) : Buffer.from("main;work 10\n");
@@ -281,10 +296,22 @@ function apiRoute(agent, request, url, response, body) {
     agent.listeners.add(response);
     return response.on("close", () => agent.listeners.delete(response));
   }
+  if (resource === "network" && rest[2] === "series") {
+    const seconds = Math.min(180, Math.round((Date.now() - agent.startedAt) / 1000));
+    return seriesRoute(networkEdges(agent.startedAt), seconds, rest[1], url.searchParams, response);
+  }
   if (resource === "network" && rest[0] === "edges")
     return rest[1] === "events"
       ? streamEdges(response, () => networkEdges(agent.startedAt), false)
       : sendJson(response, 200, networkEdges(agent.startedAt));
+  if (resource === "diff") {
+    const [a, b] = ["a", "b"].map((side) => agent.tasks.get(url.searchParams.get(side)));
+    if (a === undefined || b === undefined) throw new Problem(404, "not_found", "no such task");
+    if (a.kind !== b.kind)
+      throw new Problem(422, "invalid_field", `task ${a.id} is ${a.kind} and task ${b.id} is ${b.kind}`, "b");
+    response.writeHead(200, { ...HEADERS, "Content-Type": "application/vnd.profiler-agent.diff" });
+    return response.end(mockDiff(a, b));
+  }
   if (resource === "symbols") return symbolsRoute(agent, request, rest[0], response, body);
   if (resource === "tasks" && rest.length === 0) {
     if (request.method === "POST") return sendJson(response, 201, agent.create(JSON.parse(body)));

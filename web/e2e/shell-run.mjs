@@ -45,7 +45,9 @@ async function axe(page) {
   await page.evaluate(AXE);
   const violations = await page.evaluate(async () => (await globalThis.axe.run()).violations);
   const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const text = grave.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 2).map(({ html }) => html.slice(0, 160))}`);
+  const text = grave.map(
+    ({ id, nodes }) => `${id}: ${nodes.slice(0, 2).map(({ html }) => html.slice(0, 160))}`,
+  );
   assert(grave.length === 0, text.join("; "));
 }
 
@@ -131,7 +133,10 @@ await checks.run("the check-up starts three tasks of one group and shows them to
   const link = await address(page);
   const made = [...mock.agent.tasks.values()].filter(({ group }) => link.endsWith(`id=${group}`));
   assert(made.length === 3, `${made.length} tasks`);
-  assert(JSON.stringify(made[2].target).includes("/ns/net"), "connections are not those of the whole namespace");
+  assert(
+    JSON.stringify(made[2].target).includes("/ns/net"),
+    "connections are not those of the whole namespace",
+  );
   assert(made[0].target.pids.includes(4242) && made[0].target.pids.includes(5151), "not the whole pod");
   await page.reload();
   await page.locator(".group-card").nth(2).waitFor();
@@ -149,7 +154,8 @@ await checks.run("what a check-up could not start is told, with what it could", 
   const { context, page } = await opened();
   const create = mock.agent.create.bind(mock.agent);
   mock.agent.create = (body) => {
-    if (body.kind === "off_cpu") throw Object.assign(new Error("no room for off_cpu"), { status: 429, code: "too_many_tasks" });
+    if (body.kind === "off_cpu")
+      throw Object.assign(new Error("no room for off_cpu"), { status: 429, code: "too_many_tasks" });
     return create(body);
   };
   await page.goto(`${mock.origin}/?view=pods&create=1&checkup=1&pids=4242`);
@@ -194,7 +200,10 @@ await checks.run("the palette goes to a process, a pod, a task and a page", asyn
   await page.locator("[data-sidecar-line]").waitFor();
   await page.keyboard.press("Control+k");
   await page.fill(".palette-field", "<img");
-  assert((await page.locator(".palette-entry .name").first().textContent()) === '<img src=x>"&', "a hostile name");
+  assert(
+    (await page.locator(".palette-entry .name").first().textContent()) === '<img src=x>"&',
+    "a hostile name",
+  );
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Escape");
   assert((await page.locator(".palette").count()) === 0, "the palette stays open");
@@ -243,7 +252,8 @@ await checks.run("the node page shows what is in the kernel, and measures runs w
   const { context, page, faults } = await opened();
   await page.goto(`${mock.origin}/?view=node`);
   await page.getByText("rates and times are unknown, not zero").waitFor();
-  const cells = () => page.locator("tr:has(td:text-is('network_send'))").first().locator("td").allTextContents();
+  const cells = () =>
+    page.locator("tr:has(td:text-is('network_send'))").first().locator("td").allTextContents();
   assert((await cells())[2] === "–", `unmeasured runs a second: ${await cells()}`);
   await page.getByLabel(/Measure runs while this page is open/).check();
   await page.waitForFunction(() =>

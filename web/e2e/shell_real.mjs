@@ -43,7 +43,10 @@ await checks.run("the pod shows what its sidecar uses of its CPU", async () => {
 });
 
 await checks.run("the names of its profile are foretold from its file", async () => {
-  await page.getByRole("button", { name: /^Names: / }).first().click();
+  await page
+    .getByRole("button", { name: /^Names: / })
+    .first()
+    .click();
   await page.locator(".process-panel").getByText("build-id").first().waitFor();
   const text = await page.locator(".process-panel").textContent();
   assert(/On CPU\s*possible/.test(text), `the kinds of task: ${text.slice(0, 400)}`);
@@ -55,7 +58,11 @@ await checks.run("a check-up of the pod runs three tasks to their end", async ()
   await page.goto(`${origin}/?view=pods&q=${APP_PID}`);
   await page.getByRole("button", { name: "Check-up…" }).first().click();
   await page.fill("#duration", "4");
-  await page.locator("[data-estimate]").getByText(/samples, ±/).first().waitFor();
+  await page
+    .locator("[data-estimate]")
+    .getByText(/samples, ±/)
+    .first()
+    .waitFor();
   await shot("3-create");
   await page.getByRole("button", { name: "Start all three" }).click();
   await page.waitForURL(/view=group&id=checkup-/);
@@ -63,24 +70,29 @@ await checks.run("a check-up of the pod runs three tasks to their end", async ()
   assert((await page.getByText("Not everything could be started").count()) === 0, "not all were started");
 });
 
-await checks.run("programs and maps in the kernel are shown while they run, with the time of each run", async () => {
-  const group = await address(page);
-  await page.goto(`${origin}/?view=node`);
-  await page.locator("td:text-is('on_cpu')").first().waitFor();
-  await page.getByLabel(/Measure runs while this page is open/).check();
-  await page.waitForFunction(() =>
-    [...document.querySelectorAll("tr")].some((row) => /^on_cpu.*\d\s(ns|µs)/.test(row.textContent)),
-  );
-  assert((await page.locator("meter").count()) > 3, "no fill of maps");
-  await page.getByText("sampling_clock").waitFor();
-  await page.getByText("data_dir").waitFor();
-  await shot("4-node");
-  await page.goto(group);
-});
+await checks.run(
+  "programs and maps in the kernel are shown while they run, with the time of each run",
+  async () => {
+    const group = await address(page);
+    await page.goto(`${origin}/?view=node`);
+    await page.locator("td:text-is('on_cpu')").first().waitFor();
+    await page.getByLabel(/Measure runs while this page is open/).check();
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll("tr")].some((row) => /^on_cpu.*\d\s(ns|µs)/.test(row.textContent)),
+    );
+    assert((await page.locator("meter").count()) > 3, "no fill of maps");
+    await page.getByText("sampling_clock").waitFor();
+    await page.getByText("data_dir").waitFor();
+    await shot("4-node");
+    await page.goto(group);
+  },
+);
 
 await checks.run("the check-up ends, with waits, connections and samples beside each other", async () => {
   await page.waitForFunction(() => document.querySelectorAll(".group-card .state-finished").length === 3);
-  const samples = Number((await page.locator(".group-card").first().locator("dd").first().textContent()).replace(/\D/g, ""));
+  const samples = Number(
+    (await page.locator(".group-card").first().locator("dd").first().textContent()).replace(/\D/g, ""),
+  );
   assert(samples > 20, `${samples} samples of two programs that spin`);
   await page.getByText("Edges", { exact: true }).waitFor();
   await shot("5-checkup");

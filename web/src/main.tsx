@@ -13,8 +13,10 @@ import "./styles/controls.css";
 import "./styles/tables.css";
 import "./styles/flame.css";
 import "./styles/network.css";
-import "./styles/shell.css";
+import "./styles/topology.css";
+import "./styles/edge.css";
 import "./styles/heat.css";
+import "./styles/shell.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {

@@ -53,6 +53,14 @@ export const KEYMAP: readonly KeyGroup[] = [
     ],
   },
   {
+    title: "Map of connections",
+    entries: [
+      { keys: ["←", "→", "↑", "↓"], either: true, what: "to the next node or line" },
+      { keys: ["Enter"], what: "details of it" },
+      { keys: ["t"], what: "map or table" },
+    ],
+  },
+  {
     title: "Search",
     entries: [
       { keys: ["text"], what: "part of a name, any case" },

@@ -11,6 +11,7 @@ import { access, connection, meta, refreshError, self, tasks } from "../state/li
 import { dark, nextTheme, themeChoice } from "../state/preferences";
 import { href, openView, patchRoute, route } from "../state/route";
 import { CreateTask } from "./create_task";
+import { EdgePage } from "./edge_page";
 import { GroupPage } from "./group";
 import { Help } from "./help";
 import { Icon } from "./icons";
@@ -40,9 +41,15 @@ function follow(event: MouseEvent, view: View): void {
   openView({ view });
 }
 
+/** The entry of the rail that a page belongs to. */
+function railOf(view: View, id: string): View {
+  if (view === "task" || view === "group") return "tasks";
+  if (view === "edge") return id === "" ? "network" : "tasks";
+  return view;
+}
+
 function Rail() {
-  const { view } = route.value;
-  const current = view === "task" || view === "group" ? "tasks" : view;
+  const current = railOf(route.value.view, route.value.id);
   const running = [...(tasks.value?.values() ?? [])].filter((task) => task.state === "running").length;
   return (
     <nav class="rail" aria-label="Pages">
@@ -270,6 +277,10 @@ function Page() {
       return <TaskPage key={route.value.id} id={route.value.id} />;
     case "network":
       return <NetworkPage />;
+    case "edge":
+      return (
+        <EdgePage key={`${route.value.id}/${route.value.edge}`} id={route.value.id} edge={route.value.edge} />
+      );
     case "node":
       return <NodePage />;
   }

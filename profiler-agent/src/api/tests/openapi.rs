@@ -36,8 +36,8 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         .collect();
     let mut expected = [
         "/api/v1/containers",
-        "/api/v1/config",
         "/api/v1/diff",
+        "/api/v1/config",
         "/api/v1/events",
         "/api/v1/features",
         "/api/v1/self/kernel",
