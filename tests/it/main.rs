@@ -43,6 +43,8 @@ mod network_calls;
 #[cfg(test)]
 mod network_mesh;
 #[cfg(test)]
+mod network_tcp;
+#[cfg(test)]
 mod network_topology;
 #[cfg(test)]
 mod network_serve;
