@@ -4,6 +4,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { launch, openPage } from "./browser.mjs";
+import { flameChecks } from "./flame_checks.mjs";
 import { startMock, TOKEN } from "./mock-server.mjs";
 import { address, assert, Checks, walk } from "./real.mjs";
 
@@ -16,6 +17,8 @@ const PAGES = [
   "view=task&id=1",
   "view=task&id=1&search=Http&layout=icicle",
   "view=task&id=1&tab=table",
+  "view=task&id=1&layout=inverted&colour=module",
+  "view=task&id=1&layout=sandwich&panel=1&x=p",
   "view=task&id=2",
   "view=task&id=5",
   "view=task&id=99",
@@ -60,6 +63,8 @@ for (const theme of THEMES) {
   }
   await context.close();
 }
+
+await flameChecks(checks, browser, mock, shots);
 
 await checks.run("hostile names stay text", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin);

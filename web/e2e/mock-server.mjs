@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
 import {
   firstTasks,
   META,
@@ -146,6 +147,20 @@ class Agent {
   }
 }
 
+/** The exported file, as the agent makes it (render/html.rs). */
+function offlineFile(bytes) {
+  const about = {
+    title: "On-CPU time of </script><img src=x> (task 1)",
+    unit: "samples",
+    time: "on the CPU",
+    idle: null,
+    version: "0.1.0",
+  };
+  return readFileSync(join(DIST, "viewer.html"), "utf8")
+    .replace("@@ABOUT@@", Buffer.from(JSON.stringify(about)).toString("base64"))
+    .replace("@@PROFILE@@", gzipSync(bytes).toString("base64"));
+}
+
 function emptyProfile() {
   // Magic, no flags, no period, one empty string and "all", one label, one node.
   return Uint8Array.of(0x50, 0x46, 0x47, 0x31, 0, 0, 2, 0, 3, 97, 108, 108, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0);
@@ -200,8 +215,13 @@ function taskRoute(agent, method, [id, part, more, last], query, response) {
   if (part === "timeline") return sendJson(response, 200, mockTimeline(task, query));
   if (part === "sequence") return sendJson(response, 200, mockSequence(task, query));
   if (part === "profile") {
+    const format = query.get("format");
     const body =
-      query.get("format") === "flamegraph" ? agent.profile(task, query) : Buffer.from("main;work 10\n");
+      format === "flamegraph"
+        ? agent.profile(task, query)
+        : format === "html"
+          ? offlineFile(agent.profile(task, query))
+          : Buffer.from("main;work 10\n");
     response.writeHead(200, { ...HEADERS, "Content-Type": "application/octet-stream" });
     return response.end(body);
   }

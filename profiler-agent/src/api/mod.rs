@@ -35,3 +35,4 @@ pub use server::{Server, ServerError};
 pub use state::{ApiParts, ApiState, NodeInfo, Origin};
 pub use stream::LivePump;
 pub use tls::{TlsError, load as load_tls};
+pub(crate) use ui::offline_viewer;

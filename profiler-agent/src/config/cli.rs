@@ -262,6 +262,8 @@ pub enum RecordFormat {
     Pprof,
     Svg,
     Speedscope,
+    /// One file that opens in a browser without the agent
+    Html,
     Flamegraph,
 }
 
@@ -272,6 +274,7 @@ impl From<RecordFormat> for Format {
             RecordFormat::Pprof => Self::Pprof,
             RecordFormat::Svg => Self::Svg,
             RecordFormat::Speedscope => Self::Speedscope,
+            RecordFormat::Html => Self::Html,
             RecordFormat::Flamegraph => Self::Flamegraph,
         }
     }

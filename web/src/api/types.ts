@@ -374,7 +374,7 @@ export interface Sequence {
   readonly stacks_per_bucket: number;
 }
 
-export type ProfileFormat = "folded" | "pprof" | "svg" | "speedscope" | "flamegraph";
+export type ProfileFormat = "folded" | "pprof" | "svg" | "speedscope" | "html" | "flamegraph";
 
 /** `counts[i]` values are not above `bounds[i]`; the last of `counts` are above all bounds. */
 export interface Histogram {

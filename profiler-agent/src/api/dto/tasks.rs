@@ -366,5 +366,6 @@ pub(in crate::api) enum ProfileFormat {
     Pprof,
     Svg,
     Speedscope,
+    Html,
     Flamegraph,
 }
