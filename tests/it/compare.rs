@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use profiler_tests::{
-    agent::Agent,
+    agent::{Agent, run},
     paths,
     process::{Launch, Running},
     workload::Workload,
@@ -88,6 +88,31 @@ fn the_function_that_changed_most_comes_first() {
         let folded = agent.api.folded(id, &more).unwrap();
         assert_eq!(diff[side]["total"].as_u64().unwrap(), folded.total());
     }
+
+    // The command line asks the same.
+    let token = agent.data_dir.join("token");
+    let address = format!("http://{}", agent.api.address);
+    let (status, output, errors) = run(
+        &[
+            "diff",
+            &before,
+            &after,
+            "--tid",
+            &tid.to_string(),
+            "--url",
+            &address,
+            "--token-file",
+            token.to_str().unwrap(),
+        ],
+        TASK,
+    )
+    .unwrap();
+    assert!(status.success(), "{errors}");
+    let first = output.lines().nth(3).unwrap_or_default();
+    assert!(
+        first.ends_with("hot_sixty") && first.contains("significant, q"),
+        "{output}"
+    );
 
     // The same task against itself: nothing may be found.
     let same = agent
