@@ -1,5 +1,5 @@
 //! The TCP sockets of a network namespace as `/proc/PID/net/tcp` and `tcp6` list them: for namespaces that
-//! cannot be entered, which takes CAP_SYS_ADMIN.
+//! cannot be entered, which takes `CAP_SYS_ADMIN`.
 //!
 //! Addresses, states and inodes are there; cookies and the sockets' own counts are not.
 
