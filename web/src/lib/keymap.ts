@@ -73,6 +73,17 @@ export const KEYMAP: readonly KeyGroup[] = [
     ],
   },
   {
+    title: "Time",
+    entries: [
+      { keys: ["h"], what: "bars, sub-second map, threads" },
+      { keys: ["←", "→", "↑", "↓"], either: true, what: "walk the cells, or frames in time order" },
+      { keys: ["Shift", "→"], what: "mark cells up to the next one" },
+      { keys: ["Enter"], what: "show only the marked time" },
+      { keys: ["Space"], what: "pick the thread of the cell" },
+      { keys: ["Esc"], what: "show the whole time" },
+    ],
+  },
+  {
     title: "Flame graph",
     entries: [
       { keys: ["←", "→"], either: true, what: "frame left, right" },
