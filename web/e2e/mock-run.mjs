@@ -7,6 +7,7 @@ import { launch, openPage } from "./browser.mjs";
 import { flameChecks } from "./flame_checks.mjs";
 import { startMock, TOKEN } from "./mock-server.mjs";
 import { address, assert, Checks, walk } from "./real.mjs";
+import { topologyWalk } from "./topology.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const PAGES = [
@@ -23,7 +24,12 @@ const PAGES = [
   "view=task&id=5",
   "view=task&id=99",
   "view=task&id=7",
+  "view=network",
+  "view=network&bad=1&worst=rtt&labels=rtt,ops",
+  "view=task&id=7&node=p:4242-156954",
   "view=network&net=table&edge=91a4dc2f61cb0ec5",
+  "view=edge&id=7&edge=91a4dc2f61cb0ec5",
+  "view=edge&id=7&edge=0000000000000000",
   "view=node",
 ];
 const THEMES = [
@@ -37,9 +43,21 @@ if (shots !== undefined) mkdirSync(shots, { recursive: true });
 const checks = new Checks();
 let mock = await startMock();
 await walk(checks, { agentUrl: mock.url, pid: 4242, shots });
+await topologyWalk(checks, {
+  agentUrl: mock.url,
+  task: "7",
+  expect: [
+    [4242, 5150, 15006],
+    [4100, 4242, 15001],
+    [4242, 4100, 8080],
+    [5150, 5161, 8080],
+  ],
+  pod: 4242,
+  shots,
+});
 
 const browser = await launch();
-const ready = "[role=grid], .flame-canvas, .state h2, .cards";
+const ready = "[role=grid], .flame-canvas, .state h2, .cards, .map, .row-card";
 
 for (const theme of THEMES) {
   const name = theme.forcedColors ? "forced colours" : theme.colorScheme;
@@ -78,6 +96,36 @@ await checks.run("hostile names stay text", async () => {
     !(await page.locator('[data-row="0"]').textContent()).includes("\u202e"),
     "a direction mark is shown raw",
   );
+  assert(faults.length === 0, faults.join(" | "));
+  await context.close();
+});
+
+await checks.run("nothing on the map moves while its numbers change", async () => {
+  const { context, page, faults } = await openPage(browser, mock.origin);
+  await page.goto(mock.url);
+  await page.waitForSelector(ready);
+  await page.goto(`${mock.origin}/?view=network`);
+  await page.waitForSelector(".map-node");
+  const read = () =>
+    page.evaluate(() => ({
+      places: [...document.querySelectorAll(".map-node")].map((node) => [
+        node.dataset.key,
+        node.getAttribute("transform"),
+      ]),
+      labels: [...document.querySelectorAll(".map-line [data-item]")]
+        .map((line) => line.getAttribute("aria-label"))
+        .join(),
+    }));
+  const before = await read();
+  await page.waitForFunction(
+    (text) =>
+      [...document.querySelectorAll(".map-line [data-item]")]
+        .map((line) => line.getAttribute("aria-label"))
+        .join() !== text,
+    before.labels,
+  );
+  const after = await read();
+  assert(JSON.stringify(before.places) === JSON.stringify(after.places), "a node moved");
   assert(faults.length === 0, faults.join(" | "));
   await context.close();
 });

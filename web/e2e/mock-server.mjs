@@ -17,7 +17,7 @@ import {
   THREADS,
   WAITS,
 } from "./mock_data.mjs";
-import { edgeSeries } from "./mock_edge_series.mjs";
+import { edgeConnections, edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { CONFIG, FEATURES, kernelObjects, processSymbols } from "./mock_node.mjs";
 import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
@@ -183,9 +183,10 @@ function streamEdges(response, table, last) {
 }
 
 /** `/edges/ID/series` of a table after so many seconds. */
-function seriesRoute(table, seconds, id, query, response) {
+function seriesRoute(table, seconds, [id, what], query, response, live) {
   const edge = table.edges.find((found) => found.id === id);
   if (edge === undefined) throw new Problem(404, "not_found", `no edge ${id}`);
+  if (what === "connections") return sendJson(response, 200, edgeConnections(edge, live));
   const ms = (name) => (query.has(name) ? Number(query.get(name)) : null);
   const range = { from: ms("from"), to: ms("to") };
   return sendJson(response, 200, edgeSeries(edge, table.unavailable, seconds, range));
@@ -196,7 +197,8 @@ function edgesRoute(task, [more, last], query, response) {
   const seconds = Math.round((ended - task.started_at_ns) / 1e9) % 600;
   const table = () => edgeTable(seconds);
   const events = more === "events";
-  if (last === "series") return seriesRoute(table(), seconds, more, query, response);
+  if (last !== undefined)
+    return seriesRoute(table(), seconds, [more, last], query, response, task.state === "running");
   return events ? streamEdges(response, table, task.state !== "running") : sendJson(response, 200, table());
 }
 
@@ -316,9 +318,10 @@ function apiRoute(agent, request, url, response, body) {
     agent.listeners.add(response);
     return response.on("close", () => agent.listeners.delete(response));
   }
-  if (resource === "network" && rest[2] === "series") {
+  if (resource === "network" && rest[2] !== undefined) {
     const seconds = Math.min(180, Math.round((Date.now() - agent.startedAt) / 1000));
-    return seriesRoute(networkEdges(agent.startedAt), seconds, rest[1], url.searchParams, response);
+    const table = networkEdges(agent.startedAt);
+    return seriesRoute(table, seconds, rest.slice(1), url.searchParams, response, true);
   }
   if (resource === "network" && rest[0] === "edges")
     return rest[1] === "events"

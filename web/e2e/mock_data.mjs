@@ -32,7 +32,6 @@ function process(pid, comm, exe, extra = {}) {
 export function makeProcesses() {
   const pod = (id) => ({
     container: { id, runtime: "containerd" },
-    network_namespace: id === CONTAINER_A ? 4026532201 : 4026532344,
     user: "envoy",
     uid: 1337,
     cgroup: `/kubepods/burstable/pod1/${id}`,

@@ -4,7 +4,14 @@
 import { launch, openPage } from "./browser.mjs";
 import { startMock } from "./mock-server.mjs";
 
-const TARGETS = { first_paint_ms: 200, zoom_frame_p95_ms: 33, zoom_paint_p95_ms: 20, search_ms: 50, inverted_ms: 150, sandwich_ms: 150 };
+const TARGETS = {
+  first_paint_ms: 200,
+  zoom_frame_p95_ms: 33,
+  zoom_paint_p95_ms: 20,
+  search_ms: 50,
+  inverted_ms: 150,
+  sandwich_ms: 150,
+};
 const ROUNDS = 5;
 
 const percentile = (values, share) => {

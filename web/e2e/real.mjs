@@ -202,6 +202,9 @@ export async function walk(checks, { agentUrl, pid, shots }) {
     await page.waitForURL(/view=task&id=/);
     await page.locator(".task-title .state-running").waitFor();
     // The page talks to the agent, so that there is an edge on every machine.
+    await page.locator(".map .map-node").first().waitFor();
+    await shot("12-network-map");
+    await page.getByRole("button", { name: "Table", exact: true }).click();
     await page.locator(".edge-table [role=row][data-row]").first().waitFor();
     await shot("12-network-running");
     await page.locator(".task-title .state-finished").waitFor();
@@ -243,6 +246,8 @@ export async function walk(checks, { agentUrl, pid, shots }) {
   await checks.run("the connections of the node are a page of their own", async () => {
     await page.getByRole("link", { name: "Network", exact: true }).click();
     await page.waitForURL(/view=network/);
+    await page.locator(".map .map-node").first().waitFor();
+    await page.keyboard.press("t");
     await page.locator(".edge-table [role=row][data-row]").first().waitFor();
     assert(/since/.test(await page.locator(".network-head").textContent()), "it does not say since when");
     await shot("14-network-node");

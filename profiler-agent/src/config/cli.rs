@@ -295,9 +295,10 @@ pub struct NetArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
-    /// Add to the JSON what each edge counted second by second
-    #[arg(long, requires = "json")]
-    pub series: bool,
+    /// More for the JSON, of each edge: what it counted second by second, its open connections (separate
+    /// by commas)
+    #[arg(long, requires = "json", value_name = "PART", value_delimiter = ',')]
+    pub with: Vec<NetPart>,
     /// Also list pairs of unnamed Unix sockets that nobody used; JSON always has them
     #[arg(long)]
     pub all_sockets: bool,
@@ -308,6 +309,13 @@ pub struct NetArgs {
     /// separate by commas)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
+}
+
+/// What `net --json --with` adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NetPart {
+    Series,
+    Connections,
 }
 
 /// Whose connections to watch; exactly one kind.

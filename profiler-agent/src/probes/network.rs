@@ -40,7 +40,7 @@ use crate::{
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts},
-    network::{Book, Directory, Flow, Resting, Room, Sources, user_of},
+    network::{Book, Connections, Directory, Flow, Resting, Room, Sources, user_of},
     process::ProcessTable,
 };
 
@@ -386,7 +386,11 @@ impl Session {
         self.name_processes(&open);
         let directory = (&self.directory, self.directory_read_ns);
         self.book.settle(&open, directory, now_ns, last);
-        let (mut edges, folded, mut unresolved) = self.book.table(&open, &self.directory);
+        let mut connections = Connections::default();
+        let note = |pair, direction, flow| connections.note(pair, direction, flow);
+        let (mut edges, folded, mut unresolved) =
+            self.book.table_with(&open, &self.directory, note);
+        let connections = connections.finish(now_ns);
         if let Some(room) = self.room {
             self.book.fold_silent(&edges, room);
             let table = &self.table;
@@ -418,12 +422,13 @@ impl Session {
         let result = EdgeTable {
             edges,
             folded,
-            sources: self.sources.from.clone(),
+            sources: self.sources_now(),
             unavailable,
             unresolved,
             lost_events: counters.of(LOST_EVENTS),
             lost_bytes: counters.of(LOST_BYTES),
             kernel_table: self.kernel_table(table.len(), &counters),
+            connections,
         };
         let gone = self.is_target_gone()?;
         let notes = gone.then(|| TARGET_ENDED.to_owned());
@@ -491,12 +496,26 @@ impl Session {
         Ok(numbers.collect())
     }
 
+    /// Where metrics come from, and what was there before.
+    fn sources_now(&self) -> BTreeMap<String, String> {
+        let mut sources = self.sources.from.clone();
+        let sockets = match self.directory.without_diag() {
+            None => "inet_diag",
+            Some(_) => "inet_diag, /proc/PID/net/tcp",
+        };
+        sources.insert("sockets".to_owned(), sockets.to_owned());
+        sources
+    }
+
     /// Metrics that are missing, and facts that may be.
     fn unavailable(&self) -> BTreeMap<String, String> {
         let mut unavailable = self.sources.unavailable.clone();
         let (conntrack, originals) = self.directory.failures();
         if let Some(reason) = conntrack {
             unavailable.insert("translated_addresses".to_owned(), reason.to_owned());
+        }
+        if let Some(reason) = self.directory.without_diag() {
+            unavailable.insert("older_connections".to_owned(), reason.to_owned());
         }
         if let Some(reason) = originals {
             unavailable.insert("original_destination".to_owned(), reason.to_owned());

@@ -513,6 +513,31 @@ export interface EdgeSeries {
   readonly damaged: number;
 }
 
+/** One connection as one end saw it. */
+export interface EdgeConnection {
+  readonly side: "client" | "server";
+  readonly local: string;
+  readonly remote: string;
+  readonly pid: number | null;
+  readonly age_ms: number;
+  readonly open: boolean;
+  readonly write_calls: number;
+  readonly write_bytes: number;
+  readonly read_calls: number;
+  readonly read_bytes: number;
+  readonly rtt_mean_us: number | null;
+  readonly retransmits: number | null;
+  readonly drops: number | null;
+}
+
+export interface EdgeConnections {
+  readonly edge: string;
+  readonly items: readonly EdgeConnection[];
+  /** Why none are listed. */
+  readonly reason: string | null;
+  readonly most: number;
+}
+
 /** The always-on collection of the node. */
 export interface NetworkEdges extends EdgeTable {
   readonly state: "starting" | "running" | "waiting";

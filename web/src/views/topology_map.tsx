@@ -93,6 +93,7 @@ export function lineLabel(line: Line): string {
     `${visible(line.clientName)} to ${visible(line.serverName)}`,
     line.port === null ? line.protocol : `port ${line.port}, ${line.protocol}`,
     line.tls ? "TLS" : "",
+    line.asked.length > 0 ? `asked for ${line.asked.slice(0, 3).join(", ")}` : "",
     line.counters.bytes === null ? "bytes not measured" : bytes(line.counters.bytes),
     trouble,
     line.edges.length > 1 ? `${line.edges.length} edges` : "",
@@ -103,6 +104,14 @@ export function lineLabel(line: Line): string {
 function NodeShape({ node, place, focused, picked, dim, onFocus }: NodeProps) {
   const size = nodeSize(place.area);
   const name = visible(node.name);
+  const button = {
+    role: "button",
+    tabIndex: focused ? 0 : -1,
+    "data-item": node.key,
+    "aria-label": nodeLabel(node),
+    "aria-pressed": picked,
+    onFocus,
+  } as const;
   const detail =
     node.pid === null
       ? node.purpose !== ""
@@ -112,38 +121,47 @@ function NodeShape({ node, place, focused, picked, dim, onFocus }: NodeProps) {
           : visible(node.addresses[0] ?? "")
       : `${node.pid}${node.container === null ? "" : ` · ${shortId(visible(node.container))}`}`;
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the shape in it is the button; this is for the pointer
     <g
-      role="button"
-      tabIndex={focused ? 0 : -1}
-      data-item={node.key}
-      aria-label={nodeLabel(node)}
-      aria-pressed={picked}
+      data-key={node.key}
       class={`map-node role-${node.role}${picked ? " picked" : ""}${dim ? " dim" : ""}`}
       transform={`translate(${place.x} ${place.y})`}
-      onFocus={onFocus}
       onClick={() => patchRoute({ node: picked ? "" : node.key }, "replace")}
     >
       <title>{nodeLabel(node)}</title>
       {size.round ? (
         <>
-          <circle class="shape" r={size.x} />
-          <text class="node-name" y={place.area === "rim" ? size.y + 12 : -1} text-anchor="middle">
+          <circle class="shape" r={size.x} {...button} />
+          <text
+            aria-hidden="true"
+            class="node-name"
+            y={place.area === "rim" ? size.y + 12 : -1}
+            text-anchor="middle"
+          >
             {cut(name, place.area === "center" ? 10 : place.area === "ring" ? 8 : 12)}
           </text>
           {place.area !== "rim" && (
-            <text class="node-detail" y="14" text-anchor="middle">
+            <text aria-hidden="true" class="node-detail" y="14" text-anchor="middle">
               {node.pid === null ? cut(detail, 9) : node.pid}
             </text>
           )}
         </>
       ) : (
         <>
-          <rect class="shape" x={-size.x} y={-size.y} width={2 * size.x} height={2 * size.y} rx="6" />
-          <text class="node-name" y={detail === "" ? 4 : -2} text-anchor="middle">
+          <rect
+            class="shape"
+            x={-size.x}
+            y={-size.y}
+            width={2 * size.x}
+            height={2 * size.y}
+            rx="6"
+            {...button}
+          />
+          <text aria-hidden="true" class="node-name" y={detail === "" ? 4 : -2} text-anchor="middle">
             {cut(name, 24)}
           </text>
           {detail !== "" && (
-            <text class="node-detail" y="12" text-anchor="middle">
+            <text aria-hidden="true" class="node-detail" y="12" text-anchor="middle">
               {cut(detail, 28)}
             </text>
           )}
@@ -177,7 +195,7 @@ interface LineProps {
 function Tag({ at, text, name, locked }: { at: Point; text: string; name: string; locked?: boolean }) {
   const width = text.length * 6.5 + (text.startsWith("⚠") ? 20 : 12);
   return (
-    <g class={name} transform={`translate(${Math.round(at.x)} ${Math.round(at.y)})`}>
+    <g class={name} aria-hidden="true" transform={`translate(${Math.round(at.x)} ${Math.round(at.y)})`}>
       <rect x={-width / 2} y="-9" width={width} height="18" rx="9" />
       {locked && (
         <path
@@ -197,18 +215,23 @@ function LineShape({ line, curve, focused, picked, mark, text, onFocus }: LinePr
   const label = lineLabel(line);
   const protocol = `${line.protocol}${line.tls ? " TLS" : ""}${text === "" ? "" : ` · ${text}`}`;
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the path in it is the button; this is for the pointer
     <g
-      role="button"
-      tabIndex={focused ? 0 : -1}
-      data-item={line.key}
-      aria-label={mark === "" ? label : `${label}, one of the worst`}
-      aria-pressed={picked}
+      data-key={line.key}
       class={`map-line${picked ? " picked" : ""}${mark === "" ? "" : " marked"}`}
-      onFocus={onFocus}
       onClick={() => patchRoute({ node: picked ? "" : line.key }, "replace")}
     >
       <title>{label}</title>
-      <path class="reach" d={curve.path} />
+      <path
+        role="button"
+        tabIndex={focused ? 0 : -1}
+        data-item={line.key}
+        aria-label={mark === "" ? label : `${label}, one of the worst`}
+        aria-pressed={picked}
+        class="reach"
+        d={curve.path}
+        onFocus={onFocus}
+      />
       <path class="line" d={curve.path} stroke-width={lineWidth(line.counters.bytes ?? 0).toFixed(1)} />
       {curve.port !== null && <polygon class="head" points={curve.head} />}
       <Tag at={curve.middle} text={protocol} name="tag-protocol" locked={line.tls} />
@@ -233,25 +256,30 @@ function Port({ port }: { port: AccessPoint }) {
   );
 }
 
+const MORE_POINTS: Partial<Record<Area, Point>> = {
+  rim: { x: CENTER.x, y: CENTER.y + 196 },
+  bottom: { x: CENTER.x, y: 810 },
+};
+
 /** "+ n more" where an area is full; opens the table. */
 function More({ area, keys }: { area: Area; keys: readonly string[] }) {
-  const point =
-    area === "rim" ? { x: CENTER.x, y: CENTER.y + 196 } : slotPoint(area, area === "bottom" ? 4 : 11);
-  const y = area === "rim" ? point.y : area === "bottom" ? point.y + 34 : 716;
+  const point = MORE_POINTS[area] ?? { x: slotPoint(area, 11).x, y: 716 };
   const text = `+ ${count(keys.length)} more ${AREA_TEXT[area]}`;
   const open = (): void => patchRoute({ net: "table" });
   return (
-    <g
-      role="button"
-      tabIndex={0}
-      class="map-more"
-      data-more={area}
-      aria-label={`${text}: open the table`}
-      transform={`translate(${point.x} ${y})`}
-      onClick={open}
-    >
-      <rect x="-88" y="-12" width="176" height="24" rx="6" />
-      <text y="4" text-anchor="middle">
+    // biome-ignore lint/a11y/noStaticElementInteractions: the box in it is the button; this is for the pointer
+    <g class="map-more" data-more={area} transform={`translate(${point.x} ${point.y})`} onClick={open}>
+      <rect
+        role="button"
+        tabIndex={0}
+        aria-label={`${text}: open the table`}
+        x="-88"
+        y="-12"
+        width="176"
+        height="24"
+        rx="6"
+      />
+      <text aria-hidden="true" y="4" text-anchor="middle">
         {text}
       </text>
     </g>

@@ -122,6 +122,15 @@ const UI: &[Need] = &[
     Need::Web,
     Need::Packages(&UI_PACKAGES),
 ];
+/// The page over the mesh.
+const UI_MESH: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Web,
+    Need::Envoy,
+    Need::Packages(&UI_PACKAGES),
+    Need::Packages(&demo::PACKAGES),
+];
 /// Programs that the tests of names compile, strip and compress.
 const NAME_TOOLS: [Package; 3] = [
     Package {
@@ -329,6 +338,11 @@ pub(super) const STEPS: &[Step] = &[
     ),
     integration!("ui", UI, "the page in headless Chromium"),
     integration!("compare", UI, "two results of a known difference"),
+    integration!(
+        "ui-topology",
+        UI_MESH,
+        "the map of a pod and the page of an edge, over the mesh"
+    ),
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
     integration!(

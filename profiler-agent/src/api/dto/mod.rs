@@ -3,6 +3,7 @@
 
 mod agent;
 mod diff;
+mod edge_connections;
 mod edge_series;
 mod edges;
 mod events;
@@ -17,6 +18,7 @@ mod timeline;
 mod wait_counts;
 mod waits;
 
+pub use edge_connections::EdgeConnections;
 pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
