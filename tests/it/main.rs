@@ -75,6 +75,8 @@ mod throttling;
 #[cfg(test)]
 mod ui;
 #[cfg(test)]
+mod ui_shell;
+#[cfg(test)]
 mod ui_topology;
 #[cfg(test)]
 mod unwinding;

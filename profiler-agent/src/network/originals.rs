@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(answer, (cookie, Original::Same));
         let listed_without = DiagSocket {
             cookie: None,
-            ..socket.clone()
+            ..socket
         };
         assert_eq!(original_of(&listed_without, own).unwrap(), answer);
         let other = holder(client.as_raw_fd());
