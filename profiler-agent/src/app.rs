@@ -80,6 +80,9 @@ pub struct KernelSide {
     pub statistics: Option<OwnedFd>,
     /// Symbol files, which the symbolizer looks into and the API adds to.
     pub symbols: SymbolPacks,
+    pub node: NodeInfo,
+    /// Everything above was recorded elsewhere.
+    pub demo_data: bool,
 }
 
 impl KernelSide {
@@ -95,6 +98,8 @@ impl KernelSide {
             process_events: None,
             statistics: None,
             symbols: SymbolPacks::none(),
+            node: NodeInfo::read(),
+            demo_data: false,
         }
     }
 
@@ -156,6 +161,8 @@ impl KernelSide {
             process_events,
             statistics,
             symbols,
+            node: NodeInfo::read(),
+            demo_data: false,
         })
     }
 }
@@ -217,7 +224,8 @@ impl App {
             token,
             origin,
             arguments: config.arguments,
-            node: NodeInfo::read(),
+            node: kernel.node,
+            demo_data: kernel.demo_data,
             max_running_tasks: config.max_tasks,
             cpu_budget_percent: config.cpu_budget_percent,
             shutdown: shutdown.clone(),

@@ -20,7 +20,7 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, edges, events, health, meta, processes, profiles, quality, symbols, tasks,
+        containers, edges, events, health, imports, meta, processes, profiles, quality, symbols, tasks,
         waits,
     },
     metrics,
@@ -73,6 +73,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(tasks::list, tasks::create))
         .routes(routes!(tasks::show, tasks::delete))
         .routes(routes!(tasks::stop))
+        .routes(routes!(imports::import))
         .routes(routes!(profiles::profile))
         .routes(routes!(profiles::threads))
         .routes(routes!(profiles::timeline))

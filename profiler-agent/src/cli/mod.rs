@@ -2,6 +2,7 @@
 
 pub mod doctor;
 pub mod doctor_process;
+pub mod import;
 pub mod net;
 mod net_table;
 pub mod openapi;

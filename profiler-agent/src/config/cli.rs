@@ -37,6 +37,8 @@ pub enum Command {
     Ps(PsArgs),
     /// Say what this kernel and these privileges allow
     Doctor(DoctorArgs),
+    /// Give a pprof file or folded stacks to a running agent, to look at like its own profiles
+    Import(ImportArgs),
     /// Print the OpenAPI document of the HTTP API
     Openapi,
 }
@@ -107,6 +109,9 @@ pub struct ServeArgs {
     /// Rules that say which waits are idle, instead of the embedded ones
     #[arg(long, value_name = "FILE")]
     pub idle_rules: Option<String>,
+    /// Show recorded data of a small mesh instead of this machine; needs no privileges
+    #[arg(long)]
+    pub demo_data: bool,
     /// Print the effective configuration as TOML and exit
     #[arg(long)]
     pub print_config: bool,
@@ -310,6 +315,29 @@ pub struct NetTarget {
     /// Every connection of the machine
     #[arg(long)]
     pub all: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ImportArgs {
+    /// pprof (gzip or plain) or folded stacks
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What the profile is called [default: the file's name]
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+    /// Address of the agent
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7117")]
+    pub agent: String,
+    /// File with the agent's token; none is sent when it does not exist
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/lib/profiler-agent/token"
+    )]
+    pub token_file: PathBuf,
+    /// Print the task as JSON instead of its address
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Clone, Debug, Args)]

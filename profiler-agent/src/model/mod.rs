@@ -5,6 +5,7 @@
 
 mod idle_share;
 mod edge;
+mod imported;
 mod percentile;
 mod loss;
 mod process;
@@ -23,6 +24,7 @@ pub use edge::{
     SocketTotals, Transfer, Values,
 };
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
+pub use imported::{ImportFormat, ImportValues, ImportedFile};
 pub use loss::{LossKind, Losses};
 pub use percentile::Between;
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};

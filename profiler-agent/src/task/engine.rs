@@ -105,6 +105,9 @@ impl Engine {
     /// Validates and queues a task.
     pub async fn create(&self, spec: TaskSpec) -> Result<Task, TaskError> {
         validate(&spec)?;
+        if let Some(reason) = self.inner.collector.refuses_tasks() {
+            return Err(TaskError::Refused(reason.to_owned()));
+        }
         self.inner.registry.reserve()?;
         // On a task of its own, so that a caller that goes away does not leave the place reserved.
         let inner = Arc::clone(&self.inner);
@@ -255,7 +258,6 @@ impl Engine {
         }
     }
 
-    #[cfg(test)]
     pub(super) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }

@@ -15,6 +15,9 @@ pub const MAX_CONTAINER_BYTES: usize = 128;
 /// Shorter prefixes match too easily what was not meant.
 pub const MIN_CONTAINER_BYTES: usize = 12;
 
+/// How the kind comes to be that nobody can start.
+const IMPORTED_BY: &str = "a profile is imported with POST /api/v1/imports";
+
 /// Checks everything that can be checked without looking at the machine.
 /// Field names in errors are those of the API.
 pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
@@ -54,6 +57,9 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
             "max_wait_ns must be above 0 and not below min_wait_ns".to_owned(),
         );
     }
+    if spec.kind == TaskKind::Imported {
+        return invalid("kind", IMPORTED_BY.to_owned());
+    }
     match &spec.target {
         Target::Pids(pids) => pids_hold(pids),
         Target::Container(id) => container_holds(id),
@@ -61,6 +67,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         Target::Comm(comm) => comm_holds(comm),
         Target::NetworkNamespace(path) => network_namespace_holds(path, spec.kind),
         Target::All => Ok(()),
+        Target::Imported(_) => invalid("target.imported", IMPORTED_BY.to_owned()),
     }
 }
 

@@ -4,6 +4,7 @@
 mod agent;
 mod edges;
 mod events;
+mod imports;
 mod processes;
 mod quality;
 mod stacks;

@@ -45,6 +45,7 @@ pub(in crate::api) async fn meta(
         } else {
             NetworkMode::Tasks
         },
+        demo_data: state.parts.demo_data,
     }))
 }
 

@@ -4,6 +4,7 @@ pub(super) mod containers;
 pub(super) mod edges;
 pub(super) mod events;
 pub(super) mod health;
+pub(super) mod imports;
 pub(super) mod meta;
 pub(super) mod processes;
 pub(super) mod profiles;

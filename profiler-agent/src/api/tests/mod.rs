@@ -3,6 +3,7 @@
 
 mod edges;
 mod errors;
+mod imports;
 mod live;
 mod masking;
 mod openapi;
@@ -242,6 +243,7 @@ impl Api {
             origin,
             arguments: setup.arguments,
             node: NodeInfo::read(),
+            demo_data: false,
             max_running_tasks: setup.max_running,
             cpu_budget_percent: None,
             shutdown: shutdown.clone(),

@@ -37,6 +37,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
     let mut expected = [
         "/api/v1/containers",
         "/api/v1/events",
+        "/api/v1/imports",
         "/api/v1/meta",
         "/api/v1/network/edges",
         "/api/v1/network/edges/events",

@@ -1,5 +1,6 @@
 mod fixtures;
 mod flamegraph;
+mod imports;
 mod pprof;
 mod quality;
 mod sketch;
