@@ -21,6 +21,7 @@ pub mod process;
 mod network;
 pub mod symbolize;
 pub mod unwind;
+pub mod edge_series;
 pub mod task;
 pub mod network_watch;
 pub mod store;

@@ -85,6 +85,10 @@ pub const DROP_WITH_REASON: u32 = 2;
 /// `(skb, location, reason, rx_sk)`, since 6.11.
 pub const DROP_WITH_SOCKET: u32 = 3;
 
+/// Arrivals of data that are remembered until they are read; more than one when data arrives while a
+/// read is on its way out of the kernel.
+pub const ARRIVALS: usize = 4;
+
 /// Counts of values by size, see [`BOUNDS_US`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,34 +123,45 @@ pub struct Connection {
     /// `STAYS`, `MARKED` or `CLAIMED`.
     pub leaving: u64,
 
-    // The second goes to and fro between the CPU that takes packets in and that of the process.
-    /// When data came that nobody has read yet.
-    pub data_ready_ns: u64,
-    pub received_bytes: u64,
-    pub received_count: u64,
-    pub receive_wait_sum_ns: u64,
-    /// When this end said that it sends no more.
-    pub closing_ns: u64,
+    // The second belongs to the CPU that takes packets in: nobody else writes to it, so that it need
+    // not wait for the line to come back.
+    /// When data arrived at a time when all before it had been read, the latest few times.
+    pub ready_ns: [u64; ARRIVALS],
+    /// Sequence number of the first byte that arrived then.
+    pub ready_sequence: [u32; ARRIVALS],
+    /// Sequence number behind all that has arrived.
+    pub ready_next: u32,
+    /// Where the latest arrival is.
+    pub ready_latest: u32,
     /// When the socket's state became closed.
     pub closed_ns: u64,
-    /// The socket's own totals when it was first seen.
-    pub first_sent: u64,
-    pub first_received: u64,
 
     // The third stays with the process.
     /// The kernel's own number of the process that used the connection last: tells without a
     /// search through PID namespaces whether [`Connection::pid`] is still right.
     pub user: u64,
+    pub received_bytes: u64,
+    pub receive_wait_sum_ns: u64,
+    /// When a read left data behind; 0: the last one has taken all.
+    pub left_ns: u64,
     pub sent_bytes: u64,
-    pub sent_count: u64,
     pub rtt_sum_us: u64,
     pub rtt_min_us: u32,
     pub rtt_max_us: u32,
-    /// The process that opened the connection, and the one that used it last; 0: not seen. In the
-    /// agent's PID namespace.
-    pub opened_by: u32,
+    /// Sequence number behind all that has been read.
+    pub read_next: u32,
+    /// The process that used the connection last; 0: not seen. In the agent's PID namespace.
     pub pid: u32,
-    /// The socket's own totals, last.
+
+    /// Reads that are not in [`Connection::receive_wait`].
+    pub received_without_wait: u64,
+    /// Writes that are not in [`Connection::rtt`].
+    pub sent_without_rtt: u64,
+    /// When this end said that it sends no more.
+    pub closing_ns: u64,
+    /// The socket's own totals when it was first seen, and last.
+    pub first_sent: u64,
+    pub first_received: u64,
     pub last_sent: u64,
     pub last_received: u64,
 
@@ -176,8 +191,11 @@ pub struct Connection {
     pub network_namespace: u32,
     /// `AF_INET` or `AF_INET6`.
     pub family: u32,
+    /// The process that opened the connection; as [`Connection::pid`].
+    pub opened_by: u32,
     pub local_port: u16,
     pub remote_port: u16,
+    pub padding: u32,
     /// In network order; IPv4 in the first four bytes.
     pub local: [u8; 16],
     pub remote: [u8; 16],
@@ -285,9 +303,9 @@ pub const ANSWERS_BUFFER_BYTES: u32 = 256 << 10;
 
 const _: () = assert!(size_of::<Answer>() == 16 + 8 + ANSWER_BYTES);
 const _: () = assert!(size_of::<Histogram>() == 8 * BUCKETS);
-const _: () = assert!(size_of::<Connection>() == 3 * 64 + 2 * 8 + 2 * 280 + 11 * 4 + 4 + 48);
+const _: () = assert!(size_of::<Connection>() == 3 * 64 + 9 * 8 + 2 * 280 + 12 * 4 + 4 + 4 + 48);
 const _: () = assert!(size_of::<Connection>().is_multiple_of(8));
-const _: () = assert!(core::mem::offset_of!(Connection, data_ready_ns) == 64);
+const _: () = assert!(core::mem::offset_of!(Connection, ready_ns) == 64);
 const _: () = assert!(core::mem::offset_of!(Connection, user) == 128);
 const _: () = assert!(size_of::<DropKey>() == 16);
 const _: () = assert!(size_of::<ListenerKey>() == 8);
@@ -320,7 +338,29 @@ pub fn bucket(table: &[u32; SEARCH_TABLE], value: u32) -> usize {
 }
 
 #[cfg(feature = "user")]
+impl Histogram {
+    /// Number of values.
+    pub fn total(&self) -> u64 {
+        self.counts
+            .iter()
+            .fold(0, |total, count| total.saturating_add(*count))
+    }
+}
+
+#[cfg(feature = "user")]
 impl Connection {
+    /// Number of writes.
+    pub fn sent_count(&self) -> u64 {
+        self.rtt.total().saturating_add(self.sent_without_rtt)
+    }
+
+    /// Number of reads.
+    pub fn received_count(&self) -> u64 {
+        self.receive_wait
+            .total()
+            .saturating_add(self.received_without_wait)
+    }
+
     /// The bytes as they lie in the kernel's table.
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
         // SAFETY: repr(C) integers without padding (asserted above): every byte is initialised.

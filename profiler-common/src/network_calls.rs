@@ -84,8 +84,6 @@ pub struct NetworkCallConfig {
     /// Where `struct pt_regs` has the number of the call and its first four arguments.
     pub registers_number: u32,
     pub registers_arguments: [u32; 4],
-    pub skb_data: u32,
-    pub skb_len: u32,
 }
 
 /// Calls that did not fit the table of calls.
@@ -104,7 +102,7 @@ pub const CALL_ENTRIES: u32 = 65_536;
 
 const _: () = assert!(size_of::<Call>() == 48);
 const _: () = assert!(size_of::<CallTimes>() == 24 + 2 * size_of::<Histogram>());
-const _: () = assert!(size_of::<NetworkCallConfig>() == 20 * 4);
+const _: () = assert!(size_of::<NetworkCallConfig>() == 18 * 4);
 
 #[cfg(feature = "user")]
 impl NetworkCallConfig {

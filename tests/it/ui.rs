@@ -167,7 +167,10 @@ impl DemoAgent {
 fn recorded_data_is_shown_without_privileges_on_every_page() {
     let agent = DemoAgent::start();
     let status = fs::read_to_string(format!("/proc/{}/status", agent.process.pid())).unwrap();
-    assert!(status.contains(&format!("Uid:\t{NOBODY}\t{NOBODY}")), "{status}");
+    assert!(
+        status.contains(&format!("Uid:\t{NOBODY}\t{NOBODY}")),
+        "{status}"
+    );
     let api = agent.api();
     let meta = api.get_json("/api/v1/meta").unwrap();
     assert_eq!(meta["demo_data"], true);
@@ -212,7 +215,11 @@ fn a_profile_goes_out_and_comes_back_by_the_command_line() {
     let tasks = api.get_json("/api/v1/tasks").unwrap();
     let of_kind = |kind: &str| -> Value {
         let items = tasks["items"].as_array().unwrap();
-        items.iter().find(|task| task["kind"] == kind).unwrap().clone()
+        items
+            .iter()
+            .find(|task| task["kind"] == kind)
+            .unwrap()
+            .clone()
     };
     let origin = agent.url.split("/#").next().unwrap().to_owned();
     let token = agent.folder.join("token");
@@ -243,7 +250,10 @@ fn a_profile_goes_out_and_comes_back_by_the_command_line() {
         for value in ["&value=count", "&value=duration"] {
             let before = api.profile(id, "folded", value).unwrap().text();
             let after = api.profile(again, "folded", value).unwrap().text();
-            assert!(before == after, "{kind}{value} differs after its round trip");
+            assert!(
+                before == after,
+                "{kind}{value} differs after its round trip"
+            );
         }
     }
     // What is no profile is refused with the reason, and the exit code says so.

@@ -11,6 +11,7 @@ import "./styles/controls.css";
 import "./styles/tables.css";
 import "./styles/flame.css";
 import "./styles/network.css";
+import "./styles/heat.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {

@@ -26,7 +26,7 @@ mod ui;
 mod tests;
 
 pub use auth::{AuthError, Token, prepare_data_dir};
-pub use dto::{EdgeTable, Process, ProcessList};
+pub use dto::{Diff, EdgeSeries, EdgeTable, Process, ProcessList};
 pub use mask::{MASK, masked};
 pub use router::{openapi_json, router};
 pub use server::{Server, ServerError};

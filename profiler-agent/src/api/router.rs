@@ -20,8 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, edges, events, health, imports, meta, processes, profiles, quality, symbols, tasks,
-        waits,
+        containers, diff, edge_series, edges, events, health, imports, meta, processes, profiles,
+        quality, symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -76,13 +76,17 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(imports::import))
         .routes(routes!(profiles::profile))
         .routes(routes!(profiles::threads))
-        .routes(routes!(profiles::timeline))
+        .routes(routes!(timeline::timeline))
+        .routes(routes!(timeline::sequence))
+        .routes(routes!(diff::diff))
         .routes(routes!(waits::waits))
         .routes(routes!(quality::quality))
         .routes(routes!(edges::edges))
         .routes(routes!(edges::edge_events))
         .routes(routes!(edges::node_edges))
         .routes(routes!(edges::node_edge_events))
+        .routes(routes!(edge_series::task_edge_series))
+        .routes(routes!(edge_series::node_edge_series))
         .routes(routes!(symbols::list, symbols::upload))
         .routes(routes!(symbols::replace, symbols::delete))
         .routes(routes!(events::events))

@@ -39,10 +39,9 @@ const fn program(
 }
 
 /// The end of connections comes first, so that no entry is made that would stay for ever.
-pub const NETWORK_PROGRAMS: [NetworkProgram; 14] = [
+pub const NETWORK_PROGRAMS: [NetworkProgram; 13] = [
     program("network_destroy", "tcp_destroy_sock", "5.15"),
     program("network_state", "inet_sock_set_state", "5.15"),
-    program("network_names", "sk_data_ready", "6.3"),
     program("network_ready", "sk_data_ready", "6.3"),
     program("network_retransmit", "tcp_retransmit_skb", "5.15"),
     program("network_drop", "kfree_skb", "5.15"),
@@ -265,7 +264,8 @@ impl LoadedObject {
         self.remove("DROPS", &bytes)
     }
 
-    pub fn add_listener(&mut self, key: ListenerKey, pid: u32) -> Result<(), LoadError> {
+    /// Tells who listens on a port. False when there is no room.
+    pub fn add_listener(&mut self, key: ListenerKey, pid: u32) -> Result<bool, LoadError> {
         const MAP: &str = "LISTENERS";
         let failed = |source: MapError| LoadError::Map {
             map: MAP,
@@ -273,9 +273,15 @@ impl LoadedObject {
         };
         let map = self.ebpf().map_mut(MAP).ok_or(LoadError::NoMap(MAP))?;
         let mut table: HashMap<_, [u32; 2], u32> = HashMap::try_from(map).map_err(failed)?;
-        table
-            .insert([key.network_namespace, key.port], pid, 0)
-            .map_err(failed)
+        match table.insert([key.network_namespace, key.port], pid, 0) {
+            Ok(()) => Ok(true),
+            Err(MapError::SyscallError(error))
+                if error.io_error.raw_os_error() == Some(libc::E2BIG) =>
+            {
+                Ok(false)
+            }
+            Err(source) => Err(failed(source)),
+        }
     }
 
     /// The counters of the network programs, summed over CPUs.

@@ -83,8 +83,6 @@ pub(super) fn config(btf: &Btf, plan: CallPlan) -> Result<NetworkCallConfig, Off
         socket_sk: at("socket", &["sk"])?,
         registers_number,
         registers_arguments,
-        skb_data: at("sk_buff", &["data"])?,
-        skb_len: at("sk_buff", &["len"])?,
     })
 }
 

@@ -1,12 +1,16 @@
 //! `net`: who talks to whom, without a server and without its data directory.
 
+use std::{sync::Arc, time::Instant};
+
 use anyhow::{Context as _, Result};
+use serde::Serialize;
 
 use super::{CliError, net_table, print};
 use crate::{
     api,
     config::cli::NetArgs,
-    model::{EdgeTable, Target, TaskKind, TaskSpec, WaitRules},
+    edge_series::{EdgeSeries, SeriesCut, StepRecorder},
+    model::{EdgeId, EdgeStep, EdgeTable, Target, TaskKind, TaskSpec, WaitRules},
     probes::{
         CollectRequest, Collection, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
     },
@@ -29,14 +33,51 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         waits: WaitRules::default(),
     };
     task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
-    let table = watch(args, spec)?;
+    let Seen { table, steps } = watch(args, spec)?;
     let text = if args.json {
-        serde_json::to_string_pretty(&api::EdgeTable::from(&table)).context("encode the edges")?
-            + "\n"
+        let result = Json {
+            table: api::EdgeTable::from(&*table),
+            series: args.series.then(|| all_series(&table, &steps)),
+        };
+        serde_json::to_string_pretty(&result).context("encode the edges")? + "\n"
     } else {
         net_table::text(&table)
     };
     Ok(print(&text)?)
+}
+
+/// What was seen until the end.
+struct Seen {
+    table: Arc<EdgeTable>,
+    /// Empty unless they were asked for.
+    steps: Vec<EdgeStep>,
+}
+
+/// What `--json` prints: the table as the API has it.
+#[derive(Serialize)]
+struct Json {
+    #[serde(flatten)]
+    table: api::EdgeTable,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Vec<api::EdgeSeries>>,
+}
+
+/// The series of all edges, each as the API has it.
+fn all_series(table: &EdgeTable, steps: &[EdgeStep]) -> Vec<api::EdgeSeries> {
+    let all = table.edges.iter().map(|edge| {
+        let cut = SeriesCut {
+            edge: EdgeId::of(&edge.key),
+            from_ms: None,
+            to_ms: None,
+            most: usize::MAX,
+        };
+        let mut series = EdgeSeries::default();
+        for step in steps {
+            series.add(step, &cut);
+        }
+        api::EdgeSeries::new(cut.edge, &series, table)
+    });
+    all.collect()
 }
 
 fn target(args: &NetArgs) -> Target {
@@ -52,7 +93,7 @@ fn target(args: &NetArgs) -> Target {
     }
 }
 
-fn watch(args: &NetArgs, spec: TaskSpec) -> Result<EdgeTable> {
+fn watch(args: &NetArgs, spec: TaskSpec) -> Result<Seen> {
     let mut config = NetworkConfig {
         denied: args.deny_probe.clone(),
         ..NetworkConfig::default()
@@ -69,19 +110,27 @@ fn watch(args: &NetArgs, spec: TaskSpec) -> Result<EdgeTable> {
     runtime.block_on(collect(collection, args))
 }
 
-async fn collect(mut collection: Collection, args: &NetArgs) -> Result<EdgeTable> {
+async fn collect(mut collection: Collection, args: &NetArgs) -> Result<Seen> {
     let end = tokio::time::sleep(args.duration);
     tokio::pin!(end);
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .context("listen for SIGTERM")?;
     let mut newest = None;
+    let mut recorder = StepRecorder::default();
+    let mut steps = Vec::new();
+    let began = Instant::now();
     let mut ended = false;
     eprintln!("watching");
     loop {
         tokio::select! {
             chunk = collection.chunks.recv() => {
                 let Some(chunk) = chunk else { break };
-                newest = chunk.edges.or(newest);
+                let Some(table) = chunk.edges.map(Arc::new) else { continue };
+                if args.series {
+                    let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    steps.extend(recorder.step(&table, now_ms));
+                }
+                newest = Some(table);
             }
             () = &mut end, if !ended => {
                 ended = true;
@@ -91,5 +140,7 @@ async fn collect(mut collection: Collection, args: &NetArgs) -> Result<EdgeTable
             _ = terminate.recv() => collection.stop.stop(),
         }
     }
-    newest.context("the collection ended without a result")
+    steps.extend(recorder.rest());
+    let table = newest.context("the collection ended without a result")?;
+    Ok(Seen { table, steps })
 }

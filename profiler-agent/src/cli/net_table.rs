@@ -239,6 +239,12 @@ fn remarks(table: &EdgeTable) -> String {
             kernel.evicted
         );
     }
+    if let Some(delayed @ 1..) = kernel.delayed {
+        let _infallible = writeln!(
+            text,
+            "delayed: the end of {delayed} connections waited in the kernel's table"
+        );
+    }
     if kernel.swept > 0 {
         let _infallible = writeln!(text, "the end of {} connections was missed", kernel.swept);
     }
@@ -298,6 +304,7 @@ mod tests {
             lost_bytes: 4096,
             ..EdgeTable::default()
         };
+        table.kernel_table.delayed = Some(7);
         table.unavailable.insert("drop".into(), "no hook".into());
         table.unresolved.insert("owner".into(), 3);
         let expected = "\
@@ -309,6 +316,7 @@ total of 2 edges                      2       0  5.0 MiB      6       0 B      0
 unavailable: drop: no hook
 unresolved: owner: 3
 lost: 2 reads and writes, 4.0 KiB: the table of connections was full (--max-connections)
+delayed: the end of 7 connections waited in the kernel's table
 ";
         assert_eq!(text(&table), expected);
     }

@@ -291,6 +291,9 @@ pub struct NetArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+    /// Add to the JSON what each edge counted second by second
+    #[arg(long, requires = "json")]
+    pub series: bool,
     /// Connections that are watched at once; more are counted as lost [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pub max_connections: Option<u32>,

@@ -33,9 +33,7 @@ impl ServeConfig {
             off_cpu_mode,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
-        let mut lines = vec![
-            ("listen", toml::Value::from(listen.to_string())),
-        ];
+        let mut lines = vec![("listen", toml::Value::from(listen.to_string()))];
         if *demo_data {
             lines.push(("demo_data", true.into()));
         } else {

@@ -178,7 +178,11 @@ mod tests {
             assert!(!side.table.threads(process.key).is_empty(), "{process:?}");
         }
         side.table.refresh();
-        assert_eq!(side.table.snapshot(), processes, "nothing is read from /proc");
+        assert_eq!(
+            side.table.snapshot(),
+            processes,
+            "nothing is read from /proc"
+        );
     }
 
     fn newest_edges_of_closed(store: &mut Store, folder: &DemoFolder) -> EdgeTable {

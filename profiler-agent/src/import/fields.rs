@@ -107,7 +107,10 @@ mod tests {
             ]
         );
         for cut in [1, 2, 4, 6, 9] {
-            assert!(Fields::of(&bytes[..cut]).any(|field| field.is_err()), "{cut}");
+            assert!(
+                Fields::of(&bytes[..cut]).any(|field| field.is_err()),
+                "{cut}"
+            );
         }
         let endless = [0xff; 11];
         assert_eq!(

@@ -67,10 +67,12 @@ pub(super) fn read(raw: &[u8], now_ns: u64) -> Result<Imported, ImportError> {
                 limit: MAX_ITEMS,
             });
         }
-        reader.sample(bytes).map_err(|problem| ImportError::Sample {
-            sample: samples,
-            problem,
-        })?;
+        reader
+            .sample(bytes)
+            .map_err(|problem| ImportError::Sample {
+                sample: samples,
+                problem,
+            })?;
         if reader.stack_frames > MAX_STACK_FRAMES {
             return Err(ImportError::TooMany {
                 what: "frames",
@@ -400,14 +402,15 @@ impl Reader<'_> {
             ("[unknown]" | "[anonymous]", _) => "",
             (path, _) => path,
         };
-        let build_id = mapping.map_or_else(Vec::new, |mapping| {
-            build_id(&tables.text(mapping.build_id))
-        });
+        let build_id =
+            mapping.map_or_else(Vec::new, |mapping| build_id(&tables.text(mapping.build_id)));
         let module = self.builder.module(path, &build_id, kind);
         // This program writes an unnamed frame as its place; symbol files may still name it.
         let place = format!(
             "{}+{offset:#x}",
-            path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("[unknown]")
+            path.rsplit('/')
+                .find(|part| !part.is_empty())
+                .unwrap_or("[unknown]")
         );
         let mut inferred = false;
         let mut functions = Vec::new();

@@ -57,7 +57,9 @@ impl<'a> Tables<'a> {
             }
         }
         if tables.strings.first().is_none_or(|first| !first.is_empty()) {
-            return Err(not_a_profile("its string table does not begin with an empty string"));
+            return Err(not_a_profile(
+                "its string table does not begin with an empty string",
+            ));
         }
         if tables.types.is_empty() {
             return Err(not_a_profile("it does not say what its samples count"));

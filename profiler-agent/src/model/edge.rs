@@ -289,6 +289,9 @@ pub struct KernelTable {
     /// Runs that the kernel left out because the same program was at work on that CPU, by program:
     /// what they would have counted is missing.
     pub missed_runs: BTreeMap<String, u64>,
+    /// Connections whose end waited in the table because the agent was slow; none of their counts is
+    /// lost. `None`: a result of an older agent, which did not say.
+    pub delayed: Option<u64>,
 }
 
 impl EdgeTable {

@@ -6,12 +6,14 @@
 mod idle_share;
 mod edge;
 mod imported;
+mod edge_step;
 mod percentile;
 mod loss;
 mod process;
 mod profile;
 mod profile_builder;
 mod select;
+pub mod significance;
 mod stack_quality;
 mod task;
 mod thread_state;
@@ -23,6 +25,7 @@ pub use edge::{
     Address, Edge, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable, SideMetrics,
     SocketTotals, Transfer, Values,
 };
+pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use imported::{ImportFormat, ImportValues, ImportedFile};
 pub use loss::{LossKind, Losses};
@@ -35,6 +38,7 @@ pub use profile::{
 };
 pub use profile_builder::ProfileBuilder;
 pub use select::Selection;
+pub use significance::Pair;
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
     MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,

@@ -11,6 +11,8 @@ pub struct Selection {
     pub to_ns: Option<u64>,
     /// Keep these threads; empty keeps all.
     pub tids: Vec<u32>,
+    /// Leave these threads out.
+    pub except_tids: Vec<u32>,
     /// Keep these processes; empty keeps all.
     pub pids: Vec<u32>,
 }
@@ -29,6 +31,7 @@ impl Selection {
         self.from_ns.is_none_or(|from| end > from)
             && self.to_ns.is_none_or(|to| start < to)
             && (self.tids.is_empty() || self.tids.contains(&thread.tid))
+            && !self.except_tids.contains(&thread.tid)
             && (self.pids.is_empty() || self.pids.contains(&pid))
     }
 

@@ -120,11 +120,11 @@ fn metrics(connection: &Connection, ended: bool) -> SideMetrics {
         connections: 1,
         open: u64::from(!ended),
         write: Transfer {
-            count: connection.sent_count,
+            count: connection.sent_count(),
             bytes: connection.sent_bytes,
         },
         read: Transfer {
-            count: connection.received_count,
+            count: connection.received_count(),
             bytes: connection.received_bytes,
         },
         connects_failed: u64::from(failed),

@@ -170,13 +170,22 @@ fn joined(earlier: &Connection, later: &Connection) -> Connection {
         header: later.header,
         leaving: later.leaving,
         user: later.user,
-        data_ready_ns: later.data_ready_ns,
+        ready_ns: later.ready_ns,
+        ready_sequence: later.ready_sequence,
+        ready_next: later.ready_next,
+        ready_latest: later.ready_latest,
+        left_ns: later.left_ns,
+        read_next: later.read_next,
         closing_ns: either(earlier.closing_ns, later.closing_ns),
         closed_ns: either(earlier.closed_ns, later.closed_ns),
         sent_bytes: earlier.sent_bytes.saturating_add(later.sent_bytes),
-        sent_count: earlier.sent_count.saturating_add(later.sent_count),
+        sent_without_rtt: earlier
+            .sent_without_rtt
+            .saturating_add(later.sent_without_rtt),
         received_bytes: earlier.received_bytes.saturating_add(later.received_bytes),
-        received_count: earlier.received_count.saturating_add(later.received_count),
+        received_without_wait: earlier
+            .received_without_wait
+            .saturating_add(later.received_without_wait),
         rtt_sum_us: earlier.rtt_sum_us.saturating_add(later.rtt_sum_us),
         receive_wait_sum_ns: earlier
             .receive_wait_sum_ns
@@ -250,7 +259,7 @@ mod tests {
             direction: DIRECTION_CLIENT,
             seen_ns: 1,
             sent_bytes: 100,
-            sent_count: 2,
+            sent_without_rtt: 2,
             rtt_min_us: 7,
             pid: 42,
             network_namespace: 1,
@@ -270,7 +279,7 @@ mod tests {
             cookie: 5,
             flags: FLAG_COMPLETE | FLAG_JOINED,
             sent_bytes: 11,
-            sent_count: 1,
+            sent_without_rtt: 1,
             rtt_min_us: 9,
             first_sent: 100,
             last_sent: 111,
@@ -279,7 +288,7 @@ mod tests {
         };
         again.rtt.counts[3] = 1;
         let whole = resting.whole(&again);
-        assert_eq!((whole.sent_bytes, whole.sent_count), (111, 3));
+        assert_eq!((whole.sent_bytes, whole.sent_count()), (111, 4));
         assert_eq!((whole.rtt_min_us, whole.rtt.counts[3]), (7, 1));
         assert_eq!((whole.direction, whole.pid), (DIRECTION_CLIENT, 43));
         // Its beginning was seen, so that it is compared with all that the socket has sent.
@@ -289,7 +298,7 @@ mod tests {
         // Once more, and then to its end.
         resting.rest(again);
         let ended = resting.end(&again);
-        assert_eq!((ended.sent_bytes, ended.sent_count), (122, 4));
+        assert_eq!((ended.sent_bytes, ended.sent_count()), (122, 6));
         assert!(resting.outside(&HashSet::new()).is_empty());
         assert_eq!(resting.evicted, 2);
     }

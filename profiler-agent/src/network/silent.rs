@@ -1,7 +1,7 @@
 //! Keeps a collection without end small: edges that nobody uses any more are added up into one, and names
 //! of processes that are gone are forgotten.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Book, Flow, UnixBook, book::Pair};
 use crate::model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
@@ -26,6 +26,32 @@ impl Room {
     pub(crate) fn of(duration_s: Option<u64>) -> Option<Self> {
         duration_s.is_none().then_some(ENDLESS)
     }
+
+    /// Takes out the edges that have been silent for longest, until the others fit. One that is in use
+    /// stays, whenever it was silent `since`.
+    fn take_silent<Key: Ord + Clone, Sums>(
+        self,
+        edges: &mut BTreeMap<Key, Sums>,
+        now_ns: u64,
+        since: impl Fn(&Sums) -> u64,
+        is_in_use: impl Fn(&Key) -> bool,
+    ) -> Vec<Sums> {
+        let excess = edges.len().saturating_sub(self.edges);
+        if excess == 0 {
+            return Vec::new();
+        }
+        let mut silent: Vec<(u64, Key)> = edges
+            .iter()
+            .map(|(key, sums)| (since(sums), key))
+            .filter(|(since_ns, key)| {
+                now_ns.saturating_sub(*since_ns) >= self.silence_ns && !is_in_use(key)
+            })
+            .map(|(since_ns, key)| (since_ns, key.clone()))
+            .collect();
+        silent.sort();
+        let longest = silent.into_iter().take(excess);
+        longest.filter_map(|(_, key)| edges.remove(&key)).collect()
+    }
 }
 
 impl Book {
@@ -33,25 +59,14 @@ impl Book {
     /// newest table: it knows which edges have open connections, and these stay, so that no counter of
     /// an edge that is shown ever becomes less.
     pub(crate) fn fold_silent(&mut self, shown: &[Edge], room: Room) {
-        let excess = self.edges.len().saturating_sub(room.edges);
-        if excess == 0 {
-            return;
-        }
-        let in_use: BTreeSet<Pair> = in_use(shown).into_iter().filter_map(Pair::of).collect();
-        let mut silent: Vec<(u64, Pair)> = self
-            .edges
-            .iter()
-            .filter(|(key, sums)| {
-                let silence_ns = self.now_ns.saturating_sub(sums.ended_ns);
-                silence_ns >= room.silence_ns && !in_use.contains(key)
-            })
-            .map(|(pair, sums)| (sums.ended_ns, *pair))
-            .collect();
-        silent.sort();
-        for (_, key) in silent.into_iter().take(excess) {
-            let Some(sums) = self.edges.remove(&key) else {
-                continue;
-            };
+        let used: BTreeSet<Pair> = in_use(shown).into_iter().filter_map(Pair::of).collect();
+        let silent = room.take_silent(
+            &mut self.edges,
+            self.now_ns,
+            |sums| sums.ended_ns,
+            |pair| used.contains(pair),
+        );
+        for sums in silent {
             add(&mut self.folded, sums.client, sums.server);
         }
     }
@@ -75,25 +90,15 @@ impl UnixBook {
                 sums.changed_ns = now_ns;
             }
         }
-        let excess = self.edges.len().saturating_sub(room.edges);
-        if excess == 0 {
-            return;
-        }
-        let in_use = in_use(shown);
-        let mut silent: Vec<(u64, EdgeKey)> = self
-            .edges
-            .iter()
-            .filter(|(key, sums)| {
-                let silence_ns = now_ns.saturating_sub(sums.changed_ns);
-                silence_ns >= room.silence_ns && !in_use.contains(key)
-            })
-            .map(|(key, sums)| (sums.changed_ns, key.clone()))
-            .collect();
-        silent.sort();
-        for (_, key) in silent.into_iter().take(excess) {
-            if let Some(sums) = self.edges.remove(&key) {
-                add(&mut self.folded, sums.client, sums.server);
-            }
+        let used = in_use(shown);
+        let silent = room.take_silent(
+            &mut self.edges,
+            now_ns,
+            |sums| sums.changed_ns,
+            |key| used.contains(key),
+        );
+        for sums in silent {
+            add(&mut self.folded, sums.client, sums.server);
         }
     }
 

@@ -3,8 +3,9 @@
 //!
 //! [`NetworkWatch::start`] gives a handle, which everyone may read, and the work, which the composition root
 //! spawns. When the collection fails it is started again with growing pauses; what was counted before is
-//! kept (`ledger`).
+//! kept (`ledger`). What edges counted over the last minutes is in `history`.
 
+mod history;
 mod ledger;
 mod run;
 
@@ -14,9 +15,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    edge_series::{EdgeSeries, SeriesCut},
     model::EdgeTable,
     probes::{Collector, ProbeState, ProbeStatus},
 };
+
+use history::History;
 
 /// Name of the collection among the probes.
 const PROBE: &str = "network_always";
@@ -50,6 +54,7 @@ pub struct Watched {
 pub struct NetworkWatch {
     /// `None`: it is off.
     watched: Option<watch::Receiver<Watched>>,
+    history: Arc<History>,
 }
 
 impl NetworkWatch {
@@ -64,10 +69,12 @@ impl NetworkWatch {
         shutdown: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send) {
         let (sender, watched) = watch::channel(Watched::default());
+        let history = Arc::new(History::default());
         let handle = Self {
             watched: Some(watched),
+            history: Arc::clone(&history),
         };
-        (handle, run::keep(collector, sender, shutdown))
+        (handle, run::keep(collector, sender, history, shutdown))
     }
 
     pub fn is_on(&self) -> bool {
@@ -77,6 +84,13 @@ impl NetworkWatch {
     /// The newest; `None` when it is off.
     pub fn newest(&self) -> Option<Watched> {
         Some(self.watched.as_ref()?.borrow().clone())
+    }
+
+    /// One edge over the last minutes, in milliseconds since counting began; `None` when it is off.
+    /// Takes some milliseconds.
+    pub fn series(&self, cut: &SeriesCut) -> Option<EdgeSeries> {
+        self.watched.as_ref()?;
+        Some(self.history.series(cut))
     }
 
     /// Follows it; `None` when it is off.

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{WatchState, Watched, ledger::Ledger};
+use super::{WatchState, Watched, history::History, ledger::Ledger};
 use crate::{
     model::{Target, TaskKind, TaskSpec, WaitRules},
     probes::{CollectRequest, Collection, Collector},
@@ -34,13 +34,14 @@ enum End {
 pub(super) async fn keep(
     collector: Arc<dyn Collector>,
     watched: watch::Sender<Watched>,
+    history: Arc<History>,
     shutdown: CancellationToken,
 ) {
     let mut ledger = Ledger::default();
     let mut pause = FIRST_PAUSE;
     loop {
         let began = Instant::now();
-        let reason = match collect(&collector, &watched, &mut ledger, &shutdown).await {
+        let reason = match collect(&collector, &watched, (&mut ledger, &history), &shutdown).await {
             End::Shutdown => return,
             End::Failed(reason) => reason,
         };
@@ -68,7 +69,7 @@ pub(super) async fn keep(
 async fn collect(
     collector: &Arc<dyn Collector>,
     watched: &watch::Sender<Watched>,
-    ledger: &mut Ledger,
+    (ledger, history): (&mut Ledger, &History),
     shutdown: &CancellationToken,
 ) -> End {
     let request = CollectRequest {
@@ -90,6 +91,7 @@ async fn collect(
         Err(_panicked) => return End::Failed("internal error while starting".to_owned()),
     };
     let origin_ns = collection.origin_ns;
+    history.begin();
     watched.send_modify(|watched| {
         watched.state = WatchState::Running;
         watched.since_ns.get_or_insert(origin_ns);
@@ -107,6 +109,7 @@ async fn collect(
         };
         let Some(table) = chunk.edges else { continue };
         let all = Arc::new(ledger.take(table));
+        history.take(&all);
         watched.send_modify(|watched| {
             watched.table = Some(all);
             watched.updated = Some(Instant::now());

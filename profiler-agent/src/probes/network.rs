@@ -14,11 +14,8 @@ use std::{
 };
 
 use profiler_common::{
-    config::{FILTER_ALL, ProbeConfig},
-    network::{
-        ANSWERS_LOST, CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS,
-        ListenerKey, REFUSED,
-    },
+    config::ProbeConfig,
+    network::{CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS},
     network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, MESSAGES_LEFT_OUT, TIMES_LEFT_OUT},
 };
 use tokio::sync::mpsc;
@@ -41,17 +38,13 @@ use crate::{
         AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
-    model::{Clock, Edge, EdgeTable, ProfileBuilder, WaitCounts},
-    network::{Book, Directory, Flow, Owner, Resting, Room, Sources, user_of},
+    model::{Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts},
+    network::{Book, Directory, Flow, Resting, Room, Sources, user_of},
     process::ProcessTable,
 };
 
 /// Time between two results.
 const REPORT: Duration = Duration::from_secs(1);
-/// Time between two readings of the node's sockets, while something is not resolved.
-const READ_AGAIN_NS: u64 = 2_000_000_000;
-/// So many times as long as a reading takes, at least, is none: it may use 5 % of one CPU.
-const READING_SHARE: u32 = 20;
 /// Results are made at most for one part of the time in so many.
 const BUSY_SHARE: u32 = 5;
 /// Results that may wait for the engine; each holds what the earlier ones held.
@@ -211,6 +204,7 @@ impl Collector for NetworkCollector {
             directory,
             directory_read_ns: monotonic_ns(),
             reading_took: reading.elapsed(),
+            listeners_refused: 0,
             beside,
             swept_ns: monotonic_ns(),
             capacity: self.config.connections,
@@ -258,6 +252,8 @@ struct Session {
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
     reading_took: Duration,
+    /// Ports that are listened on and were not told to the kernel side, for want of room.
+    listeners_refused: u64,
     /// Sources of answers that are no programs.
     beside: Sources,
     /// When ends that were missed were looked for.
@@ -326,11 +322,10 @@ impl Session {
                 finished.push(self.resting.end(&connection));
             }
         }
-        for connection in self.finished.iter().skip(known) {
-            if let Some(process) = user_of(connection) {
-                let table = &self.table;
-                self.book.names().name(process, || identify(table, process));
-            }
+        let ended = self.finished.iter().skip(known);
+        let users: BTreeSet<ProcessKey> = ended.filter_map(user_of).collect();
+        for process in users {
+            self.name_process(process);
         }
     }
 
@@ -406,20 +401,17 @@ impl Session {
         for (what, count) in unix_unresolved {
             *unresolved.entry(what).or_default() += count;
         }
-        let counters = self.object.network_counters()?;
-        let counter = |index: u32| counters.get(index as usize).copied().unwrap_or(0);
-        if counter(ANSWERS_LOST) > 0 {
-            unresolved.insert("name_answers_lost".to_owned(), counter(ANSWERS_LOST));
-        }
+        let counters = self.counters()?;
+        unresolved.extend(self.not_kept(&counters));
         let result = EdgeTable {
             edges,
             folded,
             sources: self.sources.from.clone(),
             unavailable,
             unresolved,
-            lost_events: counter(LOST_EVENTS),
-            lost_bytes: counter(LOST_BYTES),
-            kernel_table: self.kernel_table(table.len(), counter(REFUSED)),
+            lost_events: counters.of(LOST_EVENTS),
+            lost_bytes: counters.of(LOST_BYTES),
+            kernel_table: self.kernel_table(table.len(), &counters),
         };
         self.send(result, last);
         if !last {
@@ -467,56 +459,6 @@ impl Session {
         Ok(numbers.collect())
     }
 
-    /// Reads the node's sockets again when something may be found there, and not too often.
-    fn read_directory(&mut self, open: &[Flow], last: bool) {
-        let now_ns = monotonic_ns();
-        let rest = self.reading_took * READING_SHARE;
-        let rest_ns = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
-        let due_ns = self
-            .directory_read_ns
-            .saturating_add(rest_ns.max(READ_AGAIN_NS));
-        let due = last || now_ns >= due_ns;
-        if !due || !self.book.is_open_question(open, self.directory_read_ns) {
-            return;
-        }
-        let reading = Instant::now();
-        let before = std::mem::take(&mut self.directory);
-        self.directory = Directory::read(&self.table, &self.wanted, self.beside, before);
-        self.reading_took = reading.elapsed();
-        tracing::debug!(took = ?self.reading_took, sockets = self.directory.sockets().count(), "read the node's sockets");
-        // What began while it was read may be missing.
-        self.directory_read_ns = now_ns;
-    }
-
-    /// Names the processes of connections, while they are there.
-    fn name_processes(&mut self, open: &[Flow]) {
-        let mut missing = BTreeSet::new();
-        let used = open.iter().filter_map(|flow| flow.process);
-        for process in used {
-            let table = &self.table;
-            let names = self.book.names();
-            if !names.name(process, || identify(table, process)) {
-                missing.insert(process);
-            }
-        }
-        for process in self.directory.processes() {
-            let table = &self.table;
-            self.book.names().name(process, || identify(table, process));
-        }
-        if missing.is_empty() {
-            return;
-        }
-        self.table.refresh();
-        for process in missing {
-            let table = &self.table;
-            let names = self.book.names();
-            if !names.name(process, || identify(table, process)) {
-                // It is gone, or hidden: nobody looks for it again.
-                names.give_up(process);
-            }
-        }
-    }
-
     /// Metrics that are missing, and facts that may be.
     fn unavailable(&self) -> BTreeMap<String, String> {
         let mut unavailable = self.sources.unavailable.clone();
@@ -546,45 +488,5 @@ impl Session {
             // Full: the next one holds all of it.
             let _full = self.sender.try_send(chunk);
         }
-    }
-
-    /// Tells the kernel side which connections and listening ports were there before it.
-    fn add_existing(&mut self, target: &ResolvedTarget) -> Result<(), LoadError> {
-        // Not later, so that the directory is known to hold them.
-        let now_ns = self.directory_read_ns;
-        for (socket, owner) in self.directory.sockets() {
-            if !self.is_wanted(*owner, target) {
-                continue;
-            }
-            if socket.listening {
-                let key = ListenerKey {
-                    network_namespace: owner.network_namespace,
-                    port: u32::from(socket.local.port()),
-                };
-                let pid = owner.process.map_or(0, |process| process.pid);
-                self.object.add_listener(key, pid)?;
-            } else {
-                let listens = self
-                    .directory
-                    .listeners()
-                    .listens(owner.network_namespace, socket.local);
-                let connection = existing(socket, *owner, listens, now_ns);
-                if !self.object.add_connection(&connection)? {
-                    tracing::warn!("more connections than the kernel's table has room for");
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn is_wanted(&self, owner: Owner, target: &ResolvedTarget) -> bool {
-        if target.filter == FILTER_ALL {
-            return target.network_namespace == 0
-                || target.network_namespace == owner.network_namespace;
-        }
-        owner
-            .process
-            .is_some_and(|process| self.wanted.contains(&process.pid))
     }
 }

@@ -11,7 +11,7 @@ const NEEDS_TIMED: &str = "needs the timed mode";
 
 /// Metrics that have one source, with the programs that all are needed for it.
 const SINGLE: [(&str, &str, &[&str]); 7] = [
-    ("name", "sk_data_ready", &["network_names"]),
+    ("name", "sk_data_ready", &["network_ready"]),
     ("connect", "inet_sock_set_state", &["network_state"]),
     (
         "close",

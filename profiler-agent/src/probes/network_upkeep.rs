@@ -1,21 +1,96 @@
-//! Keeps the kernel's table of connections in order: entries that rest leave it when it is nearly
-//! full, and those whose end was missed are ended.
+//! Keeps what a session knows in order: the kernel's table of connections, which entries leave when
+//! they rest and it is nearly full, or when their end was missed; the node's sockets; and the names of
+//! processes.
 
-use std::collections::HashSet;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    time::Instant,
+};
 
-use profiler_common::network::{Connection, FLAG_COMPLETE, FLAG_GONE};
+use profiler_common::{
+    config::FILTER_ALL,
+    network::{
+        ANSWERS_LOST, Connection, DROP_REASONS_LOST, FLAG_COMPLETE, FLAG_GONE, LISTENERS_LOST,
+        ListenerKey, NETWORK_COUNTERS, RECORDS_DELAYED, REFUSED,
+    },
+};
 
-use super::{Session, monotonic_ns};
+use super::{ResolvedTarget, Session, existing, identify, monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::KernelTable,
-    network::Directory,
+    model::{KernelTable, ProcessKey},
+    network::{Directory, Flow, Owner},
 };
+
+/// Time between two readings of the node's sockets, while something is not resolved.
+const READ_AGAIN_NS: u64 = 2_000_000_000;
+/// So many times as long as a reading takes, at least, is none: it may use 5 % of one CPU.
+const READING_SHARE: u32 = 20;
 
 /// Time between two looks for connections whose end was missed.
 const SWEEP_NS: u64 = 20_000_000_000;
 
+/// Counters of the network programs at one moment.
+pub(super) struct NetworkCounters([u64; NETWORK_COUNTERS as usize]);
+
+impl NetworkCounters {
+    pub(super) fn of(&self, counter: u32) -> u64 {
+        self.0.get(counter as usize).copied().unwrap_or(0)
+    }
+}
+
 impl Session {
+    pub(super) fn counters(&self) -> Result<NetworkCounters, LoadError> {
+        self.object.network_counters().map(NetworkCounters)
+    }
+
+    /// What the kernel side could not keep, beside the counts of connections: by its name in
+    /// `unresolved`, without what is complete.
+    pub(super) fn not_kept(&self, counters: &NetworkCounters) -> BTreeMap<String, u64> {
+        let listeners = counters.of(LISTENERS_LOST) + self.listeners_refused;
+        let named = [
+            ("name_answers_lost", counters.of(ANSWERS_LOST)),
+            ("drop_reasons_lost", counters.of(DROP_REASONS_LOST)),
+            ("listening_ports_lost", listeners),
+        ];
+        let named = named.into_iter().filter(|(_, number)| *number > 0);
+        named
+            .map(|(name, number)| (name.to_owned(), number))
+            .collect()
+    }
+
+    /// Tells the kernel side which connections and listening ports were there before it.
+    pub(super) fn add_existing(&mut self, target: &ResolvedTarget) -> Result<(), LoadError> {
+        // Not later, so that the directory is known to hold them.
+        let now_ns = self.directory_read_ns;
+        for (socket, owner) in self.directory.sockets() {
+            if !self.is_wanted(*owner, target) {
+                continue;
+            }
+            if socket.listening {
+                let key = ListenerKey {
+                    network_namespace: owner.network_namespace,
+                    port: u32::from(socket.local.port()),
+                };
+                let pid = owner.process.map_or(0, |process| process.pid);
+                if !self.object.add_listener(key, pid)? {
+                    self.listeners_refused += 1;
+                }
+            } else {
+                let listens = self
+                    .directory
+                    .listeners()
+                    .listens(owner.network_namespace, socket.local);
+                let connection = existing(socket, *owner, listens, now_ns);
+                if !self.object.add_connection(&connection)? {
+                    tracing::warn!("more connections than the kernel's table has room for");
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Connections in the kernel's table, without those that have ended.
     pub(super) fn entries(&mut self, last: bool) -> Result<Vec<Connection>, LoadError> {
         let mut entries = self.object.connections()?;
@@ -39,23 +114,77 @@ impl Session {
     }
 
     /// What is to be said about the table, of which so many entries are in use.
-    pub(super) fn kernel_table(&mut self, used: usize, refused: u64) -> KernelTable {
+    pub(super) fn kernel_table(&mut self, used: usize, counters: &NetworkCounters) -> KernelTable {
         KernelTable {
             capacity: u64::from(self.capacity),
             used: used as u64,
-            refused,
+            refused: counters.of(REFUSED),
             evicted: self.resting.evicted,
             swept: self.resting.swept,
             missed_runs: self.object.missed_runs(),
+            delayed: Some(counters.of(RECORDS_DELAYED)),
         }
+    }
+
+    /// Reads the node's sockets again when something may be found there, and not too often.
+    pub(super) fn read_directory(&mut self, open: &[Flow], last: bool) {
+        let rest = self.reading_took * READING_SHARE;
+        let rest_ns = u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX);
+        let due_ns = self
+            .directory_read_ns
+            .saturating_add(rest_ns.max(READ_AGAIN_NS));
+        // At the end the sweep has read them, and then this has no question that is younger.
+        let due = last || monotonic_ns() >= due_ns;
+        if due && self.book.is_open_question(open, self.directory_read_ns) {
+            self.read_node();
+        }
+    }
+
+    /// Reads the node's sockets.
+    fn read_node(&mut self) {
+        // What begins while they are read may be missing.
+        self.directory_read_ns = monotonic_ns();
+        let reading = Instant::now();
+        let before = std::mem::take(&mut self.directory);
+        self.directory = Directory::read(&self.table, &self.wanted, self.beside, before);
+        self.reading_took = reading.elapsed();
+        tracing::debug!(took = ?self.reading_took, sockets = self.directory.sockets().count(), "read the node's sockets");
+    }
+
+    /// Names the processes of connections, while they are there. Each is asked for once, however many
+    /// connections it has.
+    pub(super) fn name_processes(&mut self, open: &[Flow]) {
+        let used: BTreeSet<ProcessKey> = open.iter().filter_map(|flow| flow.process).collect();
+        let beside: BTreeSet<ProcessKey> = self.directory.processes().collect();
+        for process in beside.difference(&used) {
+            self.name_process(*process);
+        }
+        let missing: Vec<ProcessKey> = used
+            .into_iter()
+            .filter(|process| !self.name_process(*process))
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        self.table.refresh();
+        for process in missing {
+            if !self.name_process(process) {
+                // It is gone, or hidden: nobody looks for it again.
+                self.book.names().give_up(process);
+            }
+        }
+    }
+
+    /// False: the process is not there and was never named.
+    pub(super) fn name_process(&mut self, process: ProcessKey) -> bool {
+        let table = &self.table;
+        self.book.names().name(process, || identify(table, process))
     }
 
     /// Ends the connections whose end was missed; takes them out of `entries`.
     fn sweep(&mut self, entries: &mut Vec<Connection>) -> Result<(), LoadError> {
-        let listed_ns = monotonic_ns();
-        let before = std::mem::take(&mut self.directory);
-        self.directory = Directory::read(&self.table, &self.wanted, self.beside, before);
-        self.directory_read_ns = listed_ns;
+        self.read_node();
+        let listed_ns = self.directory_read_ns;
         self.swept_ns = listed_ns;
         let directory = &self.directory;
         let listed: HashSet<u64> = directory
@@ -91,5 +220,15 @@ impl Session {
         // Their counts are in the ring buffer until then.
         self.read();
         Ok(())
+    }
+
+    fn is_wanted(&self, owner: Owner, target: &ResolvedTarget) -> bool {
+        if target.filter == FILTER_ALL {
+            return target.network_namespace == 0
+                || target.network_namespace == owner.network_namespace;
+        }
+        owner
+            .process
+            .is_some_and(|process| self.wanted.contains(&process.pid))
     }
 }

@@ -173,10 +173,9 @@ impl Collector for OnCpuCollector {
             let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
             let notice = match request.spec.kind {
                 TaskKind::OnCpu => Notice::Woken,
-                TaskKind::OffCpu
-                | TaskKind::Wall
-                | TaskKind::Network
-                | TaskKind::Imported => Notice::Polling,
+                TaskKind::OffCpu | TaskKind::Wall | TaskKind::Network | TaskKind::Imported => {
+                    Notice::Polling
+                }
             };
             let unwinder = Unwinder::start(id, maps, captures, notice).map_err(failed)?;
             unwinder.know(target.pids.iter().copied());

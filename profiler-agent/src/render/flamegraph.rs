@@ -45,8 +45,7 @@ pub(super) fn render(profile: &Profile, value: Value, idle: Option<&IdleShare>) 
             varint(&mut bytes, number);
         }
     }
-    varint(&mut bytes, strings.count);
-    bytes.extend_from_slice(&strings.bytes);
+    strings.write(&mut bytes);
     varint(&mut bytes, numbers.len() as u64);
     bytes.extend_from_slice(&labels);
     varint(&mut bytes, tree.nodes.len() as u64);
@@ -64,7 +63,7 @@ pub(super) fn render(profile: &Profile, value: Value, idle: Option<&IdleShare>) 
 
 /// The time that one unit of the numbers stands for: the period that all samples share, or 0; for
 /// durations a nanosecond.
-fn unit_ns(profile: &Profile, value: Value) -> u64 {
+pub(super) fn unit_ns(profile: &Profile, value: Value) -> u64 {
     if value == Value::Duration {
         return 1;
     }
@@ -84,15 +83,16 @@ fn unit_ns(profile: &Profile, value: Value) -> u64 {
     }
 }
 
+/// A table of strings in the order of their first use.
 #[derive(Default)]
-struct Strings {
+pub(super) struct Strings {
     bytes: Vec<u8>,
     count: u64,
     known: HashMap<String, u64>,
 }
 
 impl Strings {
-    fn add(&mut self, text: &str) -> u64 {
+    pub(super) fn add(&mut self, text: &str) -> u64 {
         if let Some(index) = self.known.get(text) {
             return *index;
         }
@@ -103,10 +103,16 @@ impl Strings {
         self.count += 1;
         index
     }
+
+    /// The count and the strings.
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        varint(bytes, self.count);
+        bytes.extend_from_slice(&self.bytes);
+    }
 }
 
 /// Unsigned LEB128.
-fn varint(bytes: &mut Vec<u8>, mut value: u64) {
+pub(super) fn varint(bytes: &mut Vec<u8>, mut value: u64) {
     loop {
         let [low, ..] = value.to_le_bytes();
         value >>= 7;

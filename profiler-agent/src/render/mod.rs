@@ -1,7 +1,9 @@
 //! Profiles as files: pure functions from a profile to bytes.
 
+pub mod diff;
 pub mod names;
 pub mod quality;
+pub mod sequence;
 pub mod summary;
 
 mod flamegraph;
@@ -80,7 +82,7 @@ impl Value {
 
     /// What is shown when nobody asked: one sample of a clock is as good as another, while the
     /// length of a wait is what matters of it.
-    fn usual(profile: &Profile) -> Self {
+    pub(crate) fn usual(profile: &Profile) -> Self {
         match profile.clock {
             Clock::CpuClock | Clock::Cycles => Self::Count,
             Clock::Switches | Clock::Wall => Self::Duration,

@@ -1,8 +1,9 @@
 //! Small answers about a profile: when its samples were taken, and by which threads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::model::Profile;
+use super::Value;
+use crate::model::{Profile, ThreadId};
 
 /// Longest timeline. Samples beyond it are counted in its last bucket.
 pub const MAX_TIMELINE_BUCKETS: usize = 1_000_000;
@@ -17,6 +18,21 @@ pub struct ThreadSummary {
     /// Name of the thread; untrusted text.
     pub name: String,
     pub samples: u64,
+    /// Tells a reused pid apart.
+    start_ticks: u64,
+}
+
+impl ThreadSummary {
+    pub(super) fn identity(&self) -> (u32, u64, u32) {
+        (self.pid, self.start_ticks, self.tid)
+    }
+}
+
+/// Pid, start and tid of a thread, whatever it is called.
+pub(super) fn identity(profile: &Profile, thread: ThreadId) -> (u32, u64, u32) {
+    let thread = &profile.threads[thread as usize];
+    let key = profile.processes[thread.process as usize].key;
+    (key.pid, key.start_ticks, thread.tid)
 }
 
 /// Time of the first bucket of [`timeline`], milliseconds after the task's start.
@@ -32,43 +48,81 @@ pub fn timeline_start_ms(profile: &Profile, bucket_ms: u64) -> u64 {
     start / bucket_ms * bucket_ms
 }
 
-/// Samples per bucket of `bucket_ms` (at least 1), from [`timeline_start_ms`] to the end of the
-/// range that the profile covers; buckets without samples are 0.
-pub fn timeline(profile: &Profile, bucket_ms: u64) -> Vec<u64> {
-    let bucket_ms = bucket_ms.max(1);
+/// Samples, or nanoseconds, per bucket of `bucket_ms` (at least 1), from [`timeline_start_ms`] to
+/// the end of the range that the profile covers; buckets without samples are 0.
+pub fn timeline(profile: &Profile, bucket_ms: u64, value: Value) -> Vec<u64> {
+    let mut counts = empty_timeline(profile, bucket_ms);
     let start_ms = timeline_start_ms(profile, bucket_ms);
-    let covered_ms = (profile.to_ns / 1_000_000).saturating_sub(start_ms);
-    let covered = usize::try_from(covered_ms.div_ceil(bucket_ms)).unwrap_or(usize::MAX);
-    let mut counts = vec![0_u64; covered.min(MAX_TIMELINE_BUCKETS)];
     for row in &profile.samples {
-        let offset = (row_time_ms(profile, row.bucket) - start_ms) / bucket_ms;
-        let index = usize::try_from(offset)
-            .unwrap_or(usize::MAX)
-            .min(MAX_TIMELINE_BUCKETS - 1);
+        let index = bucket_of(profile, row.bucket, start_ms, bucket_ms);
         if index >= counts.len() {
             counts.resize(index + 1, 0);
         }
-        counts[index] = counts[index].saturating_add(row.count);
+        counts[index] = counts[index].saturating_add(value.of(row));
     }
     counts
+}
+
+/// The same for each of the `limit` largest threads, and how many others there are.
+pub fn thread_timelines(
+    profile: &Profile,
+    bucket_ms: u64,
+    value: Value,
+    limit: usize,
+) -> (Vec<(ThreadSummary, Vec<u64>)>, usize) {
+    let length = timeline(profile, bucket_ms, value).len();
+    let start_ms = timeline_start_ms(profile, bucket_ms);
+    let mut summaries = threads_by(profile, value);
+    let others = summaries.split_off(limit.min(summaries.len())).len();
+    let places: HashMap<_, usize> = summaries
+        .iter()
+        .enumerate()
+        .map(|(place, thread)| (thread.identity(), place))
+        .collect();
+    let mut counts = vec![vec![0_u64; length]; summaries.len()];
+    for row in &profile.samples {
+        if let Some(place) = places.get(&identity(profile, row.thread)) {
+            let index = bucket_of(profile, row.bucket, start_ms, bucket_ms);
+            let count = &mut counts[*place][index];
+            *count = count.saturating_add(value.of(row));
+        }
+    }
+    (summaries.into_iter().zip(counts).collect(), others)
+}
+
+fn empty_timeline(profile: &Profile, bucket_ms: u64) -> Vec<u64> {
+    let start_ms = timeline_start_ms(profile, bucket_ms);
+    let covered_ms = (profile.to_ns / 1_000_000).saturating_sub(start_ms);
+    let covered = usize::try_from(covered_ms.div_ceil(bucket_ms.max(1))).unwrap_or(usize::MAX);
+    vec![0; covered.min(MAX_TIMELINE_BUCKETS)]
+}
+
+fn bucket_of(profile: &Profile, bucket: u32, start_ms: u64, bucket_ms: u64) -> usize {
+    let offset = (row_time_ms(profile, bucket) - start_ms) / bucket_ms.max(1);
+    usize::try_from(offset)
+        .unwrap_or(usize::MAX)
+        .min(MAX_TIMELINE_BUCKETS - 1)
 }
 
 /// Threads with samples, most samples first, then by pid and tid. A thread that changed its name
 /// is one thread with its last name.
 pub fn threads(profile: &Profile) -> Vec<ThreadSummary> {
+    threads_by(profile, Value::Count)
+}
+
+/// The same by samples or by nanoseconds.
+pub(super) fn threads_by(profile: &Profile, value: Value) -> Vec<ThreadSummary> {
     let mut counts: BTreeMap<(u32, u64, u32), (u64, u32)> = BTreeMap::new();
     for row in &profile.samples {
-        let thread = &profile.threads[row.thread as usize];
-        let key = profile.processes[thread.process as usize].key;
         let (samples, last) = counts
-            .entry((key.pid, key.start_ticks, thread.tid))
+            .entry(identity(profile, row.thread))
             .or_insert((0, row.thread));
-        *samples = samples.saturating_add(row.count);
+        *samples = samples.saturating_add(value.of(row));
         *last = row.thread.max(*last);
     }
     let mut threads: Vec<ThreadSummary> = counts
         .into_iter()
-        .map(|((pid, _, tid), (samples, last))| {
+        .map(|((pid, start_ticks, tid), (samples, last))| {
             let thread = &profile.threads[last as usize];
             let process = &profile.processes[thread.process as usize];
             ThreadSummary {
@@ -77,6 +131,7 @@ pub fn threads(profile: &Profile) -> Vec<ThreadSummary> {
                 process: profile.text(process.comm).to_owned(),
                 name: profile.text(thread.name).to_owned(),
                 samples,
+                start_ticks,
             }
         })
         .collect();
@@ -88,6 +143,6 @@ pub fn threads(profile: &Profile) -> Vec<ThreadSummary> {
     threads
 }
 
-fn row_time_ms(profile: &Profile, bucket: u32) -> u64 {
+pub(super) fn row_time_ms(profile: &Profile, bucket: u32) -> u64 {
     u64::from(bucket).saturating_mul(profile.bucket_ns) / 1_000_000
 }

@@ -27,6 +27,23 @@ pub(super) enum Kind {
     Process = 8,
 }
 
+impl Kind {
+    /// Stable name in the API.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::User => "user",
+            Self::Kernel => "kernel",
+            Self::InlinedUser => "inlined",
+            Self::InlinedKernel => "inlined_kernel",
+            Self::Marker => "marker",
+            Self::Jit => "jit",
+            Self::Other => "other",
+            Self::Process => "process",
+        }
+    }
+}
+
 /// What is written on a node. Labels of one name, module and kind are one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Label<'a> {
@@ -57,6 +74,9 @@ pub(super) struct Node {
     pub(super) own: u64,
 }
 
+/// A share of [`build`] that merges nothing.
+pub(super) const KEEP_ALL: u64 = u64::MAX;
+
 /// Builds the tree. Nodes below `total / share` samples are merged, for each parent, into one leaf.
 pub(super) fn build(profile: &Profile, value: Value, share: u64) -> Tree<'_> {
     let labelled = Labelled::new(profile);
@@ -66,13 +86,13 @@ pub(super) fn build(profile: &Profile, value: Value, share: u64) -> Tree<'_> {
 }
 
 const ROOT: u32 = 0;
-const OTHER: u32 = 1;
+pub(super) const OTHER: u32 = 1;
 
 /// The labels of a profile, and which of them make up each frame and process.
-struct Labelled<'a> {
-    labels: Vec<Label<'a>>,
+pub(super) struct Labelled<'a> {
+    pub(super) labels: Vec<Label<'a>>,
     /// For each frame, from the root's side to the leaf's.
-    frames: Vec<Vec<u32>>,
+    pub(super) frames: Vec<Vec<u32>>,
     processes: Vec<u32>,
 }
 
@@ -80,7 +100,7 @@ struct Labelled<'a> {
 type Identity<'a> = (Cow<'a, str>, &'a str, Kind, u64);
 
 impl<'a> Labelled<'a> {
-    fn new(profile: &'a Profile) -> Self {
+    pub(super) fn new(profile: &'a Profile) -> Self {
         let mut known: HashMap<Identity<'a>, u32> = HashMap::new();
         let mut labels: Vec<Label<'a>> = Vec::new();
         let mut intern = |label: Label<'a>| {
@@ -153,7 +173,7 @@ impl<'a> Label<'a> {
 
     /// Takes another frame of this label in: a place that is not common to all is no place, and of
     /// two sources of the same name the better one counts.
-    fn join(&mut self, other: &Self) {
+    pub(super) fn join(&mut self, other: &Self) {
         if self.file != other.file {
             self.file = "";
             self.line = 0;

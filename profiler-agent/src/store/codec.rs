@@ -1,7 +1,7 @@
 //! Blobs: a header of our own, then zstd, then postcard.
 //!
 //! ```text
-//! 0  magic "PAB1"   4  version (4)   5  stream   6  zero   7  zero   8  raw length, u32 LE
+//! 0  magic "PAB1"   4  version (5)   5  stream   6  zero   7  zero   8  raw length, u32 LE
 //! 12 zstd frame with checksum
 //! ```
 //!
@@ -12,7 +12,7 @@ use std::io::Read;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::model::Profile;
+use crate::model::{EdgeTable, Profile};
 
 use super::{
     Stream,
@@ -23,7 +23,7 @@ use super::{
 pub const MAX_RAW_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 4] = *b"PAB1";
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 /// The oldest that is read.
 const OLDEST_VERSION: u8 = 1;
 const HEADER_BYTES: usize = 12;
@@ -84,6 +84,17 @@ pub fn decode_profile(bytes: &[u8]) -> Result<Profile, CodecError> {
     Ok(profile)
 }
 
+/// Decodes a table of edges. Before version 5 it had everything but its last field, which is an `Option`.
+pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
+    /// How nothing is written.
+    const NONE: u8 = 0;
+    let mut raw = unpack(bytes, Stream::Edges)?;
+    if version_of(bytes).is_some_and(|version| version < 5) {
+        raw.push(NONE);
+    }
+    read(&raw)
+}
+
 /// The version that a blob says it has.
 fn version_of(bytes: &[u8]) -> Option<u8> {
     bytes.get(MAGIC.len()).copied()
@@ -122,6 +133,11 @@ pub fn encode<T: Serialize>(
 
 /// Decodes a blob of `stream`. Memory is bounded by [`MAX_RAW_BYTES`] for the decompressed bytes.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8], stream: Stream) -> Result<T, CodecError> {
+    read(&unpack(bytes, stream)?)
+}
+
+/// The bytes of the value in a blob.
+fn unpack(bytes: &[u8], stream: Stream) -> Result<Vec<u8>, CodecError> {
     let Some((header, compressed)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
         return Err(CodecError::TooShort(bytes.len()));
     };
@@ -142,8 +158,11 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], stream: Stream) -> Result<T, Co
     if expected > MAX_RAW_BYTES {
         return Err(CodecError::TooLarge(expected));
     }
-    let raw = decompress(compressed, expected)?;
-    let (value, rest) = postcard::take_from_bytes(&raw)?;
+    decompress(compressed, expected)
+}
+
+fn read<T: DeserializeOwned>(raw: &[u8]) -> Result<T, CodecError> {
+    let (value, rest) = postcard::take_from_bytes(raw)?;
     if !rest.is_empty() {
         return Err(CodecError::Trailing(rest.len()));
     }

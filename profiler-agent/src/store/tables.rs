@@ -10,6 +10,8 @@ pub enum Stream {
     Profile,
     /// Tables of edges.
     Edges,
+    /// What edges counted second by second.
+    EdgeSteps,
 }
 
 impl Stream {
@@ -17,6 +19,7 @@ impl Stream {
         match self {
             Self::Profile => 0,
             Self::Edges => 1,
+            Self::EdgeSteps => 2,
         }
     }
 
@@ -24,6 +27,7 @@ impl Stream {
         match code {
             0 => Some(Self::Profile),
             1 => Some(Self::Edges),
+            2 => Some(Self::EdgeSteps),
             _ => None,
         }
     }

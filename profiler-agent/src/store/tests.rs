@@ -11,13 +11,15 @@ use redb::{Database, StorageBackend, backends::FileBackend};
 
 use super::{
     Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
-    codec::{CodecError, Density, MAX_RAW_BYTES, decode_profile, encode, encode_profile},
+    codec::{
+        CodecError, Density, MAX_RAW_BYTES, decode_edges, decode_profile, encode, encode_profile,
+    },
     codec_versions::{OlderProfile, RowWithPeriod, RowWithoutWaker},
 };
 use crate::model::{
-    Clock, Frame, FrameSpace, Function, Losses, ModuleKind, NameSource, ProcessKey, Profile,
-    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackQuality, Target, Task, TaskId,
-    TaskKind, TaskSpec, TaskState, ThreadState,
+    Clock, EdgeTable, Frame, FrameSpace, Function, Losses, ModuleKind, NameSource, ProcessKey,
+    Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackQuality, Target, Task,
+    TaskId, TaskKind, TaskSpec, TaskState, ThreadState,
 };
 
 #[test]
@@ -90,6 +92,40 @@ fn profiles_of_all_older_versions_are_still_read() {
         ..profile
     };
     check_older(&older(with_period, ()), 1, &unknown);
+}
+
+#[test]
+fn tables_of_edges_from_before_a_field_are_still_read() {
+    let whole = EdgeTable {
+        lost_events: 3,
+        ..EdgeTable::default()
+    };
+    // As version 4 has it: a row of fields without the last one.
+    let table = &whole.kernel_table;
+    let kernel_table = (
+        table.capacity,
+        table.used,
+        table.refused,
+        table.evicted,
+        table.swept,
+        &table.missed_runs,
+    );
+    let older = (
+        &whole.edges,
+        &whole.sources,
+        &whole.folded,
+        &whole.unavailable,
+        &whole.unresolved,
+        whole.lost_events,
+        whole.lost_bytes,
+        kernel_table,
+    );
+    let mut bytes = encode(&older, Stream::Edges, Density::Fast).unwrap();
+    assert!(decode_edges(&bytes).is_err());
+    bytes[4] = 4;
+    assert_eq!(decode_edges(&bytes).unwrap(), whole);
+    let newest = encode(&whole, Stream::Edges, Density::Fast).unwrap();
+    assert_eq!(decode_edges(&newest).unwrap(), whole);
 }
 
 #[test]

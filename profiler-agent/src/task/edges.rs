@@ -9,7 +9,7 @@ use crate::{
     model::{EdgeTable, TaskId},
     store::{
         Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
-        codec::{Density, decode, encode},
+        codec::{Density, decode_edges, encode},
     },
 };
 
@@ -86,14 +86,12 @@ pub(super) fn load(store: &StoreHandle, task: TaskId) -> Result<EdgeTable, Store
     let Some(newest) = blobs.last() else {
         return Ok(EdgeTable::default());
     };
-    Ok(
-        decode(&newest.bytes, Stream::Edges).unwrap_or_else(|error| {
-            tracing::warn!(%task, %error, "the stored edges are damaged");
-            let mut damaged = EdgeTable::default();
-            damaged
-                .unresolved
-                .insert("stored_result_damaged".to_owned(), 1);
-            damaged
-        }),
-    )
+    Ok(decode_edges(&newest.bytes).unwrap_or_else(|error| {
+        tracing::warn!(%task, %error, "the stored edges are damaged");
+        let mut damaged = EdgeTable::default();
+        damaged
+            .unresolved
+            .insert("stored_result_damaged".to_owned(), 1);
+        damaged
+    }))
 }

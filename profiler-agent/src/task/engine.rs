@@ -9,6 +9,7 @@ use std::{
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
+    edge_series::{EdgeSeries, SeriesCut},
     model::{
         Clock, EdgeTable, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec,
         TaskState, WaitCounts,
@@ -18,7 +19,7 @@ use crate::{
 };
 
 use super::{
-    EngineConfig, TaskChange, TaskError,
+    EngineConfig, TaskChange, TaskError, edge_steps,
     edges::{self, NewestEdges},
     registry::{Registry, Stopping, add_notes},
     result,
@@ -210,6 +211,22 @@ impl Engine {
             .await
             .map_err(|error| TaskError::Store(error.to_string()))?;
         Ok(Arc::new(loaded?))
+    }
+
+    /// One edge of a network task over time; read and decoded off the reactor. Silent for an edge that
+    /// the task does not have.
+    pub async fn edge_series(&self, id: TaskId, cut: SeriesCut) -> Result<EdgeSeries, TaskError> {
+        let task = self.get(id)?;
+        let store = self.inner.store.clone();
+        let loaded = tokio::task::spawn_blocking(move || edge_steps::load(&store, id, &cut)).await;
+        let mut series = loaded.map_err(|error| TaskError::Store(error.to_string()))??;
+        // While it runs, what follows the newest step is not known yet.
+        if let (Some(started), Some(ended)) = (task.started_ns, task.ended_ns) {
+            let whole_ms = ended.saturating_sub(started) / 1_000_000;
+            series.silence_until(cut.to_ms.map_or(whole_ms, |to| to.min(whole_ms)));
+        }
+        series.thin(cut.most);
+        Ok(series)
     }
 
     pub fn subscribe(&self) -> broadcast::Receiver<TaskChange> {

@@ -3,6 +3,7 @@
 mod validate;
 
 mod edges;
+mod edge_steps;
 mod engine;
 mod import;
 mod registry;

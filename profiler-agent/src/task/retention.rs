@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     model::{Task, TaskId, TaskKind},
-    store::{Segment, SegmentKey},
+    store::{Segment, SegmentKey, Stream},
 };
 
 /// Room that a task's record takes, roughly.
@@ -91,12 +91,19 @@ fn units_of(task: &Task, segments: &[(SegmentKey, Segment)], units: &mut Vec<Uni
         (true, true) => units.push(whole()),
         (true, false) => {}
         (false, true) if segments.is_empty() => units.push(whole()),
-        (false, true) => units.extend(segments.iter().map(segment_unit)),
+        (false, true) => units.extend(segments.iter().map(|found| {
+            let mut unit = segment_unit(found);
+            if found.0.stream == Stream::Edges {
+                unit.end_ns = task.ended_ns.unwrap_or(unit.end_ns);
+            }
+            unit
+        })),
         (false, false) => {
             let current = segments.iter().map(|(key, _)| key.segment).max();
+            // The table of edges is not a minute: it has all of them.
             let past = segments
                 .iter()
-                .filter(|(key, _)| Some(key.segment) != current);
+                .filter(|(key, _)| Some(key.segment) != current && key.stream != Stream::Edges);
             units.extend(past.map(segment_unit));
         }
     }

@@ -1,6 +1,10 @@
 //! One task from its start to its end.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use tokio::{
@@ -18,10 +22,12 @@ use crate::{
 };
 
 use super::{
+    edge_steps::{self, Steps},
     edges,
     engine::Inner,
     registry::{Slot, StopCause, add_notes},
-    result::{merge_segment, segment_number},
+    result::segment_number,
+    upkeep::merge_any,
 };
 
 /// What a task says that was cut off by the end of the agent.
@@ -61,7 +67,9 @@ struct Run<'a> {
     inner: &'a Arc<Inner>,
     id: TaskId,
     /// The segment that chunks arrive in; earlier ones are complete.
-    current: Option<u32>,
+    current: Option<SegmentKey>,
+    /// What edges count over time; shared with the store's thread, which works on it.
+    steps: Arc<Mutex<Steps>>,
     merges: JoinSet<()>,
     /// Text of the store's failure while it lasts, so that it is noted once.
     failing: Option<String>,
@@ -82,6 +90,7 @@ impl<'a> Run<'a> {
             inner,
             id,
             current: None,
+            steps: Arc::new(Mutex::new(Steps::new(id))),
             merges: JoinSet::new(),
             failing: None,
         }
@@ -198,7 +207,7 @@ impl<'a> Run<'a> {
             stream: Stream::Profile,
             segment,
         };
-        self.merge_before(segment);
+        self.merge_before(key);
         let record = self.update(|task| {
             task.samples = task.samples.saturating_add(samples);
             task.losses.merge(&profile.losses);
@@ -256,17 +265,58 @@ impl<'a> Run<'a> {
         let now_ns = self.inner.now_ns();
         let edges = Arc::new(edges);
         self.inner.newest_edges.put(id, Arc::clone(&edges));
+        let origin_ns = self.origin_ns().unwrap_or(now_ns);
+        let steps = Arc::clone(&self.steps);
         let kept = self
             .inner
             .store
-            .run(move |store| edges::keep(store, id, &edges, now_ns))
-            .await
-            .and_then(|kept| kept);
+            .run(move |store| {
+                let segment = steps
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .add(store, &edges, origin_ns, now_ns);
+                (segment, edges::keep(store, id, &edges, now_ns))
+            })
+            .await;
+        let (segment, kept) = match kept {
+            Ok((segment, kept)) => (segment, kept),
+            Err(error) => (None, Err(error)),
+        };
         match kept {
             Ok(None) => self.failing = None,
             Ok(Some(refused)) => self.note(refused),
             Err(error) => self.store_fails(&error),
         }
+        if let Some(segment) = segment {
+            self.merge_before(edge_steps::key(id, segment));
+        }
+    }
+
+    /// Stores what is late of the edges, and says what was not taken.
+    async fn finish_steps(&mut self) {
+        let Some(origin_ns) = self.origin_ns() else {
+            return;
+        };
+        let steps = Arc::clone(&self.steps);
+        let left_out = self
+            .inner
+            .store
+            .run(move |store| {
+                let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
+                steps.finish(store, origin_ns);
+                steps.left_out()
+            })
+            .await;
+        if let Ok(left_out @ 1..) = left_out {
+            self.note(format!(
+                "{left_out} counts of edges over time could not be stored; the totals have them"
+            ));
+        }
+    }
+
+    /// What times in the result count from.
+    fn origin_ns(&self) -> Option<u64> {
+        self.inner.registry.get(self.id).ok()?.started_ns
     }
 
     /// A chunk is gone: its samples leave the count of what is in the result.
@@ -314,6 +364,7 @@ impl<'a> Run<'a> {
     }
 
     async fn finish(&mut self, state: TaskState) {
+        self.finish_steps().await;
         let ended_ns = self.inner.now_ns();
         self.update(|task| {
             task.state = state;
@@ -337,7 +388,7 @@ impl<'a> Run<'a> {
     }
 
     /// Starts to rewrite the segment before `segment` when that one is complete.
-    fn merge_before(&mut self, segment: u32) {
+    fn merge_before(&mut self, segment: SegmentKey) {
         while self.merges.try_join_next().is_some() {}
         let Some(complete) = self.current.filter(|current| *current < segment) else {
             self.current.get_or_insert(segment);
@@ -347,18 +398,13 @@ impl<'a> Run<'a> {
         self.merge(complete);
     }
 
-    fn merge(&mut self, segment: u32) {
+    fn merge(&mut self, key: SegmentKey) {
         let store = self.inner.store.clone();
-        let key = SegmentKey {
-            task: self.id,
-            stream: Stream::Profile,
-            segment,
-        };
         self.merges
-            .spawn_blocking(move || match merge_segment(&store, key) {
+            .spawn_blocking(move || match merge_any(&store, key) {
                 Ok(()) | Err(StoreError::Closed) => {}
                 Err(error) => {
-                    tracing::warn!(task = %key.task, segment, %error, "could not merge a segment");
+                    tracing::warn!(task = %key.task, segment = key.segment, %error, "could not merge a segment");
                 }
             });
     }

@@ -4,10 +4,11 @@ use std::{collections::BTreeSet, sync::Weak, time::Duration};
 
 use crate::{
     model::TaskId,
-    store::{Store, StoreError, Stream},
+    store::{SegmentKey, Store, StoreError, StoreHandle, Stream},
 };
 
 use super::{
+    edge_steps,
     engine::Inner,
     registry::add_notes,
     result::merge_segment,
@@ -96,11 +97,11 @@ impl Inner {
                 .registry
                 .get(key.task)
                 .is_ok_and(|task| task.state.is_final());
-            if segment.blobs < 2 || !is_final || key.stream != Stream::Profile {
+            if segment.blobs < 2 || !is_final {
                 continue;
             }
             let store = self.store.clone();
-            match tokio::task::spawn_blocking(move || merge_segment(&store, key)).await {
+            match tokio::task::spawn_blocking(move || merge_any(&store, key)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(StoreError::Closed)) | Err(_) => return,
                 Ok(Err(error)) => {
@@ -108,6 +109,16 @@ impl Inner {
                 }
             }
         }
+    }
+}
+
+/// Rewrites the blobs of a segment as one, when its stream is a sequence. Blocks.
+pub(super) fn merge_any(store: &StoreHandle, key: SegmentKey) -> Result<(), StoreError> {
+    match key.stream {
+        Stream::Profile => merge_segment(store, key),
+        Stream::EdgeSteps => edge_steps::merge_segment(store, key),
+        // One table in place of the one before.
+        Stream::Edges => Ok(()),
     }
 }
 

@@ -12,6 +12,7 @@ import type {
   ProfileQuality,
   ProfileThread,
   Self,
+  Sequence,
   SymbolFile,
   SymbolFileList,
   Task,
@@ -102,6 +103,8 @@ export interface ProfileCut {
   readonly from: number | null;
   readonly to: number | null;
   readonly tids: readonly number[];
+  /** The threads of `tids` are those that are left out. */
+  readonly except: boolean;
   /** Null where nothing waits. */
   readonly waits: WaitCut | null;
 }
@@ -115,24 +118,58 @@ export interface WaitCut {
   readonly reasons: readonly string[];
 }
 
-function cutParams(cut: ProfileCut, params: URLSearchParams): URLSearchParams {
-  if (cut.from !== null) params.set("from", String(cut.from));
-  if (cut.to !== null) params.set("to", String(cut.to));
-  for (const tid of cut.tids) params.append("tid", String(tid));
+function cutParams(cut: ProfileCut, params: URLSearchParams, side = ""): URLSearchParams {
+  if (cut.from !== null) params.set(`${side}from`, String(cut.from));
+  if (cut.to !== null) params.set(`${side}to`, String(cut.to));
+  for (const tid of cut.tids) params.append(cut.except ? `${side}not_tid` : `${side}tid`, String(tid));
+  return params;
+}
+
+/** Which waits; what their numbers count is asked for by itself. */
+function waitParams(waits: WaitCut | null, params: URLSearchParams): URLSearchParams {
+  if (waits === null) return params;
+  params.set("idle", waits.idle);
+  for (const state of waits.states) params.append("state", state);
+  for (const reason of waits.reasons) params.append("reason", reason);
   return params;
 }
 
 /** Path of a profile, below /api/v1. */
 export function profilePath(id: string, format: ProfileFormat, cut: ProfileCut): string {
-  const params = cutParams(cut, new URLSearchParams({ format }));
+  const params = waitParams(cut.waits, cutParams(cut, new URLSearchParams({ format })));
   if (cut.waits !== null) {
     params.set("value", cut.waits.value);
-    params.set("idle", cut.waits.idle);
     if (cut.waits.wakers) params.set("wakers", "true");
-    for (const state of cut.waits.states) params.append("state", state);
-    for (const reason of cut.waits.reasons) params.append("reason", reason);
   }
   return `/tasks/${encodeURIComponent(id)}/profile?${params}`;
+}
+
+/** One side of a comparison. */
+export interface DiffSide {
+  readonly id: string;
+  readonly cut: ProfileCut;
+}
+
+/** Path of a comparison, below /api/v1; waits are shown as `b` shows them. */
+export function diffPath(a: DiffSide, b: DiffSide, format: "flamegraph" | "table", norm: string): string {
+  const params = new URLSearchParams({ a: a.id, b: b.id, format, norm });
+  cutParams(a.cut, params, "a_");
+  cutParams(b.cut, params, "b_");
+  const { waits } = b.cut;
+  waitParams(waits, params);
+  if (waits !== null) {
+    params.set("value", waits.value);
+    if (waits.wakers) params.set("wakers", "true");
+  }
+  return `/diff?${params}`;
+}
+
+/** What is asked for over time. */
+export interface TimelineQuery {
+  readonly bucketMs: number;
+  readonly byThread?: boolean;
+  readonly value?: "count" | "duration";
+  readonly cut?: ProfileCut;
 }
 
 const task = (id: string): string => `/tasks/${encodeURIComponent(id)}`;
@@ -178,8 +215,22 @@ export const api = {
   removeSymbols: async (buildId: string): Promise<void> => {
     await request(`/symbols/${encodeURIComponent(buildId)}`, { method: "DELETE" });
   },
-  timeline: (id: string, bucketMs: number, signal?: AbortSignal) =>
-    json<Timeline>(`${task(id)}/timeline?bucket_ms=${bucketMs}`, signal),
+  timeline: (id: string, query: TimelineQuery, signal?: AbortSignal) => {
+    const params = new URLSearchParams({ bucket_ms: String(query.bucketMs) });
+    if (query.byThread === true) params.set("by", "thread");
+    if (query.value !== undefined) params.set("value", query.value);
+    if (query.cut !== undefined) waitParams(query.cut.waits, cutParams(query.cut, params));
+    return json<Timeline>(`${task(id)}/timeline?${params}`, signal);
+  },
+  sequence: (id: string, bucketMs: number, threads: number, cut: ProfileCut, signal?: AbortSignal) => {
+    const params = new URLSearchParams({ bucket_ms: String(bucketMs), threads: String(threads) });
+    if (cut.waits !== null) params.set("value", cut.waits.value);
+    return json<Sequence>(`${task(id)}/sequence?${waitParams(cut.waits, cutParams(cut, params))}`, signal);
+  },
+  diffBytes: async (a: DiffSide, b: DiffSide, norm: string, signal?: AbortSignal): Promise<Uint8Array> => {
+    const response = await request(diffPath(a, b, "flamegraph", norm), signal ? { signal } : {});
+    return new Uint8Array(await response.arrayBuffer());
+  },
   profileBytes: async (id: string, cut: ProfileCut, signal?: AbortSignal): Promise<Uint8Array> => {
     const response = await request(profilePath(id, "flamegraph", cut), signal ? { signal } : {});
     return new Uint8Array(await response.arrayBuffer());

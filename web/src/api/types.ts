@@ -251,6 +251,53 @@ export interface Timeline {
   readonly bucket_ms: number;
   readonly from_ms: number;
   readonly counts: readonly number[];
+  /** Only when asked for by thread: the largest threads, and how many others there are. */
+  readonly threads?: readonly TimelineThread[];
+  readonly other_threads?: number;
+}
+
+export interface TimelineThread {
+  readonly pid: number;
+  readonly tid: number;
+  readonly process: string;
+  readonly name: string;
+  readonly total: number;
+  readonly counts: readonly number[];
+}
+
+/** Three columns with one entry for each stack that the thread has in a bucket. */
+export interface SequenceThread {
+  readonly pid: number;
+  readonly tid: number;
+  readonly process: string;
+  readonly name: string;
+  readonly total: number;
+  /** In ascending order. */
+  readonly bucket: readonly number[];
+  readonly stack: readonly number[];
+  readonly amount: readonly number[];
+}
+
+/** Stacks in the order of time buckets; inside a bucket the order is not known. */
+export interface Sequence {
+  readonly bucket_ms: number;
+  readonly from_ms: number;
+  readonly buckets: number;
+  readonly value: "count" | "duration";
+  readonly labels: readonly {
+    readonly name: string;
+    readonly module: string;
+    readonly file: string;
+    readonly line: number;
+    readonly kind: number;
+    readonly source: number;
+  }[];
+  /** Indexes of labels from the root to the leaf. */
+  readonly stacks: readonly (readonly number[])[];
+  readonly threads: readonly SequenceThread[];
+  readonly other_threads: number;
+  readonly other_amount: number;
+  readonly stacks_per_bucket: number;
 }
 
 export type ProfileFormat = "folded" | "pprof" | "svg" | "speedscope" | "flamegraph";

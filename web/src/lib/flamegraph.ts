@@ -86,7 +86,8 @@ const MAX_VARINT_BYTES = 10;
 const MIN_LABEL_BYTES = 6;
 const MIN_NODE_BYTES = 3;
 
-class Reader {
+/** Reads bounded numbers and text; also used for comparisons (diff.ts). */
+export class Reader {
   at = 0;
   readonly bytes: Uint8Array;
 
@@ -96,6 +97,14 @@ class Reader {
 
   fail(what: string): never {
     throw new FlameFormatError(what, this.at);
+  }
+
+  /** Refuses what is too large or does not begin with `magic`. */
+  start(magic: string): void {
+    if (this.bytes.length > MAX_INPUT_BYTES) this.fail(`has more than ${MAX_INPUT_BYTES} bytes`);
+    for (const char of magic) {
+      if (this.byte("the magic") !== char.charCodeAt(0)) this.fail(`does not start with ${magic}`);
+    }
   }
 
   get left(): number {
@@ -138,13 +147,7 @@ class Reader {
   }
 }
 
-function readMagic(reader: Reader): void {
-  for (const expected of [0x50, 0x46, 0x47, 0x31]) {
-    if (reader.byte("the magic") !== expected) reader.fail("does not start with PFG1");
-  }
-}
-
-function readStrings(reader: Reader): string[] {
+export function readStrings(reader: Reader): string[] {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   const count = reader.count("string count", 1);
   const strings: string[] = [];
@@ -163,7 +166,7 @@ function readStrings(reader: Reader): string[] {
   return strings;
 }
 
-function readLabels(reader: Reader, strings: readonly string[]): Label[] {
+export function readLabels(reader: Reader, strings: readonly string[]): Label[] {
   const count = reader.count("label count", MIN_LABEL_BYTES);
   const text = (what: string): string => strings[reader.index(what, strings.length)] ?? "";
   const labels: Label[] = [];
@@ -181,7 +184,7 @@ function readLabels(reader: Reader, strings: readonly string[]): Label[] {
   return labels;
 }
 
-function readDepths(reader: Reader, count: number): Uint32Array {
+export function readDepths(reader: Reader, count: number): Uint32Array {
   const depth = new Uint32Array(count);
   let previous = -1;
   for (let i = 0; i < count; i += 1) {
@@ -206,7 +209,7 @@ function readSelf(reader: Reader, count: number): Float64Array {
   return self;
 }
 
-function readIdle(reader: Reader): IdleAmount {
+export function readIdle(reader: Reader): IdleAmount {
   const count = reader.varint("idle count");
   const ns = reader.varint("idle time");
   const totalCount = reader.varint("count of everything");
@@ -218,8 +221,7 @@ function readIdle(reader: Reader): IdleAmount {
 /** Reads a whole PFG1 file; throws FlameFormatError on anything else. */
 export function decodeFlameGraph(bytes: Uint8Array): FlameGraph {
   const reader = new Reader(bytes);
-  if (bytes.length > MAX_INPUT_BYTES) reader.fail(`has more than ${MAX_INPUT_BYTES} bytes`);
-  readMagic(reader);
+  reader.start("PFG1");
   const flags = reader.varint("flags");
   if (flags > FLAG_IDLE) reader.fail(`unknown flags ${flags}`);
   const periodNs = reader.varint("period");

@@ -5,7 +5,10 @@ export type View = "processes" | "tasks" | "task" | "network" | "node";
 export type Layout = "flame" | "icicle";
 export type WaitValue = "duration" | "count";
 export type IdleView = "hide" | "show" | "only";
-export type Tab = "graph" | "table";
+export type Tab = "graph" | "table" | "order";
+/** How samples over time are drawn: bars, seconds by their fractions, or threads. */
+export type TimeView = "bars" | "subsecond" | "threads";
+export type DiffNorm = "share" | "rate";
 
 export interface PageState {
   readonly view: View;
@@ -33,6 +36,14 @@ export interface PageState {
   readonly from: number | null;
   readonly to: number | null;
   readonly tids: readonly number[];
+  /** The threads of `tids` are those that are left out. */
+  readonly except: boolean;
+  readonly time: TimeView;
+  /** Task that the shown one is compared with, empty for none, and the part of it. */
+  readonly base: string;
+  readonly baseFrom: number | null;
+  readonly baseTo: number | null;
+  readonly norm: DiffNorm;
   /** What the numbers of waits count. */
   readonly value: WaitValue;
   readonly idle: IdleView;
@@ -62,6 +73,12 @@ export const START: PageState = {
   from: null,
   to: null,
   tids: [],
+  except: false,
+  time: "bars",
+  base: "",
+  baseFrom: null,
+  baseTo: null,
+  norm: "share",
   value: "duration",
   idle: "hide",
   wakers: false,
@@ -113,13 +130,19 @@ export function parseState(search: string): PageState {
     create: params.get("create") === "1",
     pids: naturals(params.get("pids")),
     container: text("container"),
-    tab: oneOf<Tab>(params.get("tab"), ["graph", "table"], "graph"),
+    tab: oneOf<Tab>(params.get("tab"), ["graph", "table", "order"], "graph"),
     layout: oneOf<Layout>(params.get("layout"), ["flame", "icicle"], "flame"),
     search: text("search"),
     zoom: /^[0-9a-f]{16}$/.test(text("zoom")) ? text("zoom") : "",
     from: natural(params.get("from")),
     to: natural(params.get("to")),
     tids: naturals(params.get("tid")),
+    except: params.get("except") === "1",
+    time: oneOf<TimeView>(params.get("time"), ["bars", "subsecond", "threads"], START.time),
+    base: /^[0-9A-Za-z_-]{1,64}$/.test(text("base")) ? text("base") : "",
+    baseFrom: natural(params.get("base_from")),
+    baseTo: natural(params.get("base_to")),
+    norm: oneOf<DiffNorm>(params.get("norm"), ["share", "rate"], START.norm),
     value: oneOf<WaitValue>(params.get("value"), ["duration", "count"], "duration"),
     idle: oneOf<IdleView>(params.get("idle"), ["hide", "show", "only"], "hide"),
     wakers: params.get("wakers") === "1",
@@ -151,6 +174,12 @@ export function formatState(state: PageState): string {
   put("from", state.from === null ? "" : String(state.from));
   put("to", state.to === null ? "" : String(state.to));
   put("tid", state.tids.join(","));
+  put("except", state.except && state.tids.length > 0 ? "1" : "");
+  put("time", state.time === START.time ? "" : state.time);
+  put("base", state.base);
+  put("base_from", state.baseFrom === null ? "" : String(state.baseFrom));
+  put("base_to", state.baseTo === null ? "" : String(state.baseTo));
+  put("norm", state.norm === START.norm ? "" : state.norm);
   put("value", state.value === START.value ? "" : state.value);
   put("idle", state.idle === START.idle ? "" : state.idle);
   put("wakers", state.wakers ? "1" : "");

@@ -10,7 +10,7 @@ const REFETCH_MS = 4_000;
 export function useWaits(id: string, cut: ProfileCut, running: boolean): Waits | null {
   const [waits, setWaits] = useState<Waits | null>(null);
   const idle = cut.waits?.idle ?? "show";
-  const key = JSON.stringify([cut.from, cut.to, cut.tids, idle]);
+  const key = JSON.stringify([cut.from, cut.to, cut.tids, cut.except, idle]);
   useEffect(() => {
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;

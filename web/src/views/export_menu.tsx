@@ -28,7 +28,7 @@ function save(blob: Blob, name: string): void {
 export function ExportMenu({ id, waits }: { id: string; waits: WaitCut | null }) {
   const [busy, setBusy] = useState<ProfileFormat | null>(null);
   const [error, setError] = useState<string | null>(null);
-  const { from, to, tids } = route.value;
+  const { from, to, tids, except } = route.value;
   const filtered =
     waits !== null && (waits.idle !== "show" || waits.states.length + waits.reasons.length > 0);
   const cut = from !== null || to !== null || tids.length > 0 || filtered;
@@ -37,7 +37,7 @@ export function ExportMenu({ id, waits }: { id: string; waits: WaitCut | null })
     setError(null);
     try {
       save(
-        await api.exportBlob(id, format, { from, to, tids, waits }),
+        await api.exportBlob(id, format, { from, to, tids, except, waits }),
         `task-${id}${cut ? "-part" : ""}.${suffix}`,
       );
     } catch (problem) {

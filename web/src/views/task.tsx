@@ -15,7 +15,7 @@ import { ErrorBox, Loading } from "./states";
 import { elapsedSeconds, isFinal, lossText, StateChip, tableText } from "./task_state";
 import { namedTarget } from "./tasks";
 import { ThreadMenu } from "./thread_menu";
-import { TimeStrip } from "./time_strip";
+import { TimePanel } from "./time_panel";
 import { WaitBar } from "./wait_bar";
 
 const CLOCKS = {
@@ -243,11 +243,11 @@ const KIND_TITLE: Readonly<Record<string, string>> = {
 };
 
 function Result({ task }: { task: Task }) {
-  const { from, to, tids } = route.value;
+  const { from, to, tids, except } = route.value;
   const running = task.state === "running";
   const waits = waitCut(task);
   const waitsKey = JSON.stringify(waits);
-  const cut = useMemo(() => ({ from, to, tids, waits }), [from, to, tids, waitsKey]);
+  const cut = useMemo(() => ({ from, to, tids, except, waits }), [from, to, tids, except, waitsKey]);
   const file = "imported" in task.target ? task.target.imported : null;
   const profile = useProfile(task.id, cut, running, task.state !== "queued");
   if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
@@ -257,16 +257,11 @@ function Result({ task }: { task: Task }) {
         {file?.has_times === false ? (
           <p class="muted no-times">The file does not say when samples were taken.</p>
         ) : (
-          <TimeStrip
-            id={task.id}
-            running={running}
-            startedAtMs={(task.started_at_ns ?? task.created_at_ns) / 1e6}
-            endedAtMs={task.ended_at_ns === null ? null : task.ended_at_ns / 1e6}
-            from={from}
-            to={to}
-          />
+          <TimePanel task={task} cut={cut} running={running} />
         )}
-        {file?.has_threads !== false && <ThreadMenu id={task.id} running={running} picked={tids} />}
+        {file?.has_threads !== false && (
+          <ThreadMenu id={task.id} running={running} picked={tids} except={except} waits={waits} />
+        )}
         <NamesButton id={task.id} cut={cut} running={running} />
       </div>
       {waits !== null && <WaitBar task={task} cut={cut} view={waits} running={running} />}

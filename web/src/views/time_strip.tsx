@@ -24,7 +24,7 @@ function useTimeline(
   const load = (signal: AbortSignal) => {
     const length = (endedAtMs ?? Date.now()) - startedAtMs;
     const bucketMs = FINEST_MS * Math.max(1, Math.ceil(length / FINEST_MS / MAX_BUCKETS));
-    return api.timeline(id, bucketMs, signal);
+    return api.timeline(id, { bucketMs }, signal);
   };
   return useRefetched<Timeline | null>(null, load, running, REFETCH_MS, [id, startedAtMs, endedAtMs]);
 }

@@ -45,6 +45,10 @@ struct KernelTable {
     /// Runs that the kernel left out because the same program was at work on that CPU, by program:
     /// what they would have counted is missing. Empty: none.
     missed_runs: BTreeMap<String, u64>,
+    /// Connections whose end waited in the table because the agent was slow; none of their counts is
+    /// lost. Null in results of older agents, which did not say.
+    #[schema(required)]
+    delayed: Option<u64>,
 }
 
 /// Everything that edges had counted which are no longer told apart.
@@ -122,6 +126,8 @@ struct LostTraffic {
 /// Connections from one process to one port of another.
 #[derive(Debug, Serialize, ToSchema)]
 struct Edge {
+    /// The same for the same edge as long as it lives: what `.../edges/{edge}/series` takes.
+    id: String,
     client: EdgeEnd,
     server: EdgeEnd,
     /// Where the client asked to go (`ADDRESS:PORT`), when that is not where it came out.
@@ -321,6 +327,7 @@ impl From<&model::EdgeTable> for EdgeTable {
                 evicted: table.kernel_table.evicted,
                 swept: table.kernel_table.swept,
                 missed_runs: table.kernel_table.missed_runs.clone(),
+                delayed: table.kernel_table.delayed,
             },
         }
     }
@@ -341,6 +348,7 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     let protocol = key.server.address.protocol();
     let has = |metric: &str| table.has_of(protocol, metric);
     Edge {
+        id: model::EdgeId::of(key).to_string(),
         client: end(&key.client, client_name.clone(), *client_port),
         server: end(&key.server, server_name.clone(), key.server_port),
         original_destination,

@@ -2,6 +2,8 @@
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
 mod agent;
+mod diff;
+mod edge_series;
 mod edges;
 mod events;
 mod imports;
@@ -10,15 +12,19 @@ mod quality;
 mod stacks;
 mod symbols;
 mod tasks;
+mod timeline;
 mod wait_counts;
 mod waits;
 
+pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};
 
 pub(super) use agent::{
     AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
 };
+pub use diff::Diff;
+pub(super) use diff::{DiffFormat, DiffNorm};
 pub(super) use edges::NetworkEdges;
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use processes::{ContainerList, ContainerSummary, ProcessDetail};
@@ -26,6 +32,6 @@ pub(super) use quality::ProfileQuality;
 pub(super) use symbols::{SymbolFile, SymbolFileList};
 pub(super) use tasks::{
     CreateTask, ProfileFormat, ProfileThread, ProfileThreadList, ProfileValue, Task, TaskList,
-    Timeline,
 };
+pub(super) use timeline::{Sequence, SequenceLabel, SequenceThread, Timeline, TimelineThread};
 pub(super) use waits::{ProfileIdle, Waits};

@@ -322,6 +322,7 @@ impl From<ThreadSummary> for ProfileThread {
             process,
             name,
             samples,
+            ..
         } = summary;
         Self {
             pid,
@@ -337,16 +338,6 @@ impl From<ThreadSummary> for ProfileThread {
 pub(in crate::api) struct ProfileThreadList {
     /// Most samples first.
     pub(in crate::api) items: Vec<ProfileThread>,
-}
-
-/// Samples over time.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(in crate::api) struct Timeline {
-    pub(in crate::api) bucket_ms: u64,
-    /// Start of the first bucket, milliseconds after the task's start.
-    pub(in crate::api) from_ms: u64,
-    /// Samples in each bucket.
-    pub(in crate::api) counts: Vec<u64>,
 }
 
 /// What the numbers of a profile count.

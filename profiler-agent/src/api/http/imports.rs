@@ -42,10 +42,18 @@ pub(in crate::api) async fn import(
     if name.len() > MAX_NAME_BYTES {
         return Err(ApiError::invalid_field(
             "name",
-            format!("name must be at most {MAX_NAME_BYTES} bytes, got {}", name.len()),
+            format!(
+                "name must be at most {MAX_NAME_BYTES} bytes, got {}",
+                name.len()
+            ),
         ));
     }
-    let name = if name.is_empty() { "unnamed file" } else { name }.to_owned();
+    let name = if name.is_empty() {
+        "unnamed file"
+    } else {
+        name
+    }
+    .to_owned();
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }

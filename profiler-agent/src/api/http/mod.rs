@@ -1,7 +1,9 @@
 //! Handlers, one file for each resource.
 
 pub(super) mod containers;
+pub(super) mod diff;
 pub(super) mod edges;
+pub(super) mod edge_series;
 pub(super) mod events;
 pub(super) mod health;
 pub(super) mod imports;
@@ -11,4 +13,5 @@ pub(super) mod profiles;
 pub(super) mod quality;
 pub(super) mod symbols;
 pub(super) mod tasks;
+pub(super) mod timeline;
 pub(super) mod waits;

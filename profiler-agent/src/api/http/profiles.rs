@@ -1,4 +1,4 @@
-//! Results of tasks: the profile in several formats, its threads, and samples over time.
+//! Results of tasks: the profile in several formats, and its threads.
 
 use axum::{
     Json,
@@ -15,7 +15,6 @@ use crate::{
     api::{
         dto::{
             Problem, ProfileFormat, ProfileIdle, ProfileThread, ProfileThreadList, ProfileValue,
-            Timeline,
         },
         error::ApiError,
         extract::Query,
@@ -26,16 +25,21 @@ use crate::{
     render::{Format, Value, View, render_view, summary},
 };
 
-const NS_PER_MS: u64 = 1_000_000;
+pub(super) const NS_PER_MS: u64 = 1_000_000;
 /// Samples and switches make no sum.
-const NO_COUNT: &str = "a wall-clock profile counts time only: leave value out, or give duration";
-pub(super) const SELECTION: [&str; 4] = ["from", "to", "tid", "pid"];
-/// Buckets in one answer; a day at 100 ms has more.
-const MAX_BUCKETS: u64 = 100_000;
+pub(super) const NO_COUNT: &str =
+    "a wall-clock profile counts time only: leave value out, or give duration";
+pub(super) const SELECTION: [&str; 5] = ["from", "to", "tid", "pid", "not_tid"];
 /// More than that is a mistake, and each is compared with every sample.
 const MAX_IDS: usize = 1024;
 
 pub(super) fn selection(query: &Query) -> Result<Selection, ApiError> {
+    selection_named(query, SELECTION)
+}
+
+/// The same with other names of the parameters.
+pub(super) fn selection_named(query: &Query, names: [&str; 5]) -> Result<Selection, ApiError> {
+    let [from, to, tid, pid, not_tid] = names;
     let ms = |name| -> Result<Option<u64>, ApiError> {
         let value: Option<u64> = query.parsed(name, "a number of milliseconds")?;
         Ok(value.map(|ms| ms.saturating_mul(NS_PER_MS)))
@@ -52,20 +56,21 @@ pub(super) fn selection(query: &Query) -> Result<Selection, ApiError> {
         Ok(ids)
     };
     let selection = Selection {
-        from_ns: ms("from")?,
-        to_ns: ms("to")?,
-        tids: ids("tid")?,
-        pids: ids("pid")?,
+        from_ns: ms(from)?,
+        to_ns: ms(to)?,
+        tids: ids(tid)?,
+        pids: ids(pid)?,
+        except_tids: ids(not_tid)?,
     };
-    if let (Some(from), Some(to)) = (selection.from_ns, selection.to_ns)
-        && from >= to
+    if let (Some(first), Some(last)) = (selection.from_ns, selection.to_ns)
+        && first >= last
     {
         let detail = format!(
-            "to ({}) must be after from ({})",
-            to / NS_PER_MS,
-            from / NS_PER_MS
+            "{to} ({}) must be after {from} ({})",
+            last / NS_PER_MS,
+            first / NS_PER_MS
         );
-        return Err(ApiError::invalid_field("to", detail));
+        return Err(ApiError::invalid_field(to, detail));
     }
     Ok(selection)
 }
@@ -95,7 +100,8 @@ pub(super) async fn read(
         ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated")
+        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated"),
+        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated")
     ),
     responses(
         (status = 200, description = "The profile", content(
@@ -157,7 +163,7 @@ pub(in crate::api) async fn profile(
     Ok(file_response(task.id, format, bytes))
 }
 
-fn value(query: &Query) -> Result<Option<Value>, ApiError> {
+pub(super) fn value(query: &Query) -> Result<Option<Value>, ApiError> {
     let Some(name) = query.text("value")? else {
         return Ok(None);
     };
@@ -266,95 +272,4 @@ pub(in crate::api) async fn threads(
     let items = blocking(move || summary::threads(&profile)).await?;
     let items = items.into_iter().map(ProfileThread::from).collect();
     Ok(Json(ProfileThreadList { items }))
-}
-
-/// Samples over time.
-#[utoipa::path(
-    get, path = "/api/v1/tasks/{id}/timeline", tag = "profiles",
-    params(
-        ("id" = String, Path),
-        ("bucket_ms" = Option<u64>, Query, description = "Length of a bucket, a multiple of the task's own (default 100)"),
-        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
-        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
-        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated")
-    ),
-    responses(
-        (status = 200, body = Timeline),
-        (status = 401, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
-        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
-    )
-)]
-pub(in crate::api) async fn timeline(
-    State(state): State<ApiState>,
-    id: Result<Path<String>, PathRejection>,
-    query: Query,
-) -> Result<Json<Timeline>, ApiError> {
-    let query = query.only(&known(&["bucket_ms"]))?;
-    let bucket_ms = query
-        .parsed("bucket_ms", "a number of milliseconds")?
-        .unwrap_or(100);
-    let selection = selection(&query)?;
-    let waits = waits::view(&query)?;
-    let (profile, _idle) = read_view(&state, task_id(id)?, selection, waits).await?;
-    let timeline = blocking(move || counted(&profile, bucket_ms)).await?;
-    timeline.map(Json)
-}
-
-/// Samples in buckets whose boundaries are known and whose number is bounded.
-fn counted(profile: &Profile, bucket_ms: u64) -> Result<Timeline, ApiError> {
-    let refused = |detail| Err(ApiError::invalid_field("bucket_ms", detail));
-    let bucket_ns = bucket_ms.saturating_mul(NS_PER_MS);
-    if bucket_ns == 0 || !bucket_ns.is_multiple_of(profile.bucket_ns.max(1)) {
-        let own_ms = profile.bucket_ns.div_ceil(NS_PER_MS);
-        return refused(format!("bucket_ms must be a multiple of {own_ms}"));
-    }
-    let from_ms = summary::timeline_start_ms(profile, bucket_ms);
-    let rows = profile
-        .samples
-        .iter()
-        .map(|row| u64::from(row.bucket) + 1)
-        .max();
-    let end_ns = rows
-        .unwrap_or(0)
-        .saturating_mul(profile.bucket_ns)
-        .max(profile.to_ns);
-    let buckets = (end_ns / NS_PER_MS)
-        .saturating_sub(from_ms)
-        .div_ceil(bucket_ms);
-    if buckets > MAX_BUCKETS {
-        return refused(format!(
-            "bucket_ms gives {buckets} buckets; at most {MAX_BUCKETS} are sent: give longer ones"
-        ));
-    }
-    let counts = summary::timeline(profile, bucket_ms);
-    Ok(Timeline {
-        bucket_ms,
-        from_ms,
-        counts,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::tests::sample_profile;
-
-    #[test]
-    fn timelines_keep_every_sample_and_are_bounded() {
-        let profile = sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5), (1, 1, 9, 1)]);
-        assert_eq!(counted(&profile, 200).unwrap().counts, [8, 0, 0, 0, 1]);
-        let refusal = |profile: &Profile, bucket_ms| counted(profile, bucket_ms).unwrap_err();
-        let multiple = ApiError::invalid_field("bucket_ms", "bucket_ms must be a multiple of 100");
-        assert_eq!(refusal(&profile, 150), multiple);
-        assert_eq!(refusal(&profile, 0), multiple);
-        let far = sample_profile(&[(1, 1, 200_000, 1)]);
-        assert_eq!(
-            refusal(&far, 100),
-            ApiError::invalid_field(
-                "bucket_ms",
-                "bucket_ms gives 200001 buckets; at most 100000 are sent: give longer ones"
-            )
-        );
-    }
 }

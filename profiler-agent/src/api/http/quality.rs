@@ -27,7 +27,8 @@ use crate::{
         ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated")
+        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated"),
+        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated")
     ),
     responses(
         (status = 200, body = ProfileQuality),

@@ -115,7 +115,8 @@ impl WaitView {
         ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("tid" = Option<Vec<u32>>, Query, description = "Only these threads; may be repeated"),
-        ("pid" = Option<Vec<u32>>, Query, description = "Only these processes; may be repeated")
+        ("pid" = Option<Vec<u32>>, Query, description = "Only these processes; may be repeated"),
+        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated")
     ),
     responses(
         (status = 200, body = Waits),

@@ -47,7 +47,7 @@ pub(super) fn table() -> EdgeTable {
 }
 
 /// An agent whose always-on collection runs over the fake collector.
-fn always() -> Api {
+pub(super) fn always() -> Api {
     let shutdown = tokio_util::sync::CancellationToken::new();
     let (network, work) = NetworkWatch::start(Arc::new(FakeCollector), shutdown);
     tokio::spawn(work);
@@ -63,7 +63,7 @@ fn always() -> Api {
     )
 }
 
-async fn network_task(api: &Api) -> String {
+pub(super) async fn network_task(api: &Api) -> String {
     let body = r#"{"kind":"network","target":{"all":true},"duration_s":null}"#;
     let response = api.post("/api/v1/tasks", body).await;
     assert_eq!(response.status(), 201);
@@ -74,6 +74,7 @@ async fn network_task(api: &Api) -> String {
 /// Checks that every key is there that users of the API rely on.
 fn check_shape(table: &Value) {
     let edge = &table["edges"][0];
+    assert_eq!(edge["id"].as_str().unwrap().len(), 16);
     let port = |port: u16| Value::from(port);
     assert_eq!(
         edge["client"],

@@ -38,13 +38,14 @@ async fn an_imported_file_is_a_task_like_others() {
     }
     // Exported and imported again it is the same.
     let pprof = api.get("/api/v1/tasks/1/profile?format=pprof").await;
-    let response = api
-        .post("/api/v1/imports", super::bytes(pprof).await)
-        .await;
+    let response = api.post("/api/v1/imports", super::bytes(pprof).await).await;
     assert_eq!(response.status(), 201);
     let folded = api.get("/api/v1/tasks/2/profile?format=folded").await;
     assert_eq!(text(folded).await, "app;main;rest 5\napp;main;work 3\n");
-    assert_eq!(api.send_empty("DELETE", "/api/v1/tasks/1").await.status(), 204);
+    assert_eq!(
+        api.send_empty("DELETE", "/api/v1/tasks/1").await.status(),
+        204
+    );
 }
 
 #[tokio::test]

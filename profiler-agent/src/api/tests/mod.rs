@@ -1,6 +1,7 @@
 //! The API as clients see it: in process for what a handler decides, over sockets for what the
 //! connection decides.
 
+mod edge_series;
 mod edges;
 mod errors;
 mod imports;
@@ -11,6 +12,7 @@ mod results;
 mod security;
 mod sockets;
 mod symbols;
+mod time;
 
 use std::{
     sync::Arc,

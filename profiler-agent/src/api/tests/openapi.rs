@@ -36,6 +36,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         .collect();
     let mut expected = [
         "/api/v1/containers",
+        "/api/v1/diff",
         "/api/v1/events",
         "/api/v1/imports",
         "/api/v1/meta",
@@ -53,6 +54,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/tasks/{id}/edges/events",
         "/api/v1/tasks/{id}/profile",
         "/api/v1/tasks/{id}/quality",
+        "/api/v1/tasks/{id}/sequence",
         "/api/v1/tasks/{id}/stop",
         "/api/v1/tasks/{id}/threads",
         "/api/v1/tasks/{id}/timeline",

@@ -111,7 +111,7 @@ pub(super) fn decode(bytes: &[u8]) -> Columns {
     }
 }
 
-fn varint(rest: &mut &[u8]) -> u64 {
+pub(super) fn varint(rest: &mut &[u8]) -> u64 {
     let mut value = 0;
     for position in 0..10 {
         let (byte, after) = rest.split_first().expect("varint is cut off");

@@ -157,7 +157,10 @@ fn a_file_without_names_keeps_the_places_that_symbol_files_name() {
         ),
     ]);
     assert_eq!(folded, expected);
-    assert_eq!(imported.profile.modules[0].build_id, [0xc0, 0xff, 0xee, 0x12]);
+    assert_eq!(
+        imported.profile.modules[0].build_id,
+        [0xc0, 0xff, 0xee, 0x12]
+    );
 }
 
 #[test]
@@ -175,9 +178,18 @@ fn what_cannot_be_shown_is_refused_with_the_reason() {
         &nameless("count", -7).encode_to_vec(),
         "sample 1: the value -7 is below zero: this is a difference of two profiles",
     );
-    check(b"main;work 3\nmain;work x\n", "line 2: \"x\" is not a whole number of samples");
-    check(b"main;work 3 4\n", "line 1: two counts follow the stack: this is a difference of two profiles");
-    check(b"hello\n", "line 1: no count follows the stack; write `a;b;c 12`");
+    check(
+        b"main;work 3\nmain;work x\n",
+        "line 2: \"x\" is not a whole number of samples",
+    );
+    check(
+        b"main;work 3 4\n",
+        "line 1: two counts follow the stack: this is a difference of two profiles",
+    );
+    check(
+        b"hello\n",
+        "line 1: no count follows the stack; write `a;b;c 12`",
+    );
     check(b"# nothing\n\n", "the file has no samples");
     let mut cut = nameless("count", 1).encode_to_vec();
     cut.truncate(cut.len() - 3);
@@ -191,7 +203,10 @@ fn what_cannot_be_shown_is_refused_with_the_reason() {
     ));
     // A deep stack is refused before it is built.
     let deep = format!("main{} 1\n", ";f".repeat(5000));
-    check(deep.as_bytes(), "line 1: the stack is deeper than 4096 frames");
+    check(
+        deep.as_bytes(),
+        "line 1: the stack is deeper than 4096 frames",
+    );
 }
 
 #[test]

@@ -1,8 +1,10 @@
+mod diff;
 mod fixtures;
 mod flamegraph;
 mod imports;
 mod pprof;
 mod quality;
+mod sequence;
 mod sketch;
 mod summary;
 mod text;

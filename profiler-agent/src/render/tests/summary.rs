@@ -1,6 +1,30 @@
-use crate::render::summary::{threads, timeline, timeline_start_ms};
+use crate::{
+    model::Profile,
+    render::{
+        Value,
+        summary::{thread_timelines, threads, timeline_start_ms},
+    },
+};
 
-use super::sketch::{Sketch, empty, simple};
+use super::sketch::{PERIOD_NS, Sketch, empty, simple};
+
+fn timeline(profile: &Profile, bucket_ms: u64) -> Vec<u64> {
+    crate::render::summary::timeline(profile, bucket_ms, Value::Count)
+}
+
+#[test]
+fn threads_over_time_add_up_to_the_timeline() {
+    let profile = simple();
+    let (all, others) = thread_timelines(&profile, 100, Value::Duration, 8);
+    assert_eq!(others, 0);
+    let sums: Vec<u64> = (0..4)
+        .map(|bucket| all.iter().map(|(_, counts)| counts[bucket]).sum())
+        .collect();
+    assert_eq!(sums, [100 * PERIOD_NS, 0, 0, 17 * PERIOD_NS]);
+    let (largest, others) = thread_timelines(&profile, 100, Value::Count, 1);
+    assert_eq!((largest.len(), others), (1, 2));
+    assert_eq!(largest[0].1, [100, 0, 0, 0]);
+}
 
 #[test]
 fn the_timeline_counts_every_sample_once() {

@@ -55,6 +55,17 @@ impl Session {
         self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
     }
 
+    pub(super) async fn send_edges(&self, edges: crate::model::EdgeTable) {
+        let chunk = Chunk {
+            edges: Some(edges),
+            profile: profile(0, 0, 0),
+            waits: crate::model::WaitCounts::default(),
+            effective_frequency_hz: 0,
+            notes: Vec::new(),
+        };
+        self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
+    }
+
     /// Closes the channel, as a collector does after its last chunk.
     pub(super) fn end(&mut self) {
         self.chunks = None;

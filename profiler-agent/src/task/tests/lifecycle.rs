@@ -94,6 +94,7 @@ async fn the_result_so_far_can_be_read_and_cut() {
         to_ns: to.map(|second| second * SECOND_NS),
         pids,
         tids: Vec::new(),
+        except_tids: Vec::new(),
     };
     for (selection, expected) in [
         (Selection::default(), (300, 0, 200)),

@@ -1,4 +1,5 @@
 mod crash;
+mod edge_steps;
 mod fake;
 mod lifecycle;
 mod retention;

@@ -190,7 +190,7 @@ fn transfer(call: &mut Call, socket: Socket, cookie: u64, result: u64) {
         if call.kind == CALL_WRITE || call.kind == CALL_SENDMMSG {
             send(connection, socket.rtt_us(), bytes, operations);
         } else {
-            receive(connection, bytes, operations, || socket.has_unread());
+            receive(connection, bytes, operations, socket.stream());
         }
     }
 }

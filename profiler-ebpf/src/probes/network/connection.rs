@@ -181,6 +181,7 @@ pub(super) fn create(socket: Socket, cookie: u64, joined: u64) -> u64 {
     connection.seen_ns = now();
     connection.network_namespace = socket.network_namespace();
     socket.describe(connection);
+    follow_stream(socket, connection);
     let mut flags = FLAG_COMPLETE;
     if joined == 1 {
         flags |= FLAG_JOINED;
@@ -191,6 +192,14 @@ pub(super) fn create(socket: Socket, cookie: u64, joined: u64) -> u64 {
     }
     connection.flags |= flags;
     1
+}
+
+/// Arrivals and reads are told from here on.
+#[inline(always)]
+pub(super) fn follow_stream(socket: Socket, connection: &mut Connection) {
+    let stream = socket.stream();
+    connection.ready_next = stream.next;
+    connection.read_next = stream.copied;
 }
 
 /// Hands a connection to the agent and forgets it.

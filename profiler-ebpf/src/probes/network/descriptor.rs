@@ -27,8 +27,6 @@ pub(super) static NETWORK_CALLS: NetworkCallConfig = NetworkCallConfig {
     socket_sk: 0,
     registers_number: 0,
     registers_arguments: [0; 4],
-    skb_data: 0,
-    skb_len: 0,
 };
 
 /// Reads one field of the configuration; volatile for the reason given at

@@ -68,7 +68,8 @@ pub(crate) extern "C" fn network_evict(request: *const Request) -> i32 {
 fn mark(connection: &mut Connection) -> bool {
     let known = connection.flags & FLAG_COMPLETE != 0 && connection.flags & FLAG_GONE == 0;
     let open = connection.established_ns != 0 || connection.flags & FLAG_JOINED != 0;
-    let rests =
-        connection.data_ready_ns == 0 && connection.closing_ns == 0 && connection.closed_ns == 0;
+    let rests = connection.ready_next == connection.read_next
+        && connection.closing_ns == 0
+        && connection.closed_ns == 0;
     known && open && rests && exchange(&mut connection.leaving, STAYS, MARKED) != CLAIMED
 }

@@ -11,8 +11,8 @@ use profiler_common::{
 
 use super::{
     connection::{
-        LISTENERS, count, create, current_is_wanted, current_pid, find, finish, is_in_scope,
-        is_listener, now, remember_totals, use_by_current,
+        LISTENERS, count, create, current_is_wanted, current_pid, find, finish, follow_stream,
+        is_in_scope, is_listener, now, remember_totals, use_by_current,
     },
     socket::Socket,
 };
@@ -99,8 +99,9 @@ fn establish(socket: Socket, old: u32) {
         connection.connect_ns = connection
             .established_ns
             .saturating_sub(connection.connecting_ns);
-        // The kernel chose address and port while it connected.
+        // The kernel chose address and port while it connected, and the other end its numbers.
         socket.describe(connection);
+        follow_stream(socket, connection);
     } else if old == SYN_RECEIVED {
         connection.direction = DIRECTION_SERVER;
     }

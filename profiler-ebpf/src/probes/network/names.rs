@@ -1,15 +1,14 @@
 //! Answers of name servers, as they come to the sockets that wait for them.
 //!
-//! Hook: `sk_data_ready(const struct sock *sk)`, since 6.3. It runs for every received segment, so
-//! what is not UDP leaves after one load of a member whose type the verifier knows. The answer is the
-//! last packet of the socket's queue. Only what lies in its linear part is read; a name whose answer
-//! lies elsewhere stays unknown.
+//! Called by the program at `sk_data_ready` for sockets that are no watched connections; what is not
+//! UDP leaves after one load of a member whose type the verifier knows. The answer is the last packet
+//! of the socket's queue. Only what lies in its linear part is read; a name whose answer lies
+//! elsewhere stays unknown.
 
 use aya_ebpf::{
     helpers::{bpf_ktime_get_ns, generated::bpf_probe_read_kernel},
-    macros::{btf_tracepoint, map},
+    macros::map,
     maps::RingBuf,
-    programs::BtfTracePointContext,
 };
 use profiler_common::{
     header::{KIND_ANSWER, RecordHeader},
@@ -20,16 +19,8 @@ use super::{
     connection::{count, is_in_scope},
     socket::{Socket, network},
 };
-use crate::{
-    emit::Urgency,
-    kernel::{KernelPtr, TypedPtr},
-};
+use crate::{emit::Urgency, kernel::KernelPtr};
 
-/// `IPPROTO_UDP`.
-const UDP: u16 = 17;
-/// `AF_INET` and `AF_INET6`; others have protocols with the same numbers.
-const IPV4: u16 = 2;
-const IPV6: u16 = 10;
 /// The port of name servers.
 const NAME_SERVER: u16 = 53;
 /// `struct udphdr`; the source port is its first member.
@@ -43,19 +34,13 @@ const LAST: u32 = 8;
 #[map]
 static ANSWERS: RingBuf = RingBuf::with_byte_size(ANSWERS_BUFFER_BYTES, 0);
 
-#[btf_tracepoint(function = "sk_data_ready")]
-pub(crate) fn network_names(context: BtfTracePointContext) -> i32 {
-    let argument: *const core::ffi::c_void = context.arg(0);
-    let typed = TypedPtr::new(argument);
-    if typed.member::<u16>(network!(sock_protocol)) != UDP {
-        return 0;
-    }
-    let family: u16 = typed.member(network!(sock_family));
-    if family == IPV4 || family == IPV6 {
+/// Sends what an UDP socket has just received to the agent when a name server has sent it.
+#[inline(always)]
+pub(super) fn take_answer(socket: Socket) {
+    if socket.is_udp_argument() {
         // Nothing is lost that somebody could have counted on.
-        let _no_answer = take(Socket::from_argument(argument));
+        let _no_answer = take(socket);
     }
-    0
 }
 
 /// Sends the last packet of the socket's queue when a name server has sent it.

@@ -8,8 +8,8 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 
 use super::{
     connection::{find, now},
-    descriptor::calls,
-    socket::{Socket, known_cookie},
+    socket::{Socket, Stream, known_cookie, network},
+    traffic::arrive,
 };
 use crate::kernel::KernelPtr;
 
@@ -21,28 +21,39 @@ const LENGTH: u32 = 12;
 pub(crate) fn network_segment(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
     if let Some(connection) = find(known_cookie(socket.0))
-        && connection.data_ready_ns == 0
-        && brings_next(socket, KernelPtr(context.arg::<u64>(1)))
+        && let Some(after) = next_after(socket, KernelPtr(context.arg::<u64>(1)))
     {
-        connection.data_ready_ns = now();
+        let stream = socket.stream();
+        let with_it = Stream {
+            next: after,
+            ..stream
+        };
+        if connection.ready_next == 0 {
+            // As for data that the kernel announces.
+            connection.read_next = stream.copied;
+        }
+        arrive(connection, with_it, stream.next, now());
     }
     0
 }
 
-/// Whether a segment brings data that can be read now: what continues the stream, and is not a
-/// repetition.
+/// The sequence number behind a segment that brings data which can be read now: what continues the
+/// stream, and is not a repetition.
 #[inline(always)]
-fn brings_next(socket: Socket, segment: KernelPtr) -> bool {
-    let Some(header) = segment.follow(calls!(skb_data)) else {
-        return false;
-    };
-    let bytes: u32 = segment.read(calls!(skb_len)).unwrap_or(0);
+fn next_after(socket: Socket, segment: KernelPtr) -> Option<u32> {
+    let header = segment.follow(network!(skb_data))?;
+    let bytes: u32 = segment.read(network!(skb_len)).unwrap_or(0);
     let words: u8 = header.read(LENGTH).unwrap_or(0);
     let payload = bytes.saturating_sub(u32::from(words >> 4) * 4);
     let first = u32::from_be(header.read(SEQUENCE).unwrap_or(0));
     let next = socket.next_expected();
     // Sequence numbers go round.
     let begins = first.wrapping_sub(next) as i32 <= 0;
-    let ends = first.wrapping_add(payload).wrapping_sub(next) as i32 > 0;
-    payload != 0 && begins && ends
+    let after = first.wrapping_add(payload);
+    let ends = after.wrapping_sub(next) as i32 > 0;
+    if payload != 0 && begins && ends {
+        Some(after)
+    } else {
+        None
+    }
 }

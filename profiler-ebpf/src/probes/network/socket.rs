@@ -5,9 +5,10 @@ use profiler_common::network::{Connection, NetworkConfig};
 
 use crate::kernel::{KernelPtr, TypedPtr};
 
-/// `IPPROTO_TCP`.
+/// `IPPROTO_TCP` and `IPPROTO_UDP`.
 const TCP: u16 = 6;
-/// `AF_INET` and `AF_INET6`.
+const UDP: u16 = 17;
+/// `AF_INET` and `AF_INET6`; others have protocols with the same numbers.
 const IPV4: u16 = 2;
 const IPV6: u16 = 10;
 
@@ -115,6 +116,16 @@ impl Socket {
         (family == IPV4 || family == IPV6) && protocol == TCP
     }
 
+    /// Whether an argument is a UDP socket, without a helper.
+    #[inline(always)]
+    pub(super) fn is_udp_argument(self) -> bool {
+        if self.typed().member::<u16>(network!(sock_protocol)) != UDP {
+            return false;
+        }
+        let family = self.family_of_argument();
+        family == IPV4 || family == IPV6
+    }
+
     /// Inode of the socket's network namespace; 0 when it cannot be read.
     #[inline(always)]
     pub(super) fn network_namespace(self) -> u32 {
@@ -132,7 +143,7 @@ impl Socket {
     /// Writes the addresses and ports into a connection.
     #[inline(always)]
     pub(super) fn describe(self, connection: &mut Connection) {
-        let family: u16 = self.0.read(network!(sock_family)).unwrap_or(0);
+        let family = self.family();
         connection.family = u32::from(family);
         connection.local_port = self.local_port();
         connection.remote_port = u16::from_be(self.0.read(network!(sock_dport)).unwrap_or(0));
@@ -174,12 +185,13 @@ impl Socket {
         eighths >> 3
     }
 
-    /// Whether received data waits to be read, of such a socket.
+    /// The same of the received stream.
     #[inline(always)]
-    pub(super) fn has_unread(self) -> bool {
-        let next = self.next_expected();
-        let copied: u32 = self.0.read(network!(tcp_copied_seq)).unwrap_or(0);
-        next != copied
+    pub(super) fn stream(self) -> Stream {
+        Stream {
+            next: self.next_expected(),
+            copied: self.0.read(network!(tcp_copied_seq)).unwrap_or(0),
+        }
     }
 
     /// The sequence number that continues the received stream.
@@ -194,6 +206,15 @@ impl Socket {
     }
 }
 
+/// How far a stream has been received and read, in sequence numbers.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Stream {
+    /// Behind what has been received in order.
+    pub(super) next: u32,
+    /// Behind what has been read.
+    pub(super) copied: u32,
+}
+
 /// `struct tcp_sock`, of a socket that the kernel gave as an argument.
 #[derive(Clone, Copy)]
 pub(super) struct TcpSocket(TypedPtr);
@@ -206,12 +227,12 @@ impl TcpSocket {
         eighths >> 3
     }
 
-    /// Whether received data waits to be read.
     #[inline(always)]
-    pub(super) fn has_unread(self) -> bool {
-        let next: u32 = self.0.member(network!(tcp_rcv_nxt));
-        let copied: u32 = self.0.member(network!(tcp_copied_seq));
-        next != copied
+    pub(super) fn stream(self) -> Stream {
+        Stream {
+            next: self.0.member(network!(tcp_rcv_nxt)),
+            copied: self.0.member(network!(tcp_copied_seq)),
+        }
     }
 
     /// When the packet that is being received was looked at, on the clock of `bpf_ktime_get_ns`.

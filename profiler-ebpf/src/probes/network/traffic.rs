@@ -6,13 +6,14 @@
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use profiler_common::network::{
-    Connection, Histogram, LOST_BYTES, LOST_EVENTS, SEARCH_TABLE, bucket, search_table,
+    ARRIVALS, Connection, Histogram, LOST_BYTES, LOST_EVENTS, SEARCH_TABLE, bucket, search_table,
     search_table_8ns,
 };
 
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
-    socket::Socket,
+    names,
+    socket::{Socket, Stream},
     unix,
 };
 
@@ -52,8 +53,16 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
 #[inline(always)]
 pub(super) fn send(connection: &mut Connection, rtt_us: u32, bytes: u64, operations: u64) {
     add(&mut connection.sent_bytes, bytes);
-    add(&mut connection.sent_count, operations);
     use_by_current(connection);
+    // One of them is in the histogram, so that most writes have one addition less.
+    let others = if rtt_us == 0 {
+        operations
+    } else {
+        operations - 1
+    };
+    if others != 0 {
+        add(&mut connection.sent_without_rtt, others);
+    }
     if rtt_us != 0 {
         add(&mut connection.rtt_sum_us, u64::from(rtt_us));
         if rtt_us > connection.rtt_max_us {
@@ -76,10 +85,13 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
     let bytes = received as u64;
     match connection_of(socket, bytes) {
-        Met::Connection(connection) => receive(connection, bytes, 1, || match socket.tcp() {
-            Some(tcp) => tcp.has_unread(),
-            None => false,
-        }),
+        Met::Connection(connection) => {
+            let stream = match socket.tcp() {
+                Some(tcp) => tcp.stream(),
+                None => Stream::default(),
+            };
+            receive(connection, bytes, 1, stream);
+        }
         Met::Unix => {
             unix::receive(socket, socket.cookie(), bytes);
         }
@@ -94,33 +106,64 @@ pub(super) fn is_consumed(flags: u64) -> bool {
     flags & (PEEK | ERROR_QUEUE) == 0
 }
 
-/// Counts reads of the running task.
+/// Counts reads of the running task, after which the stream is as given.
 #[inline(always)]
-pub(super) fn receive(
-    connection: &mut Connection,
-    bytes: u64,
-    operations: u64,
-    has_unread: impl FnOnce() -> bool,
-) {
+pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, stream: Stream) {
     use_by_current(connection);
-    // The additions come first: often another CPU took the data in, and an addition has that line of
-    // the cache come over once, to be written, where reading it first would ask for it twice.
     add(&mut connection.received_bytes, bytes);
-    add(&mut connection.received_count, operations);
-    let ready_ns = connection.data_ready_ns;
-    if ready_ns == 0 {
+    let ready_ns = arrival(connection);
+    connection.read_next = stream.copied;
+    // As for writes.
+    let others = if ready_ns == 0 {
+        operations
+    } else {
+        operations - 1
+    };
+    if others != 0 {
+        add(&mut connection.received_without_wait, others);
+    }
+    let has_left = stream.next != stream.copied;
+    if ready_ns == 0 && !has_left {
+        connection.left_ns = 0;
         return;
     }
     let read_ns = now();
-    let waited_ns = read_ns.saturating_sub(ready_ns);
     // What is left has waited from some time on that is not known, at the latest from now.
-    connection.data_ready_ns = if has_unread() { read_ns } else { 0 };
+    connection.left_ns = if has_left { read_ns } else { 0 };
+    if ready_ns == 0 {
+        return;
+    }
+    let waited_ns = read_ns.saturating_sub(ready_ns);
     add(&mut connection.receive_wait_sum_ns, waited_ns);
     let eighths = (waited_ns >> 3).min(u64::from(u32::MAX)) as u32;
     let place = bucket(&BOUNDS_8NS, eighths);
     if let Some(slot) = connection.receive_wait.counts.get_mut(place) {
         add(slot, 1);
     }
+}
+
+/// Since when the data that is read now was there; 0 when that is not known.
+#[inline(always)]
+fn arrival(connection: &Connection) -> u64 {
+    for (sequence, ready_ns) in connection.ready_sequence.iter().zip(connection.ready_ns) {
+        if *sequence == connection.read_next && ready_ns != 0 {
+            return ready_ns;
+        }
+    }
+    connection.left_ns
+}
+
+/// Data has arrived; before it the stream had `before` received. Only under the socket's own lock.
+#[inline(always)]
+pub(super) fn arrive(connection: &mut Connection, stream: Stream, before: u32, time_ns: u64) {
+    // While something is unread, what comes waits behind it.
+    if stream.copied == before {
+        let place = (connection.ready_latest as usize + 1) & (ARRIVALS - 1);
+        connection.ready_sequence[place] = before;
+        connection.ready_ns[place] = time_ns;
+        connection.ready_latest = place as u32;
+    }
+    connection.ready_next = stream.next;
 }
 
 #[btf_tracepoint(function = "sk_data_ready")]
@@ -132,17 +175,29 @@ pub(crate) fn network_ready(context: BtfTracePointContext) -> i32 {
         // its process has it: the writer's entry names its peer by it.
         if unix::is_unix(socket.family_of_argument()) {
             socket.cookie();
+        } else {
+            names::take_answer(socket);
         }
         return 0;
     }
     if let Some(connection) = find(cookie) {
-        if connection.data_ready_ns == 0
-            && let Some(tcp) = socket.tcp()
-        {
-            connection.data_ready_ns = tcp.packet_ns();
+        if let Some(tcp) = socket.tcp() {
+            let stream = tcp.stream();
+            let mut before = connection.ready_next;
+            if before == 0 {
+                // The agent has made the entry, of a connection from before: the first data to come
+                // is taken for the first that is unread.
+                before = stream.copied;
+                connection.read_next = before;
+            }
+            if stream.next != before {
+                arrive(connection, stream, before, tcp.packet_ns());
+            }
         }
     } else if unix::is_unix(socket.family_of_argument()) {
         unix::ready(cookie);
+    } else {
+        names::take_answer(socket);
     }
     0
 }

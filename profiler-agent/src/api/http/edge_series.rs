@@ -1,0 +1,133 @@
+//! One edge over time: of network tasks, and of the always-on collection.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+
+use super::tasks::task_id;
+use crate::{
+    api::{
+        dto::{EdgeSeries, Problem},
+        error::ApiError,
+        extract::Query,
+        state::{ApiState, blocking},
+    },
+    edge_series::SeriesCut,
+    model::{EdgeId, EdgeTable},
+};
+
+/// Steps of an answer, when nothing is said.
+const STEPS: usize = 600;
+/// Most steps of an answer.
+const MAX_STEPS: usize = 3_600;
+
+/// What an edge counted second by second; longer steps where `steps` do not suffice.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/edges/{edge}/series", tag = "network",
+    params(
+        ("id" = String, Path),
+        ("edge" = String, Path, description = "`id` of the edge"),
+        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start; steps that begin earlier are whole"),
+        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start; steps that end later are whole"),
+        ("steps" = Option<u64>, Query, description = "At most so many steps, up to 3600 (default 600): neighbours are added up")
+    ),
+    responses(
+        (status = 200, body = EdgeSeries),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`")
+    )
+)]
+pub(in crate::api) async fn task_edge_series(
+    State(state): State<ApiState>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    query: Query,
+) -> Result<Json<EdgeSeries>, ApiError> {
+    let Path((task, edge)) = path.map_err(|error| ApiError::not_found(error.body_text()))?;
+    let task = task_id(Ok(Path(task)))?;
+    let cut = cut(&edge, query)?;
+    let engine = &state.parts.engine;
+    let series = engine.edge_series(task, cut).await?;
+    let table = engine.edges(task).await?;
+    answer(edge, cut.edge, series, &table).await
+}
+
+/// What an edge counted in the last 15 minutes, in steps of 5 seconds; needs `serve --network always`.
+#[utoipa::path(
+    get, path = "/api/v1/network/edges/{edge}/series", tag = "network",
+    params(
+        ("edge" = String, Path, description = "`id` of the edge"),
+        ("from" = Option<u64>, Query, description = "Milliseconds since counting began (`since_ns`); steps that begin earlier are whole"),
+        ("to" = Option<u64>, Query, description = "Milliseconds since counting began; steps that end later are whole"),
+        ("steps" = Option<u64>, Query, description = "At most so many steps, up to 3600 (default 600): neighbours are added up")
+    ),
+    responses(
+        (status = 200, body = EdgeSeries),
+        (status = 400, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`network_off`")
+    )
+)]
+pub(in crate::api) async fn node_edge_series(
+    State(state): State<ApiState>,
+    path: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<EdgeSeries>, ApiError> {
+    let Path(edge) = path.map_err(|error| ApiError::not_found(error.body_text()))?;
+    let cut = cut(&edge, query)?;
+    let watched = state.parts.network.newest().ok_or(ApiError::NetworkOff)?;
+    let network = state.parts.network.clone();
+    let series = blocking(move || network.series(&cut)).await?;
+    let table = watched.table.unwrap_or_default();
+    answer(edge, cut.edge, series.unwrap_or_default(), &table).await
+}
+
+fn cut(edge: &str, query: Query) -> Result<SeriesCut, ApiError> {
+    let id = edge
+        .parse::<EdgeId>()
+        .map_err(|()| ApiError::not_found(format!("no edge {edge}")))?;
+    let query = query.only(&["from", "to", "steps"])?;
+    let ms = |name| query.parsed::<u64>(name, "a number of milliseconds");
+    let (from_ms, to_ms) = (ms("from")?, ms("to")?);
+    if let (Some(from), Some(to)) = (from_ms, to_ms)
+        && from >= to
+    {
+        return Err(ApiError::invalid_field(
+            "to",
+            format!("to ({to}) must be after from ({from})"),
+        ));
+    }
+    let most = query.parsed::<usize>("steps", "a number of steps")?;
+    let most = most.unwrap_or(STEPS);
+    if !(1..=MAX_STEPS).contains(&most) {
+        return Err(ApiError::invalid_field(
+            "steps",
+            format!("steps is {most}; 1 to {MAX_STEPS} are possible"),
+        ));
+    }
+    Ok(SeriesCut {
+        edge: id,
+        from_ms,
+        to_ms,
+        most,
+    })
+}
+
+async fn answer(
+    edge: String,
+    id: EdgeId,
+    series: crate::edge_series::EdgeSeries,
+    table: &std::sync::Arc<EdgeTable>,
+) -> Result<Json<EdgeSeries>, ApiError> {
+    let table = std::sync::Arc::clone(table);
+    let answer = blocking(move || {
+        let known = table.edges.iter().any(|found| EdgeId::of(&found.key) == id);
+        (known || !series.is_silent()).then(|| EdgeSeries::new(id, &series, &table))
+    });
+    let answer = answer.await?;
+    answer
+        .map(Json)
+        .ok_or_else(|| ApiError::not_found(format!("no edge {edge}")))
+}

@@ -1,0 +1,300 @@
+//! Results over time: how much in each bucket, by thread, and which stacks.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+
+use super::{
+    profiles::{NO_COUNT, NS_PER_MS, selection, value},
+    tasks::task_id,
+    waits::{self, known, read_view},
+};
+use crate::{
+    api::{
+        dto::{
+            Problem, ProfileIdle, ProfileValue, Sequence, SequenceLabel, SequenceThread, Timeline,
+            TimelineThread,
+        },
+        error::ApiError,
+        extract::Query,
+        state::{ApiState, blocking},
+    },
+    model::{Profile, TaskKind},
+    render::{
+        Value,
+        sequence::{self, Columns},
+        summary,
+    },
+};
+
+/// Buckets in one answer; a day at 100 ms has more.
+const MAX_BUCKETS: u64 = 100_000;
+/// Numbers in one answer by thread.
+const MAX_CELLS: u64 = 200_000;
+const MAX_THREADS: u64 = 64;
+
+/// Samples over time.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/timeline", tag = "profiles",
+    params(
+        ("id" = String, Path),
+        ("bucket_ms" = Option<u64>, Query, description = "Length of a bucket, a multiple of the task's own (default 100)"),
+        ("by" = Option<String>, Query, description = "`thread`: also for each thread; at most 64 threads and 200000 numbers, the largest threads first"),
+        ("value" = Option<ProfileValue>, Query, description = "What is counted: samples and switches (default), or nanoseconds"),
+        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
+        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated"),
+        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated"),
+        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
+        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
+        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated")
+    ),
+    responses(
+        (status = 200, body = Timeline),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+    )
+)]
+pub(in crate::api) async fn timeline(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<Timeline>, ApiError> {
+    let query = query.only(&known(&["bucket_ms", "by", "value"]))?;
+    let bucket_ms = bucket_ms(&query)?;
+    let by_thread = match query.text("by")? {
+        None => false,
+        Some("thread") => true,
+        Some(other) => {
+            let detail = format!("by {other:?} is not thread");
+            return Err(ApiError::invalid_field("by", detail));
+        }
+    };
+    let value = value(&query)?.unwrap_or(Value::Count);
+    let selection = selection(&query)?;
+    let waits = waits::view(&query)?;
+    let (profile, _idle) = read_view(&state, task_id(id)?, selection, waits).await?;
+    let timeline = blocking(move || counted(&profile, bucket_ms, value, by_thread)).await?;
+    timeline.map(Json)
+}
+
+fn bucket_ms(query: &Query) -> Result<u64, ApiError> {
+    let given = query.parsed("bucket_ms", "a number of milliseconds")?;
+    Ok(given.unwrap_or(100))
+}
+
+/// Where the first bucket begins and how many there are, when that is a bounded number.
+fn bounded_buckets(profile: &Profile, bucket_ms: u64) -> Result<(u64, u64), ApiError> {
+    let refused = |detail| Err(ApiError::invalid_field("bucket_ms", detail));
+    let bucket_ns = bucket_ms.saturating_mul(NS_PER_MS);
+    if bucket_ns == 0 || !bucket_ns.is_multiple_of(profile.bucket_ns.max(1)) {
+        let own_ms = profile.bucket_ns.div_ceil(NS_PER_MS);
+        return refused(format!("bucket_ms must be a multiple of {own_ms}"));
+    }
+    let from_ms = summary::timeline_start_ms(profile, bucket_ms);
+    let rows = profile
+        .samples
+        .iter()
+        .map(|row| u64::from(row.bucket) + 1)
+        .max();
+    let end_ns = rows
+        .unwrap_or(0)
+        .saturating_mul(profile.bucket_ns)
+        .max(profile.to_ns);
+    let buckets = (end_ns / NS_PER_MS)
+        .saturating_sub(from_ms)
+        .div_ceil(bucket_ms);
+    if buckets > MAX_BUCKETS {
+        return refused(format!(
+            "bucket_ms gives {buckets} buckets; at most {MAX_BUCKETS} are sent: give longer ones"
+        ));
+    }
+    Ok((from_ms, buckets))
+}
+
+/// Samples in buckets whose boundaries are known and whose number is bounded.
+fn counted(
+    profile: &Profile,
+    bucket_ms: u64,
+    value: Value,
+    by_thread: bool,
+) -> Result<Timeline, ApiError> {
+    let (from_ms, buckets) = bounded_buckets(profile, bucket_ms)?;
+    let counts = summary::timeline(profile, bucket_ms, value);
+    let mut timeline = Timeline {
+        bucket_ms,
+        from_ms,
+        counts,
+        threads: None,
+        other_threads: None,
+    };
+    if by_thread {
+        let limit = most_threads(MAX_CELLS, buckets);
+        let (threads, others) = summary::thread_timelines(profile, bucket_ms, value, limit);
+        let threads = threads.into_iter().map(|(thread, counts)| TimelineThread {
+            pid: thread.pid,
+            tid: thread.tid,
+            process: thread.process,
+            name: thread.name,
+            total: thread.samples,
+            counts,
+        });
+        timeline.threads = Some(threads.collect());
+        timeline.other_threads = Some(others);
+    }
+    Ok(timeline)
+}
+
+fn most_threads(cells: u64, buckets: u64) -> usize {
+    let threads = (cells / buckets.max(1)).clamp(1, MAX_THREADS);
+    usize::try_from(threads).unwrap_or(1)
+}
+
+/// Stacks of the largest threads in the order of time buckets. Inside a bucket the order is not
+/// known. The answer is bounded: of a thread in a bucket only the largest stacks are told apart.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/sequence", tag = "profiles",
+    params(
+        ("id" = String, Path),
+        ("bucket_ms" = Option<u64>, Query, description = "Length of a bucket, a multiple of the task's own (default 100)"),
+        ("threads" = Option<usize>, Query, description = "Threads at most, the largest first (default 8, at most 64)"),
+        ("value" = Option<ProfileValue>, Query, description = "What the amounts are; by default samples of on-CPU tasks and nanoseconds of the others"),
+        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("tid" = Option<Vec<u32>>, Query, description = "Keep these threads; may be repeated"),
+        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated"),
+        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated"),
+        ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
+        ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
+        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated")
+    ),
+    responses(
+        (status = 200, body = Sequence),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+    )
+)]
+pub(in crate::api) async fn sequence(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<Sequence>, ApiError> {
+    let query = query.only(&known(&["bucket_ms", "threads", "value"]))?;
+    let bucket_ms = bucket_ms(&query)?;
+    let threads: u64 = query.parsed("threads", "a number of threads")?.unwrap_or(8);
+    if threads == 0 || threads > MAX_THREADS {
+        let detail = format!("threads ({threads}) must be between 1 and {MAX_THREADS}");
+        return Err(ApiError::invalid_field("threads", detail));
+    }
+    let value = value(&query)?;
+    let selection = selection(&query)?;
+    let waits = waits::view(&query)?;
+    let task = state.parts.engine.get(task_id(id)?)?;
+    if task.spec.kind == TaskKind::Wall && value == Some(Value::Count) {
+        return Err(ApiError::invalid_field("value", NO_COUNT));
+    }
+    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let (profile, _idle) = read_view(&state, task.id, selection, waits).await?;
+    let answer = blocking(move || {
+        let (from_ms, buckets) = bounded_buckets(&profile, bucket_ms)?;
+        let value = value.unwrap_or_else(|| Value::usual(&profile));
+        let threads = usize::try_from(threads).unwrap_or(1);
+        let columns = sequence::columns(&profile, bucket_ms, value, threads);
+        Ok(ordered(columns, (bucket_ms, from_ms, buckets), value))
+    });
+    answer.await?.map(Json)
+}
+
+fn ordered(
+    columns: Columns,
+    (bucket_ms, from_ms, buckets): (u64, u64, u64),
+    value: Value,
+) -> Sequence {
+    let labels = columns.labels.into_iter().map(|label| SequenceLabel {
+        name: label.name,
+        module: label.module,
+        file: label.file,
+        line: label.line,
+        kind: label.kind,
+        source: label.source,
+    });
+    let threads = columns.threads.into_iter().map(|thread| SequenceThread {
+        pid: thread.summary.pid,
+        tid: thread.summary.tid,
+        process: thread.summary.process,
+        name: thread.summary.name,
+        total: thread.summary.samples,
+        bucket: thread.buckets,
+        stack: thread.stacks,
+        amount: thread.amounts,
+    });
+    Sequence {
+        bucket_ms,
+        from_ms,
+        buckets,
+        value: value.name(),
+        labels: labels.collect(),
+        stacks: columns.stacks,
+        threads: threads.collect(),
+        other_threads: columns.other_threads,
+        other_amount: columns.other_amount,
+        stacks_per_bucket: columns.stacks_per_bucket,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::tests::sample_profile;
+
+    fn counts(profile: &Profile, bucket_ms: u64) -> Vec<u64> {
+        let timeline = counted(profile, bucket_ms, Value::Count, false).unwrap();
+        assert_eq!(timeline.threads, None);
+        timeline.counts
+    }
+
+    #[test]
+    fn timelines_keep_every_sample_and_are_bounded() {
+        let profile = sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5), (1, 1, 9, 1)]);
+        assert_eq!(counts(&profile, 200), [8, 0, 0, 0, 1]);
+        let refusal = |profile: &Profile, bucket_ms| {
+            counted(profile, bucket_ms, Value::Count, false).unwrap_err()
+        };
+        let multiple = ApiError::invalid_field("bucket_ms", "bucket_ms must be a multiple of 100");
+        assert_eq!(refusal(&profile, 150), multiple);
+        assert_eq!(refusal(&profile, 0), multiple);
+        let far = sample_profile(&[(1, 1, 200_000, 1)]);
+        assert_eq!(
+            refusal(&far, 100),
+            ApiError::invalid_field(
+                "bucket_ms",
+                "bucket_ms gives 200001 buckets; at most 100000 are sent: give longer ones"
+            )
+        );
+    }
+
+    #[test]
+    fn threads_add_up_to_everything() {
+        let profile = sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5), (1, 1, 9, 1)]);
+        let timeline = counted(&profile, 200, Value::Count, true).unwrap();
+        let threads = timeline.threads.unwrap();
+        let listed: Vec<(u32, u64)> = threads.iter().map(|one| (one.tid, one.total)).collect();
+        assert_eq!(listed, [(2, 5), (1, 4)]);
+        assert_eq!(threads[0].counts, [5, 0, 0, 0, 0]);
+        assert_eq!(threads[1].counts, [3, 0, 0, 0, 1]);
+        assert_eq!(timeline.other_threads, Some(0));
+        let time = counted(&profile, 200, Value::Duration, true).unwrap();
+        assert_eq!(time.counts[0], 80_000_000);
+    }
+
+    #[test]
+    fn long_results_list_fewer_threads() {
+        assert_eq!(most_threads(MAX_CELLS, 100), 64);
+        assert_eq!(most_threads(MAX_CELLS, 100_000), 2);
+        assert_eq!(most_threads(MAX_CELLS, 0), 64);
+    }
+}

@@ -1,0 +1,66 @@
+//! What edges counted over the last minutes, in memory.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use crate::{
+    edge_series::{EdgeSeries, SeriesCut, StepRecorder, StepRing},
+    model::EdgeTable,
+};
+
+/// Length of a step.
+const STEP_MS: u64 = 5_000;
+/// How far back steps are kept.
+const SPAN_MS: u64 = 15 * 60_000;
+/// Memory that steps may take; with more edges the oldest go earlier.
+const MOST_BYTES: usize = 8 << 20;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    began: Option<Instant>,
+    recorder: StepRecorder,
+    ring: StepRing,
+}
+
+impl History {
+    /// Counting begins; times count from the first call.
+    pub(super) fn begin(&self) {
+        self.kept().began.get_or_insert_with(Instant::now);
+    }
+
+    /// Takes a table; most of them are between two steps.
+    pub(super) fn take(&self, table: &Arc<EdgeTable>) {
+        let mut kept = self.kept();
+        let Some(began) = kept.began else { return };
+        let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if now_ms < kept.recorder.to_ms().saturating_add(STEP_MS) {
+            return;
+        }
+        let Kept { recorder, ring, .. } = &mut *kept;
+        if let Some(step) = recorder.step(table, now_ms) {
+            ring.push(&step, SPAN_MS, MOST_BYTES);
+        }
+    }
+
+    pub(super) fn series(&self, cut: &SeriesCut) -> EdgeSeries {
+        let kept = self.kept();
+        let mut series = kept.ring.series(cut);
+        let known_ms = kept.recorder.to_ms();
+        series.silence_until(cut.to_ms.map_or(known_ms, |to| to.min(known_ms)));
+        series.thin(cut.most);
+        series
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        // A holder that panicked left at most one step out.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,114 @@
+//! Edges over time in the store: complete, in time, and there after a restart.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use crate::{
+    edge_series::SeriesCut,
+    model::{
+        Address, Edge, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, TaskKind, TaskSpec,
+        Transfer,
+    },
+    store::Stream,
+};
+
+use super::fake::{FakeCollector, ORIGIN_NS, SECOND_NS, eventually, open, spec};
+
+/// An edge that wrote so many bytes so far.
+fn table(bytes: u64) -> EdgeTable {
+    let end = Endpoint {
+        pid: Some(1),
+        start_ticks: Some(1),
+        comm: "app".to_owned(),
+        container: None,
+        address: Address::Ip([10, 0, 0, 1].into()),
+    };
+    EdgeTable {
+        edges: vec![Edge {
+            key: EdgeKey {
+                client: end.clone(),
+                server: end,
+                server_port: Some(80),
+                original_destination: None,
+            },
+            client_port: None,
+            client_name: None,
+            server_name: None,
+            client: Some(SideMetrics {
+                write: Transfer { count: 1, bytes },
+                ..SideMetrics::default()
+            }),
+            server: None,
+        }],
+        ..EdgeTable::default()
+    }
+}
+
+#[tokio::test]
+async fn steps_of_minutes_are_merged_cut_by_time_and_survive_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let collector = Arc::new(FakeCollector::default());
+    let (engine, now) = open(directory.path(), &collector);
+    let kind = TaskKind::Network;
+    let task = engine
+        .create(TaskSpec { kind, ..spec(None) })
+        .await
+        .unwrap();
+    let session = collector.session().await;
+    // One table each second, 10 bytes more each, over a bit more than a minute.
+    for second in 1..=65 {
+        now.store(ORIGIN_NS + second * SECOND_NS, Ordering::Relaxed);
+        session.send_edges(table(second * 10)).await;
+        eventually("the table is taken", async || {
+            let newest = engine.newest_edges(task.id);
+            newest.is_some_and(|newest| newest.edges[0].bytes() == second * 10)
+        })
+        .await;
+    }
+    FakeCollector::end_when_stopped(session);
+    engine.stop(task.id).await.unwrap();
+    let all = SeriesCut {
+        edge: EdgeId::of(&table(0).edges[0].key),
+        from_ms: None,
+        to_ms: None,
+        most: 3600,
+    };
+    let sum = |series: &crate::edge_series::EdgeSeries| {
+        let bytes = series.steps.iter().map(|step| step.delta.bytes());
+        bytes.sum::<u64>()
+    };
+    eventually("both minutes are one blob each", async || {
+        let segments = engine
+            .inner()
+            .store
+            .run(move |store| store.segments(task.id, Stream::EdgeSteps))
+            .await
+            .unwrap();
+        let blobs: Vec<u32> = segments.iter().map(|(_, segment)| segment.blobs).collect();
+        engine.get(task.id).unwrap().state.is_final() && blobs == [1, 1]
+    })
+    .await;
+    engine.shutdown().await;
+    let (engine, _now) = open(directory.path(), &collector);
+    let series = engine.edge_series(task.id, all).await.unwrap();
+    assert_eq!((series.steps.len(), sum(&series)), (65, 650));
+    assert_eq!((series.damaged, series.left_out), (0, 0));
+    let cut = SeriesCut {
+        from_ms: Some(59_500),
+        to_ms: Some(62_000),
+        ..all
+    };
+    let part = engine.edge_series(task.id, cut).await.unwrap();
+    let spans: Vec<(u64, u64)> = part
+        .steps
+        .iter()
+        .map(|step| (step.from_ms, step.to_ms))
+        .collect();
+    assert_eq!(
+        spans,
+        [(59_000, 60_000), (60_000, 61_000), (61_000, 62_000)]
+    );
+    assert_eq!(sum(&part), 30);
+    let thin = engine.edge_series(task.id, SeriesCut { most: 10, ..all });
+    let thin = thin.await.unwrap();
+    assert_eq!((thin.steps.len(), sum(&thin)), (10, 650));
+}

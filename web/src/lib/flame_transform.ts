@@ -1,0 +1,230 @@
+// Changes of what is shown, one after the other, each undone by taking it out of the list. None of
+// them changes a number: samples move to another frame, or leave and are counted as left out.
+//
+// In the address bar a change is a letter and a key (flame_keys.ts): `x=f-0123456789abcdef,p`.
+
+import { outermost } from "./flame_climb";
+import { ANYWHERE, Grower } from "./flame_grow";
+import type { FlameIndex } from "./flame_index";
+import { indexFlameGraph } from "./flame_index";
+import { findFunction, findModule, functionOf, isKey } from "./flame_keys";
+import { type FlameGraph, Kind, type Label, NameSource } from "./flamegraph";
+import { fileName } from "./format";
+
+/** What is done with the function of a key, or with a module, or with processes and threads. */
+export type TransformKind = "focus" | "merge" | "drop" | "recursion" | "module" | "processes";
+
+export interface Transform {
+  readonly kind: TransformKind;
+  /** Key of a function or module; empty where the kind needs none. */
+  readonly key: string;
+}
+
+export const MAX_TRANSFORMS = 32;
+
+const LETTERS: Readonly<Record<TransformKind, string>> = {
+  focus: "f",
+  merge: "m",
+  drop: "d",
+  recursion: "r",
+  module: "c",
+  processes: "p",
+};
+const KINDS = Object.keys(LETTERS) as TransformKind[];
+
+/** Reads the list of the address bar; what is not understood is left out. */
+export function parseTransforms(text: string): Transform[] {
+  const found: Transform[] = [];
+  for (const item of text.split(",").slice(0, MAX_TRANSFORMS)) {
+    const kind = KINDS.find((name) => LETTERS[name] === item[0]);
+    if (kind === undefined) continue;
+    if (kind === "processes" ? item === "p" : item[1] === "-" && isKey(item.slice(2)))
+      found.push({ kind, key: item.slice(2) });
+  }
+  return found;
+}
+
+export function formatTransforms(transforms: readonly Transform[]): string {
+  return transforms.map(({ kind, key }) => (key === "" ? LETTERS[kind] : `${LETTERS[kind]}-${key}`)).join(",");
+}
+
+/** A change with what it met in this profile. */
+export interface Applied {
+  readonly transform: Transform;
+  /** What it is about, as untrusted text; null when this profile has no such function or module. */
+  readonly name: string | null;
+  /** Samples that it left out. */
+  readonly dropped: number;
+}
+
+export interface Transformed {
+  readonly index: FlameIndex;
+  readonly applied: readonly Applied[];
+  /** Samples that all of them together left out. */
+  readonly dropped: number;
+}
+
+/** Runs the changes in their order. */
+export function applyTransforms(index: FlameIndex, transforms: readonly Transform[]): Transformed {
+  const applied: Applied[] = [];
+  let shown = index;
+  for (const transform of transforms) {
+    const before = shown.total[0]!;
+    const { graph, name } = applyOne(shown, transform);
+    if (graph !== null) shown = indexFlameGraph(graph);
+    // A name that an earlier change took away is still known from the whole profile.
+    const known = name ?? nameOf(index.graph.labels, transform);
+    applied.push({ transform, name: known, dropped: before - shown.total[0]! });
+  }
+  return { index: shown, applied, dropped: index.total[0]! - shown.total[0]! };
+}
+
+function nameOf(labels: readonly Label[], { kind, key }: Transform): string | null {
+  if (kind === "processes") return "";
+  if (kind === "module") return findModule(labels, key);
+  return labels[findFunction(labels, key)]?.name ?? null;
+}
+
+function applyOne(index: FlameIndex, transform: Transform): { graph: FlameGraph | null; name: string | null } {
+  const { labels } = index.graph;
+  if (transform.kind === "processes") return { graph: mergeProcesses(index), name: "" };
+  if (transform.kind === "module") {
+    const module = findModule(labels, transform.key);
+    return { graph: module === null ? null : collapseModule(index, module), name: module };
+  }
+  const target = findFunction(labels, transform.key);
+  // Without the function nothing is in focus, and everything is free of it.
+  if (target < 0) return { graph: transform.kind === "focus" ? nothing(index.graph) : null, name: null };
+  const change = { focus, merge, drop, recursion: collapseRecursion }[transform.kind];
+  return { graph: change(index, target), name: labels[target]!.name };
+}
+
+function nothing(graph: FlameGraph): FlameGraph {
+  const root = Uint32Array.of(0);
+  return { ...graph, depth: root, self: Float64Array.of(0), label: graph.label.slice(0, 1) };
+}
+
+const DROPPED = -1;
+
+/** Makes, or finds, the child of a new node for an old one. */
+type Child = (up: number, label: number) => number;
+
+/**
+ * Grows the changed tree: `place` says for each node, after its parent, which node of the new tree its
+ * own samples belong to, or DROPPED. `up` is the place of its parent; `child` makes a copy of the node
+ * there, `join` looks first whether there is such a child.
+ */
+function regrow(
+  index: FlameIndex,
+  labels: readonly Label[],
+  rootLabel: number,
+  place: (node: number, up: number, child: Child, join: Child) => number,
+): FlameGraph {
+  const { parent, graph, count } = index;
+  const grower = new Grower(rootLabel, 0, count);
+  const at = new Int32Array(count);
+  let current = 0;
+  const child: Child = (up, label) => grower.child(up, label, current, parent[current]!);
+  const join: Child = (up, label) => grower.child(up, label, current, ANYWHERE);
+  for (current = 0; current < count; current += 1) {
+    const to = place(current, current === 0 ? DROPPED : at[parent[current]!]!, child, join);
+    at[current] = to;
+    if (to !== DROPPED) grower.add(to, graph.self[current]!);
+  }
+  return grower.finish(graph, labels);
+}
+
+/** Only stacks with the function, from its outermost place on. */
+function focus(index: FlameIndex, target: number): FlameGraph {
+  const { labels, label } = index.graph;
+  const functions = functionOf(labels);
+  return regrow(index, labels, label[0]!, (node, up, child, join) => {
+    if (up !== DROPPED) return child(up, label[node]!);
+    return functions[label[node]!] === target ? join(0, target) : DROPPED;
+  });
+}
+
+/** The function's own samples go to its caller, and its callees stand on the caller. */
+function merge(index: FlameIndex, target: number): FlameGraph {
+  const { labels, label } = index.graph;
+  const functions = functionOf(labels);
+  return regrow(index, labels, label[0]!, (node, up, child) => {
+    if (node === 0) return 0;
+    return functions[label[node]!] === target ? up : child(up, label[node]!);
+  });
+}
+
+/** Without the stacks that have the function. */
+function drop(index: FlameIndex, target: number): FlameGraph {
+  const { labels, label } = index.graph;
+  const functions = functionOf(labels);
+  return regrow(index, labels, label[0]!, (node, up, child) => {
+    if (functions[label[node]!] === target || (node > 0 && up === DROPPED)) return DROPPED;
+    return node === 0 ? 0 : child(up, label[node]!);
+  });
+}
+
+/** Calls of the function inside itself become its outermost call. */
+function collapseRecursion(index: FlameIndex, target: number): FlameGraph {
+  const { labels, label } = index.graph;
+  const functions = functionOf(labels);
+  let end = 0;
+  let outer = 0;
+  return regrow(index, labels, label[0]!, (node, up, child) => {
+    const same = functions[label[node]!] === target;
+    if (same && node < end) return outer;
+    const to = node === 0 ? 0 : child(up, label[node]!);
+    if (same) {
+      end = index.end[node]!;
+      outer = to;
+    }
+    return to;
+  });
+}
+
+const BASE_KIND: Readonly<Record<number, number>> = {
+  [Kind.InlinedUser]: Kind.User,
+  [Kind.InlinedKernel]: Kind.Kernel,
+};
+
+/** Calls inside a module become one frame with the module's name. */
+function collapseModule(index: FlameIndex, module: string): FlameGraph {
+  const { labels, label } = index.graph;
+  const codeOf = (id: number): boolean => labels[id]!.module === module && labels[id]!.kind !== Kind.Process;
+  const first = labels.find((_, id) => codeOf(id));
+  const collapsed: Label = {
+    name: `[${fileName(module).replace(/^\[|\]$/g, "")}]`,
+    module,
+    file: "",
+    line: 0,
+    kind: BASE_KIND[first?.kind ?? Kind.User] ?? first?.kind ?? Kind.User,
+    source: NameSource.Marker,
+  };
+  const inside = Uint8Array.from(labels, (_, id) => (codeOf(id) ? 1 : 0));
+  return regrow(index, [...labels, collapsed], label[0]!, (node, up, child, join) => {
+    if (node === 0) return 0;
+    if (inside[label[node]!] === 0) return child(up, label[node]!);
+    const above = index.parent[node]!;
+    return above > 0 && inside[label[above]!] === 1 ? up : join(up, labels.length);
+  });
+}
+
+/** Stacks of all processes and threads in one. */
+function mergeProcesses(index: FlameIndex): FlameGraph {
+  const { labels, label } = index.graph;
+  return regrow(index, labels, label[0]!, (node, up, child) => {
+    if (node === 0) return 0;
+    const { kind } = labels[label[node]!]!;
+    return kind === Kind.Process || kind === Kind.Thread ? up : child(up, label[node]!);
+  });
+}
+
+/** What a function (its first label) called, merged from its outermost places; it is the new root. */
+export function calleesGraph(index: FlameIndex, target: number): FlameGraph {
+  const { labels, label } = index.graph;
+  const starts = new Set(outermost(index, target));
+  return regrow(index, labels, target, (node, up, child) => {
+    if (up !== DROPPED) return child(up, label[node]!);
+    return starts.has(node) ? 0 : DROPPED;
+  });
+}
