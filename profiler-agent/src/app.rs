@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api::{
-        self, ApiParts, ApiState, AuthError, LivePump, NodeInfo, Server, ServerError, TlsError,
-        Token,
+        self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, Server, ServerError,
+        TlsError, Token,
     },
     bpf::enable_statistics,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
@@ -26,6 +26,8 @@ use crate::{
         OnCpuConfig, ProbeStatusSource, ProbeStatuses, ProcessEvents,
     },
     process::ProcessTable,
+    recent_log::RecentLog,
+    statistics_lease::StatisticsLease,
     symbolize::{Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod},
     task::{Engine, EngineConfig, TaskChange, TaskError},
     telemetry::Totals,
@@ -228,6 +230,12 @@ impl App {
             demo_data: kernel.demo_data,
             max_running_tasks: config.max_tasks,
             cpu_budget_percent: config.cpu_budget_percent,
+            inspection: Inspection::new(
+                config.masked(),
+                config.deny_probes.clone(),
+                RecentLog::own(),
+                StatisticsLease::new(kernel.statistics.is_some(), enable_statistics),
+            ),
             shutdown: shutdown.clone(),
         });
         let pump = LivePump::new(state.clone());

@@ -12,7 +12,11 @@ pub mod demo_data;
 pub mod cli;
 pub mod config;
 pub mod descriptors;
+pub mod features;
 pub mod memory;
+mod recent_log;
+mod statistics_lease;
+mod support_bundle;
 pub mod telemetry;
 
 pub mod bpf;

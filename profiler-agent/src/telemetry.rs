@@ -11,7 +11,10 @@ use tracing_subscriber::{
     EnvFilter, filter::Directive, fmt, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
-use crate::model::{LossKind, Losses, Task, TaskId};
+use crate::{
+    model::{LossKind, Losses, Task, TaskId},
+    recent_log::RecentLog,
+};
 
 /// Readings closer together than this give the CPU share of the earlier pair.
 const MIN_CPU_INTERVAL: Duration = Duration::from_millis(500);
@@ -36,7 +39,7 @@ pub fn check_filter(filter: &str) -> Result<EnvFilter, TelemetryError> {
         })
 }
 
-/// Sends the log to stderr. Messages of the `log` crate (aya-log uses it) are included.
+/// Sends the log to stderr, and keeps its last lines. Messages of the `log` crate (aya-log uses it) are included.
 pub fn init(filter: &str) -> Result<(), TelemetryError> {
     let mut filter = check_filter(filter)?;
     if !filter.to_string().contains("aya_obj") {
@@ -46,10 +49,12 @@ pub fn init(filter: &str) -> Result<(), TelemetryError> {
     }
     let colours = io::IsTerminal::is_terminal(&io::stderr());
     let lines = fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    let kept = fmt::layer().with_writer(RecentLog::own()).with_ansi(false);
     // `try_init` also installs the bridge from the `log` crate.
     tracing_subscriber::registry()
         .with(filter)
         .with(lines)
+        .with(kept)
         .try_init()?;
     Ok(())
 }
@@ -219,6 +224,7 @@ mod tests {
                 timed: false,
                 waits: crate::model::WaitRules::default(),
             },
+            group: None,
             state: TaskState::Running,
             created_ns: 0,
             started_ns: None,

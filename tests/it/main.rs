@@ -35,6 +35,8 @@ mod namespaces;
 #[cfg(test)]
 mod network;
 #[cfg(test)]
+mod network_cli;
+#[cfg(test)]
 mod network_load;
 #[cfg(test)]
 mod network_calls;

@@ -8,7 +8,7 @@ use futures_util::{Stream, stream};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, broadcast::error::RecvError, watch};
 
 use super::{
-    dto::{EdgeTable, NetworkEdges},
+    dto::{NetworkEdges, TaskEdges},
     error::ApiError,
     state::{ApiState, blocking},
     stream::PING,
@@ -76,20 +76,21 @@ impl TaskTables {
         })
     }
 
-    /// The next table, and whether it is the last.
-    async fn table(&mut self) -> Option<(Arc<model::EdgeTable>, bool)> {
+    /// The task with its next table, which is the last one when the task has ended.
+    async fn table(&mut self) -> Option<(Arc<model::Task>, Option<Arc<model::EdgeTable>>)> {
         let engine: Engine = self.state.parts.engine.clone();
         let shutdown = self.state.parts.shutdown.clone();
         loop {
-            if engine.get(self.id).ok()?.state.is_final() {
-                return Some((engine.edges(self.id).await.ok()?, true));
+            let task = engine.get(self.id).ok()?;
+            if task.state.is_final() {
+                return Some((task, engine.edges(self.id).await.ok()?));
             }
             let is_new = |newest: &Arc<model::EdgeTable>| {
                 let sent = self.sent.as_ref();
                 sent.is_none_or(|sent| !Arc::ptr_eq(sent, newest))
             };
             if let Some(newest) = engine.newest_edges(self.id).filter(is_new) {
-                return Some((newest, false));
+                return Some((task, Some(newest)));
             }
             loop {
                 let change = tokio::select! {
@@ -113,10 +114,10 @@ impl Tables for TaskTables {
         if self.over {
             return None;
         }
-        let (table, last) = self.table().await?;
-        self.over = last;
-        self.sent = Some(Arc::clone(&table));
-        event(move || EdgeTable::from(&*table)).await
+        let (task, table) = self.table().await?;
+        self.over = task.state.is_final();
+        self.sent.clone_from(&table);
+        event(move || TaskEdges::new(&task, table.as_deref())).await
     }
 }
 

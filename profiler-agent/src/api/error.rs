@@ -7,7 +7,7 @@ use axum::{
 };
 
 use super::dto::Problem;
-use crate::{render::RenderError, symbolize::PackError, task::TaskError};
+use crate::{model::TaskId, render::RenderError, symbolize::PackError, task::TaskError};
 
 /// Why a request was refused or failed. Each variant has one status and one code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +61,29 @@ pub(crate) enum ApiError {
     UnusableProfile {
         detail: String,
     },
+    /// The kernel does not let its statistics be turned on.
+    StatisticsRefused {
+        detail: String,
+    },
+    /// The process cannot be looked at.
+    ProcessNotReadable {
+        detail: String,
+    },
     /// The always-on collection is off.
     NetworkOff,
+    /// The result of the task is a table of edges.
+    NoProfile {
+        id: TaskId,
+    },
+    /// The result of the task is a profile.
+    NoEdges {
+        id: TaskId,
+    },
+    /// The task failed before it had a result.
+    TaskFailed {
+        id: TaskId,
+        reason: String,
+    },
     TooManyTasks {
         detail: String,
     },
@@ -215,11 +236,37 @@ impl ApiError {
                 detail,
                 "give a pprof file (gzip or plain) with counts or times, or folded stacks (`a;b;c 12` a line)",
             ),
+            Self::StatisticsRefused { detail } => hinted(
+                StatusCode::CONFLICT,
+                "statistics_refused",
+                detail,
+                "run the agent as root or with CAP_SYS_ADMIN, or set kernel.bpf_stats_enabled to 1",
+            ),
+            Self::ProcessNotReadable { detail } => {
+                parts(StatusCode::CONFLICT, "process_not_readable", detail)
+            }
             Self::NetworkOff => hinted(
                 StatusCode::CONFLICT,
                 "network_off",
                 "connections are watched for tasks only".into(),
                 "start the agent with --network always, or create a task of kind network",
+            ),
+            Self::NoProfile { id } => hinted(
+                StatusCode::CONFLICT,
+                "no_profile",
+                format!("task {id} watches connections: its result is no profile"),
+                &format!("ask for /api/v1/tasks/{id}/edges"),
+            ),
+            Self::NoEdges { id } => hinted(
+                StatusCode::CONFLICT,
+                "no_edges",
+                format!("task {id} watches no connections: its result is a profile"),
+                &format!("ask for /api/v1/tasks/{id}/profile?format=folded"),
+            ),
+            Self::TaskFailed { id, reason } => parts(
+                StatusCode::CONFLICT,
+                "task_failed",
+                format!("task {id} failed before it had a result: {reason}"),
             ),
             Self::TooManyTasks { detail } => {
                 parts(StatusCode::TOO_MANY_REQUESTS, "too_many_tasks", detail)

@@ -13,6 +13,7 @@ mod extract;
 mod guard;
 mod headers;
 mod http;
+mod inspection;
 mod mask;
 mod metrics;
 mod router;
@@ -27,6 +28,7 @@ mod tests;
 
 pub use auth::{AuthError, Token, prepare_data_dir};
 pub use dto::{Diff, EdgeSeries, EdgeTable, Process, ProcessList};
+pub use inspection::Inspection;
 pub use mask::{MASK, masked};
 pub use router::{openapi_json, router};
 pub use server::{Server, ServerError};

@@ -20,8 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, diff, edge_series, edges, events, health, imports, meta, processes, profiles,
-        quality, symbols, tasks, timeline, waits,
+        containers, diff, edge_series, edges, events, health, imports, meta, node, processes,
+        profiles, quality, support_bundle, symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -67,8 +67,14 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(meta::meta))
         .routes(routes!(meta::probes))
         .routes(routes!(meta::agent_self))
+        .routes(routes!(node::kernel))
+        .routes(routes!(node::lend_statistics))
+        .routes(routes!(node::feature_checks))
+        .routes(routes!(node::configuration))
+        .routes(routes!(support_bundle::support_bundle))
         .routes(routes!(processes::list))
         .routes(routes!(processes::show))
+        .routes(routes!(processes::symbols))
         .routes(routes!(containers::list))
         .routes(routes!(tasks::list, tasks::create))
         .routes(routes!(tasks::show, tasks::delete))

@@ -14,6 +14,7 @@ use super::{
     dto::{AgentSelf, Bpf, Limits, losses},
     edge_metrics::Choice,
     error::ApiError,
+    inspection::Inspection,
     metrics::HttpMetrics,
     stream::Live,
 };
@@ -123,6 +124,8 @@ pub struct ApiParts {
     pub demo_data: bool,
     pub max_running_tasks: usize,
     pub cpu_budget_percent: Option<f64>,
+    /// What the agent can be asked about itself.
+    pub inspection: Inspection,
     pub shutdown: CancellationToken,
 }
 

@@ -21,15 +21,17 @@ pub fn is_initial_pid_namespace() -> std::io::Result<bool> {
 }
 
 /// Whether `perf_event` programs may call `bpf_loop` (kernel 5.17).
-pub(super) fn has_loop_helper() -> bool {
-    let supported = is_helper_supported(ProgramType::PerfEvent, BpfHelper::BPF_FUNC_loop);
-    match supported {
-        Ok(supported) => supported,
-        Err(error) => {
-            tracing::debug!(%error, "stacks are walked without bpf_loop");
-            false
-        }
-    }
+pub fn has_loop_helper() -> std::io::Result<bool> {
+    is_helper_supported(ProgramType::PerfEvent, BpfHelper::BPF_FUNC_loop)
+        .map_err(std::io::Error::other)
+}
+
+/// The same, where not knowing means doing without.
+pub(super) fn uses_loop_helper() -> bool {
+    has_loop_helper().unwrap_or_else(|error| {
+        tracing::debug!(%error, "stacks are walked without bpf_loop");
+        false
+    })
 }
 
 /// Online CPUs, ascending.

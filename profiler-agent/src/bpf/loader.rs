@@ -20,7 +20,7 @@ use profiler_common::{
 use super::{
     batch::BatchError,
     connections::NetworkLoad,
-    features::{has_loop_helper, is_initial_pid_namespace, pid_namespace_inode},
+    features::{is_initial_pid_namespace, pid_namespace_inode, uses_loop_helper},
     network_offsets, object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampler, Sampling},
@@ -201,7 +201,7 @@ impl LoadedObject {
             u32::try_from(inode).unwrap_or(u32::MAX)
         };
         let denied = request.denied.iter().any(|name| name == "bpf_loop");
-        if config.unwind == UNWIND_TABLES && (denied || !has_loop_helper()) {
+        if config.unwind == UNWIND_TABLES && (denied || !uses_loop_helper()) {
             config.unwind = UNWIND_FRAME_POINTERS;
         }
         // One at a time: each parses the kernel's BTF, some 15 MB for a moment.

@@ -6,6 +6,7 @@ mod connections;
 mod eviction;
 mod features;
 mod iterators;
+mod loaded;
 mod loader;
 mod network_calls;
 mod network_offsets;
@@ -23,7 +24,10 @@ mod unwind_maps;
 pub use batch::{BatchError, drain};
 pub use check::check_programs;
 pub use connections::{AnswerReader, EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
-pub use features::{cpu_count, is_initial_pid_namespace, online_cpus, pid_namespace_inode};
+pub use features::{
+    cpu_count, has_loop_helper, is_initial_pid_namespace, online_cpus, pid_namespace_inode,
+};
+pub use loaded::{LoadedMap, LoadedProgram, loaded};
 pub use loader::{
     KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
     enable_statistics,

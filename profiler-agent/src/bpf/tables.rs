@@ -50,6 +50,13 @@ impl LoadedObject {
         Ok(batch::drain(data.fd().as_fd(), visit)?)
     }
 
+    /// The processes that are targets by their number and have not ended.
+    pub fn target_pids(&self) -> Result<Vec<u32>, LoadError> {
+        let mut found = Vec::new();
+        self.read_map("FILTER_PIDS", |pid: u32, _one: u8| found.push(pid))?;
+        Ok(found)
+    }
+
     /// The counters of the kernel side, summed over CPUs, by `profiler_common::counter`.
     pub fn counters(&self) -> Result<[u64; COUNTERS as usize], LoadError> {
         self.sums("COUNTERS")

@@ -9,7 +9,7 @@ use super::print;
 use crate::{
     config::cli::DoctorArgs,
     model::NameSource,
-    symbolize::{FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast},
+    symbolize::{Depth, FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast},
 };
 
 #[derive(Debug, Serialize)]
@@ -49,7 +49,7 @@ pub fn run(pid: u32, args: &DoctorArgs) -> Result<()> {
         packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
         ..SymbolizeConfig::default()
     };
-    let report = report(pid, forecast(pid, &config)?);
+    let report = report(pid, forecast(pid, &config, Depth::Unwinding)?);
     if args.json {
         let text = serde_json::to_string_pretty(&report).context("encode the report")?;
         print(&(text + "\n"))?;
@@ -80,7 +80,7 @@ fn report(pid: u32, forecast: Forecast) -> Report {
 }
 
 fn file(forecast: FileForecast) -> File {
-    let remedy = remedy(&forecast);
+    let remedy = forecast.remedy();
     let FileForecast {
         path,
         build_id,
@@ -105,19 +105,6 @@ fn file(forecast: FileForecast) -> File {
         refusal,
         remedy,
     }
-}
-
-fn remedy(forecast: &FileForecast) -> String {
-    if forecast.is_complete || forecast.refusal.is_some() {
-        return String::new();
-    }
-    if forecast.build_id.is_empty() {
-        return "it has neither symbols nor a build-id: install an unstripped build".to_owned();
-    }
-    format!(
-        "give its debug file or unstripped build: --symbol-dir DIR, or upload it (build-id {})",
-        forecast.build_id
-    )
 }
 
 fn text(report: &Report) -> String {

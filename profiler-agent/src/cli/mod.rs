@@ -9,6 +9,7 @@ pub mod openapi;
 pub mod ps;
 pub mod record;
 pub mod serve;
+pub mod support_bundle;
 
 use std::process::ExitCode;
 

@@ -2,32 +2,33 @@
 
 use std::{sync::Arc, time::Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{CliError, net_table, print};
 use crate::{
     api,
     config::cli::NetArgs,
     edge_series::{EdgeSeries, SeriesCut, StepRecorder},
-    model::{EdgeId, EdgeStep, EdgeTable, Target, TaskKind, TaskSpec, WaitRules},
+    model::{
+        DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, Target, TaskKind, TaskSpec, WaitRules,
+    },
     probes::{
-        CollectRequest, Collection, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
+        CollectRequest, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
+        TARGET_ENDED,
     },
     process::ProcessTable,
     task,
 };
 
-/// The engine wants a rate of every task; nothing is sampled here.
-const NO_FREQUENCY: u32 = 1;
-
-/// Watches until the duration is over or Ctrl-C, then prints.
+/// Watches until the duration is over, the target's last process has ended, or Ctrl-C; then prints.
 pub fn run(args: &NetArgs) -> Result<(), CliError> {
     let spec = TaskSpec {
         kind: TaskKind::Network,
         target: target(args),
         duration_s: Some(args.duration.as_secs()),
-        frequency_hz: NO_FREQUENCY,
+        frequency_hz: DEFAULT_FREQUENCY_HZ,
         wakers: false,
         timed: args.timed,
         waits: WaitRules::default(),
@@ -101,46 +102,94 @@ fn watch(args: &NetArgs, spec: TaskSpec) -> Result<Seen> {
     if let Some(connections) = args.max_connections {
         config.connections = connections;
     }
-    let collector = NetworkCollector::new(ProcessTable::new(), ProbeStatuses::default(), config);
-    let collection = collector.start(&CollectRequest { spec })?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("start the runtime")?;
-    runtime.block_on(collect(collection, args))
+    let table = runtime.block_on(async {
+        // Before anything that takes time, so that a signal never ends the command without a word.
+        let signals = Signals::new()?;
+        let collector =
+            NetworkCollector::new(ProcessTable::new(), ProbeStatuses::default(), config);
+        collect(collector, spec, args, signals).await
+    });
+    // Programs that are still being loaded end with the process.
+    runtime.shutdown_background();
+    table
 }
 
-async fn collect(mut collection: Collection, args: &NetArgs) -> Result<Seen> {
+/// What asks the command to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("listen for SIGINT")?,
+            terminate: signal(SignalKind::terminate()).context("listen for SIGTERM")?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+async fn collect(
+    collector: NetworkCollector,
+    spec: TaskSpec,
+    args: &NetArgs,
+    mut signals: Signals,
+) -> Result<Seen> {
+    let start = tokio::task::spawn_blocking(move || collector.start(&CollectRequest { spec }));
+    let mut collection = tokio::select! {
+        started = start => started.context("start to watch")??,
+        () = signals.next() => bail!("stopped before it watched: nothing was counted"),
+    };
     let end = tokio::time::sleep(args.duration);
     tokio::pin!(end);
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        .context("listen for SIGTERM")?;
     let mut newest = None;
     let mut recorder = StepRecorder::default();
     let mut steps = Vec::new();
     let began = Instant::now();
     let mut ended = false;
+    say(&collection.notes);
     eprintln!("watching");
     loop {
         tokio::select! {
             chunk = collection.chunks.recv() => {
                 let Some(chunk) = chunk else { break };
-                let Some(table) = chunk.edges.map(Arc::new) else { continue };
-                if args.series {
-                    let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    steps.extend(recorder.step(&table, now_ms));
+                if let Some(table) = chunk.edges.map(Arc::new) {
+                    if args.series {
+                        let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                        steps.extend(recorder.step(&table, now_ms));
+                    }
+                    newest = Some(table);
                 }
-                newest = Some(table);
+                say(&chunk.notes);
+                if chunk.notes.iter().any(|note| note == TARGET_ENDED) {
+                    collection.stop.stop();
+                }
             }
             () = &mut end, if !ended => {
                 ended = true;
                 collection.stop.stop();
             }
-            _ = tokio::signal::ctrl_c() => collection.stop.stop(),
-            _ = terminate.recv() => collection.stop.stop(),
+            () = signals.next() => collection.stop.stop(),
         }
     }
     steps.extend(recorder.rest());
     let table = newest.context("the collection ended without a result")?;
     Ok(Seen { table, steps })
+}
+
+fn say(notes: &[String]) {
+    for note in notes {
+        eprintln!("note: {note}");
+    }
 }

@@ -39,6 +39,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Give a pprof file or folded stacks to a running agent, to look at like its own profiles
     Import(ImportArgs),
+    /// Save what a running agent knows about itself, without secrets, for a report about it
+    SupportBundle(SupportBundleArgs),
     /// Print the OpenAPI document of the HTTP API
     Openapi,
 }
@@ -364,4 +366,26 @@ pub struct DoctorArgs {
     /// Treat this probe as if the kernel refused it (tests of degraded paths)
     #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
     pub deny_probe: Vec<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct SupportBundleArgs {
+    /// Address of the agent, whose certificate must be one that this machine trusts
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7117")]
+    pub url: String,
+    /// File with the agent's token: `token` in its data directory
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/lib/profiler-agent/token"
+    )]
+    pub token_file: PathBuf,
+    /// File to write; `-` is stdout
+    #[arg(
+        long,
+        short,
+        value_name = "FILE",
+        default_value = "profiler-agent-support.tar.gz"
+    )]
+    pub output: PathBuf,
 }

@@ -8,6 +8,28 @@ impl ServeConfig {
     /// The effective configuration as a file that `--config` accepts. It names files and holds no
     /// secret itself: the token and the key stay in theirs.
     pub fn to_toml(&self) -> String {
+        let lines: Vec<_> = self
+            .lines()
+            .into_iter()
+            .map(|(key, value)| format!("{key} = {value}"))
+            .collect();
+        lines.join("\n") + "\n"
+    }
+
+    /// The effective configuration for people who may not know its secrets: names of settings and values
+    /// in TOML. The name, the password and the query of a server's URL are hidden.
+    pub fn masked(&self) -> Vec<(&'static str, String)> {
+        let masked = |key, value: toml::Value| match (key, value.as_str()) {
+            ("debuginfod", Some(url)) => masked_url(url),
+            _ => value.to_string(),
+        };
+        self.lines()
+            .into_iter()
+            .map(|(key, value)| (key, masked(key, value)))
+            .collect()
+    }
+
+    fn lines(&self) -> Vec<(&'static str, toml::Value)> {
         let Self {
             listen,
             data_dir,
@@ -105,10 +127,61 @@ impl ServeConfig {
         if *bpf_stats {
             lines.push(("bpf_stats", true.into()));
         }
-        let lines: Vec<_> = lines
-            .into_iter()
-            .map(|(key, value)| format!("{key} = {value}"))
-            .collect();
-        lines.join("\n") + "\n"
+        lines
+    }
+}
+
+/// A URL without what may be secret in it.
+fn masked_url(url: &str) -> String {
+    const MASK: &str = "***";
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (place, query) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
+    let (host, path) = place.split_once('/').unwrap_or((place, ""));
+    let mut text = if scheme.is_empty() {
+        String::new()
+    } else {
+        format!("{scheme}://")
+    };
+    match host.rsplit_once('@') {
+        Some((_secret, host)) => {
+            text.push_str(MASK);
+            text.push('@');
+            text.push_str(host);
+        }
+        None => text.push_str(host),
+    }
+    if !path.is_empty() {
+        text.push('/');
+        text.push_str(path);
+    }
+    if !query.is_empty() {
+        text.push('?');
+        text.push_str(MASK);
+    }
+    toml::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::masked_url;
+
+    #[test]
+    fn secrets_of_urls_are_hidden() {
+        let check =
+            |url: &str, expected: &str| assert_eq!(masked_url(url), format!("\"{expected}\""));
+        check("https://debug.example", "https://debug.example");
+        check(
+            "https://debug.example:8002/a/b",
+            "https://debug.example:8002/a/b",
+        );
+        check(
+            "https://user:pass@debug.example/a",
+            "https://***@debug.example/a",
+        );
+        check(
+            "https://u:p@ss@debug.example/?key=secret",
+            "https://***@debug.example?***",
+        );
+        check("user:pass@host", "***@host");
     }
 }

@@ -6,6 +6,8 @@ use super::{Clock, ImportedFile, Losses, StackQuality, WaitCounts, WaitRules};
 
 /// Longest duration of a task with an end, in seconds.
 pub const MAX_DURATION_S: u64 = 3600;
+/// Sampling frequency where none is given, in Hz: no harmonic of what happens at 100 Hz.
+pub const DEFAULT_FREQUENCY_HZ: u32 = 99;
 /// Highest sampling frequency, in Hz.
 pub const MAX_FREQUENCY_HZ: u32 = 4999;
 
@@ -122,6 +124,9 @@ impl TaskState {
 pub struct Task {
     pub id: TaskId,
     pub spec: TaskSpec,
+    /// Name that tasks share which were started together; chosen by whoever started them.
+    #[serde(default)]
+    pub group: Option<String>,
     pub state: TaskState,
     pub created_ns: u64,
     pub started_ns: Option<u64>,

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{WatchState, Watched, history::History, ledger::Ledger};
 use crate::{
-    model::{Target, TaskKind, TaskSpec, WaitRules},
+    model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules},
     probes::{CollectRequest, Collection, Collector},
 };
 
@@ -21,8 +21,6 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 const STEADY: Duration = Duration::from_mins(1);
 /// How long the collection may take to end when the agent stops.
 const DRAIN: Duration = Duration::from_secs(2);
-/// The collector wants a rate of every request; nothing is sampled here.
-const NO_FREQUENCY: u32 = 1;
 
 /// Why a collection is over.
 enum End {
@@ -77,7 +75,7 @@ async fn collect(
             kind: TaskKind::Network,
             target: Target::All,
             duration_s: None,
-            frequency_hz: NO_FREQUENCY,
+            frequency_hz: DEFAULT_FREQUENCY_HZ,
             wakers: false,
             waits: WaitRules::default(),
             timed: false,

@@ -26,7 +26,7 @@ mod wait_watch;
 pub use board::ProbeStatuses;
 pub use collector::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle};
 pub use kinds::KindCollector;
-pub use network::{NetworkCollector, NetworkConfig};
+pub use network::{NetworkCollector, NetworkConfig, TARGET_ENDED};
 pub use on_cpu::{OnCpuCollector, OnCpuConfig};
 pub use process_events::ProcessEvents;
 pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};

@@ -54,6 +54,9 @@ const TABLE_QUEUE: usize = 2;
 const EVICTOR: &str = "network_evict";
 const EVICTION: &str = "eviction";
 
+/// What a result says when nothing more can come.
+pub const TARGET_ENDED: &str = "every process of the target has ended";
+
 #[derive(Clone, Debug)]
 pub struct NetworkConfig {
     /// Programs that must not be used (`--deny-probe`).
@@ -209,6 +212,7 @@ impl Collector for NetworkCollector {
             swept_ns: monotonic_ns(),
             capacity: self.config.connections,
             can_evict,
+            can_end: target.can_end(),
             resting: Resting::new(self.config.connections),
             book: Book::default(),
             room: Room::of(request.spec.duration_s),
@@ -261,6 +265,8 @@ struct Session {
     /// Entries of the kernel's table.
     capacity: u32,
     can_evict: bool,
+    /// The target may end, and nobody has been told that it has.
+    can_end: bool,
     resting: Resting,
     book: Book,
     unix: UnixSockets,
@@ -413,7 +419,12 @@ impl Session {
             lost_bytes: counters.of(LOST_BYTES),
             kernel_table: self.kernel_table(table.len(), &counters),
         };
-        self.send(result, last);
+        let gone = self.is_target_gone()?;
+        let notes = gone.then(|| TARGET_ENDED.to_owned());
+        if self.send(result, notes, last) && gone {
+            // It is said once.
+            self.can_end = false;
+        }
         if !last {
             self.make_room(&table)?;
         }
@@ -472,21 +483,22 @@ impl Session {
         unavailable
     }
 
-    fn send(&self, table: EdgeTable, last: bool) {
+    /// Hands a result over; false when there is no room for it.
+    fn send(&self, table: EdgeTable, note: Option<String>, last: bool) -> bool {
         let profile = ProfileBuilder::new(self.origin.epoch_ns, 1, Clock::Switches).finish();
         let chunk = Chunk {
             profile,
             edges: Some(table),
             effective_frequency_hz: 0,
             waits: WaitCounts::default(),
-            notes: Vec::new(),
+            notes: note.into_iter().collect(),
         };
         if last {
             // Nobody listens any more: then nobody misses it.
-            let _closed = self.sender.blocking_send(chunk);
+            self.sender.blocking_send(chunk).is_ok()
         } else {
             // Full: the next one holds all of it.
-            let _full = self.sender.try_send(chunk);
+            self.sender.try_send(chunk).is_ok()
         }
     }
 }

@@ -15,7 +15,9 @@ use profiler_common::{
     },
 };
 
-use super::{ResolvedTarget, Session, existing, identify, monotonic_ns};
+use super::{
+    super::targets::is_process, ResolvedTarget, Session, existing, identify, monotonic_ns,
+};
 use crate::{
     bpf::{LoadError, LoadedObject},
     model::{KernelTable, ProcessKey},
@@ -111,6 +113,15 @@ impl Session {
             self.sweep(&mut entries)?;
         }
         Ok(entries)
+    }
+
+    /// Whether no process is left that the target could be.
+    pub(super) fn is_target_gone(&self) -> Result<bool, LoadError> {
+        if !self.can_end {
+            return Ok(false);
+        }
+        // One that ended before it was watched stays in the kernel's table.
+        Ok(!self.object.target_pids()?.into_iter().any(is_process))
     }
 
     /// What is to be said about the table, of which so many entries are in use.

@@ -168,6 +168,11 @@ impl ResolvedTarget {
         config.target_comm = self.comm;
     }
 
+    /// Whether it is over when its processes have ended: nobody joins it but their children.
+    pub(super) fn can_end(&self) -> bool {
+        self.filter == FILTER_PIDS && self.comm == [0; COMM_BYTES]
+    }
+
     /// Fills the filter maps.
     pub(super) fn fill(&self, object: &mut LoadedObject) -> Result<(), LoadError> {
         for pid in &self.pids {
@@ -202,7 +207,7 @@ impl ResolvedTarget {
 }
 
 /// True for the pid of a process; /proc also answers for the tids of its other threads.
-fn is_process(pid: u32) -> bool {
+pub(super) fn is_process(pid: u32) -> bool {
     let path = format!("/proc/{pid}/status");
     // Bytes: the first line is the process's name, which need not be UTF-8.
     let Ok(status) = std::fs::read(Path::new(&path)) else {

@@ -542,6 +542,7 @@ fn task(id: u64) -> Task {
             timed: false,
             waits: crate::model::WaitRules::default(),
         },
+        group: None,
         state: TaskState::Finished,
         created_ns: 0,
         started_ns: None,

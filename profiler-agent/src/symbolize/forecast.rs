@@ -58,8 +58,37 @@ pub struct Forecast {
     pub is_32_bit: bool,
 }
 
+impl FileForecast {
+    /// What would give it better names; empty when there is nothing to do.
+    pub fn remedy(&self) -> String {
+        if self.is_complete || self.refusal.is_some() {
+            return String::new();
+        }
+        if self.build_id.is_empty() {
+            return "it has neither symbols nor a build-id: install an unstripped build".to_owned();
+        }
+        format!(
+            "give its debug file or unstripped build: --symbol-dir DIR, or upload it (build-id {})",
+            self.build_id
+        )
+    }
+}
+
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Where names come from.
+    Names,
+    /// Also by what each function can be unwound, which takes longer.
+    Unwinding,
+}
+
 /// Looks at a process. Takes a second for each 100 MB of debug information.
-pub fn forecast(pid: u32, config: &SymbolizeConfig) -> Result<Forecast, ForecastError> {
+pub fn forecast(
+    pid: u32,
+    config: &SymbolizeConfig,
+    depth: Depth,
+) -> Result<Forecast, ForecastError> {
     let stat = read_stat(pid).map_err(|_| ForecastError::NoSuchProcess(pid))?;
     if stat.zombie {
         return Err(ForecastError::Ended(pid));
@@ -77,7 +106,7 @@ pub fn forecast(pid: u32, config: &SymbolizeConfig) -> Result<Forecast, Forecast
     let mut is_32_bit = false;
     let mut files = Vec::new();
     for (path, file) in mapped.files {
-        let (forecast, narrow) = file_forecast(&path, &file, config);
+        let (forecast, narrow) = file_forecast(&path, &file, config, depth);
         is_32_bit |= narrow;
         files.push(forecast);
     }
@@ -123,7 +152,12 @@ fn refusal_text(refusal: Refusal) -> &'static str {
 }
 
 /// The forecast, and whether the file is a 32-bit one.
-fn file_forecast(path: &str, file: &ModuleFile, config: &SymbolizeConfig) -> (FileForecast, bool) {
+fn file_forecast(
+    path: &str,
+    file: &ModuleFile,
+    config: &SymbolizeConfig,
+    depth: Depth,
+) -> (FileForecast, bool) {
     let Ok(layout) = Layout::read(&file.file) else {
         return (refused(path, refusal_text(Refusal::NotElf)), false);
     };
@@ -149,7 +183,9 @@ fn file_forecast(path: &str, file: &ModuleFile, config: &SymbolizeConfig) -> (Fi
         Err(error) => forecast.refusal = Some(format!("its symbols cannot be read: {error}")),
     }
     forecast.has_unwind_table = layout.section(".eh_frame").is_some();
-    forecast.frame_pointers = frame_pointers::measure(&file.file, &layout);
+    if depth == Depth::Unwinding {
+        forecast.frame_pointers = frame_pointers::measure(&file.file, &layout);
+    }
     (forecast, false)
 }
 
@@ -167,13 +203,23 @@ mod tests {
         let root = std::fs::File::open("/").unwrap();
         let name = path.to_str().unwrap().as_bytes();
         let file = open_in_root(root.as_fd(), name, u64::MAX, Links::Follow).unwrap();
-        file_forecast("program", &file, &SymbolizeConfig::default())
+        file_forecast(
+            "program",
+            &file,
+            &SymbolizeConfig::default(),
+            Depth::Unwinding,
+        )
     }
 
     #[test]
     fn a_running_program_is_described_file_by_file() {
         let running = Running::start(&["-g"]);
-        let forecast = forecast(running.key.pid, &SymbolizeConfig::default()).unwrap();
+        let forecast = forecast(
+            running.key.pid,
+            &SymbolizeConfig::default(),
+            Depth::Unwinding,
+        )
+        .unwrap();
         assert_eq!(forecast.comm, "program");
         assert_eq!(forecast.anonymous, 1, "the memory for JIT code");
         assert!(!forecast.is_32_bit);
@@ -234,7 +280,7 @@ mod tests {
     #[test]
     fn processes_that_cannot_be_looked_at_say_why() {
         let text = |pid| {
-            forecast(pid, &SymbolizeConfig::default())
+            forecast(pid, &SymbolizeConfig::default(), Depth::Names)
                 .unwrap_err()
                 .to_string()
         };

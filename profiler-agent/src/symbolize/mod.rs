@@ -60,7 +60,7 @@ pub(crate) mod test_programs;
 
 pub use build_id::{hexadecimal as build_id_text, parse as parse_build_id};
 pub use debuginfod::start as start_debuginfod;
-pub use forecast::{FileForecast, Forecast, ForecastError, forecast};
+pub use forecast::{Depth, FileForecast, Forecast, ForecastError, forecast};
 pub use frame_pointers::FramePointers;
 pub use kernel::KernelSymbols;
 pub use module_file::Refusal;

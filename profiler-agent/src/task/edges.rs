@@ -80,18 +80,19 @@ pub(super) fn keep(
     Ok((!kept).then(|| "the edges could not be stored: too much waits to be written".to_owned()))
 }
 
-/// Reads the newest table; an empty one before the first. Blocks.
-pub(super) fn load(store: &StoreHandle, task: TaskId) -> Result<EdgeTable, StoreError> {
+/// Reads the newest table; `None` before the first. Blocks.
+pub(super) fn load(store: &StoreHandle, task: TaskId) -> Result<Option<EdgeTable>, StoreError> {
     let blobs = store.run_blocking(move |store| store.blobs(key(task)))??;
     let Some(newest) = blobs.last() else {
-        return Ok(EdgeTable::default());
+        return Ok(None);
     };
-    Ok(decode_edges(&newest.bytes).unwrap_or_else(|error| {
+    let table = decode_edges(&newest.bytes).unwrap_or_else(|error| {
         tracing::warn!(%task, %error, "the stored edges are damaged");
         let mut damaged = EdgeTable::default();
         damaged
             .unresolved
             .insert("stored_result_damaged".to_owned(), 1);
         damaged
-    }))
+    });
+    Ok(Some(table))
 }

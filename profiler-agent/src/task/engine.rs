@@ -26,6 +26,7 @@ use super::{
     retention::Limits,
     run::{self, AGENT_STOPPED, NEVER_STARTED},
     upkeep, validate,
+    validate::group_holds,
 };
 
 /// Nanoseconds since the Unix epoch; tests bring their own.
@@ -103,17 +104,27 @@ impl Engine {
         Ok(Self { inner })
     }
 
-    /// Validates and queues a task.
+    /// Validates and queues a task that belongs to no group.
     pub async fn create(&self, spec: TaskSpec) -> Result<Task, TaskError> {
+        self.create_in(spec, None).await
+    }
+
+    /// Validates and queues a task, in a group of tasks that belong together.
+    pub async fn create_in(
+        &self,
+        spec: TaskSpec,
+        group: Option<String>,
+    ) -> Result<Task, TaskError> {
         validate(&spec)?;
         if let Some(reason) = self.inner.collector.refuses_tasks() {
             return Err(TaskError::Refused(reason.to_owned()));
         }
+        group.as_deref().map_or(Ok(()), group_holds)?;
         self.inner.registry.reserve()?;
         // On a task of its own, so that a caller that goes away does not leave the place reserved.
         let inner = Arc::clone(&self.inner);
         let recorded = tokio::spawn(async move {
-            let recorded = inner.record(spec).await;
+            let recorded = inner.record(spec, group).await;
             match &recorded {
                 Ok(task) => {
                     inner.registry.enqueue(Arc::clone(task));
@@ -200,17 +211,18 @@ impl Engine {
         self.inner.newest_edges.get(id)
     }
 
-    /// The edges of a network task so far; none for tasks of other kinds.
-    pub async fn edges(&self, id: TaskId) -> Result<Arc<EdgeTable>, TaskError> {
+    /// The edges of a network task so far; `None` when it has no result, which tasks of other kinds
+    /// never have.
+    pub async fn edges(&self, id: TaskId) -> Result<Option<Arc<EdgeTable>>, TaskError> {
         self.get(id)?;
         if let Some(newest) = self.newest_edges(id) {
-            return Ok(newest);
+            return Ok(Some(newest));
         }
         let store = self.inner.store.clone();
         let loaded = tokio::task::spawn_blocking(move || edges::load(&store, id))
             .await
             .map_err(|error| TaskError::Store(error.to_string()))?;
-        Ok(Arc::new(loaded?))
+        Ok(loaded?.map(Arc::new))
     }
 
     /// One edge of a network task over time; read and decoded off the reactor. Silent for an edge that
@@ -309,13 +321,14 @@ impl Inner {
     }
 
     /// Gives a new task its number and makes its record durable.
-    async fn record(&self, spec: TaskSpec) -> Result<Arc<Task>, TaskError> {
+    async fn record(&self, spec: TaskSpec, group: Option<String>) -> Result<Arc<Task>, TaskError> {
         let created_ns = self.now_ns();
         let recorded = self.store.run(move |store| {
             let id = store.new_task_id();
             let task = Task {
                 id,
                 spec,
+                group,
                 state: TaskState::Queued,
                 created_ns,
                 started_ns: None,

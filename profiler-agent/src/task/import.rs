@@ -112,6 +112,7 @@ fn described(imported: Imported, now_ns: u64) -> Task {
         losses: Losses::default(),
         stack_quality: StackQuality::default(),
         waits: WaitCounts::default(),
+        group: None,
         notes,
     }
 }

@@ -1,6 +1,8 @@
 //! Bounds of a task specification, each with its exact message.
 
-use crate::model::{MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules};
+use crate::model::{
+    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules,
+};
 
 use super::TaskError;
 
@@ -17,6 +19,8 @@ pub const MIN_CONTAINER_BYTES: usize = 12;
 
 /// How the kind comes to be that nobody can start.
 const IMPORTED_BY: &str = "a profile is imported with POST /api/v1/imports";
+/// A group is named by a person or by the page.
+const MAX_GROUP_BYTES: usize = 64;
 
 /// Checks everything that can be checked without looking at the machine.
 /// Field names in errors are those of the API.
@@ -34,6 +38,13 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         return invalid(
             "frequency_hz",
             format!("frequency_hz must be between 1 and {MAX_FREQUENCY_HZ}, got {got}"),
+        );
+    }
+    if spec.kind == TaskKind::Network && spec.frequency_hz != DEFAULT_FREQUENCY_HZ {
+        return invalid(
+            "frequency_hz",
+            "frequency_hz is a rate of samples, which network does not take: leave it out"
+                .to_owned(),
         );
     }
     if spec.wakers && matches!(spec.kind, TaskKind::OnCpu | TaskKind::Network) {
@@ -60,6 +71,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
     if spec.kind == TaskKind::Imported {
         return invalid("kind", IMPORTED_BY.to_owned());
     }
+    waits_hold(spec)?;
     match &spec.target {
         Target::Pids(pids) => pids_hold(pids),
         Target::Container(id) => container_holds(id),
@@ -69,6 +81,41 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         Target::All => Ok(()),
         Target::Imported(_) => invalid("target.imported", IMPORTED_BY.to_owned()),
     }
+}
+
+fn waits_hold(spec: &TaskSpec) -> Result<(), TaskError> {
+    let WaitRules {
+        mode,
+        min_ns,
+        max_ns,
+    } = spec.waits;
+    if matches!(spec.kind, TaskKind::OnCpu | TaskKind::Network) {
+        let kind = spec.kind.name();
+        let given = [
+            ("min_wait_ns", min_ns != 0),
+            ("max_wait_ns", max_ns.is_some()),
+            // One agent-wide setting stands for on_cpu as well.
+            (
+                "off_cpu_mode",
+                mode.is_some() && spec.kind == TaskKind::Network,
+            ),
+        ];
+        if let Some((field, _)) = given.into_iter().find(|(_, given)| *given) {
+            return invalid(
+                field,
+                format!(
+                    "{field} is about waits, which {kind} does not measure: take off_cpu or wall"
+                ),
+            );
+        }
+    }
+    if max_ns.is_some_and(|most| most < min_ns || most == 0) {
+        return invalid(
+            "max_wait_ns",
+            "max_wait_ns must be above 0 and not below min_wait_ns".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 fn pids_hold(pids: &[u32]) -> Result<(), TaskError> {
@@ -169,6 +216,26 @@ fn network_namespace_holds(path: &str, kind: TaskKind) -> Result<(), TaskError> 
         return invalid(
             FIELD,
             format!("target.network_namespace must be at most {MAX_CGROUP_BYTES} bytes, got {got}"),
+        );
+    }
+    Ok(())
+}
+
+/// Checks the name of a group: it stands in addresses, file names and commands as it is.
+pub(super) fn group_holds(group: &str) -> Result<(), TaskError> {
+    const FIELD: &str = "group";
+    if !(1..=MAX_GROUP_BYTES).contains(&group.len()) {
+        let got = group.len();
+        return invalid(
+            FIELD,
+            format!("group must be 1 to {MAX_GROUP_BYTES} characters, got {got}"),
+        );
+    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if !group.bytes().all(is_plain) {
+        return invalid(
+            FIELD,
+            "group must consist of letters, digits, '-', '_' and '.'".to_owned(),
         );
     }
     Ok(())

@@ -391,6 +391,12 @@ export interface NetworkEdges extends EdgeTable {
   readonly age_ms: number | null;
 }
 
+/** The edges of a task, with what became of it. */
+export interface TaskEdges extends EdgeTable {
+  readonly state: Task["state"];
+  readonly reason: string | null;
+}
+
 export interface ProcessReading {
   readonly id: string;
   readonly cpu_percent: number | null;

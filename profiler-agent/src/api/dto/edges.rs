@@ -6,6 +6,7 @@ use profiler_common::network::BOUNDS_US;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::tasks::{TaskState, state_of};
 use crate::{
     model,
     network_watch::{WatchState, Watched},
@@ -27,6 +28,29 @@ pub struct EdgeTable {
     unresolved: BTreeMap<String, u64>,
     lost: LostTraffic,
     kernel_table: KernelTable,
+}
+
+/// The edges of a task, with what became of the task.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct TaskEdges {
+    state: TaskState,
+    /// Why the task failed.
+    #[schema(required)]
+    reason: Option<String>,
+    #[serde(flatten)]
+    table: EdgeTable,
+}
+
+impl TaskEdges {
+    /// Without a `table` nothing has been counted yet, or nothing was.
+    pub(in crate::api) fn new(task: &model::Task, table: Option<&model::EdgeTable>) -> Self {
+        let (state, reason) = state_of(&task.state);
+        Self {
+            state,
+            reason,
+            table: table.unwrap_or(&model::EdgeTable::default()).into(),
+        }
+    }
 }
 
 /// The kernel's table of connections.

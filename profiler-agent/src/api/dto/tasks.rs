@@ -90,7 +90,7 @@ fn default_duration() -> Option<u64> {
 }
 
 fn default_frequency() -> u32 {
-    99
+    model::DEFAULT_FREQUENCY_HZ
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -102,7 +102,7 @@ pub(in crate::api) struct CreateTask {
     #[serde(default = "default_duration")]
     #[schema(default = 10, minimum = 1, maximum = 3600)]
     pub(in crate::api) duration_s: Option<u64>,
-    /// Samples per second and CPU, 1 to 4999.
+    /// Samples per second and CPU, 1 to 4999; not with `network`, which does not sample.
     #[serde(default = "default_frequency")]
     #[schema(default = 99, minimum = 1, maximum = 4999)]
     pub(in crate::api) frequency_hz: u32,
@@ -117,13 +117,16 @@ pub(in crate::api) struct CreateTask {
     /// Whether each wait is counted or waits are sampled; null: the agent's setting.
     #[serde(default)]
     pub(in crate::api) off_cpu_mode: Option<OffCpuMode>,
-    /// Shorter waits are left out.
+    /// Shorter waits are left out; for kinds that measure waits.
     #[serde(default)]
     #[schema(default = 0)]
     pub(in crate::api) min_wait_ns: u64,
     /// Longer waits are left out; null: none are.
     #[serde(default)]
     pub(in crate::api) max_wait_ns: Option<u64>,
+    /// Name that tasks share which belong together: 1 to 64 letters, digits, `-`, `_` and `.`.
+    #[serde(default)]
+    pub(in crate::api) group: Option<String>,
 }
 
 impl CreateTask {
@@ -139,6 +142,7 @@ impl CreateTask {
             off_cpu_mode,
             min_wait_ns,
             max_wait_ns,
+            group: _,
         } = self;
         let target = match target {
             Target::Pids(pids) => model::Target::Pids(pids),
@@ -190,12 +194,26 @@ pub(in crate::api) enum Clock {
     Wall,
 }
 
+/// A state in the API's terms, and why the task failed.
+pub(super) fn state_of(state: &model::TaskState) -> (TaskState, Option<String>) {
+    match state {
+        model::TaskState::Queued => (TaskState::Queued, None),
+        model::TaskState::Running => (TaskState::Running, None),
+        model::TaskState::Finished => (TaskState::Finished, None),
+        model::TaskState::Failed { reason } => (TaskState::Failed, Some(reason.clone())),
+        model::TaskState::Cancelled => (TaskState::Cancelled, None),
+    }
+}
+
 /// A profiling task.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::api) struct Task {
     id: String,
     kind: TaskKind,
     target: Target,
+    /// Name of the tasks that it was started with.
+    #[schema(required)]
+    group: Option<String>,
     /// Null: until stopped.
     #[schema(required)]
     duration_s: Option<u64>,
@@ -234,6 +252,7 @@ impl Task {
         let model::Task {
             id,
             spec,
+            group,
             state,
             created_ns,
             started_ns,
@@ -246,17 +265,12 @@ impl Task {
             waits,
             notes,
         } = task;
-        let (state_name, reason) = match state {
-            model::TaskState::Queued => (TaskState::Queued, None),
-            model::TaskState::Running => (TaskState::Running, None),
-            model::TaskState::Finished => (TaskState::Finished, None),
-            model::TaskState::Failed { reason } => (TaskState::Failed, Some(reason.clone())),
-            model::TaskState::Cancelled => (TaskState::Cancelled, None),
-        };
+        let (state_name, reason) = state_of(state);
         Self {
             id: id.to_string(),
             kind: spec.kind.into(),
             target: (&spec.target).into(),
+            group: group.clone(),
             duration_s: spec.duration_s,
             frequency_hz: spec.frequency_hz,
             wakers: spec.wakers,

@@ -49,7 +49,7 @@ pub(in crate::api) async fn task_edge_series(
     let cut = cut(&edge, query)?;
     let engine = &state.parts.engine;
     let series = engine.edge_series(task, cut).await?;
-    let table = engine.edges(task).await?;
+    let table = engine.edges(task).await?.unwrap_or_default();
     answer(edge, cut.edge, series, &table).await
 }
 

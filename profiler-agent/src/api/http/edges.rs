@@ -1,6 +1,6 @@
 //! Connections between processes: of network tasks, and of the always-on collection.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     Json,
@@ -10,36 +10,60 @@ use axum::{
 use futures_util::Stream;
 
 use super::tasks::task_id;
-use crate::api::{
-    dto::{EdgeTable, NetworkEdges, Problem},
-    edge_stream::{NodeTables, TaskTables, answer},
-    error::ApiError,
-    extract::Query,
-    state::{ApiState, blocking},
+use crate::{
+    api::{
+        dto::{NetworkEdges, Problem, TaskEdges},
+        edge_stream::{NodeTables, TaskTables, answer},
+        error::ApiError,
+        extract::Query,
+        state::{ApiState, blocking},
+    },
+    model::{self, TaskId, TaskKind, TaskState},
 };
 
-/// Connections between processes so far, with what both ends measured.
+/// Connections between processes so far, with what both ends measured, and the state of the task: a table
+/// without edges of a task that has not begun says nothing about connections.
 #[utoipa::path(
     get, path = "/api/v1/tasks/{id}/edges", tag = "network",
     params(("id" = String, Path)),
     responses(
-        (status = 200, body = EdgeTable),
+        (status = 200, body = TaskEdges),
         (status = 401, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`")
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_edges`, `task_failed`")
     )
 )]
 pub(in crate::api) async fn edges(
     State(state): State<ApiState>,
     id: Result<Path<String>, PathRejection>,
     query: Query,
-) -> Result<Json<EdgeTable>, ApiError> {
+) -> Result<Json<TaskEdges>, ApiError> {
     query.only(&[])?;
-    let table = state.parts.engine.edges(task_id(id)?).await?;
-    let table = blocking(move || EdgeTable::from(&*table)).await?;
-    Ok(Json(table))
+    let (task, table) = result(&state, task_id(id)?).await?;
+    let answer = blocking(move || TaskEdges::new(&task, table.as_deref())).await?;
+    Ok(Json(answer))
 }
 
-/// The same table, live: event `edges` (`EdgeTable`) with everything so far, about one a second. A slow
+/// The task and its newest table. Refused when there will never be one.
+async fn result(
+    state: &ApiState,
+    id: TaskId,
+) -> Result<(Arc<model::Task>, Option<Arc<model::EdgeTable>>), ApiError> {
+    let task = state.parts.engine.get(id)?;
+    if task.spec.kind != TaskKind::Network {
+        return Err(ApiError::NoEdges { id });
+    }
+    let table = state.parts.engine.edges(id).await?;
+    match &task.state {
+        TaskState::Failed { reason } if table.is_none() => Err(ApiError::TaskFailed {
+            id,
+            reason: reason.clone(),
+        }),
+        _ => Ok((task, table)),
+    }
+}
+
+/// The same table, live: event `edges` (`TaskEdges`) with everything so far, about one a second. A slow
 /// reader misses tables and no counts. Ends after the last table of the task.
 #[utoipa::path(
     get, path = "/api/v1/tasks/{id}/edges/events", tag = "network",
@@ -48,6 +72,7 @@ pub(in crate::api) async fn edges(
         (status = 200, body = String, content_type = "text/event-stream"),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_edges`, `task_failed`"),
         (status = 503, body = Problem, content_type = "application/problem+json", description = "`overloaded`, `shutting_down`")
     )
 )]
@@ -60,7 +85,9 @@ pub(in crate::api) async fn edge_events(
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }
-    Ok(answer(TaskTables::new(state, task_id(id)?)?))
+    let id = task_id(id)?;
+    result(&state, id).await?;
+    Ok(answer(TaskTables::new(state, id)?))
 }
 
 /// Connections of the whole node since the agent started; needs `serve --network always`.

@@ -9,7 +9,7 @@ use crate::api::{
     state::ApiState,
 };
 
-fn probe_list(state: &ApiState) -> Vec<Probe> {
+pub(super) fn probe_list(state: &ApiState) -> Vec<Probe> {
     state.probes().into_iter().map(Into::into).collect()
 }
 
@@ -23,8 +23,12 @@ pub(in crate::api) async fn meta(
     query: Query,
 ) -> Result<Json<Meta>, ApiError> {
     query.only(&[])?;
+    Ok(Json(meta_of(&state)))
+}
+
+pub(super) fn meta_of(state: &ApiState) -> Meta {
     let node = state.parts.node.clone();
-    Ok(Json(Meta {
+    Meta {
         version: env!("CARGO_PKG_VERSION"),
         git_revision: env!("PROFILER_GIT_REVISION"),
         node: node.node,
@@ -33,7 +37,7 @@ pub(in crate::api) async fn meta(
         cpus: node.cpus,
         btf: node.btf,
         limits: state.limits(),
-        probes: probe_list(&state),
+        probes: probe_list(state),
         auth: if state.token().is_some() {
             AuthKind::Token
         } else {
@@ -46,7 +50,7 @@ pub(in crate::api) async fn meta(
             NetworkMode::Tasks
         },
         demo_data: state.parts.demo_data,
-    }))
+    }
 }
 
 /// What each probe can do on this kernel with these privileges.

@@ -9,13 +9,14 @@ use axum::{
 
 use crate::{
     api::{
-        dto::{self, Problem, ProcessDetail, ProcessList},
+        dto::{self, Problem, ProcessDetail, ProcessList, ProcessSymbols},
         error::ApiError,
         extract::Query,
         state::{ApiState, blocking},
     },
     config::ArgumentPolicy,
     model::{Process, ProcessKey},
+    symbolize::ForecastError,
 };
 
 /// How old the answer may be: many readers do not make /proc be read more often.
@@ -151,4 +152,52 @@ pub(in crate::api) async fn show(
         process: dto::Process::new(&process, state.parts.arguments),
         thread_list: threads.into_iter().map(Into::into).collect(),
     }))
+}
+
+/// Says what names profiles of a process will have, file by file. Takes a second for each 100 MB of debug
+/// information the first time.
+#[utoipa::path(
+    get, path = "/api/v1/processes/{id}/symbols", tag = "processes",
+    params(("id" = String, Path, description = "PID-STARTTICKS")),
+    responses(
+        (status = 200, body = ProcessSymbols),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`process_not_readable`")
+    )
+)]
+pub(in crate::api) async fn symbols(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<ProcessSymbols>, ApiError> {
+    query.only(&[])?;
+    let Path(id) = id.map_err(|error| ApiError::not_found(error.body_text()))?;
+    let missing = || ApiError::not_found(format!("there is no process {id:?}; it may have exited"));
+    let key: ProcessKey = id.parse().map_err(|()| missing())?;
+    state.refresh_processes(MAX_AGE).await?;
+    let known = state.parts.table.get(key.pid);
+    known
+        .filter(|process| process.key == key)
+        .ok_or_else(missing)?;
+    let forecasts = state.parts.inspection.forecasts();
+    let _place = forecasts
+        .place
+        .acquire()
+        .await
+        .map_err(ApiError::internal)?;
+    if let Some(forecast) = forecasts.known(key) {
+        return Ok(Json(forecast.as_ref().into()));
+    }
+    let (shared, packs) = (state.clone(), state.parts.symbols.clone());
+    let made = blocking(move || shared.parts.inspection.forecasts().make(key, packs)).await?;
+    match made {
+        Ok(forecast) => Ok(Json(forecast.as_ref().into())),
+        Err(ForecastError::NoSuchProcess(_) | ForecastError::Ended(_)) => Err(missing()),
+        Err(error @ (ForecastError::KernelThread(_) | ForecastError::Mappings { .. })) => {
+            Err(ApiError::ProcessNotReadable {
+                detail: error.to_string(),
+            })
+        }
+    }
 }

@@ -75,12 +75,15 @@ pub(super) fn selection_named(query: &Query, names: [&str; 5]) -> Result<Selecti
     Ok(selection)
 }
 
-/// The result with the names that are known now.
+/// The result with the names that are known now. Refused for tasks whose result is no profile.
 pub(super) async fn read(
     state: &ApiState,
     id: TaskId,
     selection: Selection,
 ) -> Result<Profile, ApiError> {
+    if state.parts.engine.get(id)?.spec.kind == TaskKind::Network {
+        return Err(ApiError::NoProfile { id });
+    }
     let profile = state.parts.engine.profile(id, selection).await?;
     let renamer = state.parts.renamer.clone();
     blocking(move || renamer.rename(profile)).await
@@ -113,6 +116,7 @@ pub(super) async fn read(
         )),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
     )
 )]
@@ -257,7 +261,8 @@ fn file_response(task: TaskId, format: Format, bytes: Vec<u8>) -> Response {
     responses(
         (status = 200, body = ProfileThreadList),
         (status = 401, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`")
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`")
     )
 )]
 pub(in crate::api) async fn threads(

@@ -34,6 +34,7 @@ use crate::{
         (status = 200, body = ProfileQuality),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
     )
 )]

@@ -32,19 +32,22 @@ pub(super) fn task_id(id: Result<Path<String>, PathRejection>) -> Result<TaskId,
 /// Lists tasks, newest first.
 #[utoipa::path(
     get, path = "/api/v1/tasks", tag = "tasks",
+    params(("group" = Option<String>, Query, description = "Only the tasks of this group")),
     responses((status = 200, body = TaskList), (status = 401, body = Problem, content_type = "application/problem+json"))
 )]
 pub(in crate::api) async fn list(
     State(state): State<ApiState>,
     query: Query,
 ) -> Result<Json<TaskList>, ApiError> {
-    query.only(&[])?;
+    let query = query.only(&["group"])?;
+    let group = query.text("group")?;
     let now = now_ns();
     let items: Vec<_> = state
         .parts
         .engine
         .list()
         .iter()
+        .filter(|task| group.is_none() || task.group.as_deref() == group)
         .map(|task| Task::new(task, now))
         .collect();
     let total = items.len();
@@ -75,10 +78,11 @@ pub(in crate::api) async fn create(
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }
+    let group = body.group.clone();
     let spec = body
         .into_spec()
         .map_err(|detail| ApiError::invalid_field("target", detail))?;
-    let task = state.parts.engine.create(spec).await?;
+    let task = state.parts.engine.create_in(spec, group).await?;
     let location = [(header::LOCATION, format!("/api/v1/tasks/{}", task.id))];
     Ok((
         StatusCode::CREATED,

@@ -55,6 +55,7 @@ const MAX_THREADS: u64 = 64;
         (status = 200, body = Timeline),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
     )
 )]
@@ -175,6 +176,7 @@ fn most_threads(cells: u64, buckets: u64) -> usize {
         (status = 200, body = Sequence),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
     )
 )]

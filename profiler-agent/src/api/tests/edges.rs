@@ -128,16 +128,100 @@ async fn a_tasks_edges_arrive_live_and_the_stream_ends_with_the_task() {
     let (name, first) = events.next().await.unwrap();
     assert_eq!(name, "edges");
     check_shape(&first);
+    assert_eq!(first["state"], "running");
     assert_eq!(api.get_json(&path).await, first);
     api.send_empty("POST", &format!("/api/v1/tasks/{id}/stop"))
         .await;
     let (name, last) = events.next().await.unwrap();
-    assert_eq!((name.as_str(), &last), ("edges", &first));
+    assert_eq!(name, "edges");
+    assert_eq!(last["state"], "cancelled");
+    assert_eq!(last["edges"], first["edges"]);
     assert!(events.next().await.is_none());
     // One that comes later gets the result and the end.
     let mut late = Events::open_at(&api, &format!("{path}/events")).await;
-    assert_eq!(late.next().await.unwrap().1, first);
+    assert_eq!(late.next().await.unwrap().1, last);
     assert!(late.next().await.is_none());
+}
+
+/// Creates a task and returns its id when it is in the state.
+async fn task_in(api: &Api, body: &Value, state: &str) -> String {
+    let response = api.post("/api/v1/tasks", body.to_string()).await;
+    assert_eq!(response.status(), 201);
+    let task = super::json(response).await;
+    let id = task["id"].as_str().unwrap().to_owned();
+    let mut events = Events::open(api).await;
+    let is_it = |data: &Value| data["id"] == *id && data["state"] == *state;
+    if api.get_json(&format!("/api/v1/tasks/{id}")).await["state"] != *state {
+        events.find(|_name, data| is_it(data)).await;
+    }
+    id
+}
+
+#[tokio::test]
+async fn a_task_that_failed_before_it_had_a_result_says_so() {
+    let api = Api::new();
+    let body = json!({ "kind": "network", "target": { "pids": [99] } });
+    let id = task_in(&api, &body, "failed").await;
+    for path in ["edges", "edges/events"] {
+        check_problem(
+            api.get(&format!("/api/v1/tasks/{id}/{path}")).await,
+            json!({
+                "type": "about:blank",
+                "title": "Conflict",
+                "status": 409,
+                "code": "task_failed",
+                "detail": format!("task {id} failed before it had a result: no such process: 99"),
+            }),
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_its_turn_says_so_instead_of_no_connections() {
+    let api = Api::with(
+        Setup {
+            max_running: 1,
+            ..Setup::default()
+        },
+        Origin {
+            address: ([127, 0, 0, 1], 7117).into(),
+            tls: false,
+        },
+    );
+    network_task(&api).await;
+    let waiting = network_task(&api).await;
+    let table = api
+        .get_json(&format!("/api/v1/tasks/{waiting}/edges"))
+        .await;
+    assert_eq!(table["state"], "queued");
+    assert_eq!(table["reason"], Value::Null);
+    assert_eq!(table["edges"], json!([]));
+}
+
+#[tokio::test]
+async fn the_wrong_kind_of_result_is_refused_with_the_way_to_the_right_one() {
+    let api = Api::new();
+    let network = network_task(&api).await;
+    for path in [
+        "profile?format=folded",
+        "threads",
+        "timeline",
+        "waits",
+        "quality",
+    ] {
+        let response = api.get(&format!("/api/v1/tasks/{network}/{path}")).await;
+        assert_eq!(response.status(), 409, "{path}");
+        let problem = super::json(response).await;
+        assert_eq!(problem["code"], "no_profile", "{path}");
+        let hint = format!("ask for /api/v1/tasks/{network}/edges");
+        assert_eq!(problem["hint"], hint);
+    }
+    let body = json!({ "kind": "on_cpu", "target": { "all": true }, "duration_s": null });
+    let profile = task_in(&api, &body, "running").await;
+    let response = api.get(&format!("/api/v1/tasks/{profile}/edges")).await;
+    assert_eq!(response.status(), 409);
+    assert_eq!(super::json(response).await["code"], "no_edges");
 }
 
 #[tokio::test]

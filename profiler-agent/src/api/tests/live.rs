@@ -18,7 +18,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    async fn open(api: &Api) -> Self {
+    pub(super) async fn open(api: &Api) -> Self {
         Self::open_at(api, "/api/v1/events").await
     }
 

@@ -7,6 +7,7 @@ mod errors;
 mod imports;
 mod live;
 mod masking;
+mod node;
 mod openapi;
 mod results;
 mod security;
@@ -248,6 +249,7 @@ impl Api {
             demo_data: false,
             max_running_tasks: setup.max_running,
             cpu_budget_percent: None,
+            inspection: node::inspection(),
             shutdown: shutdown.clone(),
         });
         tokio::spawn(LivePump::new(state.clone()).run());

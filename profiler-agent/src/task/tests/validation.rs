@@ -1,5 +1,5 @@
 use crate::{
-    model::{Target, TaskKind, TaskSpec},
+    model::{Target, TaskKind, TaskSpec, WaitMode, WaitRules},
     task::{TaskError, validate},
 };
 
@@ -16,7 +16,7 @@ fn check(
         frequency_hz,
         wakers: false,
         timed: false,
-        waits: crate::model::WaitRules::default(),
+        waits: WaitRules::default(),
     };
     match (validate(&spec), expected) {
         (Ok(()), None) => {}
@@ -147,7 +147,7 @@ fn only_network_tasks_are_timed() {
         frequency_hz: 99,
         wakers: false,
         timed: true,
-        waits: crate::model::WaitRules::default(),
+        waits: WaitRules::default(),
     };
     validate(&spec(TaskKind::Network)).unwrap();
     for kind in TaskKind::PROFILES {
@@ -160,5 +160,47 @@ fn only_network_tasks_are_timed() {
             detail,
             format!("timed measures system calls on sockets, which {name} does not: take network")
         );
+    }
+}
+
+#[test]
+fn fields_about_samples_and_waits_are_not_for_tasks_without_them() {
+    let spec = |kind, frequency_hz, waits| TaskSpec {
+        kind,
+        target: Target::All,
+        duration_s: Some(1),
+        frequency_hz,
+        wakers: false,
+        timed: false,
+        waits,
+    };
+    let none = WaitRules::default();
+    let least = WaitRules { min_ns: 5, ..none };
+    let most = WaitRules {
+        max_ns: Some(5),
+        ..none
+    };
+    let mode = WaitRules {
+        mode: Some(WaitMode::Every),
+        ..none
+    };
+    for (kind, frequency_hz, waits, refused) in [
+        (TaskKind::Network, 99, none, None),
+        (TaskKind::Network, 100, none, Some("frequency_hz")),
+        (TaskKind::Network, 99, least, Some("min_wait_ns")),
+        (TaskKind::Network, 99, most, Some("max_wait_ns")),
+        (TaskKind::Network, 99, mode, Some("off_cpu_mode")),
+        (TaskKind::OnCpu, 100, mode, None),
+        (TaskKind::OnCpu, 100, least, Some("min_wait_ns")),
+        (TaskKind::OnCpu, 100, most, Some("max_wait_ns")),
+        (TaskKind::OffCpu, 100, least, None),
+        (TaskKind::Wall, 100, most, None),
+    ] {
+        let found = match validate(&spec(kind, frequency_hz, waits)) {
+            Err(TaskError::InvalidSpec { field, .. }) => Some(field),
+            Err(other) => panic!("{other}"),
+            Ok(()) => None,
+        };
+        assert_eq!(found, refused, "{kind:?} {frequency_hz} {waits:?}");
     }
 }

@@ -1,0 +1,99 @@
+//! The support bundle.
+
+use axum::{
+    extract::State,
+    http::{HeaderName, header},
+};
+use serde::Serialize;
+
+use super::{
+    meta::{meta_of, probe_list},
+    node::{feature_list, kernel_list},
+};
+use crate::{
+    api::{
+        auth::Token,
+        dto::{ProbeList, Problem, Task, TaskList},
+        error::ApiError,
+        extract::Query,
+        state::{ApiState, blocking, now_ns},
+    },
+    support_bundle::{BundleFile, archive},
+};
+
+fn json(name: &'static str, value: &impl Serialize) -> Result<BundleFile, ApiError> {
+    Ok(BundleFile {
+        name,
+        content: serde_json::to_string_pretty(value).map_err(ApiError::internal)? + "\n",
+    })
+}
+
+/// What the agent knows about itself, as a compressed archive. No profile, no command line, no token.
+#[utoipa::path(
+    get, path = "/api/v1/support-bundle", tag = "agent",
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/gzip"),
+        (status = 401, body = Problem, content_type = "application/problem+json")
+    )
+)]
+pub(in crate::api) async fn support_bundle(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<([(HeaderName, String); 2], Vec<u8>), ApiError> {
+    query.only(&[])?;
+    let now = now_ns();
+    let tasks: Vec<_> = state
+        .parts
+        .engine
+        .list()
+        .iter()
+        .map(|task| Task::new(task, now))
+        .collect();
+    let inspection = &state.parts.inspection;
+    let settings = inspection.configuration.iter();
+    let files = vec![
+        json("meta.json", &meta_of(&state))?,
+        json(
+            "probes.json",
+            &ProbeList {
+                items: probe_list(&state),
+            },
+        )?,
+        json("features.json", &feature_list(&state).await?)?,
+        json("kernel.json", &kernel_list(&state).await?)?,
+        json("self.json", &state.agent_self().await?)?,
+        BundleFile {
+            name: "config.toml",
+            content: settings
+                .map(|(name, value)| format!("{name} = {value}\n"))
+                .collect(),
+        },
+        json(
+            "tasks.json",
+            &TaskList {
+                total: tasks.len(),
+                items: tasks,
+            },
+        )?,
+        BundleFile {
+            name: "log.txt",
+            content: inspection.log.text(),
+        },
+    ];
+    let token = state
+        .token()
+        .map(Token::reveal)
+        .unwrap_or_default()
+        .to_owned();
+    let seconds = now / 1_000_000_000;
+    let folder = format!("profiler-agent-{seconds}");
+    let name = format!("attachment; filename=\"{folder}.tar.gz\"");
+    let bytes = blocking(move || archive(&folder, &files, &[&token], seconds))
+        .await?
+        .map_err(|error| ApiError::internal(format!("make the archive: {error}")))?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/gzip".to_owned()),
+        (header::CONTENT_DISPOSITION, name),
+    ];
+    Ok((headers, bytes))
+}

@@ -1,0 +1,127 @@
+//! What the agent can be asked about itself and about the names of a process: answers that cost something, which
+//! are kept for a moment.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Semaphore;
+
+use crate::{
+    bpf::{self, LoadedMap, LoadedProgram},
+    model::ProcessKey,
+    recent_log::RecentLog,
+    statistics_lease::StatisticsLease,
+    symbolize::{Depth, Forecast, ForecastError, SymbolPacks, SymbolizeConfig, forecast},
+};
+
+/// Entries of maps are counted at most so often.
+const KERNEL_AGE: Duration = Duration::from_secs(2);
+/// Symbol files may come meanwhile, and programs may load libraries.
+const FORECAST_AGE: Duration = Duration::from_mins(1);
+const MOST_FORECASTS: usize = 512;
+
+/// Facts for the pages about the agent itself.
+#[derive(Debug)]
+pub struct Inspection {
+    /// Settings in force, without secrets.
+    pub configuration: Vec<(&'static str, String)>,
+    /// Probes that must not be used.
+    pub denied_probes: Vec<String>,
+    pub log: RecentLog,
+    pub statistics: StatisticsLease,
+    kernel: Mutex<Option<(Instant, Arc<KernelObjects>)>>,
+    forecasts: Forecasts,
+}
+
+/// Programs and maps of the agent in the kernel.
+#[derive(Debug)]
+pub(super) struct KernelObjects {
+    pub(super) programs: Vec<LoadedProgram>,
+    pub(super) maps: Vec<LoadedMap>,
+}
+
+impl Inspection {
+    pub fn new(
+        configuration: Vec<(&'static str, String)>,
+        denied_probes: Vec<String>,
+        log: RecentLog,
+        statistics: StatisticsLease,
+    ) -> Self {
+        Self {
+            configuration,
+            denied_probes,
+            log,
+            statistics,
+            kernel: Mutex::default(),
+            forecasts: Forecasts::default(),
+        }
+    }
+
+    /// What is loaded now (blocking).
+    pub(super) fn kernel_objects(&self) -> std::io::Result<Arc<KernelObjects>> {
+        // Held while it reads: those who ask at once get one answer.
+        let mut kept = self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, objects)) = &*kept
+            && at.elapsed() < KERNEL_AGE
+        {
+            return Ok(Arc::clone(objects));
+        }
+        let (programs, maps) = bpf::loaded()?;
+        let objects = Arc::new(KernelObjects { programs, maps });
+        *kept = Some((Instant::now(), Arc::clone(&objects)));
+        Ok(objects)
+    }
+
+    pub(super) fn forecasts(&self) -> &Forecasts {
+        &self.forecasts
+    }
+}
+
+/// What names profiles of processes will have.
+#[derive(Debug)]
+pub(super) struct Forecasts {
+    kept: Mutex<HashMap<ProcessKey, (Instant, Arc<Forecast>)>>,
+    /// Binaries may be large: one process is looked at at a time.
+    pub(super) place: Semaphore,
+}
+
+impl Default for Forecasts {
+    fn default() -> Self {
+        Self {
+            kept: Mutex::default(),
+            place: Semaphore::new(1),
+        }
+    }
+}
+
+impl Forecasts {
+    /// One that is not too old.
+    pub(super) fn known(&self, key: ProcessKey) -> Option<Arc<Forecast>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, forecast) = kept.get(&key)?;
+        (at.elapsed() < FORECAST_AGE).then(|| Arc::clone(forecast))
+    }
+
+    /// Looks at a process and keeps the answer (blocking).
+    pub(super) fn make(
+        &self,
+        key: ProcessKey,
+        packs: SymbolPacks,
+    ) -> Result<Arc<Forecast>, ForecastError> {
+        let config = SymbolizeConfig {
+            packs,
+            ..SymbolizeConfig::default()
+        };
+        let made = Arc::new(forecast(key.pid, &config, Depth::Names)?);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_, (at, _)| at.elapsed() < FORECAST_AGE);
+        if kept.len() >= MOST_FORECASTS {
+            kept.clear();
+        }
+        kept.insert(key, (Instant::now(), Arc::clone(&made)));
+        Ok(made)
+    }
+}

@@ -1,0 +1,85 @@
+//! `support-bundle`: asks a running agent what it knows about itself, as one archive.
+
+use std::{
+    io::{Read as _, Write as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::print;
+use crate::config::cli::SupportBundleArgs;
+
+/// The archive holds texts of at most some megabytes.
+const MOST_BYTES: u64 = 64 << 20;
+const MOST_TOKEN_BYTES: u64 = 4096;
+const TIMEOUT: Duration = Duration::from_secs(70);
+
+pub fn run(args: &SupportBundleArgs) -> Result<()> {
+    let token = token(&args.token_file)?;
+    let url = format!("{}/api/v1/support-bundle", args.url.trim_end_matches('/'));
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(TIMEOUT))
+        .max_redirects(0)
+        .http_status_as_error(false)
+        .build()
+        .into();
+    let mut answer = agent
+        .get(&url)
+        .header("Authorization", format!("Bearer {token}"))
+        .call()
+        .with_context(|| format!("ask the agent at {}; is it running?", args.url))?;
+    let status = answer.status().as_u16();
+    let mut bytes = Vec::new();
+    answer
+        .body_mut()
+        .as_reader()
+        .take(MOST_BYTES)
+        .read_to_end(&mut bytes)
+        .context("read the agent's answer")?;
+    if status != 200 {
+        let said = String::from_utf8_lossy(bytes.get(..500).unwrap_or(&bytes)).into_owned();
+        bail!("the agent answered {status}: {said}");
+    }
+    if args.output == Path::new("-") {
+        let mut out = std::io::stdout().lock();
+        return out
+            .write_all(&bytes)
+            .and_then(|()| out.flush())
+            .context("write to stdout");
+    }
+    write(&args.output, &bytes)?;
+    print(&format!(
+        "{} bytes -> {}\n",
+        bytes.len(),
+        args.output.display()
+    ))
+}
+
+fn token(path: &PathBuf) -> Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MOST_TOKEN_BYTES).read_to_string(&mut text))
+        .with_context(|| {
+            format!(
+                "read the agent's token from {}; give the file with --token-file",
+                path.display()
+            )
+        })?;
+    Ok(text.trim().to_owned())
+}
+
+/// For its user alone: names of processes are in it.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(bytes))
+        .with_context(|| format!("write {}", path.display()))
+}

@@ -1,0 +1,295 @@
+//! What this kernel and these privileges allow, checked one by one: for `doctor`, and for the node page.
+
+use std::fs;
+
+use serde::Serialize;
+
+use crate::{
+    bpf::{self, ClockCheck},
+    process::ContainerHierarchy,
+};
+
+/// Verdict on one feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Ok,
+    /// Works, with less.
+    Degraded,
+    Missing,
+}
+
+impl Verdict {
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Ok => "ok      ",
+            Self::Degraded => "degraded",
+            Self::Missing => "missing ",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Feature {
+    pub name: &'static str,
+    pub verdict: Verdict,
+    /// Oldest kernel that has what it needs, as `5.8`; empty where the kernel's version does not matter.
+    pub minimum_kernel: &'static str,
+    pub detail: String,
+    /// What to do; empty when there is nothing to do.
+    pub remedy: String,
+}
+
+/// Everything that can be told without loading the programs. Blocks for some milliseconds.
+pub fn examine(denied: &[String]) -> Vec<Feature> {
+    vec![
+        object(),
+        btf(),
+        clock(denied),
+        stack_tables(),
+        kernel_names(),
+        containers(),
+        pid_namespace(),
+        capabilities(),
+        statistics(),
+    ]
+}
+
+/// See docs/kernel-support.md.
+fn minimum_kernel(name: &str) -> &'static str {
+    match name {
+        "btf" => "5.4",
+        "ebpf_programs" => "5.15",
+        "sampling_clock" => "4.9",
+        "stack_tables" => "5.17",
+        "pid_namespace" => "5.7",
+        "capabilities" | "bpf_statistics" => "5.8",
+        _ => "",
+    }
+}
+
+/// A verdict; the remedy counts only where something is wrong.
+pub fn feature(
+    name: &'static str,
+    verdict: Verdict,
+    detail: impl Into<String>,
+    remedy: &str,
+) -> Feature {
+    let remedy = if verdict == Verdict::Ok { "" } else { remedy };
+    Feature {
+        name,
+        verdict,
+        minimum_kernel: minimum_kernel(name),
+        detail: detail.into(),
+        remedy: remedy.to_owned(),
+    }
+}
+
+fn object() -> Feature {
+    let embedded = bpf::is_embedded();
+    feature(
+        "ebpf_object",
+        if embedded {
+            Verdict::Ok
+        } else {
+            Verdict::Missing
+        },
+        if embedded {
+            "embedded"
+        } else {
+            "this agent was built with PROFILER_SKIP_EBPF=1"
+        },
+        "build it with `cargo xtask build`",
+    )
+}
+
+fn btf() -> Feature {
+    match fs::metadata("/sys/kernel/btf/vmlinux") {
+        Ok(metadata) => feature(
+            "btf",
+            Verdict::Ok,
+            format!("/sys/kernel/btf/vmlinux, {} bytes", metadata.len()),
+            "",
+        ),
+        Err(error) => feature(
+            "btf",
+            Verdict::Missing,
+            format!("/sys/kernel/btf/vmlinux: {error}"),
+            "use a kernel with CONFIG_DEBUG_INFO_BTF=y (all distributions since 2021), and mount /sys",
+        ),
+    }
+}
+
+fn stack_tables() -> Feature {
+    match bpf::has_loop_helper() {
+        Ok(true) => feature(
+            "stack_tables",
+            Verdict::Ok,
+            "user stacks are walked with unwind tables (bpf_loop)",
+            "",
+        ),
+        Ok(false) => feature(
+            "stack_tables",
+            Verdict::Degraded,
+            "this kernel has no bpf_loop: user stacks are walked by frame pointers alone",
+            "use kernel 5.17 or later",
+        ),
+        Err(error) => feature(
+            "stack_tables",
+            Verdict::Degraded,
+            format!("whether this kernel has bpf_loop cannot be told: {error}"),
+            "run as root, or with CAP_BPF and CAP_PERFMON",
+        ),
+    }
+}
+
+fn clock(denied: &[String]) -> Feature {
+    let check = bpf::check_clock(denied);
+    match check {
+        ClockCheck::Cycles => feature("sampling_clock", Verdict::Ok, "hardware cycles", ""),
+        ClockCheck::CpuClock { cycles_error } => feature(
+            "sampling_clock",
+            Verdict::Ok,
+            format!("cpu-clock; hardware cycles are not offered: {cycles_error}"),
+            "",
+        ),
+        ClockCheck::None { error } => feature(
+            "sampling_clock",
+            Verdict::Missing,
+            error,
+            "run as root or with CAP_PERFMON, or set kernel.perf_event_paranoid to 1 or less",
+        ),
+    }
+}
+
+fn kernel_names() -> Feature {
+    const REMEDY: &str = "run with CAP_SYSLOG, or set kernel.kptr_restrict=0";
+    match fs::File::open("/proc/kallsyms").map(first_address) {
+        Ok(Some(address)) if address != 0 => feature(
+            "kernel_names",
+            Verdict::Ok,
+            "/proc/kallsyms shows addresses",
+            "",
+        ),
+        Ok(_) => feature(
+            "kernel_names",
+            Verdict::Degraded,
+            "/proc/kallsyms shows no addresses: kernel frames stay without names",
+            REMEDY,
+        ),
+        Err(error) => feature(
+            "kernel_names",
+            Verdict::Degraded,
+            format!("/proc/kallsyms: {error}"),
+            REMEDY,
+        ),
+    }
+}
+
+/// The first address that is not zero among the first symbols (per-CPU ones are small).
+fn first_address(file: fs::File) -> Option<u64> {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    BufReader::new(file.take(1 << 16))
+        .lines()
+        .map_while(Result::ok)
+        .filter_map(|line| u64::from_str_radix(line.split(' ').next()?, 16).ok())
+        .find(|address| *address != 0)
+}
+
+fn containers() -> Feature {
+    match ContainerHierarchy::detect() {
+        Some(ContainerHierarchy::V2 { mount }) => feature(
+            "containers",
+            Verdict::Ok,
+            format!("cgroup v2 at {}", mount.path.display()),
+            "",
+        ),
+        Some(ContainerHierarchy::V1 { controller, mount }) => feature(
+            "containers",
+            Verdict::Ok,
+            format!(
+                "cgroup v1 controller {controller} at {}",
+                mount.path.display()
+            ),
+            "",
+        ),
+        None => feature(
+            "containers",
+            Verdict::Degraded,
+            "no cgroup file system is mounted: containers are not recognised",
+            "mount /sys/fs/cgroup into the agent's mount namespace",
+        ),
+    }
+}
+
+fn pid_namespace() -> Feature {
+    match bpf::is_initial_pid_namespace() {
+        Ok(true) => feature(
+            "pid_namespace",
+            Verdict::Ok,
+            "the host's: every process is visible",
+            "",
+        ),
+        Ok(false) => feature(
+            "pid_namespace",
+            Verdict::Ok,
+            "a nested one: its processes are visible, in its own numbers",
+            "",
+        ),
+        Err(error) => feature(
+            "pid_namespace",
+            Verdict::Missing,
+            format!("/proc/self/ns/pid: {error}"),
+            "mount /proc",
+        ),
+    }
+}
+
+/// Bits of the capabilities that profiling needs (include/uapi/linux/capability.h).
+const NEEDED: [(u32, &str); 5] = [
+    (39, "BPF"),
+    (38, "PERFMON"),
+    (19, "SYS_PTRACE"),
+    (34, "SYSLOG"),
+    (2, "DAC_READ_SEARCH"),
+];
+
+fn capabilities() -> Feature {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .unwrap_or(0);
+    let missing: Vec<&str> = NEEDED
+        .iter()
+        .filter(|(bit, _)| effective & (1 << bit) == 0)
+        .map(|(_, name)| *name)
+        .collect();
+    if missing.is_empty() {
+        return feature("capabilities", Verdict::Ok, "all that profiling uses", "");
+    }
+    feature(
+        "capabilities",
+        Verdict::Degraded,
+        format!("missing: {}", missing.join(", ")),
+        "run as root or grant them; SECURITY.md says what each is for",
+    )
+}
+
+fn statistics() -> Feature {
+    match bpf::enable_statistics() {
+        Ok(_disabled_when_dropped) => feature(
+            "bpf_statistics",
+            Verdict::Ok,
+            "can be enabled (serve --bpf-stats)",
+            "",
+        ),
+        Err(error) => feature(
+            "bpf_statistics",
+            Verdict::Degraded,
+            format!("{error}: the agent's cost in the kernel is estimated, not measured"),
+            "run with CAP_SYS_ADMIN",
+        ),
+    }
+}
