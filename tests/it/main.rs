@@ -13,6 +13,8 @@ mod api;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod compare;
+#[cfg(test)]
 mod degraded;
 #[cfg(test)]
 mod demo;

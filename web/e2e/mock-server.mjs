@@ -7,8 +7,9 @@ import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
 import { HOSTILE, poisoned } from "./hostile.mjs";
-import { firstTasks, META, makeProcesses, makeTask, selfNow, THREADS, timeline } from "./mock_data.mjs";
+import { firstTasks, META, makeProcesses, makeTask, selfNow, THREADS } from "./mock_data.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
+import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
 import { synthetic } from "./synthetic.mjs";
 
 export const TOKEN = "0123456789abcdef".repeat(4);
@@ -209,7 +210,8 @@ function taskRoute(agent, method, [id, part, more], query, response) {
   if (part === "edges") return edgesRoute(task, more === "events", response);
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
   if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));
-  if (part === "timeline") return sendJson(response, 200, timeline(task.samples));
+  if (part === "timeline") return sendJson(response, 200, mockTimeline(task, query));
+  if (part === "sequence") return sendJson(response, 200, mockSequence(task, query));
   if (part === "profile") {
     const body =
       query.get("format") === "flamegraph" ? agent.profile(task, query) : Buffer.from("main;work 10\n");
@@ -291,6 +293,14 @@ function apiRoute(agent, request, url, response, body) {
       : sendJson(response, 200, networkEdges(agent.startedAt));
   if (resource === "imports")
     return sendJson(response, 201, agent.import(url.searchParams.get("name"), body));
+  if (resource === "diff") {
+    const [a, b] = ["a", "b"].map((side) => agent.tasks.get(url.searchParams.get(side)));
+    if (a === undefined || b === undefined) throw new Problem(404, "not_found", "no such task");
+    if (a.kind !== b.kind)
+      throw new Problem(422, "invalid_field", `task ${a.id} is ${a.kind} and task ${b.id} is ${b.kind}`, "b");
+    response.writeHead(200, { ...HEADERS, "Content-Type": "application/vnd.profiler-agent.diff" });
+    return response.end(mockDiff(a, b));
+  }
   if (resource === "symbols") return symbolsRoute(agent, request, rest[0], response, body);
   if (resource === "tasks" && rest.length === 0) {
     if (request.method === "POST") return sendJson(response, 201, agent.create(JSON.parse(body)));

@@ -261,15 +261,3 @@ export const THREADS = [
   { pid: 4242, tid: 4261, process: "envoy", name: "AccessLogFlush", samples: 1_700 },
   { pid: 5151, tid: 5151, process: "httpbin", name: "httpbin", samples: 11_000 },
 ];
-
-export function timeline(samples) {
-  if (samples === 0) return { bucket_ms: 100, from_ms: 0, counts: [] };
-  const wave = random(3);
-  return {
-    bucket_ms: 100,
-    from_ms: 0,
-    counts: Array.from({ length: 100 }, (_, i) =>
-      Math.round((1 + Math.sin(i / 7)) * 300 + wave() * 260 + (i > 62 && i < 71 ? 900 : 0)),
-    ),
-  };
-}

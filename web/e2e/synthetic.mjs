@@ -194,7 +194,8 @@ export function synthetic(frames, seed = 7, samples = 4_000_000, rename = (text)
       open.push(add(parent, from + Math.floor(next() ** 2 * (to - from)), total, kernel));
     }
   }
-  return { bytes: encode({ periodNs: 10101010, labels, ...columns(nodes[0]) }), samples };
+  const graph = { periodNs: 10101010, labels, ...columns(nodes[0]) };
+  return { bytes: encode(graph), graph, samples };
 }
 
 /** The tree in pre-order. */

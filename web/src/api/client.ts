@@ -194,8 +194,11 @@ export const api = {
   remove: async (id: string): Promise<void> => {
     await request(task(id), { method: "DELETE" });
   },
-  threads: (id: string, signal?: AbortSignal) =>
-    json<{ items: readonly ProfileThread[] }>(`${task(id)}/threads`, signal),
+  threads: (id: string, waits: WaitCut | null, signal?: AbortSignal) =>
+    json<{ items: readonly ProfileThread[] }>(
+      `${task(id)}/threads?${waitParams(waits, new URLSearchParams())}`,
+      signal,
+    ),
   quality: (id: string, cut: ProfileCut, signal?: AbortSignal) =>
     json<ProfileQuality>(`${task(id)}/quality?${cutParams(cut, new URLSearchParams())}`, signal),
   /** Sums by state and reason of what `idle` shows; the idle share is that of everything. */
@@ -227,8 +230,8 @@ export const api = {
     if (cut.waits !== null) params.set("value", cut.waits.value);
     return json<Sequence>(`${task(id)}/sequence?${waitParams(cut.waits, cutParams(cut, params))}`, signal);
   },
-  diffBytes: async (a: DiffSide, b: DiffSide, norm: string, signal?: AbortSignal): Promise<Uint8Array> => {
-    const response = await request(diffPath(a, b, "flamegraph", norm), signal ? { signal } : {});
+  diffBytes: async (a: DiffSide, b: DiffSide, signal?: AbortSignal): Promise<Uint8Array> => {
+    const response = await request(diffPath(a, b, "flamegraph", "share"), signal ? { signal } : {});
     return new Uint8Array(await response.arrayBuffer());
   },
   profileBytes: async (id: string, cut: ProfileCut, signal?: AbortSignal): Promise<Uint8Array> => {

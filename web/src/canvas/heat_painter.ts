@@ -59,7 +59,12 @@ export interface HeatOverlay {
 }
 
 /** Draws the cells alone, in device pixels. */
-export function drawCells(heat: HeatCells, width: number, height: number, colours: HeatColours): HTMLCanvasElement {
+export function drawCells(
+  heat: HeatCells,
+  width: number,
+  height: number,
+  colours: HeatColours,
+): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, width);
   canvas.height = Math.max(1, height);
@@ -74,8 +79,7 @@ export function drawCells(heat: HeatCells, width: number, height: number, colour
     for (let row = 0; row < rows; row += 1) {
       const value = cells[column * rows + row]!;
       if (value === 0) continue;
-      context.fillStyle =
-        value < 0 ? colours.missing : colours.levels[heatLevel(value, top) - 1]!;
+      context.fillStyle = value < 0 ? colours.missing : colours.levels[heatLevel(value, top) - 1]!;
       const above = edge(row, rows, height);
       // Wide cells keep a gap, so that neighbours of one level can be told apart.
       const gap = right - left > 6 ? 1 : 0;

@@ -40,6 +40,8 @@ export interface Scene {
 /** Texts and styles of a graph in one theme, computed once for each label. */
 export class Painter {
   readonly theme: Theme;
+  /** Styles by node instead of by label, for comparisons. */
+  nodeStyle: ((node: number) => FrameStyle) | null = null;
   private readonly styles: FrameStyle[] = [];
   private readonly names: string[] = [];
   private readonly ascii: boolean[] = [];
@@ -118,7 +120,7 @@ export class Painter {
   }
 
   private style(index: FlameIndex, node: number): FrameStyle {
-    return this.styles[index.graph.label[node]!]!;
+    return this.nodeStyle?.(node) ?? this.styles[index.graph.label[node]!]!;
   }
 
   /** `x` and `end` are device pixels inside the canvas. */

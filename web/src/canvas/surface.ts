@@ -4,7 +4,7 @@
 import { type FlameIndex, nodeAt, rowsBelow } from "../lib/flame_index";
 import type { Layout } from "../lib/query_state";
 import { Painter, ROW_HEIGHT } from "./painter";
-import type { Theme } from "./palette";
+import type { FrameStyle, Theme } from "./palette";
 
 const ZOOM_MS = 140;
 
@@ -37,6 +37,7 @@ export class FlameSurface {
   private selected = -1;
   private hovered = -1;
   private matches: Uint8Array | null = null;
+  private nodeStyle: ((node: number) => FrameStyle) | null = null;
   private range: Range = { left: 0, right: 1 };
   private rows = 1;
   private width = 0;
@@ -116,6 +117,12 @@ export class FlameSurface {
 
   setMatches(matches: Uint8Array | null): void {
     this.matches = matches;
+    this.requestPaint();
+  }
+
+  /** Styles by node, for comparisons; null for those of the labels. */
+  setNodeStyle(style: ((node: number) => FrameStyle) | null): void {
+    this.nodeStyle = style;
     this.requestPaint();
   }
 
@@ -256,6 +263,7 @@ export class FlameSurface {
   private paint(): void {
     if (this.index === null || this.painter === null || this.width === 0 || this.height === 0) return;
     const began = performance.now();
+    this.painter.nodeStyle = this.nodeStyle;
     const a = this.depthAt(0);
     const b = this.depthAt(this.height - 1);
     this.painter.paint({

@@ -33,7 +33,9 @@ describe("golden comparisons", () => {
   });
 
   it.each(names)("%s", (name) => {
-    const expected = JSON.parse(readFileSync(new URL(`${name}.json`, FOLDER), "utf8")) as Expected;
+    const expected = JSON.parse(
+      new TextDecoder().decode(readFileSync(new URL(`${name}.json`, FOLDER))),
+    ) as Expected;
     const diff = decodeDiff(bytesOf(name));
     const index = indexDiff(diff, "share", true);
     expect(diff.unitNs).toEqual(expected.unit_ns);
@@ -103,7 +105,8 @@ describe("a comparison", () => {
     const rows = changes(index, 0);
     const sum = (side: 0 | 1): number => rows.reduce((all, row) => all + row.self[side], 0);
     expect([sum(0), sum(1)]).toEqual([index.totalA[0], index.totalB[0]]);
-    for (const row of rows) for (const side of [0, 1] as const) expect(row.total[side]).toBeGreaterThanOrEqual(row.self[side]);
+    for (const row of rows)
+      for (const side of [0, 1] as const) expect(row.total[side]).toBeGreaterThanOrEqual(row.self[side]);
   });
 
   it("greys what chance can explain and says why nothing is known", () => {

@@ -1,6 +1,14 @@
 // Reads a comparison of two profiles (docs/diff-format.md): one tree with what each side has.
 
-import { type IdleAmount, type Label, Reader, readDepths, readIdle, readLabels, readStrings } from "./flamegraph";
+import {
+  type IdleAmount,
+  type Label,
+  Reader,
+  readDepths,
+  readIdle,
+  readLabels,
+  readStrings,
+} from "./flamegraph";
 import type { Pair } from "./significance";
 
 /** The union of both trees in pre-order; the columns have one entry for each node. */

@@ -55,11 +55,7 @@ export function indexDiff(diff: DiffGraph, norm: Norm, sampled: boolean): DiffIn
       : Math.round(((part(selfA[i]!, scale[0]) + part(selfB[i]!, scale[1])) / whole) * WIDTH_UNITS),
   );
   const flame = indexFlameGraph({ periodNs: 0, idle: null, labels, depth, self: width, label });
-  const unknown = !sampled
-    ? "not_samples"
-    : norm === "rate" && diff.unitNs.includes(0)
-      ? "no_period"
-      : null;
+  const unknown = !sampled ? "not_samples" : norm === "rate" && diff.unitNs.includes(0) ? "no_period" : null;
   return { diff, norm, flame, totalA, totalB, scale, unknown };
 }
 

@@ -6,8 +6,8 @@
 // one caller become one. Branches too small to be seen become "(other)", so that the work stays near
 // the size of the profile even where the whole tree would be far larger than it.
 
-import { functionOf, ranks } from "./flame_keys";
 import type { FlameIndex } from "./flame_index";
+import { functionOf, ranks } from "./flame_keys";
 import { type FlameGraph, Kind, type Label, NameSource } from "./flamegraph";
 
 /** Nodes below this part of all samples are merged, as the agent does with the profile itself. */

@@ -191,7 +191,8 @@ describe("a sandwich", () => {
           // Self samples of inner calls are part of a callee and of the function's own.
           row.total,
         );
-        if (row.name !== "all") expect(near.callers.reduce((sum, item) => sum + item.total, 0)).toBe(row.total);
+        if (row.name !== "all")
+          expect(near.callers.reduce((sum, item) => sum + item.total, 0)).toBe(row.total);
       }
     }
   });

@@ -2,8 +2,8 @@
 // nodes: where only one node of the old tree leads to a new one, its children are copied as they are,
 // and only those of the others are looked up.
 
-import type { FlameGraph, Label } from "./flamegraph";
 import { ranks } from "./flame_keys";
+import type { FlameGraph, Label } from "./flamegraph";
 
 const NONE = -1;
 /** For `from` of a child that may be there already. */

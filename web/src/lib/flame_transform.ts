@@ -45,7 +45,9 @@ export function parseTransforms(text: string): Transform[] {
 }
 
 export function formatTransforms(transforms: readonly Transform[]): string {
-  return transforms.map(({ kind, key }) => (key === "" ? LETTERS[kind] : `${LETTERS[kind]}-${key}`)).join(",");
+  return transforms
+    .map(({ kind, key }) => (key === "" ? LETTERS[kind] : `${LETTERS[kind]}-${key}`))
+    .join(",");
 }
 
 /** A change with what it met in this profile. */
@@ -85,7 +87,10 @@ function nameOf(labels: readonly Label[], { kind, key }: Transform): string | nu
   return labels[findFunction(labels, key)]?.name ?? null;
 }
 
-function applyOne(index: FlameIndex, transform: Transform): { graph: FlameGraph | null; name: string | null } {
+function applyOne(
+  index: FlameIndex,
+  transform: Transform,
+): { graph: FlameGraph | null; name: string | null } {
   const { labels } = index.graph;
   if (transform.kind === "processes") return { graph: mergeProcesses(index), name: "" };
   if (transform.kind === "module") {

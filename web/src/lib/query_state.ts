@@ -137,7 +137,7 @@ export function parseState(search: string): PageState {
     from: natural(params.get("from")),
     to: natural(params.get("to")),
     tids: naturals(params.get("tid")),
-    except: params.get("except") === "1",
+    except: params.get("except") === "1" && naturals(params.get("tid")).length > 0,
     time: oneOf<TimeView>(params.get("time"), ["bars", "subsecond", "threads"], START.time),
     base: /^[0-9A-Za-z_-]{1,64}$/.test(text("base")) ? text("base") : "",
     baseFrom: natural(params.get("base_from")),

@@ -3,7 +3,9 @@ import type { Sequence } from "../api/types";
 import { besides, boxAt, lane, sequenceBucketMs } from "./sequence";
 import { seeded } from "./testing";
 
-function sequenceOf(rows: readonly (readonly [bucket: number, stack: readonly number[], amount: number])[]): Sequence {
+function sequenceOf(
+  rows: readonly (readonly [bucket: number, stack: readonly number[], amount: number])[],
+): Sequence {
   const total = rows.reduce((sum, [, , amount]) => sum + amount, 0);
   return {
     bucket_ms: 20,

@@ -15,7 +15,7 @@ interface Case {
 }
 
 describe("significance", () => {
-  const { cases } = JSON.parse(readFileSync(FILE, "utf8")) as { cases: readonly Case[] };
+  const { cases } = JSON.parse(new TextDecoder().decode(readFileSync(FILE))) as { cases: readonly Case[] };
 
   it("has enough known values", () => {
     expect(cases.length).toBeGreaterThanOrEqual(8);

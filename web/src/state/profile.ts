@@ -1,10 +1,12 @@
 // The profile of the open task: fetched, decoded, and fetched again while the task runs. The old
 // picture stays until the new one is ready.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { api, ProblemError, type ProfileCut } from "../api/client";
 import { type FlameIndex, indexFlameGraph } from "../lib/flame_index";
 import { decodeFlameGraph, FlameFormatError } from "../lib/flamegraph";
+import { tasks } from "./live";
+import { whenVisible } from "./refetch";
 import { symbolsRevision } from "./symbols";
 
 export interface Profile {
@@ -25,20 +27,28 @@ function messageOf(error: unknown): string {
 /** `running` fetches again each 2 s, and once more when it turns false. */
 export function useProfile(id: string, cut: ProfileCut, running: boolean, ready: boolean): Profile {
   const [profile, setProfile] = useState<Profile>({ index: null, arrivedAt: null, error: null });
-  const last = useRef<string | null>(null);
   const cutKey = JSON.stringify(cut);
   const symbols = symbolsRevision.value;
   useEffect(() => {
     if (!ready) return;
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let had: number | undefined;
     const load = async (): Promise<void> => {
+      await whenVisible(stop.signal);
+      if (stop.signal.aborted) return;
+      // The events tell how much the task has: the same picture is not fetched twice.
+      const has = tasks.peek()?.get(id)?.samples;
+      if (has !== undefined && has === had) {
+        timer = setTimeout(load, REFETCH_MS);
+        return;
+      }
       try {
         const bytes = await api.profileBytes(id, cut, stop.signal);
         const arrivedAt = performance.now();
         const index = indexFlameGraph(decodeFlameGraph(bytes));
         if (!stop.signal.aborted) setProfile({ index, arrivedAt, error: null });
-        last.current = id;
+        had = has;
       } catch (error) {
         if (stop.signal.aborted) return;
         // A running task that has no samples yet is not an error worth taking the picture away for.

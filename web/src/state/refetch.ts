@@ -2,6 +2,20 @@
 
 import { useEffect, useState } from "preact/hooks";
 
+/** Resolves when the page can be seen: a hidden one costs the node nothing. */
+export function whenVisible(signal: AbortSignal): Promise<void> {
+  if (document.visibilityState !== "hidden") return Promise.resolve();
+  return new Promise((resolve) => {
+    const look = (): void => {
+      if (document.visibilityState === "hidden" && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", look);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", look);
+    signal.addEventListener("abort", look);
+  });
+}
+
 /**
  * The last answer of `load`, `initial` before the first. It is asked once, again after `everyMs` as long
  * as `running` holds, and anew when one of `keys` changes. An error keeps the last answer: what uses this
@@ -19,6 +33,8 @@ export function useRefetched<T>(
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async (): Promise<void> => {
+      await whenVisible(stop.signal);
+      if (stop.signal.aborted) return;
       try {
         const loaded = await load(stop.signal);
         if (!stop.signal.aborted) setAnswer(() => loaded);

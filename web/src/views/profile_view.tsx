@@ -157,7 +157,15 @@ function SearchBox(props: {
 function AllHidden({ index }: { index: FlameIndex }) {
   const { idle } = index.graph;
   const onlyIdle = idle !== null && idle.count === idle.totalCount && idle.count > 0;
-  const everything = { idle: "show", states: [], reasons: [], from: null, to: null, tids: [] } as const;
+  const everything = {
+    idle: "show",
+    states: [],
+    reasons: [],
+    from: null,
+    to: null,
+    tids: [],
+    except: false,
+  } as const;
   return (
     <Empty title={onlyIdle ? "Everything is idle" : "Nothing that is shown waited"}>
       <p class="muted">
@@ -178,7 +186,10 @@ function NoSamples({ index, running, failed }: { index: FlameIndex; running: boo
   if (from !== null || to !== null || tids.length > 0) {
     return (
       <Empty title="No samples in the picked time and threads">
-        <button type="button" onClick={() => patchRoute({ from: null, to: null, tids: [] }, "replace")}>
+        <button
+          type="button"
+          onClick={() => patchRoute({ from: null, to: null, tids: [], except: false }, "replace")}
+        >
           Show everything
         </button>
       </Empty>
@@ -255,6 +266,7 @@ export function ProfileView(props: Props) {
           choices={[
             ["graph", "Graph"],
             ["table", "Table"],
+            ["order", "Time order"],
           ]}
           set={(value) => patchRoute({ tab: value }, "replace")}
         />

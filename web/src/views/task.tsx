@@ -1,12 +1,15 @@
 // One task: what was measured, how well, and the result.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, ProblemError, type WaitCut } from "../api/client";
+import { api, ProblemError, type ProfileCut, type WaitCut } from "../api/client";
 import type { ImportedFile, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
-import { openView, route } from "../state/route";
+import { openView, patchRoute, route } from "../state/route";
+import { BaseMenu } from "./base_menu";
+import { Choice } from "./choice";
+import { DiffView } from "./diff_view";
 import { ExportMenu } from "./export_menu";
 import { NamesButton } from "./names";
 import { NetworkResult } from "./network";
@@ -15,6 +18,7 @@ import { ErrorBox, Loading } from "./states";
 import { elapsedSeconds, isFinal, lossText, StateChip, tableText } from "./task_state";
 import { namedTarget } from "./tasks";
 import { ThreadMenu } from "./thread_menu";
+import { TimeOrder } from "./time_order";
 import { TimePanel } from "./time_panel";
 import { WaitBar } from "./wait_bar";
 
@@ -242,8 +246,29 @@ const KIND_TITLE: Readonly<Record<string, string>> = {
   network: "network",
 };
 
+/** Stacks in time order, with the way back to the other views. */
+function OrderPane(props: { task: Task; cut: ProfileCut; running: boolean }) {
+  return (
+    <div class="time-order">
+      <div class="toolbar profile-bar">
+        <Choice
+          label="View"
+          value="order"
+          choices={[
+            ["graph", "Graph"],
+            ["table", "Table"],
+            ["order", "Time order"],
+          ]}
+          set={(value) => patchRoute({ tab: value }, "replace")}
+        />
+      </div>
+      <TimeOrder {...props} />
+    </div>
+  );
+}
+
 function Result({ task }: { task: Task }) {
-  const { from, to, tids, except } = route.value;
+  const { from, to, tids, except, base, tab } = route.value;
   const running = task.state === "running";
   const waits = waitCut(task);
   const waitsKey = JSON.stringify(waits);
@@ -263,9 +288,14 @@ function Result({ task }: { task: Task }) {
           <ThreadMenu id={task.id} running={running} picked={tids} except={except} waits={waits} />
         )}
         <NamesButton id={task.id} cut={cut} running={running} />
+        <BaseMenu task={task} />
       </div>
       {waits !== null && <WaitBar task={task} cut={cut} view={waits} running={running} />}
-      {profile.index === null ? (
+      {base !== "" ? (
+        <DiffView task={task} cut={cut} running={running} />
+      ) : tab === "order" ? (
+        <OrderPane task={task} cut={cut} running={running} />
+      ) : profile.index === null ? (
         profile.error === null ? (
           <Loading what="the profile" />
         ) : (

@@ -93,10 +93,18 @@ function Caption(props: {
         {props.text}
       </span>
       {props.top > 0 && (
-        <span class="heat-legend" role="img" aria-label={`Darker or brighter is more, up to ${amount(props.top, props.periodNs)} ${props.one}`}>
+        <span
+          class="heat-legend"
+          role="img"
+          aria-label={`Darker or brighter is more, up to ${amount(props.top, props.periodNs)} ${props.one}`}
+        >
           <span class="muted">0</span>
           {starts.map((start, level) => (
-            <span key={start} class={`heat-swatch heat-${level}`} title={`from ${amount(start, props.periodNs)}`} />
+            <span
+              key={start}
+              class={`heat-swatch heat-${level}`}
+              title={`from ${amount(start, props.periodNs)}`}
+            />
           ))}
           <span class="muted numeric">
             {amount(props.top, props.periodNs)} {props.one}

@@ -328,6 +328,7 @@ pub(super) const STEPS: &[Step] = &[
         "idle rules on real programs, each with next to nothing to do"
     ),
     integration!("ui", UI, "the page in headless Chromium"),
+    integration!("compare", UI, "two results of a known difference"),
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
     integration!(

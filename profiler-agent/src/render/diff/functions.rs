@@ -123,6 +123,8 @@ pub fn report(a: Side<'_>, b: Side<'_>, view: DiffView, norm: Norm) -> Report {
     judge(&mut functions, &scale, unknown);
     functions.sort_by(|left, right| {
         let size = right.change.abs().total_cmp(&left.change.abs());
+        let own = |function: &FunctionChange| function.own.a.saturating_add(function.own.b);
+        let size = size.then_with(|| own(right).cmp(&own(left)));
         size.then_with(|| (&left.name, &left.module).cmp(&(&right.name, &right.module)))
     });
     let tested = functions
