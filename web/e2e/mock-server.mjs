@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
 import { HOSTILE, poisoned } from "./hostile.mjs";
-import { firstTasks, META, makeProcesses, makeTask, selfNow, THREADS } from "./mock_data.mjs";
+import { firstTasks, META, makeProcesses, makeTask, moreProcesses, selfNow, THREADS } from "./mock_data.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
 import { synthetic } from "./synthetic.mjs";
@@ -48,6 +48,8 @@ class Agent {
   profiles = new Map();
   /** Text from outside is as hostile as it can be. */
   hostile = false;
+  /** Of task 4. */
+  frames = 100_000;
 
   emit(event, data) {
     const sent = this.hostile ? poisoned(data) : data;
@@ -154,7 +156,7 @@ class Agent {
 
   profile(task, query) {
     const frames =
-      task.id === "4" ? 100_000 : task.samples === 0 ? 0 : task.state === "running" ? 1500 : 6000;
+      task.id === "4" ? this.frames : task.samples === 0 ? 0 : task.state === "running" ? 1500 : 6000;
     const key = `${frames} ${query.get("from")} ${query.getAll("tid")}`;
     if (!this.profiles.has(key)) {
       const seed = 7 + query.getAll("tid").length;
@@ -329,9 +331,11 @@ function serveFile(url, response) {
 }
 
 /** Starts on a free port (or `port`); `url` carries the token. */
-export async function startMock(port = 0, { hostile = false } = {}) {
+export async function startMock(port = 0, options = {}) {
+  const { hostile = false, frames = 100_000, processes = 0, tickMs = TICK_MS } = options;
   const agent = new Agent();
-  agent.hostile = hostile;
+  Object.assign(agent, { hostile, frames });
+  agent.processes.push(...moreProcesses(processes));
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://mock");
     response.hostile = agent.hostile;
@@ -355,7 +359,7 @@ export async function startMock(port = 0, { hostile = false } = {}) {
     });
   });
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
-  const timers = [setInterval(() => agent.tick(), TICK_MS), setInterval(() => agent.advance(), 300)];
+  const timers = [setInterval(() => agent.tick(), tickMs), setInterval(() => agent.advance(), 300)];
   const origin = `http://127.0.0.1:${server.address().port}`;
   return {
     agent,

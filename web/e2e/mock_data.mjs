@@ -90,6 +90,13 @@ export function makeProcesses() {
   return list;
 }
 
+/** So many more, for measuring long lists. */
+export function moreProcesses(count) {
+  return Array.from({ length: count }, (_, i) =>
+    process(20_000 + i, `service-${i % 97}`, `/opt/service-${i}`),
+  );
+}
+
 export const META = {
   version: "0.1.0",
   git_revision: "cf1a708d9e2b",

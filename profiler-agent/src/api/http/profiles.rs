@@ -179,7 +179,7 @@ pub(super) fn value(query: &Query) -> Result<Option<Value>, ApiError> {
 }
 
 /// Why a task has no such numbers; `None` when it has.
-fn missing_value(task: &Task, value: Value) -> Option<&'static str> {
+pub(super) fn missing_value(task: &Task, value: Value) -> Option<&'static str> {
     let values = match &task.spec.target {
         Target::Imported(file) => file.values,
         _ if task.spec.kind == TaskKind::Wall => ImportValues::Durations,
