@@ -73,7 +73,10 @@ fn the_function_that_changed_most_comes_first() {
         assert_eq!(found["verdict"], "significant", "{found}");
     }
     // Both sides are what the profiles are.
-    for (side, id, more) in [("a", &before, String::new()), ("b", &after, format!("&tid={tid}"))] {
+    for (side, id, more) in [
+        ("a", &before, String::new()),
+        ("b", &after, format!("&tid={tid}")),
+    ] {
         let folded = agent.api.folded(id, &more).unwrap();
         assert_eq!(diff[side]["total"].as_u64().unwrap(), folded.total());
     }

@@ -20,7 +20,7 @@ import {
   zoomTimes,
 } from "./measure.mjs";
 import { startMock } from "./mock-server.mjs";
-import { client, routerViews } from "./visits.mjs";
+import { client } from "./visits.mjs";
 
 const short = process.argv.includes("--short");
 /** What a loaded machine may take longer; sizes and memory do not depend on the load. */
@@ -171,49 +171,45 @@ async function load() {
 }
 
 async function network() {
-  if (!routerViews().includes("edge")) return;
   const mock = await startMock();
-  const table = await client(mock.url)("/network/edges");
-  const edge = table.edges[0];
+  const { edges } = await client(mock.url)("/network/edges");
   const [maps, pages, frames] = [[], [], []];
   for (let round = 0; round < ROUNDS; round += 1) {
-    const map = "svg [data-edge], svg .edge, svg path";
+    const map = ".topology svg path";
     const { context, page } = await opened(mock, {}, (each) => watchDrawn(each, map, 3));
     await page.goto(`${mock.origin}/?view=network`);
     maps.push(await drawnAfter(page, "/network/edges", map, 3));
     await context.close();
-    const chart = ".edge-page canvas, .edge-page svg, main canvas";
+    const chart = ".edge-page canvas, .edge-page svg";
     const second = await opened(mock, {}, (each) => watchDrawn(each, chart, 2));
-    await second.page.goto(`${mock.origin}/?view=edge&edge=${encodeURIComponent(edge.id ?? edge.key)}`);
-    pages.push(await drawnAfter(second.page, "/api/v1/", chart, 2));
-    frames.push(
-      ...(await second.page.evaluate(async () => {
-        const box = document.querySelector("main canvas, main svg").getBoundingClientRect();
-        const times = [];
-        let last = await new Promise((done) => requestAnimationFrame(done));
-        for (let i = 0; i < 40; i += 1) {
-          const at = {
-            clientX: box.left + (box.width * i) / 40,
-            clientY: box.top + box.height / 2,
-            bubbles: true,
-          };
-          document
-            .elementFromPoint(at.clientX, at.clientY)
-            ?.dispatchEvent(new PointerEvent("pointermove", at));
-          document.elementFromPoint(at.clientX, at.clientY)?.dispatchEvent(new MouseEvent("mousemove", at));
-          const now = await new Promise((done) => requestAnimationFrame(done));
-          times.push(now - last);
-          last = now;
-        }
-        return times;
-      })),
-    );
+    await second.page.goto(`${mock.origin}/?view=edge&edge=${edges[0].id}`);
+    pages.push(await drawnAfter(second.page, "/series", chart, 2));
+    frames.push(...(await cursorFrames(second.page, chart)));
     await second.context.close();
   }
   await mock.close();
   row("topology: answer to the map", "ms", maps, 300);
   row("edge page: answer to the charts", "ms", pages, 300);
   row("edge page: frame while the cursor moves", "ms", frames, 33, 0.95);
+}
+
+/** Times of frames while the pointer goes over the first chart. */
+function cursorFrames(page, chart) {
+  return page.evaluate(async (selector) => {
+    const box = document.querySelector(selector).getBoundingClientRect();
+    const times = [];
+    let last = await new Promise((done) => requestAnimationFrame(done));
+    for (let i = 0; i < 40; i += 1) {
+      const at = { clientX: box.left + (box.width * i) / 40, clientY: box.top + box.height / 2, bubbles: true };
+      const under = document.elementFromPoint(at.clientX, at.clientY);
+      under?.dispatchEvent(new PointerEvent("pointermove", at));
+      under?.dispatchEvent(new MouseEvent("mousemove", at));
+      const now = await new Promise((done) => requestAnimationFrame(done));
+      times.push(now - last);
+      last = now;
+    }
+    return times;
+  }, chart);
 }
 
 async function events() {

@@ -7,8 +7,19 @@ import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
 import { HOSTILE, poisoned } from "./hostile.mjs";
-import { firstTasks, META, makeProcesses, makeTask, moreProcesses, selfNow, THREADS } from "./mock_data.mjs";
+import {
+  firstTasks,
+  META,
+  makeProcesses,
+  makeTask,
+  manyProcesses,
+  selfNow,
+  THREADS,
+  WAITS,
+} from "./mock_data.mjs";
+import { edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
+import { CONFIG, FEATURES, kernelObjects, processSymbols } from "./mock_node.mjs";
 import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
 import { synthetic } from "./synthetic.mjs";
 
@@ -95,7 +106,7 @@ class Agent {
   }
 
   create(body) {
-    const { kind, target, duration_s = 10, frequency_hz = 99 } = body;
+    const { kind, target, duration_s = 10, frequency_hz = 99, group = null } = body;
     if (frequency_hz < 1 || frequency_hz > 4999)
       throw new Problem(422, "invalid_field", "frequency_hz must be between 1 and 4999", "frequency_hz");
     if (duration_s !== null && (duration_s < 1 || duration_s > 3600))
@@ -110,6 +121,7 @@ class Agent {
     const task = makeTask(this.nextId, {
       kind,
       target,
+      group,
       duration_s,
       frequency_hz,
       effective_frequency_hz: frequency_hz,
@@ -196,12 +208,25 @@ function streamEdges(response, table, last) {
   return response.on("close", () => clearInterval(timer));
 }
 
-function edgesRoute(task, events, response) {
-  const table = () => edgeTable(Math.round((Date.now() * 1e6 - task.started_at_ns) / 1e9) % 600);
+/** `/edges/ID/series` of a table after so many seconds. */
+function seriesRoute(table, seconds, id, query, response) {
+  const edge = table.edges.find((found) => found.id === id);
+  if (edge === undefined) throw new Problem(404, "not_found", `no edge ${id}`);
+  const ms = (name) => (query.has(name) ? Number(query.get(name)) : null);
+  const range = { from: ms("from"), to: ms("to") };
+  return sendJson(response, 200, edgeSeries(edge, table.unavailable, seconds, range));
+}
+
+function edgesRoute(task, [more, last], query, response) {
+  const ended = task.ended_at_ns ?? Date.now() * 1e6;
+  const seconds = Math.round((ended - task.started_at_ns) / 1e9) % 600;
+  const table = () => edgeTable(seconds);
+  const events = more === "events";
+  if (last === "series") return seriesRoute(table(), seconds, more, query, response);
   return events ? streamEdges(response, table, task.state !== "running") : sendJson(response, 200, table());
 }
 
-function taskRoute(agent, method, [id, part, more], query, response) {
+function taskRoute(agent, method, [id, part, more, last], query, response) {
   const task = agent.tasks.get(id);
   if (task === undefined) throw new Problem(404, "not_found", `no task ${id}`);
   if (part === "stop" && method === "POST") {
@@ -209,8 +234,9 @@ function taskRoute(agent, method, [id, part, more], query, response) {
     agent.emit("task", task);
     return sendJson(response, 200, task);
   }
-  if (part === "edges") return edgesRoute(task, more === "events", response);
+  if (part === "edges") return edgesRoute(task, [more, last], query, response);
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
+  if (part === "waits") return sendJson(response, 200, WAITS);
   if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));
   if (part === "timeline") return sendJson(response, 200, mockTimeline(task, query));
   if (part === "sequence") return sendJson(response, 200, mockSequence(task, query));
@@ -277,6 +303,28 @@ function apiRoute(agent, request, url, response, body) {
   const [resource, ...rest] = url.pathname.slice("/api/v1/".length).split("/");
   if (resource === "meta") return sendJson(response, 200, META);
   if (resource === "probes") return sendJson(response, 200, { items: META.probes });
+  if (resource === "self" && rest[0] === "kernel") {
+    if (rest[1] === "statistics") agent.statisticsUntil = Date.now() + JSON.parse(body).seconds * 1000;
+    return sendJson(response, 200, kernelObjects(agent));
+  }
+  if (resource === "features") return sendJson(response, 200, { items: FEATURES });
+  if (resource === "config") return sendJson(response, 200, { items: CONFIG });
+  if (resource === "support-bundle") {
+    response.writeHead(200, { ...HEADERS, "Content-Type": "application/gzip" });
+    return response.end(Buffer.from("1f8b0800000000000003", "hex"));
+  }
+  if (resource === "processes" && rest.length > 0) {
+    const process = agent.processes.find(({ id }) => id === rest[0]);
+    if (process === undefined)
+      throw new Problem(404, "not_found", `there is no process ${rest[0]}; it may have exited`);
+    if (rest[1] === "symbols") return sendJson(response, 200, processSymbols(process));
+    const thread_list = Array.from({ length: process.threads }, (_, i) => ({
+      tid: process.pid + i,
+      name: i === 0 ? process.comm : `wrk:worker_${i - 1}`,
+      cpu_time_ns: 9e9 / (i + 1),
+    }));
+    return sendJson(response, 200, { ...process, thread_list });
+  }
   if (resource === "self") return sendJson(response, 200, selfNow(agent.startedAt, agent.running()));
   if (resource === "processes") {
     const kernel = url.searchParams.get("kernel") === "true";
@@ -288,6 +336,10 @@ function apiRoute(agent, request, url, response, body) {
     response.write(": hello\n\n");
     agent.listeners.add(response);
     return response.on("close", () => agent.listeners.delete(response));
+  }
+  if (resource === "network" && rest[2] === "series") {
+    const seconds = Math.min(180, Math.round((Date.now() - agent.startedAt) / 1000));
+    return seriesRoute(networkEdges(agent.startedAt), seconds, rest[1], url.searchParams, response);
   }
   if (resource === "network" && rest[0] === "edges")
     return rest[1] === "events"
@@ -306,7 +358,10 @@ function apiRoute(agent, request, url, response, body) {
   if (resource === "symbols") return symbolsRoute(agent, request, rest[0], response, body);
   if (resource === "tasks" && rest.length === 0) {
     if (request.method === "POST") return sendJson(response, 201, agent.create(JSON.parse(body)));
-    const items = [...agent.tasks.values()].reverse();
+    const group = url.searchParams.get("group");
+    const items = [...agent.tasks.values()]
+      .reverse()
+      .filter((task) => group === null || task.group === group);
     return sendJson(response, 200, { items, total: items.length });
   }
   if (resource === "tasks") return taskRoute(agent, request.method, rest, url.searchParams, response);
@@ -335,7 +390,7 @@ export async function startMock(port = 0, options = {}) {
   const { hostile = false, frames = 100_000, processes = 0, tickMs = TICK_MS } = options;
   const agent = new Agent();
   Object.assign(agent, { hostile, frames });
-  agent.processes.push(...moreProcesses(processes));
+  agent.processes.push(...manyProcesses(processes));
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://mock");
     response.hostile = agent.hostile;

@@ -6,6 +6,8 @@ const next = random(11);
 const CONTAINER_A = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d";
 const CONTAINER_B = "b7a1e5d0934c2f6e8d1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e";
 
+const POD = 4026532441;
+
 function process(pid, comm, exe, extra = {}) {
   return {
     id: `${pid}-${pid * 37}`,
@@ -33,6 +35,7 @@ export function makeProcesses() {
     user: "envoy",
     uid: 1337,
     cgroup: `/kubepods/burstable/pod1/${id}`,
+    network_namespace: POD,
   });
   const list = [
     process(1, "systemd", "/usr/lib/systemd/systemd"),
@@ -72,7 +75,9 @@ export function makeProcesses() {
         7000 + i * 13,
         name,
         `/usr/bin/${name}`,
-        i % 9 === 0 ? pod(i % 2 ? CONTAINER_A : CONTAINER_B) : {},
+        i % 9 === 0
+          ? { ...pod(i % 2 ? CONTAINER_A : CONTAINER_B), network_namespace: POD + 1 + (i % 5) }
+          : {},
       ),
     );
   }
@@ -90,13 +95,6 @@ export function makeProcesses() {
   return list;
 }
 
-/** So many more, for measuring long lists. */
-export function moreProcesses(count) {
-  return Array.from({ length: count }, (_, i) =>
-    process(20_000 + i, `service-${i % 97}`, `/opt/service-${i}`),
-  );
-}
-
 export const META = {
   version: "0.1.0",
   git_revision: "cf1a708d9e2b",
@@ -108,6 +106,8 @@ export const META = {
   limits: { max_duration_s: 3600, max_frequency_hz: 4999, max_running_tasks: 8 },
   probes: [
     { name: "on_cpu", state: "attached", reason: null, minimum_kernel: "5.15" },
+    { name: "off_cpu", state: "available", reason: null, minimum_kernel: "5.15" },
+    { name: "wall", state: "available", reason: null, minimum_kernel: "5.15" },
     { name: "process_events", state: "attached", reason: null, minimum_kernel: "5.15" },
     { name: "network_always", state: "attached", reason: null, minimum_kernel: "5.15" },
     { name: "network_send", state: "attached", reason: null, minimum_kernel: "6.3" },
@@ -188,6 +188,7 @@ export function makeTask(id, change = {}) {
     id: String(id),
     kind: "on_cpu",
     target: { pids: [4242] },
+    group: null,
     duration_s: 10,
     frequency_hz: 99,
     wakers: false,
@@ -268,3 +269,45 @@ export const THREADS = [
   { pid: 4242, tid: 4261, process: "envoy", name: "AccessLogFlush", samples: 1_700 },
   { pid: 5151, tid: 5151, process: "httpbin", name: "httpbin", samples: 11_000 },
 ];
+
+export function timeline(samples) {
+  if (samples === 0) return { bucket_ms: 100, from_ms: 0, counts: [] };
+  const wave = random(3);
+  return {
+    bucket_ms: 100,
+    from_ms: 0,
+    counts: Array.from({ length: 100 }, (_, i) =>
+      Math.round((1 + Math.sin(i / 7)) * 300 + wave() * 260 + (i > 62 && i < 71 ? 900 : 0)),
+    ),
+  };
+}
+
+/** So many processes beside the others, five to a pod. */
+export function manyProcesses(count) {
+  return Array.from({ length: count }, (_, i) =>
+    process(
+      20_000 + i,
+      i % 5 === 0 ? "envoy" : `app-${i % 7}`,
+      `/usr/bin/${i % 5 === 0 ? "envoy" : `app-${i % 7}`}`,
+      {
+        network_namespace: 4_026_540_000 + Math.floor(i / 5),
+      },
+    ),
+  );
+}
+
+const sums = (...rows) => rows.map(([name, count, total_ns]) => ({ name, count, total_ns }));
+
+export const WAITS = {
+  idle: {
+    count: 4000,
+    idle_ns: 83e9,
+    total_count: 9000,
+    total_ns: 100e9,
+    percent: 83,
+    summary: "83.0 % idle",
+    rules: sums(["envoy_event_loop", 4000, 83e9]),
+  },
+  states: sums(["sleeping", 4000, 12e9], ["runnable", 900, 5e9]),
+  reasons: sums(["futex", 1900, 9e9], ["run queue", 900, 5e9], ["pipe", 200, 2e9], ["page_fault", 11, 1e9]),
+};

@@ -46,10 +46,27 @@ function side(scale, { sent, received, drops = {}, errors = {}, client = true, r
 }
 
 const CONTAINER = "3f2a90c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4";
-const end = (pid, comm, address, port, container = null) => ({ pid, comm, container, address, port });
+const end = (pid, comm, address, port, container = null) => ({
+  pid,
+  start_ticks: pid === null ? null : pid * 37,
+  comm,
+  container,
+  name: null,
+  address,
+  port,
+});
+
+/** Stable and of the form that the agent gives. */
+function idOf(client, server, asked) {
+  let hash = 0xcbf29ce484222325n;
+  for (const letter of `${client.pid}${client.address}>${server.pid}${server.address}:${server.port}|${asked}`)
+    hash = ((hash ^ BigInt(letter.codePointAt(0))) * 0x100000001b3n) & 0xffffffffffffffffn;
+  return hash.toString(16).padStart(16, "0");
+}
 
 function edge(client, server, sides, more = {}) {
   return {
+    id: idOf(client, server, more.original_destination ?? ""),
     client,
     server,
     original_destination: null,
@@ -58,6 +75,39 @@ function edge(client, server, sides, more = {}) {
     metrics: { client: sides[0], server: sides[1] },
     ...more,
   };
+}
+
+/** Edges of a busy pod: callers, dependencies, control plane; more callers than the map has places. */
+function meshEdges(scale, flow, back) {
+  const envoy = (address, port) => end(4242, "envoy", address, port, CONTAINER);
+  const callers = Array.from({ length: 14 }, (_, i) =>
+    edge(end(null, null, `10.1.${i + 2}.${40 + i}`, null), envoy("10.1.0.4", 15006), [
+      null,
+      side(scale / (i + 1), back),
+    ]),
+  );
+  const asked = [
+    ["10.96.0.10", 53, 0.2],
+    ["10.96.4.1", 15012, 0.3],
+    ["10.96.4.9", 9411, 0.5],
+    ["10.1.0.31", 3306, 2],
+    ["10.1.0.32", 6379, 3],
+  ].map(([address, port, share]) =>
+    edge(envoy("10.1.0.4", null), end(null, null, address, port), [side(scale * share, flow), null]),
+  );
+  return [
+    ...callers,
+    ...asked,
+    edge(envoy("127.0.0.6", null), end(4100, "checkout", "10.1.0.4", 8080, CONTAINER), [
+      side(scale, flow),
+      side(scale, back),
+    ]),
+    edge(end(4243, "pilot-agent", "127.0.0.1", null, CONTAINER), envoy("127.0.0.1", 15000), [
+      side(0.4, { sent: 200, received: 90_000 }),
+      side(0.4, back),
+    ]),
+    edge(envoy("127.0.0.1", null), end(null, null, "127.0.0.1", 9000), [side(1, flow), null]),
+  ];
 }
 
 /** The table after so many seconds. */
@@ -73,14 +123,15 @@ export function edgeTable(seconds) {
         [side(scale, flow), side(scale, back)],
         { original_destination: "10.96.0.17:8080" },
       ),
-      edge(end(4242, "envoy", "10.1.0.4", null, CONTAINER), end(5151, "envoy", "10.1.0.9", 15006), [
+      edge(end(4242, "envoy", "10.1.0.4", null, CONTAINER), end(5150, "envoy", "10.1.0.9", 15006), [
         side(scale, { ...flow, retransmits: 17, drops: { TCP_OFO_QUEUE: 4, NO_SOCKET: 1 } }),
         side(scale, back),
       ]),
-      edge(end(5151, "envoy", "127.0.0.6", null), end(5160, "httpbin", "10.1.0.9", 8080), [
+      edge(end(5150, "envoy", "127.0.0.6", null), end(5151, "httpbin", "10.1.0.9", 8080), [
         side(scale, flow),
         side(scale, back),
       ]),
+      ...meshEdges(scale, flow, back),
       edge(end(6001, "prometheus", "10.1.0.2", 51_022), end(null, null, "203.0.113.77", 9090), [
         side(1, { sent: 900, received: 120_000, errors: { 111: 3, 104: 1 } }),
         null,

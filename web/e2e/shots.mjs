@@ -23,7 +23,7 @@ const PAGES = [
   ["create-network", "view=processes&create=1&pids=4242"],
   ["network-task", "view=task&id=7"],
   ["network", "view=network"],
-  ["network-edge", "view=network&edge=4242%4010.1.0.4>5151%4010.1.0.9:15006|"],
+  ["network-edge", "view=network&net=table&edge=91a4dc2f61cb0ec5"],
   ["node", "view=node"],
 ];
 

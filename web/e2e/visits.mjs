@@ -29,12 +29,9 @@ const query = (state) => new URLSearchParams(state).toString();
 
 /** What is shown once a page is there; every page has one of these. */
 export const READY =
-  "[role=grid], [role=table], .flame-canvas, .state h2, .cards, .topology svg, svg[role], .edge-page, .empty-state";
+  "[role=grid], .flame-canvas, .state h2, .cards, .topology, .edge-page, .group-page, main section h1";
 
-/**
- * Pages by name: `{ view, name, query }`. Those that need data are there when the agent has it;
- * `missing` names the views for which it has none.
- */
+/** Pages by name: `{ view, name, query }`. Those that need data are there when the agent has it. */
 export async function visitsOf(ask) {
   const { items: tasks } = await ask("/tasks");
   const { items: processes } = await ask("/processes");
@@ -42,7 +39,9 @@ export async function visitsOf(ask) {
     tasks.find((task) => task.kind === kind && task.state === "finished" && task.samples > 0);
   const pids = processes.slice(0, 2).map(({ pid }) => pid);
   const visits = [
+    { view: "pods", name: "pods", query: "view=pods" },
     { view: "processes", name: "processes", query: "view=processes" },
+    { view: "processes", name: "process", query: query({ view: "processes", process: processes[0]?.id ?? "" }) },
     { view: "processes", name: "processes-grouped", query: "view=processes&group=1" },
     { view: "processes", name: "processes-nothing", query: "view=processes&q=nothing-has-this-name" },
     { view: "processes", name: "create", query: query({ view: "processes", create: 1, pids }), dialog: true },
@@ -58,6 +57,9 @@ export async function visitsOf(ask) {
     task("on-cpu-icicle-search", onCpu.id, { layout: "icicle", search: "Http" });
     task("on-cpu-table", onCpu.id, { tab: "table" });
     task("on-cpu-range", onCpu.id, { from: 1000, to: 3000 });
+    task("on-cpu-order", onCpu.id, { tab: "order" });
+    task("on-cpu-subsecond", onCpu.id, { time: "subsecond" });
+    task("on-cpu-threads", onCpu.id, { time: "threads" });
   }
   for (const kind of ["off_cpu", "wall", "imported"]) {
     const found = done(kind);
@@ -74,39 +76,34 @@ export async function visitsOf(ask) {
   );
   if (empty !== undefined) task("task-empty", empty.id);
   const network = tasks.find((each) => each.kind === "network");
-  if (network !== undefined) task("network-task", network.id);
-  await addNetwork(ask, visits, network, processes);
+  const group = tasks.find((each) => each.group !== null && each.group !== undefined)?.group;
+  visits.push({ view: "group", name: "group", query: query({ view: "group", id: group ?? "none-such" }) });
+  const other = tasks.find(
+    (each) => each.id !== onCpu?.id && each.kind === "on_cpu" && each.state === "finished" && each.samples > 0,
+  );
+  if (onCpu !== undefined && other !== undefined) task("diff", onCpu.id, { base: other.id });
+  await addNetwork(ask, visits, network);
   return visits;
 }
 
-/** Pages of connections, as far as the router has them. */
-async function addNetwork(ask, visits, task, processes) {
-  const views = routerViews();
+/** Pages of connections: of the node where they are always watched, and of a task. */
+async function addNetwork(ask, visits, task) {
   const { network } = await ask("/meta");
-  const table =
-    network === "always"
-      ? await ask("/network/edges")
-      : task === undefined
-        ? { edges: [] }
-        : await ask(`/tasks/${task.id}/edges`);
-  const source = network === "always" ? {} : task === undefined ? null : { id: task.id };
-  if (source === null) return;
-  if (network === "always") visits.push({ view: "network", name: "network", query: "view=network" });
-  const edge = table.edges[0];
-  const at = (end) => `${end.pid ?? ""}@${end.address ?? end.ip ?? ""}`;
-  const key = edge?.key ?? edge?.id ?? (edge === undefined ? "" : `${at(edge.client)}>${at(edge.server)}`);
-  if (views.includes("topology")) {
-    visits.push({ view: "topology", name: "topology", query: query({ view: "topology", ...source }) });
-    const namespace = processes.find((each) => each.container !== null)?.network_namespace;
-    if (namespace !== undefined && namespace !== null)
-      visits.push({
-        view: "topology",
-        name: "topology-pod",
-        query: query({ view: "topology", ...source, pod: namespace }),
-      });
+  const add = (view, name, state) => visits.push({ view, name, query: query({ view, ...state }) });
+  if (network === "always") {
+    const { edges } = await ask("/network/edges");
+    add("network", "network-map", { net: "map" });
+    add("network", "network-table", { net: "table" });
+    if (edges.length > 0) {
+      add("network", "network-sides", { net: "table", edge: edges[0].id });
+      add("edge", "edge", { edge: edges[0].id });
+    }
   }
-  if (views.includes("edge"))
-    visits.push({ view: "edge", name: "edge", query: query({ view: "edge", ...source, edge: key }) });
+  if (task === undefined) return;
+  const { edges } = await ask(`/tasks/${task.id}/edges`);
+  add("task", "network-task-map", { id: task.id, net: "map" });
+  add("task", "network-task-table", { id: task.id, net: "table" });
+  if (edges.length > 0) add("edge", "edge-of-task", { id: task.id, edge: edges[0].id });
 }
 
 /** Views of the router that no visit opens. */

@@ -1,8 +1,10 @@
 import { render } from "preact";
 import { takeTokenFromAddress } from "./api/token";
+import { followKernel } from "./state/kernel";
 import { startKeys } from "./state/keys";
 import { reconnect, startLive } from "./state/live";
 import { startPreferences } from "./state/preferences";
+import { followProbes } from "./state/probes";
 import { followHistory } from "./state/route";
 import { Shell } from "./views/shell";
 import "./styles/tokens.css";
@@ -11,7 +13,10 @@ import "./styles/controls.css";
 import "./styles/tables.css";
 import "./styles/flame.css";
 import "./styles/network.css";
+import "./styles/topology.css";
+import "./styles/edge.css";
 import "./styles/heat.css";
+import "./styles/shell.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {
@@ -21,6 +26,8 @@ startPreferences();
 followHistory();
 startKeys();
 startLive();
+followProbes();
+followKernel();
 
 const root = document.getElementById("app");
 if (root !== null) render(<Shell />, root);

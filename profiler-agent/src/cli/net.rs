@@ -6,7 +6,11 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{CliError, net_table, print};
+use super::{
+    CliError,
+    net_table::{self, Shown},
+    print,
+};
 use crate::{
     api,
     config::cli::NetArgs,
@@ -42,7 +46,13 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         };
         serde_json::to_string_pretty(&result).context("encode the edges")? + "\n"
     } else {
-        net_table::text(&table)
+        net_table::text(
+            &table,
+            Shown {
+                idle_unix_pairs: args.all_sockets,
+                own_pid: std::process::id(),
+            },
+        )
     };
     Ok(print(&text)?)
 }

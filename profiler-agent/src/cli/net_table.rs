@@ -1,8 +1,12 @@
 //! The table that `net` prints.
 
-use std::{fmt::Write as _, net::IpAddr};
+use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 
-use crate::model::{Address, Edge, EdgeTable, Endpoint, SideMetrics, Transfer, Values};
+use crate::{
+    model::{Address, Edge, EdgeTable, Endpoint, SideMetrics, Transfer, Values},
+    network::{UNNAMED, UNTOLD},
+    probes::is_never_of_unix_sockets,
+};
 
 /// Longest name of an end; longer ones are cut in the middle, where addresses say least.
 const LONGEST_END: usize = 44;
@@ -13,15 +17,32 @@ const COLUMNS: [&str; 13] = [
     "DROP", "RESET", "ERR",
 ];
 
+/// What of a table is printed, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// Pairs of unnamed Unix sockets that nobody used: threads and libraries have many for themselves.
+    pub(super) idle_unix_pairs: bool,
+    /// The process that watches, whose own sockets are marked.
+    pub(super) own_pid: u32,
+}
+
 /// Edges with the most bytes first, totals, and below them what is missing.
-pub(super) fn text(table: &EdgeTable) -> String {
-    let mut edges: Vec<&Edge> = table.edges.iter().collect();
+pub(super) fn text(table: &EdgeTable, shown: Shown) -> String {
+    let (mut edges, hidden): (Vec<&Edge>, Vec<&Edge>) = table
+        .edges
+        .iter()
+        .partition(|edge| shown.idle_unix_pairs || !is_idle_pair(edge, table));
     edges.sort_by_key(|edge| std::cmp::Reverse(edge.bytes()));
     let mut rows = vec![header()];
-    rows.extend(edges.iter().map(|edge| row(edge, table)));
+    rows.extend(edges.iter().map(|edge| row(edge, table, shown)));
     let mut total = SideMetrics::default();
+    let mut untold = SideMetrics::default();
     for edge in &edges {
-        total.merge(&view(edge));
+        if is_untold(edge) {
+            untold.merge(&view(edge));
+        } else {
+            total.merge(&view(edge));
+        }
     }
     if table.folded.edges > 0 {
         total.merge(&table.folded.client);
@@ -39,11 +60,50 @@ pub(super) fn text(table: &EdgeTable) -> String {
         }));
     }
     let mut text = aligned(&rows);
-    if edges.is_empty() {
+    if untold.connections > 0 {
+        // Writing to a String cannot fail.
+        let _infallible = writeln!(
+            text,
+            "not in the total: {} in {} reads of Unix sockets whose senders are not told; senders have what they wrote",
+            bytes(untold.write.bytes),
+            untold.write.count
+        );
+    }
+    if table.edges.is_empty() {
         text.push_str("no connections were seen\n");
+    }
+    if !hidden.is_empty() {
+        // Writing to a String cannot fail.
+        let _infallible = writeln!(
+            text,
+            "{} edges between unnamed Unix sockets that nobody used are not shown (--all-sockets)",
+            hidden.len()
+        );
     }
     text.push_str(&remarks(table));
     text
+}
+
+/// Whether it is what a Unix socket read from peers that nobody tells: who sent it, where that was
+/// watched, has an edge of its own with the same bytes.
+fn is_untold(edge: &Edge) -> bool {
+    let Endpoint { pid, address, .. } = &edge.key.client;
+    let is_unknown = matches!(address, Address::Unix(name) if name == UNTOLD);
+    is_unknown && pid.is_none() && edge.client.is_none()
+}
+
+/// Whether it is of unnamed Unix sockets, and it is known that nothing went through them.
+fn is_idle_pair(edge: &Edge, table: &EdgeTable) -> bool {
+    let is_unnamed =
+        |end: &Endpoint| matches!(&end.address, Address::Unix(name) if name == UNNAMED);
+    let is_known = ["write", "read"]
+        .iter()
+        .all(|metric| table.has_of("unix", metric));
+    let mut sides = [&edge.client, &edge.server].into_iter().flatten();
+    is_known
+        && is_unnamed(&edge.key.client)
+        && is_unnamed(&edge.key.server)
+        && sides.all(|side| side.write.count == 0 && side.read.count == 0)
 }
 
 fn header() -> Vec<String> {
@@ -76,16 +136,18 @@ fn view(edge: &Edge) -> SideMetrics {
     metrics
 }
 
-fn row(edge: &Edge, table: &EdgeTable) -> Vec<String> {
+fn row(edge: &Edge, table: &EdgeTable, shown: Shown) -> Vec<String> {
     let client = end(
         &edge.key.client,
         edge.client_name.as_deref(),
         edge.client_port,
+        shown,
     );
     let mut server = end(
         &edge.key.server,
         edge.server_name.as_deref(),
         edge.key.server_port,
+        shown,
     );
     if let Some((address, port)) = edge.key.original_destination {
         let asked = std::net::SocketAddr::new(address, port);
@@ -160,11 +222,16 @@ fn bytes(count: u64) -> String {
     }
 }
 
-fn end(endpoint: &Endpoint, name: Option<&str>, port: Option<u16>) -> String {
+fn end(endpoint: &Endpoint, name: Option<&str>, port: Option<u16>, shown: Shown) -> String {
     let process = endpoint.pid.map_or_else(String::new, |pid| {
         // A name may hold control characters, which a terminal would follow.
         let comm: String = endpoint.comm.escape_default().collect();
-        format!("{comm}[{pid}] ")
+        let mark = if pid == shown.own_pid {
+            "(this command) "
+        } else {
+            ""
+        };
+        format!("{comm}[{pid}] {mark}")
     });
     let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
     let name = name.map_or_else(String::new, |name| format!(" ({})", name.escape_default()));
@@ -216,9 +283,25 @@ fn aligned(rows: &[Vec<String>]) -> String {
 
 fn remarks(table: &EdgeTable) -> String {
     let mut text = String::new();
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut never = Vec::new();
     for (metric, reason) in &table.unavailable {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(text, "unavailable: {metric}: {reason}");
+        if is_never_of_unix_sockets(metric) {
+            never.push(metric.trim_start_matches("unix."));
+        } else {
+            by_reason.entry(reason).or_default().push(metric);
+        }
+    }
+    // Writing to a String cannot fail.
+    for (reason, metrics) in by_reason {
+        let _infallible = writeln!(text, "unavailable: {}: {reason}", metrics.join(", "));
+    }
+    if !never.is_empty() {
+        let _infallible = writeln!(
+            text,
+            "unavailable: {}: Unix sockets never have them (--json says why)",
+            never.join(", ")
+        );
     }
     for (what, count) in &table.unresolved {
         let _infallible = writeln!(text, "unresolved: {what}: {count}");
@@ -262,97 +345,5 @@ fn remarks(table: &EdgeTable) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::EdgeKey;
-
-    fn edge(comm: &str, bytes: u64) -> Edge {
-        let end = |comm: &str, pid| Endpoint {
-            pid,
-            start_ticks: Some(1),
-            comm: comm.to_owned(),
-            container: None,
-            address: Address::Ip([10, 0, 0, 1].into()),
-        };
-        let mut write_rtt = Values::default();
-        write_rtt.add(4, 300);
-        Edge {
-            key: EdgeKey {
-                client: end(comm, Some(7)),
-                server: end("", None),
-                server_port: Some(80),
-                original_destination: None,
-            },
-            client_port: None,
-            client_name: None,
-            server_name: None,
-            client: Some(SideMetrics {
-                connections: 1,
-                write: Transfer { count: 3, bytes },
-                write_rtt,
-                ..SideMetrics::default()
-            }),
-            server: None,
-        }
-    }
-
-    #[test]
-    fn columns_are_aligned_and_the_largest_edge_is_first() {
-        let mut table = EdgeTable {
-            edges: vec![edge("small", 900), edge("large", 5 << 20)],
-            lost_events: 2,
-            lost_bytes: 4096,
-            ..EdgeTable::default()
-        };
-        table.kernel_table.delayed = Some(7);
-        table.unavailable.insert("drop".into(), "no hook".into());
-        table.unresolved.insert("owner".into(), 3);
-        let expected = "\
-CLIENT               SERVER       CONNS  FAILED     SENT  CALLS  RECEIVED  CALLS     RTT p50         p99  WAIT p99  RETR  DROP  RESET  ERR
-large[7] 10.0.0.1:*  10.0.0.1:80      1       0  5.0 MiB      3       0 B      0  100-500 us  100-500 us         -     0     -      0    0
-small[7] 10.0.0.1:*  10.0.0.1:80      1       0    900 B      3       0 B      0  100-500 us  100-500 us         -     0     -      0    0
-total of 2 edges                      2       0  5.0 MiB      6       0 B      0  100-500 us  100-500 us         -     0     -      0    0
-
-unavailable: drop: no hook
-unresolved: owner: 3
-lost: 2 reads and writes, 4.0 KiB: the table of connections was full (--max-connections)
-delayed: the end of 7 connections waited in the kernel's table
-";
-        assert_eq!(text(&table), expected);
-    }
-
-    #[test]
-    fn names_cannot_reach_the_terminal_and_long_ends_are_cut() {
-        let mut table = EdgeTable::default();
-        table
-            .edges
-            .push(edge("\u{1b}[31mx\n\u{202e}evil\u{1b}[0m and more", 1));
-        let text = text(&table);
-        let row = text.lines().nth(1).unwrap();
-        assert!(row.is_ascii() && !row.contains('\u{1b}'), "{row}");
-        let client = row.split("  ").next().unwrap();
-        assert_eq!(client.len(), LONGEST_END, "{client}");
-        assert!(client.contains("..") && client.ends_with(":*"), "{client}");
-    }
-
-    #[test]
-    fn bytes_have_units() {
-        for (count, expected) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1024, "1.0 KiB"),
-            (1536, "1.5 KiB"),
-            (200 << 10, "200 KiB"),
-            (1 << 40, "1.0 TiB"),
-            (u64::MAX, "16384 PiB"),
-        ] {
-            assert_eq!(bytes(count), expected);
-        }
-    }
-
-    #[test]
-    fn nothing_is_said() {
-        let text = text(&EdgeTable::default());
-        assert!(text.ends_with("no connections were seen\n"), "{text}");
-    }
-}
+#[path = "net_table_tests.rs"]
+mod tests;

@@ -117,8 +117,9 @@ pub struct ServeArgs {
     /// Print the effective configuration as TOML and exit
     #[arg(long)]
     pub print_config: bool,
-    /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
     /// Let the kernel count runs and run time of BPF programs (costs a little)
     #[arg(long)]
@@ -184,8 +185,9 @@ pub struct RecordArgs {
     /// many are identical
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub verify_unwinding: u32,
-    /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
 }
 
@@ -296,11 +298,15 @@ pub struct NetArgs {
     /// Add to the JSON what each edge counted second by second
     #[arg(long, requires = "json")]
     pub series: bool,
+    /// Also list pairs of unnamed Unix sockets that nobody used; JSON always has them
+    #[arg(long)]
+    pub all_sockets: bool,
     /// Connections that are watched at once; more are counted as lost [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pub max_connections: Option<u32>,
-    /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
 }
 
@@ -363,8 +369,9 @@ pub struct DoctorArgs {
     /// Folder with debug files or unstripped programs, as for `serve` and `record`
     #[arg(long, value_name = "DIR", requires = "pid")]
     pub symbol_dir: Option<PathBuf>,
-    /// Treat this probe as if the kernel refused it (tests of degraded paths)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', hide = true)]
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
 }
 

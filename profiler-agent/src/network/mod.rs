@@ -7,7 +7,7 @@
 //! sockets where that fails. [`directory`] puts all of it together. [`mates`] joins both ends of a
 //! connection, [`names`] keeps what addresses and processes are called, [`resting`] keeps connections
 //! for which the kernel's table has no room, and [`book`] adds everything up. [`unix_diag`] and
-//! [`unix_book`] do the same for Unix sockets; [`silent`] keeps what has no end small.
+//! [`unix_book`] do the same for Unix sockets, whose names [`printable`] makes harmless; [`silent`] keeps what has no end small.
 
 mod flow;
 mod netlink;
@@ -24,6 +24,7 @@ mod mates;
 mod names;
 mod resting;
 mod book;
+mod printable;
 mod unix_diag;
 mod unix_book;
 mod silent;
@@ -33,7 +34,8 @@ pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner, Sources};
 pub(crate) use flow::{Flow, user_of};
 pub(crate) use names::{Identity, read_answer};
+pub(crate) use printable::push_printable;
 pub(crate) use resting::Resting;
 pub(crate) use silent::Room;
-pub(crate) use unix_book::{UnixBook, UnixEnd, existing as existing_unix};
-pub(crate) use unix_diag::UnixListing;
+pub(crate) use unix_book::{UNTOLD, UnixBook, UnixEnd, existing as existing_unix};
+pub(crate) use unix_diag::{UNNAMED, UnixListing};

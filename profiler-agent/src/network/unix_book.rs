@@ -21,6 +21,8 @@ use crate::model::{
 const MAX_EDGES: usize = 20_000;
 /// Pairs of sockets whose edge is remembered.
 const MAX_PLACES: usize = 100_000;
+/// The address of a peer that the kernel does not tell.
+pub(crate) const UNTOLD: &str = "unknown";
 /// `SOCK_DGRAM`.
 const DATAGRAM: u32 = 2;
 
@@ -275,7 +277,7 @@ impl UnixBook {
             let peer_address = if end.has_peer() {
                 shown(&end.peer_name)
             } else {
-                "unknown".to_owned()
+                UNTOLD.to_owned()
             };
             let own = endpoint(pid, &end.comm, shown(&end.name));
             let mate_comm = mate.map(|mate| mate.comm.as_str()).unwrap_or_default();

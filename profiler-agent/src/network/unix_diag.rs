@@ -18,6 +18,7 @@ use super::{
     namespaces,
     netlink::{Next, list},
     owners::Owners,
+    printable::printable,
 };
 use crate::process::ProcessTable;
 
@@ -128,10 +129,13 @@ impl UnixListing {
     }
 }
 
+/// What a socket without a name is called.
+pub(crate) const UNNAMED: &str = "unnamed";
+
 /// A name as users know it: its path, or `@` and the abstract name.
 pub(crate) fn shown(name: &[u8]) -> String {
     match name {
-        [] => "unnamed".to_owned(),
+        [] => UNNAMED.to_owned(),
         [0, rest @ ..] => format!("@{}", printable(rest)),
         path => {
             // A path ends at its first zero byte, which the length may include.
@@ -139,33 +143,6 @@ pub(crate) fn shown(name: &[u8]) -> String {
             printable(path.get(..end.unwrap_or(path.len())).unwrap_or_default())
         }
     }
-}
-
-/// Letters that change how others are shown: directions of writing, and those of no width.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
-/// Text of untrusted bytes: what is not printable is escaped.
-fn printable(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for chunk in bytes.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if letter.is_control() || is_invisible(letter) {
-                let number = u32::from(letter);
-                let escaped = if letter.is_ascii() {
-                    format!("\\x{number:02x}")
-                } else {
-                    format!("\\u{{{number:x}}}")
-                };
-                text.push_str(&escaped);
-            } else {
-                text.push(letter);
-            }
-        }
-        text.extend(chunk.invalid().escape_ascii().map(char::from));
-    }
-    text
 }
 
 /// Lists the sockets of the calling thread's namespace.

@@ -5,6 +5,7 @@
 mod upkeep;
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{
         Arc,
@@ -47,6 +48,8 @@ use crate::{
 const REPORT: Duration = Duration::from_secs(1);
 /// Results are made at most for one part of the time in so many.
 const BUSY_SHARE: u32 = 5;
+/// Processes of Unix sockets that are remembered as not found; then each may be looked for again.
+const MAX_SOUGHT: usize = 10_000;
 /// Results that may wait for the engine; each holds what the earlier ones held.
 const TABLE_QUEUE: usize = 2;
 
@@ -215,6 +218,7 @@ impl Collector for NetworkCollector {
             can_end: target.can_end(),
             resting: Resting::new(self.config.connections),
             book: Book::default(),
+            sought: HashSet::new(),
             room: Room::of(request.spec.duration_s),
             finished: Vec::new(),
             reasons: drop_reasons(),
@@ -270,6 +274,8 @@ struct Session {
     resting: Resting,
     book: Book,
     unix: UnixSockets,
+    /// Processes of Unix sockets that were looked for because they were not in the table.
+    sought: HashSet<u32>,
     /// For a collection without end.
     room: Option<Room>,
     /// Ended since the last result.
@@ -432,16 +438,31 @@ impl Session {
     }
 
     fn report_unix(&mut self, last: bool) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
-        let (book, table) = (&self.book, &self.table);
-        let identify = |pid| {
-            let alive = table.get(pid).map(|process| process.key);
-            let key = alive.or_else(|| book.names_so_far().latest(pid))?;
-            let identity = identify(table, key);
-            Some((
-                key,
-                identity.unwrap_or_else(|| book.names_so_far().identity(key)),
-            ))
-        };
+        if self.sought.len() > MAX_SOUGHT {
+            self.sought.clear();
+        }
+        let table = &self.table;
+        let names = RefCell::new(self.book.names());
+        let sought = RefCell::new(&mut self.sought);
+        let mut may_refresh = true;
+        // What a socket has is the name of a thread: the process is named while it is there, and the
+        // name kept.
+        let identify = RefCell::new(|pid: u32| {
+            let mut found = table.get(pid);
+            if found.is_none() && may_refresh && sought.borrow_mut().insert(pid) {
+                may_refresh = false;
+                table.refresh();
+                found = table.get(pid);
+            }
+            let mut names = names.borrow_mut();
+            let key = match found {
+                Some(process) => process.key,
+                None => names.latest(pid)?,
+            };
+            names.name(key, || identify(table, key));
+            Some((key, names.identity(key)))
+        });
+        let identify = |pid| identify.borrow_mut()(pid);
         self.unix
             .report(&mut self.object, table, &self.wanted, identify, last)
     }

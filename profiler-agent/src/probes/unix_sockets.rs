@@ -41,6 +41,13 @@ const NOT_OF_UNIX_SOCKETS: [(&str, &str); 11] = [
     ("unix.write_rtt_us", "Unix sockets measure no round trips"),
 ];
 
+/// Whether no kernel tells this metric of Unix sockets: that it is unavailable is no news.
+pub fn is_never_of_unix_sockets(metric: &str) -> bool {
+    NOT_OF_UNIX_SOCKETS
+        .iter()
+        .any(|(never, _reason)| *never == metric)
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct UnixSockets {

@@ -3,16 +3,21 @@
 
 import { currentToken } from "./token";
 import type {
+  Feature,
+  KernelObjects,
   List,
   Meta,
   Probe,
   Problem,
   Process,
+  ProcessDetail,
+  ProcessSymbols,
   ProfileFormat,
   ProfileQuality,
   ProfileThread,
   Self,
   Sequence,
+  Setting,
   SymbolFile,
   SymbolFileList,
   Task,
@@ -180,7 +185,16 @@ export const api = {
   probes: (signal?: AbortSignal) => json<{ items: readonly Probe[] }>("/probes", signal),
   processes: (kernel: boolean, signal?: AbortSignal) =>
     json<List<Process>>(`/processes?kernel=${kernel}`, signal),
-  process: (id: string) => json<Process>(`/processes/${encodeURIComponent(id)}`),
+  process: (id: string, signal?: AbortSignal) =>
+    json<ProcessDetail>(`/processes/${encodeURIComponent(id)}`, signal),
+  processSymbols: (id: string, signal?: AbortSignal) =>
+    json<ProcessSymbols>(`/processes/${encodeURIComponent(id)}/symbols`, signal),
+  kernelObjects: (signal?: AbortSignal) => json<KernelObjects>("/self/kernel", signal),
+  /** Lets the kernel measure runs of programs for so long. */
+  lendStatistics: (seconds: number) => post<KernelObjects>("/self/kernel/statistics", { seconds }),
+  features: (signal?: AbortSignal) => json<{ items: readonly Feature[] }>("/features", signal),
+  config: (signal?: AbortSignal) => json<{ items: readonly Setting[] }>("/config", signal),
+  supportBundle: async (): Promise<Blob> => (await request("/support-bundle")).blob(),
   tasks: (signal?: AbortSignal) => json<List<Task>>("/tasks", signal),
   task: (id: string, signal?: AbortSignal) => json<Task>(task(id), signal),
   create: (spec: TaskSpec) => post<Task>("/tasks", spec),

@@ -96,6 +96,82 @@ export interface Process {
   readonly kernel_thread: boolean;
 }
 
+export interface ProcessDetail extends Process {
+  readonly thread_list: readonly {
+    readonly tid: number;
+    readonly name: string;
+    /** User plus system time so far. */
+    readonly cpu_time_ns: number;
+  }[];
+}
+
+/** A file that a process executes. */
+export interface ProcessFile {
+  readonly path: string;
+  readonly build_id: string | null;
+  readonly names_from: readonly string[];
+  /** Static functions have names as well, not only exported ones. */
+  readonly complete: boolean;
+  readonly lines: boolean;
+  readonly unwind_table: boolean;
+  readonly refusal: string | null;
+  /** What would give better names; empty when there is nothing to do. */
+  readonly remedy: string;
+}
+
+/** What names profiles of a process will have. */
+export interface ProcessSymbols {
+  /** The program itself first. */
+  readonly files: readonly ProcessFile[];
+  readonly anonymous_executable_mappings: number;
+  readonly refusal: string | null;
+}
+
+export interface KernelProgram {
+  readonly id: number;
+  readonly name: string;
+  readonly run_count: number | null;
+  readonly run_time_ns: number | null;
+  readonly missed_runs: number;
+  readonly verified_instructions: number | null;
+  readonly memory_bytes: number;
+}
+
+export interface KernelMap {
+  readonly id: number;
+  readonly name: string;
+  readonly kind: string;
+  readonly max_entries: number;
+  /** Null: `reason` says why. */
+  readonly entries: number | null;
+  readonly reason: string | null;
+  readonly memory_bytes: number;
+}
+
+/** What the agent holds in the kernel now. */
+export interface KernelObjects {
+  readonly programs: readonly KernelProgram[];
+  readonly maps: readonly KernelMap[];
+  readonly statistics: {
+    readonly on: boolean;
+    readonly by: "agent" | "kernel" | "request" | null;
+    readonly seconds_left: number | null;
+  };
+}
+
+export interface Feature {
+  readonly name: string;
+  readonly verdict: "ok" | "degraded" | "missing";
+  readonly minimum_kernel: string;
+  readonly detail: string;
+  readonly remedy: string;
+}
+
+export interface Setting {
+  readonly name: string;
+  readonly value: string;
+}
+
 export interface ContainerGroup {
   readonly id: string;
   readonly runtime: string;
@@ -132,7 +208,15 @@ export interface TaskSpec {
   readonly wakers: boolean;
   /** Also the times of system calls; for kind network. */
   readonly timed?: boolean;
+  /** Whether each wait is counted or waits are sampled; the agent's setting where it is missing. */
+  readonly off_cpu_mode?: OffCpuMode;
+  readonly min_wait_ns?: number;
+  readonly max_wait_ns?: number;
+  /** Name of the tasks that are started together. */
+  readonly group?: string;
 }
+
+export type OffCpuMode = "every" | "sampled" | "auto";
 
 export type TaskState = "queued" | "running" | "finished" | "failed" | "cancelled";
 
@@ -163,6 +247,8 @@ export interface Task {
   readonly id: string;
   readonly kind: string;
   readonly target: Target;
+  /** Name of the tasks that it was started with. */
+  readonly group: string | null;
   readonly duration_s: number | null;
   readonly frequency_hz: number;
   readonly wakers: boolean;
@@ -311,8 +397,12 @@ export interface Histogram {
 export interface EdgeEnd {
   /** Null when the end is not on this node or was not seen. */
   readonly pid: number | null;
+  /** With the pid what `Process.id` is made of. */
+  readonly start_ticks: number | null;
   readonly comm: string | null;
   readonly container: string | null;
+  /** What name servers were asked for to get the address. */
+  readonly name: string | null;
   readonly address: string;
   readonly port: number | null;
 }
@@ -364,6 +454,8 @@ export interface EdgeSides {
 }
 
 export interface Edge {
+  /** The same as long as the edge lives. */
+  readonly id: string;
   readonly client: EdgeEnd;
   readonly server: EdgeEnd;
   readonly original_destination: string | null;
@@ -380,6 +472,57 @@ export interface EdgeTable {
   readonly unavailable: Readonly<Record<string, string>>;
   readonly unresolved: Readonly<Record<string, number>>;
   readonly lost: { readonly events: number; readonly bytes: number };
+}
+
+/** Values in buckets, for each step of a series. */
+export interface ValueSeries {
+  readonly count: readonly number[];
+  readonly sum: readonly number[];
+  readonly bounds: readonly number[];
+  /** Buckets that are not empty: number and count. */
+  readonly buckets: readonly (readonly (readonly [number, number])[])[];
+}
+
+export interface CallSeries {
+  readonly count: readonly number[];
+  readonly bytes: readonly number[];
+  readonly time: ValueSeries | null;
+}
+
+export interface NamedSeries {
+  readonly count: readonly number[];
+  readonly by_name: Readonly<Record<string, readonly number[]>>;
+}
+
+/** One end of an edge over time: one number for each step. */
+export interface SideSeries {
+  readonly connections: readonly number[];
+  readonly open: readonly number[];
+  readonly write: CallSeries | null;
+  readonly read: CallSeries | null;
+  readonly connect: ValueSeries | null;
+  readonly connects_failed: readonly number[] | null;
+  readonly accept: ValueSeries | null;
+  readonly close: ValueSeries | null;
+  readonly write_rtt_us: ValueSeries | null;
+  readonly receive_wait: ValueSeries | null;
+  readonly retransmit: readonly number[] | null;
+  readonly drop: NamedSeries | null;
+  readonly reset: { readonly sent: readonly number[]; readonly received: readonly number[] } | null;
+  readonly error: NamedSeries | null;
+}
+
+/** One edge over time; sums over steps are exact. */
+export interface EdgeSeries {
+  readonly edge: string;
+  /** Milliseconds since counting began: from, and to. */
+  readonly steps_ms: readonly (readonly [number, number])[];
+  readonly client: SideSeries | null;
+  readonly server: SideSeries | null;
+  readonly unavailable: Readonly<Record<string, string>>;
+  readonly late_steps: number;
+  readonly left_out: number;
+  readonly damaged: number;
 }
 
 /** The always-on collection of the node. */

@@ -1,15 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Edge, EdgeSide, Histogram } from "../api/types";
-import {
-  bars,
-  betweenText,
-  compareEdges,
-  edgeKey,
-  edgeRow,
-  errnoText,
-  matchesEdge,
-  percentile,
-} from "./edges";
+import { bars, betweenText, compareEdges, edgeRow, errnoText, matchesEdge, percentile } from "./edges";
 import { asCli, specOf, type TaskForm, targetText } from "./task_spec";
 
 /** Bounds in microseconds, as the round-trip time has them. */
@@ -38,12 +29,15 @@ function side(change: Partial<EdgeSide> = {}): EdgeSide {
 function edge(client: EdgeSide | null, server: EdgeSide | null, comm = "curl"): Edge {
   const end = (name: string | null, pid: number | null, port: number | null) => ({
     pid,
+    start_ticks: pid,
     comm: name,
     container: null,
+    name: null,
     address: "10.0.0.1",
     port,
   });
   return {
+    id: `id-${comm}`,
     client: end(comm, 7, null),
     server: end(null, null, 443),
     original_destination: null,
@@ -117,12 +111,6 @@ describe("rows", () => {
       expect(matchesEdge(found, filter)).toBe(expected);
   });
 
-  test("the key tells edges apart", () => {
-    const one = edge(side(), null);
-    expect(edgeKey(one)).toBe(edgeKey(edge(null, side())));
-    expect(edgeKey(one)).not.toBe(edgeKey({ ...one, original_destination: "192.0.2.1:80" }));
-  });
-
   test("errors have names", () => {
     expect([errnoText("111"), errnoText("5")]).toEqual(["connection refused (111)", "errno 5"]);
   });
@@ -142,6 +130,10 @@ describe("a network task", () => {
     frequency: "nonsense",
     wakers: true,
     timed: false,
+    pod: "",
+    mode: "",
+    minWait: "",
+    maxWait: "",
   };
 
   test("has no rate and no wakers, and its command is net", () => {

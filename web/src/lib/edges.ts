@@ -3,16 +3,9 @@
 import type { Edge, EdgeEnd, EdgeSide, EdgeTable, Histogram } from "../api/types";
 import { duration } from "./format";
 
-/** The same for the same edge in every table. */
-export function edgeKey(edge: Edge): string {
-  const end = (which: EdgeEnd): string => `${which.pid ?? ""}@${which.address}`;
-  const asked = edge.original_destination ?? "";
-  return `${end(edge.client)}>${end(edge.server)}:${edge.server.port ?? ""}|${asked}`;
-}
-
 /** The process, or the address where none is known. */
 export function endName(end: EdgeEnd): string {
-  return end.comm ?? end.address;
+  return end.comm ?? end.name ?? end.address;
 }
 
 /** Where a value lies: above `above` and not above `upTo`, in the unit of the histogram. */
@@ -116,7 +109,7 @@ export function edgeRow(edge: Edge): EdgeRow {
   const rtt = (client ?? server)?.write_rtt_us;
   const wait = waits(edge);
   return {
-    key: edgeKey(edge),
+    key: edge.id,
     edge,
     connections: (client ?? server)?.connections.count ?? 0,
     sent: sent?.bytes ?? null,
@@ -142,7 +135,14 @@ export function matchesEdge(edge: Edge, filter: string): boolean {
     .split(/\s+/)
     .filter((word) => word !== "");
   const end = (which: EdgeEnd): string =>
-    [which.comm ?? "", which.pid ?? "", which.container ?? "", which.address, which.port ?? ""].join(" ");
+    [
+      which.comm ?? "",
+      which.name ?? "",
+      which.pid ?? "",
+      which.container ?? "",
+      which.address,
+      which.port ?? "",
+    ].join(" ");
   const text = `${end(edge.client)} ${end(edge.server)} ${edge.original_destination ?? ""} ${edge.protocol}`;
   const low = text.toLowerCase();
   return words.every((word) => low.includes(word));

@@ -30,6 +30,7 @@ const FORM: TaskForm = {
   target: "pids",
   pids: [7],
   container: "",
+  pod: "",
   comm: "",
   cgroup: "",
   netns: "",
@@ -38,6 +39,9 @@ const FORM: TaskForm = {
   frequency: "99",
   wakers: true,
   timed: false,
+  mode: "",
+  minWait: "",
+  maxWait: "",
 };
 
 describe("process list", () => {

@@ -12,13 +12,22 @@ export type ProcessRow =
       readonly rss: number;
     };
 
-/** Every word of the filter must be somewhere in what the row shows. */
-export function matchesFilter(process: Process, filter: string): boolean {
-  const words = filter
+/** The words of a filter, any case. */
+export function wordsOf(filter: string): string[] {
+  return filter
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== "");
-  if (words.length === 0) return true;
+}
+
+// New readings of CPU and memory make new objects every two seconds, which share the list of arguments with
+// the old ones: what is searched does not change with them.
+const searchTexts = new WeakMap<readonly string[], string>();
+
+/** What a filter looks through. */
+export function searchText(process: Process): string {
+  const known = searchTexts.get(process.arguments);
+  if (known !== undefined) return known;
   const text = [
     process.pid,
     process.comm,
@@ -30,6 +39,15 @@ export function matchesFilter(process: Process, filter: string): boolean {
   ]
     .join(" ")
     .toLowerCase();
+  searchTexts.set(process.arguments, text);
+  return text;
+}
+
+/** Every word of the filter must be somewhere in what the row shows. */
+export function matchesFilter(process: Process, filter: string): boolean {
+  const words = wordsOf(filter);
+  if (words.length === 0) return true;
+  const text = searchText(process);
   return words.every((word) => text.includes(word));
 }
 

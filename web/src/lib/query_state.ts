@@ -1,7 +1,9 @@
 // The state of the page as a query string. Everything a link should carry is here; whatever the
 // address bar holds, parsing gives a valid state.
 
-export type View = "processes" | "tasks" | "task" | "network" | "node";
+import { EDGE_LABELS, EDGE_SIGNALS, type EdgeLabel, type EdgeSignal, MAX_LABELS } from "./edge_signals";
+
+export type View = "pods" | "processes" | "group" | "tasks" | "task" | "network" | "edge" | "node";
 export type Layout = "flame" | "icicle";
 export type WaitValue = "duration" | "count";
 export type IdleView = "hide" | "show" | "only";
@@ -9,6 +11,7 @@ export type Tab = "graph" | "table" | "order";
 /** How samples over time are drawn: bars, seconds by their fractions, or threads. */
 export type TimeView = "bars" | "subsecond" | "threads";
 export type DiffNorm = "share" | "rate";
+export type NetView = "map" | "table";
 
 export interface PageState {
   readonly view: View;
@@ -27,6 +30,12 @@ export interface PageState {
   /** Pids and container that the dialog starts with. */
   readonly pids: readonly number[];
   readonly container: string;
+  /** Pod that the dialog starts with: the inode number of its network namespace. */
+  readonly pod: string;
+  /** The dialog starts three tasks at once. */
+  readonly checkup: boolean;
+  /** Process whose details are shown, empty for none. */
+  readonly process: string;
   readonly tab: Tab;
   readonly layout: Layout;
   readonly search: string;
@@ -52,8 +61,20 @@ export interface PageState {
   /** States and reasons of waits that are shown; empty shows all. */
   readonly states: readonly string[];
   readonly reasons: readonly string[];
-  /** Key of the edge whose two sides are shown, empty for none. */
+  /** Id of the edge whose two sides are shown, empty for none. */
   readonly edge: string;
+  /** Edges as a map or as a table. */
+  readonly net: NetView;
+  /** Key of the pod on the map, empty for the one that is picked by itself. */
+  readonly map: string;
+  /** Key of the picked node or line of the map. */
+  readonly node: string;
+  /** What stands on the lines of the map. */
+  readonly labels: readonly EdgeLabel[];
+  /** What makes a line bad. */
+  readonly worst: EdgeSignal;
+  /** Only bad lines. */
+  readonly bad: boolean;
 }
 
 export const START: PageState = {
@@ -66,6 +87,9 @@ export const START: PageState = {
   create: false,
   pids: [],
   container: "",
+  pod: "",
+  checkup: false,
+  process: "",
   tab: "graph",
   layout: "flame",
   search: "",
@@ -85,9 +109,15 @@ export const START: PageState = {
   states: [],
   reasons: [],
   edge: "",
+  net: "map",
+  map: "",
+  node: "",
+  labels: ["bytes"],
+  worst: "trouble",
+  bad: false,
 };
 
-const VIEWS: readonly View[] = ["processes", "tasks", "task", "network", "node"];
+const VIEWS: readonly View[] = ["pods", "processes", "group", "tasks", "task", "network", "edge", "node"];
 const MAX_LIST = 256;
 
 function oneOf<T extends string>(value: string | null, allowed: readonly T[], fallback: T): T {
@@ -114,14 +144,29 @@ function words(value: string | null): string[] {
     .filter((item) => /^[a-z_ ]{1,24}$/.test(item));
 }
 
+/** `none` is an empty list; nothing is what the page starts with. */
+function labelsOf(value: string | null): readonly EdgeLabel[] {
+  if (value === null || value === "") return START.labels;
+  const known = EDGE_LABELS.map(({ key }) => key);
+  const found = value.split(",").flatMap((item) => known.filter((key) => key === item));
+  return [...new Set(found)].slice(0, MAX_LABELS);
+}
+
+/** Pages that need an id of something fall back to the list of such things. */
+function possible(view: View, id: string, edge: string): View {
+  if (view === "task" && id === "") return "tasks";
+  if (view === "edge" && edge === "") return id === "" ? "network" : "task";
+  return view;
+}
+
 /** Reads a query string such as `?view=task&id=7`. */
 export function parseState(search: string): PageState {
   const params = new URLSearchParams(search);
   const text = (name: string): string => (params.get(name) ?? "").slice(0, 2000);
-  const id = /^[0-9A-Za-z_-]{1,64}$/.test(text("id")) ? text("id") : "";
+  const id = /^[0-9A-Za-z._-]{1,64}$/.test(text("id")) ? text("id") : "";
   const view = oneOf(params.get("view"), VIEWS, START.view);
   return {
-    view: view === "task" && id === "" ? "tasks" : view,
+    view: possible(view, id, text("edge")),
     id,
     q: text("q"),
     sort: /^-?[a-z_]{1,20}$/.test(text("sort")) ? text("sort") : "",
@@ -130,6 +175,9 @@ export function parseState(search: string): PageState {
     create: params.get("create") === "1",
     pids: naturals(params.get("pids")),
     container: text("container"),
+    pod: /^\d{1,15}$/.test(text("pod")) ? text("pod") : "",
+    checkup: params.get("checkup") === "1",
+    process: /^\d{1,10}-\d{1,20}$/.test(text("process")) ? text("process") : "",
     tab: oneOf<Tab>(params.get("tab"), ["graph", "table", "order"], "graph"),
     layout: oneOf<Layout>(params.get("layout"), ["flame", "icicle"], "flame"),
     search: text("search"),
@@ -149,6 +197,16 @@ export function parseState(search: string): PageState {
     states: words(params.get("state")),
     reasons: words(params.get("reason")),
     edge: text("edge"),
+    net: oneOf<NetView>(params.get("net"), ["map", "table"], "map"),
+    map: text("map").slice(0, 200),
+    node: text("node").slice(0, 500),
+    labels: labelsOf(params.get("labels")),
+    worst: oneOf<EdgeSignal>(
+      params.get("worst"),
+      EDGE_SIGNALS.map(({ key }) => key),
+      "trouble",
+    ),
+    bad: params.get("bad") === "1",
   };
 }
 
@@ -167,6 +225,9 @@ export function formatState(state: PageState): string {
   put("create", state.create ? "1" : "");
   put("pids", state.pids.join(","));
   put("container", state.container);
+  put("pod", state.pod);
+  put("checkup", state.checkup ? "1" : "");
+  put("process", state.process);
   put("tab", state.tab === START.tab ? "" : state.tab);
   put("layout", state.layout === START.layout ? "" : state.layout);
   put("search", state.search);
@@ -186,5 +247,12 @@ export function formatState(state: PageState): string {
   put("state", state.states.join(","));
   put("reason", state.reasons.join(","));
   put("edge", state.edge);
+  put("net", state.net === START.net ? "" : state.net);
+  put("map", state.map);
+  put("node", state.node);
+  const labels = state.labels.join(",");
+  put("labels", labels === START.labels.join(",") ? "" : labels || "none");
+  put("worst", state.worst === START.worst ? "" : state.worst);
+  put("bad", state.bad ? "1" : "");
   return `?${params.toString()}`;
 }

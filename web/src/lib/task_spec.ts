@@ -1,8 +1,8 @@
 // The create form as plain data: what it asks the agent, and the same as commands.
 
-import type { Process, Target, TaskKind, TaskSpec } from "../api/types";
+import type { OffCpuMode, Process, Target, TaskKind, TaskSpec } from "../api/types";
 
-export type TargetKind = "pids" | "container" | "comm" | "cgroup" | "netns" | "all";
+export type TargetKind = "pids" | "pod" | "container" | "comm" | "cgroup" | "netns" | "all";
 
 /** The form as typed. */
 export interface TaskForm {
@@ -10,6 +10,8 @@ export interface TaskForm {
   readonly target: TargetKind;
   readonly pids: readonly number[];
   readonly container: string;
+  /** Inode number of the network namespace of a pod. */
+  readonly pod: string;
   readonly comm: string;
   readonly cgroup: string;
   /** Path of a network namespace; for kind network. */
@@ -23,6 +25,11 @@ export interface TaskForm {
   readonly wakers: boolean;
   /** Also the times of system calls. */
   readonly timed: boolean;
+  /** How waits are counted; empty is the agent's setting. */
+  readonly mode: OffCpuMode | "";
+  /** Milliseconds, as typed; empty is no bound. */
+  readonly minWait: string;
+  readonly maxWait: string;
 }
 
 export type FormResult =
@@ -36,10 +43,29 @@ function wholeNumber(text: string): number | null {
   return /^\d{1,12}$/.test(text.trim()) ? Number(text.trim()) : null;
 }
 
-function targetOf(form: TaskForm): Target | string {
+/** Milliseconds as nanoseconds; null for an empty field, undefined for what is no time. */
+function waitBound(text: string): number | null | undefined {
+  if (text.trim() === "") return null;
+  return /^\d{1,9}(\.\d{1,6})?$/.test(text.trim()) ? Math.round(Number(text) * 1e6) : undefined;
+}
+
+/** Kinds that measure waits. */
+export function measuresWaits(kind: TaskKind): boolean {
+  return kind === "off_cpu" || kind === "wall";
+}
+
+function targetOf(form: TaskForm, matched: readonly Process[]): Target | string {
   switch (form.target) {
     case "pids":
       return form.pids.length > 0 ? { pids: form.pids } : "pick at least one process";
+    case "pod": {
+      if (form.pod === "") return "pick a pod";
+      const [first] = matched;
+      if (first === undefined) return "no process of this pod is running";
+      // All connections of the pod, also those of processes that come later.
+      if (form.kind === "network") return { network_namespace: `/proc/${first.pid}/ns/net` };
+      return { pids: matched.map(({ pid }) => pid) };
+    }
     case "container":
       return form.container !== "" ? { container: form.container } : "pick a container";
     case "comm":
@@ -55,9 +81,12 @@ function targetOf(form: TaskForm): Target | string {
   }
 }
 
-/** Checks only what would not make a request; limits are the agent's to check. */
-export function specOf(form: TaskForm): FormResult {
-  const target = targetOf(form);
+/**
+ * Checks only what would not make a request; limits are the agent's to check. `matched` are the processes
+ * that the target means now.
+ */
+export function specOf(form: TaskForm, matched: readonly Process[] = []): FormResult {
+  const target = targetOf(form, matched);
   if (typeof target === "string") return { ok: false, field: "target", detail: target };
   const duration = form.endless ? null : wholeNumber(form.duration);
   if (duration === null && !form.endless) {
@@ -67,6 +96,10 @@ export function specOf(form: TaskForm): FormResult {
   const frequency =
     form.kind === "off_cpu" || form.kind === "network" ? DEFAULT_FREQUENCY_HZ : wholeNumber(form.frequency);
   if (frequency === null) return { ok: false, field: "frequency_hz", detail: "a whole number of hertz" };
+  const waits = measuresWaits(form.kind);
+  const [least, most] = waits ? [waitBound(form.minWait), waitBound(form.maxWait)] : [null, null];
+  if (least === undefined) return { ok: false, field: "min_wait_ns", detail: "a number of milliseconds" };
+  if (most === undefined) return { ok: false, field: "max_wait_ns", detail: "a number of milliseconds" };
   return {
     ok: true,
     spec: {
@@ -74,8 +107,11 @@ export function specOf(form: TaskForm): FormResult {
       target,
       duration_s: duration,
       frequency_hz: frequency,
-      wakers: form.wakers && (form.kind === "off_cpu" || form.kind === "wall"),
+      wakers: form.wakers && waits,
       ...(form.kind === "network" && form.timed ? { timed: true } : {}),
+      ...(waits && form.mode !== "" ? { off_cpu_mode: form.mode } : {}),
+      ...(least !== null && least > 0 ? { min_wait_ns: least } : {}),
+      ...(most !== null ? { max_wait_ns: most } : {}),
     },
   };
 }
@@ -87,6 +123,8 @@ export function matchedProcesses(form: TaskForm, all: Iterable<Process>): Proces
     switch (form.target) {
       case "pids":
         return form.pids.includes(process.pid);
+      case "pod":
+        return form.pod !== "" && String(process.network_namespace) === form.pod && !process.kernel_thread;
       case "container":
         return form.container !== "" && process.container?.id === form.container;
       case "comm":
@@ -147,19 +185,31 @@ export function asCli(spec: TaskSpec): string | null {
             ? `--comm ${shellWord(target.comm)}`
             : "--all";
   const frequency = `--frequency ${spec.frequency_hz}`;
-  const wakers = spec.wakers ? " --wakers" : "";
+  const bounds = [
+    spec.off_cpu_mode === undefined ? "" : ` --off-cpu-mode ${spec.off_cpu_mode}`,
+    spec.min_wait_ns === undefined ? "" : ` --min-wait ${spec.min_wait_ns}ns`,
+    spec.max_wait_ns === undefined ? "" : ` --max-wait ${spec.max_wait_ns}ns`,
+  ].join("");
+  const wakers = (spec.wakers ? " --wakers" : "") + bounds;
   const what = { on_cpu: frequency, off_cpu: "--kind off-cpu", wall: `--kind wall ${frequency}` }[spec.kind];
   return `profiler-agent record ${which} --duration ${duration} ${what}${wakers} --format folded --output profile.folded`;
 }
 
 /** A target in a few words. */
 export function targetText(target: Target): string {
-  if ("pids" in target)
-    return target.pids.length === 1 ? `pid ${target.pids[0]}` : `pids ${target.pids.join(", ")}`;
+  if ("pids" in target) return target.pids.length === 1 ? `pid ${target.pids[0]}` : pidList(target.pids);
   if ("container" in target) return `container ${target.container.slice(0, 12)}`;
   if ("cgroup" in target) return `cgroup ${target.cgroup}`;
   if ("comm" in target) return `all named ${target.comm}`;
   if ("network_namespace" in target) return `namespace ${target.network_namespace}`;
   if ("imported" in target) return target.imported.name;
   return "whole node";
+}
+
+/** More pids are counted. */
+const LISTED_PIDS = 6;
+
+function pidList(pids: readonly number[]): string {
+  const more = pids.length - LISTED_PIDS;
+  return `pids ${pids.slice(0, LISTED_PIDS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -2,10 +2,13 @@
 // them off (WCAG 2.1.4).
 
 import { signal } from "@preact/signals";
+import { actionOf, beginsSequence, type GlobalAction } from "../lib/keymap";
+import { copyLink } from "./clipboard";
 import { singleKeys } from "./preferences";
 import { openView, patchRoute } from "./route";
 
 export const helpOpen = signal(false);
+export const paletteOpen = signal(false);
 
 const SEQUENCE_MS = 1_200;
 
@@ -23,28 +26,65 @@ function focusSearch(): boolean {
 }
 
 let pendingSince = Number.NEGATIVE_INFINITY;
+let pendingKey = "";
 
 /** True after `g`: the next key belongs to the sequence and to nothing else. */
 export function sequencePending(): boolean {
   return performance.now() - pendingSince < SEQUENCE_MS;
 }
 
+function run(action: GlobalAction): boolean {
+  switch (action) {
+    case "new_task":
+      patchRoute({ create: true });
+      return true;
+    case "check_up":
+      patchRoute({ create: true, checkup: true });
+      return true;
+    case "help":
+      helpOpen.value = true;
+      return true;
+    case "palette":
+      paletteOpen.value = true;
+      return true;
+    case "copy_link":
+      void copyLink();
+      return true;
+    case "search":
+      if (!focusSearch()) paletteOpen.value = true;
+      return true;
+    default:
+      openView({ view: action.go });
+      return true;
+  }
+}
+
+/** Ctrl-K, or Cmd-K: works in text fields too, and cannot be mistaken for typing. */
+function isPaletteKey(event: KeyboardEvent): boolean {
+  return (
+    event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey
+  );
+}
+
 export function startKeys(): void {
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.defaultPrevented || document.querySelector("dialog[open]") !== null) return;
+    if (isPaletteKey(event)) {
+      event.preventDefault();
+      paletteOpen.value = true;
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (!singleKeys.value || inTextField(event.target)) return;
-    if (document.querySelector("dialog[open]") !== null) return;
-    const second = event.timeStamp - pendingSince < SEQUENCE_MS;
+    const before = event.timeStamp - pendingSince < SEQUENCE_MS ? pendingKey : null;
     pendingSince = Number.NEGATIVE_INFINITY;
-    let done = true;
-    if (second && event.key === "p") openView({ view: "processes" });
-    else if (second && event.key === "t") openView({ view: "tasks" });
-    else if (second && event.key === "o") openView({ view: "node" });
-    else if (event.key === "g") pendingSince = event.timeStamp;
-    else if (event.key === "n") patchRoute({ create: true });
-    else if (event.key === "?") helpOpen.value = true;
-    else if (event.key === "/") done = focusSearch();
-    else done = false;
-    if (done) event.preventDefault();
+    if (before === null && beginsSequence(event.key)) {
+      pendingSince = event.timeStamp;
+      pendingKey = event.key;
+      event.preventDefault();
+      return;
+    }
+    const action = actionOf(before, event.key);
+    if (action !== null && run(action)) event.preventDefault();
   });
 }

@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { api, onOutcome, ProblemError } from "../api/client";
 import { readEvents } from "../api/events";
-import type { Meta, Process, ProcessChange, ProcessReading, Self, Task } from "../api/types";
+import type { Meta, Problem, Process, ProcessChange, ProcessReading, Self, Task } from "../api/types";
 import type { ServerEvent } from "../lib/sse";
 import { route } from "./route";
 
@@ -14,6 +14,11 @@ export const connection = signal<Connection>("connecting");
 export const access = signal<Access>("unknown");
 export const meta = signal<Meta | null>(null);
 export const self = signal<Self | null>(null);
+/** Last readings of the agent's own CPU (percent of one core) and memory, oldest first. */
+export const selfHistory = signal<{ readonly cpu: readonly number[]; readonly rss: readonly number[] }>({
+  cpu: [],
+  rss: [],
+});
 /** By process id; null before the first answer. */
 export const processes = signal<ReadonlyMap<string, Process> | null>(null);
 /** Last CPU readings of each process, oldest first. */
@@ -21,7 +26,7 @@ export const cpuHistory = signal<ReadonlyMap<string, readonly number[]>>(new Map
 /** By task id; null before the first answer. */
 export const tasks = signal<ReadonlyMap<string, Task> | null>(null);
 /** Why the last refresh failed, when the agent answered with an error. */
-export const refreshError = signal<string | null>(null);
+export const refreshError = signal<Problem | null>(null);
 
 const POLL_MS = 5_000;
 /** The stream normally opens at once and brings the first data; polling begins only when it does not. */
@@ -42,6 +47,15 @@ function remember(readings: readonly { id: string; cpu_percent: number | null }[
     next.set(id, cpu_percent === null ? known : [...known, cpu_percent].slice(-HISTORY_LENGTH));
   }
   cpuHistory.value = next;
+}
+
+function takeSelf(own: Self): void {
+  self.value = own;
+  const { cpu, rss } = selfHistory.peek();
+  selfHistory.value = {
+    cpu: own.cpu_percent === null ? cpu : [...cpu, own.cpu_percent].slice(-HISTORY_LENGTH),
+    rss: [...rss, own.rss_bytes].slice(-HISTORY_LENGTH),
+  };
 }
 
 function applyReadings(readings: readonly ProcessReading[]): void {
@@ -113,7 +127,7 @@ function handle({ event, data }: ServerEvent): void {
       applyReadings((value as { items: readonly ProcessReading[] }).items);
       return;
     case "self":
-      self.value = value as Self;
+      takeSelf(value as Self);
       return;
     case "lagged":
       void refreshAll().catch(() => {});
@@ -131,12 +145,12 @@ export async function refreshAll(): Promise<void> {
   try {
     const [metaNow, selfNow, taskList] = await Promise.all([api.meta(), api.self(), api.tasks()]);
     meta.value = metaNow;
-    self.value = selfNow;
+    takeSelf(selfNow);
     tasks.value = byId(taskList.items);
     await refreshProcesses();
     refreshError.value = null;
   } catch (error) {
-    if (error instanceof ProblemError) refreshError.value = error.message;
+    if (error instanceof ProblemError) refreshError.value = error.problem;
     throw error;
   }
 }

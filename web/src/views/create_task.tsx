@@ -2,22 +2,29 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { api, ProblemError } from "../api/client";
-import type { Problem, TaskKind } from "../api/types";
-import { estimateLine } from "../lib/estimate";
+import type { Problem, TaskKind, TaskSpec } from "../api/types";
+import { CHECKUP_KINDS, checkupName, checkupSpecs } from "../lib/checkup";
+import { visible } from "../lib/format";
+import { kindStatuses } from "../lib/kind_probes";
+import { remarksOn } from "../lib/task_conflicts";
 import {
   asCli,
   asCurl,
   MAX_FREQUENCY_HZ,
   matchedProcesses,
+  measuresWaits,
   specOf,
   type TargetKind,
   type TaskForm,
 } from "../lib/task_spec";
-import { meta, processes, putTask } from "../state/live";
+import { meta, processes, putTask, tasks } from "../state/live";
+import { probes } from "../state/probes";
 import { openView, patchRoute, route } from "../state/route";
 import { CopyButton } from "./copy_button";
 import { Dialog } from "./dialog";
 import { TargetFields } from "./target_fields";
+import { TaskEstimate } from "./task_estimate";
+import { WaitFields } from "./wait_fields";
 
 const DURATIONS = ["10", "30", "60", "300"] as const;
 const KINDS: readonly (readonly [TaskKind, string])[] = [
@@ -28,6 +35,7 @@ const KINDS: readonly (readonly [TaskKind, string])[] = [
 ];
 const TARGETS: readonly (readonly [TargetKind, string])[] = [
   ["pids", "Processes"],
+  ["pod", "Pod"],
   ["container", "Container"],
   ["comm", "Name"],
   ["cgroup", "Cgroup"],
@@ -57,26 +65,36 @@ export function FieldError({ failure, field }: { failure: Failure | null; field:
   );
 }
 
-const PLACED = ["target", "duration_s", "frequency_hz"];
+const PLACED = ["target", "duration_s", "frequency_hz", "min_wait_ns", "max_wait_ns"];
 
 function close(): void {
-  patchRoute({ create: false, pids: [], container: "" }, "replace");
+  patchRoute({ create: false, pids: [], container: "", pod: "", checkup: false }, "replace");
+}
+
+/** One command for each request; null where one of them has none. */
+function commands(specs: readonly TaskSpec[], one: (spec: TaskSpec) => string | null): string | null {
+  const texts = specs.map(one);
+  return texts.length === 0 || texts.includes(null) ? null : texts.join("\n");
 }
 
 export function CreateTask() {
   const [form, setForm] = useState<TaskForm>(() => ({
     kind: "on_cpu",
-    target: route.peek().container !== "" ? "container" : "pids",
+    target: route.peek().pod !== "" ? "pod" : route.peek().container !== "" ? "container" : "pids",
     pids: route.peek().pids,
     container: route.peek().container,
+    pod: route.peek().pod,
     comm: "",
     cgroup: "",
     netns: "",
-    duration: "10",
+    duration: route.peek().checkup ? "60" : "10",
     endless: false,
     frequency: "99",
     wakers: false,
     timed: false,
+    mode: "",
+    minWait: "",
+    maxWait: "",
   }));
   const [failure, setFailure] = useState<Failure | null>(null);
   const [sending, setSending] = useState(false);
@@ -87,17 +105,33 @@ export function CreateTask() {
 
   const all = processes.value;
   const matched = useMemo(() => matchedProcesses(form, all?.values() ?? []), [form, all]);
-  const cores = matched.reduce((sum, process) => sum + (process.cpu_percent ?? 0), 0) / 100;
-  const result = specOf(form);
+  const { checkup } = route.value;
+  const result = specOf(form, matched);
+  const asked = checkup ? checkupSpecs(form, matched, "check-up") : null;
+  const specs = asked === null ? (result.ok ? [result.spec] : []) : asked.ok ? asked.specs : [];
+  const remarks = remarksOn({
+    specs,
+    meta: meta.value,
+    tasks: tasks.value?.values() ?? [],
+    kinds: kindStatuses(probes.value),
+    matched,
+    isMatched: form.target !== "netns",
+  });
   const maxFrequency = meta.value?.limits.max_frequency_hz ?? MAX_FREQUENCY_HZ;
 
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
-    if (!result.ok) {
-      setFailure({ field: result.field, detail: result.detail, hint: undefined });
+    const wrong = asked === null ? result : asked;
+    if (!wrong.ok) {
+      setFailure({ field: wrong.field, detail: wrong.detail, hint: undefined });
       return;
     }
     setSending(true);
+    if (checkup) {
+      await startCheckup();
+      return;
+    }
+    if (!result.ok) return;
     try {
       const task = await api.create(result.spec);
       putTask(task);
@@ -109,8 +143,36 @@ export function CreateTask() {
     }
   };
 
+  /** All three, or what could be started with the reason why not the rest. */
+  const startCheckup = async (): Promise<void> => {
+    const group = checkupName(Date.now());
+    const wanted = checkupSpecs(form, matched, group);
+    if (!wanted.ok) return;
+    const refusals: string[] = [];
+    let started = 0;
+    let last: Failure | null = null;
+    for (const spec of wanted.specs) {
+      try {
+        putTask(await api.create(spec));
+        started += 1;
+      } catch (error) {
+        last =
+          error instanceof ProblemError
+            ? failureOf(error.problem)
+            : { field: null, detail: "the agent does not answer", hint: undefined };
+        refusals.push(`${spec.kind.replace("_", " ")}: ${last.detail}`);
+      }
+    }
+    if (started === 0) {
+      setSending(false);
+      setFailure(last);
+      return;
+    }
+    openView({ view: "group", id: group, q: refusals.join("; ") });
+  };
+
   return (
-    <Dialog title="New task" class="create" onClose={close}>
+    <Dialog title={checkup ? "Sidecar check-up" : "New task"} class="create" onClose={close}>
       <form onSubmit={submit} noValidate>
         <fieldset class="segments">
           <legend>What to measure</legend>
@@ -120,29 +182,56 @@ export function CreateTask() {
                 type="radio"
                 name="kind"
                 value={kind}
-                checked={form.kind === kind}
-                onChange={() =>
-                  change(kind !== "network" && form.target === "netns" ? { kind, target: "pids" } : { kind })
-                }
+                checked={!checkup && form.kind === kind}
+                onChange={() => {
+                  patchRoute({ checkup: false }, "replace");
+                  change(kind !== "network" && form.target === "netns" ? { kind, target: "pids" } : { kind });
+                }}
               />
               <span>{title}</span>
             </label>
           ))}
+          <label class="segment">
+            <input
+              type="radio"
+              name="kind"
+              value="checkup"
+              checked={checkup}
+              onChange={() => {
+                patchRoute({ checkup: true }, "replace");
+                change({
+                  duration: "60",
+                  endless: false,
+                  ...(form.target === "netns" ? { target: "pids" as const } : {}),
+                  ...(form.kind === "network" ? { kind: "on_cpu" as const } : {}),
+                });
+              }}
+            />
+            <span>Sidecar check-up</span>
+          </label>
         </fieldset>
+        {checkup && (
+          <p class="muted small">
+            Starts {CHECKUP_KINDS.length} tasks on the target at once, on CPU, off CPU and network, and shows
+            them beside each other.
+          </p>
+        )}
         <fieldset class="segments">
           <legend>Target</legend>
-          {TARGETS.filter(([kind]) => kind !== "netns" || form.kind === "network").map(([kind, title]) => (
-            <label key={kind} class="segment">
-              <input
-                type="radio"
-                name="target"
-                value={kind}
-                checked={form.target === kind}
-                onChange={() => change({ target: kind })}
-              />
-              <span>{title}</span>
-            </label>
-          ))}
+          {TARGETS.filter(([kind]) => kind !== "netns" || (form.kind === "network" && !checkup)).map(
+            ([kind, title]) => (
+              <label key={kind} class="segment">
+                <input
+                  type="radio"
+                  name="target"
+                  value={kind}
+                  checked={form.target === kind}
+                  onChange={() => change({ target: kind })}
+                />
+                <span>{title}</span>
+              </label>
+            ),
+          )}
         </fieldset>
         <TargetFields form={form} change={change} matched={matched} />
         <FieldError failure={failure} field="target" />
@@ -184,15 +273,15 @@ export function CreateTask() {
             </label>
             <FieldError failure={failure} field="duration_s" />
           </div>
-          <div class="field" hidden={form.kind === "network"}>
+          <div class="field" hidden={form.kind === "network" && !checkup}>
             <label for="frequency">Frequency, Hz</label>
             <input
               id="frequency"
               inputMode="numeric"
               autocomplete="off"
-              value={form.kind === "off_cpu" ? "" : form.frequency}
-              placeholder={form.kind === "off_cpu" ? "every switch" : ""}
-              disabled={form.kind === "off_cpu"}
+              value={form.kind === "off_cpu" && !checkup ? "" : form.frequency}
+              placeholder={form.kind === "off_cpu" && !checkup ? "every switch" : ""}
+              disabled={form.kind === "off_cpu" && !checkup}
               onInput={(event) => change({ frequency: event.currentTarget.value })}
             />
             <p class="muted small">
@@ -202,7 +291,11 @@ export function CreateTask() {
           </div>
         </div>
 
-        {(form.kind === "off_cpu" || form.kind === "wall") && (
+        {!checkup && measuresWaits(form.kind) && (
+          <WaitFields form={form} change={change} failure={failure} FieldError={FieldError} />
+        )}
+
+        {!checkup && measuresWaits(form.kind) && (
           <label class="check">
             <input
               type="checkbox"
@@ -213,7 +306,7 @@ export function CreateTask() {
           </label>
         )}
 
-        {form.kind === "network" && (
+        {!checkup && form.kind === "network" && (
           <label class="check">
             <input
               type="checkbox"
@@ -224,17 +317,23 @@ export function CreateTask() {
           </label>
         )}
 
-        <p class="estimate" aria-live="off">
-          {form.kind === "off_cpu" && result.ok
-            ? "Every time that a thread leaves the CPU is measured, with its stack."
-            : form.kind === "network" && result.ok
-              ? "Every connection is counted at both ends: bytes, calls, times, losses. Payload is not looked at."
-              : form.kind === "wall" && result.ok
-                ? "All time of each thread: waits are measured, time on the CPU is shared out over the samples."
-                : result.ok
-                  ? estimateLine(result.spec.duration_s, result.spec.frequency_hz, cores)
-                  : `No estimate yet: ${result.detail}.`}
-        </p>
+        <TaskEstimate
+          specs={specs}
+          matched={matched}
+          isMatched={form.target !== "netns"}
+          problem={(asked ?? result).ok ? null : ((asked ?? result) as { readonly detail: string }).detail}
+        />
+
+        {remarks.length > 0 && (
+          <ul class="remarks" aria-label="What to know before">
+            {remarks.map(({ weight, text }) => (
+              <li key={text} class={`remark-${weight}`}>
+                <b>{weight === "refusal" ? "Will be refused: " : "Note: "}</b>
+                {visible(text)}
+              </li>
+            ))}
+          </ul>
+        )}
 
         {failure !== null && !PLACED.some((field) => (failure.field ?? "").startsWith(field)) && (
           <p class="field-error" role="alert">
@@ -244,8 +343,8 @@ export function CreateTask() {
         )}
 
         <footer class="dialog-foot">
-          <CopyButton title="Copy as curl" text={result.ok ? asCurl(result.spec, location.origin) : null} />
-          <CopyButton title="Copy as CLI" text={result.ok ? asCli(result.spec) : null} />
+          <CopyButton title="Copy as curl" text={commands(specs, (spec) => asCurl(spec, location.origin))} />
+          <CopyButton title="Copy as CLI" text={commands(specs, asCli)} />
           <span class="push" />
           <button type="button" onClick={close}>
             Cancel
@@ -256,7 +355,7 @@ export function CreateTask() {
             disabled={sending}
             data-first={form.pids.length > 0 ? "" : undefined}
           >
-            {sending ? "Starting…" : "Start"}
+            {sending ? "Starting…" : checkup ? "Start all three" : "Start"}
           </button>
         </footer>
       </form>

@@ -4,9 +4,11 @@ import type { Edge, EdgeEnd, EdgeSide, Histogram } from "../api/types";
 import { bars, endName, errnoText, meanText } from "../lib/edges";
 import { bytes, count, duration, shortId, visible } from "../lib/format";
 import { patchRoute } from "../state/route";
+import type { EdgeOrigin } from "./edges_view";
 import { Icon } from "./icons";
+import { EdgeLink } from "./topology_panel";
 
-function Bars({ histogram, unitNs }: { histogram: Histogram; unitNs: number }) {
+export function Bars({ histogram, unitNs }: { histogram: Histogram; unitNs: number }) {
   const shown = bars(histogram, unitNs);
   const most = Math.max(1, ...shown.map((bar) => bar.count));
   return (
@@ -197,7 +199,7 @@ function Side({
 }
 
 /** Reasons of this edge: those of its protocol stand before the general ones. */
-function reasonsOf(edge: Edge, unavailable: Reasons): Reasons {
+export function reasonsOf(edge: Edge, unavailable: Reasons): Reasons {
   const prefix = `${edge.protocol}.`;
   const own = Object.entries(unavailable).filter(([metric]) => metric.startsWith(prefix));
   return {
@@ -206,7 +208,15 @@ function reasonsOf(edge: Edge, unavailable: Reasons): Reasons {
   };
 }
 
-export function EdgePanel({ edge, unavailable }: { edge: Edge; unavailable: Reasons }) {
+export function EdgePanel({
+  edge,
+  unavailable,
+  origin,
+}: {
+  edge: Edge;
+  unavailable: Reasons;
+  origin: EdgeOrigin;
+}) {
   const reasons = reasonsOf(edge, unavailable);
   return (
     <aside class="edge-panel" aria-label="Both sides of the edge">
@@ -218,6 +228,7 @@ export function EdgePanel({ edge, unavailable }: { edge: Edge; unavailable: Reas
             {edge.original_destination !== null && ` · asked for ${edge.original_destination}`}
           </span>
         </h2>
+        <EdgeLink origin={origin} edge={edge.id} text="Open the edge: over time" />
         <button
           type="button"
           class="icon-button"

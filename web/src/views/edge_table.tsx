@@ -1,5 +1,6 @@
 // Edges as a table that can be sorted and filtered, and the two sides of the one that was picked.
 
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { EdgeEnd, EdgeTable } from "../api/types";
 import {
@@ -14,6 +15,7 @@ import {
 import { bytes, count, shortId, visible } from "../lib/format";
 import { patchRoute, route } from "../state/route";
 import { EdgePanel } from "./edge_panel";
+import type { EdgeOrigin } from "./edges_view";
 import { Empty } from "./states";
 import { type Column, VirtualTable } from "./virtual_table";
 
@@ -131,7 +133,7 @@ const COLUMNS: readonly Column<EdgeRow>[] = [
 ];
 
 /** What this result does not say, with the reasons. */
-function Remarks({ table }: { table: EdgeTable }) {
+export function Remarks({ table }: { table: EdgeTable }) {
   const unavailable = Object.entries(table.unavailable);
   const unresolved = Object.entries(table.unresolved);
   const sources = Object.entries(table.sources).filter(([, source]) => source === "system calls");
@@ -173,7 +175,17 @@ function Remarks({ table }: { table: EdgeTable }) {
 }
 
 /** `empty` is said when there is no edge at all. */
-export function EdgeTableView({ table, empty }: { table: EdgeTable; empty: string }) {
+export function EdgeTableView({
+  table,
+  empty,
+  origin,
+  twin,
+}: {
+  table: EdgeTable;
+  empty: string;
+  origin: EdgeOrigin;
+  twin: ComponentChildren;
+}) {
   const { q, sort: wanted, edge: picked } = route.value;
   const sort = wanted || DEFAULT_SORT;
   const all = useMemo(() => table.edges.map(edgeRow), [table]);
@@ -185,6 +197,7 @@ export function EdgeTableView({ table, empty }: { table: EdgeTable; empty: strin
   return (
     <div class="edges">
       <div class="toolbar">
+        {twin}
         <input
           type="search"
           data-search
@@ -224,7 +237,7 @@ export function EdgeTableView({ table, empty }: { table: EdgeTable; empty: strin
           />
         </div>
       )}
-      {open !== undefined && <EdgePanel edge={open.edge} unavailable={table.unavailable} />}
+      {open !== undefined && <EdgePanel edge={open.edge} unavailable={table.unavailable} origin={origin} />}
     </div>
   );
 }

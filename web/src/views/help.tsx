@@ -1,47 +1,9 @@
 // The map of keys, and the switch that turns single keys off.
 
+import { KEYMAP } from "../lib/keymap";
 import { helpOpen } from "../state/keys";
 import { singleKeys } from "../state/preferences";
 import { Dialog } from "./dialog";
-
-type Entry = readonly [keys: readonly string[], what: string];
-
-const GROUPS: readonly { title: string; entries: readonly Entry[] }[] = [
-  {
-    title: "Everywhere",
-    entries: [
-      [["g", "p"], "processes"],
-      [["g", "t"], "tasks"],
-      [["g", "o"], "node"],
-      [["n"], "new task"],
-      [["/"], "search or filter"],
-      [["?"], "this help"],
-    ],
-  },
-  {
-    title: "Search",
-    entries: [
-      [["text"], "part of a name, any case"],
-      [["/regex/"], "regular expression, /regex/i without case"],
-      [["mod:libssl"], "part of a module path"],
-      [["kind:kernel"], "user, inlined, kernel, jit, marker, process"],
-    ],
-  },
-  {
-    title: "Flame graph",
-    entries: [
-      [["←", "→"], "frame left, right"],
-      [["↑", "↓"], "up and down the stack"],
-      [["Enter"], "zoom into the frame"],
-      [["Backspace"], "zoom out one level (also Esc)"],
-      [["0"], "show everything"],
-      [["n", "N"], "next, previous match"],
-      [["i"], "flame or icicle"],
-      [["t"], "graph or table"],
-      [["y"], "copy the name"],
-    ],
-  },
-];
 
 export function Help() {
   const close = (): void => {
@@ -50,11 +12,11 @@ export function Help() {
   return (
     <Dialog title="Keys" class="help" onClose={close}>
       <div class="help-groups">
-        {GROUPS.map(({ title, entries }) => (
+        {KEYMAP.map(({ title, entries }) => (
           <section key={title}>
             <h3>{title}</h3>
             <dl class="key-list">
-              {entries.map(([keys, what]) => (
+              {entries.map(({ keys, what }) => (
                 <div key={what}>
                   <dt>
                     {keys.map((key) => (
@@ -76,7 +38,7 @@ export function Help() {
             singleKeys.value = event.currentTarget.checked;
           }}
         />
-        Single keys are shortcuts
+        Single keys are shortcuts (Ctrl-K works in any case)
       </label>
     </Dialog>
   );

@@ -3,8 +3,13 @@
 import type { NetworkEdges, Task } from "../api/types";
 import { count, moment, visible } from "../lib/format";
 import { useEdges } from "../state/edges";
-import { EdgeTableView } from "./edge_table";
+import { EdgesView } from "./edges_view";
 import { ErrorBox, Loading } from "./states";
+
+/** Until now, when it has not ended. */
+function secondsBetween(from: number | null, to: number | null): number {
+  return from === null ? 0 : Math.max(0, (to ?? Date.now() * 1e6) - from) / 1e9;
+}
 
 /** The always-on collection. */
 export function NetworkPage() {
@@ -34,7 +39,11 @@ export function NetworkPage() {
           <b>This is the last known state:</b> {error}
         </p>
       )}
-      <EdgeTableView table={table} empty="No connections were seen yet" />
+      <EdgesView
+        table={table}
+        empty="No connections were seen yet"
+        origin={{ id: "", live: true, seconds: secondsBetween(table.since_ns, null) }}
+      />
     </section>
   );
 }
@@ -58,9 +67,10 @@ export function NetworkResult({ task }: { task: Task }) {
           <b>This is the last known state:</b> {error}
         </p>
       )}
-      <EdgeTableView
+      <EdgesView
         table={table}
         empty={running ? "No connections were seen yet" : "No connections were seen"}
+        origin={{ id: task.id, live: running, seconds: secondsBetween(task.started_at_ns, task.ended_at_ns) }}
       />
     </>
   );

@@ -1,17 +1,20 @@
 // What the agent can do on this kernel, and what it costs.
 
-import { useEffect, useState } from "preact/hooks";
-import { api } from "../api/client";
-import type { BpfProgram, Probe } from "../api/types";
+import type { ComponentChildren } from "preact";
+import type { Probe } from "../api/types";
 import { bytes, clock, count, cpu, duration, visible } from "../lib/format";
-import { meta, self } from "../state/live";
+import { meta, self, selfHistory } from "../state/live";
+import { probes } from "../state/probes";
+import { ConfigCard, FeaturesCard, SupportCard } from "./node_facts";
+import { MapsCard, ProgramsCard, useKernelPace } from "./node_kernel";
+import { Sparkline } from "./sparkline";
 import { Loading } from "./states";
 
-function Row({ title, children }: { title: string; children: unknown }) {
+function Row({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <div>
       <dt>{title}</dt>
-      <dd>{children as string}</dd>
+      <dd>{children}</dd>
     </div>
   );
 }
@@ -51,15 +54,21 @@ function SelfCard() {
     <section class="card">
       <h2>The agent itself</h2>
       <dl class="pairs">
-        <Row title="CPU now">{cpu(own.cpu_percent)}</Row>
+        <Row title="CPU now">
+          {own.cpu_percent === null ? "not known yet" : `${cpu(own.cpu_percent)} of one core`}{" "}
+          <Sparkline values={selfHistory.value.cpu} top={Math.max(5, ...selfHistory.value.cpu)} />
+        </Row>
         <Row title="CPU since start">{duration(own.cpu_seconds * 1e9)}</Row>
-        <Row title="Memory">{`${bytes(own.rss_bytes)} (peak ${bytes(own.peak_rss_bytes)})`}</Row>
+        <Row title="Memory">
+          {`${bytes(own.rss_bytes)} (peak ${bytes(own.peak_rss_bytes)})`}{" "}
+          <Sparkline values={selfHistory.value.rss} top={own.peak_rss_bytes} />
+        </Row>
         <Row title="Store">{bytes(own.store_bytes)}</Row>
         <Row title="Open files">{count(own.open_files)}</Row>
         <Row title="Running tasks">{count(own.running_tasks)}</Row>
         <Row title="Up for">{clock(own.uptime_s)}</Row>
       </dl>
-      <h3>Losses since the start</h3>
+      <h3>Losses since the start, by cause</h3>
       {own.losses.length === 0 ? (
         <p class="muted">Nothing was lost.</p>
       ) : (
@@ -85,7 +94,7 @@ const PROBE_TEXT = {
 
 function ProbesCard({ probes }: { probes: readonly Probe[] }) {
   return (
-    <section class="card">
+    <section class="card wide">
       <h2>Probes</h2>
       <table class="plain">
         <thead>
@@ -116,80 +125,8 @@ function ProbesCard({ probes }: { probes: readonly Probe[] }) {
   );
 }
 
-function perRun(program: BpfProgram): string {
-  const { run_count, run_time_ns } = program;
-  return run_count === null || run_time_ns === null || run_count === 0
-    ? "–"
-    : duration(run_time_ns / run_count);
-}
-
-function ProgramsCard({ programs }: { programs: readonly BpfProgram[] }) {
-  const timed = programs.some((program) => program.run_time_ns !== null && program.run_time_ns > 0);
-  return (
-    <section class="card">
-      <h2>Programs in the kernel</h2>
-      {programs.length === 0 ? (
-        <p class="muted">None is loaded: programs are loaded when the first task starts.</p>
-      ) : (
-        <table class="plain">
-          <thead>
-            <tr>
-              <th scope="col">Program</th>
-              <th scope="col" class="numeric">
-                Runs
-              </th>
-              <th scope="col" class="numeric">
-                Time
-              </th>
-              <th scope="col" class="numeric">
-                Each run
-              </th>
-              <th scope="col" class="numeric">
-                Verified instructions
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {programs.map((program) => (
-              <tr key={program.name}>
-                <td class="mono">{visible(program.name)}</td>
-                <td class="numeric">{program.run_count === null ? "–" : count(program.run_count)}</td>
-                <td class="numeric">{program.run_time_ns === null ? "–" : duration(program.run_time_ns)}</td>
-                <td class="numeric">{perRun(program)}</td>
-                <td class="numeric">
-                  {program.verified_instructions === null ? "–" : count(program.verified_instructions)}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      {programs.length > 0 && !timed && (
-        <p class="muted small">
-          The kernel measures run times only while <code>kernel.bpf_stats_enabled</code> is 1.
-        </p>
-      )}
-    </section>
-  );
-}
-
-/** The state of probes changes when a task starts: asked again now and then. */
-function useProbes(): readonly Probe[] {
-  const [probes, setProbes] = useState<readonly Probe[] | null>(null);
-  const running = self.value?.running_tasks;
-  useEffect(() => {
-    const stop = new AbortController();
-    api.probes(stop.signal).then(
-      ({ items }) => setProbes(items),
-      () => {},
-    );
-    return () => stop.abort();
-  }, [running]);
-  return probes ?? meta.value?.probes ?? [];
-}
-
 export function NodePage() {
-  const probes = useProbes();
+  useKernelPace();
   if (meta.value === null && self.value === null) return <Loading what="the node" />;
   return (
     <section class="node-page">
@@ -197,8 +134,12 @@ export function NodePage() {
       <div class="cards">
         <NodeCard />
         <SelfCard />
-        <ProbesCard probes={probes} />
-        <ProgramsCard programs={self.value?.bpf.programs ?? []} />
+        <ProgramsCard />
+        <MapsCard />
+        <FeaturesCard />
+        <ProbesCard probes={probes.value} />
+        <ConfigCard />
+        <SupportCard />
       </div>
     </section>
   );

@@ -13,7 +13,7 @@ import { type Column, VirtualTable } from "./virtual_table";
 const DEFAULT_SORT = "-cpu";
 
 function profile(process: Process): void {
-  patchRoute({ create: true, pids: [process.pid], container: "" });
+  patchRoute({ create: true, pids: [process.pid], container: "", pod: "", checkup: false });
 }
 
 function CpuCell({ process }: { process: Process }) {
@@ -50,9 +50,14 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
     title: "Name",
     sortable: true,
     cell: only((process) => (
-      <span class="name" title={visible(process.comm)}>
+      <button
+        type="button"
+        class="link name"
+        title={`${visible(process.comm)}: details`}
+        onClick={() => patchRoute({ process: process.id })}
+      >
         {visible(process.comm)}
-      </span>
+      </button>
     )),
   },
   {
@@ -130,7 +135,9 @@ function GroupRow({ row }: { row: Extract<ProcessRow, { kind: "group" }> }) {
         <button
           type="button"
           class="row-action"
-          onClick={() => patchRoute({ create: true, pids: [], container: container.id })}
+          onClick={() =>
+            patchRoute({ create: true, pids: [], container: container.id, pod: "", checkup: false })
+          }
         >
           Profile container…
         </button>

@@ -1,22 +1,33 @@
 // The frame around every page: rail, top bar, connection banner, dialogs.
 
-import { bytes, count, cpu } from "../lib/format";
+import { bytes, count, cpu, visible } from "../lib/format";
+import { fullest } from "../lib/kernel_objects";
+import { getWithCurl, pagePath } from "../lib/page_request";
 import type { View } from "../lib/query_state";
-import { helpOpen } from "../state/keys";
+import { copied, copyLink, copyText } from "../state/clipboard";
+import { kernelReadings } from "../state/kernel";
+import { helpOpen, paletteOpen } from "../state/keys";
 import { access, connection, meta, refreshError, self, tasks } from "../state/live";
 import { dark, nextTheme, themeChoice } from "../state/preferences";
 import { href, openView, patchRoute, route } from "../state/route";
 import { CreateTask } from "./create_task";
+import { EdgePage } from "./edge_page";
+import { GroupPage } from "./group";
 import { Help } from "./help";
 import { Icon } from "./icons";
+import { Menu } from "./menu";
 import { NetworkPage } from "./network";
 import { NodePage } from "./node";
+import { Palette } from "./palette";
+import { PodsPage } from "./pods";
+import { ProcessPanel } from "./process_panel";
 import { ProcessesPage } from "./processes";
 import { TokenPage } from "./states";
 import { TaskPage } from "./task";
 import { TasksPage } from "./tasks";
 
 const PAGES = [
+  { view: "pods", title: "Pods", icon: "pods" },
   { view: "processes", title: "Processes", icon: "processes" },
   { view: "tasks", title: "Tasks", icon: "tasks" },
   { view: "network", title: "Network", icon: "network" },
@@ -30,8 +41,15 @@ function follow(event: MouseEvent, view: View): void {
   openView({ view });
 }
 
+/** The entry of the rail that a page belongs to. */
+function railOf(view: View, id: string): View {
+  if (view === "task" || view === "group") return "tasks";
+  if (view === "edge") return id === "" ? "network" : "tasks";
+  return view;
+}
+
 function Rail() {
-  const current = route.value.view === "task" ? "tasks" : route.value.view;
+  const current = railOf(route.value.view, route.value.id);
   const running = [...(tasks.value?.values() ?? [])].filter((task) => task.state === "running").length;
   return (
     <nav class="rail" aria-label="Pages">
@@ -66,10 +84,19 @@ function Rail() {
       <button
         type="button"
         class="primary rail-new"
-        onClick={() => patchRoute({ create: true, pids: [], container: "" })}
+        onClick={() => patchRoute({ create: true, pids: [], container: "", pod: "", checkup: false })}
       >
         <Icon name="plus" />
         <span>New task</span>
+      </button>
+      <button
+        type="button"
+        class="rail-new"
+        title="On CPU, off CPU and network of one pod at once"
+        onClick={() => patchRoute({ create: true, pids: [], container: "", pod: "", checkup: true })}
+      >
+        <Icon name="checkup" />
+        <span>Check-up</span>
       </button>
     </nav>
   );
@@ -82,8 +109,12 @@ const CONNECTION_TEXT = {
   unreachable: "not reachable",
 } as const;
 
+/** Above this a map is nearly full. */
+const NEARLY_FULL = 0.8;
+
 function HealthChip() {
   const own = self.value;
+  const pressure = fullest(kernelReadings.value.at(-1)?.objects.maps ?? []);
   const lost = own?.losses.reduce((sum, loss) => sum + loss.count, 0) ?? 0;
   return (
     <a
@@ -97,7 +128,7 @@ function HealthChip() {
       {own !== null && (
         <>
           <span class="health-cost">
-            agent <b>{cpu(own.cpu_percent)}</b> CPU
+            agent <b>{own.cpu_percent === null ? "?" : cpu(own.cpu_percent)}</b> CPU
           </span>
           <span class="health-cost">
             <b>{bytes(own.rss_bytes)}</b>
@@ -105,6 +136,14 @@ function HealthChip() {
           <span class={lost > 0 ? "health-cost warn" : "health-cost"}>
             <b>{count(lost)}</b> lost
           </span>
+          {pressure !== null && (
+            <span
+              class={pressure.fill > NEARLY_FULL ? "health-cost warn" : "health-cost"}
+              title={`The fullest of the agent's maps in the kernel: ${visible(pressure.name)}`}
+            >
+              <b>{Math.round(pressure.fill * 100)} %</b> map fill
+            </span>
+          )}
         </>
       )}
     </a>
@@ -133,6 +172,18 @@ function TopBar() {
       <button
         type="button"
         class="icon-button"
+        onClick={() => {
+          paletteOpen.value = true;
+        }}
+        title="Go to anything (Ctrl-K)"
+        aria-label="Go to anything"
+      >
+        <Icon name="search" />
+      </button>
+      <PageMenu />
+      <button
+        type="button"
+        class="icon-button"
         onClick={nextTheme}
         title={`Theme: ${choice}${choice === "auto" ? ` (${dark.value ? "dark" : "light"} now)` : ""}`}
         aria-label={`Theme: ${choice}. Change`}
@@ -154,6 +205,49 @@ function TopBar() {
   );
 }
 
+/** The view for somebody else: as an address, and as a request. */
+function PageMenu() {
+  return (
+    <Menu title="Copy" class="menu-right page-menu">
+      {(close) => (
+        <>
+          <button
+            type="button"
+            class="menu-item"
+            onClick={() => {
+              void copyLink();
+              close();
+            }}
+          >
+            <b>Copy link</b>
+            <span class="muted">this view, without the token</span>
+          </button>
+          <button
+            type="button"
+            class="menu-item"
+            onClick={() => {
+              void copyText(getWithCurl(pagePath(route.value), location.origin), "Command");
+              close();
+            }}
+          >
+            <b>Copy as curl</b>
+            <span class="muted">what this page shows</span>
+          </button>
+        </>
+      )}
+    </Menu>
+  );
+}
+
+function Toast() {
+  const { value } = copied;
+  return (
+    <div class="toast-place" role="status">
+      {value !== null && <span class={value.ok ? "toast" : "toast toast-bad"}>{value.text}</span>}
+    </div>
+  );
+}
+
 function Banner() {
   if (connection.value === "unreachable") {
     return (
@@ -165,7 +259,9 @@ function Banner() {
   if (refreshError.value !== null) {
     return (
       <div class="banner" role="alert">
-        <b>The agent could not answer:</b> {refreshError.value}
+        <b>The agent could not answer:</b> {visible(refreshError.value.detail)}{" "}
+        {refreshError.value.hint !== undefined && <span>{visible(refreshError.value.hint)} </span>}
+        <code class="muted">{visible(refreshError.value.code)}</code>
       </div>
     );
   }
@@ -174,14 +270,22 @@ function Banner() {
 
 function Page() {
   switch (route.value.view) {
+    case "pods":
+      return <PodsPage />;
     case "processes":
       return <ProcessesPage />;
+    case "group":
+      return <GroupPage key={route.value.id} id={route.value.id} />;
     case "tasks":
       return <TasksPage />;
     case "task":
       return <TaskPage key={route.value.id} id={route.value.id} />;
     case "network":
       return <NetworkPage />;
+    case "edge":
+      return (
+        <EdgePage key={`${route.value.id}/${route.value.edge}`} id={route.value.id} edge={route.value.edge} />
+      );
     case "node":
       return <NodePage />;
   }
@@ -200,7 +304,10 @@ export function Shell() {
         </main>
       </div>
       {route.value.create && <CreateTask />}
+      {route.value.process !== "" && <ProcessPanel />}
       {helpOpen.value && <Help />}
+      {paletteOpen.value && <Palette />}
+      <Toast />
     </div>
   );
 }

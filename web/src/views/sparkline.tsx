@@ -1,12 +1,12 @@
-// A line of recent CPU readings. The scale is 0 to 100 %, or to the largest reading above that.
+// A line of recent readings. The scale is 0 to `top`, or to the largest reading above that.
 
 const WIDTH = 60;
 const HEIGHT = 16;
 const SLOTS = 30;
 
-export function Sparkline({ values }: { values: readonly number[] }) {
+export function Sparkline({ values, top: wanted = 100 }: { values: readonly number[]; top?: number }) {
   if (values.length < 2) return <svg class="spark" width={WIDTH} height={HEIGHT} aria-hidden="true" />;
-  const top = Math.max(100, ...values);
+  const top = Math.max(wanted, ...values);
   const step = WIDTH / (SLOTS - 1);
   const from = WIDTH - (values.length - 1) * step;
   const points = values

@@ -3,7 +3,9 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Process } from "../api/types";
 import { cpu, shortId, visible } from "../lib/format";
+import { cores, podsOf, sidecarLine } from "../lib/pods";
 import { compareBy, matchesFilter } from "../lib/process_list";
+import { programOf } from "../lib/roles";
 import type { TaskForm } from "../lib/task_spec";
 import { processes } from "../state/live";
 import { Icon } from "./icons";
@@ -111,6 +113,66 @@ function ContainerPicker({ form, change }: Props) {
   );
 }
 
+function PodPicker({ form, change }: Props) {
+  const pods = podsOf(processes.value?.values() ?? []).filter(({ kind }) => kind === "pod");
+  if (pods.length === 0 && form.pod === "") {
+    return (
+      <p class="muted field">No pod is running: every process is in the network namespace of the node.</p>
+    );
+  }
+  const gone = form.pod !== "" && !pods.some(({ key }) => key === form.pod);
+  return (
+    <div class="field">
+      <select
+        aria-label="Pod"
+        value={form.pod}
+        onChange={(event) => change({ pod: event.currentTarget.value })}
+      >
+        <option value="">Pick a pod</option>
+        {gone && <option value={form.pod}>net {form.pod} (not running)</option>}
+        {pods.map((pod) => (
+          <option key={pod.key} value={pod.key}>
+            {visible(pod.title)} · net {pod.key} · {sidecarLine(pod)}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+/** More are counted. */
+const MOST_MATCHED = 8;
+
+/** The processes that the target means now, with their CPU. */
+function Matched({ form, matched }: Props) {
+  const sorted = matched.toSorted(compareBy("-cpu"));
+  const total = matched.reduce((sum, { cpu_percent }) => sum + (cpu_percent ?? 0), 0) / 100;
+  const rest = sorted.length - MOST_MATCHED;
+  const later =
+    form.target === "pod"
+      ? "their children are followed; connections are watched of the whole namespace."
+      : "processes born during the task are followed.";
+  return (
+    <div class="matched small" aria-live="off">
+      <p class="muted">
+        {matched.length === 1 ? "1 process" : `${matched.length.toLocaleString()} processes`} now,{" "}
+        {cores(total)} cores; {later}
+      </p>
+      {form.target !== "pids" && form.target !== "all" && matched.length > 0 && (
+        <ul class="matched-list" aria-label="Matched processes">
+          {sorted.slice(0, MOST_MATCHED).map((process) => (
+            <li key={process.id}>
+              <span class="name">{visible(programOf(process))}</span> <span class="muted">{process.pid}</span>{" "}
+              <span class="numeric">{cpu(process.cpu_percent)}</span>
+            </li>
+          ))}
+          {rest > 0 && <li class="muted">and {rest} more</li>}
+        </ul>
+      )}
+    </div>
+  );
+}
+
 function TextTarget(props: {
   label: string;
   placeholder: string;
@@ -148,6 +210,8 @@ function Fields(props: Props) {
   switch (form.target) {
     case "pids":
       return <ProcessPicker {...props} />;
+    case "pod":
+      return <PodPicker {...props} />;
     case "container":
       return <ContainerPicker {...props} />;
     case "comm":
@@ -186,14 +250,10 @@ function Fields(props: Props) {
 }
 
 export function TargetFields(props: Props) {
-  const count = props.matched.length;
   return (
     <>
       <Fields {...props} />
-      <p class="muted small matched" hidden={props.form.target === "netns"}>
-        {count === 1 ? "1 process" : `${count.toLocaleString()} processes`} now; processes born during the
-        task are followed.
-      </p>
+      {props.form.target !== "netns" && <Matched {...props} />}
     </>
   );
 }

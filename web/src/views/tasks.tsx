@@ -106,6 +106,28 @@ const COLUMNS: readonly Column<Task>[] = [
       </a>
     ),
   },
+  {
+    key: "group",
+    title: "Group",
+    help: "Tasks that were started together",
+    cell: (task) =>
+      task.group === null ? (
+        <span class="muted">–</span>
+      ) : (
+        <a
+          class="name"
+          href={href({ view: "group", id: task.group })}
+          title={task.group}
+          onClick={(event) => {
+            if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+            event.preventDefault();
+            openView({ view: "group", id: task.group ?? "" });
+          }}
+        >
+          {task.group}
+        </a>
+      ),
+  },
   { key: "progress", title: "Progress", cell: (task) => <Progress task={task} /> },
   {
     key: "samples",
@@ -148,7 +170,9 @@ export function TasksPage() {
   const rows = useMemo(() => {
     const words = q.toLowerCase();
     const list = [...(all?.values() ?? [])].filter((task) =>
-      `${task.id} ${task.state} ${targetText(task.target)}`.toLowerCase().includes(words),
+      `${task.id} ${task.kind} ${task.state} ${task.group ?? ""} ${targetText(task.target)}`
+        .toLowerCase()
+        .includes(words),
     );
     return sortTasks(list, sort);
   }, [all, q, sort]);

@@ -15,7 +15,7 @@ use super::{
     choice::{Choice, EdgeSeries},
     readings::{Form, Metric, Reading},
 };
-use crate::{model::EdgeTable, network_watch::Watched};
+use crate::{model::EdgeTable, network::push_printable, network_watch::Watched};
 
 /// Everything that the always-on collection has to say at one moment.
 #[derive(Debug)]
@@ -219,14 +219,18 @@ impl EncodeLabelSet for Labels<'_> {
     }
 }
 
-/// The library writes values as they are; names of processes are untrusted.
+/// The library writes values as they are; names of processes are untrusted. What is not printable
+/// becomes text, so that nobody's terminal follows it.
 pub(super) fn escaped(value: &str) -> String {
-    let mut text = String::with_capacity(value.len());
+    let mut printable = String::with_capacity(value.len());
     for letter in value.chars() {
+        push_printable(&mut printable, letter);
+    }
+    let mut text = String::with_capacity(printable.len());
+    for letter in printable.chars() {
         match letter {
             '\\' => text.push_str("\\\\"),
             '"' => text.push_str("\\\""),
-            '\n' => text.push_str("\\n"),
             other => text.push(other),
         }
     }

@@ -137,13 +137,16 @@ fn what_is_not_available_has_no_series() {
 
 #[test]
 fn hostile_names_are_escaped() {
-    let hostile = "a\"} 1\n\\x";
+    let hostile = "a\"} 1\n\\x\u{1b}[31m\u{202e}";
     let text = text(
         &table(vec![edge(hostile, 80, 1)]),
         &mut Choice::default(),
         5,
     );
-    assert!(text.contains(r#"{client="a\"} 1\n\\x","#), "{text}");
+    assert!(
+        text.contains(r#"{client="a\"} 1\\x0a\\x\\x1b[31m\\u{202e}","#),
+        "{text}"
+    );
     assert!(
         text.lines()
             .all(|line| line.starts_with("profiler_agent_") || line.starts_with('#'))

@@ -143,7 +143,9 @@ pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, 
 }
 
 /// Since when the data that is read now was there; 0 when that is not known.
-#[inline(always)]
+///
+/// Not inlined, so that what follows is verified once and not for each place.
+#[inline(never)]
 fn arrival(connection: &Connection) -> u64 {
     for (sequence, ready_ns) in connection.ready_sequence.iter().zip(connection.ready_ns) {
         if *sequence == connection.read_next && ready_ns != 0 {

@@ -1,0 +1,192 @@
+import { describe, expect, it } from "vitest";
+import type { Meta, Process, Task } from "../api/types";
+import { checkupName, checkupSpecs, tasksOfGroup } from "./checkup";
+import { estimateLine, expectedSamples, resolutionPoints } from "./estimate";
+import { kindStatuses, kindsText } from "./kind_probes";
+import { remarksOn } from "./task_conflicts";
+import { corePercent, costLines, measuredRun } from "./task_cost";
+import { asCli, matchedProcesses, specOf, type TaskForm, targetText } from "./task_spec";
+
+const FORM: TaskForm = {
+  kind: "on_cpu",
+  target: "pod",
+  pids: [],
+  container: "",
+  pod: "4026532441",
+  comm: "",
+  cgroup: "",
+  netns: "",
+  duration: "30",
+  endless: false,
+  frequency: "99",
+  wakers: false,
+  timed: false,
+  mode: "",
+  minWait: "",
+  maxWait: "",
+};
+
+const member = (pid: number, change: Partial<Process> = {}): Process =>
+  ({ pid, network_namespace: 4026532441, kernel_thread: false, ...change }) as Process;
+
+const PROBES = ["on_cpu", "off_cpu", "wall", "network_send", "network_drop"].map((name) => ({
+  name,
+  state: "available" as const,
+  reason: null,
+  minimum_kernel: "5.15",
+}));
+
+const META = {
+  limits: { max_duration_s: 3600, max_frequency_hz: 4999, max_running_tasks: 2 },
+  cpu_budget_percent: null,
+} as Meta;
+
+describe("the estimate", () => {
+  it("is the one of the specification: 30 s at 99 Hz of 0.84 cores", () => {
+    expect(expectedSamples(30, 99, 0.84)).toBeCloseTo(2494.8);
+    expect(estimateLine(30, 99, 0.84)).toBe(
+      "30 s × 99 Hz × 0.84 cores ≈ 2,500 samples, ±1.2 points at a share of 10 %",
+    );
+    expect(resolutionPoints(2494.8, 0.1)).toBeCloseTo(1.177, 2);
+  });
+
+  it("names the cost with its source, and what is not known", () => {
+    const input = {
+      kind: "on_cpu" as const,
+      hertz: 99,
+      cores: 0.84,
+      sampled: false,
+      timed: false,
+      programs: [],
+    };
+    expect(costLines(input)[0]).toEqual({
+      text: "83 samples/s × 2.0 µs a sample in the kernel = 0.02 % of one core",
+      source: "docs/performance.md, another machine",
+    });
+    const programs = [
+      { name: "on_cpu", run_count: 2000, run_time_ns: 8_000_000, verified_instructions: null },
+    ];
+    expect(measuredRun("on_cpu", programs)).toEqual({ ns: 4000, runs: 2000 });
+    const measured = costLines({ ...input, programs })[0];
+    expect(measured?.text).toContain("4.0 µs");
+    expect(measured?.source).toContain("this node");
+    expect(costLines({ ...input, cores: null })[0]?.text).toContain("not known yet");
+    expect(costLines({ ...input, kind: "off_cpu" })[0]?.text).toContain("not known before");
+    expect(measuredRun("on_cpu", [{ ...programs[0]!, run_count: 3 }])).toBeNull();
+    expect(corePercent(0.000001)).toBe("under 0.01 %");
+    expect(corePercent(0)).toBe("0.00 %");
+  });
+});
+
+describe("the form", () => {
+  it("takes a pod as its processes, and as its namespace for connections", () => {
+    const all = [
+      member(7),
+      member(8),
+      member(9, { network_namespace: 1 }),
+      member(10, { kernel_thread: true }),
+    ];
+    const matched = matchedProcesses(FORM, all);
+    expect(matched.map(({ pid }) => pid)).toEqual([7, 8]);
+    expect(specOf(FORM, matched)).toMatchObject({ ok: true, spec: { target: { pids: [7, 8] } } });
+    expect(specOf({ ...FORM, kind: "network" }, matched)).toMatchObject({
+      ok: true,
+      spec: { target: { network_namespace: "/proc/7/ns/net" } },
+    });
+    expect(specOf(FORM, [])).toMatchObject({ ok: false, field: "target" });
+  });
+
+  it("has bounds and a mode for waits only", () => {
+    const waits: TaskForm = { ...FORM, kind: "off_cpu", mode: "sampled", minWait: "0.05", maxWait: "1000" };
+    const result = specOf(waits, [member(7)]);
+    expect(result).toMatchObject({
+      ok: true,
+      spec: { off_cpu_mode: "sampled", min_wait_ns: 50_000, max_wait_ns: 1_000_000_000 },
+    });
+    if (result.ok)
+      expect(asCli(result.spec)).toContain(
+        "--off-cpu-mode sampled --min-wait 50000ns --max-wait 1000000000ns",
+      );
+    expect(specOf({ ...waits, minWait: "soon" }, [member(7)])).toMatchObject({
+      ok: false,
+      field: "min_wait_ns",
+    });
+    const onCpu = specOf({ ...waits, kind: "on_cpu" }, [member(7)]);
+    expect(onCpu.ok && "min_wait_ns" in onCpu.spec).toBe(false);
+  });
+
+  it("lists a few pids and counts the rest", () => {
+    expect(targetText({ pids: [1, 2, 3, 4, 5, 6, 7, 8] })).toBe("pids 1, 2, 3, 4, 5, 6 and 2 more");
+  });
+});
+
+describe("the check-up", () => {
+  it("is three requests of one group", () => {
+    const result = checkupSpecs(FORM, [member(7)], "checkup-1");
+    expect(result.ok && result.specs.map(({ kind, group }) => [kind, group])).toEqual([
+      ["on_cpu", "checkup-1"],
+      ["off_cpu", "checkup-1"],
+      ["network", "checkup-1"],
+    ]);
+    expect(checkupSpecs(FORM, [], "x").ok).toBe(false);
+    expect(checkupName(Date.UTC(2026, 10, 22, 3, 4, 5, 35))).toBe("checkup-20261122-030405-z");
+    expect(checkupName(1)).toMatch(/^[0-9A-Za-z._-]{1,64}$/);
+  });
+
+  it("finds its tasks in the order of the kinds", () => {
+    const task = (id: string, kind: string, group: string | null) => ({ id, kind, group }) as Task;
+    const all = [
+      task("9", "network", "a"),
+      task("8", "off_cpu", "a"),
+      task("7", "on_cpu", "a"),
+      task("6", "wall", null),
+    ];
+    expect(tasksOfGroup(all, "a").map(({ id }) => id)).toEqual(["7", "8", "9"]);
+  });
+});
+
+describe("what is possible", () => {
+  it("is told by kind with the reason", () => {
+    const kinds = kindStatuses(PROBES);
+    expect(kinds.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok"]);
+    expect(kindsText(kinds)).toBe("all kinds");
+    const denied = PROBES.map((probe) =>
+      probe.name === "wall" || probe.name === "network_send"
+        ? { ...probe, state: "denied" as const, reason: "it is denied" }
+        : probe,
+    );
+    const less = kindStatuses(denied);
+    expect(less[2]).toMatchObject({ state: "impossible", reason: "it is denied" });
+    expect(less[3]).toMatchObject({ state: "degraded" });
+    expect(less[3]?.reason).toContain("network_send: it is denied");
+    expect(kindsText(less)).toBe("3 of 4 kinds");
+    expect(kindsText(kindStatuses([]))).toBe("unknown");
+  });
+
+  it("is said before the agent refuses", () => {
+    const spec = {
+      kind: "wall" as const,
+      target: { pids: [7] },
+      duration_s: 9999,
+      frequency_hz: 100,
+      wakers: false,
+    };
+    const running = { id: "5", kind: "wall", target: { pids: [7] }, state: "running" } as unknown as Task;
+    const kinds = kindStatuses(PROBES.map((probe) => ({ ...probe, state: "unavailable" as const })));
+    const remarks = remarksOn({
+      specs: [spec],
+      meta: META,
+      tasks: [running, { ...running, id: "6", target: { all: true } }],
+      kinds,
+      matched: [],
+      isMatched: true,
+    });
+    const texts = remarks.map(({ weight, text }) => `${weight}: ${text}`);
+    expect(texts[0]).toBe("refusal: Wall clock is not possible here: the probe is unavailable.");
+    expect(texts[1]).toContain("refusal: The duration must be");
+    expect(texts.join(" ")).toContain("note: No process matches");
+    expect(texts.join(" ")).toContain("100 Hz may run in step");
+    expect(texts.join(" ")).toContain("will wait for a place");
+    expect(texts.join(" ")).toContain("Task 5 does the same");
+  });
+});

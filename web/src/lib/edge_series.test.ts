@@ -1,0 +1,195 @@
+import { describe, expect, test } from "vitest";
+import type { Edge, EdgeSide, SideSeries, ValueSeries } from "../api/types";
+import {
+  betweenWords,
+  drawnBounds,
+  heatOf,
+  histogramOf,
+  percentiles,
+  rates,
+  rowsOf,
+  type Steps,
+  seconds,
+  stepAt,
+  stepHistogram,
+} from "./edge_series";
+import { badness, countersOf, countersSince, labelText, markText, rateText, worst } from "./edge_signals";
+
+const BOUNDS = [0, 10, 20, 25, 5_000_000];
+const STEPS: Steps = [
+  [0, 1000],
+  [1000, 3000],
+  [4000, 5000],
+];
+const VALUES: ValueSeries = {
+  count: [3, 4, 1],
+  sum: [30, 80, 9_000_000],
+  bounds: BOUNDS,
+  buckets: [
+    [
+      [1, 2],
+      [2, 1],
+    ],
+    [[2, 4]],
+    [[5, 1]],
+  ],
+};
+
+describe("a series", () => {
+  test("adds up to one histogram, each step to its own", () => {
+    expect(histogramOf(VALUES).counts).toEqual([0, 2, 5, 0, 0, 1]);
+    expect(stepHistogram(VALUES, 1).counts).toEqual([0, 0, 4, 0, 0, 0]);
+  });
+
+  test("percentiles are buckets, never numbers between them", () => {
+    const told = percentiles(histogramOf(VALUES));
+    expect(told.map(({ share, between }) => [share, betweenWords(between, 1e6)])).toEqual([
+      [0.5, "between 10 and 20 ms"],
+      [0.95, "above 5000 s"],
+      [0.99, "above 5000 s"],
+    ]);
+    expect(percentiles({ bounds: BOUNDS, counts: [0, 0, 0, 0, 0, 0] })).toEqual([]);
+    expect(betweenWords({ above: null, upTo: 0 }, 1)).toBe("below 1 µs");
+    expect(betweenWords({ above: 20_000_000, upTo: 25_000_000 }, 1)).toBe("between 20 and 25 ms");
+  });
+
+  test("rates are over the real length of each step", () => {
+    expect(rates(STEPS, [3, 4, 0])).toEqual([3, 2, 0]);
+    expect(seconds(STEPS)).toBe(4);
+  });
+
+  test.each([
+    [0, 0],
+    [999.9, 0],
+    [1000, 1],
+    [3500, null],
+    [4999, 2],
+    [5000, null],
+    [-1, null],
+  ])("the moment %d lies in step %s", (ms, step) => {
+    expect(stepAt(STEPS, ms)).toBe(step);
+  });
+
+  test("a heat map has a cell for each bucket that is not empty, and darker ones for more", () => {
+    const heat = heatOf(STEPS, VALUES)!;
+    expect([heat.low, heat.high, heat.cells.length]).toEqual([1, 5, 4]);
+    const level = (step: number, bucket: number): number =>
+      heat.cells.find((cell) => cell.step === step && cell.bucket === bucket)!.level;
+    expect(level(0, 1)).toBe(5);
+    expect(level(0, 2)).toBeLessThan(level(0, 1));
+    expect(heatOf(STEPS, { ...VALUES, buckets: [[], [], []] })).toBeNull();
+  });
+
+  test("every bucket has a width that can be drawn on a logarithmic axis", () => {
+    const histogram = histogramOf(VALUES);
+    for (let bucket = 0; bucket < histogram.counts.length; bucket += 1) {
+      const [low, high] = drawnBounds(histogram, bucket, 1e3);
+      expect(low).toBeGreaterThan(0);
+      expect(high).toBeGreaterThan(low);
+    }
+    expect(drawnBounds(histogram, 2, 1e3)).toEqual([10_000, 20_000]);
+  });
+});
+
+const NOTHING: SideSeries = {
+  connections: [],
+  open: [],
+  write: null,
+  read: { count: [1], bytes: [9], time: null },
+  connect: null,
+  connects_failed: null,
+  accept: null,
+  close: null,
+  write_rtt_us: null,
+  receive_wait: null,
+  retransmit: null,
+  drop: null,
+  reset: { sent: [1], received: [2] },
+  error: null,
+};
+
+test("what is not measured has a reason and is never 0", () => {
+  const rows = rowsOf(
+    NOTHING,
+    { write: "no hook", "read.time_ns": "not timed", accept: "too old" },
+    "server",
+  );
+  expect([rows.write.count, rows.write.reason]).toEqual([null, "no hook"]);
+  expect([rows.read.count, rows.read.timesReason]).toEqual([[1], "not timed"]);
+  expect([rows.connect.title, rows.connect.count, rows.connect.reason]).toEqual([
+    "Accept wait",
+    null,
+    "too old",
+  ]);
+  expect(rows.reset.count).toEqual([3]);
+  expect(rows.drop.reason).toBe("no reason is given");
+});
+
+function edge(change: Partial<EdgeSide>): Edge {
+  const side: EdgeSide = {
+    connections: { count: 1, open: 0 },
+    write: { count: 2, bytes: 1000, time_ns: null, histogram: null },
+    read: { count: 1, bytes: 24, time_ns: null, histogram: null },
+    connect: null,
+    accept: null,
+    close: null,
+    write_rtt_us: null,
+    receive_wait: null,
+    retransmit: { count: 0 },
+    drop: null,
+    reset: null,
+    error: null,
+    socket: null,
+    ...change,
+  };
+  const end = {
+    pid: null,
+    start_ticks: null,
+    comm: null,
+    container: null,
+    name: null,
+    address: "",
+    port: null,
+  };
+  return {
+    id: "0",
+    client: end,
+    server: end,
+    original_destination: null,
+    protocol: "tcp",
+    tls: null,
+    metrics: { client: side, server: null },
+  };
+}
+
+describe("numbers of a line", () => {
+  const counters = countersOf([edge({ retransmit: { count: 3 } }), edge({})]);
+
+  test("labels say what is not known", () => {
+    expect(labelText("bytes", counters, 2)).toBe("1.0 KiB/s");
+    expect(labelText("ops", counters, 2)).toBe("3/s");
+    expect(labelText("retransmits", counters, 2)).toBe("retr 1.5/s");
+    expect(labelText("drops", counters, 2)).toBe("drop –");
+    expect(labelText("rtt", counters, 2)).toBe("RTT –");
+    expect(labelText("bytes", counters, 0)).toBe("bytes –");
+    expect([rateText(0), rateText(0.001), rateText(12.4)]).toEqual(["0/s", "< 0.01/s", "12/s"]);
+  });
+
+  test("a window is the difference of two tables", () => {
+    const before = countersOf([edge({ retransmit: { count: 1 } })]);
+    const window = countersSince(counters, before);
+    expect([window.bytes, window.retransmits, window.drops]).toEqual([1024, 2, null]);
+  });
+
+  test("the worst come first, and good ones are never among them", () => {
+    const line = (key: string, retransmits: number) => ({
+      key,
+      counters: countersOf([edge({ retransmit: { count: retransmits } })]),
+    });
+    const lines = [line("a", 1), line("b", 0), line("c", 7), line("d", 1)];
+    expect(worst(lines, "retransmits")).toEqual(["c", "a", "d"]);
+    expect(worst(lines, "drops")).toEqual([]);
+    expect(markText("trouble", lines[2]!.counters)).toBe("7 retransmits");
+    expect(badness("rtt", counters)).toBe(0);
+  });
+});

@@ -1,0 +1,314 @@
+// One edge over time: what the page of an edge shows, made of exact counts for each step.
+
+import type { EdgeSeries, Histogram, SideSeries, ValueSeries } from "../api/types";
+import type { Between } from "./edges";
+import { percentile } from "./edges";
+
+export type Steps = EdgeSeries["steps_ms"];
+
+export type RowKey =
+  | "write"
+  | "read"
+  | "rtt"
+  | "connect"
+  | "close"
+  | "wait"
+  | "retransmit"
+  | "drop"
+  | "reset"
+  | "error";
+
+/** One measured thing at one end. */
+export interface Row {
+  readonly title: string;
+  readonly help: string;
+  /** What is counted, in the plural. */
+  readonly unit: string;
+  /** Null: not measured; `reason` says why. */
+  readonly count: readonly number[] | null;
+  readonly bytes: readonly number[] | null;
+  readonly values: ValueSeries | null;
+  /** Nanoseconds of a unit of `values`. */
+  readonly unitNs: number;
+  readonly reason: string;
+  /** Parts of the count by name; untrusted. */
+  readonly parts: Readonly<Record<string, readonly number[]>>;
+  /** Why there are no times, where there could be. */
+  readonly timesReason: string;
+}
+
+export const ROWS: readonly RowKey[] = [
+  "write",
+  "read",
+  "rtt",
+  "connect",
+  "close",
+  "wait",
+  "retransmit",
+  "drop",
+  "reset",
+  "error",
+];
+
+export function sum(numbers: readonly number[]): number {
+  return numbers.reduce((all, number) => all + number, 0);
+}
+
+/** Seconds that the steps cover. */
+export function seconds(steps: Steps): number {
+  return sum(steps.map(([from, to]) => to - from)) / 1000;
+}
+
+/** First and last moment; null without steps. */
+export function span(steps: Steps): readonly [number, number] | null {
+  const first = steps[0];
+  const last = steps.at(-1);
+  return first === undefined || last === undefined ? null : [first[0], last[1]];
+}
+
+/** Numbers of each step as rates per second. */
+export function rates(steps: Steps, numbers: readonly number[]): number[] {
+  return numbers.map((number, i) => {
+    const [from, to] = steps[i] ?? [0, 0];
+    return to > from ? (number * 1000) / (to - from) : 0;
+  });
+}
+
+/** All steps in one histogram: exact, because every step counts in the same buckets. */
+export function histogramOf(values: ValueSeries): Histogram {
+  const counts = new Array<number>(values.bounds.length + 1).fill(0);
+  for (const step of values.buckets)
+    for (const [bucket, number] of step) if (bucket < counts.length) counts[bucket]! += number;
+  return { bounds: values.bounds, counts };
+}
+
+/** The histogram of one step. */
+export function stepHistogram(values: ValueSeries, step: number): Histogram {
+  return histogramOf({ ...values, buckets: values.buckets.slice(step, step + 1) });
+}
+
+/** The step that a moment lies in; null between and beside steps. */
+export function stepAt(steps: Steps, ms: number): number | null {
+  let [low, high] = [0, steps.length - 1];
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    const [from, to] = steps[middle]!;
+    if (ms < from) high = middle - 1;
+    else if (ms >= to) low = middle + 1;
+    else return middle;
+  }
+  return null;
+}
+
+function scaled(ns: number): readonly [number, string] {
+  if (ns < 1e6) return [1e3, "µs"];
+  return ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+}
+
+const number = (value: number): string => String(Number(value.toFixed(3)));
+
+/** A bucket in words: "between 20 and 25 ms". */
+export function betweenWords({ above, upTo }: Between, unitNs: number): string {
+  if (above === null) return "below 1 µs";
+  const [scale, unit] = scaled((upTo ?? above) * unitNs);
+  const from = number((above * unitNs) / scale);
+  return upTo === null
+    ? `above ${from} ${unit}`
+    : `between ${from} and ${number((upTo * unitNs) / scale)} ${unit}`;
+}
+
+export const SHARES = [0.5, 0.95, 0.99] as const;
+
+/** p50, p95 and p99, as far as buckets tell. */
+export function percentiles(histogram: Histogram): readonly { share: number; between: Between }[] {
+  return SHARES.flatMap((share) => {
+    const between = percentile(histogram, share);
+    return between === null ? [] : [{ share, between }];
+  });
+}
+
+/** A cell of a heat map: step, bucket, and how dark it is (1 to 5). */
+export interface Cell {
+  readonly step: number;
+  readonly bucket: number;
+  readonly level: number;
+}
+
+export interface Heat {
+  readonly cells: readonly Cell[];
+  /** Buckets that are shown, from the lowest to the highest used. */
+  readonly low: number;
+  readonly high: number;
+}
+
+export const HEAT_LEVELS = 5;
+
+/** Null when there is nothing. Levels grow with the logarithm of the count per second. */
+export function heatOf(steps: Steps, values: ValueSeries): Heat | null {
+  let [low, high, most] = [Number.POSITIVE_INFINITY, -1, 0];
+  const cells: { step: number; bucket: number; rate: number }[] = [];
+  values.buckets.forEach((buckets, step) => {
+    const [from, to] = steps[step] ?? [0, 0];
+    for (const [bucket, count] of buckets) {
+      const rate = count / Math.max(1, to - from);
+      low = Math.min(low, bucket);
+      high = Math.max(high, bucket);
+      most = Math.max(most, rate);
+      cells.push({ step, bucket, rate });
+    }
+  });
+  if (high < 0) return null;
+  const top = Math.log1p(most * 1000);
+  const level = (rate: number): number =>
+    Math.max(1, Math.ceil((Math.log1p(rate * 1000) / top) * HEAT_LEVELS));
+  return {
+    cells: cells.map(({ step, bucket, rate }) => ({
+      step,
+      bucket,
+      level: Math.min(HEAT_LEVELS, level(rate)),
+    })),
+    low,
+    high,
+  };
+}
+
+/** Lower and upper bound of a bucket in nanoseconds, with ends for the open ones that can be drawn. */
+export function drawnBounds(histogram: Histogram, bucket: number, unitNs: number): readonly [number, number] {
+  const { bounds } = histogram;
+  const least = 1e3 * 0.5;
+  const upTo = bounds[bucket];
+  const above = bounds[bucket - 1];
+  const low = above === undefined ? least : Math.max(1e3, above * unitNs);
+  const high = upTo === undefined ? low * 2 : Math.max(1e3, upTo * unitNs);
+  return [Math.min(low, high), high > low ? high : low * 2];
+}
+
+type Reasons = Readonly<Record<string, string>>;
+
+/** What is shown at one end. `side`: which end it is. */
+export function rowsOf(
+  series: SideSeries,
+  reasons: Reasons,
+  side: "client" | "server",
+): Readonly<Record<RowKey, Row>> {
+  const plain = {
+    bytes: null,
+    values: null,
+    unitNs: 1,
+    parts: {},
+    timesReason: "",
+    reason: "",
+  } as const;
+  const reason = (metric: string): string => reasons[metric] ?? "no reason is given";
+  const times = (
+    title: string,
+    help: string,
+    unit: string,
+    metric: string,
+    values: ValueSeries | null,
+    unitNs = 1,
+  ): Row => ({
+    ...plain,
+    title,
+    help,
+    unit,
+    count: values?.count ?? null,
+    values,
+    unitNs,
+    reason: reason(metric),
+  });
+  const calls = (title: string, metric: "write" | "read"): Row => {
+    const found = series[metric];
+    return {
+      ...plain,
+      title,
+      help: `${title}: calls that moved something; their time, where it is measured`,
+      unit: "calls",
+      count: found?.count ?? null,
+      bytes: found?.bytes ?? null,
+      values: found?.time ?? null,
+      reason: reason(metric),
+      timesReason: found !== null && found.time === null ? reason(`${metric}.time_ns`) : "",
+    };
+  };
+  const counted = (
+    title: string,
+    help: string,
+    unit: string,
+    metric: string,
+    count: readonly number[] | null,
+    parts: Row["parts"] = {},
+  ): Row => ({ ...plain, title, help, unit, count, parts, reason: reason(metric) });
+  const connect: Row =
+    side === "client"
+      ? {
+          ...times("Connect", "From asking to the answer", "connected", "connect", series.connect),
+          parts: series.connects_failed === null ? {} : { failed: series.connects_failed },
+        }
+      : times(
+          "Accept wait",
+          "From the establishment until the process took the connection out of the queue",
+          "accepted",
+          "accept",
+          series.accept,
+        );
+  const { reset } = series;
+  return {
+    write: calls("Write", "write"),
+    read: calls("Read", "read"),
+    rtt: times(
+      "Round-trip time",
+      "Smoothed by the kernel, looked at with each write",
+      "values",
+      "write_rtt_us",
+      series.write_rtt_us,
+      1e3,
+    ),
+    connect,
+    close: times(
+      "Close",
+      "From the end of sending until the socket was closed",
+      "closed",
+      "close",
+      series.close,
+    ),
+    wait: times(
+      "Receive wait",
+      "From the arrival of data until the process read it",
+      "reads",
+      "receive_wait",
+      series.receive_wait,
+    ),
+    retransmit: counted(
+      "Retransmits",
+      "Segments that were sent again",
+      "segments",
+      "retransmit",
+      series.retransmit,
+    ),
+    drop: counted(
+      "Drops",
+      "Packets that the kernel dropped, by its own reasons",
+      "packets",
+      "drop",
+      series.drop?.count ?? null,
+      series.drop?.by_name,
+    ),
+    reset: counted(
+      "Resets",
+      "Connections that were broken off",
+      "resets",
+      "reset",
+      reset === null ? null : reset.sent.map((value, i) => value + (reset.received[i] ?? 0)),
+      reset === null ? {} : { sent: reset.sent, received: reset.received },
+    ),
+    error: counted(
+      "Errors",
+      "Connections that ended with an error, by its number",
+      "errors",
+      "error",
+      series.error?.count ?? null,
+      series.error?.by_name,
+    ),
+  };
+}

@@ -1,0 +1,105 @@
+// Every key of the page in one table: what the help shows is what the page does.
+
+import type { View } from "./query_state";
+
+/** What a key does everywhere; keys of single pages have no action here. */
+export type GlobalAction =
+  | { readonly go: View }
+  | "new_task"
+  | "check_up"
+  | "search"
+  | "palette"
+  | "help"
+  | "copy_link";
+
+export interface KeyEntry {
+  /** Keys after each other, or alternatives when `either` is set. */
+  readonly keys: readonly string[];
+  readonly either?: boolean;
+  readonly what: string;
+  readonly action?: GlobalAction;
+}
+
+export interface KeyGroup {
+  readonly title: string;
+  readonly entries: readonly KeyEntry[];
+}
+
+export const KEYMAP: readonly KeyGroup[] = [
+  {
+    title: "Everywhere",
+    entries: [
+      { keys: ["Ctrl-K"], what: "go to anything: process, pod, task, page", action: "palette" },
+      { keys: ["/"], what: "search or filter on this page", action: "search" },
+      { keys: ["g", "d"], what: "pods", action: { go: "pods" } },
+      { keys: ["g", "p"], what: "processes", action: { go: "processes" } },
+      { keys: ["g", "t"], what: "tasks", action: { go: "tasks" } },
+      { keys: ["g", "w"], what: "network", action: { go: "network" } },
+      { keys: ["g", "o"], what: "node", action: { go: "node" } },
+      { keys: ["n"], what: "new task", action: "new_task" },
+      { keys: ["u"], what: "sidecar check-up", action: "check_up" },
+      { keys: ["l"], what: "copy the link of this view", action: "copy_link" },
+      { keys: ["?"], what: "this help", action: "help" },
+      { keys: ["Esc"], what: "close, or one level up" },
+    ],
+  },
+  {
+    title: "Tables",
+    entries: [
+      { keys: ["↑", "↓"], either: true, what: "row up, row down" },
+      { keys: ["Page Up", "Page Down"], either: true, what: "one page" },
+      { keys: ["Home", "End"], either: true, what: "first, last row" },
+      { keys: ["Enter"], what: "open the row" },
+    ],
+  },
+  {
+    title: "Map of connections",
+    entries: [
+      { keys: ["←", "→", "↑", "↓"], either: true, what: "to the next node or line" },
+      { keys: ["Enter"], what: "details of it" },
+      { keys: ["t"], what: "map or table" },
+    ],
+  },
+  {
+    title: "Search",
+    entries: [
+      { keys: ["text"], what: "part of a name, any case" },
+      { keys: ["/regex/"], what: "regular expression, /regex/i without case" },
+      { keys: ["mod:libssl"], what: "part of a module path" },
+      { keys: ["kind:kernel"], what: "user, inlined, kernel, jit, marker, process" },
+    ],
+  },
+  {
+    title: "Flame graph",
+    entries: [
+      { keys: ["←", "→"], either: true, what: "frame left, right" },
+      { keys: ["↑", "↓"], either: true, what: "up and down the stack" },
+      { keys: ["Enter"], what: "zoom into the frame" },
+      { keys: ["Backspace"], what: "zoom out one level (also Esc)" },
+      { keys: ["0"], what: "show everything" },
+      { keys: ["n", "N"], either: true, what: "next, previous match" },
+      { keys: ["i"], what: "flame or icicle" },
+      { keys: ["t"], what: "graph or table" },
+      { keys: ["y"], what: "copy the name" },
+    ],
+  },
+];
+
+/** What the page does on `key`, which follows `before` when that was a `g`. */
+export function actionOf(before: string | null, key: string): GlobalAction | null {
+  const typed = before === null ? [key] : [before, key];
+  for (const { entries } of KEYMAP) {
+    for (const { keys, action } of entries) {
+      if (action === undefined || keys.length !== typed.length) continue;
+      if (keys.every((wanted, i) => wanted === typed[i])) return action;
+    }
+  }
+  return null;
+}
+
+/** Whether `key` begins a sequence. */
+export function beginsSequence(key: string): boolean {
+  return KEYMAP.some(({ entries }) =>
+    entries.some(({ keys, action }) => action !== undefined && keys.length > 1 && keys[0] === key),
+  );
+}

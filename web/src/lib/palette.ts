@@ -1,0 +1,65 @@
+// Finds what the reader means among everything that has a page.
+
+export type PaletteKind = "page" | "action" | "pod" | "container" | "process" | "task" | "frames";
+
+export interface PaletteEntry {
+  readonly kind: PaletteKind;
+  readonly title: string;
+  /** What tells it from others of its name. */
+  readonly detail: string;
+  /** More is better, among entries that match equally well: CPU, or how new a task is. */
+  readonly weight: number;
+  /** Names the thing for whoever opens it. */
+  readonly id: string;
+}
+
+const MOST_FOUND = 50;
+const KIND_RANK: Readonly<Record<PaletteKind, number>> = {
+  page: 0,
+  action: 1,
+  pod: 2,
+  container: 3,
+  process: 4,
+  task: 5,
+  frames: 6,
+};
+
+/** How well one word fits: at the start of the title, inside it, or in the detail; 0 does not. */
+function likeness(entry: PaletteEntry, word: string): number {
+  const title = entry.title.toLowerCase();
+  if (title === word) return 4;
+  if (title.startsWith(word)) return 3;
+  if (title.includes(word)) return 2;
+  return entry.detail.toLowerCase().includes(word) || entry.kind === word ? 1 : 0;
+}
+
+/** The entries that have every word, best first. Without words: pages and actions, then the rest. */
+export function find(entries: readonly PaletteEntry[], query: string): PaletteEntry[] {
+  const words = query
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+  const found: { entry: PaletteEntry; score: number }[] = [];
+  for (const entry of entries) {
+    if (entry.kind === "frames" && words.length === 0) continue;
+    let score = 0;
+    let all = true;
+    for (const word of words) {
+      const points = entry.kind === "frames" ? 0.1 : likeness(entry, word);
+      if (points === 0) {
+        all = false;
+        break;
+      }
+      score += points;
+    }
+    if (all) found.push({ entry, score });
+  }
+  found.sort(
+    (a, b) =>
+      b.score - a.score ||
+      KIND_RANK[a.entry.kind] - KIND_RANK[b.entry.kind] ||
+      b.entry.weight - a.entry.weight ||
+      (a.entry.title < b.entry.title ? -1 : 1),
+  );
+  return found.slice(0, MOST_FOUND).map(({ entry }) => entry);
+}

@@ -1,0 +1,69 @@
+// What a process is in its pod, told from names alone, with the reason: a reader may know better.
+
+import type { Process } from "../api/types";
+
+export type Role = "sidecar" | "app" | "other";
+
+export interface RoleOf {
+  readonly role: Role;
+  readonly reason: string;
+}
+
+/** Programs that stand between an application and the network. */
+const PROXIES = new Set(["envoy", "cilium-envoy", "linkerd2-proxy", "linkerd-proxy", "haproxy", "mosn"]);
+/** Programs that start a proxy and feed it. */
+const PROXY_AGENTS = new Set(["pilot-agent", "istio-agent", "consul-dataplane", "bootstrap-agent"]);
+/** Programs that hold a pod or a container together. */
+const KEEPERS = new Set(["pause", "tini", "dumb-init", "catatonit", "docker-init", "conmon"]);
+
+/** The program's file name, or what the process calls itself where the file cannot be read. */
+export function programOf(process: Process): string {
+  const path = process.exe ?? process.comm;
+  return path.slice(path.lastIndexOf("/") + 1).replace(/ \(deleted\)$/, "");
+}
+
+function isOneOf(process: Process, names: ReadonlySet<string>): boolean {
+  return names.has(programOf(process)) || names.has(process.comm);
+}
+
+/** Roles of all processes of one pod, by process id. */
+export function rolesInPod(members: readonly Process[]): Map<string, RoleOf> {
+  const proxies = members.filter((member) => isOneOf(member, PROXIES));
+  const servants = members.filter((member) => isOneOf(member, PROXIES) || isOneOf(member, PROXY_AGENTS));
+  const containers = new Set(servants.map((member) => member.container?.id).filter((id) => id !== undefined));
+  const isBeside = (member: Process): boolean =>
+    isOneOf(member, PROXY_AGENTS) || (member.container !== null && containers.has(member.container.id));
+  const apps = members.filter(
+    (member) => !isOneOf(member, PROXIES) && !isOneOf(member, KEEPERS) && !isBeside(member),
+  );
+  const proxy = proxies[0];
+  const name = proxy === undefined ? "" : programOf(proxy);
+  const roleOf = (member: Process): RoleOf => {
+    if (isOneOf(member, KEEPERS))
+      return { role: "other", reason: `${programOf(member)} holds the pod or its container together` };
+    if (isOneOf(member, PROXIES)) {
+      const app = apps[0];
+      return app === undefined
+        ? {
+            role: "other",
+            reason: `${programOf(member)} is a proxy without an application in its pod: a gateway`,
+          }
+        : {
+            role: "sidecar",
+            reason: `${programOf(member)} is a proxy and shares the pod with ${programOf(app)}`,
+          };
+    }
+    if (isBeside(member) && proxy !== undefined) {
+      const role: Role = apps.length > 0 ? "sidecar" : "other";
+      return isOneOf(member, PROXY_AGENTS)
+        ? { role, reason: `${programOf(member)} starts and configures the proxy ${name}` }
+        : { role, reason: `it is in the container of the proxy ${name}` };
+    }
+    if (isOneOf(member, PROXY_AGENTS))
+      return { role: "other", reason: `${programOf(member)} belongs to a proxy, which is not running` };
+    return proxy === undefined
+      ? { role: "app", reason: "the pod has no proxy that this page knows" }
+      : { role: "app", reason: `it is no proxy and shares the pod with ${name}` };
+  };
+  return new Map(members.map((member) => [member.id, roleOf(member)]));
+}

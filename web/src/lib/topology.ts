@@ -1,0 +1,371 @@
+// Pods, their processes and their peers, made of edges: what the map draws, without positions.
+// A pod is a network namespace. Where the node does not tell it (the process is gone, or the profile is
+// another node's), processes that share an address or talk over loopback are taken for one.
+
+import type { Edge, EdgeEnd, Process } from "../api/types";
+
+/** What a place on the map is for. */
+export type Role = "sidecar" | "app" | "helper" | "caller" | "dependency" | "control" | "unknown";
+
+export interface TopologyNode {
+  /** The same for the same process or address in every table. */
+  readonly key: string;
+  readonly role: Role;
+  /** Untrusted. */
+  readonly name: string;
+  readonly pid: number | null;
+  readonly container: string | null;
+  /** Null while the process list does not have it. */
+  readonly cpuPercent: number | null;
+  /** Addresses of the node's ends, sorted. */
+  readonly addresses: readonly string[];
+  /** Ports on which it answers, in numbers; sorted. */
+  readonly ports: readonly number[];
+  readonly bytes: number;
+  readonly edges: number;
+  /** Why it has its place, where that is not obvious. */
+  readonly why: string | null;
+  /** What its port is known for; empty when it is not. */
+  readonly purpose: string;
+}
+
+/** One or more edges between two nodes, in one direction, to one port. */
+export interface TopologyLink {
+  readonly key: string;
+  readonly client: string;
+  readonly server: string;
+  readonly edges: readonly Edge[];
+  readonly port: number | null;
+}
+
+export interface Pod {
+  readonly key: string;
+  /** Untrusted. */
+  readonly name: string;
+  /** How the processes were found to be together. */
+  readonly why: string;
+  readonly processes: number;
+  readonly bytes: number;
+  readonly hasSidecar: boolean;
+}
+
+export interface Topology {
+  readonly pods: readonly Pod[];
+  /** The pod that is drawn; null without any. */
+  readonly pod: Pod | null;
+  readonly nodes: readonly TopologyNode[];
+  readonly links: readonly TopologyLink[];
+}
+
+const SIDECARS: ReadonlySet<string> = new Set(["envoy", "linkerd2-proxy", "linkerd-proxy"]);
+const HELPERS: ReadonlySet<string> = new Set([
+  "pilot-agent",
+  "pause",
+  "tini",
+  "dumb-init",
+  "istio-agent",
+  "linkerd-network",
+]);
+
+/** Ports on which a pod asks its control plane, name servers and collectors of telemetry. */
+const CONTROL_ASKED: ReadonlyMap<number, string> = new Map([
+  [53, "names"],
+  [853, "names"],
+  [15010, "control plane"],
+  [15012, "control plane"],
+  [15014, "control plane"],
+  [15017, "control plane"],
+  [4317, "telemetry"],
+  [4318, "telemetry"],
+  [8125, "telemetry"],
+  [8126, "telemetry"],
+  [9411, "tracing"],
+  [14250, "tracing"],
+  [14268, "tracing"],
+  [11800, "tracing"],
+  [12800, "tracing"],
+]);
+/** Ports on which a sidecar is asked for its metrics and health. */
+const CONTROL_ANSWERED: ReadonlyMap<number, string> = new Map([
+  [15000, "administration"],
+  [9901, "administration"],
+  [15020, "reads metrics"],
+  [15090, "reads metrics"],
+  [15021, "health checks"],
+]);
+
+export function isLoopback(address: string): boolean {
+  return /^127\./.test(address) || address === "::1" || /^::ffff:127\./.test(address);
+}
+
+const isIp = (address: string): boolean => /^[0-9a-f.:]+$/i.test(address) && /[.:]/.test(address);
+
+/** Id of the process as the process list has it; null for an end without one. */
+export function processId(end: EdgeEnd): string | null {
+  return end.pid === null ? null : `${end.pid}-${end.start_ticks ?? "?"}`;
+}
+
+export function edgeBytes(edge: Edge): number {
+  const sides = [edge.metrics.client, edge.metrics.server];
+  return Math.max(0, ...sides.map((side) => (side?.write?.bytes ?? 0) + (side?.read?.bytes ?? 0)));
+}
+
+/** Sets that grow together; the smallest member names the set, so that the order of joins does not matter. */
+class Groups {
+  private readonly parent = new Map<string, string>();
+
+  find(member: string): string {
+    let root = member;
+    for (let next = this.parent.get(root); next !== undefined && next !== root; next = this.parent.get(root))
+      root = next;
+    return root;
+  }
+
+  join(a: string, b: string): void {
+    const [left, right] = [this.find(a), this.find(b)];
+    if (left === right) return;
+    const [low, high] = left < right ? [left, right] : [right, left];
+    this.parent.set(high, low);
+  }
+}
+
+const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** The pod of each process, by process id. */
+function podsOf(edges: readonly Edge[], processes: ReadonlyMap<string, Process>): Map<string, string> {
+  const groups = new Groups();
+  const namespaceOf = (id: string): number | null => processes.get(id)?.network_namespace ?? null;
+  const ends = edges.flatMap((edge) => [edge.client, edge.server]);
+  const ids = new Set<string>();
+  // "!" sorts before every other name, so that a namespace names its group.
+  const known = (namespace: number): string => `!${namespace}`;
+  const namespacesOfAddress = new Map<string, Set<number>>();
+  for (const end of ends) {
+    const id = processId(end);
+    if (id === null) continue;
+    ids.add(id);
+    const namespace = namespaceOf(id);
+    if (namespace !== null && isIp(end.address) && !isLoopback(end.address)) {
+      const found = namespacesOfAddress.get(end.address) ?? new Set();
+      found.add(namespace);
+      namespacesOfAddress.set(end.address, found);
+    }
+  }
+  for (const end of ends) {
+    const id = processId(end);
+    if (id === null || namespaceOf(id) !== null || !isIp(end.address) || isLoopback(end.address)) continue;
+    const [only, ...others] = namespacesOfAddress.get(end.address) ?? [];
+    if (only !== undefined && others.length === 0) groups.join(id, known(only));
+    else groups.join(id, `@${end.address}`);
+  }
+  for (const { client, server } of edges) {
+    const [a, b] = [processId(client), processId(server)];
+    if (a === null || b === null || !isLoopback(client.address) || !isLoopback(server.address)) continue;
+    const [left, right] = [namespaceOf(a), namespaceOf(b)];
+    if (left !== null && right !== null) continue;
+    groups.join(left === null ? a : known(left), right === null ? b : known(right));
+  }
+  return new Map(
+    [...ids].map((id) => {
+      const namespace = namespaceOf(id);
+      return [id, namespace === null ? groups.find(id) : known(namespace)];
+    }),
+  );
+}
+
+interface Member {
+  readonly end: EdgeEnd;
+  bytes: number;
+  edges: number;
+  asClient: number;
+  asServer: number;
+  readonly addresses: Set<string>;
+  readonly ports: Set<number>;
+}
+
+/** Key of the node that an end belongs to. Ends without a process are one node for each address. */
+export function nodeKey(end: EdgeEnd): string {
+  const id = processId(end);
+  return id === null ? `a:${end.address}` : `p:${id}`;
+}
+
+function membersOf(edges: readonly Edge[]): Map<string, Member> {
+  const members = new Map<string, Member>();
+  for (const edge of edges) {
+    const bytes = edgeBytes(edge);
+    const ends = [
+      [edge.client, false],
+      [edge.server, true],
+    ] as const;
+    for (const [end, isServer] of ends) {
+      const key = nodeKey(end);
+      const member = members.get(key) ?? {
+        end,
+        bytes: 0,
+        edges: 0,
+        asClient: 0,
+        asServer: 0,
+        addresses: new Set<string>(),
+        ports: new Set<number>(),
+      };
+      members.set(key, member);
+      member.bytes += bytes;
+      member.edges += 1;
+      member.addresses.add(end.address);
+      if (isServer) member.asServer += 1;
+      else member.asClient += 1;
+      if (isServer && end.port !== null) member.ports.add(end.port);
+    }
+  }
+  return members;
+}
+
+interface Center {
+  readonly key: string;
+  readonly why: string;
+  readonly isSidecar: boolean;
+}
+
+/** The process in the middle: the sidecar, or the one that most edges go through. */
+function centerOf(keys: readonly string[], members: ReadonlyMap<string, Member>): Center | null {
+  const rank = (a: string, b: string): number => members.get(b)!.edges - members.get(a)!.edges || text(a, b);
+  const named = keys.filter((key) => SIDECARS.has(members.get(key)!.end.comm ?? "")).sort(rank);
+  if (named[0] !== undefined) {
+    const name = members.get(named[0])!.end.comm;
+    const more = named.length > 1 ? `, the one of ${named.length} with most edges` : "";
+    return { key: named[0], why: `in the centre: ${name} is a sidecar proxy${more}`, isSidecar: true };
+  }
+  const busiest = [...keys].sort(rank)[0];
+  if (busiest === undefined) return null;
+  const why = keys.length === 1 ? "the only process here" : "in the centre: most edges go through it";
+  return { key: busiest, why, isSidecar: false };
+}
+
+function podName(keys: readonly string[], members: ReadonlyMap<string, Member>): string {
+  const named = keys
+    .map((key) => members.get(key)!)
+    .sort((a, b) => b.bytes - a.bytes || text(a.end.comm ?? "", b.end.comm ?? ""));
+  const apps = named.filter(({ end }) => !SIDECARS.has(end.comm ?? "") && !HELPERS.has(end.comm ?? ""));
+  const comms = [...new Set((apps.length > 0 ? apps : named).map(({ end }) => end.comm ?? end.address))];
+  const more = comms.length > 2 ? ` and ${comms.length - 2} more` : "";
+  return comms.slice(0, 2).join(", ") + more;
+}
+
+/** What an edge of control plane, names or telemetry is for, seen from the pod; null for any other. */
+function controlPurpose(edge: Edge, inward: boolean): string | null {
+  const port = edge.server.port ?? -1;
+  if (inward) return CONTROL_ANSWERED.get(port) ?? null;
+  const asked = Number(edge.original_destination?.match(/:(\d+)$/)?.[1] ?? -1);
+  return CONTROL_ASKED.get(port) ?? CONTROL_ASKED.get(asked) ?? null;
+}
+
+/**
+ * The map of one pod: `wanted`, or without it the one with a sidecar and most bytes. The order of the
+ * edges does not matter.
+ */
+export function topologyOf(
+  edges: readonly Edge[],
+  processes: ReadonlyMap<string, Process>,
+  wanted: string,
+): Topology {
+  const members = membersOf(edges);
+  const podOfProcess = podsOf(edges, processes);
+  const podOf = (key: string): string | undefined =>
+    key.startsWith("p:") ? podOfProcess.get(key.slice(2)) : undefined;
+
+  const inside = new Map<string, string[]>();
+  for (const key of [...members.keys()].sort()) {
+    const pod = podOf(key);
+    if (pod !== undefined) inside.set(pod, [...(inside.get(pod) ?? []), key]);
+  }
+  const pods = [...inside].map(([key, keys]): Pod => {
+    const known = key.startsWith("!");
+    return {
+      key,
+      name: podName(keys, members),
+      why: known
+        ? `network namespace ${key.slice(1)}`
+        : "the node does not tell the network namespace: these processes share an address or talk over loopback",
+      processes: keys.length,
+      bytes: keys.reduce((sum, member) => sum + members.get(member)!.bytes, 0),
+      hasSidecar: keys.some((member) => SIDECARS.has(members.get(member)!.end.comm ?? "")),
+    };
+  });
+  pods.sort(
+    (a, b) => Number(b.hasSidecar) - Number(a.hasSidecar) || text(a.name, b.name) || text(a.key, b.key),
+  );
+  const byBytes = [...pods].sort(
+    (a, b) => Number(b.hasSidecar) - Number(a.hasSidecar) || b.bytes - a.bytes || text(a.key, b.key),
+  );
+  const pod = pods.find(({ key }) => key === wanted) ?? byBytes[0] ?? null;
+  if (pod === null) return { pods, pod, nodes: [], links: [] };
+
+  const own = new Set(inside.get(pod.key) ?? []);
+  const shown = edges.filter((edge) => own.has(nodeKey(edge.client)) || own.has(nodeKey(edge.server)));
+  const seen = membersOf(shown);
+  const center = centerOf(
+    [...own].filter((key) => seen.has(key)),
+    seen,
+  );
+  const nodes: TopologyNode[] = [];
+  for (const [key, member] of seen) {
+    const process = key.startsWith("p:") ? processes.get(key.slice(2)) : undefined;
+    const [role, why, purpose = ""] = own.has(key)
+      ? insideRole(key, member, center)
+      : outsideRole(key, member, shown);
+    nodes.push({
+      key,
+      role,
+      why,
+      purpose,
+      name: member.end.comm ?? member.end.name ?? member.end.address,
+      pid: member.end.pid,
+      container: member.end.container,
+      cpuPercent: process?.cpu_percent ?? null,
+      addresses: [...member.addresses].sort(),
+      ports: [...member.ports].sort((a, b) => a - b),
+      bytes: member.bytes,
+      edges: member.edges,
+    });
+  }
+  nodes.sort((a, b) => text(a.key, b.key));
+  return { pods, pod, nodes, links: linksOf(shown) };
+}
+
+function insideRole(key: string, member: Member, center: Center | null): [Role, string | null] {
+  if (center?.key === key) return ["sidecar", center.why];
+  if (HELPERS.has(member.end.comm ?? ""))
+    return ["helper", "at the rim: a helper of the sidecar or the container"];
+  return ["app", null];
+}
+
+function outsideRole(key: string, member: Member, shown: readonly Edge[]): [Role, string | null, string?] {
+  const local = [...member.addresses].some(isLoopback);
+  if (member.end.pid === null && local)
+    return ["unknown", "it is on this node, and its process was not seen"];
+  const its = shown.filter((edge) => nodeKey(edge.client) === key || nodeKey(edge.server) === key);
+  const calls = its.some((edge) => nodeKey(edge.client) === key);
+  const purposes = its.map((edge) => controlPurpose(edge, nodeKey(edge.client) === key));
+  if (purposes.every((purpose) => purpose !== null))
+    return [
+      "control",
+      "at the bottom: only ports that are known for control planes, names and telemetry",
+      [...new Set(purposes)].sort().join(", "),
+    ];
+  const both = calls && its.some((edge) => nodeKey(edge.server) === key);
+  return [calls ? "caller" : "dependency", both ? "it calls this pod and is called by it" : null];
+}
+
+function linksOf(edges: readonly Edge[]): TopologyLink[] {
+  const links = new Map<string, Edge[]>();
+  for (const edge of edges) {
+    const key = `${nodeKey(edge.client)}>${nodeKey(edge.server)}:${edge.server.port ?? ""}`;
+    links.set(key, [...(links.get(key) ?? []), edge]);
+  }
+  const made = [...links].map(([key, found]): TopologyLink => {
+    const sorted = [...found].sort((a, b) => text(a.id, b.id));
+    const { client, server } = sorted[0]!;
+    return { key, client: nodeKey(client), server: nodeKey(server), edges: sorted, port: server.port };
+  });
+  return made.sort((a, b) => text(a.key, b.key));
+}

@@ -1,0 +1,346 @@
+// One edge: what both ends measured beside each other, over time, for the whole time or a range of it.
+
+import { useMemo } from "preact/hooks";
+import type { Edge, EdgeEnd, EdgeSeries, EdgeTable, SideSeries } from "../api/types";
+import {
+  betweenWords,
+  histogramOf,
+  percentiles,
+  ROWS,
+  type Row,
+  type RowKey,
+  rowsOf,
+  type Steps,
+  seconds,
+  span,
+  stepAt,
+  stepHistogram,
+  sum,
+} from "../lib/edge_series";
+import { rateText } from "../lib/edge_signals";
+import { endName, errnoText, meanText } from "../lib/edges";
+import { bytes, count, shortId, visible } from "../lib/format";
+import { useEdgeSeries } from "../state/edge_series";
+import { useEdges } from "../state/edges";
+import { tasks } from "../state/live";
+import { openView, route } from "../state/route";
+import { HeatMap, HistogramChart, LineChart, makeShared, type Shared, SharedCharts } from "./edge_charts";
+import { Bars, reasonsOf } from "./edge_panel";
+import { EdgeRange } from "./edge_range";
+import { ErrorBox, Loading } from "./states";
+
+function totalText(row: Row, covered: number): string {
+  const all = sum(row.count ?? []);
+  const parts = [`${count(all)} ${row.unit}`];
+  if (row.bytes !== null) parts.push(bytes(sum(row.bytes)));
+  if (covered > 0) {
+    parts.push(rateText(all / covered));
+    if (row.bytes !== null) parts.push(`${bytes(sum(row.bytes) / covered)}/s`);
+  }
+  const mean = row.values === null ? null : meanText(sum(row.values.sum) * row.unitNs, sum(row.values.count));
+  if (mean !== null) parts.push(`mean ${mean}`);
+  return parts.join(" · ");
+}
+
+/** What the step under the pointer says, in the row that it belongs to. */
+function Moment({ row, steps, shared }: { row: Row; steps: Steps; shared: Shared }) {
+  const ms = shared.cursor.value;
+  const step = ms === null ? null : stepAt(steps, ms);
+  if (step === null || row.count === null) return null;
+  const [from, to] = steps[step]!;
+  const number = row.count[step] ?? 0;
+  const parts = [`${from / 1000}–${to / 1000} s: ${count(number)} ${row.unit}`];
+  if (row.bytes !== null) parts.push(bytes(row.bytes[step] ?? 0));
+  if (row.values !== null) {
+    const p95 = percentiles(stepHistogram(row.values, step)).find(({ share }) => share === 0.95);
+    if (p95 !== undefined) parts.push(`p95 ${betweenWords(p95.between, row.unitNs)}`);
+  }
+  return <span class="row-moment numeric">{parts.join(" · ")}</span>;
+}
+
+function Parts({ row, name }: { row: Row; name: (key: string) => string }) {
+  const parts = Object.entries(row.parts)
+    .map(([key, numbers]) => [key, sum(numbers)] as const)
+    .filter(([, number]) => number > 0);
+  if (parts.length === 0) return null;
+  return (
+    <ul class="row-parts">
+      {parts
+        .sort((a, b) => b[1] - a[1])
+        .map(([key, number]) => (
+          <li key={key}>
+            <b class="numeric">{count(number)}</b> {visible(name(key))}
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+const TROUBLE: ReadonlySet<RowKey> = new Set(["retransmit", "drop", "reset", "error"]);
+
+function RowCard({
+  kind,
+  row,
+  side,
+  steps,
+  shared,
+}: {
+  kind: RowKey;
+  row: Row;
+  side: string;
+  steps: Steps;
+  shared: Shared;
+}) {
+  const covered = seconds(steps);
+  const all = row.count === null ? 0 : sum(row.count);
+  const histogram = row.values === null ? null : histogramOf(row.values);
+  const told = histogram === null ? [] : percentiles(histogram);
+  const bad = TROUBLE.has(kind) && all > 0;
+  return (
+    <section
+      class={bad ? "row-card bad-row" : "row-card"}
+      aria-label={`${side}: ${row.title}`}
+      data-row-kind={kind}
+      data-side={side.toLowerCase()}
+    >
+      <h3 title={row.help}>
+        <span class="row-side muted">{side}</span>
+        {bad && <span aria-hidden="true">⚠ </span>}
+        {row.title}
+        {row.count !== null && <span class="row-total numeric">{totalText(row, covered)}</span>}
+      </h3>
+      {row.count === null ? (
+        <p class="muted small">{`not available: ${visible(row.reason)}`}</p>
+      ) : all === 0 && sum(row.bytes ?? []) === 0 ? (
+        <p class="muted small">none in this time</p>
+      ) : (
+        <>
+          <LineChart
+            steps={steps}
+            numbers={row.bytes ?? row.count}
+            text={row.bytes === null ? rateText : perSecond}
+            label={
+              row.bytes === null ? `${row.title}, ${row.unit} per second` : `${row.title}, bytes per second`
+            }
+          />
+          {row.values !== null && histogram !== null && (
+            <>
+              <HeatMap steps={steps} values={row.values} unitNs={row.unitNs} label={row.title} />
+              <HistogramChart
+                histogram={histogram}
+                unitNs={row.unitNs}
+                label={`${row.title}: ${told.map(({ share, between }) => `p${share * 100} ${betweenWords(between, row.unitNs)}`).join(", ")}`}
+              />
+            </>
+          )}
+          {told.length > 0 && (
+            <dl class="row-percentiles">
+              {told.map(({ share, between }, i) => (
+                <div key={share}>
+                  <dt>
+                    <span class={`tick-sample tick-${i}`} aria-hidden="true" />
+                    {`p${share * 100}`}
+                  </dt>
+                  <dd>{betweenWords(between, row.unitNs)}</dd>
+                </div>
+              ))}
+            </dl>
+          )}
+          <Parts row={row} name={kind === "error" ? errnoText : (key) => key} />
+          <Moment row={row} steps={steps} shared={shared} />
+          {histogram !== null && (
+            <details class="row-counts">
+              <summary>Counts of the buckets</summary>
+              <Bars histogram={histogram} unitNs={row.unitNs} />
+            </details>
+          )}
+        </>
+      )}
+      {row.timesReason !== "" && (
+        <p class="muted small">{`times: not available: ${visible(row.timesReason)}`}</p>
+      )}
+    </section>
+  );
+}
+
+const perSecond = (rate: number): string => `${bytes(rate)}/s`;
+
+function EndHead({ title, end }: { title: string; end: EdgeEnd | null }) {
+  if (end === null) return <h2>{title}</h2>;
+  const where = [
+    end.pid === null ? "process not on this node, or not seen" : `pid ${end.pid}`,
+    `${end.address}${end.port === null ? "" : ` port ${end.port}`}`,
+    end.container === null ? "" : `container ${shortId(end.container)}`,
+  ];
+  return (
+    <h2>
+      {title} <span class="name">{visible(endName(end))}</span>{" "}
+      <span class="muted small">{visible(where.filter((part) => part !== "").join(" · "))}</span>
+    </h2>
+  );
+}
+
+interface Column {
+  readonly title: string;
+  readonly end: EdgeEnd | null;
+  readonly rows: Readonly<Record<RowKey, Row>>;
+}
+
+function columnsOf(
+  series: EdgeSeries,
+  edge: Edge | null,
+  reasons: Readonly<Record<string, string>>,
+): Column[] {
+  const column = (title: string, side: "client" | "server", found: SideSeries | null): Column[] =>
+    found === null ? [] : [{ title, end: edge?.[side] ?? null, rows: rowsOf(found, reasons, side) }];
+  return [...column("Client", "client", series.client), ...column("Server", "server", series.server)];
+}
+
+/** Why there is only one column. */
+function missingSide(series: EdgeSeries, edge: Edge | null): string | null {
+  if (series.client !== null && series.server !== null) return null;
+  const [side, end] =
+    series.client === null ? (["client", edge?.client] as const) : (["server", edge?.server] as const);
+  if (end !== undefined && end !== null && end.pid === null)
+    return `Only one column: the ${side} at ${end.address} is not on this node, or its process was not seen.`;
+  return `Only one column: the ${side} was not watched by this measurement.`;
+}
+
+function Overview({ series, shared }: { series: EdgeSeries; shared: Shared }) {
+  const side = series.client ?? series.server;
+  const sent = side?.write?.bytes ?? [];
+  const received = side?.read?.bytes ?? [];
+  const both = series.steps_ms.map((_, i) => (sent[i] ?? 0) + (received[i] ?? 0));
+  return (
+    <SharedCharts.Provider value={shared}>
+      <LineChart
+        steps={series.steps_ms}
+        numbers={both}
+        text={perSecond}
+        label="Bytes per second over the whole time"
+      />
+    </SharedCharts.Provider>
+  );
+}
+
+function Remarks({ series }: { series: EdgeSeries }) {
+  const remarks = [
+    series.damaged > 0
+      ? `${count(series.damaged)} stored parts are damaged: what they counted is missing here`
+      : "",
+    series.left_out > 0
+      ? `${count(series.left_out)} counts of edges are in no step, because too many edges changed at once; the totals have them`
+      : "",
+    series.late_steps > 0
+      ? `in ${count(series.late_steps)} steps so many edges changed that the counts of some came with a later step`
+      : "",
+  ].filter((text) => text !== "");
+  if (remarks.length === 0) return null;
+  return (
+    <ul class="banner">
+      {remarks.map((text) => (
+        <li key={text}>{text}</li>
+      ))}
+    </ul>
+  );
+}
+
+function title(edge: Edge | null, id: string): string {
+  if (edge === null) return `Edge ${id}`;
+  const port = edge.server.port === null ? "" : ` :${edge.server.port}`;
+  return `${visible(endName(edge.client))} → ${visible(endName(edge.server))}${port}`;
+}
+
+/** `id`: the task; empty for the always-on collection. */
+export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
+  const base = id === "" ? "/network" : `/tasks/${encodeURIComponent(id)}`;
+  const task = id === "" ? null : (tasks.value?.get(id) ?? null);
+  const live = id === "" || task?.state === "running";
+  const { from, to } = route.value;
+  const path = `${base}/edges/${encodeURIComponent(edgeId)}`;
+  const { table, error: tableError } = useEdges<EdgeTable>(`${base}/edges`, live);
+  const whole = useEdgeSeries(path, null, null, live);
+  const part = useEdgeSeries(path, from, to, live);
+  const shared = useMemo(makeShared, []);
+  const overview = useMemo(makeShared, []);
+  const edge = table?.edges.find((found) => found.id === edgeId) ?? null;
+  const series = part.series;
+  if (series === null) {
+    return part.error === null ? (
+      <Loading what="the edge over time" />
+    ) : (
+      <ErrorBox
+        title="No edge to show"
+        detail={part.error}
+        hint="It may have been silent for long and added up with others, or its results were removed."
+      />
+    );
+  }
+  const reasons = edge === null || table === null ? series.unavailable : reasonsOf(edge, table.unavailable);
+  const columns = columnsOf(series, edge, reasons);
+  const missing = missingSide(series, edge);
+  const covered = span(series.steps_ms);
+  return (
+    <section class="edge-page">
+      <header class="edge-page-head">
+        <nav aria-label="Breadcrumb">
+          <button
+            type="button"
+            class="link"
+            onClick={() => openView(id === "" ? { view: "network" } : { view: "task", id })}
+          >
+            {id === "" ? "Network" : `Task ${id}`}
+          </button>
+          <span class="muted" aria-hidden="true">
+            /
+          </span>
+        </nav>
+        <h1>{title(edge, edgeId)}</h1>
+        {edge !== null && (
+          <span class="protocol">{`${edge.protocol.toUpperCase()}${edge.tls === true ? " · TLS" : ""}`}</span>
+        )}
+        {edge !== null && edge.original_destination !== null && (
+          <span class="muted">{`asked for ${edge.original_destination}`}</span>
+        )}
+      </header>
+      {(part.error ?? tableError) !== null && (
+        <p class="banner" role="alert">
+          <b>This is the last known state:</b> {part.error ?? tableError}
+        </p>
+      )}
+      <Remarks series={series} />
+      {whole.series !== null && (
+        <EdgeRange whole={span(whole.series.steps_ms)} from={from} to={to}>
+          <Overview series={whole.series} shared={overview} />
+        </EdgeRange>
+      )}
+      <p class="muted small edge-covered">
+        {covered === null
+          ? "Nothing was counted in this time."
+          : `These numbers are of ${covered[0] / 1000} s to ${covered[1] / 1000} s, in ${count(series.steps_ms.length)} steps; they are exact sums. Drag on a chart for a shorter time.`}
+        {missing !== null && ` ${missing}`}
+      </p>
+      {covered !== null && (
+        <SharedCharts.Provider value={shared}>
+          <div class={columns.length === 1 ? "edge-columns single" : "edge-columns"}>
+            {columns.map(({ title: name, end }) => (
+              <EndHead key={name} title={name} end={end} />
+            ))}
+            {ROWS.flatMap((kind) =>
+              columns.map(({ title: name, rows }) => (
+                <RowCard
+                  key={`${name} ${kind}`}
+                  side={name}
+                  kind={kind}
+                  row={rows[kind]}
+                  steps={series.steps_ms}
+                  shared={shared}
+                />
+              )),
+            )}
+          </div>
+        </SharedCharts.Provider>
+      )}
+    </section>
+  );
+}

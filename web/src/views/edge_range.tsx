@@ -1,0 +1,74 @@
+// The time range of the page of an edge: a picture of the whole time, and two fields for the keyboard.
+
+import type { ComponentChildren } from "preact";
+import { patchRoute } from "../state/route";
+
+function Field(props: {
+  label: string;
+  value: number | null;
+  least: number;
+  most: number;
+  set: (ms: number | null) => void;
+}) {
+  return (
+    <label class="inline-label">
+      {props.label}{" "}
+      <input
+        type="number"
+        min={props.least / 1000}
+        max={props.most / 1000}
+        step="any"
+        placeholder={String((props.label === "from" ? props.least : props.most) / 1000)}
+        value={props.value === null ? "" : props.value / 1000}
+        onChange={(event) => {
+          const { value, valueAsNumber } = event.currentTarget;
+          props.set(
+            value === "" || !Number.isFinite(valueAsNumber) ? null : Math.round(valueAsNumber * 1000),
+          );
+        }}
+      />{" "}
+      s
+    </label>
+  );
+}
+
+export function EdgeRange(props: {
+  whole: readonly [number, number] | null;
+  from: number | null;
+  to: number | null;
+  children: ComponentChildren;
+}) {
+  const { whole, from, to } = props;
+  if (whole === null) return null;
+  const [least, most] = whole;
+  const share = (ms: number): number =>
+    Math.min(100, Math.max(0, ((ms - least) / Math.max(1, most - least)) * 100));
+  const left = share(from ?? least);
+  const right = share(to ?? most);
+  const change = (next: { from?: number | null; to?: number | null }): void => {
+    const range = { from, to, ...next };
+    // An empty range would be refused.
+    if (range.from !== null && range.to !== null && range.from >= range.to) return;
+    patchRoute(range);
+  };
+  return (
+    <div class="edge-range">
+      <div class="edge-range-picture">
+        {props.children}
+        {(from !== null || to !== null) && (
+          <div class="range-picked" style={{ left: `${left}%`, width: `${Math.max(0.3, right - left)}%` }} />
+        )}
+      </div>
+      <fieldset class="edge-range-fields">
+        <legend class="hidden">Time range</legend>
+        <Field label="from" value={from} least={least} most={most} set={(ms) => change({ from: ms })} />
+        <Field label="to" value={to} least={least} most={most} set={(ms) => change({ to: ms })} />
+        {(from !== null || to !== null) && (
+          <button type="button" onClick={() => patchRoute({ from: null, to: null })}>
+            Whole time
+          </button>
+        )}
+      </fieldset>
+    </div>
+  );
+}

@@ -1,0 +1,222 @@
+// Tasks that were started together, beside each other: what each found, and the way to it.
+
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { api } from "../api/client";
+import type { EdgeTable, Task, Waits } from "../api/types";
+import { tasksOfGroup } from "../lib/checkup";
+import { resolutionPoints } from "../lib/estimate";
+import { bytes, clock, count, duration, percent, visible } from "../lib/format";
+import { KIND_TITLES } from "../lib/kind_probes";
+import { putTask, tasks } from "../state/live";
+import { useRefetched } from "../state/refetch";
+import { href, openView, route } from "../state/route";
+import { Empty, Loading } from "./states";
+import { elapsedSeconds, isFinal, lossText, Progress, StateChip } from "./task_state";
+import { namedTarget } from "./tasks";
+
+const REFETCH_MS = 3_000;
+const MOST_REASONS = 4;
+const MOST_EDGES = 4;
+
+function Fact({ title, warn, children }: { title: string; warn?: boolean; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{title}</dt>
+      <dd class={warn === true ? "warn" : ""}>{children}</dd>
+    </div>
+  );
+}
+
+const WHOLE = { from: null, to: null, tids: [], except: false } as const;
+
+function OnCpu({ task }: { task: Task }) {
+  const seconds = elapsedSeconds(task, Date.now());
+  const hertz = task.effective_frequency_hz ?? task.frequency_hz;
+  const points = resolutionPoints(task.samples, 0.1);
+  return (
+    <>
+      <Fact title="Samples">{count(task.samples)}</Fact>
+      <Fact title="CPU used">
+        {seconds < 1 || task.samples === 0
+          ? "not known yet"
+          : `about ${(task.samples / hertz / seconds).toFixed(2)} cores`}
+      </Fact>
+      <Fact title="Resolution">
+        {points === null
+          ? "no samples: nothing can be told"
+          : `±${points.toFixed(1)} points at a share of 10 %`}
+      </Fact>
+    </>
+  );
+}
+
+function OffCpu({ task }: { task: Task }) {
+  const load = (signal: AbortSignal) =>
+    api.waits(
+      task.id,
+      { ...WHOLE, waits: { value: "duration", idle: "hide", wakers: false, states: [], reasons: [] } },
+      signal,
+    );
+  const waits = useRefetched<Waits | null>(null, load, !isFinal(task), REFETCH_MS, [task.id, task.state]);
+  if (waits === null) return <Fact title="Waits">not known yet</Fact>;
+  const total = waits.reasons.reduce((sum, { total_ns }) => sum + total_ns, 0);
+  const top = waits.reasons.toSorted((a, b) => b.total_ns - a.total_ns).slice(0, MOST_REASONS);
+  return (
+    <>
+      <Fact title="Waited, not idle">{duration(total)}</Fact>
+      {top.map(({ name, total_ns }) => (
+        <Fact key={name} title={visible(name.replaceAll("_", " "))}>
+          {duration(total_ns)} <span class="muted">{percent(total_ns, total)}</span>
+        </Fact>
+      ))}
+      {waits.idle !== null && (
+        <Fact title="Idle, left out">{`${waits.idle.percent.toFixed(1)} % of all time off the CPU`}</Fact>
+      )}
+    </>
+  );
+}
+
+function Network({ task }: { task: Task }) {
+  const load = (signal: AbortSignal) =>
+    api.edges<EdgeTable>(`/tasks/${encodeURIComponent(task.id)}/edges`, signal);
+  const table = useRefetched<EdgeTable | null>(null, load, !isFinal(task), REFETCH_MS, [task.id, task.state]);
+  if (table === null) return <Fact title="Edges">not known yet</Fact>;
+  const moved = (edge: EdgeTable["edges"][number]): number => {
+    const side = edge.metrics.client ?? edge.metrics.server;
+    return (side?.write?.bytes ?? 0) + (side?.read?.bytes ?? 0);
+  };
+  const name = (end: EdgeTable["edges"][number]["client"]): string => visible(end.comm ?? end.address);
+  const top = table.edges.toSorted((a, b) => moved(b) - moved(a)).slice(0, MOST_EDGES);
+  return (
+    <>
+      <Fact title="Edges">{count(table.edges.length)}</Fact>
+      {top.map((edge) => (
+        <Fact
+          key={`${edge.client.pid}${edge.client.address}${edge.server.pid}${edge.server.address}${edge.server.port}${edge.original_destination}`}
+          title={`${name(edge.client)} → ${name(edge.server)}${edge.server.port === null ? "" : `:${edge.server.port}`}`}
+        >
+          {bytes(moved(edge))}
+        </Fact>
+      ))}
+      <Fact title="Lost traffic" warn={table.lost.events > 0}>
+        {table.lost.events === 0
+          ? "none"
+          : `${count(table.lost.events)} reads and writes, ${bytes(table.lost.bytes)}`}
+      </Fact>
+    </>
+  );
+}
+
+function Findings({ task }: { task: Task }) {
+  if (task.kind === "network") return <Network task={task} />;
+  if (task.kind === "off_cpu" || task.kind === "wall") return <OffCpu task={task} />;
+  return <OnCpu task={task} />;
+}
+
+function Card({ task }: { task: Task }) {
+  const title = KIND_TITLES[task.kind as keyof typeof KIND_TITLES] ?? task.kind;
+  return (
+    <section class="card group-card" aria-label={title}>
+      <header>
+        <h2>{title}</h2>
+        <StateChip task={task} />
+        <span class="muted push">task {task.id}</span>
+      </header>
+      <Progress task={task} />
+      {task.reason !== null && <p class="field-error">{visible(task.reason)}</p>}
+      <dl class="pairs">
+        {task.state === "queued" ? <Fact title="Result">waits for a place</Fact> : <Findings task={task} />}
+        <Fact title="Losses" warn={task.losses.length > 0}>
+          {lossText(task)}
+        </Fact>
+        {task.notes.map((note) => (
+          <Fact key={note} title="Note">
+            {visible(note)}
+          </Fact>
+        ))}
+      </dl>
+      <a
+        class="button-link"
+        href={href({ view: "task", id: task.id })}
+        onClick={(event) => {
+          if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+          event.preventDefault();
+          openView({ view: "task", id: task.id });
+        }}
+      >
+        {task.kind === "network" ? "Open the connections" : "Open the flame graph"}
+      </a>
+    </section>
+  );
+}
+
+function StopAll({ running }: { running: readonly Task[] }) {
+  const [error, setError] = useState<string | null>(null);
+  if (running.length === 0) return null;
+  const stop = async (): Promise<void> => {
+    try {
+      for (const task of running) putTask(await api.stop(task.id));
+    } catch (problem) {
+      setError(problem instanceof Error ? problem.message : "failed");
+    }
+  };
+  return (
+    <>
+      <button type="button" onClick={stop}>
+        Stop all
+      </button>
+      {error !== null && (
+        <span class="field-error" role="alert">
+          {error}
+        </span>
+      )}
+    </>
+  );
+}
+
+export function GroupPage({ id }: { id: string }) {
+  const all = tasks.value;
+  const members = useMemo(() => tasksOfGroup(all?.values() ?? [], id), [all, id]);
+  const { q } = route.value;
+  if (all === null) return <Loading what="the tasks" />;
+  if (members.length === 0) {
+    return (
+      <Empty title={`No tasks of ${id}`}>
+        <p class="muted">They were deleted, or retention has removed them.</p>
+        <button type="button" onClick={() => openView({ view: "tasks" })}>
+          All tasks
+        </button>
+      </Empty>
+    );
+  }
+  const running = members.filter((task) => !isFinal(task));
+  const [first] = members;
+  return (
+    <section class="node-page">
+      <div class="group-title">
+        <h1>{id.startsWith("checkup-") ? "Sidecar check-up" : `Group ${id}`}</h1>
+        <span class="muted">{id}</span>
+        {first !== undefined && <span class="name">{namedTarget(first)}</span>}
+        {first !== undefined && (
+          <span class="muted">
+            {running.length === 0
+              ? "all have ended"
+              : `${running.length} of ${members.length} running${first.duration_s === null ? "" : ` for ${clock(first.duration_s)}`}`}
+          </span>
+        )}
+        <StopAll running={running} />
+      </div>
+      {q !== "" && (
+        <p class="field-error" role="alert">
+          Not everything could be started: {visible(q)}
+        </p>
+      )}
+      <div class="cards">
+        {members.map((task) => (
+          <Card key={task.id} task={task} />
+        ))}
+      </div>
+    </section>
+  );
+}

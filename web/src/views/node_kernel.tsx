@@ -1,0 +1,249 @@
+// What the agent holds in the kernel: programs with what a run costs, maps with how full they are.
+
+import { useEffect, useState } from "preact/hooks";
+import { api, ProblemError } from "../api/client";
+import { bytes, count, duration, percent, visible } from "../lib/format";
+import { fillOf, mapRows, programRows } from "../lib/kernel_objects";
+import { corePercent } from "../lib/task_cost";
+import { kernelPaceMs, kernelReadings, putKernelReading } from "../state/kernel";
+
+const PACE_MS = 2_000;
+const CHIP_PACE_MS = 30_000;
+/** The statistics stay on so long after the page was last seen. */
+const LEASE_S = 15;
+const RENEW_MS = 8_000;
+/** Above this a map is nearly full. */
+const NEARLY_FULL = 0.8;
+
+/** Readings come faster while the page is open. */
+export function useKernelPace(): void {
+  useEffect(() => {
+    kernelPaceMs.value = PACE_MS;
+    return () => {
+      kernelPaceMs.value = CHIP_PACE_MS;
+    };
+  }, []);
+}
+
+/** Keeps the kernel's statistics on while `wanted`; tells why not. */
+function useLease(wanted: boolean): string | null {
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    if (!wanted) return;
+    const lend = (): void => {
+      if (document.visibilityState === "hidden") return;
+      api.lendStatistics(LEASE_S).then(
+        (objects) => {
+          setError(null);
+          putKernelReading(objects);
+        },
+        (problem: unknown) => {
+          const { detail, hint } =
+            problem instanceof ProblemError
+              ? problem.problem
+              : { detail: "the agent does not answer", hint: undefined };
+          setError(hint === undefined ? detail : `${detail}. ${hint}`);
+        },
+      );
+    };
+    lend();
+    const timer = setInterval(lend, RENEW_MS);
+    return () => clearInterval(timer);
+  }, [wanted]);
+  return wanted ? error : null;
+}
+
+const BY_TEXT = {
+  agent: "measured all the time: the agent runs with --bpf-stats",
+  kernel: "measured all the time: kernel.bpf_stats_enabled is 1",
+  request: "measured while this page asks for it",
+} as const;
+
+function Statistics() {
+  const [wanted, setWanted] = useState(false);
+  const error = useLease(wanted);
+  const statistics = kernelReadings.value.at(-1)?.objects.statistics;
+  const fixed = statistics?.by === "agent" || statistics?.by === "kernel";
+  return (
+    <div class="statistics">
+      {fixed && statistics?.by !== null && statistics !== undefined ? (
+        <p class="muted small">Runs are {BY_TEXT[statistics.by]}.</p>
+      ) : (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={wanted}
+            onChange={(event) => setWanted(event.currentTarget.checked)}
+          />
+          Measure runs while this page is open (costs about 20 ns a run)
+        </label>
+      )}
+      {!fixed && statistics?.on === false && !wanted && (
+        <p class="muted small">The kernel does not count runs now: rates and times are unknown, not zero.</p>
+      )}
+      {error !== null && (
+        <p class="field-error" role="alert">
+          {error}
+        </p>
+      )}
+    </div>
+  );
+}
+
+const unknown = (
+  <span class="muted" title="Not counted: the kernel's statistics are off, or there is one reading only">
+    –
+  </span>
+);
+
+export function ProgramsCard() {
+  const [before, now] =
+    kernelReadings.value.length === 2 ? kernelReadings.value : [null, kernelReadings.value[0]];
+  const rows =
+    now === undefined || now === null
+      ? null
+      : programRows(
+          now.objects,
+          before?.objects ?? null,
+          before === null || before === undefined ? 0 : now.at - before.at,
+        );
+  const total = rows?.reduce((sum, { share }) => sum + (share ?? 0), 0) ?? 0;
+  const known = rows?.some(({ share }) => share !== null) ?? false;
+  return (
+    <section class="card wide">
+      <h2>Programs in the kernel</h2>
+      <Statistics />
+      {rows === null ? (
+        <p class="muted">Asking…</p>
+      ) : rows.length === 0 ? (
+        <p class="muted">None is loaded: programs are loaded when the first task starts.</p>
+      ) : (
+        <>
+          {known && (
+            <p class="small">
+              Together <b>{corePercent(total)}</b> of one core now.
+            </p>
+          )}
+          <table class="plain">
+            <thead>
+              <tr>
+                <th scope="col">Program</th>
+                <th scope="col" class="numeric" title="One for each task that runs it">
+                  Loaded
+                </th>
+                <th scope="col" class="numeric">
+                  Runs/s
+                </th>
+                <th scope="col" class="numeric">
+                  Each run
+                </th>
+                <th scope="col" class="numeric">
+                  Of one core
+                </th>
+                <th scope="col" class="numeric">
+                  Runs counted
+                </th>
+                <th
+                  scope="col"
+                  class="numeric"
+                  title="Left out because the same program was at work on that CPU"
+                >
+                  Missed
+                </th>
+                <th scope="col" class="numeric">
+                  Verified instructions
+                </th>
+                <th scope="col" class="numeric">
+                  Memory
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <tr key={row.name}>
+                  <td class="mono">{visible(row.name)}</td>
+                  <td class="numeric">{row.copies}</td>
+                  <td class="numeric">{row.runsPerSecond === null ? unknown : count(row.runsPerSecond)}</td>
+                  <td class="numeric">{row.nsPerRun === null ? unknown : duration(row.nsPerRun)}</td>
+                  <td class="numeric">{row.share === null ? unknown : corePercent(row.share)}</td>
+                  <td class="numeric">{row.runs === null ? unknown : count(row.runs)}</td>
+                  <td class={row.missed > 0 ? "numeric warn" : "numeric"}>{count(row.missed)}</td>
+                  <td class="numeric">{row.instructions === null ? unknown : count(row.instructions)}</td>
+                  <td class="numeric">{bytes(row.bytes)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+    </section>
+  );
+}
+
+export function MapsCard() {
+  const maps = kernelReadings.value.at(-1)?.objects.maps;
+  const rows = maps === undefined ? null : mapRows(maps);
+  const total = rows?.reduce((sum, map) => sum + map.memory_bytes, 0) ?? 0;
+  return (
+    <section class="card wide">
+      <h2>Maps in the kernel</h2>
+      {rows === null ? (
+        <p class="muted">Asking…</p>
+      ) : rows.length === 0 ? (
+        <p class="muted">None: they are made with the programs.</p>
+      ) : (
+        <>
+          <p class="small">
+            {rows.length} maps, {bytes(total)} of the kernel's memory. What does not fit into one is counted
+            as a loss.
+          </p>
+          <div class="scroll-box">
+            <table class="plain">
+              <thead>
+                <tr>
+                  <th scope="col">Map</th>
+                  <th scope="col">Kind</th>
+                  <th scope="col">Fill</th>
+                  <th scope="col" class="numeric">
+                    Entries
+                  </th>
+                  <th scope="col" class="numeric">
+                    Room
+                  </th>
+                  <th scope="col" class="numeric">
+                    Memory
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {rows.map((map) => {
+                  const fill = fillOf(map);
+                  return (
+                    <tr key={map.id}>
+                      <td class="mono">{visible(map.name)}</td>
+                      <td>{map.kind}</td>
+                      <td class={fill !== null && fill > NEARLY_FULL ? "warn" : ""}>
+                        {fill === null ? (
+                          <span class="muted small">{map.reason}</span>
+                        ) : (
+                          <span class="fill">
+                            <meter min={0} max={1} value={fill} aria-label={`${visible(map.name)} fill`} />
+                            {percent(map.entries ?? 0, map.max_entries)}
+                            {fill > NEARLY_FULL && " nearly full"}
+                          </span>
+                        )}
+                      </td>
+                      <td class="numeric">{map.entries === null ? "–" : count(map.entries)}</td>
+                      <td class="numeric">{count(map.max_entries)}</td>
+                      <td class="numeric">{bytes(map.memory_bytes)}</td>
+                    </tr>
+                  );
+                })}
+              </tbody>
+            </table>
+          </div>
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,266 @@
+// Pods of the node with their processes, live: what the sidecar takes, what can be profiled, and how well.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Process } from "../api/types";
+import { bytes, shortId, visible } from "../lib/format";
+import { cores, type Member, type Pod, type PodRow, podRows, podsOf, sidecarLine } from "../lib/pods";
+import { programOf } from "../lib/roles";
+import { cpuHistory, processes } from "../state/live";
+import { wantSymbols } from "../state/process_symbols";
+import { patchRoute, route } from "../state/route";
+import { KindsChip, SymbolsChip } from "./process_chips";
+import { Sparkline } from "./sparkline";
+import { Empty, Loading } from "./states";
+import { type Column, VirtualTable } from "./virtual_table";
+
+const DEFAULT_SORT = "-cpu";
+/** Members of pods whose symbols are looked at without being asked for. */
+const MOST_LOOKED_AT = 40;
+
+function openProcess(process: Process): void {
+  patchRoute({ process: process.id });
+}
+
+function RoleChip({ member }: { member: Member }) {
+  return (
+    <span class={`role-chip role-${member.role}`} title={visible(member.reason)}>
+      {member.role}
+    </span>
+  );
+}
+
+function CpuCores({ process }: { process: Process }) {
+  const busy = process.cpu_percent;
+  return (
+    <span class={(busy ?? 0) >= 50 ? "cpu hot" : (busy ?? 0) >= 1 ? "cpu" : "cpu idle"}>
+      <Sparkline values={cpuHistory.value.get(process.id) ?? []} />
+      <span>
+        {busy === null ? <span title="No reading yet: the process is new">–</span> : cores(busy / 100)}
+      </span>
+    </span>
+  );
+}
+
+const only =
+  (cell: (member: Member, pod: Pod) => ReturnType<Column<PodRow>["cell"]>): Column<PodRow>["cell"] =>
+  (row) =>
+    row.kind === "member" ? cell(row.member, row.pod) : null;
+
+const COLUMNS: readonly Column<PodRow>[] = [
+  {
+    key: "name",
+    title: "Process",
+    sortable: true,
+    cell: only(({ process }) => (
+      <span class="name pod-member" title={visible(process.exe ?? process.comm)}>
+        {visible(programOf(process))}{" "}
+        {programOf(process) !== process.comm && <span class="muted">{visible(process.comm)}</span>}
+      </span>
+    )),
+  },
+  { key: "pid", title: "PID", numeric: true, sortable: true, cell: only(({ process }) => process.pid) },
+  {
+    key: "container",
+    title: "Container",
+    sortable: true,
+    cell: only(({ process: { container } }) =>
+      container === null ? (
+        <span class="muted">none</span>
+      ) : (
+        <span title={`${visible(container.runtime)} ${visible(container.id)}`}>
+          <span class="mono">{visible(shortId(container.id))}</span>
+        </span>
+      ),
+    ),
+  },
+  {
+    key: "role",
+    title: "Role",
+    help: "Told from the names of programs; each says why",
+    sortable: true,
+    cell: only((member) => <RoleChip member={member} />),
+  },
+  {
+    key: "cpu",
+    title: "CPU, cores",
+    help: "CPU time of the last two seconds; the line is the last minute",
+    numeric: true,
+    sortable: true,
+    cell: only(({ process }) => <CpuCores process={process} />),
+  },
+  {
+    key: "rss",
+    title: "Memory",
+    help: "Resident memory; pages that processes share count in each",
+    numeric: true,
+    sortable: true,
+    cell: only(({ process }) => bytes(process.rss_bytes)),
+  },
+  {
+    key: "threads",
+    title: "Threads",
+    numeric: true,
+    sortable: true,
+    cell: only(({ process }) => process.threads),
+  },
+  {
+    key: "symbols",
+    title: "Names",
+    help: "What names a profile of the process will have",
+    cell: only(({ process }) => <SymbolsChip process={process} />),
+  },
+  {
+    key: "probes",
+    title: "Probes",
+    help: "Which kinds of task are possible",
+    cell: only(({ process }) => <KindsChip process={process} />),
+  },
+  {
+    key: "action",
+    title: "",
+    cell: only(({ process }) => (
+      <button
+        type="button"
+        class="row-action"
+        onClick={() =>
+          patchRoute({ create: true, pids: [process.pid], container: "", pod: "", checkup: false })
+        }
+        aria-label={`Profile ${visible(programOf(process))} ${process.pid}`}
+      >
+        Profile…
+      </button>
+    )),
+  },
+];
+
+function PodHead({ pod }: { pod: Pod }) {
+  const { kind, title, namespace, members, containers, rss } = pod;
+  const create = (checkup: boolean): void =>
+    patchRoute({ create: true, checkup, pod: pod.key, pids: [], container: "" });
+  return (
+    <span class="group-row pod-head">
+      <b class="name" title={visible(title)}>
+        {visible(title)}
+      </b>
+      {kind === "pod" && (
+        <span class="muted" title="Inode number of the network namespace: a pod, until Kubernetes names it">
+          net {namespace}
+        </span>
+      )}
+      <span
+        data-sidecar-line
+        title="The sum of the processes' CPU times over the last two seconds; processes that began and ended in between are not in it"
+      >
+        {sidecarLine(pod)}
+      </span>
+      <span class="muted">
+        {members.length === 1 ? "1 process" : `${members.length} processes`}
+        {containers > 0 && (containers === 1 ? ", 1 container" : `, ${containers} containers`)}
+      </span>
+      <span class="muted">{bytes(rss)}</span>
+      {kind === "pod" && (
+        <>
+          <button type="button" class="row-action" onClick={() => create(true)}>
+            Check-up…
+          </button>
+          <button type="button" class="row-action" onClick={() => create(false)}>
+            Profile pod…
+          </button>
+        </>
+      )}
+    </span>
+  );
+}
+
+const keyOf = (row: PodRow): string => (row.kind === "pod" ? `pod ${row.pod.key}` : row.member.process.id);
+
+/** Keeps the order of rows while the pointer is on the table, so that nothing moves under it. */
+function useSteadyRows(rows: readonly PodRow[], frozen: boolean, key: string): readonly PodRow[] {
+  const order = useRef<{ key: string; ranks: Map<string, number> }>({ key: "", ranks: new Map() });
+  if (!frozen || order.current.key !== key) {
+    order.current = { key, ranks: new Map(rows.map((row, i) => [keyOf(row), i])) };
+    return rows;
+  }
+  const { ranks } = order.current;
+  const podRank = (row: PodRow): number => ranks.get(`pod ${row.pod.key}`) ?? Number.MAX_SAFE_INTEGER;
+  const rank = (row: PodRow): number => ranks.get(keyOf(row)) ?? Number.MAX_SAFE_INTEGER;
+  return rows.toSorted((a, b) => podRank(a) - podRank(b) || rank(a) - rank(b));
+}
+
+/** Members of pods are looked at by themselves; the node's own processes only when asked for. */
+function useLookAtPods(pods: readonly Pod[]): void {
+  const wanted = pods
+    .filter(({ kind }) => kind === "pod")
+    .flatMap(({ members }) => members)
+    .filter(({ role }) => role !== "other")
+    .slice(0, MOST_LOOKED_AT)
+    .map(({ process }) => process.id);
+  const key = wanted.toSorted().join(" ");
+  useEffect(() => {
+    for (const id of wanted.toReversed()) wantSymbols(id);
+  }, [key]);
+}
+
+export function PodsPage() {
+  const { q, sort: asked } = route.value;
+  const sort = asked || DEFAULT_SORT;
+  const all = processes.value;
+  const [over, setOver] = useState(false);
+  const pods = useMemo(() => podsOf(all?.values() ?? []), [all]);
+  const rows = useMemo(() => podRows(pods, q, sort), [pods, q, sort]);
+  const steady = useSteadyRows(rows, over, `${sort} ${q}`);
+  useLookAtPods(pods);
+  const real = pods.filter(({ kind }) => kind === "pod").length;
+  const shown = rows.filter(({ kind }) => kind === "member").length;
+  return (
+    <section class="list-page">
+      <div class="toolbar">
+        <h1>Pods</h1>
+        <input
+          type="search"
+          data-search
+          class="filter"
+          placeholder="Filter: name, role, pid, container   /"
+          aria-label="Filter pods"
+          spellcheck={false}
+          value={q}
+          onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
+        />
+        <span class="muted push" aria-live="off">
+          {real === 1 ? "1 pod" : `${real.toLocaleString()} pods`} · {shown.toLocaleString()} processes
+        </span>
+      </div>
+      {all !== null && real === 0 && q === "" && (
+        <p class="page-note">
+          No pod is running: every process is in the network namespace of the node. A pod is a network
+          namespace with its processes, until Kubernetes names it.
+        </p>
+      )}
+      {all === null ? (
+        <Loading what="pods" />
+      ) : rows.length === 0 ? (
+        <Empty title={q === "" ? "No processes to show" : "Nothing matches the filter"}>
+          {q !== "" && (
+            <button type="button" onClick={() => patchRoute({ q: "" }, "replace")}>
+              Clear the filter
+            </button>
+          )}
+        </Empty>
+      ) : (
+        <div class="table-box" onPointerEnter={() => setOver(true)} onPointerLeave={() => setOver(false)}>
+          <VirtualTable
+            label="Pods and their processes"
+            class="pod-table"
+            rows={steady}
+            columns={COLUMNS}
+            rowKey={keyOf}
+            spanning={(row) => (row.kind === "pod" ? <PodHead pod={row.pod} /> : null)}
+            sort={sort}
+            onSort={(next) => patchRoute({ sort: next }, "replace")}
+            onOpen={(row) => row.kind === "member" && openProcess(row.member.process)}
+          />
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,73 @@
+// What a task will give and cost, before it is started.
+
+import type { Process, TaskSpec } from "../api/types";
+import { estimateLine } from "../lib/estimate";
+import { visible } from "../lib/format";
+import { KIND_TITLES } from "../lib/kind_probes";
+import { costLines } from "../lib/task_cost";
+import { kernelReadings } from "../state/kernel";
+import { self } from "../state/live";
+
+interface Props {
+  readonly specs: readonly TaskSpec[];
+  readonly matched: readonly Process[];
+  /** Whether `matched` is what the target means. */
+  readonly isMatched: boolean;
+  /** Why there is no estimate. */
+  readonly problem: string | null;
+}
+
+const GIVES: Readonly<Record<TaskSpec["kind"], string>> = {
+  on_cpu: "",
+  off_cpu: "Every time that a thread leaves the CPU is measured, with its stack.",
+  wall: "All time of each thread: waits are measured, time on the CPU is shared out over the samples.",
+  network: "Every connection is counted at both ends: bytes, calls, times, losses. Payload is not looked at.",
+};
+
+function resolution(spec: TaskSpec, cores: number | null): string {
+  if (spec.kind !== "on_cpu") return GIVES[spec.kind];
+  if (cores === null) return "How many samples come is not known: the target has no CPU reading yet.";
+  return `${estimateLine(spec.duration_s, spec.frequency_hz, cores)}, if it goes on using as much CPU as now.`;
+}
+
+export function TaskEstimate({ specs, matched, isMatched, problem }: Props) {
+  if (problem !== null || specs.length === 0)
+    return <p class="estimate">No estimate yet: {visible(problem ?? "something is missing")}.</p>;
+  const known = matched.filter(({ cpu_percent }) => cpu_percent !== null);
+  const cores =
+    isMatched && known.length > 0
+      ? known.reduce((sum, process) => sum + (process.cpu_percent ?? 0), 0) / 100
+      : null;
+  const programs = kernelReadings.value.at(-1)?.objects.programs ?? self.value?.bpf.programs ?? [];
+  return (
+    <div class="estimate" data-estimate>
+      {specs.map((spec) => (
+        <section key={spec.kind}>
+          <p>
+            {specs.length > 1 && <b>{KIND_TITLES[spec.kind]}: </b>}
+            {resolution(spec, cores)}
+          </p>
+          <ul class="cost">
+            {costLines({
+              kind: spec.kind,
+              hertz: spec.frequency_hz,
+              cores,
+              sampled: spec.off_cpu_mode === "sampled",
+              timed: spec.timed ?? false,
+              programs,
+            })
+              .filter(
+                (line, i) =>
+                  specs.length === 1 || i === 0 || spec === specs[0] || !line.text.startsWith("the agent"),
+              )
+              .map(({ text, source }) => (
+                <li key={text}>
+                  Cost: {text} <span class="muted">({source})</span>
+                </li>
+              ))}
+          </ul>
+        </section>
+      ))}
+    </div>
+  );
+}

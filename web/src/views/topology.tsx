@@ -1,0 +1,198 @@
+// The map of a pod: its processes in a hexagon, who calls it on the left, what it calls on the right.
+
+import type { ComponentChildren } from "preact";
+import { useMemo, useRef } from "preact/hooks";
+import type { EdgeTable } from "../api/types";
+import {
+  badness,
+  type Counters,
+  countersOf,
+  countersSince,
+  EDGE_LABELS,
+  EDGE_SIGNALS,
+  type EdgeLabel,
+  type EdgeSignal,
+  MAX_LABELS,
+  worst,
+} from "../lib/edge_signals";
+import { endName } from "../lib/edges";
+import { count, visible } from "../lib/format";
+import { type TopologyLink, topologyOf } from "../lib/topology";
+import { type Layout, layoutOf } from "../lib/topology_layout";
+import { useRateWindow } from "../state/edge_window";
+import { processes } from "../state/live";
+import { patchRoute, route } from "../state/route";
+import { Remarks } from "./edge_table";
+import type { EdgeOrigin } from "./edges_view";
+import { Menu } from "./menu";
+import { Empty } from "./states";
+import { type Line, TopologyMap } from "./topology_map";
+import { TopologyPanel } from "./topology_panel";
+
+const NO_PROCESSES = new Map();
+
+function LabelMenu({ picked }: { picked: readonly EdgeLabel[] }) {
+  const toggle = (key: EdgeLabel): void => {
+    const rest = picked.filter((label) => label !== key);
+    const labels = rest.length < picked.length ? rest : [...picked, key].slice(-MAX_LABELS);
+    patchRoute({ labels }, "replace");
+  };
+  return (
+    <Menu title="Labels">
+      {() => (
+        <fieldset class="menu-checks">
+          <legend class="muted small">At most {MAX_LABELS} on each line</legend>
+          {EDGE_LABELS.map(({ key, title }) => (
+            <label key={key} class="check">
+              <input type="checkbox" checked={picked.includes(key)} onChange={() => toggle(key)} />
+              {title}
+            </label>
+          ))}
+        </fieldset>
+      )}
+    </Menu>
+  );
+}
+
+export interface TopologyProps {
+  table: EdgeTable;
+  empty: string;
+  origin: EdgeOrigin;
+  twin: ComponentChildren;
+}
+
+/** The layout goes on from the one before, so that nothing jumps. */
+function useLayout(topology: ReturnType<typeof topologyOf>): Layout {
+  const before = useRef<{ pod: string; layout: Layout } | null>(null);
+  return useMemo(() => {
+    const pod = topology.pod?.key ?? "";
+    const known = before.current?.pod === pod ? before.current.layout : null;
+    const layout = layoutOf(topology, known);
+    before.current = { pod, layout };
+    return layout;
+  }, [topology]);
+}
+
+/** Namespaces do not change with each reading of the CPU: the map is made anew only when they do. */
+function useProcessKey(): string {
+  const list = processes.value ?? NO_PROCESSES;
+  let key = "";
+  for (const [id, process] of list) key += `${id}:${process.network_namespace ?? ""};`;
+  return key;
+}
+
+export function TopologyView({ table, empty, origin, twin }: TopologyProps) {
+  const { map: wanted, labels, worst: signal, bad, node: picked } = route.value;
+  const known = processes.value ?? NO_PROCESSES;
+  const processKey = useProcessKey();
+  const topology = useMemo(() => topologyOf(table.edges, known, wanted), [table, processKey, wanted]);
+  const layout = useLayout(topology);
+  const window = useRateWindow(table, origin.live, origin.seconds);
+  const lines = useMemo(() => linesOf(topology.links, window.before), [topology, window.before]);
+  const marked = useMemo(() => new Set(worst(lines, signal)), [lines, signal]);
+  const isBad = (line: Line): boolean => badness(signal, line.counters) > 0;
+  const shown = bad ? lines.filter(isBad) : lines;
+  const unresolved = Object.values(table.unresolved).reduce((sum, value) => sum + value, 0);
+
+  return (
+    <div class="topology">
+      <div class="toolbar">
+        {twin}
+        {topology.pods.length > 1 && (
+          <label class="inline-label">
+            Pod{" "}
+            <select
+              value={topology.pod?.key ?? ""}
+              onChange={(event) => patchRoute({ map: event.currentTarget.value, node: "" })}
+            >
+              {topology.pods.map((pod) => (
+                <option key={pod.key} value={pod.key} title={pod.why}>
+                  {`${visible(pod.name)}${pod.hasSidecar ? " + sidecar" : ""} (${pod.processes})${
+                    pod.key.startsWith("!") ? ` · ${pod.key.slice(1)}` : ""
+                  }`}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        <LabelMenu picked={labels} />
+        <label class="inline-label">
+          Worst by{" "}
+          <select
+            value={signal}
+            onChange={(event) => patchRoute({ worst: event.currentTarget.value as EdgeSignal }, "replace")}
+          >
+            {EDGE_SIGNALS.map(({ key, title }) => (
+              <option key={key} value={key}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={bad}
+            onChange={(event) => patchRoute({ bad: event.currentTarget.checked }, "replace")}
+          />
+          only bad
+        </label>
+        <span class="muted push small" aria-live="off">
+          {`rates ${window.text}`}
+          {unresolved > 0 && ` · ${count(unresolved)} ends not resolved`}
+          {table.other !== null && ` · ${count(table.other.edges)} silent edges not drawn`}
+        </span>
+      </div>
+      <Remarks table={table} />
+      {topology.pod === null ? (
+        <Empty title={table.edges.length === 0 ? empty : "No process of this node is in these edges"}>
+          {table.edges.length > 0 && <p class="muted">The table has all of them.</p>}
+        </Empty>
+      ) : (
+        <div class="topology-body">
+          <TopologyMap
+            topology={topology}
+            layout={layout}
+            lines={shown}
+            marked={marked}
+            signal={signal}
+            labels={labels}
+            seconds={window.seconds}
+            picked={picked}
+            hiddenLines={lines.length - shown.length}
+          />
+          <TopologyPanel
+            topology={topology}
+            lines={lines}
+            picked={picked}
+            signal={signal}
+            window={window}
+            table={table}
+            origin={origin}
+          />
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Links with what was counted on them: in the window, and at all. */
+function linesOf(links: readonly TopologyLink[], before: EdgeTable | null): Line[] {
+  const earlier = new Map((before?.edges ?? []).map((edge) => [edge.id, edge]));
+  return links.map((link) => {
+    const all = countersOf(link.edges);
+    const known = link.edges.flatMap((edge) => earlier.get(edge.id) ?? []);
+    const recent: Counters = before === null ? all : countersSince(all, countersOf(known));
+    const first = link.edges[0]!;
+    return {
+      ...link,
+      counters: all,
+      recent,
+      protocol: first.protocol.toUpperCase(),
+      tls: link.edges.some((edge) => edge.tls === true),
+      asked: [...new Set(link.edges.flatMap((edge) => edge.original_destination ?? []))].sort(),
+      clientName: endName(first.client),
+      serverName: endName(first.server),
+    };
+  });
+}

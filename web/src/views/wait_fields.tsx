@@ -1,0 +1,64 @@
+// How waits are counted, and which are left out, in the create dialog.
+
+import type { ComponentChildren } from "preact";
+import type { OffCpuMode } from "../api/types";
+import type { TaskForm } from "../lib/task_spec";
+
+interface Props<F> {
+  readonly form: TaskForm;
+  readonly change: (part: Partial<TaskForm>) => void;
+  readonly failure: F;
+  readonly FieldError: (props: { failure: F; field: string }) => ComponentChildren;
+}
+
+const MODES: readonly (readonly [OffCpuMode | "", string])[] = [
+  ["", "As the agent is set"],
+  ["auto", "Every wait; sampled above 50,000 a second"],
+  ["every", "Every wait"],
+  ["sampled", "Sampled, with exact sums"],
+];
+
+export function WaitFields<F>({ form, change, failure, FieldError }: Props<F>) {
+  return (
+    <div class="three-fields">
+      <div class="field">
+        <label for="wait-mode">Waits are counted</label>
+        <select
+          id="wait-mode"
+          value={form.mode}
+          onChange={(event) => change({ mode: event.currentTarget.value as OffCpuMode | "" })}
+        >
+          {MODES.map(([mode, title]) => (
+            <option key={mode} value={mode}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </div>
+      <div class="field">
+        <label for="min-wait">Shortest, ms</label>
+        <input
+          id="min-wait"
+          inputMode="decimal"
+          autocomplete="off"
+          placeholder="all"
+          value={form.minWait}
+          onInput={(event) => change({ minWait: event.currentTarget.value })}
+        />
+        <FieldError failure={failure} field="min_wait_ns" />
+      </div>
+      <div class="field">
+        <label for="max-wait">Longest, ms</label>
+        <input
+          id="max-wait"
+          inputMode="decimal"
+          autocomplete="off"
+          placeholder="all"
+          value={form.maxWait}
+          onInput={(event) => change({ maxWait: event.currentTarget.value })}
+        />
+        <FieldError failure={failure} field="max_wait_ns" />
+      </div>
+    </div>
+  );
+}
