@@ -47,7 +47,7 @@ fn browse(script: &str, label: &str, folder: &Path, variables: &[(&str, &str)]) 
     let output = browser.output();
     let failed: Vec<_> = output
         .lines()
-        .filter(|line| line.starts_with("FAILED"))
+        .filter(|line| line.starts_with("FAILED") || line.starts_with("MISSED"))
         .collect();
     assert!(good, "{failed:#?}\n{output}\n{}", browser.errors());
 }
@@ -80,6 +80,12 @@ fn the_page_works_in_a_browser() {
 fn every_page_holds_against_a_stand_in_with_hostile_text_and_a_troubled_agent() {
     let (folder, _guard) = scratch_directory("stand-in").unwrap();
     browse("mock-run.mjs", "browser", &folder, &[]);
+}
+
+#[test]
+fn the_page_is_small_and_draws_a_million_frames_in_bounded_time_and_memory() {
+    let (folder, _guard) = scratch_directory("page-bench").unwrap();
+    browse("bench.mjs", "browser", &folder, &[("SHORT", "1")]);
 }
 
 #[test]

@@ -2,10 +2,10 @@
 // `--short`: size, first paint and memory alone, with generous bounds, for loaded machines.
 // Env AGENT: a profiler-agent, whose cost of serving the page is measured with recorded data.
 
-import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { launch, openPage } from "./browser.mjs";
+import { startDemo } from "./demo.mjs";
 import {
   cpuShare,
   drawnAfter,
@@ -22,7 +22,7 @@ import {
 import { startMock } from "./mock-server.mjs";
 import { client } from "./visits.mjs";
 
-const short = process.argv.includes("--short");
+const short = process.argv.includes("--short") || process.env.SHORT === "1";
 /** What a loaded machine may take longer; sizes and memory do not depend on the load. */
 const SLACK = short ? 10 : 1;
 const VIEWPORT = { width: 1600, height: 900 };
@@ -224,19 +224,8 @@ async function events() {
 
 /** CPU time of the agent while one page is open and nothing happens. */
 async function serving(program) {
-  const agent = spawn(program, ["serve", "--demo-data", "--listen", "127.0.0.1:0"], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const { url, stop } = await startDemo(program);
   try {
-    const url = await new Promise((resolve, reject) => {
-      let text = "";
-      agent.stdout.on("data", (part) => {
-        text += part;
-        const found = /listening on (\S+)/.exec(text);
-        if (found !== null) resolve(found[1]);
-      });
-      agent.on("exit", (code) => reject(new Error(`the agent ended with ${code}`)));
-    });
     const { context, page } = await openPage(browser, new URL(url).origin, { viewport: VIEWPORT });
     await page.goto(url);
     await page.waitForSelector("[role=grid], .cards, main");
@@ -254,7 +243,7 @@ async function serving(program) {
     );
     await context.close();
   } finally {
-    agent.kill("SIGTERM");
+    await stop();
   }
 }
 

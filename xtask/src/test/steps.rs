@@ -120,7 +120,9 @@ const UI: &[Need] = &[
     Need::Root,
     Need::Agent,
     Need::Web,
+    Need::Envoy,
     Need::Packages(&UI_PACKAGES),
+    Need::Packages(&demo::PACKAGES),
 ];
 /// Programs that the tests of names compile, strip and compress.
 const NAME_TOOLS: [Package; 3] = [
