@@ -32,6 +32,10 @@ impl<'a> Watch<'a> {
         Self::start(agent, &json!({ "pids": [std::process::id()] }))
     }
 
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The result so far.
     pub(crate) fn now(&self) -> Value {
         let path = format!("/api/v1/tasks/{}/edges", self.id);

@@ -71,6 +71,8 @@ mod throttling;
 #[cfg(test)]
 mod ui;
 #[cfg(test)]
+mod ui_topology;
+#[cfg(test)]
 mod unwinding;
 #[cfg(test)]
 mod unwinding_programs;

@@ -1,6 +1,9 @@
 //! The page in a real browser: created by clicking, watched to its end, zoomed and searched; and every
 //! page inspected, on a mesh and on recorded data.
 
+#[path = "ui_shell.rs"]
+mod shell;
+
 use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
@@ -239,7 +242,7 @@ fn a_profile_goes_out_and_comes_back_by_the_command_line() {
             &[
                 "import",
                 file.to_str().unwrap(),
-                "--agent",
+                "--url",
                 &origin,
                 "--token-file",
                 token.to_str().unwrap(),
@@ -269,7 +272,7 @@ fn a_profile_goes_out_and_comes_back_by_the_command_line() {
         &[
             "import",
             letter.to_str().unwrap(),
-            "--agent",
+            "--url",
             &origin,
             "--token-file",
             token.to_str().unwrap(),

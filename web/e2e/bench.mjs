@@ -175,7 +175,7 @@ async function network() {
   const { edges } = await client(mock.url)("/network/edges");
   const [maps, pages, frames] = [[], [], []];
   for (let round = 0; round < ROUNDS; round += 1) {
-    const map = ".topology svg path";
+    const map = ".map-line";
     const { context, page } = await opened(mock, {}, (each) => watchDrawn(each, map, 3));
     await page.goto(`${mock.origin}/?view=network`);
     maps.push(await drawnAfter(page, "/network/edges", map, 3));

@@ -3,11 +3,13 @@
 
 import { mkdirSync } from "node:fs";
 import { launch, openPage } from "./browser.mjs";
+import { flameChecks } from "./flame_checks.mjs";
 import { graveFindings } from "./inspect.mjs";
 import { startMock, TOKEN } from "./mock-server.mjs";
 import { inspectPages } from "./pages.mjs";
 import { address, assert, Checks, walk } from "./real.mjs";
 import { inspectStates } from "./states.mjs";
+import { topologyWalk } from "./topology.mjs";
 import { READY as ready } from "./visits.mjs";
 
 const shots = process.env.SHOTS;
@@ -16,11 +18,54 @@ if (shots !== undefined) mkdirSync(shots, { recursive: true });
 const checks = new Checks();
 let mock = await startMock();
 await walk(checks, { agentUrl: mock.url, pid: 4242, shots });
+await topologyWalk(checks, {
+  agentUrl: mock.url,
+  task: "7",
+  expect: [
+    [4242, 5150, 15006],
+    [4100, 4242, 15001],
+    [4242, 4100, 8080],
+    [5150, 5161, 8080],
+  ],
+  pod: 4242,
+  shots,
+});
 
 await inspectPages(checks, { agentUrl: mock.url, shots });
 await inspectStates(checks, shots);
 
 const browser = await launch();
+
+await flameChecks(checks, browser, mock, shots);
+
+await checks.run("nothing on the map moves while its numbers change", async () => {
+  const { context, page, faults } = await openPage(browser, mock.origin);
+  await page.goto(mock.url);
+  await page.waitForSelector(ready);
+  await page.goto(`${mock.origin}/?view=network`);
+  await page.waitForSelector(".map-node");
+  const read = () =>
+    page.evaluate(() => ({
+      places: [...document.querySelectorAll(".map-node")].map((node) => [
+        node.dataset.item,
+        node.getAttribute("transform"),
+      ]),
+      labels: [...document.querySelectorAll(".map-line")]
+        .map((line) => line.getAttribute("aria-label"))
+        .join(),
+    }));
+  const before = await read();
+  await page.waitForFunction(
+    (text) =>
+      [...document.querySelectorAll(".map-line")].map((line) => line.getAttribute("aria-label")).join() !==
+      text,
+    before.labels,
+  );
+  const after = await read();
+  assert(JSON.stringify(before.places) === JSON.stringify(after.places), "a node moved");
+  assert(faults.length === 0, faults.join(" | "));
+  await context.close();
+});
 
 await checks.run("a wrong token gives the page that says where the right one is", async () => {
   const { context, page } = await openPage(browser, mock.origin);

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
 import { HOSTILE, poisoned } from "./hostile.mjs";
 import {
   firstTasks,
@@ -17,7 +18,7 @@ import {
   THREADS,
   WAITS,
 } from "./mock_data.mjs";
-import { edgeSeries } from "./mock_edge_series.mjs";
+import { edgeConnections, edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { CONFIG, FEATURES, kernelObjects, processSymbols } from "./mock_node.mjs";
 import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
@@ -183,6 +184,20 @@ class Agent {
   }
 }
 
+/** The exported file, as the agent makes it (render/html.rs). */
+function offlineFile(bytes) {
+  const about = {
+    title: "On-CPU time of </script><img src=x> (task 1)",
+    unit: "samples",
+    time: "on the CPU",
+    idle: null,
+    version: "0.1.0",
+  };
+  return readFileSync(join(DIST, "viewer.html"), "utf8")
+    .replace("@@ABOUT@@", Buffer.from(JSON.stringify(about)).toString("base64"))
+    .replace("@@PROFILE@@", gzipSync(bytes).toString("base64"));
+}
+
 function emptyProfile() {
   // Magic, no flags, no period, one empty string and "all", one label, one node.
   return Uint8Array.of(0x50, 0x46, 0x47, 0x31, 0, 0, 2, 0, 3, 97, 108, 108, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0);
@@ -209,9 +224,10 @@ function streamEdges(response, table, last) {
 }
 
 /** `/edges/ID/series` of a table after so many seconds. */
-function seriesRoute(table, seconds, id, query, response) {
+function seriesRoute(table, seconds, [id, what], query, response, live) {
   const edge = table.edges.find((found) => found.id === id);
   if (edge === undefined) throw new Problem(404, "not_found", `no edge ${id}`);
+  if (what === "connections") return sendJson(response, 200, edgeConnections(edge, live));
   const ms = (name) => (query.has(name) ? Number(query.get(name)) : null);
   const range = { from: ms("from"), to: ms("to") };
   return sendJson(response, 200, edgeSeries(edge, table.unavailable, seconds, range));
@@ -222,7 +238,8 @@ function edgesRoute(task, [more, last], query, response) {
   const seconds = Math.round((ended - task.started_at_ns) / 1e9) % 600;
   const table = () => edgeTable(seconds);
   const events = more === "events";
-  if (last === "series") return seriesRoute(table(), seconds, more, query, response);
+  if (last !== undefined)
+    return seriesRoute(table(), seconds, [more, last], query, response, task.state === "running");
   return events ? streamEdges(response, table, task.state !== "running") : sendJson(response, 200, table());
 }
 
@@ -241,8 +258,13 @@ function taskRoute(agent, method, [id, part, more, last], query, response) {
   if (part === "timeline") return sendJson(response, 200, mockTimeline(task, query));
   if (part === "sequence") return sendJson(response, 200, mockSequence(task, query));
   if (part === "profile") {
+    const format = query.get("format");
     const body =
-      query.get("format") === "flamegraph" ? agent.profile(task, query) : Buffer.from("main;work 10\n");
+      format === "flamegraph"
+        ? agent.profile(task, query)
+        : format === "html"
+          ? offlineFile(agent.profile(task, query))
+          : Buffer.from("main;work 10\n");
     response.writeHead(200, { ...HEADERS, "Content-Type": "application/octet-stream" });
     return response.end(body);
   }
@@ -337,9 +359,10 @@ function apiRoute(agent, request, url, response, body) {
     agent.listeners.add(response);
     return response.on("close", () => agent.listeners.delete(response));
   }
-  if (resource === "network" && rest[2] === "series") {
+  if (resource === "network" && rest[2] !== undefined) {
     const seconds = Math.min(180, Math.round((Date.now() - agent.startedAt) / 1000));
-    return seriesRoute(networkEdges(agent.startedAt), seconds, rest[1], url.searchParams, response);
+    const table = networkEdges(agent.startedAt);
+    return seriesRoute(table, seconds, rest.slice(1), url.searchParams, response, true);
   }
   if (resource === "network" && rest[0] === "edges")
     return rest[1] === "events"

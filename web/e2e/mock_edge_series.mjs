@@ -68,3 +68,35 @@ export function edgeSeries(edge, unavailable, seconds, range) {
     damaged: 0,
   };
 }
+
+/** The single connections of an edge, while its measurement runs. */
+export function edgeConnections(edge, live) {
+  const of = (side, found, end, other) =>
+    found === null
+      ? []
+      : Array.from({ length: found.connections.open }, (_, i) => ({
+          side,
+          local: `${end.address}:${end.port ?? 40_000 + i}`,
+          remote: `${other.address}:${other.port ?? 40_000 + i}`,
+          pid: end.pid,
+          age_ms: 61_000 * i + 900,
+          open: i % 7 !== 6,
+          write_calls: 40,
+          write_bytes: Math.round((found.write?.bytes ?? 0) / (i + 2)),
+          read_calls: 43,
+          read_bytes: Math.round((found.read?.bytes ?? 0) / (i + 2)),
+          rtt_mean_us: i % 5 === 4 ? null : 240 + i,
+          retransmits: i === 0 ? (found.retransmit?.count ?? null) : 0,
+          drops: found.drop === null ? null : 0,
+        }));
+  const items = [
+    ...of("client", edge.metrics.client, edge.client, edge.server),
+    ...of("server", edge.metrics.server, edge.server, edge.client),
+  ];
+  return {
+    edge: edge.id,
+    items: live ? items : [],
+    reason: live ? null : "single connections are listed while the measurement runs",
+    most: 100,
+  };
+}

@@ -127,7 +127,7 @@ export function edgeTable(seconds) {
         side(scale, { ...flow, retransmits: 17, drops: { TCP_OFO_QUEUE: 4, NO_SOCKET: 1 } }),
         side(scale, back),
       ]),
-      edge(end(5150, "envoy", "127.0.0.6", null), end(5151, "httpbin", "10.1.0.9", 8080), [
+      edge(end(5150, "envoy", "127.0.0.6", null), end(5161, "httpbin", "10.1.0.9", 8080), [
         side(scale, flow),
         side(scale, back),
       ]),

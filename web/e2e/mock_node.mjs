@@ -25,7 +25,7 @@ export function processSymbols(process) {
         : process.comm === "httpbin"
           ? file(own, { names_from: ["dwarf"], lines: true })
           : file(own),
-      file("/usr/lib/x86_64-linux-gnu/libc.so.6", { names_from: ["mini_debug_info"] }),
+      file("/usr/lib/x86_64-linux-gnu/libc.so.6", { names_from: ["elf_symbol", "debug_file"] }),
       file('/tmp/<b>lib\u202e"&.so', {
         refusal: "it cannot be opened: deleted or replaced since, or no permission",
       }),

@@ -2,7 +2,7 @@
 // Env: AGENT_URL (as the agent prints it, with #token=), TARGET_PID (a process that uses CPU),
 // SHOTS (folder for screenshots, optional). Prints "N passed, M failed"; exit code 1 on failure.
 
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { launch, openPage } from "./browser.mjs";
 
@@ -140,7 +140,7 @@ export async function walk(checks, { agentUrl, pid, shots }) {
     await page.getByRole("button", { name: "Table", exact: true }).click();
     await page.locator("[data-function-table] [role=row][data-row]").first().waitFor();
     await shot("7-table");
-    await page.getByRole("button", { name: "Graph", exact: true }).click();
+    await page.getByRole("button", { name: "Flame", exact: true }).click();
   });
   await checks.run("the view survives a reload", async () => {
     await page.getByRole("button", { name: "Icicle" }).click();
@@ -162,6 +162,12 @@ export async function walk(checks, { agentUrl, pid, shots }) {
       page.getByRole("button", { name: /Folded stacks/ }).click(),
     ]);
     assert(download.suggestedFilename().endsWith(".folded"), download.suggestedFilename());
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: /^HTML/ }).click(),
+    ]);
+    const html = readFileSync(await file.path(), "utf8");
+    assert(html.startsWith("<!doctype html>") && !html.includes("@@"), "the HTML file has no profile");
     await page.keyboard.press("Escape");
   });
   await checks.run("tasks and node pages open with keys", async () => {
@@ -196,6 +202,9 @@ export async function walk(checks, { agentUrl, pid, shots }) {
     await page.waitForURL(/view=task&id=/);
     await page.locator(".task-title .state-running").waitFor();
     // The page talks to the agent, so that there is an edge on every machine.
+    await page.locator(".map .map-node").first().waitFor();
+    await shot("12-network-map");
+    await page.getByRole("button", { name: "Table", exact: true }).click();
     await page.locator(".edge-table [role=row][data-row]").first().waitFor();
     await shot("12-network-running");
     await page.locator(".task-title .state-finished").waitFor();
@@ -237,6 +246,8 @@ export async function walk(checks, { agentUrl, pid, shots }) {
   await checks.run("the connections of the node are a page of their own", async () => {
     await page.getByRole("link", { name: "Network", exact: true }).click();
     await page.waitForURL(/view=network/);
+    await page.locator(".map .map-node").first().waitFor();
+    await page.keyboard.press("t");
     await page.locator(".edge-table [role=row][data-row]").first().waitFor();
     assert(/since/.test(await page.locator(".network-head").textContent()), "it does not say since when");
     await shot("14-network-node");

@@ -7,6 +7,8 @@ import { startMock } from "./mock-server.mjs";
 const DIR = process.env.SHOTS ?? "test-results";
 mkdirSync(DIR, { recursive: true });
 const mock = await startMock();
+for (const kind of ["on_cpu", "off_cpu", "network"])
+  mock.agent.create({ kind, target: { pids: [4242] }, duration_s: 60, group: "check-1" });
 const browser = await launch();
 
 const PAGES = [
@@ -17,14 +19,24 @@ const PAGES = [
   ["task", "view=task&id=4"],
   ["task-icicle-search", "view=task&id=1&layout=icicle&search=Http"],
   ["task-table", "view=task&id=1&tab=table"],
+  ["task-inverted", "view=task&id=4&layout=inverted&panel=1"],
+  ["task-sandwich", "view=task&id=4&layout=sandwich"],
+  ["task-modules", "view=task&id=1&colour=module&layout=icicle&x=p"],
   ["task-running", "view=task&id=6"],
   ["task-failed", "view=task&id=2"],
   ["task-empty", "view=task&id=5"],
   ["create-network", "view=processes&create=1&pids=4242"],
   ["network-task", "view=task&id=7"],
   ["network", "view=network"],
+  ["network-picked", "view=task&id=7&node=p:4242-156954"],
+  ["edge", "view=edge&id=7&edge=91a4dc2f61cb0ec5"],
   ["network-edge", "view=network&net=table&edge=91a4dc2f61cb0ec5"],
   ["node", "view=node"],
+  ["pods", "view=pods"],
+  ["process", "view=pods&process=4242-156954"],
+  ["create-checkup", "view=pods&create=1&checkup=1&pod=4026532441"],
+  ["group", "view=group&id=check-1"],
+  ["palette", "view=pods"],
 ];
 
 const only = process.argv[2];
@@ -37,6 +49,10 @@ for (const colorScheme of ["light", "dark"]) {
     await page.goto(`${mock.origin}/?${query}`);
     await page.waitForTimeout(name === "processes" ? 7000 : 1200);
     if (name === "create-network") await page.getByLabel("Network", { exact: true }).check();
+    if (name === "palette") {
+      await page.keyboard.press("Control+k");
+      await page.fill(".palette-field", "envoy");
+    }
     if (name === "task") await page.mouse.move(500, 620);
     await page.waitForTimeout(250);
     await page.screenshot({ path: `${DIR}/${name}-${colorScheme}.png` });

@@ -29,7 +29,7 @@ const query = (state) => new URLSearchParams(state).toString();
 
 /** What is shown once a page is there; every page has one of these. */
 export const READY =
-  "[role=grid], .flame-canvas, .state h2, .cards, .topology, .edge-page, .group-page, main section h1";
+  "[role=grid], .flame-canvas, .state h2, .cards, .map, .row-card, .group-page, main section h1";
 
 /** Pages by name: `{ view, name, query }`. Those that need data are there when the agent has it. */
 export async function visitsOf(ask) {
@@ -57,6 +57,8 @@ export async function visitsOf(ask) {
     task("on-cpu-icicle-search", onCpu.id, { layout: "icicle", search: "Http" });
     task("on-cpu-table", onCpu.id, { tab: "table" });
     task("on-cpu-range", onCpu.id, { from: 1000, to: 3000 });
+    task("on-cpu-inverted", onCpu.id, { layout: "inverted", colour: "module" });
+    task("on-cpu-sandwich", onCpu.id, { layout: "sandwich", panel: 1, x: "p" });
     task("on-cpu-order", onCpu.id, { tab: "order" });
     task("on-cpu-subsecond", onCpu.id, { time: "subsecond" });
     task("on-cpu-threads", onCpu.id, { time: "threads" });
@@ -93,6 +95,7 @@ async function addNetwork(ask, visits, task) {
   if (network === "always") {
     const { edges } = await ask("/network/edges");
     add("network", "network-map", { net: "map" });
+    add("network", "network-bad", { bad: 1, worst: "rtt", labels: "rtt,ops" });
     add("network", "network-table", { net: "table" });
     if (edges.length > 0) {
       add("network", "network-sides", { net: "table", edge: edges[0].id });

@@ -12,6 +12,7 @@ import "./styles/page.css";
 import "./styles/controls.css";
 import "./styles/tables.css";
 import "./styles/flame.css";
+import "./styles/profile.css";
 import "./styles/network.css";
 import "./styles/topology.css";
 import "./styles/edge.css";

@@ -372,7 +372,13 @@ impl From<PackError> for ApiError {
 
 impl From<RenderError> for ApiError {
     fn from(error: RenderError) -> Self {
-        Self::internal(error)
+        match error {
+            RenderError::NoViewer => Self::invalid_field("format", error.to_string()),
+            RenderError::Svg(_)
+            | RenderError::Compress(_)
+            | RenderError::Json(_)
+            | RenderError::Template(_) => Self::internal(error),
+        }
     }
 }
 

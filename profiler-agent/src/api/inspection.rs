@@ -105,6 +105,12 @@ impl Forecasts {
         (at.elapsed() < FORECAST_AGE).then(|| Arc::clone(forecast))
     }
 
+    /// Symbol files have come or gone.
+    pub(super) fn forget(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clear();
+    }
+
     /// Looks at a process and keeps the answer (blocking).
     pub(super) fn make(
         &self,

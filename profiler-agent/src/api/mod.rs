@@ -27,7 +27,7 @@ mod ui;
 mod tests;
 
 pub use auth::{AuthError, Token, prepare_data_dir};
-pub use dto::{Diff, EdgeSeries, EdgeTable, Process, ProcessList};
+pub use dto::{Diff, EdgeConnections, EdgeSeries, EdgeTable, Process, ProcessList};
 pub use inspection::Inspection;
 pub use mask::{MASK, masked};
 pub use router::{openapi_json, router};
@@ -35,3 +35,4 @@ pub use server::{Server, ServerError};
 pub use state::{ApiParts, ApiState, NodeInfo, Origin};
 pub use stream::LivePump;
 pub use tls::{TlsError, load as load_tls};
+pub(crate) use ui::offline_viewer;

@@ -20,8 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, diff, edge_series, edges, events, health, imports, meta, node, processes,
-        profiles, quality, support_bundle, symbols, tasks, timeline, waits,
+        containers, diff, edge_connections, edge_series, edges, events, health, imports, meta,
+        node, processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -93,6 +93,8 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(edges::node_edge_events))
         .routes(routes!(edge_series::task_edge_series))
         .routes(routes!(edge_series::node_edge_series))
+        .routes(routes!(edge_connections::task_edge_connections))
+        .routes(routes!(edge_connections::node_edge_connections))
         .routes(routes!(symbols::list, symbols::upload))
         .routes(routes!(symbols::replace, symbols::delete))
         .routes(routes!(events::events))

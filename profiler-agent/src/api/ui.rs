@@ -42,6 +42,15 @@ pub(super) async fn asset(
     )
 }
 
+/// The page that shows one profile without an agent, with places for it; `None` when the UI is not
+/// part of this build.
+pub(crate) fn offline_viewer() -> Option<Cow<'static, str>> {
+    match Files::get("viewer.html")?.data {
+        Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+        Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
+    }
+}
+
 fn find<F: RustEmbed>(path: &str) -> Option<EmbeddedFile> {
     F::get(path)
 }

@@ -27,7 +27,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         (None, Some(name)) => name.to_string_lossy().into_owned(),
         (None, None) => String::new(),
     };
-    let agent = args.agent.trim_end_matches('/');
+    let agent = args.url.trim_end_matches('/');
     let query: String = form_urlencoded::Serializer::new(String::new())
         .append_pair("name", &name)
         .finish();

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     api,
-    config::cli::NetArgs,
+    config::cli::{NetArgs, NetPart},
     edge_series::{EdgeSeries, SeriesCut, StepRecorder},
     model::{
         DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, Target, TaskKind, TaskSpec, WaitRules,
@@ -42,7 +42,12 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
     let text = if args.json {
         let result = Json {
             table: api::EdgeTable::from(&*table),
-            series: args.series.then(|| all_series(&table, &steps)),
+            series: has(args, NetPart::Series).then(|| all_series(&table, &steps)),
+            connections: has(args, NetPart::Connections).then(|| {
+                let ids = table.edges.iter().map(|edge| EdgeId::of(&edge.key));
+                ids.map(|id| api::EdgeConnections::new(id, &table, true))
+                    .collect()
+            }),
         };
         serde_json::to_string_pretty(&result).context("encode the edges")? + "\n"
     } else {
@@ -55,6 +60,10 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         )
     };
     Ok(print(&text)?)
+}
+
+fn has(args: &NetArgs, part: NetPart) -> bool {
+    args.with.contains(&part)
 }
 
 /// What was seen until the end.
@@ -71,6 +80,8 @@ struct Json {
     table: api::EdgeTable,
     #[serde(skip_serializing_if = "Option::is_none")]
     series: Option<Vec<api::EdgeSeries>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<Vec<api::EdgeConnections>>,
 }
 
 /// The series of all edges, each as the API has it.
@@ -175,7 +186,7 @@ async fn collect(
             chunk = collection.chunks.recv() => {
                 let Some(chunk) = chunk else { break };
                 if let Some(table) = chunk.edges.map(Arc::new) {
-                    if args.series {
+                    if has(args, NetPart::Series) {
                         let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                         steps.extend(recorder.step(&table, now_ms));
                     }

@@ -15,6 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::CliError;
 use crate::{
+    api::offline_viewer,
     config::cli::{RecordArgs, RecordKind, RecordTarget, RecordValue},
     idle::IdleRules,
     model::{
@@ -104,11 +105,13 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         RecordKind::Wall => format!("wall-clock, {} Hz and every switch", args.frequency),
     };
     let value = args.value.map(Value::from);
+    let template = (format == Format::Html).then(offline_viewer).flatten();
     let view = View {
         value,
         title: &title,
         idle: idle.as_ref(),
         wakers: args.wakers,
+        template: template.as_deref(),
     };
     let bytes = render_view(&recorded.profile, format, &view)
         .with_context(|| format!("render as {}", format.name()))?;

@@ -267,6 +267,8 @@ pub enum RecordFormat {
     Pprof,
     Svg,
     Speedscope,
+    /// One file that opens in a browser without the agent
+    Html,
     Flamegraph,
 }
 
@@ -277,6 +279,7 @@ impl From<RecordFormat> for Format {
             RecordFormat::Pprof => Self::Pprof,
             RecordFormat::Svg => Self::Svg,
             RecordFormat::Speedscope => Self::Speedscope,
+            RecordFormat::Html => Self::Html,
             RecordFormat::Flamegraph => Self::Flamegraph,
         }
     }
@@ -295,9 +298,10 @@ pub struct NetArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
-    /// Add to the JSON what each edge counted second by second
-    #[arg(long, requires = "json")]
-    pub series: bool,
+    /// More for the JSON, of each edge: what it counted second by second, its open connections (separate
+    /// by commas)
+    #[arg(long, requires = "json", value_name = "PART", value_delimiter = ',')]
+    pub with: Vec<NetPart>,
     /// Also list pairs of unnamed Unix sockets that nobody used; JSON always has them
     #[arg(long)]
     pub all_sockets: bool,
@@ -308,6 +312,13 @@ pub struct NetArgs {
     /// separate by commas)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
+}
+
+/// What `net --json --with` adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NetPart {
+    Series,
+    Connections,
 }
 
 /// Whose connections to watch; exactly one kind.
@@ -338,7 +349,7 @@ pub struct ImportArgs {
     pub name: Option<String>,
     /// Address of the agent
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7117")]
-    pub agent: String,
+    pub url: String,
     /// File with the agent's token; none is sent when it does not exist
     #[arg(
         long,

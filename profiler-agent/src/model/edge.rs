@@ -1,6 +1,10 @@
 //! Who talks to whom: edges between processes, each with what both ends measured.
 
-use std::{collections::BTreeMap, fmt, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -271,6 +275,29 @@ pub struct EdgeTable {
     pub lost_events: u64,
     pub lost_bytes: u64,
     pub kernel_table: KernelTable,
+    /// The largest open connections of the edges; not stored.
+    #[serde(skip)]
+    pub connections: Vec<(super::EdgeId, EdgeConnection)>,
+}
+
+/// One connection of an edge, as one end saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeConnection {
+    /// Which end saw it.
+    pub is_client: bool,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub pid: Option<u32>,
+    /// Since it was first seen.
+    pub age_ns: u64,
+    /// Ended ones wait a moment for their other end.
+    pub is_open: bool,
+    pub write: Transfer,
+    pub read: Transfer,
+    /// Mean of the smoothed round-trip times at its writes; `None` before the first.
+    pub rtt_us: Option<u64>,
+    pub retransmits: u64,
+    pub drops: u64,
 }
 
 /// The kernel's table of connections.

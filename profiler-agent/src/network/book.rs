@@ -17,7 +17,9 @@ use super::{
     names::{AddressName, Names},
     nat::Followed,
 };
-use crate::model::{Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics};
+use crate::model::{
+    Address, Edge, EdgeId, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
+};
 
 /// How long an ended connection waits for its other end.
 const WAIT_NS: u64 = 2_000_000_000;
@@ -31,15 +33,15 @@ const MAX_EDGES: usize = 20_000;
 const MAX_NAMESPACES: usize = 8;
 
 /// One end of an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct End {
     process: Option<ProcessKey>,
     address: IpAddr,
 }
 
 /// What makes connections one edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pair {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Pair {
     client: End,
     server: End,
     server_port: u16,
@@ -66,6 +68,25 @@ impl Pair {
             original_destination: key
                 .original_destination
                 .map(|(address, port)| SocketAddr::new(address, port)),
+        })
+    }
+
+    /// The id of the edge, as of its key with names.
+    pub(super) fn id(&self) -> EdgeId {
+        let endpoint = |end: End| Endpoint {
+            pid: end.process.map(|process| process.pid),
+            start_ticks: end.process.map(|process| process.start_ticks),
+            comm: String::new(),
+            container: None,
+            address: Address::Ip(end.address),
+        };
+        EdgeId::of(&EdgeKey {
+            client: endpoint(self.client),
+            server: endpoint(self.server),
+            server_port: Some(self.server_port),
+            original_destination: self
+                .original_destination
+                .map(|address| (address.ip(), address.port())),
         })
     }
 
@@ -206,10 +227,21 @@ impl Book {
     }
 
     /// The edges so far, those of open connections included, and what could not be told.
+    #[cfg(test)]
     pub(crate) fn table(
         &self,
         open: &[Flow],
         directory: &Directory,
+    ) -> (Vec<Edge>, FoldedEdges, BTreeMap<String, u64>) {
+        self.table_with(open, directory, |_, _, _| {})
+    }
+
+    /// The same; `note` learns where each connection belongs that is open or waits for its other end.
+    pub(crate) fn table_with<'a>(
+        &'a self,
+        open: &'a [Flow],
+        directory: &Directory,
+        mut note: impl FnMut(Pair, Direction, &'a Flow),
     ) -> (Vec<Edge>, FoldedEdges, BTreeMap<String, u64>) {
         let mut all = Self {
             waiting: Vec::new(),
@@ -234,6 +266,7 @@ impl Book {
                 None => all.place(flow, mate, directory),
             };
             all.note_shared(flow);
+            note(place.pair, place.direction, flow);
             all.fold(place, &flow.metrics);
         }
         if directory.cut() > 0 {

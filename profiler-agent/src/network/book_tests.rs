@@ -290,3 +290,27 @@ fn a_destination_that_nobody_can_tell_is_counted() {
     let (_, _, unresolved) = Book::default().table(&[server], &Directory::default());
     assert_eq!(unresolved["original_destination"], 1);
 }
+
+#[test]
+fn the_largest_connections_are_listed_with_the_id_of_their_edge() {
+    let flows: Vec<Flow> = (1..=150)
+        .map(|cookie| {
+            let local = format!("10.0.0.1:{}", 40_000 + cookie);
+            flow(cookie, 1, (&local, "192.0.2.1:80"), CLIENT, 11)
+        })
+        .collect();
+    let book = Book::default();
+    let directory = Directory::default();
+    let mut connections = crate::network::Connections::default();
+    let (found, ..) = book.table_with(&flows, &directory, |pair, direction, flow| {
+        connections.note(pair, direction, flow);
+    });
+    let listed = connections.finish(1_000);
+    assert_eq!((found.len(), listed.len()), (1, 100));
+    let id = crate::model::EdgeId::of(&found[0].key);
+    let (edge, largest) = &listed[0];
+    assert_eq!((*edge, largest.write.bytes), (id, 150));
+    assert_eq!((largest.pid, largest.age_ns), (Some(11), 850));
+    assert_eq!(largest.local.to_string(), "10.0.0.1:40150");
+    assert!(listed.iter().all(|(_, one)| one.write.bytes > 50));
+}

@@ -35,6 +35,7 @@ impl Ledger {
                 side.open = 0;
             }
         }
+        all.connections = Vec::new();
         all.folded.client.open = 0;
         all.folded.server.open = 0;
         fold_smallest(&mut all, MAX_EARLIER);
@@ -54,6 +55,7 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
         lost_events,
         lost_bytes,
         kernel_table,
+        connections: _,
     } = earlier;
     let mut all = newest.clone();
     let mut by_key: BTreeMap<_, Edge> = edges

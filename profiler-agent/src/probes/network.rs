@@ -40,7 +40,7 @@ use crate::{
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts},
-    network::{Book, Directory, Flow, Resting, Room, Sources, user_of},
+    network::{Book, Connections, Directory, Flow, Resting, Room, Sources, user_of},
     process::ProcessTable,
 };
 
@@ -386,7 +386,11 @@ impl Session {
         self.name_processes(&open);
         let directory = (&self.directory, self.directory_read_ns);
         self.book.settle(&open, directory, now_ns, last);
-        let (mut edges, folded, mut unresolved) = self.book.table(&open, &self.directory);
+        let mut connections = Connections::default();
+        let note = |pair, direction, flow| connections.note(pair, direction, flow);
+        let (mut edges, folded, mut unresolved) =
+            self.book.table_with(&open, &self.directory, note);
+        let connections = connections.finish(now_ns);
         if let Some(room) = self.room {
             self.book.fold_silent(&edges, room);
             let table = &self.table;
@@ -424,6 +428,7 @@ impl Session {
             lost_events: counters.of(LOST_EVENTS),
             lost_bytes: counters.of(LOST_BYTES),
             kernel_table: self.kernel_table(table.len(), &counters),
+            connections,
         };
         let gone = self.is_target_gone()?;
         let notes = gone.then(|| TARGET_ENDED.to_owned());

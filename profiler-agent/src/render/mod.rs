@@ -8,6 +8,7 @@ pub mod summary;
 
 mod flamegraph;
 mod folded;
+mod html;
 pub(crate) mod pprof;
 mod speedscope;
 mod svg;
@@ -27,16 +28,19 @@ pub enum Format {
     Pprof,
     Svg,
     Speedscope,
+    /// One file with the viewer and the profile, for reading without the agent.
+    Html,
     /// The UI's binary columns, docs/flamegraph-format.md.
     Flamegraph,
 }
 
 impl Format {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Folded,
         Self::Pprof,
         Self::Svg,
         Self::Speedscope,
+        Self::Html,
         Self::Flamegraph,
     ];
 
@@ -46,6 +50,7 @@ impl Format {
             Self::Pprof => "pprof",
             Self::Svg => "svg",
             Self::Speedscope => "speedscope",
+            Self::Html => "html",
             Self::Flamegraph => "flamegraph",
         }
     }
@@ -56,6 +61,7 @@ impl Format {
             Self::Pprof => "application/vnd.google.protobuf+gzip",
             Self::Svg => "image/svg+xml",
             Self::Speedscope => "application/json",
+            Self::Html => "text/html; charset=utf-8",
             Self::Flamegraph => "application/vnd.profiler-agent.flamegraph",
         }
     }
@@ -107,6 +113,10 @@ pub enum RenderError {
     Compress(#[from] std::io::Error),
     #[error("encode speedscope: {0}")]
     Json(#[from] serde_json::Error),
+    #[error("html needs the viewer of the web UI, which is not part of this build")]
+    NoViewer,
+    #[error("the viewer of the web UI has no place for {0}")]
+    Template(&'static str),
 }
 
 /// How a profile is shown.
@@ -120,6 +130,8 @@ pub struct View<'a> {
     pub idle: Option<&'a IdleShare>,
     /// Who ended a wait stands above where the thread waited.
     pub wakers: bool,
+    /// The viewer that [`Format::Html`] puts the profile into.
+    pub template: Option<&'a str>,
 }
 
 /// Renders `profile`, which must have passed [`Profile::check`]; `title` is shown in formats that
@@ -143,6 +155,7 @@ pub fn render_view(
         title,
         idle,
         wakers,
+        template,
     } = *view;
     let joined = wakers.then(|| wakers::shown(profile));
     let profile = joined.as_ref().unwrap_or(profile);
@@ -153,6 +166,10 @@ pub fn render_view(
         Format::Pprof => pprof::render(profile, either, title, idle),
         Format::Svg => svg::render(profile, usual, title, idle),
         Format::Speedscope => speedscope::render(profile, either, title),
+        Format::Html => {
+            let template = template.ok_or(RenderError::NoViewer)?;
+            html::render(profile, usual, title, idle, template)
+        }
         Format::Flamegraph => Ok(flamegraph::render(profile, usual, idle)),
     }
 }

@@ -386,7 +386,7 @@ export interface Sequence {
   readonly stacks_per_bucket: number;
 }
 
-export type ProfileFormat = "folded" | "pprof" | "svg" | "speedscope" | "flamegraph";
+export type ProfileFormat = "folded" | "pprof" | "svg" | "speedscope" | "html" | "flamegraph";
 
 /** `counts[i]` values are not above `bounds[i]`; the last of `counts` are above all bounds. */
 export interface Histogram {
@@ -523,6 +523,31 @@ export interface EdgeSeries {
   readonly late_steps: number;
   readonly left_out: number;
   readonly damaged: number;
+}
+
+/** One connection as one end saw it. */
+export interface EdgeConnection {
+  readonly side: "client" | "server";
+  readonly local: string;
+  readonly remote: string;
+  readonly pid: number | null;
+  readonly age_ms: number;
+  readonly open: boolean;
+  readonly write_calls: number;
+  readonly write_bytes: number;
+  readonly read_calls: number;
+  readonly read_bytes: number;
+  readonly rtt_mean_us: number | null;
+  readonly retransmits: number | null;
+  readonly drops: number | null;
+}
+
+export interface EdgeConnections {
+  readonly edge: string;
+  readonly items: readonly EdgeConnection[];
+  /** Why none are listed. */
+  readonly reason: string | null;
+  readonly most: number;
 }
 
 /** The always-on collection of the node. */

@@ -67,7 +67,7 @@ export class OrderPainter {
     context.font = FONT;
     this.charWidth = context.measureText("0".repeat(40)).width / 40;
     for (const label of labels) {
-      const style = styleOf(label, theme);
+      const style = styleOf(label, theme, "kind");
       this.styles.push({ fill: style.fill, hatched: style.hatchedEdge });
       const name = visible(shortName(label.name));
       this.names.push(name);

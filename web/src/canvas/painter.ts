@@ -1,9 +1,9 @@
 // Draws one screen of a flame graph. Cost follows the pixels, not the frames: each row is entered
 // by binary search, and frames narrower than a pixel are jumped over in one step.
 
-import { contains, type FlameIndex, firstEndingAfter, labelOf, lastStartingBefore } from "../lib/flame_index";
+import { contains, type FlameIndex, firstEndingAfter, lastStartingBefore } from "../lib/flame_index";
 import { fitName, partStarts, shortName, visible } from "../lib/format";
-import { type FrameStyle, styleOf, type Theme } from "./palette";
+import { type Colouring, type FrameStyle, styleOf, type Theme } from "./palette";
 
 export const ROW_HEIGHT = 18;
 const FONT_SIZE = 11.5;
@@ -53,7 +53,7 @@ export class Painter {
   private readonly stripes: CanvasPattern | null;
   private readonly context: CanvasRenderingContext2D;
 
-  constructor(context: CanvasRenderingContext2D, index: FlameIndex, theme: Theme) {
+  constructor(context: CanvasRenderingContext2D, index: FlameIndex, theme: Theme, by: Colouring = "kind") {
     this.context = context;
     this.theme = theme;
     context.font = PLAIN;
@@ -61,7 +61,7 @@ export class Painter {
     this.hatch = pattern(context, theme.hatch, 4);
     this.stripes = pattern(context, theme.hatch, 8);
     for (const label of index.graph.labels) {
-      this.styles.push(styleOf(label, theme));
+      this.styles.push(styleOf(label, theme, by));
       const name = visible(shortName(label.name));
       this.names.push(name);
       this.parts.push(partStarts(name));
@@ -233,13 +233,19 @@ function pattern(context: CanvasRenderingContext2D, colour: string, size: number
 }
 
 /** One frame alone, for the legend. */
-export function paintSwatch(canvas: HTMLCanvasElement, index: FlameIndex, theme: Theme, ratio: number): void {
+export function paintSwatch(
+  canvas: HTMLCanvasElement,
+  index: FlameIndex,
+  theme: Theme,
+  by: Colouring,
+  ratio: number,
+): void {
   const context = canvas.getContext("2d");
   if (context === null) return;
   const width = canvas.clientWidth;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round((ROW_HEIGHT - 1) * ratio);
-  new Painter(context, index, theme).paint({
+  new Painter(context, index, theme, by).paint({
     index,
     width: width + 1,
     height: ROW_HEIGHT,
@@ -254,16 +260,4 @@ export function paintSwatch(canvas: HTMLCanvasElement, index: FlameIndex, theme:
     hovered: -1,
     matches: null,
   });
-}
-
-/** One line that says what a frame is, for screen readers. */
-export function describe(
-  index: FlameIndex,
-  node: number,
-  percent: (part: number, whole: number) => string,
-): string {
-  const label = labelOf(index, node);
-  const all = index.total[0]!;
-  const depth = index.graph.depth[node]!;
-  return `${visible(label.name)}, ${percent(index.total[node]!, all)} total, ${percent(index.graph.self[node]!, all)} self, depth ${depth + 1} of ${index.rows}`;
 }

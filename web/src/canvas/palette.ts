@@ -3,6 +3,7 @@
 
 import { hashText } from "../lib/flame_index";
 import { Kind, type Label, NameSource } from "../lib/flamegraph";
+import type { ColourMode } from "../lib/query_state";
 
 export type Mark = "none" | "hatched" | "italic" | "bold" | "dotted" | "striped";
 
@@ -69,13 +70,31 @@ const HUES: Readonly<Record<number, readonly [number, number]>> = {
   [Kind.Jit]: [150, 20],
 };
 
-function tone(label: Label, theme: Theme): { l: number; c: number; h: number } {
+const GOLDEN_ANGLE = 137.508;
+
+/** What decides the hue of code: its kind, or its module with a hue of its own. */
+export type Colouring = "kind" | ReadonlyMap<string, number>;
+
+/**
+ * Hues of modules: those next to each other in the list of paths are far apart on the circle. With many
+ * modules some look alike; the legend and the tooltip name them.
+ */
+export function colouring(mode: ColourMode, labels: readonly Label[]): Colouring {
+  if (mode === "kind") return "kind";
+  const modules = [...new Set(labels.map(({ module }) => module))].sort();
+  return new Map(modules.map((module, i) => [module, (i * GOLDEN_ANGLE) % 360]));
+}
+
+function tone(label: Label, theme: Theme, by: Colouring): { l: number; c: number; h: number } {
   const range = HUES[label.kind];
   if (range === undefined) {
     const light = label.kind === Kind.Root || label.kind === Kind.Process || label.kind === Kind.Thread;
     return { l: theme.lightness + (light ? 0.02 : 0.05), c: 0.012, h: 260 };
   }
-  const hue = range[0] + (hashText(label.module) % 1000) * (range[1] / 1000);
+  const hue =
+    by === "kind"
+      ? range[0] + (hashText(label.module) % 1000) * (range[1] / 1000)
+      : (by.get(label.module) ?? range[0]);
   // A step of lightness for each name keeps neighbours apart without a second hue.
   const step = ((hashText(label.name) % 7) - 3) * 0.008;
   const inlined = label.kind === Kind.InlinedUser || label.kind === Kind.InlinedKernel;
@@ -84,8 +103,8 @@ function tone(label: Label, theme: Theme): { l: number; c: number; h: number } {
 }
 
 /** Style of a label. */
-export function styleOf(label: Label, theme: Theme): FrameStyle {
-  const { l, c, h } = tone(label, theme);
+export function styleOf(label: Label, theme: Theme, by: Colouring): FrameStyle {
+  const { l, c, h } = tone(label, theme, by);
   const colour = (alpha: number): string =>
     `oklch(${l.toFixed(3)} ${c.toFixed(3)} ${h.toFixed(0)} / ${alpha})`;
   const code = label.kind !== Kind.Root && label.kind !== Kind.Process && label.kind !== Kind.Thread;
@@ -104,6 +123,8 @@ export function styleOf(label: Label, theme: Theme): FrameStyle {
 
 export interface LegendEntry {
   readonly text: string;
+  /** The search that shows only these. */
+  readonly search: string;
   readonly label: Label;
 }
 
@@ -118,12 +139,14 @@ const sample = (name: string, kind: number, source: number): Label => ({
 
 /** What the legend shows, drawn by the same painter as the graph. */
 export const LEGEND: readonly LegendEntry[] = [
-  { text: "user", label: sample("fn", Kind.User, NameSource.ElfSymbol) },
-  { text: "inlined", label: sample("fn", Kind.InlinedUser, NameSource.Dwarf) },
-  { text: "inferred name", label: sample("fn", Kind.User, NameSource.Inferred) },
-  { text: "no name", label: sample("+0x", Kind.User, NameSource.None) },
-  { text: "JIT", label: sample("fn", Kind.Jit, NameSource.PerfMap) },
-  { text: "kernel", label: sample("fn", Kind.Kernel, NameSource.Kallsyms) },
-  { text: "process", label: sample("fn", Kind.Process, NameSource.None) },
-  { text: "marker", label: sample("fn", Kind.Marker, NameSource.Marker) },
+  { text: "user", search: "kind:user", label: sample("fn", Kind.User, NameSource.ElfSymbol) },
+  { text: "inlined", search: "kind:inlined", label: sample("fn", Kind.InlinedUser, NameSource.Dwarf) },
+  { text: "inferred name", search: "kind:inferred", label: sample("fn", Kind.User, NameSource.Inferred) },
+  { text: "no name", search: "kind:unnamed", label: sample("+0x", Kind.User, NameSource.None) },
+  { text: "JIT", search: "kind:jit", label: sample("fn", Kind.Jit, NameSource.PerfMap) },
+  { text: "kernel", search: "kind:kernel", label: sample("fn", Kind.Kernel, NameSource.Kallsyms) },
+  { text: "process", search: "kind:process", label: sample("fn", Kind.Process, NameSource.None) },
+  { text: "thread", search: "kind:thread", label: sample("fn", Kind.Thread, NameSource.None) },
+  { text: "marker", search: "kind:marker", label: sample("fn", Kind.Marker, NameSource.Marker) },
+  { text: "merged", search: "kind:merged", label: sample("fn", Kind.Other, NameSource.Marker) },
 ];

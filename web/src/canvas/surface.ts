@@ -2,9 +2,12 @@
 // range and the pointer. The canvas is as high as the window on it, never as high as the graph.
 
 import { type FlameIndex, nodeAt, rowsBelow } from "../lib/flame_index";
-import type { Layout } from "../lib/query_state";
+import type { ColourMode } from "../lib/query_state";
 import { Painter, ROW_HEIGHT } from "./painter";
-import type { FrameStyle, Theme } from "./palette";
+import { colouring, type FrameStyle, type Theme } from "./palette";
+
+/** Which side the root is on. */
+export type Growth = "up" | "down";
 
 const ZOOM_MS = 140;
 
@@ -32,7 +35,8 @@ export class FlameSurface {
   private index: FlameIndex | null = null;
   private painter: Painter | null = null;
   private theme: Theme;
-  private layout: Layout = "flame";
+  private growth: Growth = "up";
+  private colour: ColourMode = "kind";
   private zoomed = 0;
   private selected = -1;
   private hovered = -1;
@@ -87,7 +91,7 @@ export class FlameSurface {
   setGraph(index: FlameIndex, zoomed: number, arrivedAt: number | null): void {
     const first = this.index === null;
     this.index = index;
-    this.painter = new Painter(this.context, index, this.theme);
+    this.painter = this.painterOf(index);
     this.selected = -1;
     this.hovered = -1;
     this.matches = null;
@@ -104,15 +108,26 @@ export class FlameSurface {
   setTheme(theme: Theme): void {
     if (theme === this.theme) return;
     this.theme = theme;
-    if (this.index !== null) this.painter = new Painter(this.context, this.index, theme);
+    if (this.index !== null) this.painter = this.painterOf(this.index);
     this.requestPaint();
   }
 
-  setLayout(layout: Layout): void {
-    if (layout === this.layout) return;
-    this.layout = layout;
-    this.scroller.scrollTop = layout === "flame" ? this.maxScroll() : 0;
+  setGrowth(growth: Growth): void {
+    if (growth === this.growth) return;
+    this.growth = growth;
+    this.scroller.scrollTop = growth === "up" ? this.maxScroll() : 0;
     this.requestPaint();
+  }
+
+  setColour(colour: ColourMode): void {
+    if (colour === this.colour) return;
+    this.colour = colour;
+    if (this.index !== null) this.painter = this.painterOf(this.index);
+    this.requestPaint();
+  }
+
+  private painterOf(index: FlameIndex): Painter {
+    return new Painter(this.context, index, this.theme, colouring(this.colour, index.graph.labels));
   }
 
   setMatches(matches: Uint8Array | null): void {
@@ -168,7 +183,7 @@ export class FlameSurface {
     const fromBottom = first ? 0 : this.maxScroll() - this.scroller.scrollTop;
     this.rows = rows;
     this.spacer.style.setProperty("height", `${this.maxScroll()}px`);
-    if (this.layout === "flame")
+    if (this.growth === "up")
       this.scroller.scrollTop = this.maxScroll() - Math.min(fromBottom, this.maxScroll());
     this.requestPaint();
   }
@@ -183,20 +198,19 @@ export class FlameSurface {
     this.canvas.style.setProperty("width", `${this.width}px`);
     this.canvas.style.setProperty("height", `${this.height}px`);
     this.spacer.style.setProperty("height", `${this.maxScroll()}px`);
-    if (this.layout === "flame") this.scroller.scrollTop = this.maxScroll() - fromBottom;
+    if (this.growth === "up") this.scroller.scrollTop = this.maxScroll() - fromBottom;
     // The new canvas is empty: paint before the browser shows it.
     this.paint();
   }
 
   private rowTop(depth: number): number {
-    const top =
-      this.layout === "flame" ? this.contentHeight() - (depth + 1) * ROW_HEIGHT : depth * ROW_HEIGHT;
+    const top = this.growth === "up" ? this.contentHeight() - (depth + 1) * ROW_HEIGHT : depth * ROW_HEIGHT;
     return top - this.scroller.scrollTop;
   }
 
   private depthAt(y: number): number {
     const inContent = y + this.scroller.scrollTop;
-    return Math.floor((this.layout === "flame" ? this.contentHeight() - inContent : inContent) / ROW_HEIGHT);
+    return Math.floor((this.growth === "up" ? this.contentHeight() - inContent : inContent) / ROW_HEIGHT);
   }
 
   private reveal(node: number): void {

@@ -13,7 +13,7 @@ export const VERDICT_TEXT: Readonly<Record<Verdict, string>> = {
 
 export const UNKNOWN_TEXT = {
   not_samples:
-    "Significance is not known: times and switches are no independent samples, so no test applies to them.",
+    "Significance is not known: the numbers are not samples of a known clock but times or switches, which no test applies to.",
   no_period:
     "Significance is not known: the time between two samples differs, so it is not known how many there could be.",
 } as const;
@@ -70,6 +70,6 @@ export function pText(p: number): string {
 }
 
 export const NORM_TITLE: Readonly<Record<Norm, string>> = {
-  share: "Share of everything",
+  share: "Share",
   rate: "Per second",
 };

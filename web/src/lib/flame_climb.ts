@@ -14,7 +14,7 @@ import { type FlameGraph, Kind, type Label, NameSource } from "./flamegraph";
 const PRUNING_SHARE = 8192;
 /** More is refused in favour of "(other)": bounded memory and time for any profile. */
 const MAX_NODES = 1_000_000;
-const MAX_STEPS = 20_000_000;
+const MAX_STEPS = 12_000_000;
 
 export const OTHER: Label = {
   name: "(other)",

@@ -65,7 +65,8 @@ function rowsOf(depth: Uint32Array): { rowOffset: Uint32Array; rowNodes: Uint32A
   return { rowOffset, rowNodes, rows };
 }
 
-export function indexFlameGraph(graph: FlameGraph): FlameIndex {
+/** `salt` keeps the paths of two trees over the same functions apart. */
+export function indexFlameGraph(graph: FlameGraph, salt = 0): FlameIndex {
   const { depth, self, label } = graph;
   const count = depth.length;
   const { rowOffset, rowNodes, rows } = rowsOf(depth);
@@ -101,8 +102,8 @@ export function indexFlameGraph(graph: FlameGraph): FlameIndex {
       childStart[up]! += total[i]!;
     }
     childStart[i] = start[i]!;
-    low[i] = mix(up === NO_PARENT ? 0 : low[up]!, labelLow[own]!, 0x27d4eb2f);
-    high[i] = mix(up === NO_PARENT ? 0 : high[up]!, labelHigh[own]!, 0x165667b1);
+    low[i] = mix(up === NO_PARENT ? salt : low[up]!, labelLow[own]!, 0x27d4eb2f);
+    high[i] = mix(up === NO_PARENT ? salt : high[up]!, labelHigh[own]!, 0x165667b1);
   }
   return { graph, count, parent, end, total, start, rowOffset, rowNodes, rows, pathHash: [low, high] };
 }

@@ -7,7 +7,7 @@ import { outermost } from "./flame_climb";
 import { ANYWHERE, Grower } from "./flame_grow";
 import type { FlameIndex } from "./flame_index";
 import { indexFlameGraph } from "./flame_index";
-import { findFunction, findModule, functionOf, isKey } from "./flame_keys";
+import { findFunction, findModule, functionKey, functionOf, isKey, moduleKey } from "./flame_keys";
 import { type FlameGraph, Kind, type Label, NameSource } from "./flamegraph";
 import { fileName } from "./format";
 
@@ -48,6 +48,15 @@ export function formatTransforms(transforms: readonly Transform[]): string {
   return transforms
     .map(({ kind, key }) => (key === "" ? LETTERS[kind] : `${LETTERS[kind]}-${key}`))
     .join(",");
+}
+
+/** The change of this kind for a frame; null where it makes no sense. */
+export function transformOf(kind: TransformKind, label: Label): Transform | null {
+  if (label.kind === Kind.Root || label.kind === Kind.Other) return null;
+  const code = label.kind !== Kind.Process && label.kind !== Kind.Thread;
+  if (kind === "processes") return code ? null : { kind, key: "" };
+  if (kind === "module") return code && label.module !== "" ? { kind, key: moduleKey(label.module) } : null;
+  return kind === "recursion" && !code ? null : { kind, key: functionKey(label) };
 }
 
 /** A change with what it met in this profile. */

@@ -1,11 +1,14 @@
 // The table twin of the flame graph: one row for each function, with self and total samples.
 
 import type { FlameIndex } from "./flame_index";
+import type { Label } from "./flamegraph";
 
 export interface FunctionRow {
   readonly name: string;
   readonly module: string;
   readonly kind: number;
+  /** One of its labels. */
+  readonly label: Label;
   self: number;
   /** Samples with this function anywhere in the stack; recursion counts once. */
   total: number;
@@ -27,7 +30,7 @@ export function functionTable(index: FlameIndex, root: number): FunctionRow[] {
       const key = `${kind}\0${name}\0${module}`;
       row = rowByKey.get(key) ?? -1;
       if (row === -1) {
-        row = rows.push({ name, module, kind, self: 0, total: 0 }) - 1;
+        row = rows.push({ name, module, kind, label: labels[labelId]!, self: 0, total: 0 }) - 1;
         openUntil.push(0);
         rowByKey.set(key, row);
       }

@@ -13,6 +13,7 @@ import {
   rowBucketMs,
   stepped,
   timeText,
+  timeTicks,
 } from "./heat";
 
 describe("scale", () => {
@@ -100,4 +101,25 @@ describe("colour", () => {
 it("writes times with the digits that a cell needs", () => {
   expect(timeText(20)).toBe("0.02 s");
   expect(timeText(62_500)).toBe("1:02.50 min");
+});
+
+describe("ticks", () => {
+  it("are few, round and inside", () => {
+    expect(timeTicks(0, 60_000, 8).map(({ text }) => text)).toEqual([
+      "0 s",
+      "10 s",
+      "20 s",
+      "30 s",
+      "40 s",
+      "50 s",
+    ]);
+    expect(timeTicks(1_040, 1_300, 8)[0]).toEqual({ at: 10 / 260, text: "1.05 s" });
+    expect(timeTicks(50_000, 110_000, 4).map(({ text }) => text)).toEqual(["1:00 min", "1:30 min"]);
+    for (const length of [1, 19, 1e3, 1e6, 1e9, 1e12]) {
+      const ticks = timeTicks(0, length, 8);
+      expect(ticks.length).toBeLessThanOrEqual(9);
+      for (const { at } of ticks) expect(at >= 0 && at < 1).toBe(true);
+    }
+    expect(timeTicks(5, 5, 8)).toEqual([]);
+  });
 });

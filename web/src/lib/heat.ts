@@ -110,3 +110,32 @@ export function timeText(ms: number): string {
   const seconds = (ms - minutes * 60_000) / 1000;
   return minutes === 0 ? `${seconds.toFixed(2)} s` : `${minutes}:${seconds.toFixed(2).padStart(5, "0")} min`;
 }
+
+const TICK_STEPS_MS = [
+  20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5,
+] as const;
+
+export interface Tick {
+  /** 0 at the start of the range, 1 at its end. */
+  readonly at: number;
+  readonly text: string;
+}
+
+/** At most `most` round moments of a range. */
+export function timeTicks(fromMs: number, toMs: number, most: number): Tick[] {
+  const length = toMs - fromMs;
+  if (!(length > 0)) return [];
+  const step =
+    TICK_STEPS_MS.find((ms) => length / ms <= most - 1) ?? Math.ceil(length / most / 864e5) * 864e5;
+  const ticks: Tick[] = [];
+  for (let ms = Math.ceil(fromMs / step) * step; ms < toMs; ms += step)
+    ticks.push({ at: (ms - fromMs) / length, text: tickText(ms, step) });
+  return ticks;
+}
+
+function tickText(ms: number, step: number): string {
+  if (step < 1000) return timeText(ms);
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")} min`;
+}

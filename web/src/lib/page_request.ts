@@ -15,6 +15,7 @@ export function pagePath(state: PageState): string {
     case "group":
       return `/tasks?group=${encodeURIComponent(state.id)}`;
     case "task":
+      if (state.base !== "") return comparison(state);
       return `/tasks/${encodeURIComponent(state.id)}`;
     case "network":
       return "/network/edges";
@@ -23,6 +24,20 @@ export function pagePath(state: PageState): string {
     default:
       return "/meta";
   }
+}
+
+/** The table of what changed, cut as the page cuts it. */
+function comparison({ id, base, from, to, baseFrom, baseTo, tids, except, norm }: PageState): string {
+  const params = new URLSearchParams({ a: base, b: id, norm });
+  const time = { a_from: baseFrom, a_to: baseTo, b_from: from, b_to: to };
+  for (const [name, ms] of Object.entries(time)) if (ms !== null) params.set(name, String(ms));
+  const threads = except ? "not_tid" : "tid";
+  for (const tid of tids) {
+    // Threads of another task have other numbers.
+    if (base === id) params.append(`a_${threads}`, String(tid));
+    params.append(`b_${threads}`, String(tid));
+  }
+  return `/diff?${params}`;
 }
 
 /** A curl command; the token stays out of it. */

@@ -4,7 +4,9 @@
 import { EDGE_LABELS, EDGE_SIGNALS, type EdgeLabel, type EdgeSignal, MAX_LABELS } from "./edge_signals";
 
 export type View = "pods" | "processes" | "group" | "tasks" | "task" | "network" | "edge" | "node";
-export type Layout = "flame" | "icicle";
+/** How a profile is drawn: from the root up or down, by leaf, or around one function. */
+export type Layout = "flame" | "icicle" | "inverted" | "sandwich";
+export type ColourMode = "kind" | "module";
 export type WaitValue = "duration" | "count";
 export type IdleView = "hide" | "show" | "only";
 export type Tab = "graph" | "table" | "order";
@@ -41,6 +43,13 @@ export interface PageState {
   readonly search: string;
   /** Path key of the zoomed frame, empty for the root. */
   readonly zoom: string;
+  /** Key of the function in the middle of the sandwich. */
+  readonly fn: string;
+  /** Changes of what is shown (lib/flame_transform.ts). */
+  readonly transforms: string;
+  readonly colour: ColourMode;
+  /** The panel about the selected frame is open. */
+  readonly panel: boolean;
   /** Time range in milliseconds since the start of the task. */
   readonly from: number | null;
   readonly to: number | null;
@@ -94,6 +103,10 @@ export const START: PageState = {
   layout: "flame",
   search: "",
   zoom: "",
+  fn: "",
+  transforms: "",
+  colour: "kind",
+  panel: false,
   from: null,
   to: null,
   tids: [],
@@ -118,6 +131,7 @@ export const START: PageState = {
 };
 
 const VIEWS: readonly View[] = ["pods", "processes", "group", "tasks", "task", "network", "edge", "node"];
+const LAYOUTS: readonly Layout[] = ["flame", "icicle", "inverted", "sandwich"];
 const MAX_LIST = 256;
 
 function oneOf<T extends string>(value: string | null, allowed: readonly T[], fallback: T): T {
@@ -163,6 +177,7 @@ function possible(view: View, id: string, edge: string): View {
 export function parseState(search: string): PageState {
   const params = new URLSearchParams(search);
   const text = (name: string): string => (params.get(name) ?? "").slice(0, 2000);
+  const key = (name: string): string => (/^[0-9a-f]{16}$/.test(text(name)) ? text(name) : "");
   const id = /^[0-9A-Za-z._-]{1,64}$/.test(text("id")) ? text("id") : "";
   const view = oneOf(params.get("view"), VIEWS, START.view);
   return {
@@ -179,9 +194,13 @@ export function parseState(search: string): PageState {
     checkup: params.get("checkup") === "1",
     process: /^\d{1,10}-\d{1,20}$/.test(text("process")) ? text("process") : "",
     tab: oneOf<Tab>(params.get("tab"), ["graph", "table", "order"], "graph"),
-    layout: oneOf<Layout>(params.get("layout"), ["flame", "icicle"], "flame"),
+    layout: oneOf<Layout>(params.get("layout"), LAYOUTS, "flame"),
     search: text("search"),
-    zoom: /^[0-9a-f]{16}$/.test(text("zoom")) ? text("zoom") : "",
+    zoom: key("zoom"),
+    fn: key("fn"),
+    transforms: /^[a-z0-9,-]*$/.test(text("x")) ? text("x") : "",
+    colour: oneOf<ColourMode>(params.get("colour"), ["kind", "module"], "kind"),
+    panel: params.get("panel") === "1",
     from: natural(params.get("from")),
     to: natural(params.get("to")),
     tids: naturals(params.get("tid")),
@@ -232,6 +251,10 @@ export function formatState(state: PageState): string {
   put("layout", state.layout === START.layout ? "" : state.layout);
   put("search", state.search);
   put("zoom", state.zoom);
+  put("fn", state.fn);
+  put("x", state.transforms);
+  put("colour", state.colour === START.colour ? "" : state.colour);
+  put("panel", state.panel ? "1" : "");
   put("from", state.from === null ? "" : String(state.from));
   put("to", state.to === null ? "" : String(state.to));
   put("tid", state.tids.join(","));

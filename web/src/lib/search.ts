@@ -1,7 +1,7 @@
 // Search in a flame graph. A pattern is matched once for each label, then spread to the nodes.
 
 import type { FlameIndex } from "./flame_index";
-import { Kind, type Label } from "./flamegraph";
+import { Kind, type Label, NameSource } from "./flamegraph";
 
 /** What the search box says, understood. */
 export type Query =
@@ -32,9 +32,19 @@ const KIND_NAMES: Readonly<Record<string, readonly number[]>> = {
   marker: [Kind.Marker],
   jit: [Kind.Jit],
   process: [Kind.Process],
+  thread: [Kind.Thread],
+  merged: [Kind.Other],
 };
 
-/** Substring without case, `/regex/` or `/regex/i`, `mod:text`, `kind:kernel|user|inlined|jit|marker|process`. */
+const CODE: readonly number[] = [Kind.User, Kind.InlinedUser, Kind.Kernel, Kind.InlinedKernel, Kind.Jit];
+
+/** Kinds that hang on where the name came from. */
+const SOURCE_NAMES: Readonly<Record<string, number>> = {
+  inferred: NameSource.Inferred,
+  unnamed: NameSource.None,
+};
+
+/** Substring without case, `/regex/` or `/regex/i`, `mod:text`, `kind:kernel|user|inlined|jit|marker|process|inferred|...`. */
 export function parseQuery(text: string): Query {
   const pattern = text.trim();
   if (pattern === "") return { kind: "none" };
@@ -49,9 +59,15 @@ export function parseQuery(text: string): Query {
     }
   }
   if (pattern.startsWith("kind:")) {
-    const kinds = KIND_NAMES[pattern.slice(5).trim().toLowerCase()];
-    if (kinds === undefined)
-      return { kind: "invalid", reason: `kind is one of ${Object.keys(KIND_NAMES).join(", ")}` };
+    const word = pattern.slice(5).trim().toLowerCase();
+    const source = SOURCE_NAMES[word];
+    if (source !== undefined)
+      return { kind: "test", test: (label) => label.source === source && CODE.includes(label.kind) };
+    const kinds = KIND_NAMES[word];
+    if (kinds === undefined) {
+      const words = [...Object.keys(KIND_NAMES), ...Object.keys(SOURCE_NAMES)];
+      return { kind: "invalid", reason: `kind is one of ${words.join(", ")}` };
+    }
     return { kind: "test", test: (label) => kinds.includes(label.kind) };
   }
   if (pattern.startsWith("mod:")) {

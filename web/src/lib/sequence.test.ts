@@ -43,28 +43,48 @@ describe("lane", () => {
       [0, [1, 2], 1],
       [1, [1, 2], 3],
       [3, [1, 2], 1],
+      [5, [7], 1],
     ]);
+    expect(made.common).toBe(0);
     expect(made.rows[0]).toEqual([
       { from: 0, to: 2, depth: 0, label: 1, amount: 4 },
       { from: 3, to: 4, depth: 0, label: 1, amount: 1 },
+      { from: 5, to: 6, depth: 0, label: 7, amount: 1 },
     ]);
     expect(boxAt(made, 1, 1.9)?.label).toBe(2);
     expect(boxAt(made, 1, 2.5)).toBeNull();
     expect(besides(made, made.rows[0]![0]!, 1)).toBe(made.rows[0]![1]);
     expect(besides(made, made.rows[0]![0]!, -1)).toBeNull();
-    expect([...made.amounts]).toEqual([1, 3, 0, 1]);
+    expect([...made.amounts]).toEqual([1, 3, 0, 1, 0, 1]);
+  });
+
+  it("leaves out what all stacks begin with, but never a whole stack", () => {
+    const made = laneOf([
+      [0, [1, 2, 3], 1],
+      [1, [1, 2, 4], 1],
+    ]);
+    expect(made.common).toBe(2);
+    expect(made.rows.length).toBe(1);
+    expect(laneOf([[0, [1, 2], 1]]).common).toBe(1);
+    expect(
+      laneOf([
+        [0, [1, 2, 3], 1],
+        [1, [1], 1],
+      ]).common,
+    ).toBe(0);
   });
 
   it("shares a bucket by amounts, in the order of frames and not of arrival", () => {
     const made = laneOf([
       [0, [1, 3], 3],
       [0, [1, 2], 1],
+      [4, [5], 1],
     ]);
     expect(made.rows[1]).toEqual([
       { from: 0, to: 0.25, depth: 1, label: 2, amount: 1 },
       { from: 0.25, to: 1, depth: 1, label: 3, amount: 3 },
     ]);
-    expect(made.rows[0]!.length).toBe(1);
+    expect(made.rows[0]!.length).toBe(2);
   });
 
   it("does not join a frame below a caller that differs", () => {

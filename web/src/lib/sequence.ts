@@ -15,6 +15,8 @@ export interface Box {
 
 export interface Lane {
   readonly thread: SequenceThread;
+  /** Frames that all stacks begin with, which are left out of the rows. */
+  readonly common: number;
   /** By depth, each from left to right. */
   readonly rows: readonly (readonly Box[])[];
   /** Amount in each bucket. */
@@ -32,9 +34,23 @@ function compareStacks(a: readonly number[], b: readonly number[]): number {
   return a.length - b.length;
 }
 
+/** How many frames all stacks of a thread begin with; one frame of each is kept. */
+function commonFrames(stacks: readonly (readonly number[])[]): number {
+  const first = stacks[0] ?? [];
+  let common = first.length;
+  for (const stack of stacks) {
+    let same = 0;
+    while (same < common && same < stack.length && stack[same] === first[same]) same += 1;
+    common = Math.min(same, stack.length - 1);
+  }
+  return Math.max(0, common);
+}
+
 /** The boxes of a thread. */
 export function lane(sequence: Sequence, thread: SequenceThread): Lane {
   const rows: Box[][] = [];
+  const used = [...new Set(thread.stack)].map((id) => sequence.stacks[id] ?? []);
+  const common = commonFrames(used.filter((stack) => stack.length > 0));
   const amounts = new Float64Array(sequence.buckets);
   let at = 0;
   while (at < thread.bucket.length) {
@@ -42,7 +58,8 @@ export function lane(sequence: Sequence, thread: SequenceThread): Lane {
     const parts: Part[] = [];
     let sum = 0;
     for (; at < thread.bucket.length && thread.bucket[at] === bucket; at += 1) {
-      parts.push({ stack: sequence.stacks[thread.stack[at]!] ?? [], amount: thread.amount[at]! });
+      const stack = (sequence.stacks[thread.stack[at]!] ?? []).slice(common);
+      parts.push({ stack, amount: thread.amount[at]! });
       sum += thread.amount[at]!;
     }
     if (bucket < amounts.length) amounts[bucket] = sum;
@@ -55,7 +72,7 @@ export function lane(sequence: Sequence, thread: SequenceThread): Lane {
       put(rows, stack, from, done === sum ? bucket + 1 : bucket + done / sum, amount);
     }
   }
-  return { thread, rows, amounts };
+  return { thread, common, rows, amounts };
 }
 
 /** Adds a stack at the right end; frames that touch the same frames on their left are one box. */

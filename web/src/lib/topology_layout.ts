@@ -35,7 +35,7 @@ export const ROOM: Readonly<Record<Area, number>> = {
   rim: 12,
   left: 12,
   right: 12,
-  bottom: 5,
+  bottom: 4,
   unknown: 1,
   port: 0,
 };
@@ -174,7 +174,11 @@ export function extentOf(layout: Layout): { readonly y: number; readonly height:
   const ys = [...layout.places.values()].map(({ y }) => y);
   const more = [...layout.hidden.keys()].some((area) => area !== "rim");
   const top = Math.min(CENTER.y - half - 26, ...ys.map((y) => y - 58));
-  const bottom = Math.max(CENTER.y + half + 26, ...ys.map((y) => y + 34), more ? 736 : 0);
+  const bottom = Math.max(
+    CENTER.y + half + 26,
+    ...ys.map((y) => y + 34),
+    more ? (layout.hidden.has("bottom") ? MAP_HEIGHT : 736) : 0,
+  );
   return { y: top, height: Math.min(MAP_HEIGHT, bottom) - top };
 }
 

@@ -5,6 +5,8 @@ import { api, ProblemError } from "../api/client";
 import type { EdgeSeries } from "../api/types";
 
 const AGAIN_MS = 2_000;
+/** The agent reads a long measurement for the answer: at most one part of the time in so many. */
+const SHARE = 10;
 
 export interface LiveSeries {
   /** What was asked for last; the one before stays until it is there. Null before the first. */
@@ -12,15 +14,16 @@ export interface LiveSeries {
   readonly error: string | null;
 }
 
-/** `path` below /api/v1, up to the edge. A range without an end grows while `live`. */
+/** `path` below /api/v1, up to the edge; null asks for nothing. A range without an end grows while `live`. */
 export function useEdgeSeries(
-  path: string,
+  path: string | null,
   from: number | null,
   to: number | null,
   live: boolean,
 ): LiveSeries {
   const [state, setState] = useState<LiveSeries>({ series: null, error: null });
   useEffect(() => {
+    if (path === null) return;
     const stop = new AbortController();
     const params = new URLSearchParams();
     if (from !== null) params.set("from", String(from));
@@ -28,6 +31,7 @@ export function useEdgeSeries(
     const query = params.toString();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const load = async (): Promise<void> => {
+      const asked = performance.now();
       if (document.visibilityState !== "hidden") {
         try {
           const series = await api.edges<EdgeSeries>(
@@ -42,7 +46,8 @@ export function useEdgeSeries(
           setState(({ series }) => ({ series, error: text }));
         }
       }
-      if (live && to === null) timer = setTimeout(() => void load(), AGAIN_MS);
+      const pause = Math.max(AGAIN_MS, (performance.now() - asked) * SHARE);
+      if (live && to === null && !stop.signal.aborted) timer = setTimeout(() => void load(), pause);
     };
     void load();
     return () => {

@@ -18,7 +18,7 @@ export function inTextField(target: EventTarget | null): boolean {
   );
 }
 
-function focusSearch(): boolean {
+export function focusSearch(): boolean {
   const field = document.querySelector<HTMLInputElement>("[data-search]");
   field?.focus();
   field?.select();

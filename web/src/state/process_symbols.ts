@@ -1,9 +1,10 @@
 // What names profiles of processes will have. Looking costs the agent work on large binaries: one process is
 // asked for at a time, only those that are wanted, and each once.
 
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { api, ProblemError } from "../api/client";
 import type { ProcessSymbols } from "../api/types";
+import { symbolsRevision } from "./symbols";
 
 export type SymbolAnswer =
   | { readonly state: "asked" }
@@ -42,6 +43,11 @@ async function work(): Promise<void> {
   }
   working = false;
 }
+
+// Symbol files that came or went may give other answers.
+effect(() => {
+  if (symbolsRevision.value > 0) processSymbols.value = new Map();
+});
 
 /** Asks for a process, the newest wish first. `again` asks once more after a failure or new symbol files. */
 export function wantSymbols(id: string, again = false): void {

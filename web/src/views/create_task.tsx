@@ -325,7 +325,7 @@ export function CreateTask() {
         />
 
         {remarks.length > 0 && (
-          <ul class="remarks" aria-label="What to know before">
+          <ul class="task-remarks" aria-label="What to know before">
             {remarks.map(({ weight, text }) => (
               <li key={text} class={`remark-${weight}`}>
                 <b>{weight === "refusal" ? "Will be refused: " : "Note: "}</b>
@@ -353,7 +353,7 @@ export function CreateTask() {
             type="submit"
             class="primary"
             disabled={sending}
-            data-first={form.pids.length > 0 ? "" : undefined}
+            data-first={form.pids.length > 0 || form.pod !== "" ? "" : undefined}
           >
             {sending ? "Starting…" : checkup ? "Start all three" : "Start"}
           </button>

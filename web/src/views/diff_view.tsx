@@ -127,6 +127,11 @@ function Compared({ index, running }: { index: DiffIndex; running: boolean }) {
   );
 }
 
+/** True when the numbers are samples of a clock, which tests apply to. */
+function isSampled({ clock }: Task): boolean {
+  return clock === "cpu-clock" || clock === "cycles";
+}
+
 export function DiffView({ task, cut, running }: Props) {
   const { base, baseFrom, baseTo, norm, tab, search } = route.value;
   // Threads of another task have other numbers.
@@ -134,7 +139,7 @@ export function DiffView({ task, cut, running }: Props) {
   const a: DiffSide = { id: base, cut: { ...cut, ...threads, from: baseFrom, to: baseTo } };
   const b: DiffSide = { id: task.id, cut };
   const baseTask = tasks.value?.get(base);
-  const sampled = task.kind === "on_cpu";
+  const sampled = isSampled(task) && isSampled(baseTask ?? task);
   const live = running || baseTask?.state === "running";
   const { index, error } = useDiff(a, b, norm, sampled, live);
   return (

@@ -25,6 +25,7 @@ import { useEdges } from "../state/edges";
 import { tasks } from "../state/live";
 import { openView, route } from "../state/route";
 import { HeatMap, HistogramChart, LineChart, makeShared, type Shared, SharedCharts } from "./edge_charts";
+import { EdgeConnectionList } from "./edge_connections";
 import { Bars, reasonsOf } from "./edge_panel";
 import { EdgeRange } from "./edge_range";
 import { ErrorBox, Loading } from "./states";
@@ -260,7 +261,10 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const path = `${base}/edges/${encodeURIComponent(edgeId)}`;
   const { table, error: tableError } = useEdges<EdgeTable>(`${base}/edges`, live);
   const whole = useEdgeSeries(path, null, null, live);
-  const part = useEdgeSeries(path, from, to, live);
+  const ranged = from !== null || to !== null;
+  const cut = useEdgeSeries(ranged ? path : null, from, to, live);
+  // Until the range is there, what was shown before stays.
+  const part = ranged && (cut.series !== null || cut.error !== null) ? cut : whole;
   const shared = useMemo(makeShared, []);
   const overview = useMemo(makeShared, []);
   const edge = table?.edges.find((found) => found.id === edgeId) ?? null;
@@ -341,6 +345,7 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
           </div>
         </SharedCharts.Provider>
       )}
+      <EdgeConnectionList path={path} live={live} />
     </section>
   );
 }

@@ -11,6 +11,7 @@ const FORMATS: readonly { format: ProfileFormat; title: string; what: string; su
   { format: "pprof", title: "pprof", what: "go tool pprof, Parca, Pyroscope", suffix: "pb.gz" },
   { format: "folded", title: "Folded stacks", what: "flamegraph.pl, inferno", suffix: "folded" },
   { format: "speedscope", title: "speedscope", what: "speedscope.app", suffix: "speedscope.json" },
+  { format: "html", title: "HTML", what: "one file to search and zoom, offline", suffix: "html" },
   { format: "svg", title: "SVG", what: "a picture that opens anywhere", suffix: "svg" },
 ];
 

@@ -1,11 +1,13 @@
 // The table twin of the graph: the same samples by function.
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { FlameIndex } from "../lib/flame_index";
+import { functionKey } from "../lib/flame_keys";
 import { Kind } from "../lib/flamegraph";
 import { amount, fileName, percent, visible } from "../lib/format";
 import { type FunctionRow, functionTable } from "../lib/functions";
 import { parseQuery } from "../lib/search";
+import { patchRoute, route } from "../state/route";
 import { Empty } from "./states";
 import { type Column, VirtualTable } from "./virtual_table";
 
@@ -26,7 +28,11 @@ interface Props {
   readonly index: FlameIndex;
   readonly root: number;
   readonly search: string;
-  readonly onFind: (name: string) => void;
+  /** The row that is marked, as its key; empty for none. */
+  readonly picked?: string;
+  /** Few columns, to stand beside a graph. */
+  readonly compact?: boolean;
+  readonly onOpen: (row: FunctionRow) => void;
 }
 
 function sortRows(rows: FunctionRow[], sort: string): FunctionRow[] {
@@ -52,13 +58,17 @@ function Bar({ part, whole }: { part: number; whole: number }) {
   );
 }
 
-export function FunctionTable({ index, root, search, onFind }: Props) {
-  const [sort, setSort] = useState("-self");
+/** Columns that a table beside a graph has. */
+const COMPACT = ["selfshare", "totalshare", "name"];
+const SORTED = ["self", "total", "name", "module", "kind"];
+
+export function FunctionTable({ index, root, search, picked = "", compact = false, onOpen }: Props) {
+  const sort = SORTED.includes(route.value.sort.replace("-", "")) ? route.value.sort : "-self";
   const rows = useMemo(() => {
     const query = parseQuery(search);
     const all = functionTable(index, root).filter((row) => row.kind !== Kind.Root);
     if (query.kind !== "test") return all;
-    return all.filter((row) => query.test({ ...row, file: "", line: 0, source: 0 }));
+    return all.filter((row) => query.test(row.label));
   }, [index, root, search]);
   const sorted = useMemo(() => sortRows([...rows], sort), [rows, sort]);
   const whole = index.total[root]!;
@@ -73,7 +83,11 @@ export function FunctionTable({ index, root, search, onFind }: Props) {
         sortable: true,
         cell: (row) => amount(row.self, index.graph.periodNs),
       },
-      { key: "selfshare", title: "", cell: (row) => <Bar part={row.self} whole={whole} /> },
+      {
+        key: "selfshare",
+        title: compact ? "Self" : "",
+        cell: (row) => <Bar part={row.self} whole={whole} />,
+      },
       {
         key: "total",
         title: "Total",
@@ -82,13 +96,21 @@ export function FunctionTable({ index, root, search, onFind }: Props) {
         sortable: true,
         cell: (row) => amount(row.total, index.graph.periodNs),
       },
-      { key: "totalshare", title: "", cell: (row) => <Bar part={row.total} whole={whole} /> },
+      {
+        key: "totalshare",
+        title: compact ? "Total" : "",
+        cell: (row) => <Bar part={row.total} whole={whole} />,
+      },
       {
         key: "name",
         title: "Function",
         sortable: true,
         cell: (row) => (
-          <span class="mono path" title={visible(row.name)}>
+          <span
+            class="mono path"
+            title={visible(row.name)}
+            aria-current={picked !== "" && functionKey(row.label) === picked ? "true" : undefined}
+          >
             {visible(row.name)}
           </span>
         ),
@@ -110,20 +132,20 @@ export function FunctionTable({ index, root, search, onFind }: Props) {
         cell: (row) => <span class="muted">{KIND_TEXT[row.kind]}</span>,
       },
     ],
-    [whole, index, numbers],
+    [whole, index, numbers, picked, compact],
   );
   if (sorted.length === 0) return <Empty title="No function matches the search" />;
   return (
     <div class="table-box" data-function-table>
       <VirtualTable
-        label="Functions with self and total samples. Enter finds the function in the graph"
-        class="function-table"
+        label="Functions with self and total samples. Enter shows callers and callees of the function"
+        class={compact ? "function-table compact" : "function-table"}
         rows={sorted}
-        columns={columns}
+        columns={compact ? columns.filter(({ key }) => COMPACT.includes(key)) : columns}
         rowKey={(row) => `${row.kind} ${row.name} ${row.module}`}
         sort={sort}
-        onSort={setSort}
-        onOpen={(row) => onFind(row.name)}
+        onSort={(next) => patchRoute({ sort: next }, "replace")}
+        onOpen={onOpen}
       />
     </div>
   );

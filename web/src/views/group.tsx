@@ -196,7 +196,7 @@ export function GroupPage({ id }: { id: string }) {
     <section class="node-page">
       <div class="group-title">
         <h1>{id.startsWith("checkup-") ? "Sidecar check-up" : `Group ${id}`}</h1>
-        <span class="muted">{id}</span>
+        {id.startsWith("checkup-") && <span class="muted">{id}</span>}
         {first !== undefined && <span class="name">{namedTarget(first)}</span>}
         {first !== undefined && (
           <span class="muted">
@@ -212,7 +212,7 @@ export function GroupPage({ id }: { id: string }) {
           Not everything could be started: {visible(q)}
         </p>
       )}
-      <div class="cards">
+      <div class="cards group-cards">
         {members.map((task) => (
           <Card key={task.id} task={task} />
         ))}

@@ -10,6 +10,7 @@ import {
   type PickedRows,
 } from "../canvas/heat_painter";
 import { dark } from "../state/preferences";
+import { TimeTicks } from "./time_ticks";
 
 export interface Cell {
   readonly column: number;
@@ -37,6 +38,9 @@ interface Props {
   /** Space, or a click with Ctrl. */
   readonly onToggle?: (cell: Cell) => void;
   readonly onText: (text: string | null) => void;
+  /** The time of all columns, in milliseconds. */
+  readonly fromMs: number;
+  readonly toMs: number;
 }
 
 export function HeatGrid(props: Props) {
@@ -166,6 +170,7 @@ export function HeatGrid(props: Props) {
         onPointerUp={finish}
         onPointerCancel={() => setDrag(null)}
       />
+      <TimeTicks fromMs={props.fromMs} toMs={props.toMs} width={width} />
     </div>
   );
 }

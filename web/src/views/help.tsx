@@ -5,14 +5,15 @@ import { helpOpen } from "../state/keys";
 import { singleKeys } from "../state/preferences";
 import { Dialog } from "./dialog";
 
-export function Help() {
+/** `groups` are titles; without them all are shown. */
+export function Help({ groups }: { groups?: readonly string[] }) {
   const close = (): void => {
     helpOpen.value = false;
   };
   return (
     <Dialog title="Keys" class="help" onClose={close}>
       <div class="help-groups">
-        {KEYMAP.map(({ title, entries }) => (
+        {KEYMAP.filter(({ title }) => groups?.includes(title) ?? true).map(({ title, entries }) => (
           <section key={title}>
             <h3>{title}</h3>
             <dl class="key-list">

@@ -6,20 +6,20 @@ import type { ImportedFile, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
-import { openView, patchRoute, route } from "../state/route";
+import { openView, route } from "../state/route";
 import { BaseMenu } from "./base_menu";
-import { Choice } from "./choice";
 import { DiffView } from "./diff_view";
 import { ExportMenu } from "./export_menu";
-import { NamesButton } from "./names";
 import { NetworkResult } from "./network";
 import { ProfileView } from "./profile_view";
+import { QualityStrip } from "./quality_strip";
 import { ErrorBox, Loading } from "./states";
-import { elapsedSeconds, isFinal, lossText, StateChip, tableText } from "./task_state";
+import { elapsedSeconds, isFinal, StateChip } from "./task_state";
 import { namedTarget } from "./tasks";
 import { ThreadMenu } from "./thread_menu";
 import { TimeOrder } from "./time_order";
 import { TimePanel } from "./time_panel";
+import { ViewChoice } from "./view_choice";
 import { WaitBar } from "./wait_bar";
 
 const CLOCKS = {
@@ -134,13 +134,6 @@ function SampleFacts({ task }: { task: Task }) {
         {task.clock ?? "–"}
       </Fact>
       <Times task={task} />
-      <Fact
-        title="Losses"
-        warn={task.losses.length > 0}
-        help="Everything that was dropped or degraded on the way"
-      >
-        {lossText(task)}
-      </Fact>
     </dl>
   );
 }
@@ -251,16 +244,7 @@ function OrderPane(props: { task: Task; cut: ProfileCut; running: boolean }) {
   return (
     <div class="time-order">
       <div class="toolbar profile-bar">
-        <Choice
-          label="View"
-          value="order"
-          choices={[
-            ["graph", "Graph"],
-            ["table", "Table"],
-            ["order", "Time order"],
-          ]}
-          set={(value) => patchRoute({ tab: value }, "replace")}
-        />
+        <ViewChoice order />
       </div>
       <TimeOrder {...props} />
     </div>
@@ -274,7 +258,9 @@ function Result({ task }: { task: Task }) {
   const waitsKey = JSON.stringify(waits);
   const cut = useMemo(() => ({ from, to, tids, except, waits }), [from, to, tids, except, waitsKey]);
   const file = "imported" in task.target ? task.target.imported : null;
-  const profile = useProfile(task.id, cut, running, task.state !== "queued");
+  // The other views ask for what they show themselves.
+  const whole = base === "" && tab !== "order";
+  const profile = useProfile(task.id, cut, running, task.state !== "queued" && whole);
   if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
   return (
     <>
@@ -287,9 +273,9 @@ function Result({ task }: { task: Task }) {
         {file?.has_threads !== false && (
           <ThreadMenu id={task.id} running={running} picked={tids} except={except} waits={waits} />
         )}
-        <NamesButton id={task.id} cut={cut} running={running} />
         <BaseMenu task={task} />
       </div>
+      <QualityStrip task={task} cut={cut} running={running} index={profile.index} />
       {waits !== null && <WaitBar task={task} cut={cut} view={waits} running={running} />}
       {base !== "" ? (
         <DiffView task={task} cut={cut} running={running} />
@@ -308,14 +294,10 @@ function Result({ task }: { task: Task }) {
           running={running}
           failed={task.state === "failed"}
           error={profile.error}
+          order
           unit={waits === null ? "samples" : "switches"}
           time={task.kind === "wall" ? "of all threads" : "off the CPU"}
         />
-      )}
-      {task.stacks.summary !== "" && (
-        <p class="stack-quality muted" title={tableText(task.stacks.tables)}>
-          {visible(task.stacks.summary)}
-        </p>
       )}
     </>
   );

@@ -25,6 +25,8 @@ const GIVES: Readonly<Record<TaskSpec["kind"], string>> = {
 };
 
 function resolution(spec: TaskSpec, cores: number | null): string {
+  if (spec.kind === "off_cpu" && spec.off_cpu_mode === "sampled")
+    return "Waits are sampled: which stacks waited is an estimate, their sums are exact.";
   if (spec.kind !== "on_cpu") return GIVES[spec.kind];
   if (cores === null) return "How many samples come is not known: the target has no CPU reading yet.";
   return `${estimateLine(spec.duration_s, spec.frequency_hz, cores)}, if it goes on using as much CPU as now.`;

@@ -15,6 +15,7 @@ import { useRefetched } from "../state/refetch";
 import { patchRoute } from "../state/route";
 import { KIND_TEXT } from "./function_table";
 import { Empty, Loading } from "./states";
+import { TimeTicks } from "./time_ticks";
 
 const REFETCH_MS = 4_000;
 const MAX_THREADS = 8;
@@ -110,8 +111,8 @@ function Picture({ sequence, lanes }: { sequence: Sequence; lanes: readonly Lane
   const { buckets, labels } = sequence;
   const total = lanes.reduce((sum, { thread }) => sum + thread.total, 0) + sequence.other_amount;
   const titles = lanes.map(
-    ({ thread }) =>
-      `${visible(thread.name)} ${thread.tid} · ${visible(thread.process)} · ${((thread.total / Math.max(1, total)) * 100).toFixed(1)} %`,
+    ({ thread, common }) =>
+      `${visible(thread.name)} ${thread.tid} · ${visible(thread.process)} · ${((thread.total / Math.max(1, total)) * 100).toFixed(1)} %${common > 0 ? ` · below ${common === 1 ? "the frame" : `${common} frames`} that all its stacks have` : ""}`,
   );
 
   useEffect(() => {
@@ -223,6 +224,11 @@ function Picture({ sequence, lanes }: { sequence: Sequence; lanes: readonly Lane
   const shown = hovered ?? selected;
   return (
     <>
+      <TimeTicks
+        fromMs={sequence.from_ms}
+        toMs={sequence.from_ms + buckets * sequence.bucket_ms}
+        width={size.width}
+      />
       <div
         ref={scroller}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: an application takes the keys itself

@@ -194,6 +194,8 @@ function SubSecond(props: Props) {
             const [cells, columns] = steps[key] ?? [0, 0];
             return toCell(stepped(map, index(cell), cells, columns));
           }}
+          fromMs={map.originMs}
+          toMs={map.originMs + map.columns * columnMs}
           onPick={(a, b) => setRange(rangeOfCells(map, index(a), index(b)))}
           onClear={() => setRange(null)}
           onText={setText}
@@ -296,6 +298,8 @@ function Threads(props: Props) {
             column: clamp(column + (key === "ArrowRight" ? 1 : key === "ArrowLeft" ? -1 : 0), columns),
             row: clamp(row + (key === "ArrowDown" ? 1 : key === "ArrowUp" ? -1 : 0), threads.length),
           })}
+          fromMs={origin}
+          toMs={origin + columns * bucketMs}
           onPick={(a, b) =>
             setRange({
               from: origin + Math.min(a.column, b.column) * bucketMs,

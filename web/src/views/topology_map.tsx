@@ -93,6 +93,7 @@ export function lineLabel(line: Line): string {
     `${visible(line.clientName)} to ${visible(line.serverName)}`,
     line.port === null ? line.protocol : `port ${line.port}, ${line.protocol}`,
     line.tls ? "TLS" : "",
+    line.asked.length > 0 ? `asked for ${line.asked.slice(0, 3).join(", ")}` : "",
     line.counters.bytes === null ? "bytes not measured" : bytes(line.counters.bytes),
     trouble,
     line.edges.length > 1 ? `${line.edges.length} edges` : "",
@@ -127,11 +128,16 @@ function NodeShape({ node, place, focused, picked, dim, onFocus }: NodeProps) {
       {size.round ? (
         <>
           <circle class="shape" r={size.x} />
-          <text class="node-name" y={place.area === "rim" ? size.y + 12 : -1} text-anchor="middle">
+          <text
+            aria-hidden="true"
+            class="node-name"
+            y={place.area === "rim" ? size.y + 12 : -1}
+            text-anchor="middle"
+          >
             {cut(name, place.area === "center" ? 10 : place.area === "ring" ? 8 : 12)}
           </text>
           {place.area !== "rim" && (
-            <text class="node-detail" y="14" text-anchor="middle">
+            <text aria-hidden="true" class="node-detail" y="14" text-anchor="middle">
               {node.pid === null ? cut(detail, 9) : node.pid}
             </text>
           )}
@@ -139,11 +145,11 @@ function NodeShape({ node, place, focused, picked, dim, onFocus }: NodeProps) {
       ) : (
         <>
           <rect class="shape" x={-size.x} y={-size.y} width={2 * size.x} height={2 * size.y} rx="6" />
-          <text class="node-name" y={detail === "" ? 4 : -2} text-anchor="middle">
+          <text aria-hidden="true" class="node-name" y={detail === "" ? 4 : -2} text-anchor="middle">
             {cut(name, 24)}
           </text>
           {detail !== "" && (
-            <text class="node-detail" y="12" text-anchor="middle">
+            <text aria-hidden="true" class="node-detail" y="12" text-anchor="middle">
               {cut(detail, 28)}
             </text>
           )}
@@ -177,7 +183,7 @@ interface LineProps {
 function Tag({ at, text, name, locked }: { at: Point; text: string; name: string; locked?: boolean }) {
   const width = text.length * 6.5 + (text.startsWith("⚠") ? 20 : 12);
   return (
-    <g class={name} transform={`translate(${Math.round(at.x)} ${Math.round(at.y)})`}>
+    <g class={name} aria-hidden="true" transform={`translate(${Math.round(at.x)} ${Math.round(at.y)})`}>
       <rect x={-width / 2} y="-9" width={width} height="18" rx="9" />
       {locked && (
         <path
@@ -233,11 +239,14 @@ function Port({ port }: { port: AccessPoint }) {
   );
 }
 
+const MORE_POINTS: Partial<Record<Area, Point>> = {
+  rim: { x: CENTER.x, y: CENTER.y + 196 },
+  bottom: { x: CENTER.x, y: 810 },
+};
+
 /** "+ n more" where an area is full; opens the table. */
 function More({ area, keys }: { area: Area; keys: readonly string[] }) {
-  const point =
-    area === "rim" ? { x: CENTER.x, y: CENTER.y + 196 } : slotPoint(area, area === "bottom" ? 4 : 11);
-  const y = area === "rim" ? point.y : area === "bottom" ? point.y + 34 : 716;
+  const point = MORE_POINTS[area] ?? { x: slotPoint(area, 11).x, y: 716 };
   const text = `+ ${count(keys.length)} more ${AREA_TEXT[area]}`;
   const open = (): void => patchRoute({ net: "table" });
   return (
@@ -247,11 +256,11 @@ function More({ area, keys }: { area: Area; keys: readonly string[] }) {
       class="map-more"
       data-more={area}
       aria-label={`${text}: open the table`}
-      transform={`translate(${point.x} ${y})`}
+      transform={`translate(${point.x} ${point.y})`}
       onClick={open}
     >
       <rect x="-88" y="-12" width="176" height="24" rx="6" />
-      <text y="4" text-anchor="middle">
+      <text aria-hidden="true" y="4" text-anchor="middle">
         {text}
       </text>
     </g>

@@ -1,7 +1,7 @@
 // What is known of the node or the line that was picked on the map.
 
 import type { EdgeTable } from "../api/types";
-import { type EdgeSignal, labelText, troubleText } from "../lib/edge_signals";
+import { EDGE_SIGNALS, type EdgeSignal, labelText, troubleText } from "../lib/edge_signals";
 import { betweenText, percentile } from "../lib/edges";
 import { bytes, count, cpu, shortId, visible } from "../lib/format";
 import type { Topology, TopologyNode } from "../lib/topology";
@@ -52,6 +52,7 @@ export function EdgeLink({ origin, edge, text }: { origin: EdgeOrigin; edge: str
   const target = { view: "edge", id: origin.id, edge } as const;
   return (
     <a
+      class="edge-link"
       href={href(target)}
       onClick={(event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
@@ -132,8 +133,8 @@ function LinePanel({
         <Fact title="Protocol">{`${line.protocol}${line.tls ? ", TLS" : ""}`}</Fact>
         {line.asked.length > 0 && <Fact title="Asked for">{line.asked.join(", ")}</Fact>}
         <Fact title="Bytes">{counters.bytes === null ? "not measured" : bytes(counters.bytes)}</Fact>
-        <Fact title="Now">
-          {`${labelText("bytes", recent, window.seconds)}, ${labelText("ops", recent, window.seconds)} calls`}
+        <Fact title="Rates">
+          {`${labelText("bytes", recent, window.seconds)}, ${labelText("ops", recent, window.seconds)} calls (${window.text})`}
         </Fact>
         <Fact title="RTT p50 · p95">{`${p(0.5)} · ${p(0.95)}`}</Fact>
         <Fact title="Receive wait p95">{wait === null ? "–" : betweenText(wait, 1)}</Fact>
@@ -142,7 +143,7 @@ function LinePanel({
         <Fact title="Resets">{number(counters.resets)}</Fact>
         <Fact title="Errors">{number(counters.errors)}</Fact>
       </dl>
-      <p class="small muted">{`Worst lines are marked by ${signal === "rtt" ? "RTT p95" : signal}.`}</p>
+      <p class="small muted">{`Lines are marked by: ${EDGE_SIGNALS.find(({ key }) => key === signal)?.title}.`}</p>
       <ul class="panel-edges">
         {line.edges.slice(0, 20).map((edge) => (
           <li key={edge.id}>

@@ -91,8 +91,9 @@ const RATES: &str = "conditional test of two Poisson rates of self samples in it
     measurement";
 
 impl Diff {
-    pub fn new(report: Report, sources: [String; 2], norm: Norm, limit: usize) -> Self {
+    pub fn new(report: Report, sources: [String; 2], limit: usize) -> Self {
         let Report {
+            norm,
             all,
             covered_ns,
             unit_ns,

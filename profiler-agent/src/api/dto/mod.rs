@@ -3,6 +3,7 @@
 
 mod agent;
 mod diff;
+mod edge_connections;
 mod edge_series;
 mod edges;
 mod events;
@@ -18,6 +19,7 @@ mod timeline;
 mod wait_counts;
 mod waits;
 
+pub use edge_connections::EdgeConnections;
 pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
 pub use processes::{Process, ProcessList};

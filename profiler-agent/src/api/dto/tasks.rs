@@ -378,5 +378,6 @@ pub(in crate::api) enum ProfileFormat {
     Pprof,
     Svg,
     Speedscope,
+    Html,
     Flamegraph,
 }

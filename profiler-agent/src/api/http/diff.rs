@@ -109,7 +109,7 @@ pub(in crate::api) async fn diff(
     let sources = tasks.map(|task| task.id.to_string());
     let answer = blocking(move || {
         let report = diff::report(a.borrowed(), b.borrowed(), view, norm);
-        Diff::new(report, sources, norm, limit)
+        Diff::new(report, sources, limit)
     });
     Ok(Json(answer.await?).into_response())
 }

@@ -3,6 +3,7 @@
 pub(super) mod containers;
 pub(super) mod diff;
 pub(super) mod edges;
+pub(super) mod edge_connections;
 pub(super) mod edge_series;
 pub(super) mod events;
 pub(super) mod health;

@@ -20,6 +20,7 @@ use crate::{
         extract::Query,
         headers::SVG_CSP,
         state::{ApiState, blocking},
+        ui::offline_viewer,
     },
     model::{ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind},
     render::{Format, Value, View, render_view, summary},
@@ -111,6 +112,7 @@ pub(super) async fn read(
             (String = "text/plain"),
             (Vec<u8> = "application/vnd.google.protobuf+gzip"),
             (String = "image/svg+xml"),
+            (String = "text/html"),
             (Object = "application/json"),
             (Vec<u8> = "application/vnd.profiler-agent.flamegraph")
         )),
@@ -155,11 +157,13 @@ pub(in crate::api) async fn profile(
     let (profile, idle) = read_view(&state, task.id, selection, waits).await?;
     let title = title(&task);
     let rendered = blocking(move || {
+        let template = (format == Format::Html).then(offline_viewer).flatten();
         let view = View {
             value,
             title: &title,
             idle: idle.as_ref(),
             wakers,
+            template: template.as_deref(),
         };
         render_view(&profile, format, &view)
     });
@@ -228,6 +232,7 @@ fn file_response(task: TaskId, format: Format, bytes: Vec<u8>) -> Response {
         Format::Pprof => Some("pb.gz"),
         Format::Svg => Some("svg"),
         Format::Speedscope => Some("speedscope.json"),
+        Format::Html => Some("html"),
         Format::Flamegraph => None,
     };
     let mut response = bytes.into_response();
@@ -240,7 +245,8 @@ fn file_response(task: TaskId, format: Format, bytes: Vec<u8>) -> Response {
     if let Some(Ok(value)) = disposition.map(|text| HeaderValue::from_str(&text)) {
         headers.insert(header::CONTENT_DISPOSITION, value);
     }
-    if format == Format::Svg {
+    // Neither runs anything when it is opened from the agent's own address.
+    if matches!(format, Format::Svg | Format::Html) {
         headers.insert(
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static(SVG_CSP),

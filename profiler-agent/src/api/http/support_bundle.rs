@@ -65,7 +65,7 @@ pub(in crate::api) async fn support_bundle(
         BundleFile {
             name: "config.toml",
             content: settings
-                .map(|(name, value)| format!("{name} = {value}\n"))
+                .flat_map(|(name, value)| [name, " = ", value.as_str(), "\n"])
                 .collect(),
         },
         json(

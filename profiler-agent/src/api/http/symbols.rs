@@ -120,7 +120,10 @@ pub(in crate::api) async fn delete(
     })
     .await??;
     match (removed, given) {
-        (true, _) => Ok(StatusCode::NO_CONTENT),
+        (true, _) => {
+            state.parts.inspection.forecasts().forget();
+            Ok(StatusCode::NO_CONTENT)
+        }
         (false, None) => Err(ApiError::not_found("no symbol file has this build-id")),
         (false, Some(id)) => Err(ApiError::SymbolsNotRemovable {
             detail: format!(
@@ -157,6 +160,7 @@ async fn take(state: &ApiState, body: Body, expected: Option<Vec<u8>>) -> Result
     };
     receive(body, &written, symbols.max_bytes()).await?;
     let info = blocking(move || symbols.take(written, expected.as_deref())).await??;
+    state.parts.inspection.forecasts().forget();
     let file = SymbolFile::from(info);
     let location = format!("/api/v1/symbols/{}", file.build_id);
     Ok((

@@ -74,6 +74,32 @@ async fn the_series_of_a_task_add_up_to_its_totals_also_after_its_end() {
 }
 
 #[tokio::test]
+async fn the_connections_of_an_edge_are_listed_while_the_task_runs() {
+    let api = Api::new();
+    let id = network_task(&api).await;
+    let path = format!("/api/v1/tasks/{id}/edges");
+    let edge = edge_of(&api, &path).await;
+    let path = format!("{path}/{edge}/connections");
+    let found = api.get_json(&path).await;
+    let connection = json!({
+        "side": "client", "local": "10.0.0.1:40000", "remote": "192.0.2.7:80", "pid": 1,
+        "age_ms": 2500, "open": true, "write_calls": 2, "write_bytes": 700,
+        "read_calls": 0, "read_bytes": 0, "rtt_mean_us": null, "retransmits": 3, "drops": 0,
+    });
+    // That of another edge is not among them.
+    assert_eq!(
+        (&found["items"], &found["reason"]),
+        (&json!([connection]), &Value::Null)
+    );
+    api.send_empty("POST", &format!("/api/v1/tasks/{id}/stop"))
+        .await;
+    let ended = api.get_json(&path).await;
+    assert_eq!(ended["items"], json!([]));
+    let reason = "single connections are listed while the measurement runs";
+    assert_eq!(ended["reason"], reason);
+}
+
+#[tokio::test]
 async fn what_is_not_there_or_not_meant_is_refused() {
     let api = Api::new();
     let id = network_task(&api).await;
@@ -89,6 +115,9 @@ async fn what_is_not_there_or_not_meant_is_refused() {
         (format!("{path}/{edge}/series?steps=9999"), 422),
         (format!("{path}/{edge}/series?step=1"), 422),
         (format!("/api/v1/network/edges/{edge}/series"), 409),
+        (format!("{path}/0000000000000000/connections"), 404),
+        (format!("{path}/{edge}/connections?side=client"), 422),
+        (format!("/api/v1/network/edges/{edge}/connections"), 409),
     ] {
         assert_eq!(api.get(&path).await.status(), status, "{path}");
     }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::{Api, FakeCollector, Setup, check_problem, live::Events, text};
 use crate::{
     api::Origin,
-    model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer},
+    model::{
+        Address, Edge, EdgeConnection, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer,
+    },
     network_watch::NetworkWatch,
 };
 
@@ -44,6 +46,30 @@ pub(super) fn table() -> EdgeTable {
         unavailable: [("tls".to_owned(), "not looked at".to_owned())].into(),
         ..EdgeTable::default()
     }
+}
+
+/// The same with the connection behind the edge.
+pub(super) fn table_with_connection() -> EdgeTable {
+    let mut table = table();
+    let id = EdgeId::of(&table.edges[0].key);
+    let connection = EdgeConnection {
+        is_client: true,
+        local: ([10, 0, 0, 1], 40_000).into(),
+        remote: ([192, 0, 2, 7], 80).into(),
+        pid: Some(1),
+        age_ns: 2_500_000_000,
+        is_open: true,
+        write: Transfer {
+            count: 2,
+            bytes: 700,
+        },
+        read: Transfer::default(),
+        rtt_us: None,
+        retransmits: 3,
+        drops: 0,
+    };
+    table.connections = vec![(EdgeId(0), connection.clone()), (id, connection)];
+    table
 }
 
 /// An agent whose always-on collection runs over the fake collector.

@@ -377,7 +377,7 @@ async fn wrong_query_parameters_are_named() {
     .await;
     check("/api/v1/meta?x=1", "x", "unknown query parameter \"x\"").await;
     let profile = "/api/v1/tasks/1/profile";
-    let formats = "folded, pprof, svg, speedscope, flamegraph";
+    let formats = "folded, pprof, svg, speedscope, html, flamegraph";
     check(
         profile,
         "format",

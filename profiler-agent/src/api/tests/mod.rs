@@ -119,7 +119,8 @@ impl Collector for FakeCollector {
         }
         let (sender, chunks) = mpsc::channel(4);
         let chunk = Chunk {
-            edges: (request.spec.kind == crate::model::TaskKind::Network).then(edges::table),
+            edges: (request.spec.kind == crate::model::TaskKind::Network)
+                .then(edges::table_with_connection),
             profile: sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5)]),
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: request.spec.frequency_hz,

@@ -107,6 +107,27 @@ async fn every_format_has_its_media_type() {
 }
 
 #[tokio::test]
+async fn html_is_a_download_that_runs_nothing_at_the_agents_address() {
+    let api = Api::new();
+    let id = api.running_task().await;
+    let response = api
+        .get(&format!("/api/v1/tasks/{id}/profile?format=html"))
+        .await;
+    if crate::api::offline_viewer().is_none() {
+        // An agent that was built without the page.
+        assert_eq!(response.status(), 422);
+        return;
+    }
+    assert_eq!(response.status(), 200);
+    let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("content-type"), "text/html; charset=utf-8");
+    assert!(header("content-disposition").ends_with("\"task-1.html\""));
+    assert!(header("content-security-policy").starts_with("sandbox; default-src 'none'"));
+    let page = String::from_utf8(super::bytes(response).await.to_vec()).unwrap();
+    assert!(page.starts_with("<!doctype html>") && !page.contains("@@"));
+}
+
+#[tokio::test]
 async fn meta_probes_and_self_describe_the_agent() {
     let api = Api::new();
     let meta = api.get_json("/api/v1/meta").await;

@@ -55,7 +55,8 @@ impl Verdict {
 /// Why nothing is said about chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// Waits have lengths of their own, and one thread's waits depend on another's.
+    /// Waits have lengths of their own, and one thread's waits depend on another's; of a file it
+    /// may not be known what its counts are.
     NotSamples,
     /// How many samples can be taken is not known.
     NoPeriod,
@@ -65,7 +66,7 @@ impl Unknown {
     pub fn reason(self) -> &'static str {
         match self {
             Self::NotSamples => {
-                "the numbers are times or switches, not samples of a clock: no test applies"
+                "the numbers are not samples of a known clock but times or switches: no test applies"
             }
             Self::NoPeriod => "the time between two samples is not the same in a whole side",
         }
@@ -88,6 +89,7 @@ pub struct FunctionChange {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
+    pub norm: Norm,
     pub all: Pair,
     pub covered_ns: [u64; 2],
     pub unit_ns: [u64; 2],
@@ -97,6 +99,19 @@ pub struct Report {
     pub unknown: Option<Unknown>,
     /// Largest change of the own part first.
     pub functions: Vec<FunctionChange>,
+}
+
+impl Report {
+    /// Each side's part of `own` after normalising.
+    pub fn normalised(&self, own: Pair) -> [f64; 2] {
+        let scale = Scale {
+            norm: self.norm,
+            all: self.all,
+            covered_ns: self.covered_ns,
+            unit_ns: self.unit_ns,
+        };
+        scale.normalised(own)
+    }
 }
 
 /// Compares function by function. Profiles must have passed [`crate::model::Profile::check`].
@@ -132,6 +147,7 @@ pub fn report(a: Side<'_>, b: Side<'_>, view: DiffView, norm: Norm) -> Report {
         .filter(|function| matches!(function.verdict, Verdict::Tested { .. }))
         .count();
     Report {
+        norm,
         all: scale.all,
         covered_ns: scale.covered_ns,
         unit_ns: scale.unit_ns,

@@ -255,6 +255,8 @@ fn the_changed_function_comes_first_and_is_significant() {
     assert!((test.z - 3.380_617_018_914_066).abs() < 1e-9, "{test:?}");
     assert!((q - 0.000_723_232_716_430_193).abs() < 1e-9, "{q}");
     assert_eq!(report.tested, 2);
+    let [before, after] = report.normalised(spin.own);
+    assert!((before - 0.1).abs() < 1e-12 && (after - 0.15).abs() < 1e-12);
     // What only calls others has nothing of its own to test, but its total is there.
     let main = report
         .functions

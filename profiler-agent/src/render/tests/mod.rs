@@ -1,6 +1,7 @@
 mod diff;
 mod fixtures;
 mod flamegraph;
+mod html;
 mod imports;
 mod pprof;
 mod quality;

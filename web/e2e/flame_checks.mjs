@@ -1,0 +1,212 @@
+// The views, changes and details of a flame graph, by keyboard and pointer, against the stand-in.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { openPage } from "./browser.mjs";
+import { address, assert } from "./real.mjs";
+
+const tree = "[role=tree]";
+
+async function openTask(browser, mock, query) {
+  const opened = await openPage(browser, mock.origin);
+  await opened.page.goto(mock.url);
+  await opened.page.waitForSelector("[role=grid]");
+  await opened.page.goto(`${mock.origin}/?view=task&${query}`);
+  await opened.page.waitForSelector(`${tree}, [data-function-table]`);
+  return opened;
+}
+
+/** What the mirror for screen readers says about the selected frame. */
+const spoken = (page, id = "flame-item") => page.locator(`#${id}`).textContent();
+
+export async function flameChecks(checks, browser, mock, shots) {
+  const shot = async (page, name) => {
+    if (shots !== undefined) await page.screenshot({ path: `${shots}/${name}.png` });
+  };
+
+  await checks.run("number keys change the view, and the address says which", async () => {
+    const { context, page, faults } = await openTask(browser, mock, "id=1");
+    for (const [key, button, wanted] of [
+      ["5", "Time order", /tab=order/],
+      ["2", "Icicle", /layout=icicle/],
+      ["3", "Inverted", /layout=inverted/],
+      ["4", "Sandwich", /layout=sandwich/],
+      ["6", "Table", /tab=table/],
+    ]) {
+      await page.keyboard.press(key);
+      await page.getByRole("button", { name: button, exact: true, pressed: true }).waitFor();
+      assert(wanted.test(await address(page)), `key ${key}: ${await address(page)}`);
+    }
+    await page.keyboard.press("1");
+    await page.getByRole("button", { name: "Flame", exact: true, pressed: true }).waitFor();
+    assert(faults.length === 0, faults.join(" | "));
+    await context.close();
+  });
+
+  await checks.run("the keyboard walks the inverted view from functions to their callers", async () => {
+    const { context, page } = await openTask(browser, mock, "id=1&layout=inverted");
+    await page.focus(tree);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    const first = await spoken(page);
+    assert(/by this path, depth 2 of/.test(first), `the first function: ${first}`);
+    await page.keyboard.press("ArrowDown");
+    const caller = await spoken(page);
+    assert(/depth 3 of/.test(caller), `its caller: ${caller}`);
+    await page.keyboard.press("ArrowUp");
+    assert((await spoken(page)) === first, "up does not come back");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/zoom=[0-9a-f]{16}/);
+    await shot(page, "flame-inverted");
+    await context.close();
+  });
+
+  await checks.run(
+    "a frame's function goes into the middle of a sandwich, with one total on both sides",
+    async () => {
+      const { context, page } = await openTask(browser, mock, "id=1");
+      await page.focus(tree);
+      for (let i = 0; i < 6; i += 1) await page.keyboard.press("ArrowUp");
+      const name = (await spoken(page)).split(",")[0];
+      await page.keyboard.press("s");
+      await page.waitForURL(/layout=sandwich&fn=[0-9a-f]{16}/);
+      assert(
+        (await page.locator("[data-sandwich] code").textContent()) === name,
+        "another function is shown",
+      );
+      const above = await spoken(page, "flame-item-callers");
+      const below = await spoken(page);
+      const share = (text) => /([\d.]+ %)/.exec(text)?.[1];
+      assert(share(above) === share(below), `above ${above}; below ${below}`);
+      const trees = page.locator(tree);
+      assert((await trees.count()) === 2, "not two trees");
+      await trees.first().focus();
+      await page.keyboard.press("ArrowUp");
+      await page.keyboard.press("ArrowUp");
+      assert(/depth 2 of/.test(await spoken(page, "flame-item-callers")), "the callers cannot be walked");
+      await page.locator(".sandwich-table [role=row][data-row='3']").click();
+      await page.waitForFunction(
+        (before) => document.querySelector("[data-sandwich] code").textContent !== before,
+        name,
+      );
+      await shot(page, "flame-sandwich");
+      await context.close();
+    },
+  );
+
+  await checks.run("a row of the table opens the sandwich", async () => {
+    const { context, page } = await openTask(browser, mock, "id=1&tab=table");
+    await page.locator("[data-function-table] [role=row][data-row='0']").focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/layout=sandwich&.*fn=|fn=.*layout=sandwich/);
+    await page.locator("[data-sandwich]").waitFor();
+    await page.goBack();
+    await page.locator("[data-function-table]").waitFor();
+    await context.close();
+  });
+
+  await checks.run("changes are chips in the address that state what they leave out", async () => {
+    const { context, page } = await openTask(browser, mock, "id=1");
+    await page.focus(tree);
+    for (let i = 0; i < 12; i += 1) await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("d");
+    await page.waitForURL(/[?&]x=d-[0-9a-f]{16}/);
+    const dropped = await page.locator("[data-dropped]").textContent();
+    const share = /([\d.]+) % of all/.exec(dropped);
+    assert(share !== null && Number(share[1]) > 0, `left out: ${dropped}`);
+    await page.focus(tree);
+    await page.keyboard.press("p");
+    await page.waitForURL(/%2Cp/);
+    const before = await address(page);
+    await page.reload();
+    await page.locator("[data-transforms] .chip").nth(1).waitFor();
+    assert((await address(page)) === before, `the address changed to ${await address(page)}`);
+    await shot(page, "flame-transforms");
+    await page.getByRole("button", { name: "Take all away" }).click();
+    await page.locator("[data-transforms]").waitFor({ state: "detached" });
+    await page.goto(`${mock.origin}/?view=task&id=1&x=f-0123456789abcdef`);
+    await page.getByText("not in this profile").waitFor();
+    await page.getByRole("heading", { name: "Nothing is left" }).waitFor();
+    await page.getByRole("button", { name: "Take all away" }).click();
+    await page.locator(tree).waitFor();
+    await context.close();
+  });
+
+  await checks.run("the panel has an interval, callers and callees of the selected frame", async () => {
+    const { context, page, faults } = await openTask(browser, mock, "id=1&layout=icicle");
+    await page.focus(tree);
+    for (let i = 0; i < 8; i += 1) await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("o");
+    const panel = page.locator("[data-panel]");
+    await panel.waitFor();
+    const interval = await page.locator("[data-interval]").textContent();
+    const [, low, high] = /([\d.]+) – ([\d.]+) %/.exec(interval) ?? [];
+    assert(Number(low) < Number(high) && Number(high) <= 100, `the interval is ${interval}`);
+    assert((await panel.locator(".relatives button").count()) >= 2, "no callers or callees");
+    await shot(page, "flame-panel");
+    await panel.locator(".relatives button").first().click();
+    await page.waitForURL(/layout=sandwich/);
+    assert(faults.length === 0, faults.join(" | "));
+    await context.close();
+  });
+
+  await checks.run("the legend shows one kind or module alone", async () => {
+    const { context, page } = await openTask(browser, mock, "id=1");
+    await page.locator(".legend-entry", { hasText: "kernel" }).click();
+    await page.waitForURL(/search=kind%3Akernel/);
+    assert(/% matched/.test(await page.locator("[data-matched]").textContent()), "nothing is said");
+    await page.getByRole("button", { name: "By module" }).click();
+    await page.waitForURL(/colour=module/);
+    await page.locator(".legend-entry", { hasText: "envoy" }).click();
+    await page.waitForURL(/search=mod%3A/);
+    await page.locator(".legend-entry", { hasText: "envoy" }).click();
+    assert(!(await address(page)).includes("search="), "a second click does not end it");
+    await context.close();
+  });
+
+  await checks.run("one exported file opens alone: search, zoom, views, and no request", async () => {
+    const { context, page } = await openTask(browser, mock, "id=1");
+    await page.getByRole("button", { name: /^Export/ }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: /^HTML/ }).click(),
+    ]);
+    assert(/^task-1.*\.html$/.test(download.suggestedFilename()), download.suggestedFilename());
+    const folder = mkdtempSync(join(tmpdir(), "profile-"));
+    const path = join(folder, "profile.html");
+    await download.saveAs(path);
+    await context.close();
+
+    const alone = await openPage(browser, "file://");
+    const requests = [];
+    alone.page.on("request", (request) => requests.push(request.url()));
+    await alone.page.goto(pathToFileURL(path).href);
+    await alone.page.waitForSelector(tree);
+    const title = await alone.page.locator("h1").textContent();
+    assert(title.includes("</script><img src=x>"), `the title is ${title}`);
+    assert((await alone.page.locator("img").count()) === 0, "an element was made from the title");
+    await alone.page.fill("[data-search]", "kind:kernel");
+    assert(/% matched/.test(await alone.page.locator("[data-matched]").textContent()), "nothing is found");
+    await alone.page.focus(tree);
+    for (let i = 0; i < 4; i += 1) await alone.page.keyboard.press("ArrowUp");
+    await alone.page.keyboard.press("Enter");
+    await alone.page.waitForURL(/#\?.*zoom=[0-9a-f]{16}/);
+    await alone.page.keyboard.press("3");
+    await alone.page.getByRole("button", { name: "Inverted", exact: true, pressed: true }).waitFor();
+    await alone.page.keyboard.press("4");
+    await alone.page.locator("[data-sandwich]").waitFor();
+    const before = await address(alone.page);
+    await alone.page.reload();
+    await alone.page.locator("[data-sandwich]").waitFor();
+    assert((await address(alone.page)) === before, "a reload changes the view");
+    assert((await alone.page.getByRole("button", { name: "Time order" }).count()) === 0, "a dead control");
+    await shot(alone.page, "flame-offline");
+    const foreign = requests.filter((url) => !url.startsWith("file:") && !url.startsWith("data:"));
+    assert(foreign.length === 0, `requests: ${foreign}`);
+    assert(alone.faults.length === 0, alone.faults.join(" | "));
+    await alone.context.close();
+    rmSync(folder, { recursive: true });
+  });
+}

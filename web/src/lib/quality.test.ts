@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import type { NamesQuality, StackQuality } from "../api/types";
+import { lossesPart, mergedPart, namesPart, stacksPart } from "./quality";
+
+const stacks = (change: Partial<StackQuality>) =>
+  ({ stacks: { samples: 0, complete: 0, unverified: 0, incomplete: [], ...change } }) as unknown as {
+    stacks: StackQuality;
+  };
+
+describe("quality of a result", () => {
+  it("says how many stacks are whole, and why others are not", () => {
+    expect(stacksPart(stacks({})).text).toBe("none yet");
+    expect(stacksPart(stacks({ samples: 200, complete: 200 }))).toMatchObject({
+      text: "100.0 % complete",
+      poor: false,
+    });
+    const part = stacksPart(
+      stacks({
+        samples: 1000,
+        complete: 900,
+        incomplete: [
+          { reason: "a", meaning: "stack was cut", count: 20 },
+          { reason: "b", meaning: "no unwind information", count: 80 },
+        ],
+      }),
+    );
+    expect(part.text).toBe("90.0 % complete (8.0 % no unwind information, 1 more)");
+    expect(part.detail).toContain("2.0 % stack was cut");
+    expect(part.poor).toBe(true);
+  });
+
+  it("says what was lost", () => {
+    expect(lossesPart({ losses: [] }, "none")).toMatchObject({ text: "none", poor: false });
+    const losses = [
+      { kind: "map_full", count: 3, meaning: "samples without room" },
+      { kind: "user_stack_unreadable", count: 37, meaning: "stacks that could not be read" },
+    ];
+    const part = lossesPart({ losses }, "in few words");
+    expect(part.text).toBe("in few words");
+    expect(part.detail.split("\n")).toHaveLength(2);
+    expect(part.poor).toBe(true);
+  });
+
+  it("says how many frames have names, and which file lacks them", () => {
+    const names = {
+      frames: 100,
+      exact: 60,
+      inferred: 10,
+      unnamed: 30,
+      modules: [],
+    } as unknown as NamesQuality;
+    expect(namesPart(null)).toBeNull();
+    expect(namesPart({ ...names, frames: 0 })).toBeNull();
+    expect(namesPart(names)?.text).toBe("60.0 % exact, 10.0 % inferred, 30.0 % without a name");
+    const modules = [{ path: "/usr/bin/envoy", build_id: null, unnamed: 30, inferred: 0 }];
+    expect(namesPart({ ...names, modules })?.text).toContain("(mostly envoy)");
+  });
+
+  it("says what is too small to be told apart", () => {
+    expect(mergedPart(0, 10)).toBeNull();
+    expect(mergedPart(1, 100)).toMatchObject({ text: "1.0 % merged", poor: false });
+    expect(mergedPart(5, 100)?.poor).toBe(true);
+  });
+});

@@ -1,0 +1,77 @@
+// How good a result is, in one line: whole stacks, names, losses, and what was too small to keep apart.
+
+import type { NamesQuality, Task } from "../api/types";
+import { count, percent } from "./format";
+
+export interface QualityPart {
+  readonly title: string;
+  readonly text: string;
+  /** Everything behind the text. */
+  readonly detail: string;
+  readonly poor: boolean;
+}
+
+/** Below this share a part is marked. */
+const GOOD_STACKS = 0.95;
+const MUCH_MERGED = 0.02;
+
+export function stacksPart({ stacks }: Pick<Task, "stacks">): QualityPart {
+  const { samples, complete, unverified, incomplete } = stacks;
+  if (samples === 0)
+    return { title: "Stacks", text: "none yet", detail: "No sample has a user stack.", poor: false };
+  const reasons = [...incomplete].sort((a, b) => b.count - a.count);
+  const parts = reasons.map((item) => `${percent(item.count, samples)} ${item.meaning}`);
+  if (unverified > 0) parts.push(`${percent(unverified, samples)} not verified`);
+  const first = parts[0];
+  const why = first === undefined ? "" : ` (${first}${parts.length > 1 ? `, ${parts.length - 1} more` : ""})`;
+  return {
+    title: "Stacks",
+    text: `${percent(complete, samples)} complete${why}`,
+    detail: [`${count(complete)} of ${count(samples)} user stacks are complete`, ...parts].join("\n"),
+    poor: complete / samples < GOOD_STACKS,
+  };
+}
+
+/** `text` says it in a few words. */
+export function lossesPart({ losses }: Pick<Task, "losses">, text: string): QualityPart {
+  if (losses.length === 0)
+    return { title: "Losses", text, detail: "Nothing was dropped on the way.", poor: false };
+  const sorted = [...losses].sort((a, b) => b.count - a.count);
+  return {
+    title: "Losses",
+    text,
+    detail: sorted.map((loss) => `${count(loss.count)} ${loss.meaning}`).join("\n"),
+    poor: true,
+  };
+}
+
+/** Null while names are not known, or when no frame has one. */
+export function namesPart(names: NamesQuality | null): QualityPart | null {
+  if (names === null || names.frames === 0) return null;
+  const { frames, exact, inferred, unnamed } = names;
+  const poor = names.modules[0];
+  const why =
+    unnamed > 0 && poor !== undefined ? ` (mostly ${poor.path.slice(poor.path.lastIndexOf("/") + 1)})` : "";
+  const guessed = inferred > 0 ? `, ${percent(inferred, frames)} inferred` : "";
+  return {
+    title: "User frames",
+    text: `${percent(exact, frames)} exact${guessed}, ${percent(unnamed, frames)} without a name${why}`,
+    detail: names.modules
+      .slice(0, 10)
+      .map((module) => `${count(module.unnamed)} without a name: ${module.path}`)
+      .join("\n"),
+    poor: unnamed / frames >= 0.05,
+  };
+}
+
+/** Null when nothing was merged. */
+export function mergedPart(merged: number, total: number): QualityPart | null {
+  if (merged === 0) return null;
+  return {
+    title: "Too small",
+    text: `${percent(merged, total)} merged`,
+    detail:
+      "Frames below 1/8192 of everything are merged into “(other)” below their caller: these samples are in no function's self or total.",
+    poor: merged / total >= MUCH_MERGED,
+  };
+}

@@ -1,0 +1,208 @@
+// One flame graph on the page: canvas, keys, tooltip, and the mirror of the selected frame for screen
+// readers.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { DARK, LIGHT } from "../canvas/palette";
+import { FlameSurface, type Growth } from "../canvas/surface";
+import { childCount, contains, type FlameIndex, heaviestChild, labelOf, neighbour } from "../lib/flame_index";
+import { type TransformKind, transformOf } from "../lib/flame_transform";
+import { visible } from "../lib/format";
+import type { Matches } from "../lib/search";
+import { sequencePending } from "../state/keys";
+import { dark, singleKeys } from "../state/preferences";
+import { patchRoute, route } from "../state/route";
+import { addTransform } from "../state/transforms";
+import { describe, Numbers, Origin, type Reading } from "./frame_facts";
+
+interface Props {
+  readonly index: FlameIndex;
+  readonly arrivedAt: number | null;
+  readonly zoomed: number;
+  readonly selected: number;
+  /** Path of the selected frame: changes when the reader selects, not when new data arrive. */
+  readonly selectedKey: string;
+  readonly matches: Matches | null;
+  readonly growth: Growth;
+  readonly reading: Reading;
+  /** Samples of everything that is shown. */
+  readonly whole: number;
+  /** Of the tree, for screen readers. */
+  readonly label: string;
+  /** Tells the trees of one page apart. */
+  readonly itemId: string;
+  readonly onZoom: (node: number) => void;
+  readonly onSelect: (node: number) => void;
+  readonly onStep: (direction: 1 | -1) => void;
+  /** Shows the callers and callees of a frame's function. */
+  readonly onSandwich: (node: number) => void;
+}
+
+/** A match narrower than this is zoomed into, or it could not be seen. */
+const TOO_NARROW_PX = 30;
+
+export const TRANSFORM_KEYS: Readonly<Record<string, TransformKind>> = {
+  f: "focus",
+  m: "merge",
+  d: "drop",
+  r: "recursion",
+  c: "module",
+};
+
+const TOOLTIP_GAP = 14;
+
+/** Puts the tooltip beside the pointer, inside the window. */
+function place(tooltip: HTMLElement, x: number, y: number): void {
+  const { width, height } = tooltip.getBoundingClientRect();
+  const left = x + TOOLTIP_GAP + width > innerWidth ? Math.max(4, x - TOOLTIP_GAP - width) : x + TOOLTIP_GAP;
+  const top =
+    y + TOOLTIP_GAP + height > innerHeight ? Math.max(4, y - TOOLTIP_GAP - height) : y + TOOLTIP_GAP;
+  tooltip.style.setProperty("transform", `translate(${Math.round(left)}px, ${Math.round(top)}px)`);
+}
+
+export function FlameCanvas(props: Props) {
+  const { index, zoomed, selected, matches, growth, reading, onZoom, onSelect } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const spacer = useRef<HTMLDivElement>(null);
+  const tooltip = useRef<HTMLDivElement>(null);
+  const pointer = useRef({ x: 0, y: 0 });
+  const surface = useRef<FlameSurface | null>(null);
+  const [hovered, setHovered] = useState(-1);
+  const latest = useRef(props);
+  latest.current = props;
+  const theme = dark.value ? DARK : LIGHT;
+  const { colour } = route.value;
+
+  useEffect(() => {
+    if (scroller.current === null || canvas.current === null || spacer.current === null) return;
+    const made = new FlameSurface(
+      { scroller: scroller.current, canvas: canvas.current, spacer: spacer.current },
+      theme,
+      {
+        picked: (node) => {
+          latest.current.onSelect(node);
+          latest.current.onZoom(node);
+        },
+        hovered: (node, x, y) => {
+          pointer.current = { x, y };
+          setHovered(node);
+          if (tooltip.current !== null) place(tooltip.current, x, y);
+        },
+      },
+    );
+    made.setGrowth(growth);
+    made.setColour(colour);
+    surface.current = made;
+    return () => made.destroy();
+  }, []);
+
+  useEffect(() => {
+    surface.current?.setGraph(index, zoomed, props.arrivedAt);
+    surface.current?.setMatches(matches?.nodes ?? null);
+    surface.current?.select(selected, false);
+  }, [index]);
+  useEffect(() => surface.current?.setTheme(theme), [theme]);
+  useEffect(() => surface.current?.setGrowth(growth), [growth]);
+  useEffect(() => surface.current?.setColour(colour), [colour]);
+  useEffect(() => surface.current?.zoom(zoomed), [zoomed]);
+  useEffect(() => surface.current?.setMatches(matches?.nodes ?? null), [matches]);
+  useEffect(() => surface.current?.select(latest.current.selected, true), [props.selectedKey]);
+  useEffect(() => {
+    if (hovered >= 0 && tooltip.current !== null)
+      place(tooltip.current, pointer.current.x, pointer.current.y);
+  }, [hovered]);
+
+  // Next and previous match: a frame too narrow to see, or outside the zoom, is zoomed into.
+  useEffect(() => {
+    const { index: graph, matches: found, zoomed: now, onZoom: go, selected: node } = latest.current;
+    if (node < 0 || found === null || found.nodes[node] !== 1) return;
+    const narrow = (surface.current?.widthOf(node) ?? 0) < TOO_NARROW_PX;
+    if (!contains(graph, now, node) || narrow) go(graph.parent[node]! > 0 ? graph.parent[node]! : node);
+  }, [props.selectedKey]);
+
+  const walk = (key: string): number => {
+    if (selected < 0) return zoomed;
+    const towardsRoot = growth === "up" ? "ArrowDown" : "ArrowUp";
+    if (key === "ArrowLeft" || key === "ArrowRight")
+      return neighbour(index, selected, key === "ArrowLeft" ? -1 : 1);
+    return key === towardsRoot ? index.parent[selected]! : heaviestChild(index, selected);
+  };
+  const out = (): void => {
+    if (zoomed === 0) onSelect(-1);
+    else onZoom(Math.max(0, index.parent[zoomed]!));
+  };
+  /** Keys that do something with the selected frame; false for others. */
+  const onFrameKey = (key: string): boolean => {
+    if (selected < 0) return false;
+    const label = labelOf(index, selected);
+    const kind = TRANSFORM_KEYS[key];
+    if (kind !== undefined) {
+      const transform = transformOf(kind, label);
+      if (transform !== null) addTransform(transform);
+    } else if (key === "s") props.onSandwich(selected);
+    else if (key === "y") void navigator.clipboard?.writeText(label.name).catch(() => {});
+    else return false;
+    return true;
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (sequencePending() || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { key } = event;
+    if (key.startsWith("Arrow")) {
+      const node = walk(key);
+      if (node >= 0) onSelect(node);
+    } else if (key === "Enter" && selected >= 0) onZoom(selected);
+    else if (key === "Backspace" || key === "Escape") out();
+    else if (!singleKeys.value) return;
+    else if (key === "0") onZoom(0);
+    else if (key === "n" || key === "N") {
+      if (matches === null) return;
+      props.onStep(key === "n" ? 1 : -1);
+    } else if (key === "p") addTransform({ kind: "processes", key: "" });
+    else if (key === "o") patchRoute({ panel: !route.value.panel }, "replace");
+    else if (!onFrameKey(key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  const mirror = selected < 0 ? zoomed : selected;
+  const hoveredLabel = hovered >= 0 && hovered < index.count ? labelOf(index, hovered) : null;
+  return (
+    <div class="flame-frame">
+      <div
+        ref={scroller}
+        class="flame-scroll"
+        role="tree"
+        tabIndex={0}
+        aria-label={props.label}
+        aria-activedescendant={props.itemId}
+        onKeyDown={onKeyDown}
+      >
+        <canvas ref={canvas} class="flame-canvas" aria-hidden="true" />
+        <div ref={spacer} />
+        <div
+          id={props.itemId}
+          class="hidden"
+          role="treeitem"
+          tabIndex={-1}
+          aria-level={index.graph.depth[mirror]! + 1}
+          aria-selected={selected >= 0}
+          aria-expanded={childCount(index, mirror) > 0}
+        >
+          {describe(index, mirror, reading, props.whole)}
+        </div>
+      </div>
+      <div class="hidden" aria-live="polite">
+        {selected >= 0 ? describe(index, selected, reading, props.whole) : ""}
+      </div>
+      <div ref={tooltip} class="tooltip" role="tooltip" hidden={hoveredLabel === null} data-tooltip>
+        {hoveredLabel !== null && (
+          <>
+            <code class="tooltip-name">{visible(hoveredLabel.name)}</code>
+            <Numbers index={index} node={hovered} zoomed={zoomed} reading={reading} whole={props.whole} />
+            <Origin label={hoveredLabel} />
+          </>
+        )}
+      </div>
+    </div>
+  );
+}

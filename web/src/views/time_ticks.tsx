@@ -1,0 +1,19 @@
+// Moments along a picture whose width is time.
+
+import { timeTicks } from "../lib/heat";
+
+/** Room that a moment needs. */
+const TICK_PX = 90;
+
+export function TimeTicks({ fromMs, toMs, width }: { fromMs: number; toMs: number; width: number }) {
+  const ticks = timeTicks(fromMs, toMs, Math.max(2, Math.floor(width / TICK_PX)));
+  return (
+    <div class="time-ticks muted" aria-hidden="true" style={{ width: `${width}px` }}>
+      {ticks.map(({ at, text }) => (
+        <span key={text} style={{ left: `${at * 100}%` }}>
+          {text}
+        </span>
+      ))}
+    </div>
+  );
+}
