@@ -200,7 +200,11 @@ function cursorFrames(page, chart) {
     const times = [];
     let last = await new Promise((done) => requestAnimationFrame(done));
     for (let i = 0; i < 40; i += 1) {
-      const at = { clientX: box.left + (box.width * i) / 40, clientY: box.top + box.height / 2, bubbles: true };
+      const at = {
+        clientX: box.left + (box.width * i) / 40,
+        clientY: box.top + box.height / 2,
+        bubbles: true,
+      };
       const under = document.elementFromPoint(at.clientX, at.clientY);
       under?.dispatchEvent(new PointerEvent("pointermove", at));
       under?.dispatchEvent(new MouseEvent("mousemove", at));

@@ -19,8 +19,18 @@ try {
   const onCpu = items.findLast(({ kind }) => kind === "on_cpu");
   const network = items.find(({ kind }) => kind === "network");
   for (const { file, colorScheme, query, pick } of [
-    { file: "flamegraph.png", colorScheme: "light", query: `view=task&id=${onCpu.id}`, pick: ".flame-canvas" },
-    { file: "topology.png", colorScheme: "dark", query: `view=task&id=${network.id}&net=map`, pick: ".map-node" },
+    {
+      file: "flamegraph.png",
+      colorScheme: "light",
+      query: `view=task&id=${onCpu.id}`,
+      pick: ".flame-canvas",
+    },
+    {
+      file: "topology.png",
+      colorScheme: "dark",
+      query: `view=task&id=${network.id}&net=map`,
+      pick: ".map-node",
+    },
   ]) {
     const { origin } = new URL(url);
     const { context, page } = await openPage(browser, origin, {

@@ -41,7 +41,11 @@ export async function visitsOf(ask) {
   const visits = [
     { view: "pods", name: "pods", query: "view=pods" },
     { view: "processes", name: "processes", query: "view=processes" },
-    { view: "processes", name: "process", query: query({ view: "processes", process: processes[0]?.id ?? "" }) },
+    {
+      view: "processes",
+      name: "process",
+      query: query({ view: "processes", process: processes[0]?.id ?? "" }),
+    },
     { view: "processes", name: "processes-grouped", query: "view=processes&group=1" },
     { view: "processes", name: "processes-nothing", query: "view=processes&q=nothing-has-this-name" },
     { view: "processes", name: "create", query: query({ view: "processes", create: 1, pids }), dialog: true },
@@ -81,7 +85,8 @@ export async function visitsOf(ask) {
   const group = tasks.find((each) => each.group !== null && each.group !== undefined)?.group;
   visits.push({ view: "group", name: "group", query: query({ view: "group", id: group ?? "none-such" }) });
   const other = tasks.find(
-    (each) => each.id !== onCpu?.id && each.kind === "on_cpu" && each.state === "finished" && each.samples > 0,
+    (each) =>
+      each.id !== onCpu?.id && each.kind === "on_cpu" && each.state === "finished" && each.samples > 0,
   );
   if (onCpu !== undefined && other !== undefined) task("diff", onCpu.id, { base: other.id });
   await addNetwork(ask, visits, network);
