@@ -82,6 +82,9 @@ pub struct KernelSide {
     pub statistics: Option<OwnedFd>,
     /// Symbol files, which the symbolizer looks into and the API adds to.
     pub symbols: SymbolPacks,
+    pub node: NodeInfo,
+    /// Everything above was recorded elsewhere.
+    pub demo_data: bool,
 }
 
 impl KernelSide {
@@ -97,6 +100,8 @@ impl KernelSide {
             process_events: None,
             statistics: None,
             symbols: SymbolPacks::none(),
+            node: NodeInfo::read(),
+            demo_data: false,
         }
     }
 
@@ -158,6 +163,8 @@ impl KernelSide {
             process_events,
             statistics,
             symbols,
+            node: NodeInfo::read(),
+            demo_data: false,
         })
     }
 }
@@ -219,7 +226,8 @@ impl App {
             token,
             origin,
             arguments: config.arguments,
-            node: NodeInfo::read(),
+            node: kernel.node,
+            demo_data: kernel.demo_data,
             max_running_tasks: config.max_tasks,
             cpu_budget_percent: config.cpu_budget_percent,
             inspection: Inspection::new(

@@ -1,4 +1,4 @@
-//! The readers of bytes that a profiled process chooses, each as a function of these bytes: for the
+//! The readers of bytes that a profiled process or a stranger chooses, each as a function of these bytes: for the
 //! libFuzzer targets in `fuzz/` and for the test step `fuzz`, which runs the same without a nightly.
 //!
 //! A reader fails its test by a panic, by memory or by time; what it answers is checked elsewhere.
@@ -13,7 +13,7 @@ use profiler_common::unwind::{state::State, x86_64::X86_64};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::{
-    network, symbolize,
+    import, network, symbolize,
     unwind::{CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture},
 };
 
@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target {
         name: "unwind",
         run: unwind,
@@ -53,6 +53,10 @@ pub const TARGETS: [Target; 7] = [
     Target {
         name: "socket_table",
         run: socket_table,
+    },
+    Target {
+        name: "imports",
+        run: imports,
     },
 ];
 
@@ -127,6 +131,11 @@ pub fn name_answers(bytes: &[u8]) {
 /// A list of sockets in `/proc`, which the kernel writes.
 pub fn socket_table(bytes: &[u8]) {
     drop(network::read_socket_table(bytes));
+}
+
+/// A file that somebody gives to be looked at.
+pub fn imports(bytes: &[u8]) {
+    drop(import::read(bytes, "file", 0));
 }
 
 pub(crate) fn memory_file(bytes: &[u8]) -> Option<File> {

@@ -8,6 +8,7 @@
 pub mod model;
 
 pub mod app;
+pub mod demo_data;
 pub mod cli;
 pub mod config;
 pub mod descriptors;
@@ -28,6 +29,7 @@ pub mod edge_series;
 pub mod task;
 pub mod network_watch;
 pub mod store;
+pub mod import;
 pub mod idle;
 pub mod render;
 pub mod api;

@@ -3,6 +3,7 @@
 
 pub mod cgroup;
 pub mod cleanup;
+pub mod demo_data;
 pub mod netns;
 pub mod paths;
 pub mod process;

@@ -1,42 +1,17 @@
 // The walk of real.mjs against the stand-in, and what only a stand-in can show: lost connections,
 // wrong tokens, hostile names, and accessibility of every page in every theme.
 
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync } from "node:fs";
 import { launch, openPage } from "./browser.mjs";
 import { flameChecks } from "./flame_checks.mjs";
+import { graveFindings } from "./inspect.mjs";
 import { startMock, TOKEN } from "./mock-server.mjs";
+import { inspectPages } from "./pages.mjs";
 import { address, assert, Checks, walk } from "./real.mjs";
+import { inspectStates } from "./states.mjs";
 import { topologyWalk } from "./topology.mjs";
+import { READY as ready } from "./visits.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PAGES = [
-  "view=processes",
-  "view=processes&group=1",
-  "view=processes&create=1&pids=4242",
-  "view=tasks",
-  "view=task&id=1",
-  "view=task&id=1&search=Http&layout=icicle",
-  "view=task&id=1&tab=table",
-  "view=task&id=1&layout=inverted&colour=module",
-  "view=task&id=1&layout=sandwich&panel=1&x=p",
-  "view=task&id=2",
-  "view=task&id=5",
-  "view=task&id=99",
-  "view=task&id=7",
-  "view=network",
-  "view=network&bad=1&worst=rtt&labels=rtt,ops",
-  "view=task&id=7&node=p:4242-156954",
-  "view=network&net=table&edge=91a4dc2f61cb0ec5",
-  "view=edge&id=7&edge=91a4dc2f61cb0ec5",
-  "view=edge&id=7&edge=0000000000000000",
-  "view=node",
-];
-const THEMES = [
-  { colorScheme: "light" },
-  { colorScheme: "dark" },
-  { colorScheme: "light", forcedColors: "active" },
-];
 const shots = process.env.SHOTS;
 if (shots !== undefined) mkdirSync(shots, { recursive: true });
 
@@ -56,49 +31,12 @@ await topologyWalk(checks, {
   shots,
 });
 
-const browser = await launch();
-const ready = "[role=grid], .flame-canvas, .state h2, .cards, .map, .row-card";
+await inspectPages(checks, { agentUrl: mock.url, shots });
+await inspectStates(checks, shots);
 
-for (const theme of THEMES) {
-  const name = theme.forcedColors ? "forced colours" : theme.colorScheme;
-  // axe is injected as a script, which the page's own policy rightly refuses: only here it is off.
-  const { context, page } = await openPage(browser, mock.origin, { ...theme, bypassCSP: true });
-  await page.goto(mock.url);
-  await page.waitForSelector(ready);
-  for (const query of PAGES) {
-    await checks.run(`accessible: ${query} (${name})`, async () => {
-      await page.goto(`${mock.origin}/?${query}`);
-      await page.waitForSelector(ready);
-      await page.waitForTimeout(200);
-      await page.evaluate(AXE);
-      const violations = await page.evaluate(async () => (await globalThis.axe.run()).violations);
-      const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-      const text = grave.map(
-        ({ id, nodes }) => `${id}: ${nodes.slice(0, 2).map((node) => node.html.slice(0, 120))}`,
-      );
-      assert(grave.length === 0, text.join("; "));
-    });
-  }
-  await context.close();
-}
+const browser = await launch();
 
 await flameChecks(checks, browser, mock, shots);
-
-await checks.run("hostile names stay text", async () => {
-  const { context, page, faults } = await openPage(browser, mock.origin);
-  await page.goto(mock.url);
-  await page.waitForSelector(ready);
-  await page.fill("[data-search]", "<img");
-  const name = await page.locator('[data-row="0"] .name').textContent();
-  assert(name === '<img src=x>"&', `shown as ${name}`);
-  assert((await page.locator("img").count()) === 0, "an element was made from a name");
-  assert(
-    !(await page.locator('[data-row="0"]').textContent()).includes("\u202e"),
-    "a direction mark is shown raw",
-  );
-  assert(faults.length === 0, faults.join(" | "));
-  await context.close();
-});
 
 await checks.run("nothing on the map moves while its numbers change", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin);
@@ -147,19 +85,6 @@ await checks.run("without a token nothing is shown but how to get one", async ()
   await context.close();
 });
 
-await checks.run("320 pixels wide: nothing is cut off sideways", async () => {
-  const { context, page } = await openPage(browser, mock.origin, { viewport: { width: 320, height: 640 } });
-  await page.goto(mock.url);
-  await page.waitForSelector(ready);
-  for (const query of PAGES) {
-    await page.goto(`${mock.origin}/?${query}`);
-    await page.waitForSelector(ready);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert(wide <= 320, `${query} is ${wide} wide`);
-  }
-  await context.close();
-});
-
 await checks.run("a picked time range and thread are asked for and kept in the address", async () => {
   const { context, page } = await openPage(browser, mock.origin);
   await page.goto(mock.url);
@@ -191,10 +116,8 @@ await checks.run("symbol files are given for what has no names", async () => {
   await page.getByText("66.7 % exact, 33.3 % without a name").waitFor();
   await page.getByText("/usr/bin/envoy").waitFor();
   if (shots !== undefined) await page.screenshot({ path: `${shots}/symbols.png` });
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async () => (await globalThis.axe.run()).violations);
-  const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  assert(grave.length === 0, grave.map(({ id }) => id).join(", "));
+  const grave = await graveFindings(page);
+  assert(grave.length === 0, grave.join("; "));
   const give = (content) =>
     page.setInputFiles("[data-symbol-file='9e558093aa01']", {
       name: "envoy.debug",

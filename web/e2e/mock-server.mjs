@@ -7,6 +7,7 @@ import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
+import { HOSTILE, poisoned } from "./hostile.mjs";
 import {
   firstTasks,
   META,
@@ -57,10 +58,15 @@ class Agent {
   listeners = new Set();
   symbols = [];
   profiles = new Map();
+  /** Text from outside is as hostile as it can be. */
+  hostile = false;
+  /** Of task 4. */
+  frames = 100_000;
 
   emit(event, data) {
+    const sent = this.hostile ? poisoned(data) : data;
     for (const listener of this.listeners)
-      listener.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+      listener.write(`event: ${event}\ndata: ${JSON.stringify(sent)}\n\n`);
   }
 
   running() {
@@ -132,15 +138,46 @@ class Agent {
     return task;
   }
 
+  import(name, body) {
+    if (!/ \d+\n/.test(body))
+      throw new Problem(422, "unusable_profile", "line 1: no count follows the stack; write `a;b;c 12`");
+    const file = { name, format: "folded", values: "counts", has_times: false, has_threads: false };
+    const task = makeTask(this.nextId, {
+      kind: "imported",
+      target: { imported: file },
+      duration_s: null,
+      frequency_hz: 0,
+      effective_frequency_hz: null,
+      clock: null,
+      samples: 5000,
+      created_at_ns: Date.now() * 1e6,
+      started_at_ns: null,
+      ended_at_ns: null,
+    });
+    this.nextId += 1;
+    this.tasks.set(task.id, task);
+    return task;
+  }
+
+  rename() {
+    let at = 0;
+    return (text) => {
+      at += 1;
+      return this.hostile ? `${HOSTILE[at % HOSTILE.length]} ${text}` : text;
+    };
+  }
+
   profile(task, query) {
     const frames =
-      task.id === "4" ? 100_000 : task.samples === 0 ? 0 : task.state === "running" ? 1500 : 6000;
+      task.id === "4" ? this.frames : task.samples === 0 ? 0 : task.state === "running" ? 1500 : 6000;
     const key = `${frames} ${query.get("from")} ${query.getAll("tid")}`;
     if (!this.profiles.has(key)) {
       const seed = 7 + query.getAll("tid").length;
       this.profiles.set(
         key,
-        frames === 0 ? emptyProfile() : synthetic(frames, seed, Math.max(task.samples, 1000)).bytes,
+        frames === 0
+          ? emptyProfile()
+          : synthetic(frames, seed, Math.max(task.samples, 1000), this.rename()).bytes,
       );
     }
     return this.profiles.get(key);
@@ -169,13 +206,17 @@ function emptyProfile() {
 function sendJson(response, status, value) {
   const type = status >= 400 ? "application/problem+json" : "application/json";
   response.writeHead(status, { ...HEADERS, "Content-Type": type, "Cache-Control": "no-store" });
-  response.end(status === 204 ? undefined : JSON.stringify(value));
+  const sent = response.hostile ? poisoned(value) : value;
+  response.end(status === 204 ? undefined : JSON.stringify(sent));
 }
 
 /** The table at once and each second; `last` ends the stream after one. */
 function streamEdges(response, table, last) {
   response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
-  const send = () => response.write(`event: edges\ndata: ${JSON.stringify(table())}\n\n`);
+  const send = () =>
+    response.write(
+      `event: edges\ndata: ${JSON.stringify(response.hostile ? poisoned(table()) : table())}\n\n`,
+    );
   send();
   if (last) return response.end();
   const timer = setInterval(send, 1000);
@@ -327,6 +368,8 @@ function apiRoute(agent, request, url, response, body) {
     return rest[1] === "events"
       ? streamEdges(response, () => networkEdges(agent.startedAt), false)
       : sendJson(response, 200, networkEdges(agent.startedAt));
+  if (resource === "imports")
+    return sendJson(response, 201, agent.import(url.searchParams.get("name"), body));
   if (resource === "diff") {
     const [a, b] = ["a", "b"].map((side) => agent.tasks.get(url.searchParams.get(side)));
     if (a === undefined || b === undefined) throw new Problem(404, "not_found", "no such task");
@@ -366,11 +409,14 @@ function serveFile(url, response) {
 }
 
 /** Starts on a free port (or `port`); `url` carries the token. */
-export async function startMock(port = 0, more = 0) {
+export async function startMock(port = 0, options = {}) {
+  const { hostile = false, frames = 100_000, processes = 0, tickMs = TICK_MS } = options;
   const agent = new Agent();
-  agent.processes.push(...manyProcesses(more));
+  Object.assign(agent, { hostile, frames });
+  agent.processes.push(...manyProcesses(processes));
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://mock");
+    response.hostile = agent.hostile;
     if (!url.pathname.startsWith("/api/v1/")) return serveFile(url, response);
     const parts = [];
     request.on("data", (part) => parts.push(part));
@@ -391,7 +437,7 @@ export async function startMock(port = 0, more = 0) {
     });
   });
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
-  const timers = [setInterval(() => agent.tick(), TICK_MS), setInterval(() => agent.advance(), 300)];
+  const timers = [setInterval(() => agent.tick(), tickMs), setInterval(() => agent.advance(), 300)];
   const origin = `http://127.0.0.1:${server.address().port}`;
   return {
     agent,

@@ -101,7 +101,7 @@ export function encode({ periodNs, labels, depth, self, label }) {
   return Uint8Array.from(out);
 }
 
-function makeLabels(next) {
+function makeLabels(next, rename) {
   const labels = [
     { name: "all", module: "", file: "", line: 0, kind: KIND.root, source: SOURCE.none },
     { name: "envoy", module: "", file: "", line: 0, kind: KIND.process, source: SOURCE.none },
@@ -109,7 +109,7 @@ function makeLabels(next) {
     { name: "[stack lost]", module: "", file: "", line: 0, kind: KIND.marker, source: SOURCE.marker },
   ];
   const add = (name, module, file, line, kind, source) =>
-    labels.push({ name, module, file, line, kind, source });
+    labels.push({ name: rename(name), module: rename(module), file, line, kind, source });
   for (const name of USER_NAMES)
     add(
       name,
@@ -161,11 +161,12 @@ function makeLabels(next) {
 
 /**
  * A profile of `frames` nodes: the samples of each frame are divided among a few children, most of
- * them to the first ones, as real programs do. The tree is grown where the samples are.
+ * them to the first ones, as real programs do. The tree is grown where the samples are. `rename`
+ * gives other texts to frames and modules.
  */
-export function synthetic(frames, seed = 7, samples = 4_000_000) {
+export function synthetic(frames, seed = 7, samples = 4_000_000, rename = (text) => text) {
   const next = random(seed);
-  const { labels, kernelFrom } = makeLabels(next);
+  const { labels, kernelFrom } = makeLabels(next, rename);
   const userFrom = 4;
   const nodes = [{ label: 0, total: samples, children: [], kernel: false, level: 0 }];
   const add = (parent, label, total, kernel) => {

@@ -9,6 +9,7 @@ use crate::{
     debian::Package,
     demo, exec,
     setup::{self, BINARY, Part},
+    test::UI_PACKAGES,
     workspace::Workspace,
 };
 
@@ -33,6 +34,11 @@ const PEERS: [Package; 4] = [
 ];
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    if let Some((first, options)) = arguments.split_first()
+        && first == "ui"
+    {
+        return page(workspace, options);
+    }
     ensure!(
         rustix::process::geteuid().is_root(),
         "benches load eBPF programs: run them as root"
@@ -59,5 +65,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         .args(arguments)
         .env("PROFILER_AGENT", workspace.agent())
         .current_dir(&workspace.root);
+    exec::on_terminal(&mut bench)
+}
+
+/// The page in Chromium, against a stand-in of the agent and against recorded data. Needs no root where the
+/// packages are there.
+fn page(workspace: &Workspace, options: &[String]) -> Result<()> {
+    setup::run(workspace, &[Part::Packages(&UI_PACKAGES), Part::Web])?;
+    setup::run(workspace, &BINARY)?;
+    build::agent(workspace)?;
+    let mut bench = Command::new("node");
+    bench
+        .arg("e2e/bench.mjs")
+        .args(options)
+        .env("AGENT", workspace.agent())
+        .current_dir(workspace.web());
     exec::on_terminal(&mut bench)
 }

@@ -17,6 +17,7 @@ mod ebpf;
 mod build;
 mod run;
 mod demo;
+mod record_demo_data;
 mod check;
 mod tidy;
 mod test;
@@ -39,6 +40,8 @@ struct Cli {
 enum Command {
     /// Set up, build, start the demo mesh and the agent, print the URL
     Demo,
+    /// Record the demo mesh for `profiler-agent serve --demo-data` (as root)
+    RecordDemoData,
     /// Run every test (as root), or the named ones
     Test(TestArgs),
     /// Set up and build target/release/profiler-agent
@@ -88,6 +91,7 @@ fn dispatch(command: Command) -> Result<()> {
     let workspace = Workspace::locate()?;
     match command {
         Command::Demo => demo::run(&workspace),
+        Command::RecordDemoData => record_demo_data::run(&workspace),
         Command::Test(TestArgs { list: true, .. }) => {
             test::list();
             Ok(())

@@ -54,6 +54,13 @@ pub(crate) enum ApiError {
     SymbolsNotRemovable {
         detail: String,
     },
+    /// No task is started here.
+    TasksRefused {
+        detail: String,
+    },
+    UnusableProfile {
+        detail: String,
+    },
     /// The kernel does not let its statistics be turned on.
     StatisticsRefused {
         detail: String,
@@ -217,6 +224,18 @@ impl ApiError {
             Self::SymbolsNotRemovable { detail } => {
                 parts(StatusCode::CONFLICT, "symbols_not_removable", detail)
             }
+            Self::TasksRefused { detail } => hinted(
+                StatusCode::CONFLICT,
+                "tasks_refused",
+                detail,
+                "start the agent without --demo-data, with the privileges that `profiler-agent doctor` asks for",
+            ),
+            Self::UnusableProfile { detail } => hinted(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "unusable_profile",
+                detail,
+                "give a pprof file (gzip or plain) with counts or times, or folded stacks (`a;b;c 12` a line)",
+            ),
             Self::StatisticsRefused { detail } => hinted(
                 StatusCode::CONFLICT,
                 "statistics_refused",
@@ -330,6 +349,8 @@ impl From<TaskError> for ApiError {
             TaskError::NotFound { .. } => Self::NotFound { detail },
             TaskError::TooMany { .. } => Self::TooManyTasks { detail },
             TaskError::NotFinal { .. } => Self::TaskNotFinal { detail },
+            TaskError::Refused(detail) => Self::TasksRefused { detail },
+            TaskError::NotStored(detail) => Self::UnusableProfile { detail },
             TaskError::Store(_) => Self::Internal { detail },
         }
     }

@@ -34,6 +34,8 @@ const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Where symbol files are uploaded to.
 const SYMBOLS_PATH: &str = "/api/v1/symbols";
+/// Where profiles are imported.
+const IMPORTS_PATH: &str = "/api/v1/imports";
 /// Path of the event stream, which stays open and is limited by its own count.
 pub(super) const EVENTS_PATH: &str = "/api/v1/events";
 
@@ -140,7 +142,9 @@ pub(super) async fn limit_body(
     request: Request,
     next: Next,
 ) -> Response {
-    let limit_bytes = if is_upload(&request) {
+    let limit_bytes = if request.uri().path() == IMPORTS_PATH {
+        crate::import::MAX_FILE_BYTES
+    } else if is_upload(&request) {
         usize::try_from(state.parts.symbols.max_bytes()).unwrap_or(usize::MAX)
     } else {
         MAX_BODY_BYTES

@@ -20,8 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, diff, edge_connections, edge_series, edges, events, health, meta, node,
-        processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
+        containers, diff, edge_connections, edge_series, edges, events, health, imports, meta,
+        node, processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -79,6 +79,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(tasks::list, tasks::create))
         .routes(routes!(tasks::show, tasks::delete))
         .routes(routes!(tasks::stop))
+        .routes(routes!(imports::import))
         .routes(routes!(profiles::profile))
         .routes(routes!(profiles::threads))
         .routes(routes!(timeline::timeline))

@@ -36,6 +36,8 @@ const MAX_REQUESTS: usize = 64;
 const MAX_RENDERS: usize = 2;
 /// Symbol files that are received at once: each may be as large as all that are kept.
 const MAX_UPLOADS: usize = 2;
+/// Profiles that are imported at once: reading one may need some hundred megabytes.
+const MAX_IMPORTS: usize = 1;
 
 /// How this agent is addressed, for the checks of Host and Origin.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +120,8 @@ pub struct ApiParts {
     pub origin: Origin,
     pub arguments: ArgumentPolicy,
     pub node: NodeInfo,
+    /// Results, processes and edges were recorded elsewhere.
+    pub demo_data: bool,
     pub max_running_tasks: usize,
     pub cpu_budget_percent: Option<f64>,
     /// What the agent can be asked about itself.
@@ -139,6 +143,7 @@ pub struct Inner {
     pub(super) requests: Semaphore,
     pub(super) renders: Semaphore,
     pub(super) uploads: Semaphore,
+    pub(super) imports: Semaphore,
     meter: SelfMeter,
     refreshed: Mutex<Option<Instant>>,
 }
@@ -169,6 +174,7 @@ impl ApiState {
             requests: Semaphore::new(MAX_REQUESTS),
             renders: Semaphore::new(MAX_RENDERS),
             uploads: Semaphore::new(MAX_UPLOADS),
+            imports: Semaphore::new(MAX_IMPORTS),
             meter: SelfMeter::default(),
             refreshed: Mutex::new(None),
         }))

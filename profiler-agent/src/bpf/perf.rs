@@ -103,7 +103,7 @@ impl Sampling {
             ),
             // A period in nanoseconds: exact, and free of the sysctl perf_event_max_sample_rate.
             // Nothing samples by switches; the software clock is what is always there.
-            Clock::CpuClock | Clock::Switches | Clock::Wall => (
+            Clock::CpuClock | Clock::Switches | Clock::Wall | Clock::Unknown => (
                 PerfEventConfig::Software(SoftwareEvent::CpuClock),
                 SamplePolicy::Period(period_ns(self.frequency_hz)),
             ),

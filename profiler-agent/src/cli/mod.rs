@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod doctor;
 pub mod doctor_process;
+pub mod import;
 pub mod net;
 mod net_table;
 pub mod openapi;

@@ -1,12 +1,15 @@
 //! `serve`: the agent with its API and web UI.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{CliError, print};
 use crate::{
     app::{App, KernelSide, STOP_DEADLINE},
-    config::{ServeConfig, cli::ServeArgs, resolve_serve},
+    config::{ContinuousProfile, NetworkMode, ServeConfig, cli::ServeArgs, resolve_serve},
+    demo_data::{self, DemoFolder},
     idle::IdleRules,
     telemetry,
 };
@@ -48,7 +51,20 @@ async fn serve(
     // Before anything starts, so that an early signal is not lost.
     let mut interrupt = signal(SignalKind::interrupt()).context("watch for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
-    let kernel = kernel_side(&config).context("start the kernel side")?;
+    let mut config = config;
+    // Lives as long as the application.
+    let demo = config.demo_data.then(DemoFolder::new).transpose()?;
+    let kernel = match &demo {
+        Some(folder) => {
+            folder.path().clone_into(&mut config.data_dir);
+            // Recorded once, it would soon be too old.
+            config.retention_age = Duration::MAX;
+            config.profile = ContinuousProfile::Off;
+            config.network = NetworkMode::Always;
+            demo_data::prepare(folder)?
+        }
+        None => kernel_side(&config).context("start the kernel side")?,
+    };
     let app = App::start(config, kernel)?;
     print(&format!("listening on {}\n", app.url()))?;
     let stop = async move {

@@ -39,6 +39,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Compare two results of a running agent function by function
     Diff(DiffArgs),
+    /// Give a pprof file or folded stacks to a running agent, to look at like its own profiles
+    Import(ImportArgs),
     /// Save what a running agent knows about itself, without secrets, for a report about it
     SupportBundle(SupportBundleArgs),
     /// Print the OpenAPI document of the HTTP API
@@ -111,6 +113,9 @@ pub struct ServeArgs {
     /// Rules that say which waits are idle, instead of the embedded ones
     #[arg(long, value_name = "FILE")]
     pub idle_rules: Option<String>,
+    /// Show recorded data of a small mesh instead of this machine; needs no privileges
+    #[arg(long)]
+    pub demo_data: bool,
     /// Print the effective configuration as TOML and exit
     #[arg(long)]
     pub print_config: bool,
@@ -334,6 +339,29 @@ pub struct NetTarget {
     /// Every connection of the machine
     #[arg(long)]
     pub all: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ImportArgs {
+    /// pprof (gzip or plain) or folded stacks
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What the profile is called [default: the file's name]
+    #[arg(long, value_name = "TEXT")]
+    pub name: Option<String>,
+    /// Address of the agent
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7117")]
+    pub url: String,
+    /// File with the agent's token; none is sent when it does not exist
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/lib/profiler-agent/token"
+    )]
+    pub token_file: PathBuf,
+    /// Print the task as JSON instead of its address
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Clone, Debug, Args)]

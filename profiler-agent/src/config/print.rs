@@ -47,6 +47,7 @@ impl ServeConfig {
             max_symbol_bytes,
             debuginfod,
             idle_rules,
+            demo_data,
             log,
             deny_probes,
             bpf_stats,
@@ -54,10 +55,12 @@ impl ServeConfig {
             off_cpu_mode,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
-        let mut lines = vec![
-            ("listen", toml::Value::from(listen.to_string())),
-            ("data_dir", text(data_dir)),
-        ];
+        let mut lines = vec![("listen", toml::Value::from(listen.to_string()))];
+        if *demo_data {
+            lines.push(("demo_data", true.into()));
+        } else {
+            lines.push(("data_dir", text(data_dir)));
+        }
         match auth {
             AuthConfig::None => lines.push(("no_auth", true.into())),
             AuthConfig::Fresh => lines.push(("no_auth", false.into())),

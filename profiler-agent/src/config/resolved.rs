@@ -89,6 +89,8 @@ pub struct ServeConfig {
     pub debuginfod: Option<String>,
     /// Rules that say which waits are idle, instead of the embedded ones.
     pub idle_rules: Option<PathBuf>,
+    /// Recorded data is shown instead of this machine.
+    pub demo_data: bool,
     /// Log filter, checked by the telemetry module.
     pub log: String,
     pub deny_probes: Vec<String>,
@@ -135,6 +137,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         max_symbol_bytes,
         debuginfod,
         idle_rules,
+        demo_data,
         print_config: _,
         deny_probe,
         bpf_stats,
@@ -174,6 +177,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("no_auth", no_auth),
         ("show_arguments", show_arguments),
         ("bpf_stats", bpf_stats),
+        ("demo_data", demo_data),
     ];
     for (key, on) in switches {
         if *on {
@@ -203,6 +207,13 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
                  give --tls-cert and --tls-key, or listen on 127.0.0.1"
             )));
         }
+    }
+    let demo_data = parse_or(settings, "demo_data", false, switch)?;
+    if let Some(setting) = settings.get("data_dir").filter(|_| demo_data) {
+        return Err(ConfigError::Conflict(format!(
+            "demo data is kept in a folder that goes away with the agent: remove {} or --demo-data",
+            setting.origin
+        )));
     }
     Ok(ServeConfig {
         listen,
@@ -235,6 +246,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         max_symbol_bytes: parse_or(settings, "max_symbol_bytes", DEFAULT_MAX_SYMBOL_BYTES, size)?,
         debuginfod: settings.get("debuginfod").map(server).transpose()?,
         idle_rules: settings.get("idle_rules").map(path).transpose()?,
+        demo_data,
         log: settings
             .get("log")
             .map_or("info", |setting| setting.text())

@@ -5,6 +5,7 @@
 
 mod idle_share;
 mod edge;
+mod imported;
 mod edge_step;
 mod percentile;
 mod loss;
@@ -26,6 +27,7 @@ pub use edge::{
 };
 pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
+pub use imported::{ImportFormat, ImportValues, ImportedFile};
 pub use loss::{LossKind, Losses};
 pub use percentile::Between;
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};

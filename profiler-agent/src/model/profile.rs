@@ -26,6 +26,8 @@ pub enum Clock {
     Switches,
     /// Switches, and between them a clock whose samples share the time on the CPU.
     Wall,
+    /// An imported file that does not say.
+    Unknown,
 }
 
 impl Clock {
@@ -36,6 +38,7 @@ impl Clock {
             Self::Cycles => "cycles",
             Self::Switches => "sched-switch",
             Self::Wall => "wall-clock",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clock, Losses, StackQuality, WaitCounts, WaitRules};
+use super::{Clock, ImportedFile, Losses, StackQuality, WaitCounts, WaitRules};
 
 /// Longest duration of a task with an end, in seconds.
 pub const MAX_DURATION_S: u64 = 3600;
@@ -29,6 +29,8 @@ pub enum TaskKind {
     Wall,
     /// Connections between processes.
     Network,
+    /// A profile from a file.
+    Imported,
 }
 
 impl TaskKind {
@@ -42,6 +44,7 @@ impl TaskKind {
             Self::OffCpu => "off_cpu",
             Self::Wall => "wall",
             Self::Network => "network",
+            Self::Imported => "imported",
         }
     }
 }
@@ -61,6 +64,8 @@ pub enum Target {
     All,
     /// Every connection in this network namespace, a path such as `/run/netns/NAME`.
     NetworkNamespace(String),
+    /// Nobody: the result was read from this file.
+    Imported(ImportedFile),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -96,4 +96,9 @@ pub enum CollectError {
 pub trait Collector: Send + Sync + 'static {
     /// Loads and attaches; blocks for up to some hundred milliseconds (call off the reactor).
     fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError>;
+
+    /// Why no task is ever started here; `None` where tasks are tried.
+    fn refuses_tasks(&self) -> Option<&'static str> {
+        None
+    }
 }

@@ -17,6 +17,11 @@ impl Collector for KindCollector {
         match request.spec.kind {
             TaskKind::OnCpu | TaskKind::OffCpu | TaskKind::Wall => self.samples.start(request),
             TaskKind::Network => self.network.start(request),
+            // Refused when a task is created.
+            TaskKind::Imported => Err(CollectError::Probe {
+                probe: "import",
+                reason: "an imported profile is not recorded".to_owned(),
+            }),
         }
     }
 }

@@ -116,7 +116,7 @@ impl Session {
         rows.know_reasons();
         let throttling = match clock {
             Clock::CpuClock | Clock::Cycles => None,
-            Clock::Switches | Clock::Wall => {
+            Clock::Switches | Clock::Wall | Clock::Unknown => {
                 Some(Throttling::of(parts.target.pids.iter().copied()))
             }
         };

@@ -61,6 +61,8 @@ struct Shared {
     /// Also serialises refreshes and events, so that readers never wait for /proc.
     host: Mutex<HostState>,
     ticks_per_second: f64,
+    /// Threads of processes that were recorded elsewhere; then /proc is never read.
+    recorded: Option<HashMap<ProcessKey, Vec<ThreadInfo>>>,
 }
 
 #[derive(Debug)]
@@ -101,6 +103,7 @@ impl ProcessTable {
             }),
             #[expect(clippy::cast_precision_loss, reason = "100 in practice")]
             ticks_per_second: rustix::param::clock_ticks_per_second() as f64,
+            recorded: None,
         };
         Self {
             shared: Arc::new(shared),
@@ -108,10 +111,46 @@ impl ProcessTable {
         }
     }
 
+    /// A table of processes that were recorded elsewhere, which never changes.
+    pub fn recorded(processes: impl IntoIterator<Item = (Process, Vec<ThreadInfo>)>) -> Self {
+        let mut threads = HashMap::new();
+        let mut entries = HashMap::new();
+        for (process, of_process) in processes {
+            threads.insert(process.key, of_process);
+            let entry = Entry {
+                process: Arc::new(process),
+                reading: None,
+                inherited: false,
+            };
+            entries.insert(entry.process.key.pid, entry);
+        }
+        let empty = Self::new();
+        Self {
+            shared: Arc::new(Shared {
+                entries: RwLock::new(entries),
+                host: Mutex::new(HostState {
+                    host: Host {
+                        hierarchy: None,
+                        users: Users::default(),
+                        page_bytes: rustix::param::page_size() as u64,
+                    },
+                    refreshes: 0,
+                    hierarchy_known: true,
+                }),
+                ticks_per_second: empty.shared.ticks_per_second,
+                recorded: Some(threads),
+            }),
+            changes: empty.changes,
+        }
+    }
+
     /// Reads all of /proc again (blocking) and computes CPU shares since the previous call.
     ///
     /// A process that is known costs one read of its `stat`; new ones are read in full.
     pub fn refresh(&self) {
+        if self.shared.recorded.is_some() {
+            return self.publish(ProcessChange::Refreshed);
+        }
         let mut state = self.lock_host();
         self.prepare(&mut state);
         let round = u32::try_from(state.refreshes % u64::from(DETAILS_ROUND)).unwrap_or(0);
@@ -169,6 +208,9 @@ impl ProcessTable {
 
     /// Threads of a process (blocking); empty when it has exited. Ordered by tid.
     pub fn threads(&self, key: ProcessKey) -> Vec<ThreadInfo> {
+        if let Some(recorded) = &self.shared.recorded {
+            return recorded.get(&key).cloned().unwrap_or_default();
+        }
         let Ok(dir) = ProcDir::open(key.pid) else {
             return Vec::new();
         };

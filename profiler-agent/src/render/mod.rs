@@ -9,7 +9,7 @@ pub mod summary;
 mod flamegraph;
 mod folded;
 mod html;
-mod pprof;
+pub(crate) mod pprof;
 mod speedscope;
 mod svg;
 mod tree;
@@ -92,6 +92,8 @@ impl Value {
         match profile.clock {
             Clock::CpuClock | Clock::Cycles => Self::Count,
             Clock::Switches | Clock::Wall => Self::Duration,
+            Clock::Unknown if profile.total_count() == 0 => Self::Duration,
+            Clock::Unknown => Self::Count,
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) fn render(
     let mut options = Options::default();
     options.title = printable(title);
     let samples = match profile.clock {
-        Clock::CpuClock | Clock::Cycles => "samples",
+        Clock::CpuClock | Clock::Cycles | Clock::Unknown => "samples",
         Clock::Switches => "switches",
         Clock::Wall => "samples and switches",
     };

@@ -116,6 +116,9 @@ impl Engine {
         group: Option<String>,
     ) -> Result<Task, TaskError> {
         validate(&spec)?;
+        if let Some(reason) = self.inner.collector.refuses_tasks() {
+            return Err(TaskError::Refused(reason.to_owned()));
+        }
         group.as_deref().map_or(Ok(()), group_holds)?;
         self.inner.registry.reserve()?;
         // On a task of its own, so that a caller that goes away does not leave the place reserved.
@@ -284,7 +287,6 @@ impl Engine {
         }
     }
 
-    #[cfg(test)]
     pub(super) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }

@@ -5,6 +5,7 @@ mod validate;
 mod edges;
 mod edge_steps;
 mod engine;
+mod import;
 mod registry;
 mod result;
 mod retention;
@@ -54,6 +55,12 @@ pub enum TaskError {
     TooMany { running: usize, queued: usize },
     #[error("task {id} is {state}: stop it before deleting it")]
     NotFinal { id: TaskId, state: &'static str },
+    /// This agent starts no tasks; the text says why.
+    #[error("{0}")]
+    Refused(String),
+    /// A result is too large to be kept.
+    #[error("{0}")]
+    NotStored(String),
     #[error("store: {0}")]
     Store(String),
 }

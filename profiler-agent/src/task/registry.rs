@@ -148,6 +148,14 @@ impl Registry {
         self.send(TaskChange::Updated(task));
     }
 
+    /// Adds a task that has ended already.
+    pub(super) fn add_final(&self, task: Task) -> Arc<Task> {
+        let task = Arc::new(task);
+        self.state().tasks.insert(task.id, Arc::clone(&task));
+        self.send(TaskChange::Updated(Arc::clone(&task)));
+        task
+    }
+
     /// The next queued task, when one may run.
     pub(super) fn next(&self) -> Option<Slot> {
         let mut state = self.state();

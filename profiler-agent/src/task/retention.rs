@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    model::{Task, TaskId},
+    model::{Task, TaskId, TaskKind},
     store::{Segment, SegmentKey, Stream},
 };
 
@@ -75,25 +75,30 @@ pub(super) fn plan(
 fn units_of(task: &Task, segments: &[(SegmentKey, Segment)], units: &mut Vec<Unit>) {
     let whole = || Unit {
         removal: Removal::Task(task.id),
-        end_ns: task.ended_ns.unwrap_or(task.created_ns),
+        // A file is as old as its import, however long ago it was recorded.
+        end_ns: task
+            .ended_ns
+            .filter(|_| task.spec.kind != TaskKind::Imported)
+            .unwrap_or(task.created_ns),
         bytes: segments
             .iter()
             .map(|(_, segment)| segment.bytes)
             .sum::<u64>()
             + TASK_BYTES,
     };
-    match (task.spec.duration_s, task.state.is_final()) {
-        (Some(_), true) => units.push(whole()),
-        (Some(_), false) => {}
-        (None, true) if segments.is_empty() => units.push(whole()),
-        (None, true) => units.extend(segments.iter().map(|found| {
+    let has_end = task.spec.duration_s.is_some() || task.spec.kind == TaskKind::Imported;
+    match (has_end, task.state.is_final()) {
+        (true, true) => units.push(whole()),
+        (true, false) => {}
+        (false, true) if segments.is_empty() => units.push(whole()),
+        (false, true) => units.extend(segments.iter().map(|found| {
             let mut unit = segment_unit(found);
             if found.0.stream == Stream::Edges {
                 unit.end_ns = task.ended_ns.unwrap_or(unit.end_ns);
             }
             unit
         })),
-        (None, false) => {
+        (false, false) => {
             let current = segments.iter().map(|(key, _)| key.segment).max();
             // The table of edges is not a minute: it has all of them.
             let past = segments

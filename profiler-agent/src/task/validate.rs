@@ -17,6 +17,8 @@ pub const MAX_CONTAINER_BYTES: usize = 128;
 /// Shorter prefixes match too easily what was not meant.
 pub const MIN_CONTAINER_BYTES: usize = 12;
 
+/// How the kind comes to be that nobody can start.
+const IMPORTED_BY: &str = "a profile is imported with POST /api/v1/imports";
 /// A group is named by a person or by the page.
 const MAX_GROUP_BYTES: usize = 64;
 
@@ -59,6 +61,16 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
             format!("timed measures system calls on sockets, which {kind} does not: take network"),
         );
     }
+    let WaitRules { min_ns, max_ns, .. } = spec.waits;
+    if max_ns.is_some_and(|most| most < min_ns || most == 0) {
+        return invalid(
+            "max_wait_ns",
+            "max_wait_ns must be above 0 and not below min_wait_ns".to_owned(),
+        );
+    }
+    if spec.kind == TaskKind::Imported {
+        return invalid("kind", IMPORTED_BY.to_owned());
+    }
     waits_hold(spec)?;
     match &spec.target {
         Target::Pids(pids) => pids_hold(pids),
@@ -67,6 +79,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         Target::Comm(comm) => comm_holds(comm),
         Target::NetworkNamespace(path) => network_namespace_holds(path, spec.kind),
         Target::All => Ok(()),
+        Target::Imported(_) => invalid("target.imported", IMPORTED_BY.to_owned()),
     }
 }
 

@@ -10,6 +10,10 @@ use std::{
 use lzma_rust2::{XzOptions, XzWriter};
 use object::{Object as _, ObjectSection as _};
 
+/// Stacks with all endings that are known.
+const FOLDED: &str = "app;main;work_[i];tcp_sendmsg_[k] 12\napp;main;jit_[j] 3\n\
+    app;main;guess_[inferred];[stack lost] 4\r\nother;[unknown];a b 7\n";
+
 /// A generator of numbers (xorshift64*).
 pub(crate) struct Numbers(u64);
 
@@ -213,6 +217,25 @@ pub(crate) fn name_answer() -> Original {
         bytes.extend([192, 0, 2, host]);
     }
     Original::of("an answer of a name server", bytes)
+}
+
+/// A profile as this program exports it, unpacked.
+pub(crate) fn pprof() -> Original {
+    let imported = profiler_agent::import::read(FOLDED.as_bytes(), "file", 0).expect("a profile");
+    let format = profiler_agent::render::Format::Pprof;
+    let packed =
+        profiler_agent::render::render(&imported.profile, format, "title").expect("an export");
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(
+        &mut flate2::read::GzDecoder::new(packed.as_slice()),
+        &mut bytes,
+    )
+    .expect("gzip");
+    Original::of("a pprof file", bytes)
+}
+
+pub(crate) fn folded() -> Original {
+    Original::of("folded stacks", FOLDED.as_bytes().to_vec())
 }
 
 pub(crate) fn perf_map() -> Original {

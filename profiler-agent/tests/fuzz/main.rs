@@ -98,6 +98,11 @@ fn name_answers() {
 }
 
 #[test]
+fn imported_files() {
+    fuzz("imports", &[inputs::pprof(), inputs::folded()]);
+}
+
+#[test]
 fn process_maps() {
     fuzz("maps", &[Original::file("/proc/self/maps")]);
 }

@@ -1,7 +1,9 @@
 //! `profiler-demo mesh up`: brings the demo mesh up and loads it until Ctrl-C or `--duration`.
+//! `profiler-demo record`: records it for `profiler-agent serve --demo-data`.
 
 use std::{
     io::Write as _,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
     time::{Duration, Instant},
@@ -10,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 use profiler_tests::{
-    cleanup,
+    cleanup, demo_data,
     mesh::{Mesh, MeshOptions},
     wait::wait_for,
 };
@@ -33,6 +35,14 @@ enum What {
         #[command(subcommand)]
         action: MeshAction,
     },
+    /// Records the mesh under load for `serve --demo-data` (`PROFILER_AGENT` names the agent)
+    Record {
+        /// Folder that the files are written into
+        folder: PathBuf,
+        /// Envoy to run instead of the one that the set-up fetched
+        #[arg(long)]
+        envoy: Option<PathBuf>,
+    },
 }
 
 #[derive(Subcommand)]
@@ -54,16 +64,25 @@ enum End {
 }
 
 fn main() -> ExitCode {
-    let What::Mesh {
-        action: MeshAction::Up { options, idle },
-    } = Options::parse().what;
-    match up(&options, idle) {
+    let done = match Options::parse().what {
+        What::Mesh {
+            action: MeshAction::Up { options, idle },
+        } => up(&options, idle),
+        What::Record { folder, envoy } => record(&folder, envoy.as_deref()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn record(folder: &Path, envoy: Option<&Path>) -> Result<()> {
+    let mut mesh = Mesh::up(&demo_data::options(envoy))?;
+    mesh.start_load()?;
+    demo_data::record(&mesh, folder)
 }
 
 fn up(options: &MeshOptions, idle: bool) -> Result<()> {

@@ -198,6 +198,12 @@ export const api = {
   tasks: (signal?: AbortSignal) => json<List<Task>>("/tasks", signal),
   task: (id: string, signal?: AbortSignal) => json<Task>(task(id), signal),
   create: (spec: TaskSpec) => post<Task>("/tasks", spec),
+  /** Keeps a pprof file or folded stacks as a task. */
+  importProfile: async (file: Blob, name: string): Promise<Task> => {
+    const headers = { "Content-Type": "application/octet-stream" };
+    const path = `/imports?${new URLSearchParams({ name: name.slice(0, 60) })}`;
+    return (await (await request(path, { method: "POST", body: file, headers })).json()) as Task;
+  },
   stop: (id: string) => post<Task>(`${task(id)}/stop`),
   remove: async (id: string): Promise<void> => {
     await request(task(id), { method: "DELETE" });

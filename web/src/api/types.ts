@@ -48,6 +48,8 @@ export interface Meta {
   /** Whether the connections of the node are watched for the agent's life. */
   readonly network?: "always" | "tasks";
   readonly cpu_budget_percent: number | null;
+  /** Everything was recorded elsewhere; no task is started. */
+  readonly demo_data?: boolean;
 }
 
 export interface BpfProgram {
@@ -184,7 +186,17 @@ export type Target =
   | { readonly cgroup: string }
   | { readonly comm: string }
   | { readonly all: true }
-  | { readonly network_namespace: string };
+  | { readonly network_namespace: string }
+  | { readonly imported: ImportedFile };
+
+/** A file that was imported, and what it does not say. */
+export interface ImportedFile {
+  readonly name: string;
+  readonly format: "pprof" | "folded";
+  readonly values: "counts" | "durations" | "both";
+  readonly has_times: boolean;
+  readonly has_threads: boolean;
+}
 
 export type TaskKind = "on_cpu" | "off_cpu" | "wall" | "network";
 

@@ -202,6 +202,7 @@ export function targetText(target: Target): string {
   if ("cgroup" in target) return `cgroup ${target.cgroup}`;
   if ("comm" in target) return `all named ${target.comm}`;
   if ("network_namespace" in target) return `namespace ${target.network_namespace}`;
+  if ("imported" in target) return target.imported.name;
   return "whole node";
 }
 

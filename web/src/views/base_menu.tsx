@@ -10,12 +10,19 @@ import { namedTarget } from "./tasks";
 
 const MAX_SHOWN = 50;
 
+/** What the numbers mean; a file that does not say has samples of work. */
+function measured(task: Task): string {
+  if (task.kind !== "imported") return task.kind;
+  if (task.clock === "sched-switch") return "off_cpu";
+  return task.clock === "wall-clock" ? "wall" : "on_cpu";
+}
+
 /** Results of the same kind, those of the same target first, then the newest. */
 function bases(task: Task): readonly Task[] {
   const target = JSON.stringify(task.target);
   const same = (other: Task): number => (JSON.stringify(other.target) === target ? 0 : 1);
   return [...(tasks.value?.values() ?? [])]
-    .filter((other) => other.id !== task.id && other.kind === task.kind && other.samples > 0)
+    .filter((other) => other.id !== task.id && measured(other) === measured(task) && other.samples > 0)
     .sort((a, b) => same(a) - same(b) || Number(b.id) - Number(a.id));
 }
 

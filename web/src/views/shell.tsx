@@ -163,6 +163,11 @@ function TopBar() {
           </span>
         )}
       </div>
+      {info?.demo_data === true && (
+        <span class="demo-chip" title="Recorded on another machine; no task can be started here">
+          demo data
+        </span>
+      )}
       <HealthChip />
       <button
         type="button"

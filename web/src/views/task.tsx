@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, ProblemError, type ProfileCut, type WaitCut } from "../api/client";
-import type { Task } from "../api/types";
+import type { ImportedFile, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
@@ -88,7 +88,26 @@ function Facts({ task }: { task: Task }) {
       </dl>
     );
   }
+  if ("imported" in task.target) return <FileFacts task={task} file={task.target.imported} />;
   return <SampleFacts task={task} />;
+}
+
+const VALUE_TEXT = { counts: "counts only", durations: "times only", both: "counts and times" } as const;
+
+/** What the file said of itself; what it did not say is unknown. */
+function FileFacts({ task, file }: { task: Task; file: ImportedFile }) {
+  const unknown = "not in the file";
+  return (
+    <dl class="facts">
+      <Fact title="Samples">{file.values === "durations" ? unknown : count(task.samples)}</Fact>
+      <Fact title="Format">{file.format}</Fact>
+      <Fact title="Numbers">{VALUE_TEXT[file.values]}</Fact>
+      <Fact title="Frequency">{task.frequency_hz === 0 ? unknown : `${task.frequency_hz} Hz`}</Fact>
+      <Fact title="Length">{task.duration_s === null ? unknown : clock(elapsedSeconds(task, 0))}</Fact>
+      <Fact title="Recorded">{task.started_at_ns === null ? unknown : moment(task.started_at_ns)}</Fact>
+      <Fact title="Imported">{moment(task.created_at_ns)}</Fact>
+    </dl>
+  );
 }
 
 function SampleFacts({ task }: { task: Task }) {
@@ -197,11 +216,14 @@ function useTick(active: boolean): void {
 
 /** What is shown of a result with waits; null for other results. */
 function waitCut(task: Task): WaitCut | null {
+  const file = "imported" in task.target ? task.target.imported : null;
   if (task.kind === "on_cpu") return null;
+  // Only files of this program tell waits from work.
+  if (file !== null && task.clock !== "sched-switch" && task.clock !== "wall-clock") return null;
   const { value, idle, wakers, states, reasons } = route.value;
   return {
     // Samples and switches make no sum.
-    value: task.kind === "wall" ? "duration" : value,
+    value: task.kind === "wall" || file?.values === "durations" ? "duration" : value,
     idle,
     wakers: task.wakers && wakers,
     states,
@@ -212,6 +234,8 @@ function waitCut(task: Task): WaitCut | null {
 const KIND_TITLE: Readonly<Record<string, string>> = {
   on_cpu: "on CPU",
   off_cpu: "off CPU",
+  wall: "wall clock",
+  imported: "imported",
   network: "network",
 };
 
@@ -233,13 +257,22 @@ function Result({ task }: { task: Task }) {
   const waits = waitCut(task);
   const waitsKey = JSON.stringify(waits);
   const cut = useMemo(() => ({ from, to, tids, except, waits }), [from, to, tids, except, waitsKey]);
-  const profile = useProfile(task.id, cut, running, task.state !== "queued");
+  const file = "imported" in task.target ? task.target.imported : null;
+  // The other views ask for what they show themselves.
+  const whole = base === "" && tab !== "order";
+  const profile = useProfile(task.id, cut, running, task.state !== "queued" && whole);
   if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
   return (
     <>
       <div class="cut-bar">
-        <TimePanel task={task} cut={cut} running={running} />
-        <ThreadMenu id={task.id} running={running} picked={tids} except={except} waits={waits} />
+        {file?.has_times === false ? (
+          <p class="muted no-times">The file does not say when samples were taken.</p>
+        ) : (
+          <TimePanel task={task} cut={cut} running={running} />
+        )}
+        {file?.has_threads !== false && (
+          <ThreadMenu id={task.id} running={running} picked={tids} except={except} waits={waits} />
+        )}
         <BaseMenu task={task} />
       </div>
       <QualityStrip task={task} cut={cut} running={running} index={profile.index} />

@@ -25,6 +25,7 @@ export function elapsedSeconds(task: Task, nowMs: number): number {
 
 export function Progress({ task }: { task: Task }) {
   if (task.state === "queued") return <span class="muted">waiting</span>;
+  if (task.state !== "running" && task.started_at_ns === null) return <span class="muted">–</span>;
   if (task.state !== "running") return <span class="muted">{clock(elapsedSeconds(task, Date.now()))}</span>;
   if (task.progress === null)
     return <span class="muted">{clock(elapsedSeconds(task, Date.now()))}, no end</span>;

@@ -7,6 +7,7 @@ import { count, moment, visible } from "../lib/format";
 import { targetText } from "../lib/task_spec";
 import { dropTask, processes, putTask, tasks } from "../state/live";
 import { href, openView, patchRoute, route } from "../state/route";
+import { DropTarget, ImportButton, ImportError, useImport } from "./import_profile";
 import { Empty, Loading } from "./states";
 import { isFinal, lossText, Progress, StateChip } from "./task_state";
 import { type Column, VirtualTable } from "./virtual_table";
@@ -147,7 +148,9 @@ const COLUMNS: readonly Column<Task>[] = [
     title: "Frequency",
     numeric: true,
     cell: (task) =>
-      task.kind === "network" ? "–" : `${task.effective_frequency_hz ?? task.frequency_hz} Hz`,
+      task.kind === "network" || task.frequency_hz === 0
+        ? "–"
+        : `${task.effective_frequency_hz ?? task.frequency_hz} Hz`,
   },
   {
     key: "started",
@@ -163,6 +166,7 @@ export function TasksPage() {
   const { q, sort: wanted } = route.value;
   const sort = wanted || "-id";
   const all = tasks.value;
+  const importing = useImport();
   const rows = useMemo(() => {
     const words = q.toLowerCase();
     const list = [...(all?.values() ?? [])].filter((task) =>
@@ -173,7 +177,7 @@ export function TasksPage() {
     return sortTasks(list, sort);
   }, [all, q, sort]);
   return (
-    <section class="list-page">
+    <DropTarget importing={importing}>
       <div class="toolbar">
         <h1>Tasks</h1>
         <input
@@ -186,10 +190,12 @@ export function TasksPage() {
           value={q}
           onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
         />
+        <ImportButton importing={importing} />
         <span class="muted push">
           {rows.length === 1 ? "1 task" : `${rows.length.toLocaleString()} tasks`}
         </span>
       </div>
+      <ImportError importing={importing} />
       {all === null ? (
         <Loading what="tasks" />
       ) : rows.length === 0 ? (
@@ -213,6 +219,6 @@ export function TasksPage() {
           />
         </div>
       )}
-    </section>
+    </DropTarget>
   );
 }

@@ -185,7 +185,7 @@ fn has_tests(path: &Path) -> Result<bool> {
 }
 
 /// Packages of the steps, by what they test.
-const UI_PACKAGES: [Package; 1] = [Package {
+pub(crate) const UI_PACKAGES: [Package; 1] = [Package {
     name: "chromium",
     evidence: "/usr/bin/chromium",
 }];

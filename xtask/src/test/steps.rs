@@ -120,7 +120,9 @@ const UI: &[Need] = &[
     Need::Root,
     Need::Agent,
     Need::Web,
+    Need::Envoy,
     Need::Packages(&UI_PACKAGES),
+    Need::Packages(&demo::PACKAGES),
 ];
 /// The page over the mesh.
 const UI_MESH: &[Need] = &[

@@ -55,6 +55,8 @@ pub(in crate::api) struct Meta {
     pub(in crate::api) cpu_budget_percent: Option<f64>,
     /// Whether the connections of the node are watched for the agent's life.
     pub(in crate::api) network: NetworkMode,
+    /// Whether all that is shown was recorded elsewhere (`serve --demo-data`); no task is started.
+    pub(in crate::api) demo_data: bool,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]

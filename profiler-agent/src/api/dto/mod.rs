@@ -7,6 +7,7 @@ mod edge_connections;
 mod edge_series;
 mod edges;
 mod events;
+mod imports;
 mod node;
 mod process_symbols;
 mod processes;

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::{
     agent::{Loss, losses},
+    imports::ImportedFile,
     stacks::StackQuality,
     wait_counts::{OffCpuMode, WaitCounts},
 };
@@ -18,6 +19,8 @@ pub(in crate::api) enum TaskKind {
     Wall,
     /// Connections between processes; the result is at `/edges`.
     Network,
+    /// A profile from a file; made by `POST /api/v1/imports`.
+    Imported,
 }
 
 impl From<TaskKind> for model::TaskKind {
@@ -27,6 +30,7 @@ impl From<TaskKind> for model::TaskKind {
             TaskKind::OffCpu => Self::OffCpu,
             TaskKind::Wall => Self::Wall,
             TaskKind::Network => Self::Network,
+            TaskKind::Imported => Self::Imported,
         }
     }
 }
@@ -38,6 +42,7 @@ impl From<model::TaskKind> for TaskKind {
             model::TaskKind::OffCpu => Self::OffCpu,
             model::TaskKind::Wall => Self::Wall,
             model::TaskKind::Network => Self::Network,
+            model::TaskKind::Imported => Self::Imported,
         }
     }
 }
@@ -58,6 +63,8 @@ pub(in crate::api) enum Target {
     All(bool),
     /// Every connection in this network namespace (a path as `/run/netns/NAME`); network tasks only.
     NetworkNamespace(String),
+    /// The result was read from this file; no task can be started with it.
+    Imported(ImportedFile),
 }
 
 impl From<&model::Target> for Target {
@@ -69,6 +76,7 @@ impl From<&model::Target> for Target {
             model::Target::Comm(comm) => Self::Comm(comm.clone()),
             model::Target::All => Self::All(true),
             model::Target::NetworkNamespace(path) => Self::NetworkNamespace(path.clone()),
+            model::Target::Imported(file) => Self::Imported(file.into()),
         }
     }
 }
@@ -142,6 +150,9 @@ impl CreateTask {
             Target::Cgroup(path) => model::Target::Cgroup(path),
             Target::Comm(comm) => model::Target::Comm(comm),
             Target::NetworkNamespace(path) => model::Target::NetworkNamespace(path),
+            Target::Imported(_) => {
+                return Err("a profile is imported with POST /api/v1/imports");
+            }
             Target::All(true) => model::Target::All,
             Target::All(false) => return Err("all must be true, or another target must be given"),
         };
@@ -271,11 +282,12 @@ impl Task {
             started_at_ns: *started_ns,
             ended_at_ns: *ended_ns,
             progress: progress(task, now_ns),
-            clock: clock.map(|clock| match clock {
-                model::Clock::CpuClock => Clock::Cpu,
-                model::Clock::Cycles => Clock::Cycles,
-                model::Clock::Switches => Clock::Switches,
-                model::Clock::Wall => Clock::Wall,
+            clock: clock.and_then(|clock| match clock {
+                model::Clock::CpuClock => Some(Clock::Cpu),
+                model::Clock::Cycles => Some(Clock::Cycles),
+                model::Clock::Switches => Some(Clock::Switches),
+                model::Clock::Wall => Some(Clock::Wall),
+                model::Clock::Unknown => None,
             }),
             samples: *samples,
             stacks: stack_quality.into(),

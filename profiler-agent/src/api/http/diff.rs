@@ -8,7 +8,7 @@ use axum::{
 };
 
 use super::{
-    profiles::{NO_COUNT, selection_named, value},
+    profiles::{missing_value, selection_named, value},
     waits::{self, WAITS, WaitView, read_view},
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    model::{IdleShare, Profile, Selection, Task, TaskId, TaskKind},
+    model::{Clock, IdleShare, ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind},
     render::{
         Value,
         diff::{self, DiffView, Norm, Side},
@@ -87,13 +87,13 @@ pub(in crate::api) async fn diff(
     };
     let norm = norm(&query)?;
     let limit = limit(&query)?;
-    let view = DiffView {
+    let mut view = DiffView {
         value: value(&query)?,
         wakers: query.parsed("wakers", "true or false")?.unwrap_or(false),
     };
     let waits = waits::view(&query)?;
     let tasks = [task(&state, &query, "a")?, task(&state, &query, "b")?];
-    comparable(&tasks, view.value)?;
+    view.value = comparable(&tasks, view.value)?;
     let [a, b] = [
         selection_named(&query, SELECTIONS[0])?,
         selection_named(&query, SELECTIONS[1])?,
@@ -150,9 +150,13 @@ fn task(state: &ApiState, query: &Query, name: &str) -> Result<std::sync::Arc<Ta
     Ok(state.parts.engine.get(TaskId(id))?)
 }
 
-/// Numbers that mean different things are not compared.
-fn comparable(tasks: &[std::sync::Arc<Task>; 2], value: Option<Value>) -> Result<(), ApiError> {
-    let [a, b] = [tasks[0].spec.kind, tasks[1].spec.kind];
+/// Numbers that mean different things are not compared. The answer is the value that both have,
+/// where a file has one only.
+fn comparable(
+    tasks: &[std::sync::Arc<Task>; 2],
+    value: Option<Value>,
+) -> Result<Option<Value>, ApiError> {
+    let [a, b] = tasks.each_ref().map(|task| measured(task));
     if a == TaskKind::Network || b == TaskKind::Network {
         let detail = "network tasks have edges, not stacks: they have no flame graph to compare";
         return Err(ApiError::invalid_field("b", detail));
@@ -167,10 +171,37 @@ fn comparable(tasks: &[std::sync::Arc<Task>; 2], value: Option<Value>) -> Result
         );
         return Err(ApiError::invalid_field("b", detail));
     }
-    if a == TaskKind::Wall && value == Some(Value::Count) {
-        return Err(ApiError::invalid_field("value", NO_COUNT));
+    let value = value.or_else(|| tasks.iter().find_map(|task| only_value(task)));
+    let missing = value.and_then(|value| {
+        let mut missing = tasks.iter().filter_map(|task| missing_value(task, value));
+        missing.next()
+    });
+    match missing {
+        Some(detail) => Err(ApiError::invalid_field("value", detail)),
+        None => Ok(value),
     }
-    Ok(())
+}
+
+/// What the numbers of a result mean: of a file, what it says; without, samples of work.
+fn measured(task: &Task) -> TaskKind {
+    match (task.spec.kind, task.clock) {
+        (TaskKind::Imported, Some(Clock::Switches)) => TaskKind::OffCpu,
+        (TaskKind::Imported, Some(Clock::Wall)) => TaskKind::Wall,
+        (TaskKind::Imported, _) => TaskKind::OnCpu,
+        (kind, _) => kind,
+    }
+}
+
+/// The only kind of number that a file has.
+fn only_value(task: &Task) -> Option<Value> {
+    match &task.spec.target {
+        Target::Imported(file) => match file.values {
+            ImportValues::Counts => Some(Value::Count),
+            ImportValues::Durations => Some(Value::Duration),
+            ImportValues::Both => None,
+        },
+        _ => None,
+    }
 }
 
 fn norm(query: &Query) -> Result<Norm, ApiError> {

@@ -49,6 +49,7 @@ pub(super) fn meta_of(state: &ApiState) -> Meta {
         } else {
             NetworkMode::Tasks
         },
+        demo_data: state.parts.demo_data,
     }
 }
 

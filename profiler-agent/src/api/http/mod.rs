@@ -7,6 +7,7 @@ pub(super) mod edge_connections;
 pub(super) mod edge_series;
 pub(super) mod events;
 pub(super) mod health;
+pub(super) mod imports;
 pub(super) mod meta;
 pub(super) mod node;
 pub(super) mod processes;

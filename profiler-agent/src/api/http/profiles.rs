@@ -22,7 +22,7 @@ use crate::{
         state::{ApiState, blocking},
         ui::offline_viewer,
     },
-    model::{Profile, Selection, Target, Task, TaskId, TaskKind},
+    model::{ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind},
     render::{Format, Value, View, render_view, summary},
 };
 
@@ -149,8 +149,8 @@ pub(in crate::api) async fn profile(
     let selection = selection(&query)?;
     let waits = waits::view(&query)?;
     let task = state.parts.engine.get(task_id(id)?)?;
-    if task.spec.kind == TaskKind::Wall && value == Some(Value::Count) {
-        return Err(ApiError::invalid_field("value", NO_COUNT));
+    if let Some(detail) = value.and_then(|value| missing_value(&task, value)) {
+        return Err(ApiError::invalid_field("value", detail));
     }
     // Waits its turn within the time limit of the request.
     let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
@@ -182,6 +182,27 @@ pub(super) fn value(query: &Query) -> Result<Option<Value>, ApiError> {
     })
 }
 
+/// Why a task has no such numbers; `None` when it has.
+pub(super) fn missing_value(task: &Task, value: Value) -> Option<&'static str> {
+    let values = match &task.spec.target {
+        Target::Imported(file) => file.values,
+        _ if task.spec.kind == TaskKind::Wall => ImportValues::Durations,
+        _ => return None,
+    };
+    match (values, value) {
+        (ImportValues::Durations, Value::Count) if task.spec.kind == TaskKind::Wall => {
+            Some(NO_COUNT)
+        }
+        (ImportValues::Durations, Value::Count) => {
+            Some("the imported file has durations only: leave value out, or give duration")
+        }
+        (ImportValues::Counts, Value::Duration) => {
+            Some("the imported file has counts only: leave value out, or give count")
+        }
+        _ => None,
+    }
+}
+
 fn title(task: &Task) -> String {
     let target = match &task.spec.target {
         Target::Pids(pids) => {
@@ -193,12 +214,14 @@ fn title(task: &Task) -> String {
         Target::Comm(comm) => format!("processes named {comm}"),
         Target::All => "all processes".to_owned(),
         Target::NetworkNamespace(path) => format!("network namespace {path}"),
+        Target::Imported(file) => return format!("{} (task {}, imported)", file.name, task.id),
     };
     let time = match task.spec.kind {
         TaskKind::OnCpu => "On-CPU",
         TaskKind::OffCpu => "Off-CPU",
         TaskKind::Wall => "Wall-clock",
         TaskKind::Network => "Network",
+        TaskKind::Imported => "Imported",
     };
     format!("{time} time of {target} (task {})", task.id)
 }

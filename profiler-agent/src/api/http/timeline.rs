@@ -6,7 +6,7 @@ use axum::{
 };
 
 use super::{
-    profiles::{NO_COUNT, NS_PER_MS, selection, value},
+    profiles::{NS_PER_MS, missing_value, selection, value},
     tasks::task_id,
     waits::{self, known, read_view},
 };
@@ -20,7 +20,7 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    model::{Profile, TaskKind},
+    model::Profile,
     render::{
         Value,
         sequence::{self, Columns},
@@ -196,8 +196,8 @@ pub(in crate::api) async fn sequence(
     let selection = selection(&query)?;
     let waits = waits::view(&query)?;
     let task = state.parts.engine.get(task_id(id)?)?;
-    if task.spec.kind == TaskKind::Wall && value == Some(Value::Count) {
-        return Err(ApiError::invalid_field("value", NO_COUNT));
+    if let Some(detail) = value.and_then(|value| missing_value(&task, value)) {
+        return Err(ApiError::invalid_field("value", detail));
     }
     let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
     let (profile, _idle) = read_view(&state, task.id, selection, waits).await?;

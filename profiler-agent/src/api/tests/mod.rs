@@ -4,6 +4,7 @@
 mod edge_series;
 mod edges;
 mod errors;
+mod imports;
 mod live;
 mod masking;
 mod node;
@@ -246,6 +247,7 @@ impl Api {
             origin,
             arguments: setup.arguments,
             node: NodeInfo::read(),
+            demo_data: false,
             max_running_tasks: setup.max_running,
             cpu_budget_percent: None,
             inspection: node::inspection(),

@@ -39,6 +39,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/diff",
         "/api/v1/config",
         "/api/v1/events",
+        "/api/v1/imports",
         "/api/v1/features",
         "/api/v1/self/kernel",
         "/api/v1/self/kernel/statistics",

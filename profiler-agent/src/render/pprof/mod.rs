@@ -4,7 +4,7 @@
 //! at its lowest address with that as its file offset. All frames carry their names (a frame without
 //! a symbol is `module+0xoffset`), and mappings say so, which keeps pprof from looking for files.
 
-mod message;
+pub(crate) mod message;
 
 use std::{borrow::Cow, collections::HashMap, io::Write};
 
@@ -56,6 +56,7 @@ struct Keys {
     pid: i64,
     tid: i64,
     thread: i64,
+    process: i64,
     cpu: i64,
     time_ms: i64,
     id: i64,
@@ -93,6 +94,7 @@ impl<'a> Writer<'a> {
             Clock::CpuClock | Clock::Cycles => (Some("samples"), "cpu"),
             Clock::Switches => (Some("switches"), "off_cpu"),
             Clock::Wall => (None, "wall"),
+            Clock::Unknown => (Some("samples"), "time"),
         };
         let count_type = count.map(|count| self.value_type(count, "count"));
         let period_type = self.value_type(time, "nanoseconds");
@@ -105,6 +107,7 @@ impl<'a> Writer<'a> {
             pid: self.strings.add("pid"),
             tid: self.strings.add("tid"),
             thread: self.strings.add("thread"),
+            process: self.strings.add("process"),
             cpu: self.strings.add("cpu"),
             time_ms: self.strings.add("time_ms"),
             // Readers drop a number 0 without a unit, and CPU 0 is a CPU.
@@ -275,7 +278,13 @@ impl<'a> Writer<'a> {
         let waits = row.state != ThreadState::OnCpu;
         let state = (waits || profile.clock == Clock::Wall).then(|| row.state.name());
         let reason = waits.then(|| reasons.of_row(row).name());
-        for (key, text) in [(keys.state, state), (keys.reason, reason)] {
+        let comm = profile.text(profile.processes[thread.process as usize].comm);
+        let process = (!comm.is_empty()).then_some(comm);
+        for (key, text) in [
+            (keys.process, process),
+            (keys.state, state),
+            (keys.reason, reason),
+        ] {
             if let Some(text) = text {
                 label.push(message::Label {
                     key,
@@ -286,7 +295,7 @@ impl<'a> Writer<'a> {
         }
         let value = match profile.clock {
             Clock::Wall => vec![signed(row.total_ns)],
-            Clock::CpuClock | Clock::Cycles | Clock::Switches => {
+            Clock::CpuClock | Clock::Cycles | Clock::Switches | Clock::Unknown => {
                 vec![signed(row.count), signed(row.total_ns)]
             }
         };

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     model::{FrameId, Profile},
-    render::{Format, names::display_name, render},
+    render::{Format, View, names::display_name, render, render_view},
 };
 
 use super::{

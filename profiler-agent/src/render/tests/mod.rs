@@ -2,6 +2,7 @@ mod diff;
 mod fixtures;
 mod flamegraph;
 mod html;
+mod imports;
 mod pprof;
 mod quality;
 mod sequence;

@@ -1,0 +1,86 @@
+//! `import`: gives a file to a running agent.
+
+use std::{io::ErrorKind, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::print;
+use crate::{config::cli::ImportArgs, import::MAX_FILE_BYTES};
+
+/// Longest time for the file to be sent, read and stored.
+const LIMIT: Duration = Duration::from_mins(2);
+/// Longest answer that is read.
+const MAX_ANSWER_BYTES: u64 = 1 << 20;
+
+pub fn run(args: &ImportArgs) -> Result<()> {
+    let path = args.file.display();
+    let size = std::fs::metadata(&args.file)
+        .with_context(|| format!("read {path}"))?
+        .len();
+    ensure!(
+        size <= MAX_FILE_BYTES as u64,
+        "{path} has {size} bytes; at most {MAX_FILE_BYTES} are taken"
+    );
+    let bytes = std::fs::read(&args.file).with_context(|| format!("read {path}"))?;
+    let name = match (&args.name, args.file.file_name()) {
+        (Some(name), _) => name.clone(),
+        (None, Some(name)) => name.to_string_lossy().into_owned(),
+        (None, None) => String::new(),
+    };
+    let agent = args.url.trim_end_matches('/');
+    let query: String = form_urlencoded::Serializer::new(String::new())
+        .append_pair("name", &name)
+        .finish();
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(LIMIT))
+        .http_status_as_error(false)
+        .user_agent(concat!("profiler-agent/", env!("CARGO_PKG_VERSION")))
+        .build();
+    let client: ureq::Agent = config.into();
+    let mut request = client
+        .post(format!("{agent}/api/v1/imports?{query}"))
+        .header("content-type", "application/octet-stream");
+    if let Some(token) = token(args)? {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let mut response = request
+        .send(&bytes)
+        .with_context(|| format!("send {path} to {agent}"))?;
+    let status = response.status();
+    let text = response
+        .body_mut()
+        .with_config()
+        .limit(MAX_ANSWER_BYTES)
+        .read_to_string()
+        .with_context(|| format!("read the answer of {agent}"))?;
+    let answer: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{agent} answered {status}"))?;
+    if status != http::StatusCode::CREATED {
+        let part = |key: &str| answer.get(key).and_then(serde_json::Value::as_str);
+        let hint = part("hint").map(|hint| format!(" ({hint})"));
+        bail!(
+            "{agent} refused {path}: {}{}",
+            part("detail").unwrap_or("it gave no reason"),
+            hint.unwrap_or_default()
+        );
+    }
+    if args.json {
+        return print(&(text + "\n"));
+    }
+    let id = answer.get("id").and_then(serde_json::Value::as_str);
+    print(&format!(
+        "{agent}/?view=task&id={}\n",
+        id.unwrap_or_default()
+    ))
+}
+
+/// The agent's token; `None` when there is no such file.
+fn token(args: &ImportArgs) -> Result<Option<String>> {
+    match std::fs::read_to_string(&args.token_file) {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(error).with_context(|| format!("read the token {}", args.token_file.display()))
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Profiles from files: pprof and folded stacks to [`Profile`].
+//!
+//! A file is foreign bytes: everything that it can make large is bounded, and an error says what is
+//! wrong with it. What the file does not say stays unknown ([`ImportedFile`]) or becomes a note.
+
+mod folded;
+mod fields;
+mod pprof;
+mod pprof_tables;
+
+use std::io::Read as _;
+
+use flate2::read::MultiGzDecoder;
+
+use crate::model::{ImportFormat, ImportedFile, Profile};
+
+/// Largest file.
+pub const MAX_FILE_BYTES: usize = 32 << 20;
+/// Longest name that a file may be given.
+pub const MAX_NAME_BYTES: usize = 255;
+/// Largest file when it is unpacked.
+const MAX_RAW_BYTES: usize = 128 << 20;
+/// Different strings, functions, locations, mappings or samples, each.
+const MAX_ITEMS: usize = 1_000_000;
+/// Longest name of a function or file.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Deepest stack.
+const MAX_DEPTH: usize = 4096;
+/// Frames of all different stacks together.
+const MAX_STACK_FRAMES: usize = 8_000_000;
+/// Length of a bucket, as in recorded profiles.
+const BUCKET_NS: u64 = 20_000_000;
+/// Remarks that are taken over.
+const MAX_NOTES: usize = 32;
+const MAX_NOTE_BYTES: usize = 500;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Why a file cannot be imported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    #[error("the file is empty")]
+    Empty,
+    #[error("the gzip data cannot be unpacked: {0}")]
+    Gzip(String),
+    #[error("the file is larger than {MAX_RAW_BYTES} bytes when it is unpacked")]
+    TooLarge,
+    #[error("the file is neither pprof nor folded stacks: {0}")]
+    NotAProfile(String),
+    #[error("the file has more than {limit} {what}")]
+    TooMany { what: &'static str, limit: usize },
+    #[error("line {line}: {problem}")]
+    Line { line: usize, problem: String },
+    #[error("sample {sample}: {problem}")]
+    Sample { sample: usize, problem: String },
+    #[error("the file has neither counts nor times, only: {0}")]
+    NoUsableValue(String),
+    #[error("the file has no samples")]
+    NoSamples,
+}
+
+/// A profile with what is known of its file.
+#[derive(Debug)]
+pub struct Imported {
+    pub profile: Profile,
+    pub file: ImportedFile,
+    /// When the recording began, where the file says it: nanoseconds since the Unix epoch.
+    pub began_ns: Option<u64>,
+    /// How long it was, where the file says it.
+    pub duration_ns: Option<u64>,
+    /// Samples per second, where the file says it.
+    pub frequency_hz: Option<u32>,
+    /// What the file remarks, and what was left out of it.
+    pub notes: Vec<String>,
+}
+
+/// Reads a file. `name` is what it is called and `now_ns` stands in where it does not say when it
+/// was recorded.
+pub fn read(bytes: &[u8], name: &str, now_ns: u64) -> Result<Imported, ImportError> {
+    let unpacked;
+    let raw = if bytes.starts_with(&GZIP) {
+        unpacked = unpack(bytes)?;
+        &unpacked
+    } else {
+        bytes
+    };
+    if raw.is_empty() {
+        return Err(ImportError::Empty);
+    }
+    if raw.len() > MAX_RAW_BYTES {
+        return Err(ImportError::TooLarge);
+    }
+    let mut imported = match format_of(raw) {
+        ImportFormat::Folded => folded::read(raw, now_ns)?,
+        ImportFormat::Pprof => pprof::read(raw, now_ns)?,
+    };
+    name.clone_into(&mut imported.file.name);
+    if imported.profile.samples.is_empty() {
+        return Err(ImportError::NoSamples);
+    }
+    imported
+        .profile
+        .check()
+        .map_err(|problem| ImportError::NotAProfile(problem.to_owned()))?;
+    Ok(imported)
+}
+
+fn unpack(bytes: &[u8]) -> Result<Vec<u8>, ImportError> {
+    let mut raw = Vec::new();
+    let limit = MAX_RAW_BYTES as u64 + 1;
+    MultiGzDecoder::new(bytes)
+        .take(limit)
+        .read_to_end(&mut raw)
+        .map_err(|error| ImportError::Gzip(error.to_string()))?;
+    Ok(raw)
+}
+
+/// Text is folded stacks: pprof begins with a message, whose tag is a control character.
+fn format_of(raw: &[u8]) -> ImportFormat {
+    let start = &raw[..raw.len().min(4096)];
+    let is_text = |byte: &u8| *byte >= b' ' || matches!(byte, b'\t' | b'\n' | b'\r');
+    if start.iter().all(is_text) {
+        ImportFormat::Folded
+    } else {
+        ImportFormat::Pprof
+    }
+}
+
+/// Notes in order, each once, as many and as long as a task may have.
+fn bounded_notes(notes: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for mut note in notes {
+        if note.len() > MAX_NOTE_BYTES {
+            note.truncate(note.floor_char_boundary(MAX_NOTE_BYTES));
+            note.push('…');
+        }
+        if !note.is_empty() && kept.len() < MAX_NOTES && !kept.contains(&note) {
+            kept.push(note);
+        }
+    }
+    kept
+}

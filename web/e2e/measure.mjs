@@ -1,0 +1,147 @@
+// Small tools for measuring a page: percentiles, the page's own measures, memory and CPU time.
+
+export const percentile = (values, share) => {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? null;
+};
+
+export const median = (values) => percentile(values, 0.5);
+
+/** Keeps what the page measures of itself (`performance.measure`) in `paints`. */
+export function watchPaints(page) {
+  return page.addInitScript(() => {
+    globalThis.paints = [];
+    new PerformanceObserver((list) => {
+      for (const { name, duration } of list.getEntries()) globalThis.paints.push({ name, duration });
+    }).observe({ type: "measure" });
+  });
+}
+
+export async function firstPaint(page) {
+  await page.waitForFunction(() => globalThis.paints.some(({ name }) => name === "flame.first-paint"), null, {
+    timeout: 60_000,
+  });
+  return page.evaluate(() => globalThis.paints.find(({ name }) => name === "flame.first-paint").duration);
+}
+
+/** Zooms into frames of several rows and back: the times of frames, and of the page's own painting. */
+export function zoomTimes(page, rounds = 12) {
+  return page.evaluate(async (count) => {
+    const frames = [];
+    globalThis.paints.length = 0;
+    const canvas = document.querySelector(".flame-canvas");
+    const tree = document.querySelector("[role=tree]");
+    const box = canvas.getBoundingClientRect();
+    const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    for (let i = 0; i < count; i += 1) {
+      const clientX = box.left + box.width * (0.05 + (i % 6) * 0.13);
+      const clientY = box.bottom - 18 * (12 + (i % 4)) - 9;
+      canvas.dispatchEvent(new MouseEvent("click", { clientX, clientY, bubbles: true }));
+      let last = await nextFrame();
+      for (let n = 0; n < 12; n += 1) {
+        const now = await nextFrame();
+        frames.push(now - last);
+        last = now;
+      }
+      tree.dispatchEvent(new KeyboardEvent("keydown", { key: "0", bubbles: true, cancelable: true }));
+      for (let n = 0; n < 12; n += 1) await nextFrame();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const paints = globalThis.paints
+      .filter(({ name }) => name === "flame.paint")
+      .map((item) => item.duration);
+    return { frames, paints };
+  }, rounds);
+}
+
+/** From a movement of the pointer until the tooltip says what is under it. */
+export function hoverTimes(page, moves = 40) {
+  return page.evaluate(async (count) => {
+    const canvas = document.querySelector(".flame-canvas");
+    const box = canvas.getBoundingClientRect();
+    const times = [];
+    for (let i = 0; i < count; i += 1) {
+      const clientX = box.left + box.width * (0.04 + ((i * 37) % 90) / 100);
+      const clientY = box.bottom - 18 * (2 + (i % 9)) - 9;
+      const began = performance.now();
+      for (const type of ["pointermove", "mousemove"])
+        canvas.dispatchEvent(
+          new (type === "mousemove" ? MouseEvent : PointerEvent)(type, { clientX, clientY, bubbles: true }),
+        );
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      times.push(performance.now() - began);
+    }
+    return times;
+  }, moves);
+}
+
+/** From a key in the search field until the matched share stands there. */
+export async function searchTime(page, text) {
+  return page.evaluate(async (wanted) => {
+    const field = document.querySelector("[data-search]");
+    const began = performance.now();
+    field.value = wanted;
+    field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    await new Promise((resolve) => {
+      const check = () =>
+        document.querySelector("[data-matched] b")?.textContent ? resolve() : setTimeout(check, 0);
+      check();
+    });
+    return performance.now() - began;
+  }, text);
+}
+
+/** From the last byte of the answer that a page needs until what it draws of it is painted. */
+export async function drawnAfter(page, answer, selector, least = 1) {
+  await page.waitForFunction(
+    ([what, count]) => document.querySelectorAll(what).length >= count,
+    [selector, least],
+    { timeout: 60_000 },
+  );
+  return page.evaluate((part) => {
+    const entries = performance.getEntriesByType("resource").filter(({ name }) => name.includes(part));
+    return globalThis.drawnAt - Math.max(...entries.map(({ responseEnd }) => responseEnd));
+  }, answer);
+}
+
+/** Notes when something that matches is painted for the first time. */
+export function watchDrawn(page, selector, least = 1) {
+  return page.addInitScript(
+    ([what, count]) => {
+      const look = () => {
+        if (document.querySelectorAll(what).length >= count)
+          requestAnimationFrame(() => {
+            globalThis.drawnAt = performance.now();
+          });
+        else requestAnimationFrame(look);
+      };
+      look();
+    },
+    [selector, least],
+  );
+}
+
+/** Bytes of JavaScript objects after a collection of garbage. */
+export async function heapBytes(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await session.send("Runtime.getHeapUsage");
+  await session.detach();
+  return usedSize;
+}
+
+/** Share of one core that the page's thread needs while `wait` lasts, in percent. */
+export async function cpuShare(page, seconds) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable");
+  const read = async () => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    const value = (name) => metrics.find((metric) => metric.name === name).value;
+    return { task: value("TaskDuration"), at: value("Timestamp") };
+  };
+  const before = await read();
+  await page.waitForTimeout(seconds * 1000);
+  const after = await read();
+  await session.detach();
+  return ((after.task - before.task) / (after.at - before.at)) * 100;
+}

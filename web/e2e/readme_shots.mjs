@@ -1,0 +1,51 @@
+// The two pictures of the README, from recorded data: a flame graph in light, the map of connections in
+// dark. Run as: AGENT=../target/release/profiler-agent node e2e/readme_shots.mjs
+
+import { launch, openPage } from "./browser.mjs";
+import { startDemo } from "./demo.mjs";
+import { visit } from "./pages.mjs";
+import { client, READY } from "./visits.mjs";
+
+const IMAGES = new URL("../../docs/images/", import.meta.url).pathname;
+const { AGENT } = process.env;
+if (AGENT === undefined) {
+  console.error("AGENT must name a profiler-agent");
+  process.exit(2);
+}
+const { url, stop } = await startDemo(AGENT);
+const browser = await launch();
+try {
+  const { items } = await client(url)("/tasks");
+  const onCpu = items.findLast(({ kind }) => kind === "on_cpu");
+  const network = items.find(({ kind }) => kind === "network");
+  for (const { file, colorScheme, query, pick } of [
+    {
+      file: "flamegraph.png",
+      colorScheme: "light",
+      query: `view=task&id=${onCpu.id}`,
+      pick: ".flame-canvas",
+    },
+    {
+      file: "topology.png",
+      colorScheme: "dark",
+      query: `view=task&id=${network.id}&net=map`,
+      pick: ".map-node",
+    },
+  ]) {
+    const { origin } = new URL(url);
+    const { context, page } = await openPage(browser, origin, {
+      colorScheme,
+      viewport: { width: 1280, height: 800 },
+    });
+    await page.goto(url);
+    await page.waitForSelector(READY);
+    await visit(page, origin, { query });
+    await page.waitForSelector(pick);
+    await page.screenshot({ path: `${IMAGES}${file}` });
+    console.log(`${IMAGES}${file}`);
+    await context.close();
+  }
+} finally {
+  await browser.close();
+  await stop();
+}
