@@ -39,13 +39,14 @@ pub(super) fn render(
     let about = About {
         title: printable(title),
         unit: match profile.clock {
-            Clock::CpuClock | Clock::Cycles => "samples",
+            Clock::CpuClock | Clock::Cycles | Clock::Unknown => "samples",
             Clock::Switches | Clock::Wall => "switches",
         },
         time: match profile.clock {
             Clock::CpuClock | Clock::Cycles => "on the CPU",
             Clock::Switches => "off the CPU",
             Clock::Wall => "of all threads",
+            Clock::Unknown => "in the imported file",
         },
         idle: idle.map(|idle| printable(&idle.line())),
         version: env!("CARGO_PKG_VERSION"),

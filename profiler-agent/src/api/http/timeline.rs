@@ -20,7 +20,7 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    model::{Profile, TaskKind},
+    model::Profile,
     render::{
         Value,
         sequence::{self, Columns},
