@@ -46,7 +46,7 @@ pub(super) fn render(
             Clock::CpuClock | Clock::Cycles => "on the CPU",
             Clock::Switches => "off the CPU",
             Clock::Wall => "of all threads",
-            Clock::Unknown => "in the file",
+            Clock::Unknown => "in the imported file",
         },
         idle: idle.map(|idle| printable(&idle.line())),
         version: env!("CARGO_PKG_VERSION"),
