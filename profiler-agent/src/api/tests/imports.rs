@@ -32,10 +32,12 @@ async fn an_imported_file_is_a_task_like_others() {
     assert_eq!(text(folded).await, "app;main;rest 5\napp;main;work 3\n");
     let listed = api.get_json("/api/v1/tasks").await;
     assert_eq!(listed["total"], 1);
-    for path in ["quality", "threads", "timeline", "waits", "edges"] {
+    for path in ["quality", "threads", "timeline", "waits"] {
         let answer = api.get(&format!("/api/v1/tasks/1/{path}")).await;
         assert_eq!(answer.status(), 200, "{path}");
     }
+    let edges = api.get("/api/v1/tasks/1/edges").await;
+    assert_eq!(edges.status(), 409);
     // Exported and imported again it is the same.
     let pprof = api.get("/api/v1/tasks/1/profile?format=pprof").await;
     let response = api.post("/api/v1/imports", super::bytes(pprof).await).await;

@@ -63,8 +63,9 @@ fn every_row_is_one_sample_with_its_labels() {
     rows.sort();
     let cpu_ns = |count: u64| count * super::sketch::PERIOD_NS;
     let row = |count: u64, thread: &str, cpu: u32, pid: u32, tid: u32, time: &str| {
+        let process = if pid == 100 { "work" } else { "envoy" };
         format!(
-            "{count} {} thread:[{thread}] cpu:[{cpu} id] pid:[{pid} id] tid:[{tid} id] time_ms:[{time}]",
+            "{count} {} process:[{process}] thread:[{thread}] cpu:[{cpu} id] pid:[{pid} id] tid:[{tid} id] time_ms:[{time}]",
             cpu_ns(count)
         )
     };
@@ -118,7 +119,7 @@ fn wall_clock_time_has_states_and_no_count() {
         "    7000000: ",
         "    1000000: ",
         "   92000000: ",
-        "                state:[on_cpu] thread:[work]",
+        "                process:[work] state:[on_cpu] thread:[work]",
         "reason:[sleep] state:[interruptible] thread:[work]",
     ] {
         assert!(raw.contains(text), "{text:?} is missing in\n{raw}");
