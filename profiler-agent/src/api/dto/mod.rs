@@ -7,6 +7,7 @@ mod edge_series;
 mod edges;
 mod events;
 mod node;
+mod pods;
 mod process_symbols;
 mod processes;
 mod quality;
@@ -19,6 +20,7 @@ mod waits;
 
 pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
+pub use pods::PodList;
 pub use processes::{Process, ProcessList};
 
 pub(super) use agent::{
