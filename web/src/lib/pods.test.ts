@@ -121,7 +121,6 @@ describe("pods", () => {
     expect(pids("httpbin", "role")).toEqual(["httpbin + envoy", 10, 11]);
     expect(pids("no such")).toEqual([]);
   });
-
 });
 
 interface Case {
