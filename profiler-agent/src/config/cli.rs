@@ -366,6 +366,9 @@ pub struct ImportArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct PsArgs {
+    /// By pod, which is a network namespace, with what its sidecar uses of the CPU
+    #[arg(long)]
+    pub pods: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
