@@ -1,8 +1,5 @@
 //! The page in a real browser: created by clicking, watched to its end, zoomed and searched.
 
-#[path = "ui_shell.rs"]
-mod shell;
-
 use std::{path::Path, time::Duration};
 
 use profiler_tests::{

@@ -101,3 +101,8 @@ fn name_answers() {
 fn process_maps() {
     fuzz("maps", &[Original::file("/proc/self/maps")]);
 }
+
+#[test]
+fn socket_table() {
+    fuzz("socket_table", &[Original::file("/proc/self/net/tcp")]);
+}

@@ -14,10 +14,8 @@ const MAX_SHOWN = 50;
 function bases(task: Task): readonly Task[] {
   const target = JSON.stringify(task.target);
   const same = (other: Task): number => (JSON.stringify(other.target) === target ? 0 : 1);
-  const fits = ({ kind }: Task): boolean =>
-    kind !== "network" && (kind === task.kind || [kind, task.kind].includes("imported"));
   return [...(tasks.value?.values() ?? [])]
-    .filter((other) => other.id !== task.id && fits(other) && other.samples > 0)
+    .filter((other) => other.id !== task.id && other.kind === task.kind && other.samples > 0)
     .sort((a, b) => same(a) - same(b) || Number(b.id) - Number(a.id));
 }
 

@@ -233,9 +233,7 @@ function Result({ task }: { task: Task }) {
   const waits = waitCut(task);
   const waitsKey = JSON.stringify(waits);
   const cut = useMemo(() => ({ from, to, tids, except, waits }), [from, to, tids, except, waitsKey]);
-  // The other views ask for what they show themselves.
-  const whole = base === "" && tab !== "order";
-  const profile = useProfile(task.id, cut, running, task.state !== "queued" && whole);
+  const profile = useProfile(task.id, cut, running, task.state !== "queued");
   if (task.state === "queued") return <Loading what="the first samples (the task waits for its turn)" />;
   return (
     <>

@@ -270,6 +270,17 @@ pub(super) const STEPS: &[Step] = &[
         NETWORK,
         "connections of known bytes, resets, losses"
     ),
+    integration!("network-cli", NETWORK, "how the command ends"),
+    integration!(
+        "network-tcp",
+        NETWORK,
+        "simultaneous open, round-trip times, a server that closes without reading"
+    ),
+    integration!(
+        "network-capabilities",
+        NETWORK,
+        "sockets of the node without the right to enter namespaces"
+    ),
     integration!(
         "network-calls",
         ROOT_AND_AGENT,
@@ -337,6 +348,11 @@ pub(super) const STEPS: &[Step] = &[
         "idle rules on real programs, each with next to nothing to do"
     ),
     integration!("ui", UI, "the page in headless Chromium"),
+    integration!(
+        "ui-shell",
+        UI,
+        "pods, check-up, node page and support bundle"
+    ),
     integration!("compare", UI, "two results of a known difference"),
     integration!(
         "ui-topology",
