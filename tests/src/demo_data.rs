@@ -18,7 +18,7 @@ use crate::{
 /// Where cgroup v1 keeps what containers are told apart by; v2 hosts have one tree.
 const HIERARCHIES: [&str; 2] = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
 const SECONDS: u64 = 10;
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// Best compression: it is done once and embedded in every binary.
 const LEVEL: i32 = 19;
 /// A readable pattern in place of the 64 digits that a runtime would draw.
