@@ -32,7 +32,7 @@ async fn an_imported_file_is_a_task_like_others() {
     assert_eq!(text(folded).await, "app;main;rest 5\napp;main;work 3\n");
     let listed = api.get_json("/api/v1/tasks").await;
     assert_eq!(listed["total"], 1);
-    for path in ["quality", "threads", "timeline", "waits", "edges"] {
+    for path in ["quality", "threads", "timeline", "waits"] {
         let answer = api.get(&format!("/api/v1/tasks/1/{path}")).await;
         assert_eq!(answer.status(), 200, "{path}");
     }

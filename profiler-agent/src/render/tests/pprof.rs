@@ -57,7 +57,15 @@ fn every_row_is_one_sample_with_its_labels() {
             Some((numbers, _)) if !line.contains(":[") => {
                 rows.push(numbers.split_whitespace().collect::<Vec<_>>().join(" "));
             }
-            _ => rows.last_mut().unwrap().extend([" ", line.trim()]),
+            // The process is of the text labels, which stand in front.
+            _ => {
+                let labels = line.trim();
+                let rest = labels
+                    .strip_prefix("process:[")
+                    .and_then(|rest| rest.split_once("] "))
+                    .map_or(labels, |(_process, rest)| rest);
+                rows.last_mut().unwrap().extend([" ", rest]);
+            }
         }
     }
     rows.sort();
@@ -118,7 +126,7 @@ fn wall_clock_time_has_states_and_no_count() {
         "    7000000: ",
         "    1000000: ",
         "   92000000: ",
-        "                state:[on_cpu] thread:[work]",
+        "process:[work] state:[on_cpu] thread:[work]",
         "reason:[sleep] state:[interruptible] thread:[work]",
     ] {
         assert!(raw.contains(text), "{text:?} is missing in\n{raw}");
