@@ -232,7 +232,6 @@ impl App {
             cpu_budget_percent: config.cpu_budget_percent,
             inspection: Inspection::new(
                 config.masked(),
-                config.deny_probes.clone(),
                 RecentLog::own(),
                 StatisticsLease::new(kernel.statistics.is_some(), enable_statistics),
             ),

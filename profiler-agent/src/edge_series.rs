@@ -79,7 +79,7 @@ impl StepRecorder {
     pub(crate) fn rest(&mut self) -> Option<EdgeStep> {
         let mut edges: Vec<_> = std::mem::take(&mut self.late).into_iter().collect();
         edges.sort_by_key(|(id, _)| *id);
-        (!edges.is_empty()).then(|| EdgeStep {
+        (!edges.is_empty()).then_some(EdgeStep {
             from_ms: self.to_ms,
             to_ms: self.to_ms,
             edges,

@@ -41,11 +41,10 @@ pub struct Feature {
 }
 
 /// Everything that can be told without loading the programs. Blocks for some milliseconds.
-pub fn examine(denied: &[String]) -> Vec<Feature> {
+pub fn examine() -> Vec<Feature> {
     vec![
         object(),
         btf(),
-        clock(denied),
         stack_tables(),
         kernel_names(),
         containers(),
@@ -143,7 +142,8 @@ fn stack_tables() -> Feature {
     }
 }
 
-fn clock(denied: &[String]) -> Feature {
+/// Whether and by what clock samples can be taken. Loads the programs, which takes a while.
+pub fn clock(denied: &[String]) -> Feature {
     let check = bpf::check_clock(denied);
     match check {
         ClockCheck::Cycles => feature("sampling_clock", Verdict::Ok, "hardware cycles", ""),

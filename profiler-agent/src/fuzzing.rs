@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target {
         name: "unwind",
         run: unwind,
@@ -49,6 +49,10 @@ pub const TARGETS: [Target; 7] = [
     Target {
         name: "name_answers",
         run: name_answers,
+    },
+    Target {
+        name: "socket_table",
+        run: socket_table,
     },
     Target {
         name: "imports",
@@ -122,6 +126,11 @@ pub fn inferred(bytes: &[u8]) {
 /// An answer of a name server.
 pub fn name_answers(bytes: &[u8]) {
     drop(network::read_answer(bytes));
+}
+
+/// A list of sockets in `/proc`, which the kernel writes.
+pub fn socket_table(bytes: &[u8]) {
+    drop(network::read_socket_table(bytes));
 }
 
 /// A file that somebody gives to be looked at.

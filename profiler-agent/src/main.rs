@@ -40,6 +40,7 @@ fn run(cli: &Cli) -> Result<(), CliError> {
         Command::Net(args) => Ok(cli::net::run(args)?),
         Command::Ps(args) => Ok(cli::ps::run(args)?),
         Command::Doctor(args) => Ok(cli::doctor::run(args)?),
+        Command::Diff(args) => Ok(cli::diff::run(args)?),
         Command::Import(args) => Ok(cli::import::run(args)?),
         Command::SupportBundle(args) => Ok(cli::support_bundle::run(args)?),
         Command::Openapi => Ok(cli::openapi::run()?),

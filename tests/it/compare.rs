@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use profiler_tests::{
-    agent::Agent,
+    agent::{Agent, run},
     paths,
     process::{Launch, Running},
     workload::Workload,
@@ -14,7 +14,7 @@ use crate::targets::{Targets, on_cpu};
 
 const BROWSER: Duration = Duration::from_mins(3);
 const TASK: Duration = Duration::from_mins(1);
-const SECONDS: u64 = 4;
+const SECONDS: u64 = 6;
 
 /// Profiles `target` and returns the task.
 fn profiled(agent: &Agent, target: &Running) -> String {
@@ -63,12 +63,20 @@ fn the_function_that_changed_most_comes_first() {
     let path = format!("/api/v1/diff?a={before}&b={after}&b_tid={tid}");
     let diff = agent.api.get_json(&path).unwrap();
     assert_eq!(diff["functions"][0]["name"], "hot_sixty", "{diff}");
-    for (name, change) in [("hot_sixty", -0.5), ("hot_thirty", 0.3), ("hot_ten", 0.2)] {
+    let samples = |side: &str| diff[side]["total"].as_f64().unwrap();
+    for (name, before, after) in [
+        ("hot_sixty", 0.6, 0.1),
+        ("hot_thirty", 0.3, 0.6),
+        ("hot_ten", 0.1, 0.3),
+    ] {
         let found = function(&diff, name);
         let measured = found["change"].as_f64().unwrap();
+        // Four standard errors of the samples there are, and what the rest of the program takes.
+        let spread = |share: f64, samples: f64| share * (1.0 - share) / samples;
+        let error = (spread(before, samples("a")) + spread(after, samples("b"))).sqrt();
         assert!(
-            (measured - change).abs() < 0.06,
-            "{name} changed by {measured} instead of {change}: {diff}"
+            (measured - (after - before)).abs() < 4.0 * error + 0.02,
+            "{name} changed by {measured} instead of {before} to {after}: {diff}"
         );
         assert_eq!(found["verdict"], "significant", "{found}");
     }
@@ -80,6 +88,31 @@ fn the_function_that_changed_most_comes_first() {
         let folded = agent.api.folded(id, &more).unwrap();
         assert_eq!(diff[side]["total"].as_u64().unwrap(), folded.total());
     }
+
+    // The command line asks the same.
+    let token = agent.data_dir.join("token");
+    let address = format!("http://{}", agent.api.address);
+    let (status, output, errors) = run(
+        &[
+            "diff",
+            &before,
+            &after,
+            "--tid",
+            &tid.to_string(),
+            "--url",
+            &address,
+            "--token-file",
+            token.to_str().unwrap(),
+        ],
+        TASK,
+    )
+    .unwrap();
+    assert!(status.success(), "{errors}");
+    let first = output.lines().nth(3).unwrap_or_default();
+    assert!(
+        first.ends_with("hot_sixty") && first.contains("significant, q"),
+        "{output}"
+    );
 
     // The same task against itself: nothing may be found.
     let same = agent

@@ -1,9 +1,10 @@
 //! Network tasks and what tests read of their edges.
 
-use profiler_tests::{agent::Agent, wait::wait_for};
+use profiler_tests::{agent::Agent, wait::wait_for, workload::Workload};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::targets::{EXIT, START};
+use crate::targets::{EXIT, START, Targets};
 
 /// Longest that a task of these tests runs; each is stopped when its work is done.
 pub(crate) const LONGEST_S: u64 = 300;
@@ -51,6 +52,21 @@ impl<'a> Watch<'a> {
             .unwrap();
         self.now()
     }
+}
+
+/// Runs a program that does its work between two signals; what was seen of it, and what it printed.
+pub(crate) fn watch_program(program: Workload, name: &str) -> (Value, String) {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let mut program = targets.ready(program, name, &[]);
+    let watch = Watch::start(&agent, &json!({ "pids": [program.pid()] }));
+    program.signal(Signal::USR1).unwrap();
+    program
+        .wait_for_line(START, |line| (line == "done").then_some(()))
+        .unwrap();
+    let table = watch.finish();
+    program.signal(Signal::USR1).unwrap();
+    (table, program.finish(EXIT).unwrap())
 }
 
 /// The edges that fit.

@@ -37,6 +37,8 @@ mod namespaces;
 #[cfg(test)]
 mod network;
 #[cfg(test)]
+mod network_capabilities;
+#[cfg(test)]
 mod network_cli;
 #[cfg(test)]
 mod network_load;
@@ -44,6 +46,8 @@ mod network_load;
 mod network_calls;
 #[cfg(test)]
 mod network_mesh;
+#[cfg(test)]
+mod network_tcp;
 #[cfg(test)]
 mod network_topology;
 #[cfg(test)]
@@ -70,6 +74,8 @@ mod stripped_mesh;
 mod throttling;
 #[cfg(test)]
 mod ui;
+#[cfg(test)]
+mod ui_shell;
 #[cfg(test)]
 mod ui_topology;
 #[cfg(test)]

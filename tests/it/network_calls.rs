@@ -3,14 +3,10 @@
 
 use std::str::FromStr;
 
-use profiler_tests::{agent::Agent, workload::Workload};
-use rustix::process::Signal;
+use profiler_tests::workload::Workload;
 use serde_json::{Value, json};
 
-use crate::{
-    edges::{Watch, edge_to, number, transfer},
-    targets::{EXIT, START, Targets},
-};
+use crate::edges::{edge_to, number, transfer, watch_program};
 
 /// What a program did with one end of a connection, and what its socket says. `None`: the kernel
 /// chose the number of calls.
@@ -111,17 +107,7 @@ fn check(case: &Case, what: &str, end: &End, side: &Value) {
 
 #[test]
 fn every_way_to_write_and_read_is_counted_once() {
-    let agent = Agent::start().unwrap();
-    let targets = Targets::new();
-    let mut program = targets.ready(Workload::Sockets, "sockets", &[]);
-    let watch = Watch::start(&agent, &json!({ "pids": [program.pid()] }));
-    program.signal(Signal::USR1).unwrap();
-    program
-        .wait_for_line(START, |line| (line == "done").then_some(()))
-        .unwrap();
-    let table = watch.finish();
-    program.signal(Signal::USR1).unwrap();
-    let output = program.finish(EXIT).unwrap();
+    let (table, output) = watch_program(Workload::Sockets, "sockets");
     let cases: Vec<Case> = output
         .lines()
         .filter(|line| line.contains(' '))

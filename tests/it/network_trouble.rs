@@ -7,15 +7,12 @@ use std::{
 };
 
 use profiler_tests::{agent::Agent, netns::Netns, wait::wait_for, workload::Workload};
-use rustix::{
-    net::sockopt::{set_socket_linger, set_tcp_user_timeout},
-    process::Signal,
-};
+use rustix::net::sockopt::{set_socket_linger, set_tcp_user_timeout};
 use serde_json::{Value, json};
 
 use crate::{
-    edges::{Watch, assert_own_ends, edge_to, number, transfer},
-    targets::{EXIT, START, Targets},
+    edges::{Watch, assert_own_ends, edge_to, number, transfer, watch_program},
+    targets::EXIT,
 };
 
 const LEFT: &str = "10.198.0.1";
@@ -290,17 +287,7 @@ fn connections_that_nobody_accepted_end_with_their_listener() {
 
 #[test]
 fn sockets_belong_to_the_process_that_uses_them_until_it_dies() {
-    let agent = Agent::start().unwrap();
-    let targets = Targets::new();
-    let mut program = targets.ready(Workload::Descriptors, "descriptors", &[]);
-    let watch = Watch::start(&agent, &json!({ "pids": [program.pid()] }));
-    program.signal(Signal::USR1).unwrap();
-    program
-        .wait_for_line(START, |line| (line == "done").then_some(()))
-        .unwrap();
-    let table = watch.finish();
-    program.signal(Signal::USR1).unwrap();
-    let output = program.finish(EXIT).unwrap();
+    let (table, output) = watch_program(Workload::Descriptors, "descriptors");
     let mut cases = 0;
     for line in output.lines().filter(|line| line.contains(' ')) {
         let [name, port, client, server, written, answered] =

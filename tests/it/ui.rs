@@ -1,9 +1,6 @@
 //! The page in a real browser: created by clicking, watched to its end, zoomed and searched; and every
 //! page inspected, on a mesh and on recorded data.
 
-#[path = "ui_shell.rs"]
-mod shell;
-
 use std::{
     fs,
     os::unix::fs::PermissionsExt as _,

@@ -72,7 +72,7 @@ fn the_command_saves_the_same_bundle(targets: &Targets, url: &str, token: &str) 
         .unwrap();
     for part in [
         "\"kernel\":",
-        "\"sampling_clock\"",
+        "\"stack_tables\"",
         "data_dir =",
         "\"group\": \"checkup-",
         "started",

@@ -47,18 +47,19 @@ await checks.run("nothing on the map moves while its numbers change", async () =
   const read = () =>
     page.evaluate(() => ({
       places: [...document.querySelectorAll(".map-node")].map((node) => [
-        node.dataset.item,
+        node.dataset.key,
         node.getAttribute("transform"),
       ]),
-      labels: [...document.querySelectorAll(".map-line")]
+      labels: [...document.querySelectorAll(".map-line [data-item]")]
         .map((line) => line.getAttribute("aria-label"))
         .join(),
     }));
   const before = await read();
   await page.waitForFunction(
     (text) =>
-      [...document.querySelectorAll(".map-line")].map((line) => line.getAttribute("aria-label")).join() !==
-      text,
+      [...document.querySelectorAll(".map-line [data-item]")]
+        .map((line) => line.getAttribute("aria-label"))
+        .join() !== text,
     before.labels,
   );
   const after = await read();

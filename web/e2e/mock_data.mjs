@@ -6,8 +6,6 @@ const next = random(11);
 const CONTAINER_A = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d";
 const CONTAINER_B = "b7a1e5d0934c2f6e8d1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e";
 
-const POD = 4026532441;
-
 function process(pid, comm, exe, extra = {}) {
   return {
     id: `${pid}-${pid * 37}`,
@@ -35,7 +33,6 @@ export function makeProcesses() {
     user: "envoy",
     uid: 1337,
     cgroup: `/kubepods/burstable/pod1/${id}`,
-    network_namespace: POD,
   });
   const list = [
     process(1, "systemd", "/usr/lib/systemd/systemd"),
@@ -75,9 +72,7 @@ export function makeProcesses() {
         7000 + i * 13,
         name,
         `/usr/bin/${name}`,
-        i % 9 === 0
-          ? { ...pod(i % 2 ? CONTAINER_A : CONTAINER_B), network_namespace: POD + 1 + (i % 5) }
-          : {},
+        i % 9 === 0 ? pod(i % 2 ? CONTAINER_A : CONTAINER_B) : {},
       ),
     );
   }

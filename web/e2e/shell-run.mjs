@@ -16,7 +16,7 @@ const THEMES = [
 const PAGES = [
   "view=pods",
   "view=pods&process=4242-156954",
-  "view=pods&create=1&checkup=1&pod=4026532441",
+  "view=pods&create=1&checkup=1&pod=4026532201",
   "view=processes&create=1&pids=4242",
   "view=group&id=check-1",
   "view=group&id=gone",
@@ -79,7 +79,7 @@ for (const theme of THEMES) {
 
 await checks.run("a pod says what its sidecar uses, and each process its role with the reason", async () => {
   const { context, page, faults } = await opened();
-  await page.goto(`${mock.origin}/?view=pods&q=httpbin`);
+  await page.goto(`${mock.origin}/?view=pods&q=4242`);
   const line = page.locator("[data-sidecar-line]").first();
   await line.waitFor();
   const text = await line.textContent();
@@ -119,7 +119,7 @@ await checks.run("a process that is gone is told", async () => {
 
 await checks.run("the check-up starts three tasks of one group and shows them together", async () => {
   const { context, page, faults } = await opened();
-  await page.goto(`${mock.origin}/?view=pods&q=httpbin`);
+  await page.goto(`${mock.origin}/?view=pods&q=4242`);
   await page.getByRole("button", { name: "Check-up…" }).first().click();
   await page.getByRole("button", { name: "Start all three" }).waitFor();
   const estimate = await page.locator("[data-estimate]").textContent();
@@ -137,7 +137,7 @@ await checks.run("the check-up starts three tasks of one group and shows them to
     JSON.stringify(made[2].target).includes("/ns/net"),
     "connections are not those of the whole namespace",
   );
-  assert(made[0].target.pids.includes(4242) && made[0].target.pids.includes(5151), "not the whole pod");
+  assert(made[0].target.pids.includes(4242) && made[0].target.pids.includes(4243), "not the whole pod");
   await page.reload();
   await page.locator(".group-card").nth(2).waitFor();
   await page.getByText("Waited, not idle").waitFor();
@@ -196,7 +196,7 @@ await checks.run("the palette goes to a process, a pod, a task and a page", asyn
   await goTo("envoy 4242", /process=4242-/);
   await page.keyboard.press("Escape");
   await goTo("pods", /view=pods/);
-  await goTo("pod httpbin", /view=pods&q=4026532441/);
+  await goTo("pod 4026532344", /view=pods&q=4026532344/);
   await page.locator("[data-sidecar-line]").waitFor();
   await page.keyboard.press("Control+k");
   await page.fill(".palette-field", "<img");
@@ -216,7 +216,7 @@ await checks.run("the keys of the help do what it says, and can be turned off", 
   const press = async (...keys) => {
     for (const key of keys) await page.keyboard.press(key);
   };
-  await press("g", "d");
+  await press("g", "p");
   await page.waitForURL(/view=pods/);
   await press("g", "o");
   await page.waitForURL(/view=node/);
@@ -244,7 +244,7 @@ await checks.run("the link that is copied has the view and no token", async () =
   await page.getByRole("button", { name: /Copy as curl/ }).click();
   await page.getByText("Command copied").waitFor();
   const command = await page.evaluate(() => navigator.clipboard.readText());
-  assert(command.includes("/api/v1/processes") && command.includes("$PROFILER_TOKEN"), command);
+  assert(command.includes("/api/v1/pods") && command.includes("$PROFILER_TOKEN"), command);
   await context.close();
 });
 

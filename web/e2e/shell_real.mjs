@@ -81,7 +81,7 @@ await checks.run(
       [...document.querySelectorAll("tr")].some((row) => /^on_cpu.*\d\s(ns|µs)/.test(row.textContent)),
     );
     assert((await page.locator("meter").count()) > 3, "no fill of maps");
-    await page.getByText("sampling_clock").waitFor();
+    await page.getByText("stack_tables").waitFor();
     await page.getByText("data_dir").waitFor();
     await shot("4-node");
     await page.goto(group);

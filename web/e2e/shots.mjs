@@ -34,7 +34,7 @@ const PAGES = [
   ["node", "view=node"],
   ["pods", "view=pods"],
   ["process", "view=pods&process=4242-156954"],
-  ["create-checkup", "view=pods&create=1&checkup=1&pod=4026532441"],
+  ["create-checkup", "view=pods&create=1&checkup=1&pod=4026532201"],
   ["group", "view=group&id=check-1"],
   ["palette", "view=pods"],
 ];

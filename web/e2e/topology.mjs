@@ -27,17 +27,17 @@ const drawn = (page) =>
   page.evaluate(() => {
     const point = (text) => text.match(/-?[\d.]+/g).map(Number);
     const nodes = [...document.querySelectorAll(".map-node")].map((node) => ({
-      key: node.getAttribute("data-item"),
+      key: node.getAttribute("data-key"),
       at: point(node.getAttribute("transform")),
-      label: node.getAttribute("aria-label"),
+      label: node.querySelector("[data-item]").getAttribute("aria-label"),
     }));
     const ports = [...document.querySelectorAll(".map-port")].map((port) => ({
       text: port.querySelector("text").textContent,
       tip: point(port.querySelector(".head").getAttribute("points")).slice(0, 2),
     }));
     const lines = [...document.querySelectorAll(".map-line")].map((line) => ({
-      key: line.getAttribute("data-item"),
-      label: line.getAttribute("aria-label"),
+      key: line.getAttribute("data-key"),
+      label: line.querySelector("[data-item]").getAttribute("aria-label"),
       tags: [...line.querySelectorAll("text")].map((text) => text.textContent),
       tip:
         line.querySelector(".head") && point(line.querySelector(".head").getAttribute("points")).slice(0, 2),
@@ -73,7 +73,7 @@ function checkLines({ nodes, ports, lines }, table) {
 /** Opens the map of the pod that has a process; all pods are tried. */
 async function openPodOf(page, pid) {
   const inside = ":is(.role-sidecar, .role-app, .role-helper)";
-  const has = () => page.locator(`.map-node${inside}[data-item^="p:${pid}-"]`).count();
+  const has = () => page.locator(`.map-node${inside}[data-key^="p:${pid}-"]`).count();
   await page.locator(".map").waitFor();
   if ((await has()) > 0) return;
   const pods = await page
@@ -159,11 +159,11 @@ export async function topologyWalk(checks, { agentUrl, task, expect, pod, shots 
     await openPodOf(page, pod);
     const center = page.locator(".map-node.role-sidecar");
     assert((await center.count()) === 1, `${await center.count()} in the centre`);
-    const label = await center.getAttribute("aria-label");
+    const label = await center.locator("[data-item]").getAttribute("aria-label");
     assert(/sidecar proxy/.test(label), label);
   });
   await checks.run("arrow keys reach nodes and lines, Enter opens, t is the table and back", async () => {
-    await page.locator(".map-node.role-sidecar").focus();
+    await page.locator(".map-node.role-sidecar [data-item]").focus();
     const first = await page.evaluate(() => document.activeElement.getAttribute("data-item"));
     const seen = new Set([first]);
     for (const key of [
@@ -196,7 +196,7 @@ export async function topologyWalk(checks, { agentUrl, task, expect, pod, shots 
     const [from, to, port] = expect[0];
     await openPodOf(page, from);
     const line = page.locator(
-      `.map-line[data-item^="p:${from}-"][data-item*=">p:${to}-"][data-item$=":${port}"]`,
+      `.map-line [data-item^="p:${from}-"][data-item*=">p:${to}-"][data-item$=":${port}"]`,
     );
     await line.focus();
     await page.keyboard.press("Enter");

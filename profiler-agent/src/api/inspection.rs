@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Entries of maps are counted at most so often.
-const KERNEL_AGE: Duration = Duration::from_secs(2);
+const KERNEL_AGE: Duration = Duration::from_secs(1);
 /// Symbol files may come meanwhile, and programs may load libraries.
 const FORECAST_AGE: Duration = Duration::from_mins(1);
 const MOST_FORECASTS: usize = 512;
@@ -28,8 +28,6 @@ const MOST_FORECASTS: usize = 512;
 pub struct Inspection {
     /// Settings in force, without secrets.
     pub configuration: Vec<(&'static str, String)>,
-    /// Probes that must not be used.
-    pub denied_probes: Vec<String>,
     pub log: RecentLog,
     pub statistics: StatisticsLease,
     kernel: Mutex<Option<(Instant, Arc<KernelObjects>)>>,
@@ -46,13 +44,11 @@ pub(super) struct KernelObjects {
 impl Inspection {
     pub fn new(
         configuration: Vec<(&'static str, String)>,
-        denied_probes: Vec<String>,
         log: RecentLog,
         statistics: StatisticsLease,
     ) -> Self {
         Self {
             configuration,
-            denied_probes,
             log,
             statistics,
             kernel: Mutex::default(),

@@ -21,7 +21,7 @@ use super::{
     guard, headers,
     http::{
         containers, diff, edge_connections, edge_series, edges, events, health, imports, meta,
-        node, processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
+        node, pods, processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -76,6 +76,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(processes::show))
         .routes(routes!(processes::symbols))
         .routes(routes!(containers::list))
+        .routes(routes!(pods::list))
         .routes(routes!(tasks::list, tasks::create))
         .routes(routes!(tasks::show, tasks::delete))
         .routes(routes!(tasks::stop))

@@ -15,6 +15,11 @@ const BPF_MAP_LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
 /// Entries asked for in one call.
 const BATCH_ENTRIES: usize = 4096;
 
+/// Room for values where entries are only counted.
+const COUNT_BYTES: usize = 4 << 20;
+/// Hash maps go on by a bucket's number of four bytes, other maps by a key.
+const CURSOR_BYTES: usize = 512;
+
 /// Attributes of `BPF_MAP_DELETE_ELEM` in `union bpf_attr`.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -86,6 +91,61 @@ pub(super) fn remove(map: BorrowedFd<'_>, key: &[u8]) -> Result<(), BatchError> 
         return Ok(());
     }
     Err(error.into())
+}
+
+/// Counts the entries of a hash map whose keys and values have these lengths, up to about `most`. The walk goes by
+/// the map's buckets, so that entries which come and go meanwhile do not lead it astray.
+pub(super) fn count(
+    map: BorrowedFd<'_>,
+    key_bytes: usize,
+    value_bytes: usize,
+    most: usize,
+) -> Result<usize, BatchError> {
+    // A call must have room for all that is in one bucket.
+    let at_once = (COUNT_BYTES / value_bytes.max(1)).clamp(64, 512);
+    let mut keys = vec![0_u8; at_once * key_bytes];
+    let mut values = vec![0_u8; at_once * value_bytes];
+    let (mut cursor, mut next) = ([0_u8; CURSOR_BYTES], [0_u8; CURSOR_BYTES]);
+    let mut total = 0;
+    while total < most {
+        let mut attributes = BatchAttributes {
+            in_batch: if total == 0 {
+                0
+            } else {
+                cursor.as_ptr() as u64
+            },
+            out_batch: next.as_mut_ptr() as u64,
+            keys: keys.as_mut_ptr() as u64,
+            values: values.as_mut_ptr() as u64,
+            count: u32::try_from(at_once).unwrap_or(u32::MAX),
+            map_fd: u32::try_from(map.as_raw_fd()).unwrap_or(u32::MAX),
+            ..BatchAttributes::default()
+        };
+        // SAFETY: the buffers hold `count` keys and values of the lengths that the kernel has told of this map,
+        // the cursors are as long as its longest keys, and all of them outlive the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_bpf,
+                BPF_MAP_LOOKUP_BATCH,
+                &raw mut attributes,
+                size_of::<BatchAttributes>(),
+            )
+        };
+        let error = (result < 0).then(std::io::Error::last_os_error);
+        let finished = error.as_ref().and_then(std::io::Error::raw_os_error) == Some(libc::ENOENT);
+        if let Some(error) = error
+            && !finished
+        {
+            return Err(error.into());
+        }
+        let read = (attributes.count as usize).min(at_once);
+        total += read;
+        if finished || read == 0 {
+            break;
+        }
+        cursor = next;
+    }
+    Ok(total)
 }
 
 fn walk<K: Pod, V: Pod>(

@@ -4,17 +4,21 @@
 use std::{
     collections::HashSet,
     fs,
-    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
+    os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
 };
 
-/// Command numbers in `enum bpf_cmd`.
-const BPF_MAP_GET_NEXT_KEY: libc::c_long = 4;
+use super::batch;
+
+/// Command number in `enum bpf_cmd`.
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 
-/// Entries that are counted in one map. Each costs a system call of some 0.2 us.
-const MOST_COUNTED: u64 = 100_000;
-/// Longest key that is walked over.
-const MOST_KEY_BYTES: usize = 512;
+/// Entries that are counted in one map.
+const MOST_COUNTED: usize = 100_000;
+/// Longest key and value that are walked over.
+const MOST_KEY_BYTES: u64 = 512;
+const MOST_VALUE_BYTES: u64 = 64 << 10;
+/// Longest value with all its copies.
+const MOST_COPIED_BYTES: usize = 256 << 10;
 /// Bytes of `struct bpf_prog_info` and `struct bpf_map_info` up to the end of the name.
 const PROGRAM_INFO_BYTES: usize = 80;
 const PROGRAM_NAME_AT: usize = 64;
@@ -47,17 +51,6 @@ pub struct LoadedMap {
     /// How many there are, or why that is not known.
     pub entries: Result<u64, &'static str>,
     pub memory_bytes: u64,
-}
-
-/// Attributes of `BPF_MAP_GET_NEXT_KEY` in `union bpf_attr`.
-#[repr(C)]
-#[derive(Debug, Default)]
-struct NextKeyAttributes {
-    map_fd: u32,
-    padding: u32,
-    key: u64,
-    next_key: u64,
-    flags: u64,
 }
 
 /// Attributes of `BPF_OBJ_GET_INFO_BY_FD` in `union bpf_attr`.
@@ -168,14 +161,20 @@ fn program(id: u32, fd: &OwnedFd, facts: &Facts) -> LoadedProgram {
 fn map(id: u32, fd: &OwnedFd, facts: &Facts) -> LoadedMap {
     let (kind, is_walked) = map_kind(facts.number("map_type").unwrap_or(u64::MAX));
     let max_entries = facts.number("max_entries").unwrap_or(0);
-    let key_bytes = facts
-        .number("key_size")
-        .and_then(|bytes| usize::try_from(bytes).ok())
-        .filter(|bytes| (1..=MOST_KEY_BYTES).contains(bytes));
-    let entries = match (is_walked, key_bytes) {
+    let size = |name: &str, most: u64| {
+        facts
+            .number(name)
+            .filter(|bytes| (1..=most).contains(bytes))
+            .and_then(|bytes| usize::try_from(bytes).ok())
+    };
+    let value = size("value_size", MOST_VALUE_BYTES)
+        .map(|bytes| bytes * copies(kind))
+        .filter(|bytes| *bytes <= MOST_COPIED_BYTES);
+    let sizes = size("key_size", MOST_KEY_BYTES).zip(value);
+    let entries = match (is_walked, sizes) {
         (Err(reason), _) => Err(reason),
-        (Ok(()), None) => Err("its keys are too long to count them"),
-        (Ok(()), Some(bytes)) => count(fd, bytes, max_entries),
+        (Ok(()), None) => Err("its entries are too long to count them"),
+        (Ok(()), Some((key, value))) => count(fd, key, value),
     };
     LoadedMap {
         id,
@@ -184,6 +183,17 @@ fn map(id: u32, fd: &OwnedFd, facts: &Facts) -> LoadedMap {
         max_entries,
         entries,
         memory_bytes: facts.number("memlock").unwrap_or(0),
+    }
+}
+
+/// Values of one entry that the kernel hands out: maps of a per-CPU kind have one for each possible CPU, at
+/// multiples of eight bytes.
+fn copies(kind: &str) -> usize {
+    if kind.starts_with("per-CPU") {
+        // Rounding a value up at most makes it eight times as long.
+        aya::util::nr_cpus().unwrap_or(1) * 8
+    } else {
+        1
     }
 }
 
@@ -214,41 +224,13 @@ fn map_kind(number: u64) -> (&'static str, Result<(), &'static str>) {
     }
 }
 
-/// Walks the keys. Others write the map meanwhile: the count is of about now.
-fn count(fd: &OwnedFd, key_bytes: usize, max_entries: u64) -> Result<u64, &'static str> {
-    let mut key = vec![0_u8; key_bytes];
-    let mut next = vec![0_u8; key_bytes];
-    // A walk begins again when the entry that it stands on is removed: more steps than entries lead nowhere.
-    let limit = MOST_COUNTED.min(max_entries.saturating_add(1));
-    for found in 0..limit {
-        let mut attributes = NextKeyAttributes {
-            map_fd: u32::try_from(fd.as_raw_fd()).unwrap_or(u32::MAX),
-            key: if found == 0 { 0 } else { key.as_ptr() as u64 },
-            next_key: next.as_mut_ptr() as u64,
-            ..NextKeyAttributes::default()
-        };
-        // SAFETY: both buffers have the length of the map's keys and outlive the call.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_bpf,
-                BPF_MAP_GET_NEXT_KEY,
-                &raw mut attributes,
-                size_of::<NextKeyAttributes>(),
-            )
-        };
-        if result != 0 {
-            let error = std::io::Error::last_os_error();
-            return match error.raw_os_error() {
-                Some(libc::ENOENT) => Ok(found),
-                _ => Err("the kernel does not let its keys be listed"),
-            };
-        }
-        std::mem::swap(&mut key, &mut next);
+/// Walks the map. Others write it meanwhile: the count is of about now.
+fn count(fd: &OwnedFd, key_bytes: usize, value_bytes: usize) -> Result<u64, &'static str> {
+    match batch::count(fd.as_fd(), key_bytes, value_bytes, MOST_COUNTED) {
+        Ok(found) if found < MOST_COUNTED => Ok(found as u64),
+        Ok(_) => Err("more than 100,000: not counted to the end"),
+        Err(_) => Err("the kernel does not let its entries be listed"),
     }
-    if limit < MOST_COUNTED {
-        return Ok(max_entries);
-    }
-    Err("more than 100,000: not counted to the end")
 }
 
 /// The name that the kernel keeps, read from the first `BYTES` of the object's info.

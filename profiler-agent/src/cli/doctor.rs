@@ -75,9 +75,10 @@ fn examine(denied: &[String]) -> Report {
         Ok(programs) => (programs, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
-    let mut features = features::examine(denied);
+    let mut features = features::examine();
     // After what they are made of.
     features.insert(2, programs_feature(&programs, load_error.clone()));
+    features.insert(3, features::clock(denied));
     let network = NETWORK_PROGRAMS
         .iter()
         .map(|program| network(program, &programs, load_error.as_deref()))

@@ -1,5 +1,6 @@
 //! What each command of the program does.
 
+pub mod diff;
 pub mod doctor;
 pub mod doctor_process;
 pub mod import;

@@ -42,7 +42,7 @@ fn unix(client: &str, server: &str, calls: u64) -> Edge {
     edge.key.client.address = Address::Unix(client.to_owned());
     edge.key.server.address = Address::Unix(server.to_owned());
     edge.key.server_port = None;
-    for side in edge.client.iter_mut() {
+    if let Some(side) = &mut edge.client {
         side.write.count = calls;
         side.write_rtt = Values::default();
     }

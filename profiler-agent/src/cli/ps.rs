@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 
 use super::print;
 use crate::{
-    api::{self, ProcessList, masked},
+    api::{self, PodList, ProcessList, masked},
     config::{ArgumentPolicy, cli::PsArgs},
     model::Process,
-    process::ProcessTable,
+    process::{Pod, PodMember, ProcessTable, pods, program},
 };
 
 /// Time between the two readings that CPU shares are computed from.
@@ -20,6 +20,9 @@ pub fn run(args: &PsArgs) -> Result<()> {
     table.refresh();
     std::thread::sleep(INTERVAL);
     table.refresh();
+    if args.pods {
+        return print(&pod_list(&pods(&table.snapshot()), args.json)?);
+    }
     let mut processes = table.snapshot();
     processes.retain(|process| !process.kernel_thread);
     let share = |process: &Process| process.cpu_percent.unwrap_or(-1.0);
@@ -40,6 +43,50 @@ fn json(processes: &[Arc<Process>]) -> Result<String> {
     let text = serde_json::to_string_pretty(&ProcessList { items, total })
         .context("encode the process list")?;
     Ok(text + "\n")
+}
+
+fn pod_list(pods: &[Pod], is_json: bool) -> Result<String> {
+    if is_json {
+        let text =
+            serde_json::to_string_pretty(&PodList::new(pods)).context("encode the list of pods")?;
+        return Ok(text + "\n");
+    }
+    let mut text = String::new();
+    for pod in pods {
+        let namespace = pod
+            .namespace
+            .map_or_else(String::new, |inode| format!(" (net {inode})"));
+        // Writing to a string cannot fail.
+        writeln!(
+            text,
+            "{}{namespace}: {}",
+            printable(&pod.title, 80),
+            pod.sidecar_line()
+        )
+        .ok();
+        for member in &pod.members {
+            let PodMember {
+                process,
+                role,
+                reason,
+            } = member;
+            let cpu = process
+                .cpu_percent
+                .map_or_else(|| "-".into(), |share| format!("{:.2}", share / 100.0));
+            writeln!(
+                text,
+                "{:>8} {:<20} {:<8} {cpu:>6} {:>9} {:>5}  {}",
+                process.key.pid,
+                printable(program(process), 20),
+                role.name(),
+                mebibytes(process.rss_bytes),
+                process.threads,
+                printable(reason, 120),
+            )
+            .ok();
+        }
+    }
+    Ok(text)
 }
 
 fn text_table(processes: &[Arc<Process>]) -> String {
@@ -136,6 +183,25 @@ mod tests {
         assert_eq!(
             row,
             "      42 app             1000           12.3        5M     3 0123456789ab /bin/app\u{fffd}[31m ***"
+        );
+    }
+
+    #[test]
+    fn pods_are_listed_with_what_each_process_is() {
+        let mut given = Process::clone(&process());
+        given.network_namespace = Some(7);
+        given.comm = "a\u{1b}pp".into();
+        let found = pods(&[Arc::new(given)]);
+        let text = pod_list(&found, false).unwrap();
+        assert_eq!(
+            text,
+            "app (net 7): no sidecar; 0.12 cores\n      42 app                  app        0.12        5M     3  \
+             the pod has no proxy that is known here\n"
+        );
+        assert!(
+            pod_list(&found, true)
+                .unwrap()
+                .contains("\"role\": \"app\"")
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read as _, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
@@ -57,7 +57,8 @@ pub fn run(args: &SupportBundleArgs) -> Result<()> {
     ))
 }
 
-fn token(path: &PathBuf) -> Result<String> {
+/// The token in a file that the agent wrote.
+pub(super) fn token(path: &Path) -> Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(MOST_TOKEN_BYTES).read_to_string(&mut text))

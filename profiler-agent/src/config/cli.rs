@@ -37,6 +37,8 @@ pub enum Command {
     Ps(PsArgs),
     /// Say what this kernel and these privileges allow
     Doctor(DoctorArgs),
+    /// Compare two results of a running agent function by function
+    Diff(DiffArgs),
     /// Give a pprof file or folded stacks to a running agent, to look at like its own profiles
     Import(ImportArgs),
     /// Save what a running agent knows about itself, without secrets, for a report about it
@@ -364,6 +366,9 @@ pub struct ImportArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct PsArgs {
+    /// By pod, which is a network namespace, with what its sidecar uses of the CPU
+    #[arg(long)]
+    pub pods: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -384,6 +389,68 @@ pub struct DoctorArgs {
     /// separate by commas)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct DiffArgs {
+    /// Task that is the base
+    #[arg(value_name = "BASE")]
+    pub base: u64,
+    /// Task that is compared with it; may be the same with another time or other threads
+    #[arg(value_name = "TASK")]
+    pub task: u64,
+    /// Compare parts of everything, or amounts for each second
+    #[arg(long, value_enum, default_value = "share")]
+    pub norm: DiffNorm,
+    /// Time of TASK that is compared, milliseconds after its start
+    #[arg(long, value_name = "MS")]
+    pub from: Option<u64>,
+    #[arg(long, value_name = "MS")]
+    pub to: Option<u64>,
+    /// Time of the base
+    #[arg(long, value_name = "MS")]
+    pub base_from: Option<u64>,
+    #[arg(long, value_name = "MS")]
+    pub base_to: Option<u64>,
+    /// Thread of TASK; may be repeated
+    #[arg(long, value_name = "TID")]
+    pub tid: Vec<u32>,
+    /// Thread of the base; may be repeated
+    #[arg(long, value_name = "TID")]
+    pub base_tid: Vec<u32>,
+    /// Functions that are listed, the largest change first
+    #[arg(long, value_name = "N", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+    /// Print the agent's JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Address of the agent, whose certificate must be one that this machine trusts
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7117")]
+    pub url: String,
+    /// File with the agent's token: `token` in its data directory
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/var/lib/profiler-agent/token"
+    )]
+    pub token_file: PathBuf,
+}
+
+/// What makes both sides of a comparison comparable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffNorm {
+    Share,
+    Rate,
+}
+
+impl DiffNorm {
+    /// Name in the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Share => "share",
+            Self::Rate => "rate",
+        }
+    }
 }
 
 #[derive(Clone, Debug, Args)]

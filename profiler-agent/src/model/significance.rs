@@ -121,12 +121,8 @@ mod tests {
 
     #[test]
     fn known_values_of_both_tests() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../tests/fixtures/statistics/two_samples.json"
-        );
-        let text = std::fs::read_to_string(path).unwrap();
-        let known: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let text = include_str!("../../../tests/fixtures/statistics/two_samples.json");
+        let known: serde_json::Value = serde_json::from_str(text).unwrap();
         let mut seen = 0;
         for case in known["cases"].as_array().unwrap() {
             let pair = |name: &str| Pair {

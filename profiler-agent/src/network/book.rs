@@ -155,10 +155,6 @@ impl Book {
         }
     }
 
-    pub(crate) fn names_so_far(&self) -> &Names {
-        &self.names
-    }
-
     pub(crate) fn names(&mut self) -> &mut Names {
         &mut self.names
     }

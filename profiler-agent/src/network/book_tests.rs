@@ -242,6 +242,7 @@ fn translating(namespace: u32, before: (&str, &str), after: (&str, &str)) -> Dir
         after: ends(after),
     };
     let listing = Listing {
+        without_diag: None,
         sockets: Vec::new(),
         addresses: Vec::new(),
         tracked: Ok(Tracked {

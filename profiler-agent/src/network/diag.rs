@@ -15,9 +15,9 @@ use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use super::netlink::{Next, list};
 
 /// Sockets of one namespace that are kept; a node has some thousand.
-const MAX_SOCKETS: usize = 262_144;
+pub(super) const MAX_SOCKETS: usize = 262_144;
 /// State of `include/net/tcp_states.h`.
-const LISTEN: u8 = 10;
+pub(super) const LISTEN: u8 = 10;
 /// Places in the kernel's `struct tcp_info`.
 const TOTAL_RETRANSMITS: usize = 100;
 const BYTES_RECEIVED: usize = 128;
@@ -27,14 +27,15 @@ const BYTES_SENT_AGAIN: usize = 208;
 /// One socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DiagSocket {
-    pub(crate) cookie: u64,
+    /// `None`: where it was listed does not tell.
+    pub(crate) cookie: Option<u64>,
     pub(crate) inode: u64,
     pub(crate) listening: bool,
     /// The socket's own family; a mapped address is shown as IPv4 nevertheless.
     pub(crate) is_ipv6: bool,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
-    /// Payload sent for the first time, and received; 0 before 4.19.
+    /// Payload sent for the first time, and received; 0 before 4.19, and without a cookie.
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
     /// Segments.
@@ -101,7 +102,7 @@ fn decode(response: &InetResponse) -> DiagSocket {
     });
     let bytes = information.unwrap_or_default();
     DiagSocket {
-        cookie: u64::from_ne_bytes(id.cookie),
+        cookie: Some(u64::from_ne_bytes(id.cookie)),
         inode: u64::from(header.inode),
         listening: header.state == LISTEN,
         is_ipv6: header.family == AF_INET6,

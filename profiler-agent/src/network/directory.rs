@@ -18,6 +18,7 @@ use super::{
     nat::{Ends, Followed, Translations},
     originals::{Original, original_of},
     owners::Owners,
+    proc_tcp::sockets_of,
 };
 use crate::{model::ProcessKey, process::ProcessTable};
 
@@ -48,6 +49,8 @@ pub(crate) struct Peer {
 /// Sources of answers that a user has switched off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sources {
+    /// Sockets are listed as where a namespace may not be entered.
+    pub(crate) without_diag: bool,
     pub(crate) without_conntrack: bool,
     pub(crate) without_originals: bool,
 }
@@ -58,15 +61,43 @@ pub(super) struct Listing {
     pub(super) sockets: Vec<DiagSocket>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) tracked: Result<Tracked, String>,
+    /// Why the sockets come from `/proc`, where they have neither cookies nor counts.
+    pub(super) without_diag: Option<String>,
 }
 
 impl Listing {
     /// Of the calling thread's namespace.
     fn here(sources: Sources) -> io::Result<Self> {
         Ok(Self {
+            without_diag: None,
             sockets: sockets_here()?,
             addresses: addresses_here()?,
             tracked: tracked_here(sources),
+        })
+    }
+
+    /// Of the namespace with this inode, as well as it can be read.
+    fn of(inode: u32, pids: &[u32], sources: Sources) -> io::Result<Self> {
+        let refused = if sources.without_diag {
+            io::Error::other("inet_diag is denied by --deny-probe")
+        } else {
+            match namespaces::ask_inside(inode, pids, || Self::here(sources)) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    io::Error::other("the namespace cannot be entered (needs CAP_SYS_ADMIN)")
+                }
+                other => return other,
+            }
+        };
+        // A process may have ended, or have left the namespace.
+        let sockets = pids
+            .iter()
+            .filter(|pid| namespaces::is_in(**pid, inode))
+            .find_map(|pid| sockets_of(*pid).ok());
+        Ok(Self {
+            sockets: sockets.ok_or_else(|| io::Error::other("its processes have ended"))?,
+            addresses: Vec::new(),
+            tracked: Err(format!("list tracked connections: {refused}")),
+            without_diag: Some(refused.to_string()),
         })
     }
 }
@@ -84,6 +115,10 @@ pub(crate) struct Directory {
     originals: HashMap<u64, Original>,
     originals_failed: Option<String>,
     owners: Owners,
+    /// Namespaces whose sockets are known by their cookies.
+    with_cookies: HashSet<u32>,
+    /// Why those of others are not.
+    without_diag: Option<String>,
 }
 
 impl Directory {
@@ -99,7 +134,7 @@ impl Directory {
         table.refresh();
         let mut found = Vec::new();
         for (inode, pids) in namespaces::with_processes(table) {
-            let listing = namespaces::ask_inside(inode, &pids, || Listing::here(sources));
+            let listing = Listing::of(inode, &pids, sources);
             found.extend(listing.map(|listing| (inode, listing)));
         }
         let mut wanted = HashMap::new();
@@ -129,7 +164,12 @@ impl Directory {
                 sockets,
                 addresses,
                 tracked,
+                without_diag,
             } = listing;
+            match without_diag {
+                None => drop(directory.with_cookies.insert(network_namespace)),
+                Some(reason) => directory.without_diag = Some(reason),
+            }
             directory.translations.add(network_namespace, tracked);
             directory.listeners.know(network_namespace);
             for address in addresses {
@@ -176,8 +216,10 @@ impl Directory {
             if socket.listening || !is_server || self.translations.knows(namespace) {
                 continue;
             }
-            if let Some(answer) = known.get(&socket.cookie) {
-                self.originals.insert(socket.cookie, *answer);
+            if let Some(cookie) = socket.cookie
+                && let Some(answer) = known.get(&cookie)
+            {
+                self.originals.insert(cookie, *answer);
                 continue;
             }
             let Some(holder) = self.owners.holder(socket.inode) else {
@@ -188,7 +230,7 @@ impl Directory {
                 return;
             }
             match original_of(socket, holder) {
-                Ok(answer) => drop(self.originals.insert(socket.cookie, answer)),
+                Ok((cookie, answer)) => drop(self.originals.insert(cookie, answer)),
                 Err(error) => self.originals_failed = Some(error.to_string()),
             }
         }
@@ -214,6 +256,16 @@ impl Directory {
             self.translations.failure(),
             self.originals_failed.as_deref(),
         )
+    }
+
+    /// Why sockets of some namespace are not known by their cookies.
+    pub(crate) fn without_diag(&self) -> Option<&str> {
+        self.without_diag.as_deref()
+    }
+
+    /// Whether a socket of the namespace that is there is known by its cookie.
+    pub(crate) fn knows_cookies(&self, network_namespace: u32) -> bool {
+        self.with_cookies.contains(&network_namespace)
     }
 
     /// Namespaces whose translations were not all read.

@@ -41,11 +41,6 @@ impl Listeners {
         });
     }
 
-    /// Whether the namespace could be read.
-    pub(crate) fn knows(&self, network_namespace: u32) -> bool {
-        self.namespaces.contains(&network_namespace)
-    }
-
     /// Whether something listens at the address; `None` when the namespace could not be read.
     pub(crate) fn listens(&self, network_namespace: u32, address: SocketAddr) -> Option<bool> {
         self.namespaces

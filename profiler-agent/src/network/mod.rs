@@ -2,7 +2,7 @@
 //! and over those that were there before.
 //!
 //! [`flow`] decodes what the kernel side counted. Over [`netlink`], inside of [`namespaces`], [`diag`] lists the sockets of a
-//! network namespace and [`addresses`] its addresses; [`owners`] finds whose they are, [`listeners`]
+//! network namespace, or [`proc_tcp`] where that is not allowed, and [`addresses`] its addresses; [`owners`] finds whose they are, [`listeners`]
 //! who listens; [`conntrack`] lists translated connections, [`nat`] follows them, [`originals`] asks
 //! sockets where that fails. [`directory`] puts all of it together. [`mates`] joins both ends of a
 //! connection, [`names`] keeps what addresses and processes are called, [`resting`] keeps connections
@@ -13,6 +13,7 @@ mod flow;
 mod netlink;
 mod namespaces;
 mod diag;
+mod proc_tcp;
 mod addresses;
 mod owners;
 mod listeners;
@@ -37,6 +38,7 @@ pub(crate) use directory::{Directory, Owner, Sources};
 pub(crate) use flow::{Flow, user_of};
 pub(crate) use names::{Identity, read_answer};
 pub(crate) use printable::push_printable;
+pub(crate) use proc_tcp::parse as read_socket_table;
 pub(crate) use resting::Resting;
 pub(crate) use silent::Room;
 pub(crate) use unix_book::{UNTOLD, UnixBook, UnixEnd, existing as existing_unix};

@@ -24,28 +24,36 @@ pub(super) fn with_processes(table: &ProcessTable) -> BTreeMap<u32, Vec<u32>> {
 }
 
 /// Asks inside the namespace with this inode, from a thread of its own, because a thread cannot leave
-/// its namespace for a moment. `None`, also when it fails, which is logged: none of `pids` is there any
-/// more, or it cannot be entered. Blocks.
+/// its namespace for a moment. Fails also when none of `pids` is there any more, and when the namespace
+/// may not be entered (`PermissionDenied`), which is not needed for the agent's own. Blocks.
 pub(super) fn ask_inside<T: Send>(
     inode: u32,
     pids: &[u32],
     ask: impl FnOnce() -> io::Result<T> + Send,
-) -> Option<T> {
-    let namespace = pids.iter().find_map(|pid| open(*pid, inode))?;
+) -> io::Result<T> {
+    let namespace = pids.iter().find_map(|pid| open(*pid, inode));
+    let namespace = namespace.ok_or_else(|| io::Error::other("its processes have ended"))?;
+    let is_own = std::fs::metadata("/proc/thread-self/ns/net")
+        .is_ok_and(|own| own.st_ino() == u64::from(inode));
     let answer = std::thread::scope(|scope| {
         let worker = std::thread::Builder::new()
             .name("socket-diag".into())
             .spawn_scoped(scope, || {
-                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+                if !is_own {
+                    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+                }
                 ask()
             })?;
         worker
             .join()
             .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
     });
-    answer
-        .inspect_err(|error| tracing::debug!(inode, %error, "list the sockets of a namespace"))
-        .ok()
+    answer.inspect_err(|error| tracing::debug!(inode, %error, "list the sockets of a namespace"))
+}
+
+/// Whether the process is in the namespace with this inode.
+pub(super) fn is_in(pid: u32, inode: u32) -> bool {
+    open(pid, inode).is_some()
 }
 
 /// The namespace of a process, when it still is in the one with this inode.

@@ -26,14 +26,17 @@ pub(super) enum Original {
     At(SocketAddr),
 }
 
-/// Asks the socket that `holder` holds.
-pub(super) fn original_of(socket: &DiagSocket, holder: Holder) -> io::Result<Original> {
+/// Asks the socket that `holder` holds; the answer with the socket's cookie.
+pub(super) fn original_of(socket: &DiagSocket, holder: Holder) -> io::Result<(u64, Original)> {
     let copy = borrow(holder)?;
-    let changed = || io::Error::other("the descriptor is another socket's by now");
-    if fstat(&copy)?.st_ino != socket.inode || socket_cookie(&copy)? != socket.cookie {
-        return Err(changed());
+    let cookie = socket_cookie(&copy)?;
+    let is_other = socket.cookie.is_some_and(|known| known != cookie);
+    if is_other || fstat(&copy)?.st_ino != socket.inode {
+        return Err(io::Error::other(
+            "the descriptor is another socket's by now",
+        ));
     }
-    ask(&copy, socket)
+    Ok((cookie, ask(&copy, socket)?))
 }
 
 fn ask(copy: impl AsFd, socket: &DiagSocket) -> io::Result<Original> {
@@ -93,7 +96,7 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, from) = listener.accept().unwrap();
         let socket = DiagSocket {
-            cookie: socket_cookie(&server).unwrap(),
+            cookie: Some(socket_cookie(&server).unwrap()),
             inode: fstat(&server).unwrap().st_ino,
             listening: false,
             is_ipv6: false,
@@ -111,7 +114,14 @@ mod tests {
             descriptor,
         };
         let own = holder(server.as_raw_fd());
-        assert_eq!(original_of(&socket, own).unwrap(), Original::Same);
+        let cookie = socket_cookie(&server).unwrap();
+        let answer = original_of(&socket, own).unwrap();
+        assert_eq!(answer, (cookie, Original::Same));
+        let listed_without = DiagSocket {
+            cookie: None,
+            ..socket
+        };
+        assert_eq!(original_of(&listed_without, own).unwrap(), answer);
         let other = holder(client.as_raw_fd());
         assert!(original_of(&socket, other).is_err());
     }

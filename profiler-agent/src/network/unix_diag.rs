@@ -63,7 +63,7 @@ impl UnixListing {
                 continue;
             }
             let sockets = namespaces::ask_inside(inode, &pids, || sockets_here(inode));
-            if let Some(sockets) = sockets {
+            if let Ok(sockets) = sockets {
                 listing.add(inode, sockets);
             }
         }

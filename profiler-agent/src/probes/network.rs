@@ -422,7 +422,7 @@ impl Session {
         let result = EdgeTable {
             edges,
             folded,
-            sources: self.sources.from.clone(),
+            sources: self.sources_now(),
             unavailable,
             unresolved,
             lost_events: counters.of(LOST_EVENTS),
@@ -496,12 +496,26 @@ impl Session {
         Ok(numbers.collect())
     }
 
+    /// Where metrics come from, and what was there before.
+    fn sources_now(&self) -> BTreeMap<String, String> {
+        let mut sources = self.sources.from.clone();
+        let sockets = match self.directory.without_diag() {
+            None => "inet_diag",
+            Some(_) => "inet_diag, /proc/PID/net/tcp",
+        };
+        sources.insert("sockets".to_owned(), sockets.to_owned());
+        sources
+    }
+
     /// Metrics that are missing, and facts that may be.
     fn unavailable(&self) -> BTreeMap<String, String> {
         let mut unavailable = self.sources.unavailable.clone();
         let (conntrack, originals) = self.directory.failures();
         if let Some(reason) = conntrack {
             unavailable.insert("translated_addresses".to_owned(), reason.to_owned());
+        }
+        if let Some(reason) = self.directory.without_diag() {
+            unavailable.insert("older_connections".to_owned(), reason.to_owned());
         }
         if let Some(reason) = originals {
             unavailable.insert("original_destination".to_owned(), reason.to_owned());

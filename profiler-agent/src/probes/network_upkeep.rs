@@ -69,6 +69,7 @@ impl Session {
             if !self.is_wanted(*owner, target) {
                 continue;
             }
+            let cookie = socket.cookie;
             if socket.listening {
                 let key = ListenerKey {
                     network_namespace: owner.network_namespace,
@@ -78,12 +79,12 @@ impl Session {
                 if !self.object.add_listener(key, pid)? {
                     self.listeners_refused += 1;
                 }
-            } else {
+            } else if let Some(cookie) = cookie {
                 let listens = self
                     .directory
                     .listeners()
                     .listens(owner.network_namespace, socket.local);
-                let connection = existing(socket, *owner, listens, now_ns);
+                let connection = existing((socket, cookie), *owner, listens, now_ns);
                 if !self.object.add_connection(&connection)? {
                     tracing::warn!("more connections than the kernel's table has room for");
                     return Ok(());
@@ -200,9 +201,9 @@ impl Session {
         let directory = &self.directory;
         let listed: HashSet<u64> = directory
             .sockets()
-            .map(|(socket, _owner)| socket.cookie)
+            .filter_map(|(socket, _owner)| socket.cookie)
             .collect();
-        let is_known = |namespace| directory.listeners().knows(namespace);
+        let is_known = |namespace| directory.knows_cookies(namespace);
         let gone = self
             .resting
             .gone(entries.iter(), &listed, listed_ns, is_known);

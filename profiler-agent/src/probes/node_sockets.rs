@@ -26,12 +26,14 @@ use crate::{
 /// Names of sources that are no programs, for `--deny-probe`.
 const CONNTRACK: &str = "conntrack";
 const ORIGINALS: &str = "original_destination";
+const DIAG: &str = "inet_diag";
 /// With the oldest kernel that has them.
-const SOURCES: [(&str, &str); 2] = [(CONNTRACK, "2.6"), (ORIGINALS, "5.6")];
+const SOURCES: [(&str, &str); 3] = [(CONNTRACK, "2.6"), (ORIGINALS, "5.6"), (DIAG, "3.3")];
 
 /// Which sources are used.
 pub(super) fn sources(denied: &[String]) -> Sources {
     Sources {
+        without_diag: is_denied(denied, DIAG),
         without_conntrack: is_denied(denied, CONNTRACK),
         without_originals: is_denied(denied, ORIGINALS),
     }
@@ -47,7 +49,8 @@ pub(super) fn announce_sources(statuses: &ProbeStatuses, denied: &[String]) {
 /// Writes down what came of the sources that may be used.
 pub(super) fn report_sources(statuses: &ProbeStatuses, denied: &[String], directory: &Directory) {
     let (conntrack, originals) = directory.failures();
-    for ((name, minimum_kernel), failure) in SOURCES.into_iter().zip([conntrack, originals]) {
+    let failures = [conntrack, originals, directory.without_diag()];
+    for ((name, minimum_kernel), failure) in SOURCES.into_iter().zip(failures) {
         if is_denied(denied, name) {
             continue;
         }
@@ -91,14 +94,14 @@ pub(super) fn wanted_pids(target: &ResolvedTarget, table: &ProcessTable) -> BTre
 
 /// The entry of a connection that is older than the programs. Its totals count from now on.
 pub(super) fn existing(
-    socket: &DiagSocket,
+    (socket, cookie): (&DiagSocket, u64),
     owner: Owner,
     listens: Option<bool>,
     now_ns: u64,
 ) -> Connection {
     let process = owner.process;
     Connection {
-        cookie: socket.cookie,
+        cookie,
         seen_ns: now_ns,
         first_sent: socket.sent_bytes,
         last_sent: socket.sent_bytes,

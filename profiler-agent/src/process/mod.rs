@@ -4,6 +4,7 @@
 //! bounded length. All reads are bounded; nothing here panics on what it reads.
 
 mod find;
+mod pods;
 mod table;
 
 mod cgroups;
@@ -15,4 +16,5 @@ mod users;
 
 pub use cgroups::{CgroupError, ContainerHierarchy, Mount};
 pub use find::{ContainerMatch, FindContainerError};
+pub use pods::{Pod, PodCpu, PodKind, PodMember, Role, pods, program};
 pub use table::{ProcessChange, ProcessTable};

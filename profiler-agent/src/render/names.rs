@@ -38,7 +38,7 @@ pub(super) fn is_unprintable(character: char) -> bool {
 }
 
 /// The text with a space for each unprintable character.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let replace = |character| {
         if is_unprintable(character) {
             ' '

@@ -106,3 +106,8 @@ fn imported_files() {
 fn process_maps() {
     fuzz("maps", &[Original::file("/proc/self/maps")]);
 }
+
+#[test]
+fn socket_table() {
+    fuzz("socket_table", &[Original::file("/proc/self/net/tcp")]);
+}

@@ -14,7 +14,7 @@ describe("the table of keys", () => {
   it("finds actions of single keys and of sequences", () => {
     expect(actionOf(null, "n")).toBe("new_task");
     expect(actionOf("g", "t")).toEqual({ go: "tasks" });
-    expect(actionOf("g", "d")).toEqual({ go: "pods" });
+    expect(actionOf("g", "p")).toEqual({ go: "pods" });
     expect(actionOf(null, "t")).toBeNull();
     expect(actionOf("g", "n")).toBeNull();
     expect(beginsSequence("g")).toBe(true);

@@ -31,8 +31,8 @@ export const KEYMAP: readonly KeyGroup[] = [
     entries: [
       { keys: ["Ctrl-K"], what: "go to anything: process, pod, task, page", action: "palette" },
       { keys: ["/"], what: "search or filter on this page", action: "search" },
-      { keys: ["g", "d"], what: "pods", action: { go: "pods" } },
-      { keys: ["g", "p"], what: "processes", action: { go: "processes" } },
+      { keys: ["g", "p"], what: "pods", action: { go: "pods" } },
+      { keys: ["g", "s"], what: "processes", action: { go: "processes" } },
       { keys: ["g", "t"], what: "tasks", action: { go: "tasks" } },
       { keys: ["g", "w"], what: "network", action: { go: "network" } },
       { keys: ["g", "o"], what: "node", action: { go: "node" } },
@@ -47,7 +47,7 @@ export const KEYMAP: readonly KeyGroup[] = [
     title: "Tables",
     entries: [
       { keys: ["↑", "↓"], either: true, what: "row up, row down" },
-      { keys: ["Page Up", "Page Down"], either: true, what: "one page" },
+      { keys: ["PgUp", "PgDn"], either: true, what: "one page" },
       { keys: ["Home", "End"], either: true, what: "first, last row" },
       { keys: ["Enter"], what: "open the row" },
     ],

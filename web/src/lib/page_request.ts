@@ -7,7 +7,7 @@ import { shellWord } from "./task_spec";
 export function pagePath(state: PageState): string {
   switch (state.view) {
     case "pods":
-      return "/processes";
+      return "/pods";
     case "processes":
       return state.kernel ? "/processes?kernel=true" : "/processes";
     case "tasks":

@@ -39,6 +39,11 @@ describe("going to anything", () => {
     expect(find(ENTRIES, "nothing").map(({ kind }) => kind)).toEqual(["frames"]);
   });
 
+  it("takes the whole name before others that have its words", () => {
+    const tasks = [entry("task", "Task 14", "", 14), entry("task", "Task 4", "", 4)];
+    expect(find(tasks, "task 4")[0]?.title).toBe("Task 4");
+  });
+
   it("begins with the pages, and searches frames only for words", () => {
     const all = find(ENTRIES, " ");
     expect(all[0]?.title).toBe("Processes");

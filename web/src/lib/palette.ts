@@ -42,7 +42,8 @@ export function find(entries: readonly PaletteEntry[], query: string): PaletteEn
   const found: { entry: PaletteEntry; score: number }[] = [];
   for (const entry of entries) {
     if (entry.kind === "frames" && words.length === 0) continue;
-    let score = 0;
+    // The whole name typed is meant, whatever else has its words.
+    let score = words.length > 0 && entry.title.toLowerCase() === words.join(" ") ? 10 : 0;
     let all = true;
     for (const word of words) {
       const points = entry.kind === "frames" ? 0.1 : likeness(entry, word);

@@ -83,12 +83,22 @@ function podOf(kind: PodKind, namespace: number | null, processes: readonly Proc
   };
 }
 
+/** What Linux 6.18 and newer number the node's own namespace with. */
+const INITIAL_NAMESPACE = 0xeffffff9;
+
+/** The node's own: that of the first process, or of the kernel's threads, or the number that it always has. */
+function hostNamespace(all: readonly Process[]): number {
+  const of = (wanted: (process: Process) => boolean): number | null =>
+    all.find((process) => wanted(process) && process.network_namespace !== null)?.network_namespace ?? null;
+  return of(({ pid }) => pid === 1) ?? of(({ kernel_thread }) => kernel_thread) ?? INITIAL_NAMESPACE;
+}
+
 /** All pods, busiest first; then the node's own namespace, then processes of which it is not known. */
 export function podsOf(all: Iterable<Process>): Pod[] {
   const byNamespace = new Map<number | null, Process[]>();
-  let host: number | null = null;
-  for (const process of all) {
-    if (process.pid === 1) host = process.network_namespace;
+  const processes = [...all];
+  const host = hostNamespace(processes);
+  for (const process of processes) {
     if (process.kernel_thread) continue;
     const known = byNamespace.get(process.network_namespace);
     if (known === undefined) byNamespace.set(process.network_namespace, [process]);

@@ -1,4 +1,5 @@
-// What a process is in its pod, told from names alone, with the reason: a reader may know better.
+// What a process is in its pod, told from names alone, with the reason: a reader may know better. The agent
+// does the same (profiler-agent/src/process/pods.rs); both are tested with tests/fixtures/pods/cases.json.
 
 import type { Process } from "../api/types";
 
@@ -30,7 +31,11 @@ function isOneOf(process: Process, names: ReadonlySet<string>): boolean {
 export function rolesInPod(members: readonly Process[]): Map<string, RoleOf> {
   const proxies = members.filter((member) => isOneOf(member, PROXIES));
   const servants = members.filter((member) => isOneOf(member, PROXIES) || isOneOf(member, PROXY_AGENTS));
-  const containers = new Set(servants.map((member) => member.container?.id).filter((id) => id !== undefined));
+  // One container for everything tells nothing of who belongs to whom.
+  const told = new Set(members.map((member) => member.container?.id)).size > 1;
+  const containers = new Set(
+    servants.map((member) => (told ? member.container?.id : undefined)).filter((id) => id !== undefined),
+  );
   const isBeside = (member: Process): boolean =>
     isOneOf(member, PROXY_AGENTS) || (member.container !== null && containers.has(member.container.id));
   const apps = members.filter(
@@ -62,7 +67,7 @@ export function rolesInPod(members: readonly Process[]): Map<string, RoleOf> {
     if (isOneOf(member, PROXY_AGENTS))
       return { role: "other", reason: `${programOf(member)} belongs to a proxy, which is not running` };
     return proxy === undefined
-      ? { role: "app", reason: "the pod has no proxy that this page knows" }
+      ? { role: "app", reason: "the pod has no proxy that is known here" }
       : { role: "app", reason: `it is no proxy and shares the pod with ${name}` };
   };
   return new Map(members.map((member) => [member.id, roleOf(member)]));

@@ -7,7 +7,7 @@ import { fillOf, mapRows, programRows } from "../lib/kernel_objects";
 import { corePercent } from "../lib/task_cost";
 import { kernelPaceMs, kernelReadings, putKernelReading } from "../state/kernel";
 
-const PACE_MS = 2_000;
+const PACE_MS = 4_000;
 const CHIP_PACE_MS = 30_000;
 /** The statistics stay on so long after the page was last seen. */
 const LEASE_S = 15;

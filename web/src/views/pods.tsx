@@ -15,7 +15,7 @@ import { type Column, VirtualTable } from "./virtual_table";
 
 const DEFAULT_SORT = "-cpu";
 /** Members of pods whose symbols are looked at without being asked for. */
-const MOST_LOOKED_AT = 40;
+const MOST_LOOKED_AT = 12;
 
 function openProcess(process: Process): void {
   patchRoute({ process: process.id });
@@ -176,21 +176,27 @@ const keyOf = (row: PodRow): string => (row.kind === "pod" ? `pod ${row.pod.key}
 
 /** Keeps the order of rows while the pointer is on the table, so that nothing moves under it. */
 function useSteadyRows(rows: readonly PodRow[], frozen: boolean, key: string): readonly PodRow[] {
-  const order = useRef<{ key: string; ranks: Map<string, number> }>({ key: "", ranks: new Map() });
+  const order = useRef<{
+    readonly key: string;
+    readonly rows: readonly PodRow[];
+    ranks: ReadonlyMap<string, number> | null;
+  }>({ key: "", rows: [], ranks: null });
   if (!frozen || order.current.key !== key) {
-    order.current = { key, ranks: new Map(rows.map((row, i) => [keyOf(row), i])) };
+    order.current = { key, rows, ranks: null };
     return rows;
   }
+  // Made when it is needed only: a key in the filter must not wait for it.
+  order.current.ranks ??= new Map(order.current.rows.map((row, i) => [keyOf(row), i]));
   const { ranks } = order.current;
   const podRank = (row: PodRow): number => ranks.get(`pod ${row.pod.key}`) ?? Number.MAX_SAFE_INTEGER;
   const rank = (row: PodRow): number => ranks.get(keyOf(row)) ?? Number.MAX_SAFE_INTEGER;
   return rows.toSorted((a, b) => podRank(a) - podRank(b) || rank(a) - rank(b));
 }
 
-/** Members of pods are looked at by themselves; the node's own processes only when asked for. */
+/** Pods with a sidecar are looked at by themselves, others when asked for: reading programs costs the agent CPU. */
 function useLookAtPods(pods: readonly Pod[]): void {
   const wanted = pods
-    .filter(({ kind }) => kind === "pod")
+    .filter(({ members }) => members.some(({ role }) => role === "sidecar"))
     .flatMap(({ members }) => members)
     .filter(({ role }) => role !== "other")
     .slice(0, MOST_LOOKED_AT)

@@ -120,6 +120,7 @@ export function ProfileView(props: Props) {
   const sandwichStep = useRef<(direction: 1 | -1) => void>(() => {});
 
   const whole = base.total[0]!;
+  if (whole === 0 && !props.order) return <Empty title="No samples are in this file" />;
   if (whole === 0) return <NoSamples index={base} running={running} failed={props.failed} />;
   const { periodNs } = base.graph;
   const sampled = props.unit === "samples" && periodNs !== 1;

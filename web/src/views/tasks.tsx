@@ -4,6 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { Task } from "../api/types";
 import { count, moment, visible } from "../lib/format";
+import { KIND_TITLES } from "../lib/kind_probes";
 import { targetText } from "../lib/task_spec";
 import { dropTask, processes, putTask, tasks } from "../state/live";
 import { href, openView, patchRoute, route } from "../state/route";
@@ -26,6 +27,7 @@ export function namedTarget(task: Task): string {
 const VALUES: Readonly<Record<string, (task: Task) => number | string>> = {
   id: (task) => Number(task.id),
   state: (task) => task.state,
+  kind: (task) => task.kind,
   samples: (task) => task.samples,
   started: (task) => task.started_at_ns ?? task.created_at_ns,
 };
@@ -39,6 +41,11 @@ function sortTasks(list: Task[], sort: string): Task[] {
     const right = value(b);
     return left < right ? -sign : left > right ? sign : Number(b.id) - Number(a.id);
   });
+}
+
+/** A kind that this page does not know yet, as the agent says it. */
+function kindTitle(kind: string): string {
+  return (KIND_TITLES as Readonly<Record<string, string>>)[kind] ?? visible(kind);
 }
 
 function Actions({ task }: { task: Task }) {
@@ -88,6 +95,7 @@ function Actions({ task }: { task: Task }) {
 const COLUMNS: readonly Column<Task>[] = [
   { key: "id", title: "Task", numeric: true, sortable: true, cell: (task) => task.id },
   { key: "state", title: "State", sortable: true, cell: (task) => <StateChip task={task} /> },
+  { key: "kind", title: "Kind", sortable: true, cell: (task) => kindTitle(task.kind) },
   {
     key: "target",
     title: "Target",
@@ -184,7 +192,7 @@ export function TasksPage() {
           type="search"
           data-search
           class="filter"
-          placeholder="Filter: target, state   /"
+          placeholder="Filter: target, kind, state, group   /"
           aria-label="Filter tasks"
           spellcheck={false}
           value={q}

@@ -104,6 +104,14 @@ export function lineLabel(line: Line): string {
 function NodeShape({ node, place, focused, picked, dim, onFocus }: NodeProps) {
   const size = nodeSize(place.area);
   const name = visible(node.name);
+  const button = {
+    role: "button",
+    tabIndex: focused ? 0 : -1,
+    "data-item": node.key,
+    "aria-label": nodeLabel(node),
+    "aria-pressed": picked,
+    onFocus,
+  } as const;
   const detail =
     node.pid === null
       ? node.purpose !== ""
@@ -113,21 +121,17 @@ function NodeShape({ node, place, focused, picked, dim, onFocus }: NodeProps) {
           : visible(node.addresses[0] ?? "")
       : `${node.pid}${node.container === null ? "" : ` · ${shortId(visible(node.container))}`}`;
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the shape in it is the button; this is for the pointer
     <g
-      role="button"
-      tabIndex={focused ? 0 : -1}
-      data-item={node.key}
-      aria-label={nodeLabel(node)}
-      aria-pressed={picked}
+      data-key={node.key}
       class={`map-node role-${node.role}${picked ? " picked" : ""}${dim ? " dim" : ""}`}
       transform={`translate(${place.x} ${place.y})`}
-      onFocus={onFocus}
       onClick={() => patchRoute({ node: picked ? "" : node.key }, "replace")}
     >
       <title>{nodeLabel(node)}</title>
       {size.round ? (
         <>
-          <circle class="shape" r={size.x} />
+          <circle class="shape" r={size.x} {...button} />
           <text
             aria-hidden="true"
             class="node-name"
@@ -144,7 +148,15 @@ function NodeShape({ node, place, focused, picked, dim, onFocus }: NodeProps) {
         </>
       ) : (
         <>
-          <rect class="shape" x={-size.x} y={-size.y} width={2 * size.x} height={2 * size.y} rx="6" />
+          <rect
+            class="shape"
+            x={-size.x}
+            y={-size.y}
+            width={2 * size.x}
+            height={2 * size.y}
+            rx="6"
+            {...button}
+          />
           <text aria-hidden="true" class="node-name" y={detail === "" ? 4 : -2} text-anchor="middle">
             {cut(name, 24)}
           </text>
@@ -203,18 +215,23 @@ function LineShape({ line, curve, focused, picked, mark, text, onFocus }: LinePr
   const label = lineLabel(line);
   const protocol = `${line.protocol}${line.tls ? " TLS" : ""}${text === "" ? "" : ` · ${text}`}`;
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the path in it is the button; this is for the pointer
     <g
-      role="button"
-      tabIndex={focused ? 0 : -1}
-      data-item={line.key}
-      aria-label={mark === "" ? label : `${label}, one of the worst`}
-      aria-pressed={picked}
+      data-key={line.key}
       class={`map-line${picked ? " picked" : ""}${mark === "" ? "" : " marked"}`}
-      onFocus={onFocus}
       onClick={() => patchRoute({ node: picked ? "" : line.key }, "replace")}
     >
       <title>{label}</title>
-      <path class="reach" d={curve.path} />
+      <path
+        role="button"
+        tabIndex={focused ? 0 : -1}
+        data-item={line.key}
+        aria-label={mark === "" ? label : `${label}, one of the worst`}
+        aria-pressed={picked}
+        class="reach"
+        d={curve.path}
+        onFocus={onFocus}
+      />
       <path class="line" d={curve.path} stroke-width={lineWidth(line.counters.bytes ?? 0).toFixed(1)} />
       {curve.port !== null && <polygon class="head" points={curve.head} />}
       <Tag at={curve.middle} text={protocol} name="tag-protocol" locked={line.tls} />
@@ -250,16 +267,18 @@ function More({ area, keys }: { area: Area; keys: readonly string[] }) {
   const text = `+ ${count(keys.length)} more ${AREA_TEXT[area]}`;
   const open = (): void => patchRoute({ net: "table" });
   return (
-    <g
-      role="button"
-      tabIndex={0}
-      class="map-more"
-      data-more={area}
-      aria-label={`${text}: open the table`}
-      transform={`translate(${point.x} ${point.y})`}
-      onClick={open}
-    >
-      <rect x="-88" y="-12" width="176" height="24" rx="6" />
+    // biome-ignore lint/a11y/noStaticElementInteractions: the box in it is the button; this is for the pointer
+    <g class="map-more" data-more={area} transform={`translate(${point.x} ${point.y})`} onClick={open}>
+      <rect
+        role="button"
+        tabIndex={0}
+        aria-label={`${text}: open the table`}
+        x="-88"
+        y="-12"
+        width="176"
+        height="24"
+        rx="6"
+      />
       <text aria-hidden="true" y="4" text-anchor="middle">
         {text}
       </text>

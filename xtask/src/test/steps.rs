@@ -124,6 +124,15 @@ const UI: &[Need] = &[
     Need::Packages(&UI_PACKAGES),
     Need::Packages(&demo::PACKAGES),
 ];
+/// The page over the mesh.
+const UI_MESH: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Web,
+    Need::Envoy,
+    Need::Packages(&UI_PACKAGES),
+    Need::Packages(&demo::PACKAGES),
+];
 /// Programs that the tests of names compile, strip and compress.
 const NAME_TOOLS: [Package; 3] = [
     Package {
@@ -263,6 +272,17 @@ pub(super) const STEPS: &[Step] = &[
         NETWORK,
         "connections of known bytes, resets, losses"
     ),
+    integration!("network-cli", NETWORK, "how the command ends"),
+    integration!(
+        "network-tcp",
+        NETWORK,
+        "simultaneous open, round-trip times, a server that closes without reading"
+    ),
+    integration!(
+        "network-capabilities",
+        NETWORK,
+        "sockets of the node without the right to enter namespaces"
+    ),
     integration!(
         "network-calls",
         ROOT_AND_AGENT,
@@ -330,7 +350,17 @@ pub(super) const STEPS: &[Step] = &[
         "idle rules on real programs, each with next to nothing to do"
     ),
     integration!("ui", UI, "the page in headless Chromium"),
+    integration!(
+        "ui-shell",
+        UI,
+        "pods, check-up, node page and support bundle"
+    ),
     integration!("compare", UI, "two results of a known difference"),
+    integration!(
+        "ui-topology",
+        UI_MESH,
+        "the map of a pod and the page of an edge, over the mesh"
+    ),
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
     integration!(

@@ -9,6 +9,7 @@ mod edges;
 mod events;
 mod imports;
 mod node;
+mod pods;
 mod process_symbols;
 mod processes;
 mod quality;
@@ -22,6 +23,7 @@ mod waits;
 pub use edge_connections::EdgeConnections;
 pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
+pub use pods::PodList;
 pub use processes::{Process, ProcessList};
 
 pub(super) use agent::{

@@ -10,6 +10,7 @@ pub(super) mod health;
 pub(super) mod imports;
 pub(super) mod meta;
 pub(super) mod node;
+pub(super) mod pods;
 pub(super) mod processes;
 pub(super) mod profiles;
 pub(super) mod quality;

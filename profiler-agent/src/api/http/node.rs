@@ -30,9 +30,8 @@ pub(super) async fn kernel_list(state: &ApiState) -> Result<KernelObjectList, Ap
     ))
 }
 
-pub(super) async fn feature_list(state: &ApiState) -> Result<FeatureList, ApiError> {
-    let denied = state.parts.inspection.denied_probes.clone();
-    let found = blocking(move || features::examine(&denied)).await?;
+pub(super) async fn feature_list() -> Result<FeatureList, ApiError> {
+    let found = blocking(features::examine).await?;
     Ok(FeatureList {
         items: found.into_iter().map(Into::into).collect(),
     })
@@ -93,12 +92,9 @@ pub(in crate::api) async fn lend_statistics(
     get, path = "/api/v1/features", tag = "agent",
     responses((status = 200, body = FeatureList), (status = 401, body = Problem, content_type = "application/problem+json"))
 )]
-pub(in crate::api) async fn feature_checks(
-    State(state): State<ApiState>,
-    query: Query,
-) -> Result<Json<FeatureList>, ApiError> {
+pub(in crate::api) async fn feature_checks(query: Query) -> Result<Json<FeatureList>, ApiError> {
     query.only(&[])?;
-    Ok(Json(feature_list(&state).await?))
+    Ok(Json(feature_list().await?))
 }
 
 /// The configuration in force, without secrets.

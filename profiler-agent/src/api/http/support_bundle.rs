@@ -59,7 +59,7 @@ pub(in crate::api) async fn support_bundle(
                 items: probe_list(&state),
             },
         )?,
-        json("features.json", &feature_list(&state).await?)?,
+        json("features.json", &feature_list().await?)?,
         json("kernel.json", &kernel_list(&state).await?)?,
         json("self.json", &state.agent_self().await?)?,
         BundleFile {

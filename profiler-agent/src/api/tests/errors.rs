@@ -264,7 +264,7 @@ async fn wrong_fields_are_named() {
         r#"{"kind":"gpu","target":{"all":true}}"#,
         invalid(
             "kind",
-            "unknown variant `gpu`, expected one of `on_cpu`, `off_cpu`, `wall`, `network`",
+            "unknown variant `gpu`, expected one of `on_cpu`, `off_cpu`, `wall`, `network`, `imported`",
         ),
     )
     .await;

@@ -36,6 +36,8 @@ async fn an_imported_file_is_a_task_like_others() {
         let answer = api.get(&format!("/api/v1/tasks/1/{path}")).await;
         assert_eq!(answer.status(), 200, "{path}");
     }
+    let edges = api.get("/api/v1/tasks/1/edges").await;
+    assert_eq!(edges.status(), 409);
     // Exported and imported again it is the same.
     let pprof = api.get("/api/v1/tasks/1/profile?format=pprof").await;
     let response = api.post("/api/v1/imports", super::bytes(pprof).await).await;

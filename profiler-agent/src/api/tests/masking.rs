@@ -57,6 +57,10 @@ async fn no_answer_shows_an_argument() {
         "meta",
         "self",
         "probes",
+        "pods",
+        "features",
+        "config",
+        "self/kernel",
         "openapi.json",
         "processes?sort=pid&kernel=true",
     ]

@@ -29,7 +29,6 @@ pub(super) fn inspection() -> Inspection {
     let config = resolve_serve(&args, None, &|_| None).unwrap();
     Inspection::new(
         config.masked(),
-        Vec::new(),
         RecentLog::default(),
         StatisticsLease::new(false, pretend),
     )
@@ -55,7 +54,7 @@ async fn features_have_a_verdict_and_what_to_do() {
     let api = Api::new();
     let found = api.get_json("/api/v1/features").await;
     let items = found["items"].as_array().unwrap();
-    for name in ["btf", "sampling_clock", "stack_tables", "capabilities"] {
+    for name in ["btf", "stack_tables", "capabilities"] {
         let item = items.iter().find(|item| item["name"] == name).unwrap();
         let is_ok = item["verdict"] == "ok";
         assert_eq!(is_ok, item["remedy"] == "", "{item}");
@@ -200,4 +199,19 @@ async fn names_of_a_process_are_foretold() {
         404
     );
     assert_eq!(api.get("/api/v1/processes/x/symbols").await.status(), 404);
+}
+
+#[tokio::test]
+async fn pods_hold_every_process_once() {
+    let api = Api::new();
+    let found = api.get_json("/api/v1/pods").await;
+    let items = found["items"].as_array().unwrap();
+    let pids = items
+        .iter()
+        .flat_map(|pod| pod["processes"].as_array().unwrap());
+    let own = pids
+        .filter(|process| process["pid"] == std::process::id())
+        .count();
+    assert_eq!(own, 1, "{found}");
+    assert!(items.iter().all(|pod| pod["summary"] != ""), "{found}");
 }

@@ -123,7 +123,7 @@ async fn html_is_a_download_that_runs_nothing_at_the_agents_address() {
     assert_eq!(header("content-type"), "text/html; charset=utf-8");
     assert!(header("content-disposition").ends_with("\"task-1.html\""));
     assert!(header("content-security-policy").starts_with("sandbox; default-src 'none'"));
-    let page = String::from_utf8(super::bytes(response).await.to_vec()).unwrap();
+    let page = String::from_utf8(super::bytes(response).await).unwrap();
     assert!(page.starts_with("<!doctype html>") && !page.contains("@@"));
 }
 

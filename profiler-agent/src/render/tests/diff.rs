@@ -1,7 +1,7 @@
 //! Comparisons, and the golden files in tests/fixtures/diff, which the page's reader is tested with
 //! as well. `PROFILER_BLESS=1` writes them anew.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use serde_json::json;
 
@@ -199,11 +199,11 @@ fn both_sides_add_up_to_what_they_have() {
         assert_eq!(read.nodes[0].total, [a.total_count(), b.total_count()]);
         // No path stands twice: siblings differ.
         let mut path: Vec<String> = Vec::new();
-        let mut seen = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for node in &read.nodes {
             path.truncate(node.depth);
             path.push(format!("{}\0{}\0{}", node.kind, node.name, node.module));
-            assert_eq!(seen.insert(path.clone(), ()), None, "{path:?}");
+            assert!(seen.insert(path.clone()), "{path:?}");
         }
     }
 }

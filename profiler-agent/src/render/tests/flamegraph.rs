@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     model::{FrameId, Profile},
-    render::{Format, names::display_name, render},
+    render::{Format, View, names::display_name, render, render_view},
 };
 
 use super::{
@@ -149,7 +149,12 @@ fn the_period_is_written_when_it_is_the_same_for_all() {
 fn every_format_takes_deep_and_empty_profiles() {
     for profile in [deep(), empty()] {
         for format in Format::ALL {
-            let bytes = render(&profile, format, "a title").unwrap();
+            let view = View {
+                title: "a title",
+                template: Some("@@ABOUT@@ @@PROFILE@@"),
+                ..View::default()
+            };
+            let bytes = render_view(&profile, format, &view).unwrap();
             assert!(
                 !bytes.is_empty() || profile.samples.is_empty(),
                 "{}",

@@ -58,9 +58,13 @@ fn our_own_pprof_comes_back_with_the_same_totals_by_stack() {
         assert!(imported.file.has_times && imported.file.has_threads);
         let again = imported.profile;
         assert_eq!(again.clock, profile.clock, "{name}");
-        // A file without a time begins when it is imported.
-        let began = if profile.origin_ns == 0 { NOW } else { profile.origin_ns };
-        assert_eq!(again.origin_ns, began, "{name}");
+        // A file that does not say when it was made is from now on.
+        let origin_ns = if profile.origin_ns == 0 {
+            NOW
+        } else {
+            profile.origin_ns
+        };
+        assert_eq!(again.origin_ns, origin_ns, "{name}");
         assert_eq!(again.to_ns, profile.to_ns, "{name}");
         for value in Value::ALL {
             assert_eq!(stacks(&again, value), stacks(&profile, value), "{name}");

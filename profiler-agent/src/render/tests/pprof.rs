@@ -57,22 +57,15 @@ fn every_row_is_one_sample_with_its_labels() {
             Some((numbers, _)) if !line.contains(":[") => {
                 rows.push(numbers.split_whitespace().collect::<Vec<_>>().join(" "));
             }
-            // The process is of the text labels, which stand in front.
-            _ => {
-                let labels = line.trim();
-                let rest = labels
-                    .strip_prefix("process:[")
-                    .and_then(|rest| rest.split_once("] "))
-                    .map_or(labels, |(_process, rest)| rest);
-                rows.last_mut().unwrap().extend([" ", rest]);
-            }
+            _ => rows.last_mut().unwrap().extend([" ", line.trim()]),
         }
     }
     rows.sort();
     let cpu_ns = |count: u64| count * super::sketch::PERIOD_NS;
     let row = |count: u64, thread: &str, cpu: u32, pid: u32, tid: u32, time: &str| {
+        let process = if pid == 100 { "work" } else { "envoy" };
         format!(
-            "{count} {} thread:[{thread}] cpu:[{cpu} id] pid:[{pid} id] tid:[{tid} id] time_ms:[{time}]",
+            "{count} {} process:[{process}] thread:[{thread}] cpu:[{cpu} id] pid:[{pid} id] tid:[{tid} id] time_ms:[{time}]",
             cpu_ns(count)
         )
     };
@@ -126,7 +119,7 @@ fn wall_clock_time_has_states_and_no_count() {
         "    7000000: ",
         "    1000000: ",
         "   92000000: ",
-        "process:[work] state:[on_cpu] thread:[work]",
+        "                process:[work] state:[on_cpu] thread:[work]",
         "reason:[sleep] state:[interruptible] thread:[work]",
     ] {
         assert!(raw.contains(text), "{text:?} is missing in\n{raw}");

@@ -1,0 +1,108 @@
+//! Pods and what is in them.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::process::{self, PodCpu, PodMember, program};
+
+/// A network namespace with its processes.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Pod {
+    /// `pod`; `host`: the processes in the node's own namespace; `unknown`: those whose namespace cannot be read.
+    kind: &'static str,
+    /// Inode number of the network namespace.
+    #[schema(required)]
+    network_namespace: Option<u64>,
+    /// Made of the names of its programs.
+    title: String,
+    /// What the sidecar takes of its pod, or why that cannot be told.
+    summary: String,
+    /// Shares of one CPU; null before there is any reading.
+    #[schema(required)]
+    cpu_percent: Option<f64>,
+    #[schema(required)]
+    sidecar_cpu_percent: Option<f64>,
+    /// Processes that have no reading yet and are not in the sums.
+    without_reading: usize,
+    rss_bytes: u64,
+    processes: Vec<PodProcess>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct PodProcess {
+    id: String,
+    pid: u32,
+    /// File name of the program.
+    program: String,
+    comm: String,
+    #[schema(required)]
+    container: Option<String>,
+    /// `app`, `sidecar` or `other`, told from names.
+    role: &'static str,
+    reason: String,
+    #[schema(required)]
+    cpu_percent: Option<f64>,
+    rss_bytes: u64,
+    threads: u32,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PodList {
+    pub items: Vec<Pod>,
+    pub total: usize,
+}
+
+impl PodList {
+    pub fn new(pods: &[process::Pod]) -> Self {
+        Self {
+            items: pods.iter().map(Into::into).collect(),
+            total: pods.len(),
+        }
+    }
+}
+
+impl From<&process::Pod> for Pod {
+    fn from(pod: &process::Pod) -> Self {
+        let PodCpu {
+            total,
+            sidecar,
+            unread,
+        } = pod.cpu;
+        let percent = |cores: Option<f64>| cores.map(|cores| cores * 100.0);
+        Self {
+            kind: pod.kind.name(),
+            network_namespace: pod.namespace,
+            title: pod.title.clone(),
+            summary: pod.sidecar_line(),
+            cpu_percent: percent(total),
+            sidecar_cpu_percent: percent(sidecar),
+            without_reading: unread,
+            rss_bytes: pod
+                .members
+                .iter()
+                .map(|member| member.process.rss_bytes)
+                .sum(),
+            processes: pod.members.iter().map(member).collect(),
+        }
+    }
+}
+
+fn member(member: &PodMember) -> PodProcess {
+    let PodMember {
+        process,
+        role,
+        reason,
+    } = member;
+    PodProcess {
+        id: process.key.to_string(),
+        pid: process.key.pid,
+        program: program(process).to_owned(),
+        comm: process.comm.clone(),
+        container: process.container.as_ref().map(|found| found.id.clone()),
+        role: role.name(),
+        reason: reason.clone(),
+        cpu_percent: process.cpu_percent,
+        rss_bytes: process.rss_bytes,
+        threads: process.threads,
+    }
+}

@@ -1,0 +1,28 @@
+//! Pods of the node, put together from their processes.
+
+use axum::{Json, extract::State};
+
+use super::processes::MAX_AGE;
+use crate::{
+    api::{
+        dto::{PodList, Problem},
+        error::ApiError,
+        extract::Query,
+        state::ApiState,
+    },
+    process::pods,
+};
+
+/// Lists pods, busiest first: network namespaces, until Kubernetes names them.
+#[utoipa::path(
+    get, path = "/api/v1/pods", tag = "processes",
+    responses((status = 200, body = PodList), (status = 401, body = Problem, content_type = "application/problem+json"))
+)]
+pub(in crate::api) async fn list(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Json<PodList>, ApiError> {
+    query.only(&[])?;
+    state.refresh_processes(MAX_AGE).await?;
+    Ok(Json(PodList::new(&pods(&state.parts.table.snapshot()))))
+}

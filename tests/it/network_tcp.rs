@@ -1,0 +1,181 @@
+//! TCP beside the usual way: ends that connect to each other, servers that never read, and what the kernel
+//! says of round trips.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream},
+    os::fd::OwnedFd,
+};
+
+use profiler_tests::{agent::Agent, netns::Netns, wait::wait_for};
+use rustix::{
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    edges::{Watch, assert_own_ends, edge_to, edges_that, number, transfer},
+    targets::{EXIT, START},
+};
+
+/// A socket that is bound and does not wait.
+fn bound(address: SocketAddrV4) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    bind(&socket, &address)?;
+    Ok(socket)
+}
+
+#[test]
+fn sockets_that_connect_to_each_other_are_both_clients() {
+    let netns = Netns::create("both").unwrap();
+    let agent = Agent::start().unwrap();
+    let watch = Watch::own(&agent);
+    let [left, right] = [5001, 5002].map(|port| SocketAddrV4::new([127, 0, 0, 1].into(), port));
+    // While nothing arrives both ask; then the repeated question of each meets the other's.
+    let rule = ["INPUT", "-p", "tcp", "-j", "DROP"];
+    let change = |how: &str| {
+        let words: Vec<&str> = ["iptables", how].into_iter().chain(rule).collect();
+        netns.run(&words).unwrap();
+    };
+    change("-A");
+    let ends = netns
+        .within(|| {
+            let ends = [bound(left)?, bound(right)?];
+            for (end, other) in ends.iter().zip([right, left]) {
+                anyhow::ensure!(connect(end, &other) == Err(Errno::INPROGRESS));
+            }
+            Ok(ends)
+        })
+        .unwrap();
+    change("-D");
+    for end in &ends {
+        wait_for("the ends are connected", EXIT, || {
+            sockopt::socket_error(end).unwrap().unwrap();
+            rustix::net::getpeername(end).is_ok().then_some(())
+        })
+        .unwrap();
+    }
+    let [mut one, mut other] = ends.map(TcpStream::from);
+    for end in [&one, &other] {
+        end.set_nonblocking(false).unwrap();
+        end.set_read_timeout(Some(EXIT)).unwrap();
+    }
+    one.write_all(&[7; 100]).unwrap();
+    other.read_exact(&mut [0; 100]).unwrap();
+    other.write_all(&[7; 20]).unwrap();
+    one.read_exact(&mut [0; 20]).unwrap();
+    drop((one, other));
+    let table = watch.finish();
+    for (port, written, read) in [(5002, 100, 20), (5001, 20, 100)] {
+        let edge = edge_to(&table, port);
+        let client = &edge["metrics"]["client"];
+        assert_eq!(edge["client"]["pid"], std::process::id(), "{edge:#}");
+        assert_eq!(edge["metrics"]["server"], Value::Null, "{edge:#}");
+        assert_eq!(
+            client["connections"],
+            json!({ "count": 1, "open": 0 }),
+            "{edge:#}"
+        );
+        assert_eq!(client["connect"]["count"], 1, "{edge:#}");
+        assert_eq!(transfer(client, "write"), (1, written), "{edge:#}");
+        assert_eq!(transfer(client, "read").1, read, "{edge:#}");
+    }
+}
+
+/// The smoothed round-trip time of the namespace's only connection to the port, in microseconds.
+fn rtt_us(netns: &Netns, port: u16) -> u64 {
+    let filter = format!(":{port}");
+    let socket = netns.run(&["ss", "-tinHO", "dport", "=", &filter]).unwrap();
+    // `rtt:0.059/0.027`, in milliseconds.
+    let text = socket
+        .split(" rtt:")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next());
+    let text = text.unwrap_or_else(|| panic!("{socket}"));
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let number = |digits: &str| digits.parse::<u64>().unwrap_or_else(|_| panic!("{socket}"));
+    number(whole) * 1000 + number(&format!("{part:0<3}"))
+}
+
+#[test]
+fn round_trips_of_writes_are_those_that_the_socket_says() {
+    const WRITES: u64 = 25;
+    let netns = Netns::create("trips").unwrap();
+    let agent = Agent::start().unwrap();
+    let watch = Watch::own(&agent);
+    let (mut client, mut server) = netns
+        .within(|| {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let client = TcpStream::connect(listener.local_addr()?)?;
+            Ok((client, listener.accept()?.0))
+        })
+        .unwrap();
+    let SocketAddr::V4(address) = client.peer_addr().unwrap() else {
+        panic!("an IPv4 address");
+    };
+    for end in [&client, &server] {
+        end.set_read_timeout(Some(EXIT)).unwrap();
+        end.set_nodelay(true).unwrap();
+    }
+    let (mut least, mut most) = (Vec::new(), Vec::new());
+    for _ in 0..WRITES {
+        // An acknowledgement may come at once, before or after the kernel's hook at the end of the call.
+        let before = rtt_us(&netns, address.port());
+        client.write_all(&[7; 10]).unwrap();
+        let after = rtt_us(&netns, address.port());
+        least.push(before.min(after));
+        most.push(before.max(after));
+        server.read_exact(&mut [0; 10]).unwrap();
+        server.write_all(&[7; 10]).unwrap();
+        client.read_exact(&mut [0; 10]).unwrap();
+    }
+    let table = watch.finish();
+    let edge = edge_to(&table, address.port());
+    assert_own_ends(edge);
+    let rtt = &edge["metrics"]["client"]["write_rtt_us"];
+    assert_eq!(number(&rtt["count"]), WRITES, "{rtt:#}");
+    let about = format!("{rtt:#}\nat least {least:?}\nat most {most:?}");
+    let lies = |what: &str, lowest: Option<u64>, highest: Option<u64>| {
+        let range = lowest.unwrap()..=highest.unwrap();
+        assert!(range.contains(&number(&rtt[what])), "{what}: {about}");
+    };
+    let (low, high) = (|| least.iter().copied(), || most.iter().copied());
+    lies("min", low().min(), high().min());
+    lies("max", low().max(), high().max());
+    lies("sum", Some(low().sum()), Some(high().sum()));
+}
+
+#[test]
+fn a_server_that_closes_without_reading_is_the_process_that_listens() {
+    const CONNECTIONS: u64 = 10;
+    let agent = Agent::start().unwrap();
+    let watch = Watch::own(&agent);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for _ in 0..CONNECTIONS {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(b"never read").unwrap();
+        let (server, _from) = listener.accept().unwrap();
+        server.peek(&mut [0]).unwrap();
+        drop(server);
+        client.set_read_timeout(Some(EXIT)).unwrap();
+        client.read(&mut [0]).unwrap_err();
+    }
+    wait_for("the connections are added up", START, || {
+        let table = watch.now();
+        let found = edges_that(&table, |edge| edge["server"]["port"] == address.port());
+        let count =
+            |edge: &&Value| edge["metrics"]["server"]["connections"]["count"] == CONNECTIONS;
+        found.iter().any(count).then_some(())
+    })
+    .unwrap();
+    let table = watch.finish();
+    let edge = edge_to(&table, address.port());
+    assert_own_ends(edge);
+    let server = &edge["metrics"]["server"];
+    assert_eq!(server["reset"]["sent"], CONNECTIONS, "{edge:#}");
+    assert_eq!(transfer(server, "read"), (0, 0), "{edge:#}");
+    drop(listener);
+}
