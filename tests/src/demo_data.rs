@@ -56,7 +56,11 @@ pub fn record(mesh: &Mesh, folder: &Path) -> Result<()> {
     // One after another: each would change what the others see.
     for task in tasks {
         let id = agent.api.create_task(&task)?;
-        agent.api.wait_task(&id, &["finished"], LIMIT)?;
+        let done = agent.api.wait_task(&id, &["finished"], LIMIT)?;
+        ensure!(
+            done["kind"] == "network" || done["samples"].as_u64() > Some(100),
+            "a task has too few samples to be looked at: {done}"
+        );
     }
     let node = node(&agent, &pids)?;
     agent.stop()?;
