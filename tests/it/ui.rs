@@ -106,13 +106,18 @@ fn every_page_of_a_mesh_is_accessible_and_reached_by_keyboard() {
     let network = json!({ "kind": "network", "target": target, "duration_s": 3, "timed": true });
     let id = agent.api.create_task(&network).unwrap();
     finish_task(&agent, &id, 3);
+    // What was measured is looked at in peace; all themes are for the stand-in.
+    stop_load(&mut mesh);
     let (folder, _guard) = scratch_directory("mesh-pages").unwrap();
-    let variables = [("AGENT_URL", url(&agent)), ("LABEL", "mesh".to_owned())];
+    let variables = [
+        ("AGENT_URL", url(&agent)),
+        ("LABEL", "mesh".to_owned()),
+        ("THEMES", "light".to_owned()),
+    ];
     let variables = variables
         .each_ref()
         .map(|(name, value)| (*name, value.as_str()));
     browse("pages.mjs", "browser", &folder, &variables);
-    stop_load(&mut mesh);
 }
 
 /// `serve --demo-data` as an ordinary user.
@@ -208,7 +213,11 @@ fn recorded_data_is_shown_without_privileges_on_every_page() {
         "pages.mjs",
         "browser",
         &agent.folder,
-        &[("AGENT_URL", agent.url.as_str()), ("LABEL", "demo")],
+        &[
+            ("AGENT_URL", agent.url.as_str()),
+            ("LABEL", "demo"),
+            ("THEMES", "dark"),
+        ],
     );
     let mut agent = agent;
     assert!(agent.process.stop().unwrap().success());

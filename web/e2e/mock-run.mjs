@@ -90,8 +90,11 @@ await checks.run("a picked time range and thread are asked for and kept in the a
   await page.goto(mock.url);
   await page.waitForSelector(ready);
   await page.goto(`${mock.origin}/?view=task&id=1`);
-  const strip = await page.locator(".strip-box").boundingBox();
+  // What comes later moves the strip.
+  await page.waitForSelector(".quality-part");
+  await page.waitForSelector(".flame-canvas");
   await page.waitForTimeout(400);
+  const strip = await page.locator(".strip-box").boundingBox();
   const asked = page.waitForRequest((request) => /format=flamegraph&from=2\d00&to=6\d00/.test(request.url()));
   await page.mouse.move(strip.x + strip.width * 0.25, strip.y + 10);
   await page.mouse.down();
@@ -113,7 +116,7 @@ await checks.run("symbol files are given for what has no names", async () => {
   await page.waitForSelector(ready);
   await page.goto(`${mock.origin}/?view=task&id=1`);
   await page.getByRole("button", { name: "66.7 % named" }).click();
-  await page.getByText("66.7 % exact, 33.3 % without a name").waitFor();
+  await page.locator("[data-names-detail]", { hasText: "66.7 % exact, 33.3 % without a name" }).waitFor();
   await page.getByText("/usr/bin/envoy").waitFor();
   if (shots !== undefined) await page.screenshot({ path: `${shots}/symbols.png` });
   const grave = await graveFindings(page);

@@ -1,6 +1,6 @@
 // Every page of the router against a running agent: accessible in every theme, walked by keyboard,
 // narrow and zoomed, without a violation of the policy, a foreign request or an error.
-// Env as for real.mjs: AGENT_URL, SHOTS (optional). `inspectPages` is used by the other tests.
+// Env as for real.mjs: AGENT_URL, SHOTS (optional); THEMES: names of some, without it all. `inspectPages` is used by the other tests.
 
 import { mkdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -91,7 +91,7 @@ export async function inspectPages(checks, { agentUrl, shots, label = "", themes
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { AGENT_URL, SHOTS, LABEL, MISSING } = process.env;
+  const { AGENT_URL, SHOTS, LABEL, MISSING, THEMES: names } = process.env;
   if (AGENT_URL === undefined) {
     console.error("AGENT_URL must be set");
     process.exit(2);
@@ -102,6 +102,7 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
     agentUrl: AGENT_URL,
     shots: SHOTS,
     label: LABEL ?? "",
+    themes: THEMES.filter(({ name }) => names === undefined || names.split(",").includes(name)),
     missing: (MISSING ?? "").split(",").filter((view) => view !== ""),
   });
   checks.finish();

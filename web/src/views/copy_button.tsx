@@ -1,6 +1,7 @@
 // Copies a text; where the browser refuses, shows it for copying by hand.
 
 import { useState } from "preact/hooks";
+import { visible } from "../lib/format";
 
 type Result = "none" | "copied" | "refused";
 
@@ -18,7 +19,13 @@ export function CopyButton({ title, text }: { title: string; text: string | null
   };
   return (
     <>
-      <button type="button" class="quiet" disabled={text === null} title={text ?? undefined} onClick={copy}>
+      <button
+        type="button"
+        class="quiet"
+        disabled={text === null}
+        title={text === null ? undefined : visible(text)}
+        onClick={copy}
+      >
         {result === "copied" ? "Copied" : title}
       </button>
       {result === "refused" && text !== null && (

@@ -59,7 +59,7 @@ export function FieldError({ failure, field }: { failure: Failure | null; field:
   if (failure === null || !mine) return null;
   return (
     <p class="field-error" role="alert" id={`error-${field}`}>
-      {failure.detail}
+      {visible(failure.detail)}
       {failure.hint !== undefined && <span class="muted"> {failure.hint}</span>}
     </p>
   );
@@ -337,7 +337,7 @@ export function CreateTask() {
 
         {failure !== null && !PLACED.some((field) => (failure.field ?? "").startsWith(field)) && (
           <p class="field-error" role="alert">
-            {failure.detail}
+            {visible(failure.detail)}
             {failure.hint !== undefined && <span class="muted"> {failure.hint}</span>}
           </p>
         )}

@@ -13,11 +13,16 @@ export function Dialog(props: {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = element.current;
+    const opener = document.activeElement;
     if (dialog !== null && !dialog.open) {
       dialog.showModal();
       dialog.querySelector<HTMLElement>("[data-first]")?.focus();
     }
-    return () => dialog?.close();
+    return () => {
+      dialog?.close();
+      // A dialog that has left the page already gives the focus to nobody.
+      if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
+    };
   }, []);
   return (
     <dialog

@@ -108,7 +108,7 @@ function ProbesCard({ probes }: { probes: readonly Probe[] }) {
         <tbody>
           {probes.map((probe) => (
             <tr key={probe.name}>
-              <td class="mono">{probe.name}</td>
+              <td class="mono">{visible(probe.name)}</td>
               <td>
                 <span class={`state-chip probe-${probe.state}`}>
                   <span class="state-mark" aria-hidden="true" />

@@ -55,7 +55,7 @@ export function FeaturesCard() {
           <tbody>
             {answer.items.map(({ name, verdict, minimum_kernel, detail, remedy }) => (
               <tr key={name}>
-                <td class="mono">{name}</td>
+                <td class="mono">{visible(name)}</td>
                 <td>
                   <span class={`kind-state kind-${VERDICT_CLASS[verdict]}`}>{VERDICT_TEXT[verdict]}</span>
                 </td>
@@ -84,7 +84,7 @@ export function ConfigCard() {
         <dl class="pairs settings">
           {answer.items.map(({ name, value }) => (
             <div key={name}>
-              <dt class="mono">{name}</dt>
+              <dt class="mono">{visible(name)}</dt>
               <dd class="mono">{visible(value)}</dd>
             </div>
           ))}

@@ -92,7 +92,8 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
         <span class="muted">–</span>
       ) : (
         <span title={`${container.runtime} ${container.id}`}>
-          <span class="mono">{shortId(container.id)}</span> <span class="muted">{container.runtime}</span>
+          <span class="mono">{shortId(container.id)}</span>{" "}
+          <span class="muted">{visible(container.runtime)}</span>
         </span>
       ),
     ),
@@ -112,7 +113,7 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
         type="button"
         class="row-action"
         onClick={() => profile(process)}
-        aria-label={`Profile ${process.comm} ${process.pid}`}
+        aria-label={`Profile ${visible(process.comm)} ${process.pid}`}
       >
         Profile…
       </button>

@@ -91,7 +91,7 @@ function Halves(props: Props & { target: number }) {
         {half(upper, "callers")}
         <p class="sandwich-middle" data-sandwich>
           <span class="muted">↑ callers</span>
-          <code title={name}>{name}</code>
+          <code title={visible(name)}>{visible(name)}</code>
           <b class="numeric">{measured(callees.total[0]!, whole, calls.graph.periodNs)}</b>
           <span class="muted">↓ callees</span>
         </p>

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { saveToken } from "../api/token";
+import { visible } from "../lib/format";
 import { access, reconnect } from "../state/live";
 
 export function Loading({ what }: { what: string }) {
@@ -35,8 +36,8 @@ export function ErrorBox({
   return (
     <div class="state" role="alert">
       <h2>{title}</h2>
-      <p>{detail}</p>
-      {hint !== undefined && <p class="muted">{hint}</p>}
+      <p>{visible(detail)}</p>
+      {hint !== undefined && <p class="muted">{visible(hint)}</p>}
     </div>
   );
 }
