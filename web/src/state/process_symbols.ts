@@ -4,6 +4,7 @@
 import { effect, signal } from "@preact/signals";
 import { api, ProblemError } from "../api/client";
 import type { ProcessSymbols } from "../api/types";
+import { meta } from "./live";
 import { symbolsRevision } from "./symbols";
 
 export type SymbolAnswer =
@@ -52,6 +53,10 @@ effect(() => {
 /** Asks for a process, the newest wish first. `again` asks once more after a failure or new symbol files. */
 export function wantSymbols(id: string, again = false): void {
   if (processSymbols.peek().has(id) && !again) return;
+  if (meta.peek()?.demo_data === true) {
+    put(id, { state: "failed", reason: "the process was recorded elsewhere" });
+    return;
+  }
   put(id, { state: "asked" });
   waiting.push(id);
   void work();
