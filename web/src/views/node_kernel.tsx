@@ -197,7 +197,8 @@ export function MapsCard() {
             {rows.length} maps, {bytes(total)} of the kernel's memory. What does not fit into one is counted
             as a loss.
           </p>
-          <div class="scroll-box">
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+          <div class="scroll-box" role="region" aria-label="Scrollable table" tabIndex={0}>
             <table class="plain">
               <thead>
                 <tr>

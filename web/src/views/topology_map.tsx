@@ -345,7 +345,8 @@ export function TopologyMap(props: MapProps) {
   }
 
   return (
-    <div class="map-box">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    <div class="map-box" role="region" aria-label="Map, may be scrolled" tabIndex={0}>
       <svg
         class="map"
         viewBox={`0 ${extent.y} ${MAP_WIDTH} ${extent.height}`}
