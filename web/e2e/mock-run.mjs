@@ -7,7 +7,7 @@ import { flameChecks } from "./flame_checks.mjs";
 import { graveFindings } from "./inspect.mjs";
 import { startMock, TOKEN } from "./mock-server.mjs";
 import { inspectPages } from "./pages.mjs";
-import { address, assert, Checks, walk } from "./real.mjs";
+import { assert, Checks, walk } from "./real.mjs";
 import { inspectStates } from "./states.mjs";
 import { topologyWalk } from "./topology.mjs";
 import { READY as ready } from "./visits.mjs";
