@@ -220,12 +220,15 @@ mod tests {
 
     #[test]
     fn packages_are_asked_for_once() {
-        let steps = select(&["ui".to_owned(), "ui".to_owned()]).unwrap();
-        let packages = parts(&steps, true)
-            .into_iter()
-            .filter(|part| matches!(part, Part::Packages(_)))
-            .count();
-        assert_eq!(packages, 1);
+        let asked = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            parts(&select(&names).unwrap(), true)
+                .into_iter()
+                .filter(|part| matches!(part, Part::Packages(_)))
+                .count()
+        };
+        assert!(asked(&["ui"]) > 0);
+        assert_eq!(asked(&["ui", "ui-shell"]), asked(&["ui"]));
     }
 
     #[test]
