@@ -11,8 +11,8 @@ use tokio::{sync::broadcast, time::Instant};
 use crate::{
     edge_series::{EdgeSeries, SeriesCut},
     model::{
-        Clock, EdgeTable, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec,
-        TaskState, WaitCounts,
+        Clock, EdgeTable, LossKind, Losses, Profile, Selection, StackQuality, Task, TaskId,
+        TaskSpec, TaskState, WaitCounts,
     },
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
@@ -190,20 +190,21 @@ impl Engine {
         let store = self.inner.store.clone();
         let origin_ns = task.started_ns.unwrap_or(task.created_ns);
         let clock = task.clock.unwrap_or(Clock::CpuClock);
-        let loaded = tokio::task::spawn_blocking(move || {
+        let profile = tokio::task::spawn_blocking(move || {
             result::load(&store, id, origin_ns, clock, &selection)
         })
         .await
         .map_err(|error| TaskError::Store(error.to_string()))??;
-        if loaded.damaged_chunks > 0 {
-            let count = loaded.damaged_chunks;
+        // Those that an earlier rewriting of a segment came upon are among them.
+        let count = profile.losses.get(LossKind::StoredChunkDamaged);
+        if count > 0 {
             let note = format!("{count} stored chunks are damaged and left out of the result");
             self.inner
                 .registry
                 .update(id, |task| add_notes(task, [note]));
             self.inner.registry.announce(id);
         }
-        Ok(loaded.profile)
+        Ok(profile)
     }
 
     /// The newest table of a network task that runs; `None` before its first and after its end.

@@ -16,26 +16,20 @@ const DEFAULT_BUCKET_NS: u64 = 100_000_000;
 /// A sample's bucket may begin before its chunk does, so segments near a cut are read as well.
 const EDGE_NS: u64 = 1_000_000_000;
 
-/// A result and what could not be read of it.
-#[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) profile: Profile,
-    pub(super) damaged_chunks: u64,
-}
-
 /// Number of the segment that a chunk beginning at `from_ns` belongs to.
 pub(super) fn segment_number(from_ns: u64) -> u32 {
     u32::try_from(from_ns / SEGMENT_NS).unwrap_or(u32::MAX)
 }
 
-/// Reads a task's result, one segment at a time, and cuts it.
+/// Reads a task's result, one segment at a time, and cuts it. Chunks that could not be read are among
+/// its losses.
 pub(super) fn load(
     store: &StoreHandle,
     task: TaskId,
     origin_ns: u64,
     clock: Clock,
     selection: &Selection,
-) -> Result<Loaded, StoreError> {
+) -> Result<Profile, StoreError> {
     let segments = store.run_blocking(move |store| store.segments(task, Stream::Profile))?;
     let mut merger = Merger::default();
     for (key, segment) in segments {
@@ -66,10 +60,7 @@ pub(super) fn load(
         .to_ns
         .map_or(profile.to_ns, |to| to.min(profile.to_ns));
     profile.from_ns = profile.from_ns.min(profile.to_ns);
-    Ok(Loaded {
-        profile,
-        damaged_chunks,
-    })
+    Ok(profile)
 }
 
 /// Rewrites a segment's blobs as one. A segment that would be too large stays as it is.
