@@ -1,7 +1,7 @@
 // One edge: what both ends measured beside each other, over time, for the whole time or a range of it.
 
 import { useMemo } from "preact/hooks";
-import type { Edge, EdgeEnd, EdgeSeries, EdgeTable, SideSeries } from "../api/types";
+import type { Edge, EdgeEnd, EdgeSeries, NetworkEdges, SideSeries, TaskEdges } from "../api/types";
 import {
   betweenWords,
   histogramOf,
@@ -20,6 +20,7 @@ import {
 import { rateText } from "../lib/edge_signals";
 import { endName, errnoText, meanText } from "../lib/edges";
 import { bytes, count, shortId, visible } from "../lib/format";
+import { tableRemarks } from "../lib/kernel_table";
 import { useEdgeSeries } from "../state/edge_series";
 import { useEdges } from "../state/edges";
 import { tasks } from "../state/live";
@@ -246,6 +247,46 @@ function Remarks({ series }: { series: EdgeSeries }) {
   );
 }
 
+type KnownTable = TaskEdges | NetworkEdges;
+
+const STATE_TEXT: Readonly<Record<KnownTable["state"], string>> = {
+  queued: "waits for its turn",
+  starting: "starts",
+  running: "is running",
+  waiting: "is not watching now",
+  finished: "has finished",
+  failed: "failed",
+  cancelled: "was stopped",
+};
+
+/** What became of the measurement, and what its kernel side went through. */
+function Measurement({ table }: { table: KnownTable }) {
+  const { state, reason } = table;
+  const trouble = state === "failed" || state === "waiting";
+  const remarks = tableRemarks(table.kernel_table);
+  const again =
+    "restarts" in table && table.restarts > 0 ? `, started again ${count(table.restarts)} times` : "";
+  return (
+    <>
+      <p
+        class={trouble ? "banner" : "muted small edge-covered"}
+        role={trouble ? "alert" : undefined}
+        data-state
+      >
+        {`The measurement ${STATE_TEXT[state]}${again}${reason === null ? "" : `: ${visible(reason)}`}.`}
+        {state === "waiting" && " It is tried again."}
+      </p>
+      {remarks.length > 0 && (
+        <ul class={remarks.some(({ bad }) => bad) ? "banner" : "muted small edge-covered"} data-table-remarks>
+          {remarks.map(({ text }) => (
+            <li key={text}>{visible(text)}</li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
 function title(edge: Edge | null, id: string): string {
   if (edge === null) return `Edge ${id}`;
   const port = edge.server.port === null ? "" : ` :${edge.server.port}`;
@@ -259,7 +300,7 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const live = id === "" || task?.state === "running";
   const { from, to } = route.value;
   const path = `${base}/edges/${encodeURIComponent(edgeId)}`;
-  const { table, error: tableError } = useEdges<EdgeTable>(`${base}/edges`, live);
+  const { table, error: tableError } = useEdges<KnownTable>(`${base}/edges`, live);
   const whole = useEdgeSeries(path, null, null, live);
   const ranged = from !== null || to !== null;
   const cut = useEdgeSeries(ranged ? path : null, from, to, live);
@@ -312,6 +353,7 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
           <b>This is the last known state:</b> {part.error ?? tableError}
         </p>
       )}
+      {table !== null && <Measurement table={table} />}
       <Remarks series={series} />
       {whole.series !== null && (
         <EdgeRange whole={span(whole.series.steps_ms)} from={from} to={to}>

@@ -10,7 +10,7 @@ import { processes } from "../state/live";
 import { href, openView, patchRoute } from "../state/route";
 import type { EdgeOrigin } from "./edges_view";
 import { Icon } from "./icons";
-import type { Line } from "./topology_map";
+import type { Line } from "./topology_line";
 
 interface Props {
   topology: Topology;
