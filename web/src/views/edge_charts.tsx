@@ -3,9 +3,21 @@
 
 import { type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
-import { useContext } from "preact/hooks";
+import { useContext, useMemo } from "preact/hooks";
 import type { Histogram, ValueSeries } from "../api/types";
-import { drawnBounds, HEAT_LEVELS, heatOf, percentiles, rates, type Steps, span } from "../lib/edge_series";
+import {
+  drawnBounds,
+  groupSteps,
+  HEAT_LEVELS,
+  heatOf,
+  joinSteps,
+  joinValues,
+  peaks,
+  percentiles,
+  rates,
+  type Steps,
+  span,
+} from "../lib/edge_series";
 import { betweenText } from "../lib/edges";
 import { patchRoute } from "../state/route";
 
@@ -13,6 +25,8 @@ import { patchRoute } from "../state/route";
 const WIDE = 600;
 const LINE_HIGH = 54;
 const ROW_HIGH = 5;
+/** A heat map has no narrower columns. */
+const HEAT_COLUMNS = 240;
 
 /** What all charts of a page share. */
 export interface Shared {
@@ -105,7 +119,10 @@ function OverTime({ steps, children, label }: { steps: Steps; children: unknown;
 
 const round = (value: number): string => value.toFixed(1);
 
-/** Rates as steps, never as slopes between them: each number holds for its whole step. */
+/**
+ * Rates as steps, never as slopes between them: each number holds for its whole step. Where steps are narrower than the
+ * drawing can show, a column is the highest of its steps.
+ */
 export function LineChart({
   steps,
   numbers,
@@ -120,7 +137,9 @@ export function LineChart({
   const covered = span(steps);
   if (covered === null) return null;
   const [from, to] = covered;
-  const values = rates(steps, numbers);
+  const groups = joinSteps(steps, WIDE);
+  const columns = groupSteps(steps, groups);
+  const values = peaks(rates(steps, numbers), groups);
   const most = Math.max(0, ...values);
   const x = (ms: number): string => round(((ms - from) / Math.max(1, to - from)) * WIDE);
   const y = (value: number): string =>
@@ -128,8 +147,8 @@ export function LineChart({
   let path = "";
   let area = "";
   values.forEach((value, i) => {
-    const [start, end] = steps[i]!;
-    const joined = i > 0 && steps[i - 1]![1] === start;
+    const [start, end] = columns[i]!;
+    const joined = i > 0 && columns[i - 1]![1] === start;
     path += `${joined ? "L" : "M"}${x(start)} ${y(value)}L${x(end)} ${y(value)}`;
     if (value > 0) area += `M${x(start)} ${LINE_HIGH}V${y(value)}H${x(end)}V${LINE_HIGH}Z`;
   });
@@ -162,14 +181,18 @@ export function HeatMap({
   label: string;
 }) {
   const covered = span(steps);
-  const heat = heatOf(steps, values);
+  const { columns, heat } = useMemo(() => {
+    const groups = joinSteps(steps, HEAT_COLUMNS);
+    const joined = groupSteps(steps, groups);
+    return { columns: joined, heat: heatOf(joined, joinValues(values, groups)) };
+  }, [steps, values]);
   if (covered === null || heat === null) return null;
   const [from, to] = covered;
   const rows = heat.high - heat.low + 1;
   const x = (ms: number): number => ((ms - from) / Math.max(1, to - from)) * WIDE;
   const paths = new Array<string>(HEAT_LEVELS).fill("");
   for (const { step, bucket, level } of heat.cells) {
-    const [start, end] = steps[step]!;
+    const [start, end] = columns[step]!;
     const left = x(start);
     // At least a hair wide, so that one step of very many is seen.
     const width = Math.max(x(end) - left, 0.8);
