@@ -176,15 +176,15 @@ export async function searchTime(page, text) {
   }, text);
 }
 
-/** From the last byte of the answer that a page needs until what it draws of it is painted. */
-export async function drawnAfter(page, answer, selector, least = 1) {
-  await page.waitForFunction(
-    ([what, count]) => document.querySelectorAll(what).length >= count,
-    [selector, least],
-    { timeout: 60_000 },
-  );
+/**
+ * From the last byte of the answer that a page needs until what it draws of it is painted. `watchDrawn` must watch.
+ * The answer must be whole: a stream that goes on has no last byte.
+ */
+export async function drawnAfter(page, answer) {
+  await page.waitForFunction(() => globalThis.drawnAt !== undefined, null, { timeout: 60_000 });
   return page.evaluate((part) => {
     const entries = performance.getEntriesByType("resource").filter(({ name }) => name.includes(part));
+    if (entries.length === 0) throw new Error(`nothing was asked of ${part}`);
     return globalThis.drawnAt - Math.max(...entries.map(({ responseEnd }) => responseEnd));
   }, answer);
 }

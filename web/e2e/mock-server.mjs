@@ -239,10 +239,10 @@ function seriesRoute(table, seconds, [id, what], query, response, live) {
   return sendJson(response, 200, edgeSeries(edge, table.unavailable, seconds, range));
 }
 
-function edgesRoute(task, [more, last], query, response) {
+function edgesRoute(task, [more, last], query, response, crowd) {
   const ended = task.ended_at_ns ?? Date.now() * 1e6;
   const seconds = Math.round((ended - task.started_at_ns) / 1e9) % 600;
-  const table = () => ({ state: task.state, reason: task.reason, ...edgeTable(seconds) });
+  const table = () => ({ state: task.state, reason: task.reason, ...edgeTable(seconds, crowd) });
   const events = more === "events";
   if (last !== undefined)
     return seriesRoute(table(), seconds, [more, last], query, response, task.state === "running");
@@ -257,7 +257,7 @@ function taskRoute(agent, method, [id, part, more, last], query, response) {
     agent.emit("task", task);
     return sendJson(response, 200, task);
   }
-  if (part === "edges") return edgesRoute(task, [more, last], query, response);
+  if (part === "edges") return edgesRoute(task, [more, last], query, response, agent.crowd);
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
   if (part === "waits") return sendJson(response, 200, WAITS);
   if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));

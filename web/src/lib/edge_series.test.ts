@@ -16,6 +16,7 @@ import {
   seconds,
   stepAt,
   stepHistogram,
+  timeBefore,
 } from "./edge_series";
 import { badness, countersOf, countersSince, labelText, markText, rateText, worst } from "./edge_signals";
 
@@ -84,6 +85,13 @@ describe("a series", () => {
       [2, 3],
     ]);
     expect(joinSteps([], 600)).toEqual([]);
+  });
+
+  test("has a time before a range, never before the beginning", () => {
+    expect(timeBefore(5000, 7000)).toEqual({ from: 3000, to: 5000 });
+    expect(timeBefore(1000, 9000)).toEqual({ from: 0, to: 1000 });
+    expect(timeBefore(0, 9000)).toBeNull();
+    expect(timeBefore(5000, 5000)).toBeNull();
   });
 
   test("rates are over the real length of each step", () => {

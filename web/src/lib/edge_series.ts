@@ -66,6 +66,12 @@ export function span(steps: Steps): readonly [number, number] | null {
   return first === undefined || last === undefined ? null : [first[0], last[1]];
 }
 
+/** The time of the same length before a range, as far as counting had begun; null when it had not. */
+export function timeBefore(from: number, to: number): { readonly from: number; readonly to: number } | null {
+  const start = Math.max(0, from - (to - from));
+  return from > start && to > from ? { from: start, to: from } : null;
+}
+
 /** Numbers of each step as rates per second. */
 export function rates(steps: Steps, numbers: readonly number[]): number[] {
   return numbers.map((number, i) => {

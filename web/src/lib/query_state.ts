@@ -75,6 +75,8 @@ export interface PageState {
   readonly reasons: readonly string[];
   /** Id of the edge whose two sides are shown, empty for none. */
   readonly edge: string;
+  /** The page of an edge shows the time before the picked one too. */
+  readonly earlier: boolean;
   /** Edges as a map or as a table. */
   readonly net: NetView;
   /** Key of the pod on the map, empty for the one that is picked by itself. */
@@ -128,6 +130,7 @@ export const START: PageState = {
   states: [],
   reasons: [],
   edge: "",
+  earlier: false,
   net: "map",
   map: "",
   node: "",
@@ -224,6 +227,7 @@ export function parseState(search: string): PageState {
     states: words(params.get("state")),
     reasons: words(params.get("reason")),
     edge: text("edge"),
+    earlier: params.get("earlier") === "1",
     net: oneOf<NetView>(params.get("net"), ["map", "table"], "map"),
     map: text("map").slice(0, 200),
     node: text("node").slice(0, 500),
@@ -280,6 +284,7 @@ export function formatState(state: PageState): string {
   put("state", state.states.join(","));
   put("reason", state.reasons.join(","));
   put("edge", state.edge);
+  put("earlier", state.earlier ? "1" : "");
   put("net", state.net === START.net ? "" : state.net);
   put("map", state.map);
   put("node", state.node);

@@ -122,6 +122,7 @@ describe("query state", () => {
       idle: "only" as const,
       states: ["io", "interruptible"],
       reasons: ["socket read"],
+      earlier: true,
       bad: true,
       local: true,
     };

@@ -55,7 +55,7 @@ const RING_PX = 136;
 const RIM_PX = 197;
 /** Apps stand above the sidecar first: the sides are for what comes in and goes out, and below is the way out. */
 const RING_ANGLES = [270, 220, 320, 150, 30, 90];
-const RIM_ANGLES = [135, 45, 245, 295, 225, 315, 120, 60, 255, 285, 145, 35];
+const RIM_ANGLES = [135, 45, 245, 295, 222, 318, 113, 67, 158, 22, 202, 338];
 
 const at = (radius: number, degrees: number): Point => ({
   x: Math.round(CENTER.x + radius * Math.cos((degrees * Math.PI) / 180)),

@@ -224,29 +224,40 @@ export function HeatMap({
 
 const HIGH = 64;
 
-/** True buckets on a logarithmic axis; their heights are counts. */
+/** Counts of another time; `scale` makes them those of as many seconds. */
+export interface Ghost {
+  readonly histogram: Histogram;
+  readonly scale: number;
+}
+
+/** True buckets on a logarithmic axis; their heights are counts. A ghost stands behind them as outlines. */
 export function HistogramChart({
   histogram,
   unitNs,
   label,
+  ghost,
 }: {
   histogram: Histogram;
   unitNs: number;
   label: string;
+  ghost: Ghost | null;
 }) {
   const { counts } = histogram;
-  const first = counts.findIndex((count) => count > 0);
+  const earlier = counts.map((_, i) => (ghost?.histogram.counts[i] ?? 0) * (ghost?.scale ?? 0));
+  const used = (i: number): boolean => counts[i]! > 0 || earlier[i]! > 0;
+  const first = counts.findIndex((_, i) => used(i));
   if (first === -1) return null;
-  const last = counts.findLastIndex((count) => count > 0);
+  const last = counts.findLastIndex((_, i) => used(i));
   const [start] = drawnBounds(histogram, first, unitNs);
   const [, end] = drawnBounds(histogram, last, unitNs);
   const x = (ns: number): number =>
     ((Math.log(ns) - Math.log(start)) / (Math.log(end) - Math.log(start))) * WIDE;
-  const most = Math.max(...counts);
+  const most = Math.max(...counts, ...earlier);
   const shown = counts.slice(first, last + 1).map((count, i) => {
     const [low, high] = drawnBounds(histogram, first + i, unitNs);
-    return { count, left: x(low), right: x(high), bucket: first + i };
+    return { count, before: earlier[first + i]!, left: x(low), right: x(high), bucket: first + i };
   });
+  const high = (count: number): number => (count / most) * (HIGH - 2);
   const ticks = percentiles(histogram).map(({ share, between }) => {
     const bucket = between.upTo === null ? counts.length - 1 : histogram.bounds.indexOf(between.upTo);
     const [low, high] = drawnBounds(histogram, bucket, unitNs);
@@ -260,11 +271,20 @@ export function HistogramChart({
             key={bucket}
             class="histogram-bar"
             x={round(left + 0.8)}
-            y={round(HIGH - (count / most) * (HIGH - 2))}
+            y={round(HIGH - high(count))}
             width={round(Math.max(1, right - left - 1.6))}
-            height={round((count / most) * (HIGH - 2))}
+            height={round(high(count))}
           />
         ))}
+        {shown
+          .filter(({ before }) => before > 0)
+          .map(({ before, left, right, bucket }) => (
+            <path
+              key={bucket}
+              class="histogram-ghost"
+              d={`M${round(left)} ${HIGH}V${round(HIGH - high(before))}H${round(right)}V${HIGH}`}
+            />
+          ))}
         <path class="histogram-axis" d={`M0 ${HIGH}H${WIDE}`} />
         {ticks.map(({ share, left, right }, i) => (
           <path

@@ -155,9 +155,34 @@ export function LineShape({ line, curve, focused, picked, tags, onFocus, onHover
       />
       <path class="line" d={curve.path} stroke-width={lineWidth(line.counters.bytes ?? 0).toFixed(1)} />
       {curve.port !== null && <polygon class="head" points={curve.head} />}
+    </g>
+  );
+}
+
+/** The texts of a line: they lie over all lines. */
+export function LineTexts({ line, tags, active, picked, onHover }: TextProps) {
+  return (
+    <g
+      data-key={line.key}
+      class={active ? "map-text active" : "map-text"}
+      aria-hidden="true"
+      onClick={() => patchRoute({ node: picked ? "" : line.key }, "replace")}
+      onPointerEnter={() => onHover(true)}
+      onPointerLeave={() => onHover(false)}
+    >
+      <title>{lineLabel(line)}</title>
       <Texts line={line} tags={tags} />
     </g>
   );
+}
+
+interface TextProps {
+  line: Line;
+  tags: LineTags;
+  /** Its line was focused last. */
+  active: boolean;
+  picked: boolean;
+  onHover: (over: boolean) => void;
 }
 
 /** A port where several lines meet. */

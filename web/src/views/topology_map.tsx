@@ -21,7 +21,7 @@ import {
 } from "../lib/topology_layout";
 import { boxAround } from "../lib/topology_tags";
 import { patchRoute } from "../state/route";
-import { type Line, LineShape, LineText, Port, TAG_HIGH, tagsOf, tagWidth } from "./topology_line";
+import { type Line, LineShape, LineText, LineTexts, Port, TAG_HIGH, tagsOf, tagWidth } from "./topology_line";
 import { cut, NodeShape, nodeBox } from "./topology_node";
 
 /** Labels stand on all lines while there are so few. */
@@ -222,6 +222,18 @@ export function TopologyMap(props: MapProps) {
         {ports.map((port) => (
           <Port key={port.key} port={port} />
         ))}
+        {ordered
+          .filter(({ key }) => tags.has(key))
+          .map((line) => (
+            <LineTexts
+              key={line.key}
+              line={line}
+              tags={tags.get(line.key)!}
+              active={line.key === active}
+              picked={line.key === picked}
+              onHover={(over) => setHovered(over ? line.key : "")}
+            />
+          ))}
         {nodes.map((node) => (
           <NodeShape
             key={node.key}

@@ -3,7 +3,7 @@
 import { bytes, shortId, visible } from "../lib/format";
 import type { TopologyNode } from "../lib/topology";
 import type { CpuShare } from "../lib/topology_cpu";
-import { nodeSize, type Place } from "../lib/topology_layout";
+import { CENTER, nodeSize, type Place } from "../lib/topology_layout";
 import { type Box, boxAround } from "../lib/topology_tags";
 import { patchRoute } from "../state/route";
 
@@ -83,7 +83,7 @@ export function NodeShape({ node, place, cpu, focused, picked, dim, onFocus }: N
     // biome-ignore lint/a11y/noStaticElementInteractions: the shape in it is the button; this is for the pointer
     <g
       data-key={node.key}
-      class={`map-node role-${node.role}${picked ? " picked" : ""}${dim ? " dim" : ""}`}
+      class={`map-node role-${node.role} in-${place.area}${picked ? " picked" : ""}${dim ? " dim" : ""}`}
       transform={`translate(${place.x} ${place.y})`}
       onClick={() => patchRoute({ node: picked ? "" : node.key }, "replace")}
     >
@@ -95,10 +95,10 @@ export function NodeShape({ node, place, cpu, focused, picked, dim, onFocus }: N
           <text
             aria-hidden="true"
             class="node-name"
-            y={place.area === "rim" ? size.y + 18 : -1}
+            y={place.area === "rim" ? nameBelow(place) : -1}
             text-anchor="middle"
           >
-            {cut(name, place.area === "center" ? 10 : place.area === "ring" ? 8 : 12)}
+            {cut(name, place.area === "center" ? 10 : place.area === "ring" ? 8 : 10)}
           </text>
           {place.area !== "rim" && (
             <text aria-hidden="true" class="node-detail" y="14" text-anchor="middle">
@@ -131,6 +131,12 @@ export function NodeShape({ node, place, cpu, focused, picked, dim, onFocus }: N
   );
 }
 
+/** Names of small nodes stand on the side of the border, where no other node is. */
+function nameBelow(place: Place): number {
+  const { y } = nodeSize(place.area);
+  return place.y < CENTER.y ? -y - RING_GAP - 6 : y + RING_GAP + 13;
+}
+
 interface NodeProps {
   node: TopologyNode;
   place: Place;
@@ -147,5 +153,7 @@ export function nodeBox(place: Place): Box {
   const { x, y, round } = nodeSize(place.area);
   const ring = round ? RING_GAP : 0;
   const box = boxAround(place, 2 * (x + ring), 2 * (y + ring));
-  return place.area === "rim" ? { ...box, x: place.x - 34, width: 68, height: box.height + 16 } : box;
+  if (place.area !== "rim") return box;
+  const named = { ...box, x: place.x - 34, width: 68, height: box.height + 16 };
+  return place.y < CENTER.y ? { ...named, y: box.y - 16 } : named;
 }
