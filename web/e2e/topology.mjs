@@ -223,6 +223,7 @@ export async function topologyWalk(checks, { agentUrl, task, expect, pod, shots 
     );
     await line.focus();
     await page.keyboard.press("Enter");
+    await page.locator("[data-trends] li").nth(5).waitFor();
     await shot("topology-line");
     await page.locator(".map-panel .panel-edges a").first().click();
     await page.waitForURL(/view=edge/);
