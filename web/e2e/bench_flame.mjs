@@ -1,6 +1,7 @@
 // The flame graph with 100,000 and with a million frames: first paint, zoom, pan, search, pointer, views,
 // changes, and a stack of thousands of frames.
 
+import { createServer } from "vite";
 import {
   firstPaint,
   heapBytes,
@@ -12,7 +13,7 @@ import {
   zoomTimes,
 } from "./measure.mjs";
 import { startMock } from "./mock-server.mjs";
-import { encode } from "./synthetic.mjs";
+import { encode, synthetic } from "./synthetic.mjs";
 
 const MEGABYTE = 1e6;
 const DEEP = 5_000;
@@ -75,6 +76,34 @@ async function views({ opened, rows, rounds }) {
   rows.add("100,000 frames: key to the inverted graph", "ms", times.inverted, 150, 0.95);
   rows.add("100,000 frames: key to the sandwich", "ms", times.sandwich, 150, 0.95);
   rows.add("100,000 frames: key to the changed graph (hide, recursion)", "ms", times.change, 150, 0.95);
+}
+
+/** What lies under a place, by the page's own code in the same engine: the page does it for each movement. */
+async function hitTest({ rows }) {
+  const server = await createServer({
+    configFile: false,
+    root: new URL("..", import.meta.url).pathname,
+    server: { middlewareMode: true, hmr: false, ws: false },
+    appType: "custom",
+    optimizeDeps: { noDiscovery: true },
+    logLevel: "error",
+  });
+  const { decodeFlameGraph } = await server.ssrLoadModule("/src/lib/flamegraph.ts");
+  const { indexFlameGraph, nodeAt } = await server.ssrLoadModule("/src/lib/flame_index.ts");
+  const index = indexFlameGraph(decodeFlameGraph(synthetic(100_000).bytes));
+  const times = [];
+  let found = 0;
+  for (let round = 0; round < 50; round += 1) {
+    const began = performance.now();
+    for (let i = 0; i < 1000; i += 1) {
+      const x = (((i * 7919 + round * 31) % 100_000) / 100_000) * index.total[0];
+      if (nodeAt(index, (i * 13) % index.rows, x) >= 0) found += 1;
+    }
+    times.push((performance.now() - began) / 1000);
+  }
+  await server.close();
+  if (found === 0) throw new Error("no place was on a frame");
+  rows.add("100,000 frames: what is under the pointer", "ms", times, 0.1, 0.95);
 }
 
 /** One stack of thousands of frames beside a shallow one. */
@@ -147,6 +176,7 @@ export async function flameRows(bench) {
   const heaps = await basics(bench, 1_000_000, "1,000,000 frames", { paint: 400, frame: 33 });
   rows.add("heap with 1,000,000 frames", "MB", heaps, 150);
   if (short) return;
+  await hitTest(bench);
   await views(bench);
   await deep(bench);
 }

@@ -2,7 +2,7 @@
 
 import { median, percentile } from "./measure.mjs";
 
-const shown = (value) => (value === null ? "-" : value >= 100 ? value.toFixed(0) : value.toFixed(2));
+const shown = (value) => (value === null ? "-" : value >= 100 ? value.toFixed(0) : value.toPrecision(3));
 const which = (of) => (of === 0.5 ? "median" : of === 1 ? "most" : `p${of * 100}`);
 
 export class Rows {
