@@ -119,7 +119,7 @@ export function crowdedEdges(nodes, edges, scale) {
   const back = { sent: 310_000, received: 41_000, client: false };
   const envoy = (port) => end(4242, "envoy", "10.1.0.4", port, CONTAINER);
   const third = Math.floor((nodes - 1) / 3);
-  const local = (i) => end(9000 + i, `worker-${i}`, "10.1.0.4", null, CONTAINER);
+  const local = (i) => end(90_000 + i, `worker-${i}`, "10.1.0.4", null, CONTAINER);
   const made = [];
   for (let i = 0; i < third; i += 1) {
     made.push(

@@ -98,7 +98,7 @@ export function NodeShape({ node, place, cpu, focused, picked, dim, onFocus }: N
             y={place.area === "rim" ? nameBelow(place) : -1}
             text-anchor="middle"
           >
-            {cut(name, place.area === "center" ? 10 : place.area === "ring" ? 8 : 10)}
+            {cut(name, place.area === "center" ? 10 : place.area === "ring" ? 8 : 11)}
           </text>
           {place.area !== "rim" && (
             <text aria-hidden="true" class="node-detail" y="14" text-anchor="middle">
@@ -154,6 +154,6 @@ export function nodeBox(place: Place): Box {
   const ring = round ? RING_GAP : 0;
   const box = boxAround(place, 2 * (x + ring), 2 * (y + ring));
   if (place.area !== "rim") return box;
-  const named = { ...box, x: place.x - 34, width: 68, height: box.height + 16 };
+  const named = { ...box, x: place.x - 37, width: 74, height: box.height + 16 };
   return place.y < CENTER.y ? { ...named, y: box.y - 16 } : named;
 }
