@@ -1,6 +1,6 @@
 // The views, changes and details of a flame graph, by keyboard and pointer, against the stand-in.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -131,6 +131,128 @@ export async function flameChecks(checks, browser, mock, shots) {
     await page.getByRole("heading", { name: "Nothing is left" }).waitFor();
     await page.getByRole("button", { name: "Take all away" }).click();
     await page.locator(tree).waitFor();
+    await context.close();
+  });
+
+  await checks.run("changes are put into another order by keyboard", async () => {
+    const { context, page } = await openTask(browser, mock, "id=1");
+    await page.focus(tree);
+    for (let i = 0; i < 6; i += 1) await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("r");
+    await page.focus(tree);
+    await page.keyboard.press("p");
+    await page.waitForURL(/x=r-[0-9a-f]{16}%2Cp/);
+    await page
+      .locator("[data-transforms] .chip")
+      .first()
+      .getByRole("button", { name: /^Apply later/ })
+      .focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/x=p%2Cr-[0-9a-f]{16}/);
+    // The focus has gone with the chip.
+    await page.keyboard.press("Alt+ArrowLeft");
+    await page.waitForURL(/x=r-[0-9a-f]{16}%2Cp/);
+    await context.close();
+  });
+
+  await checks.run(
+    "Ctrl and the wheel, drags and keys move over the width; the address has the part",
+    async () => {
+      const { context, page, faults } = await openTask(browser, mock, "id=4");
+      const canvas = page.locator(".flame-canvas");
+      const box = await canvas.boundingBox();
+      const part = async () => {
+        await page.waitForFunction(() => /[?&]part=\d+-\d+/.test(location.search));
+        await page.waitForTimeout(400);
+        const [, from, to] = /part=(\d+)-(\d+)/.exec(await address(page)).map(Number);
+        return { from: from / 1e7, to: to / 1e7 };
+      };
+      const x = box.x + box.width * 0.25;
+      const y = box.y + box.height - 18 * 4 - 9;
+      await page.mouse.move(x, y);
+      await page.locator("[data-tooltip]").waitFor();
+      const under = () => page.locator("[data-tooltip] .tooltip-name").textContent();
+      const name = await under();
+      await page.keyboard.down("Control");
+      for (let i = 0; i < 6; i += 1) await page.mouse.wheel(0, -120);
+      await page.keyboard.up("Control");
+      const near = await part();
+      const width = near.to - near.from;
+      assert(Math.abs(width - 0.8 ** 6) < 0.02, `six notches show ${width}`);
+      // What is under the pointer stays there.
+      assert(Math.abs((0.25 - near.from) / width - 0.25) < 0.01, `from ${near.from} to ${near.to}`);
+      await page.mouse.move(x + 1, y);
+      assert((await under()) === name, `${await under()} instead of ${name}`);
+      await shot(page, "flame-part");
+      await page.mouse.down();
+      await page.mouse.move(x - 200, y, { steps: 5 });
+      await page.mouse.up();
+      const moved = await part();
+      const by = ((moved.from - near.from) / width) * box.width;
+      assert(Math.abs(by - 201) < 4, `a drag of 201 pixels moved by ${by}`);
+      assert(!(await address(page)).includes("zoom="), "the end of a drag was a click");
+      await page.reload();
+      await page.locator("[data-part]").waitFor();
+      const again = await part();
+      assert(again.from === moved.from && again.to === moved.to, "a reload shows another part");
+      await page.focus(tree);
+      await page.keyboard.press("Shift+ArrowLeft");
+      await page.waitForFunction((before) => location.search !== before, new URL(await address(page)).search);
+      const left = await part();
+      assert(
+        Math.abs(moved.from - left.from - 0.2 * width) < 0.002,
+        `moved from ${moved.from} to ${left.from}`,
+      );
+      await page.keyboard.press("-");
+      await page.waitForTimeout(400);
+      const wider = await part();
+      assert(wider.to - wider.from > width * 1.3, `farther shows ${wider.to - wider.from}`);
+      await page.keyboard.press("Backspace");
+      await page.locator("[data-part]").waitFor({ state: "detached" });
+      assert(!(await address(page)).includes("part="), await address(page));
+      assert(faults.length === 0, faults.join(" | "));
+      await context.close();
+    },
+  );
+
+  await checks.run("a high graph has a map beside it, which goes where it is clicked", async () => {
+    const { context, page } = await openPage(browser, mock.origin, {
+      viewport: { width: 1000, height: 420 },
+    });
+    await page.goto(mock.url);
+    await page.waitForSelector("[role=grid]");
+    await page.goto(`${mock.origin}/?view=task&id=4`);
+    const map = page.locator(".flame-minimap");
+    await map.waitFor();
+    const top = () => page.evaluate(() => document.querySelector(".flame-scroll").scrollTop);
+    const before = await top();
+    assert(before > 0, "the root is not in view");
+    const box = await map.boundingBox();
+    await page.mouse.click(box.x + 20, box.y + 3);
+    assert((await top()) < before / 2, `still at ${await top()}`);
+    const graph = await page.locator(".flame-canvas").boundingBox();
+    assert(graph.x + graph.width <= box.x + 1, "the map hides a part of the graph");
+    await shot(page, "flame-minimap");
+    await context.close();
+  });
+
+  await checks.run("the graph is saved as a picture with all its rows", async () => {
+    const { context, page } = await openTask(browser, mock, "id=4");
+    await page.getByRole("button", { name: /^Export/ }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: /^PNG/ }).click(),
+    ]);
+    assert(download.suggestedFilename() === "task-4.png", download.suggestedFilename());
+    const bytes = readFileSync(await download.path());
+    const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
+    const shown = await page.evaluate(() => {
+      const { width, clientHeight } = document.querySelector(".flame-canvas");
+      return { width, high: document.querySelector(".flame-scroll").scrollHeight, clientHeight };
+    });
+    assert(bytes.subarray(1, 4).toString() === "PNG" && width === shown.width, `${width} of ${shown.width}`);
+    const rows = Number(/depth \d+ of (\d+)/.exec(await spoken(page))[1]);
+    assert(height === rows * 18, `${height} pixels for ${rows} rows`);
     await context.close();
   });
 

@@ -12,7 +12,8 @@ export function watchPaints(page) {
   return page.addInitScript(() => {
     globalThis.paints = [];
     new PerformanceObserver((list) => {
-      for (const { name, duration } of list.getEntries()) globalThis.paints.push({ name, duration });
+      for (const { name, duration, startTime } of list.getEntries())
+        globalThis.paints.push({ name, duration, end: startTime + duration });
     }).observe({ type: "measure" });
   });
 }
@@ -54,6 +55,90 @@ export function zoomTimes(page, rounds = 12) {
   }, rounds);
 }
 
+/** Wheel with Ctrl at changing places, then drags to both sides: the times of frames. */
+export function moveTimes(page, count = 24) {
+  return page.evaluate(async (steps) => {
+    const canvas = document.querySelector(".flame-canvas");
+    const tree = document.querySelector("[role=tree]");
+    const box = canvas.getBoundingClientRect();
+    const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const clientY = box.bottom - 18 * 9;
+    const at = (share) => ({ clientX: box.left + box.width * share, clientY, bubbles: true, pointerId: 1 });
+    const frames = [];
+    let last = await nextFrame();
+    const measured = async () => {
+      const now = await nextFrame();
+      frames.push(now - last);
+      last = now;
+    };
+    const wheel = (deltaY, share) =>
+      canvas.dispatchEvent(
+        new WheelEvent("wheel", { ...at(share), deltaY, ctrlKey: true, cancelable: true }),
+      );
+    for (let i = 0; i < steps; i += 1) {
+      wheel(-120, 0.2 + (i % 5) * 0.1);
+      await measured();
+    }
+    canvas.dispatchEvent(new PointerEvent("pointerdown", { ...at(0.5), button: 0, buttons: 1 }));
+    for (let i = 0; i < steps * 2; i += 1) {
+      canvas.dispatchEvent(
+        new PointerEvent("pointermove", { ...at(0.5 + 0.3 * Math.sin(i / 4)), buttons: 1 }),
+      );
+      await measured();
+    }
+    canvas.dispatchEvent(new PointerEvent("pointerup", { ...at(0.5), button: 0 }));
+    for (let i = 0; i < steps; i += 1) {
+      wheel(120, 0.2 + (i % 5) * 0.1);
+      await measured();
+    }
+    tree.dispatchEvent(new KeyboardEvent("keydown", { key: "0", bubbles: true, cancelable: true }));
+    for (let i = 0; i < 20; i += 1) await nextFrame();
+    return frames;
+  }, count);
+}
+
+/** From a key on `target` (the page without) until a flame graph is painted with what it changed. */
+export function nextPaint(page, key, target = "body") {
+  return page.evaluate(
+    async ([pressed, selector]) => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      globalThis.paints.length = 0;
+      const before = location.search;
+      const began = performance.now();
+      const options = { key: pressed, bubbles: true, cancelable: true };
+      document.querySelector(selector).dispatchEvent(new KeyboardEvent("keydown", options));
+      let painted;
+      const deadline = began + 20_000;
+      while (painted === undefined) {
+        if (performance.now() > deadline) throw new Error(`the key ${pressed} painted nothing`);
+        await new Promise((resolve) => setTimeout(resolve, 4));
+        painted = globalThis.paints.find(({ name }) => name === "flame.paint");
+      }
+      if (location.search === before) throw new Error(`the key ${pressed} changed nothing`);
+      // A sandwich has two halves, which are painted in the same frame.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const ends = globalThis.paints.filter(({ name }) => name === "flame.paint").map(({ end }) => end);
+      return Math.max(...ends.filter((end) => end < painted.end + 30)) - began;
+    },
+    [key, target],
+  );
+}
+
+/** Times of so many frames in which nobody touches the page. */
+export function frameTimes(page, count) {
+  return page.evaluate(async (wanted) => {
+    const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const times = [];
+    let last = await nextFrame();
+    while (times.length < wanted) {
+      const now = await nextFrame();
+      times.push(now - last);
+      last = now;
+    }
+    return times;
+  }, count);
+}
+
 /** From a movement of the pointer until the tooltip says what is under it. */
 export function hoverTimes(page, moves = 40) {
   return page.evaluate(async (count) => {
@@ -91,15 +176,15 @@ export async function searchTime(page, text) {
   }, text);
 }
 
-/** From the last byte of the answer that a page needs until what it draws of it is painted. */
-export async function drawnAfter(page, answer, selector, least = 1) {
-  await page.waitForFunction(
-    ([what, count]) => document.querySelectorAll(what).length >= count,
-    [selector, least],
-    { timeout: 60_000 },
-  );
+/**
+ * From the last byte of the answer that a page needs until what it draws of it is painted. `watchDrawn` must watch.
+ * The answer must be whole: a stream that goes on has no last byte.
+ */
+export async function drawnAfter(page, answer) {
+  await page.waitForFunction(() => globalThis.drawnAt !== undefined, null, { timeout: 60_000 });
   return page.evaluate((part) => {
     const entries = performance.getEntriesByType("resource").filter(({ name }) => name.includes(part));
+    if (entries.length === 0) throw new Error(`nothing was asked of ${part}`);
     return globalThis.drawnAt - Math.max(...entries.map(({ responseEnd }) => responseEnd));
   }, answer);
 }

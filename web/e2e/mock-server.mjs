@@ -62,6 +62,12 @@ class Agent {
   hostile = false;
   /** Of task 4. */
   frames = 100_000;
+  /** Seconds that the series of an edge has; null: since the start. */
+  seriesSeconds = null;
+  /** `{ nodes, edges }` of a pod instead of the small mesh. */
+  crowd = null;
+  /** How often a table of edges is sent. */
+  edgesMs = 1000;
 
   emit(event, data) {
     const sent = this.hostile ? poisoned(data) : data;
@@ -211,7 +217,7 @@ function sendJson(response, status, value) {
 }
 
 /** The table at once and each second; `last` ends the stream after one. */
-function streamEdges(response, table, last) {
+function streamEdges(response, table, last, everyMs = 1000) {
   response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
   const send = () =>
     response.write(
@@ -219,7 +225,7 @@ function streamEdges(response, table, last) {
     );
   send();
   if (last) return response.end();
-  const timer = setInterval(send, 1000);
+  const timer = setInterval(send, everyMs);
   return response.on("close", () => clearInterval(timer));
 }
 
@@ -233,10 +239,10 @@ function seriesRoute(table, seconds, [id, what], query, response, live) {
   return sendJson(response, 200, edgeSeries(edge, table.unavailable, seconds, range));
 }
 
-function edgesRoute(task, [more, last], query, response) {
+function edgesRoute(task, [more, last], query, response, crowd) {
   const ended = task.ended_at_ns ?? Date.now() * 1e6;
   const seconds = Math.round((ended - task.started_at_ns) / 1e9) % 600;
-  const table = () => edgeTable(seconds);
+  const table = () => ({ state: task.state, reason: task.reason, ...edgeTable(seconds, crowd) });
   const events = more === "events";
   if (last !== undefined)
     return seriesRoute(table(), seconds, [more, last], query, response, task.state === "running");
@@ -251,7 +257,7 @@ function taskRoute(agent, method, [id, part, more, last], query, response) {
     agent.emit("task", task);
     return sendJson(response, 200, task);
   }
-  if (part === "edges") return edgesRoute(task, [more, last], query, response);
+  if (part === "edges") return edgesRoute(task, [more, last], query, response, agent.crowd);
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
   if (part === "waits") return sendJson(response, 200, WAITS);
   if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));
@@ -360,14 +366,14 @@ function apiRoute(agent, request, url, response, body) {
     return response.on("close", () => agent.listeners.delete(response));
   }
   if (resource === "network" && rest[2] !== undefined) {
-    const seconds = Math.min(180, Math.round((Date.now() - agent.startedAt) / 1000));
-    const table = networkEdges(agent.startedAt);
+    const seconds = agent.seriesSeconds ?? Math.min(180, Math.round((Date.now() - agent.startedAt) / 1000));
+    const table = networkEdges(agent.startedAt, agent.crowd);
     return seriesRoute(table, seconds, rest.slice(1), url.searchParams, response, true);
   }
   if (resource === "network" && rest[0] === "edges")
     return rest[1] === "events"
-      ? streamEdges(response, () => networkEdges(agent.startedAt), false)
-      : sendJson(response, 200, networkEdges(agent.startedAt));
+      ? streamEdges(response, () => networkEdges(agent.startedAt, agent.crowd), false, agent.edgesMs)
+      : sendJson(response, 200, networkEdges(agent.startedAt, agent.crowd));
   if (resource === "imports")
     return sendJson(response, 201, agent.import(url.searchParams.get("name"), body));
   if (resource === "diff") {
@@ -410,9 +416,9 @@ function serveFile(url, response) {
 
 /** Starts on a free port (or `port`); `url` carries the token. */
 export async function startMock(port = 0, options = {}) {
-  const { hostile = false, frames = 100_000, processes = 0, tickMs = TICK_MS } = options;
+  const { processes = 0, tickMs = TICK_MS, ...state } = options;
   const agent = new Agent();
-  Object.assign(agent, { hostile, frames });
+  Object.assign(agent, state);
   agent.processes.push(...manyProcesses(processes));
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://mock");

@@ -30,6 +30,7 @@ function process(pid, comm, exe, extra = {}) {
 export function makeProcesses() {
   const pod = (id) => ({
     container: { id, runtime: "containerd" },
+    network_namespace: id === CONTAINER_A ? 4_026_532_201 : 4_026_532_344,
     user: "envoy",
     uid: 1337,
     cgroup: `/kubepods/burstable/pod1/${id}`,

@@ -110,11 +110,45 @@ function meshEdges(scale, flow, back) {
   ];
 }
 
-/** The table after so many seconds. */
-export function edgeTable(seconds) {
+/**
+ * A pod with so many nodes around its sidecar and so many edges, always the same: callers, processes that
+ * talk among themselves over Unix sockets, and dependencies.
+ */
+export function crowdedEdges(nodes, edges, scale) {
+  const flow = { sent: 41_000, received: 310_000 };
+  const back = { sent: 310_000, received: 41_000, client: false };
+  const envoy = (port) => end(4242, "envoy", "10.1.0.4", port, CONTAINER);
+  const third = Math.floor((nodes - 1) / 3);
+  const local = (i) => end(90_000 + i, `worker-${i}`, "10.1.0.4", null, CONTAINER);
+  const made = [];
+  for (let i = 0; i < third; i += 1) {
+    made.push(
+      edge(end(null, null, `10.2.0.${i + 1}`, null), envoy(15006), [null, side(scale / (i + 1), back)]),
+    );
+    made.push(
+      edge(envoy(null), end(null, null, `10.3.0.${i + 1}`, 3306 + i), [side(scale / (i + 2), flow), null]),
+    );
+  }
+  for (let i = 0; made.length < edges && i < nodes - 1 - 2 * third; i += 1)
+    made.push(edge(local(i), envoy(15001), [side(scale, flow), side(scale, back)]));
+  const members = nodes - 1 - 2 * third;
+  for (let i = 0; made.length < edges; i += 1) {
+    const [from, to] = [i % members, (i * 3 + 1 + Math.floor(i / members)) % members];
+    const ends = [
+      { ...local(from), address: "unnamed" },
+      { ...local(to), address: `/run/worker-${to}-${i}.sock` },
+    ];
+    made.push(edge(...ends, [side(scale / 4, flow), side(scale / 4, back)], { protocol: "unix" }));
+  }
+  return made;
+}
+
+/** The table after so many seconds. `crowd`: other edges, as many as a page is to be measured with. */
+export function edgeTable(seconds, crowd = null) {
   const scale = 20 + seconds;
   const flow = { sent: 41_000, received: 310_000 };
   const back = { sent: 310_000, received: 41_000, client: false };
+  if (crowd !== null) return { ...edgeTable(seconds), edges: crowdedEdges(crowd.nodes, crowd.edges, scale) };
   return {
     edges: [
       edge(
@@ -155,14 +189,23 @@ export function edgeTable(seconds) {
     },
     unresolved: { owner: 2, peer_on_this_node: 1 },
     lost: { events: 0, bytes: 0 },
+    kernel_table: {
+      capacity: 65_536,
+      used: 212,
+      refused: 0,
+      evicted: 0,
+      swept: 0,
+      missed_runs: {},
+      delayed: 3,
+    },
   };
 }
 
 /** The same of the always-on collection. */
-export function networkEdges(startedAt) {
-  const seconds = Math.round((Date.now() - startedAt) / 1000);
+export function networkEdges(startedAt, crowd = null) {
+  const seconds = (Date.now() - startedAt) / 1000;
   return {
-    ...edgeTable(seconds),
+    ...edgeTable(crowd === null ? Math.round(seconds) : seconds, crowd),
     state: "running",
     reason: null,
     since_ns: startedAt * 1e6,

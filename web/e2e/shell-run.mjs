@@ -1,26 +1,18 @@
 // The frame around the pages against the stand-in: pods, details of a process, check-up, palette, keys, node page,
 // copying, hostile names, ten thousand processes, accessibility of each in every theme.
 
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync } from "node:fs";
 import { launch, openPage } from "./browser.mjs";
+import { graveFindings } from "./inspect.mjs";
 import { startMock } from "./mock-server.mjs";
+import { THEMES } from "./pages.mjs";
 import { address, assert, Checks } from "./real.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const THEMES = [
-  { colorScheme: "light" },
-  { colorScheme: "dark" },
-  { colorScheme: "light", forcedColors: "active" },
-];
+/** What the visits of all pages do not have. */
 const PAGES = [
-  "view=pods",
   "view=pods&process=4242-156954",
   "view=pods&create=1&checkup=1&pod=4026532201",
-  "view=processes&create=1&pids=4242",
   "view=group&id=check-1",
-  "view=group&id=gone",
-  "view=node",
 ];
 const READY = "[role=grid], .state h2, .cards";
 const shots = process.env.SHOTS;
@@ -42,19 +34,13 @@ async function opened(options = {}, origin = mock) {
 }
 
 async function axe(page) {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async () => (await globalThis.axe.run()).violations);
-  const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const text = grave.map(
-    ({ id, nodes }) => `${id}: ${nodes.slice(0, 2).map(({ html }) => html.slice(0, 160))}`,
-  );
-  assert(grave.length === 0, text.join("; "));
+  const grave = await graveFindings(page);
+  assert(grave.length === 0, grave.join("; "));
 }
 
-for (const theme of THEMES) {
-  const name = theme.forcedColors ? "forced colours" : theme.colorScheme;
+for (const { name, options } of THEMES) {
   // axe is injected as a script, which the page's own policy rightly refuses: only here it is off.
-  const { context, page } = await opened({ ...theme, bypassCSP: true });
+  const { context, page } = await opened({ ...options, bypassCSP: true });
   for (const query of PAGES) {
     await checks.run(`accessible: ${query} (${name})`, async () => {
       await page.goto(`${mock.origin}/?${query}`);
@@ -274,6 +260,20 @@ await checks.run("the node page shows what is in the kernel, and measures runs w
   await context.close();
 });
 
+await checks.run("a pod leads to its map of connections, whose rings are shares of its CPU", async () => {
+  const { context, page, faults } = await opened();
+  await page.goto(`${mock.origin}/?view=pods&q=4242`);
+  await page.getByRole("link", { name: "Network map" }).first().click();
+  await page.waitForURL(/view=network&map=%21\d+/);
+  await page.locator(".map-node .cpu-ring .part").first().waitFor();
+  const label = await page.locator(".map-node.role-sidecar [data-item]").getAttribute("aria-label");
+  const [, cores, share] = /([\d.]+) cores, (\d+) % of the pod's CPU/.exec(label) ?? [];
+  const [, total] = /share of the ([\d.]+) cores/.exec(await page.locator(".map-box").textContent()) ?? [];
+  assert(Math.abs(Number(cores) / Number(total) - Number(share) / 100) < 0.02, `${label}; of ${total}`);
+  assert(faults.length === 0, faults.join(" | "));
+  await context.close();
+});
+
 await checks.run("320 pixels wide: nothing is cut off sideways", async () => {
   const { context, page } = await opened({ viewport: { width: 320, height: 640 } });
   for (const query of PAGES) {
@@ -286,10 +286,12 @@ await checks.run("320 pixels wide: nothing is cut off sideways", async () => {
 });
 
 await checks.run("ten thousand processes: a key in the filter is answered at once", async () => {
-  const many = await startMock(0, 10_000);
+  const many = await startMock(0, { processes: 10_000, tickMs: 60_000 });
   const { context, page } = await opened({}, many);
   await page.goto(`${many.origin}/?view=pods`);
   await page.locator("[data-sidecar-line]").first().waitFor();
+  const told = await page.locator(".list-page .push").textContent();
+  assert(/1\d,\d{3} processes/.test(told), `not ten thousand: ${told}`);
   // The handler and the drawing that it asks for, in the page itself; the best of some tries is what the code
   // takes, the others are what else this machine does.
   const best = await page.evaluate(async () => {

@@ -1,29 +1,23 @@
 // Everything about time on the task page against the stand-in: heat maps, thread picker, time order,
 // comparison, live growth. Run alone: node e2e/time.mjs. Env SHOTS: folder for pictures (optional).
 
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { launch, openPage } from "./browser.mjs";
+import { graveFindings } from "./inspect.mjs";
 import { startMock } from "./mock-server.mjs";
+import { THEMES } from "./pages.mjs";
 import { address, assert, Checks } from "./real.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const WAIT_MS = 20_000;
-/** Name, query, and what tells that the page is complete. */
+/** Name, query, and what tells that the page is complete: what the visits of all pages do not have. */
 const PAGES = [
-  ["heat-subsecond", "view=task&id=1&time=subsecond", ".heat-canvas"],
   ["heat-picked", "view=task&id=1&time=subsecond&from=3100&to=6700", ".heat-canvas"],
-  ["heat-threads", "view=task&id=1&time=threads&tid=4250", ".heat-name"],
-  ["time-order", "view=task&id=3&tab=order&from=2000&to=5000", ".order-canvas"],
-  ["diff", "view=task&id=1&base=3", "[data-diff-sides]"],
+  ["heat-thread-picked", "view=task&id=1&time=threads&tid=4250", ".heat-name"],
+  ["strip-picked", "view=task&id=1&from=2000&to=5000", ".strip-range"],
+  ["order-picked", "view=task&id=3&tab=order&from=2000&to=5000", ".order-canvas"],
   ["diff-table", "view=task&id=1&base=3&tab=table&norm=rate", "[data-change-table] [data-row]"],
   ["diff-empty", "view=task&id=5&base=1", "[data-diff-sides]"],
-];
-const THEMES = [
-  ["light", { colorScheme: "light" }],
-  ["dark", { colorScheme: "dark" }],
-  ["forced", { colorScheme: "light", forcedColors: "active" }],
 ];
 
 /** Does something and waits for a request that it causes. */
@@ -32,16 +26,8 @@ async function causing(page, wanted, action) {
   return request;
 }
 
-async function graveFindings(page) {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async () => (await globalThis.axe.run()).violations);
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 2).map((node) => node.html.slice(0, 140))}`);
-}
-
 async function pages(checks, browser, mock, shots) {
-  for (const [theme, options] of THEMES) {
+  for (const { name: theme, options } of THEMES) {
     const { context, page, faults } = await openPage(browser, mock.origin, { ...options, bypassCSP: true });
     page.setDefaultTimeout(WAIT_MS);
     await page.goto(mock.url);
@@ -52,8 +38,7 @@ async function pages(checks, browser, mock, shots) {
         await page.waitForSelector(ready);
         await page.waitForFunction(() => document.querySelector(".spinner") === null);
         if (shots !== undefined) {
-          await page.waitForTimeout(400);
-          await page.screenshot({ path: `${shots}/${name}-${theme}.png` });
+          await page.screenshot({ path: `${shots}/${name}-${theme.replace(" ", "-")}.png` });
         }
         const grave = await graveFindings(page);
         assert(grave.length === 0, grave.join("; "));
@@ -109,6 +94,42 @@ async function heatMaps(checks, page, mock) {
     await page.mouse.move(5, 5);
     const text = await page.locator("[data-heat-text]").textContent();
     assert(/picked: 10\.5\d s to 21\.00 s/.test(text), `the text says: ${text}`);
+  });
+  await checks.run("dragging over the bars filters the graph, and the keys move what is picked", async () => {
+    await page.goto(`${mock.origin}/?view=task&id=1`);
+    const strip = page.locator(".strip-box");
+    await strip.waitFor();
+    await page.waitForFunction(() => document.querySelector(".strip-bars path")?.getAttribute("d") !== "");
+    const shown = () => page.locator(".shown-samples").textContent();
+    await page.locator(".flame-canvas").waitFor();
+    const box = await strip.boundingBox();
+    const asked = await causing(page, /format=flamegraph&from=\d+&to=\d+/, async () => {
+      await page.mouse.move(box.x + box.width * 0.25, box.y + box.height / 2);
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width * 0.5, box.y + box.height / 2, { steps: 4 });
+      await page.mouse.up();
+    });
+    const url = new URL(asked.url());
+    const [from, to] = ["from", "to"].map((name) => Number(url.searchParams.get(name)));
+    // Task 1 has sixty seconds.
+    assert(Math.abs(from - 15_000) <= 200 && Math.abs(to - 30_000) <= 200, `asked for ${from} to ${to}`);
+    assert(
+      /^15\.\d s to 30\.\d s$/.test(await page.locator(".strip-text .numeric").textContent()),
+      "the text",
+    );
+    assert(/\d/.test(await shown()), await shown());
+    await strip.focus();
+    await causing(page, new RegExp(`from=${from + 100}&to=${to + 100}`), () =>
+      page.keyboard.press("ArrowRight"),
+    );
+    await causing(page, new RegExp(`from=${from + 100}&to=${to + 200}`), () =>
+      page.keyboard.press("Shift+ArrowRight"),
+    );
+    await page.reload();
+    await page.locator(".strip-range").waitFor();
+    await strip.focus();
+    await page.keyboard.press("Escape");
+    await page.waitForFunction(() => !location.search.includes("from="));
   });
   await checks.run("the sub-second map is walked and picked with the keyboard", async () => {
     await page.goto(`${mock.origin}/?view=task&id=1&time=subsecond`);

@@ -38,7 +38,11 @@ const drawn = (page) =>
     const lines = [...document.querySelectorAll(".map-line")].map((line) => ({
       key: line.getAttribute("data-key"),
       label: line.querySelector("[data-item]").getAttribute("aria-label"),
-      tags: [...line.querySelectorAll("text")].map((text) => text.textContent),
+      tags: [
+        ...document.querySelectorAll(
+          `.map-text[data-key="${CSS.escape(line.getAttribute("data-key"))}"] text`,
+        ),
+      ].map((text) => text.textContent),
       tip:
         line.querySelector(".head") && point(line.querySelector(".head").getAttribute("points")).slice(0, 2),
     }));
@@ -154,6 +158,25 @@ export async function topologyWalk(checks, { agentUrl, task, expect, pod, shots 
     await openPodOf(page, pod);
     await shot("topology");
   });
+  await checks.run(
+    "no text of the map lies on another one, and the pointer shows those without room",
+    async () => {
+      await page.goto(map);
+      await openPodOf(page, pod);
+      const over = await page.evaluate(() => {
+        const seen = [...document.querySelectorAll(".map-text > g:not(.crowded) rect, .map-port g rect")];
+        const boxes = seen.map((rect) => rect.getBoundingClientRect());
+        const apart = (a, b) =>
+          a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+        return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => !apart(a, b))).length;
+      });
+      assert(over === 0, `${over} texts lie on others`);
+      const line = page.locator(".map-line").first();
+      await line.dispatchEvent("pointerover");
+      await line.evaluate((element) => element.dispatchEvent(new PointerEvent("pointerenter")));
+      await page.locator(".map-pointed text").first().waitFor();
+    },
+  );
   await checks.run("the sidecar is in the centre, and nobody else", async () => {
     await page.goto(map);
     await openPodOf(page, pod);
@@ -200,6 +223,7 @@ export async function topologyWalk(checks, { agentUrl, task, expect, pod, shots 
     );
     await line.focus();
     await page.keyboard.press("Enter");
+    await page.locator("[data-trends] li").nth(5).waitFor();
     await shot("topology-line");
     await page.locator(".map-panel .panel-edges a").first().click();
     await page.waitForURL(/view=edge/);
@@ -223,6 +247,11 @@ export async function topologyWalk(checks, { agentUrl, task, expect, pod, shots 
     await page.waitForFunction((text) => document.querySelector(".edge-covered").textContent !== text, steps);
     const part = await page.locator("[data-row-kind=write] .row-total").first().textContent();
     assert(part !== whole, `still ${part}`);
+    await page.getByLabel("with the time before it").check();
+    await page.locator("[data-row-kind=write] .row-earlier").first().waitFor();
+    const before = await page.locator("[data-row-kind=write] .row-earlier").first().textContent();
+    assert(/^before: [\d.,]+ \S*B\/s$/.test(before), before);
+    await page.locator(".histogram-ghost").first().waitFor({ state: "attached" });
     await page.reload();
     await page.locator(".range-picked").waitFor();
     await page.getByRole("button", { name: "Whole time" }).click();

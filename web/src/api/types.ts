@@ -464,6 +464,19 @@ export interface Edge {
   readonly metrics: EdgeSides;
 }
 
+/** The kernel's table of connections. */
+export interface KernelTable {
+  readonly capacity: number;
+  readonly used: number;
+  readonly refused: number;
+  readonly evicted: number;
+  readonly swept: number;
+  /** By program. */
+  readonly missed_runs: Readonly<Record<string, number>>;
+  /** Null in results of older agents. */
+  readonly delayed: number | null;
+}
+
 export interface EdgeTable {
   readonly edges: readonly Edge[];
   readonly other: { readonly edges: number; readonly metrics: EdgeSides } | null;
@@ -472,6 +485,7 @@ export interface EdgeTable {
   readonly unavailable: Readonly<Record<string, string>>;
   readonly unresolved: Readonly<Record<string, number>>;
   readonly lost: { readonly events: number; readonly bytes: number };
+  readonly kernel_table: KernelTable;
 }
 
 /** Values in buckets, for each step of a series. */

@@ -119,6 +119,13 @@ export class Painter {
     this.context.fillRect(x, top, 1 / scene.ratio, ROW_HEIGHT - 1);
   }
 
+  /** Of a frame that is only a few pixels large. */
+  colourOf(index: FlameIndex, node: number, matches: Uint8Array | null): string {
+    const style = this.style(index, node);
+    if (matches === null) return style.thin;
+    return matches[node] === 1 ? this.theme.matchFill : style.faded;
+  }
+
   private style(index: FlameIndex, node: number): FrameStyle {
     return this.nodeStyle?.(node) ?? this.styles[index.graph.label[node]!]!;
   }

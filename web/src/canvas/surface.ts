@@ -2,7 +2,10 @@
 // range and the pointer. The canvas is as high as the window on it, never as high as the graph.
 
 import { type FlameIndex, nodeAt, rowsBelow } from "../lib/flame_index";
+import { type Part, panBy, partOf, type Range, rangeOfPart, zoomAt } from "../lib/flame_window";
 import type { ColourMode } from "../lib/query_state";
+import { followGestures } from "./gestures";
+import { Minimap } from "./minimap";
 import { Painter, ROW_HEIGHT } from "./painter";
 import { colouring, type FrameStyle, type Theme } from "./palette";
 
@@ -10,17 +13,20 @@ import { colouring, type FrameStyle, type Theme } from "./palette";
 export type Growth = "up" | "down";
 
 const ZOOM_MS = 140;
+/** So long after the last movement it is told. */
+const SETTLED_MS = 160;
+/** Graphs higher than so many screens have a map beside them. */
+const MAPPED_SCREENS = 2;
+/** Browsers make no higher canvas. */
+const MAX_PICTURE_PX = 16_384;
 
 export interface SurfaceEvents {
   /** A frame was clicked. */
   readonly picked: (node: number) => void;
   /** The pointer is over `node` (-1: over none) at a place in the window. */
   readonly hovered: (node: number, x: number, y: number) => void;
-}
-
-interface Range {
-  readonly left: number;
-  readonly right: number;
+  /** The reader has moved to this part of the width (null: all of it); `left` when it is not inside the zoomed frame. */
+  readonly windowed: (part: Part | null, left: boolean) => void;
 }
 
 export class FlameSurface {
@@ -50,9 +56,18 @@ export class FlameSurface {
   private animation: { from: Range; to: Range; since: number } | null = null;
   private arrivedAt: number | null = null;
   private pointer: { x: number; y: number } | null = null;
+  private part: Part | null = null;
+  private leftZoom = false;
+  private settling: ReturnType<typeof setTimeout> | undefined;
+  private readonly minimap: Minimap | null;
 
   constructor(
-    parts: { scroller: HTMLElement; canvas: HTMLCanvasElement; spacer: HTMLElement },
+    parts: {
+      scroller: HTMLElement;
+      canvas: HTMLCanvasElement;
+      spacer: HTMLElement;
+      minimap?: HTMLCanvasElement | null;
+    },
     theme: Theme,
     events: SurfaceEvents,
   ) {
@@ -68,14 +83,22 @@ export class FlameSurface {
     this.scroller.addEventListener("scroll", () => this.requestPaint(), options);
     this.canvas.addEventListener("pointermove", (event) => this.pointerMoved(event), options);
     this.canvas.addEventListener("pointerleave", () => this.pointerLeft(), options);
-    this.canvas.addEventListener(
-      "click",
-      (event) => {
-        const node = this.hit(event.clientX, event.clientY);
-        if (node >= 0) this.events.picked(node);
+    followGestures(
+      this.canvas,
+      {
+        scaled: (factor, clientX) => this.scale(factor, clientX),
+        moved: (dx, dy) => this.moveBy(dx, dy),
+        clicked: (clientX, clientY) => {
+          const node = this.hit(clientX, clientY);
+          if (node >= 0) this.events.picked(node);
+        },
       },
-      options,
+      this.stop.signal,
     );
+    const scrollTo = (share: number): void => {
+      this.scroller.scrollTop = share * this.contentHeight() - this.height / 2;
+    };
+    this.minimap = parts.minimap ? new Minimap(parts.minimap, scrollTo, this.stop.signal) : null;
     this.resize = new ResizeObserver(() => this.measure());
     this.resize.observe(this.scroller);
     this.measure();
@@ -85,6 +108,7 @@ export class FlameSurface {
     this.stop.abort();
     this.resize.disconnect();
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.settling);
   }
 
   /** Shows another graph; `arrivedAt` is when its bytes were complete, for the measurement. */
@@ -98,7 +122,7 @@ export class FlameSurface {
     this.arrivedAt = arrivedAt;
     this.zoomed = zoomed;
     this.animation = null;
-    this.range = this.rangeOf(zoomed);
+    this.range = this.goal();
     this.setRows(rowsBelow(index, zoomed), first);
     // The pointer has not moved, but another frame may be below it now.
     if (this.pointer !== null)
@@ -150,17 +174,78 @@ export class FlameSurface {
   zoom(node: number): void {
     if (this.index === null || node === this.zoomed) return;
     this.zoomed = node;
-    const to = this.rangeOf(node);
+    this.glide();
+    this.setRows(rowsBelow(this.index, node), false);
+  }
+
+  /** Shows a part of the width; null: that of the zoomed frame. */
+  setPart(part: Part | null): void {
+    const same = part?.from === this.part?.from && part?.to === this.part?.to;
+    // While the reader moves, what is told of it comes back late.
+    if (same || this.settling !== undefined) return;
+    this.part = part;
+    this.glide();
+    this.requestPaint();
+  }
+
+  /** What is shown when nothing moves. */
+  private goal(): Range {
+    return this.part === null ? this.rangeOf(this.zoomed) : rangeOfPart(this.part, this.rangeOf(0));
+  }
+
+  private glide(): void {
+    const to = this.goal();
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (still) this.range = to;
     else this.animation = { from: this.range, to, since: performance.now() };
-    this.setRows(rowsBelow(this.index, node), false);
+  }
+
+  /** Shows `factor` of the width around a place, or around the middle. */
+  scale(factor: number, clientX: number | null = null): void {
+    const box = this.canvas.getBoundingClientRect();
+    const share = clientX === null || this.width === 0 ? 0.5 : (clientX - box.left) / this.width;
+    const { left, right } = this.range;
+    this.moveTo(zoomAt(this.range, this.rangeOf(0), left + share * (right - left), factor));
+  }
+
+  /** Moves by shares of what is shown. */
+  pan(share: number): void {
+    this.moveTo(panBy(this.range, this.rangeOf(0), share * (this.range.right - this.range.left)));
+  }
+
+  private moveBy(dx: number, dy: number): void {
+    if (dy !== 0) this.scroller.scrollTop -= dy;
+    if (dx !== 0 && this.width > 0) this.pan(-dx / this.width);
+  }
+
+  private moveTo(range: Range): void {
+    if (this.index === null) return;
+    this.animation = null;
+    this.range = range;
+    const zoom = this.rangeOf(this.zoomed);
+    if (this.zoomed !== 0 && (range.left < zoom.left || range.right > zoom.right)) {
+      // Beside the zoomed frame there are others, which may be higher.
+      this.leftZoom = true;
+      this.zoomed = 0;
+      this.setRows(rowsBelow(this.index, 0), false);
+    }
+    this.requestPaint();
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => {
+      this.settling = undefined;
+      const part = partOf(this.range, this.rangeOf(0));
+      // A part of the zoomed frame that is all of it is no part.
+      const whole = this.rangeOf(this.zoomed);
+      this.part = this.range.left === whole.left && this.range.right === whole.right ? null : part;
+      this.events.windowed(this.part, this.leftZoom);
+      this.leftZoom = false;
+    }, SETTLED_MS);
   }
 
   /** Width of a frame on the screen, in CSS pixels. */
   widthOf(node: number): number {
     if (this.index === null) return 0;
-    const { left, right } = this.rangeOf(this.zoomed);
+    const { left, right } = this.goal();
     return (this.index.total[node]! * this.width) / (right - left);
   }
 
@@ -183,6 +268,7 @@ export class FlameSurface {
     const fromBottom = first ? 0 : this.maxScroll() - this.scroller.scrollTop;
     this.rows = rows;
     this.spacer.style.setProperty("height", `${this.maxScroll()}px`);
+    this.minimap?.show(this.contentHeight() > MAPPED_SCREENS * this.height);
     if (this.growth === "up")
       this.scroller.scrollTop = this.maxScroll() - Math.min(fromBottom, this.maxScroll());
     this.requestPaint();
@@ -199,6 +285,7 @@ export class FlameSurface {
     this.canvas.style.setProperty("height", `${this.height}px`);
     this.spacer.style.setProperty("height", `${this.maxScroll()}px`);
     if (this.growth === "up") this.scroller.scrollTop = this.maxScroll() - fromBottom;
+    this.minimap?.show(this.contentHeight() > MAPPED_SCREENS * this.height);
     // The new canvas is empty: paint before the browser shows it.
     this.paint();
   }
@@ -249,6 +336,41 @@ export class FlameSurface {
     this.events.hovered(node, x, y);
   }
 
+  /**
+   * The shown range with all its rows as a PNG; null when the browser makes none. More rows than a picture can have
+   * are left out at the far end.
+   */
+  async picture(): Promise<Blob | null> {
+    if (this.index === null || this.width === 0) return null;
+    const ratio = Math.max(1, window.devicePixelRatio || 1);
+    const rows = Math.min(this.rows, Math.floor(MAX_PICTURE_PX / (ROW_HEIGHT * ratio)));
+    const height = rows * ROW_HEIGHT;
+    const canvas = document.createElement("canvas");
+    canvas.width = Math.round(this.width * ratio);
+    canvas.height = Math.round(height * ratio);
+    const context = canvas.getContext("2d", { alpha: false });
+    if (context === null) return null;
+    const by = colouring(this.colour, this.index.graph.labels);
+    const painter = new Painter(context, this.index, this.theme, by);
+    painter.nodeStyle = this.nodeStyle;
+    painter.paint({
+      index: this.index,
+      width: this.width,
+      height,
+      ratio,
+      left: this.range.left,
+      right: this.range.right,
+      rowTop: (depth) => (this.growth === "up" ? height - (depth + 1) * ROW_HEIGHT : depth * ROW_HEIGHT),
+      firstDepth: 0,
+      lastDepth: rows - 1,
+      zoomed: this.zoomed,
+      selected: this.selected,
+      hovered: -1,
+      matches: this.matches,
+    });
+    return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  }
+
   private requestPaint(): void {
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
@@ -294,6 +416,18 @@ export class FlameSurface {
       selected: this.selected,
       hovered: this.hovered,
       matches: this.matches,
+    });
+    this.minimap?.paint({
+      index: this.index,
+      painter: this.painter,
+      matches: this.matches,
+      rows: this.rows,
+      growth: this.growth,
+      left: this.range.left,
+      right: this.range.right,
+      from: this.scroller.scrollTop / this.contentHeight(),
+      to: (this.scroller.scrollTop + this.height) / this.contentHeight(),
+      height: this.height,
     });
     this.report("flame.paint", began);
     if (this.arrivedAt !== null) {

@@ -3,8 +3,12 @@ import type { Edge, EdgeSide, SideSeries, ValueSeries } from "../api/types";
 import {
   betweenWords,
   drawnBounds,
+  groupSteps,
   heatOf,
   histogramOf,
+  joinSteps,
+  joinValues,
+  peaks,
   percentiles,
   rates,
   rowsOf,
@@ -12,6 +16,7 @@ import {
   seconds,
   stepAt,
   stepHistogram,
+  timeBefore,
 } from "./edge_series";
 import { badness, countersOf, countersSince, labelText, markText, rateText, worst } from "./edge_signals";
 
@@ -51,6 +56,42 @@ describe("a series", () => {
     expect(percentiles({ bounds: BOUNDS, counts: [0, 0, 0, 0, 0, 0] })).toEqual([]);
     expect(betweenWords({ above: null, upTo: 0 }, 1)).toBe("below 1 µs");
     expect(betweenWords({ above: 20_000_000, upTo: 25_000_000 }, 1)).toBe("between 20 and 25 ms");
+  });
+
+  test("of very many steps is drawn in fewer columns that lose no peak, no count and no pause", () => {
+    const minutes = Array.from({ length: 3600 }, (_, i) => i + (i >= 1800 ? 60 : 0));
+    const steps: Steps = minutes.map((at) => [at * 1000, (at + 1) * 1000]);
+    const groups = joinSteps(steps, 600);
+    expect(groups.length).toBeGreaterThan(500);
+    expect(groups.length).toBeLessThanOrEqual(2 * 600);
+    const columns = groupSteps(steps, groups);
+    expect([columns[0]![0], columns.at(-1)![1]]).toEqual([0, 3660_000]);
+    // The pause in the middle is in no column.
+    expect(columns.some(([from, to]) => from < 1830_000 && to > 1830_000)).toBe(false);
+    const values = steps.map((_, i) => (i === 2222 ? 99 : 1));
+    expect(Math.max(...peaks(values, groups))).toBe(99);
+    const series: ValueSeries = {
+      count: steps.map(() => 3),
+      sum: steps.map(() => 30),
+      bounds: BOUNDS,
+      buckets: steps.map((_, i) => [[i % 2 === 0 ? 1 : 2, 3]]),
+    };
+    const joined = joinValues(series, groups);
+    expect(histogramOf(joined)).toEqual(histogramOf(series));
+    expect(joined.count.reduce((all, one) => all + one)).toBe(3 * 3600);
+    expect(joinSteps(STEPS, 600).map(({ first, end }) => [first, end])).toEqual([
+      [0, 1],
+      [1, 2],
+      [2, 3],
+    ]);
+    expect(joinSteps([], 600)).toEqual([]);
+  });
+
+  test("has a time before a range, never before the beginning", () => {
+    expect(timeBefore(5000, 7000)).toEqual({ from: 3000, to: 5000 });
+    expect(timeBefore(1000, 9000)).toEqual({ from: 0, to: 1000 });
+    expect(timeBefore(0, 9000)).toBeNull();
+    expect(timeBefore(5000, 5000)).toBeNull();
   });
 
   test("rates are over the real length of each step", () => {

@@ -66,12 +66,67 @@ export function span(steps: Steps): readonly [number, number] | null {
   return first === undefined || last === undefined ? null : [first[0], last[1]];
 }
 
+/** The time of the same length before a range, as far as counting had begun; null when it had not. */
+export function timeBefore(from: number, to: number): { readonly from: number; readonly to: number } | null {
+  const start = Math.max(0, from - (to - from));
+  return from > start && to > from ? { from: start, to: from } : null;
+}
+
 /** Numbers of each step as rates per second. */
 export function rates(steps: Steps, numbers: readonly number[]): number[] {
   return numbers.map((number, i) => {
     const [from, to] = steps[i] ?? [0, 0];
     return to > from ? (number * 1000) / (to - from) : 0;
   });
+}
+
+/** Steps that are drawn as one: from the first of them to before the last. */
+export interface Group {
+  readonly first: number;
+  readonly end: number;
+}
+
+/**
+ * Neighbouring steps joined, so that about `most` are left: a drawing has no more columns. Steps with a pause between
+ * them stay apart.
+ */
+export function joinSteps(steps: Steps, most: number): readonly Group[] {
+  const covered = span(steps);
+  if (covered === null || steps.length <= most) return steps.map((_, i) => ({ first: i, end: i + 1 }));
+  const least = (covered[1] - covered[0]) / most;
+  const groups: Group[] = [];
+  let first = 0;
+  for (let i = 1; i <= steps.length; i += 1) {
+    const joined = i < steps.length && steps[i - 1]![1] === steps[i]![0];
+    if (joined && steps[i]![1] - steps[first]![0] <= least) continue;
+    groups.push({ first, end: i });
+    first = i;
+  }
+  return groups;
+}
+
+/** The time of each group. */
+export function groupSteps(steps: Steps, groups: readonly Group[]): Steps {
+  return groups.map(({ first, end }) => [steps[first]![0], steps[end - 1]![1]]);
+}
+
+/** The highest value of each group: a peak of one step is still seen. */
+export function peaks(values: readonly number[], groups: readonly Group[]): number[] {
+  return groups.map(({ first, end }) => Math.max(0, ...values.slice(first, end)));
+}
+
+/** Values of each group, added up bucket by bucket. */
+export function joinValues(values: ValueSeries, groups: readonly Group[]): ValueSeries {
+  const added = (numbers: readonly number[]): number[] =>
+    groups.map(({ first, end }) => sum(numbers.slice(first, end)));
+  const buckets = groups.map(({ first, end }) => {
+    const counts = new Map<number, number>();
+    for (let i = first; i < end; i += 1)
+      for (const [bucket, number] of values.buckets[i] ?? [])
+        counts.set(bucket, (counts.get(bucket) ?? 0) + number);
+    return [...counts].sort(([a], [b]) => a - b);
+  });
+  return { ...values, count: added(values.count), sum: added(values.sum), buckets };
 }
 
 /** All steps in one histogram: exact, because every step counts in the same buckets. */

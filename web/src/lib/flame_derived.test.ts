@@ -7,6 +7,7 @@ import {
   applyTransforms,
   calleesGraph,
   formatTransforms,
+  moveTransform,
   parseTransforms,
   type Transform,
   type TransformKind,
@@ -351,6 +352,20 @@ describe("applyTransforms", () => {
     expect(drop.index).toBe(SMALL);
     const later = run(SMALL, ["merge", "send"], ["drop", "send"]);
     expect(later.applied[1]).toMatchObject({ name: "send", dropped: 0 });
+  });
+
+  it("acts earlier or later than others when it is moved, and stops at the ends", () => {
+    const list: Transform[] = [
+      { kind: "focus", key: "0123456789abcdef" },
+      { kind: "processes", key: "" },
+      { kind: "module", key: "fedcba9876543210" },
+    ];
+    const kinds = (position: number, by: number) => moveTransform(list, position, by).map(({ kind }) => kind);
+    expect(kinds(0, 1)).toEqual(["processes", "focus", "module"]);
+    expect(kinds(2, -1)).toEqual(["focus", "module", "processes"]);
+    expect(kinds(2, -9)).toEqual(["module", "focus", "processes"]);
+    expect(moveTransform(list, 0, -1)).toBe(list);
+    expect(moveTransform(list, 7, -1)).toBe(list);
   });
 
   it("is written into the address and read back; nonsense is left out", () => {

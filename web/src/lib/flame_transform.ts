@@ -50,6 +50,19 @@ export function formatTransforms(transforms: readonly Transform[]): string {
     .join(",");
 }
 
+/** The list with the change at `position` moved by so many places; it stops at the ends. */
+export function moveTransform(
+  transforms: readonly Transform[],
+  position: number,
+  by: number,
+): readonly Transform[] {
+  const moved = transforms[position];
+  const to = Math.max(0, Math.min(transforms.length - 1, position + by));
+  if (moved === undefined || to === position) return transforms;
+  const rest = transforms.filter((_, i) => i !== position);
+  return [...rest.slice(0, to), moved, ...rest.slice(to)];
+}
+
 /** The change of this kind for a frame; null where it makes no sense. */
 export function transformOf(kind: TransformKind, label: Label): Transform | null {
   if (label.kind === Kind.Root || label.kind === Kind.Other) return null;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Process } from "../api/types";
-import { compareBy, groupByContainer, matchesFilter } from "./process_list";
+import { compareBy, filterOf, groupByContainer } from "./process_list";
 import { brushed, condense, moved, resized } from "./strip";
 import { asCli, asCurl, matchedProcesses, shellWord, specOf, type TaskForm, targetText } from "./task_spec";
 
@@ -52,10 +52,10 @@ describe("process list", () => {
       uid: 1337,
       container: { id: "abc", runtime: "docker" },
     });
-    expect(matchesFilter(envoy, "")).toBe(true);
-    expect(matchesFilter(envoy, "ENV docker")).toBe(true);
-    expect(matchesFilter(envoy, "1337 42")).toBe(true);
-    expect(matchesFilter(envoy, "envoy nginx")).toBe(false);
+    expect(filterOf("")(envoy)).toBe(true);
+    expect(filterOf("ENV docker")(envoy)).toBe(true);
+    expect(filterOf("1337 42")(envoy)).toBe(true);
+    expect(filterOf("envoy nginx")(envoy)).toBe(false);
   });
 
   it("sorts with a steady order of equals", () => {

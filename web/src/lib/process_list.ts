@@ -43,12 +43,14 @@ export function searchText(process: Process): string {
   return text;
 }
 
-/** Every word of the filter must be somewhere in what the row shows. */
-export function matchesFilter(process: Process, filter: string): boolean {
+/** Whether a process has every word of the filter somewhere in what its row shows. */
+export function filterOf(filter: string): (process: Process) => boolean {
   const words = wordsOf(filter);
-  if (words.length === 0) return true;
-  const text = searchText(process);
-  return words.every((word) => text.includes(word));
+  if (words.length === 0) return () => true;
+  return (process) => {
+    const text = searchText(process);
+    return words.every((word) => text.includes(word));
+  };
 }
 
 type Value = (process: Process) => number | string;

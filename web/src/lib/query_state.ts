@@ -2,6 +2,7 @@
 // address bar holds, parsing gives a valid state.
 
 import { EDGE_LABELS, EDGE_SIGNALS, type EdgeLabel, type EdgeSignal, MAX_LABELS } from "./edge_signals";
+import { formatPart, parsePart } from "./flame_window";
 
 export type View = "pods" | "processes" | "group" | "tasks" | "task" | "network" | "edge" | "node";
 /** How a profile is drawn: from the root up or down, by leaf, or around one function. */
@@ -43,6 +44,8 @@ export interface PageState {
   readonly search: string;
   /** Path key of the zoomed frame, empty for the root. */
   readonly zoom: string;
+  /** Part of the width that is shown (lib/flame_window.ts), empty for that of the zoomed frame. */
+  readonly part: string;
   /** Key of the function in the middle of the sandwich. */
   readonly fn: string;
   /** Changes of what is shown (lib/flame_transform.ts). */
@@ -72,6 +75,8 @@ export interface PageState {
   readonly reasons: readonly string[];
   /** Id of the edge whose two sides are shown, empty for none. */
   readonly edge: string;
+  /** The page of an edge shows the time before the picked one too. */
+  readonly earlier: boolean;
   /** Edges as a map or as a table. */
   readonly net: NetView;
   /** Key of the pod on the map, empty for the one that is picked by itself. */
@@ -84,6 +89,8 @@ export interface PageState {
   readonly worst: EdgeSignal;
   /** Only bad lines. */
   readonly bad: boolean;
+  /** Quiet lines inside the pod too, where the map is crowded. */
+  readonly local: boolean;
 }
 
 export const START: PageState = {
@@ -103,6 +110,7 @@ export const START: PageState = {
   layout: "flame",
   search: "",
   zoom: "",
+  part: "",
   fn: "",
   transforms: "",
   colour: "kind",
@@ -122,12 +130,14 @@ export const START: PageState = {
   states: [],
   reasons: [],
   edge: "",
+  earlier: false,
   net: "map",
   map: "",
   node: "",
   labels: ["bytes"],
   worst: "trouble",
   bad: false,
+  local: false,
 };
 
 const VIEWS: readonly View[] = ["pods", "processes", "group", "tasks", "task", "network", "edge", "node"];
@@ -197,6 +207,7 @@ export function parseState(search: string): PageState {
     layout: oneOf<Layout>(params.get("layout"), LAYOUTS, "flame"),
     search: text("search"),
     zoom: key("zoom"),
+    part: formatPart(parsePart(text("part"))),
     fn: key("fn"),
     transforms: /^[a-z0-9,-]*$/.test(text("x")) ? text("x") : "",
     colour: oneOf<ColourMode>(params.get("colour"), ["kind", "module"], "kind"),
@@ -216,6 +227,7 @@ export function parseState(search: string): PageState {
     states: words(params.get("state")),
     reasons: words(params.get("reason")),
     edge: text("edge"),
+    earlier: params.get("earlier") === "1",
     net: oneOf<NetView>(params.get("net"), ["map", "table"], "map"),
     map: text("map").slice(0, 200),
     node: text("node").slice(0, 500),
@@ -226,6 +238,7 @@ export function parseState(search: string): PageState {
       "trouble",
     ),
     bad: params.get("bad") === "1",
+    local: params.get("local") === "1",
   };
 }
 
@@ -251,6 +264,7 @@ export function formatState(state: PageState): string {
   put("layout", state.layout === START.layout ? "" : state.layout);
   put("search", state.search);
   put("zoom", state.zoom);
+  put("part", state.part);
   put("fn", state.fn);
   put("x", state.transforms);
   put("colour", state.colour === START.colour ? "" : state.colour);
@@ -270,6 +284,7 @@ export function formatState(state: PageState): string {
   put("state", state.states.join(","));
   put("reason", state.reasons.join(","));
   put("edge", state.edge);
+  put("earlier", state.earlier ? "1" : "");
   put("net", state.net === START.net ? "" : state.net);
   put("map", state.map);
   put("node", state.node);
@@ -277,5 +292,6 @@ export function formatState(state: PageState): string {
   put("labels", labels === START.labels.join(",") ? "" : labels || "none");
   put("worst", state.worst === START.worst ? "" : state.worst);
   put("bad", state.bad ? "1" : "");
+  put("local", state.local ? "1" : "");
   return `?${params.toString()}`;
 }

@@ -102,6 +102,7 @@ describe("query state", () => {
       id: "7",
       search: "/a&b=c#d/ +%",
       zoom: "0123456789abcdef",
+      part: "2500000-5000001",
       layout: "sandwich" as const,
       fn: "fedcba9876543210",
       transforms: "f-0123456789abcdef,p",
@@ -121,6 +122,9 @@ describe("query state", () => {
       idle: "only" as const,
       states: ["io", "interruptible"],
       reasons: ["socket read"],
+      earlier: true,
+      bad: true,
+      local: true,
     };
     expect(parseState(formatState(state))).toEqual(state);
     expect(formatState(START)).toBe("?view=processes");
@@ -130,7 +134,7 @@ describe("query state", () => {
     expect(parseState("?view=task")).toMatchObject({ view: "tasks" });
     expect(
       parseState(
-        "?view=<script>&id=../..&from=-1&to=1e9&tid=a,,5&idle=x&value=9&state=<a>&reason=A&zoom=xyz&sort=';--",
+        "?view=<script>&id=../..&from=-1&to=1e9&tid=a,,5&idle=x&value=9&state=<a>&reason=A&zoom=xyz&part=9-3&sort=';--",
       ),
     ).toEqual({
       ...START,

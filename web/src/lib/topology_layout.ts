@@ -55,7 +55,7 @@ const RING_PX = 136;
 const RIM_PX = 197;
 /** Apps stand above the sidecar first: the sides are for what comes in and goes out, and below is the way out. */
 const RING_ANGLES = [270, 220, 320, 150, 30, 90];
-const RIM_ANGLES = [135, 45, 245, 295, 225, 315, 120, 60, 255, 285, 145, 35];
+const RIM_ANGLES = [135, 45, 245, 295, 222, 318, 113, 67, 158, 22, 202, 338];
 
 const at = (radius: number, degrees: number): Point => ({
   x: Math.round(CENTER.x + radius * Math.cos((degrees * Math.PI) / 180)),
@@ -168,14 +168,15 @@ export function nodeSize(area: Area): { readonly x: number; readonly y: number; 
   }
 }
 
-/** The part of the map that is used: it changes with slots that are taken, never with numbers. */
-export function extentOf(layout: Layout): { readonly y: number; readonly height: number } {
+/** The part of the map that is used, down to `least`: it changes with slots that are taken, never with numbers. */
+export function extentOf(layout: Layout, least = 0): { readonly y: number; readonly height: number } {
   const half = Math.round((HEXAGON_RADIUS * Math.sqrt(3)) / 2);
   const ys = [...layout.places.values()].map(({ y }) => y);
   const more = [...layout.hidden.keys()].some((area) => area !== "rim");
   const top = Math.min(CENTER.y - half - 26, ...ys.map((y) => y - 58));
   const bottom = Math.max(
     CENTER.y + half + 26,
+    least,
     ...ys.map((y) => y + 34),
     more ? (layout.hidden.has("bottom") ? MAP_HEIGHT : 736) : 0,
   );
@@ -188,6 +189,8 @@ export interface Curve {
   /** Corners of the arrow head. */
   readonly head: string;
   readonly middle: Point;
+  /** Where the text of the line may stand: `middle` first. */
+  readonly along: readonly Point[];
   /** Where the port stands: near the callee. Null where lines meet at a port. */
   readonly port: Point | null;
 }
@@ -207,6 +210,9 @@ function border(place: Place, to: Point, gap: number): Point {
   const far = reach + gap;
   return { x: place.x + (dx / length) * far, y: place.y + (dy / length) * far };
 }
+
+/** Shares of a curve where its text may stand, the best first. */
+const TEXT_PLACES = [0.42, 0.5, 0.34, 0.58, 0.26, 0.66];
 
 const one = (value: number): string => String(Math.round(value * 10) / 10);
 
@@ -239,6 +245,7 @@ export function curveOf(client: Place, server: Place, lane: number): Curve {
     head: headOf(control, to),
     // Not in the middle: there it would meet the one of the other direction.
     middle: on(0.42),
+    along: TEXT_PLACES.map(on),
     port: on(length < 180 ? 0.78 : 0.86),
   };
 }
@@ -323,6 +330,7 @@ function loop(place: Place, lane: number): Curve {
     path: `M${one(from.x)} ${one(from.y)}C${one(far.x)} ${one(from.y - 14)} ${one(far.x)} ${one(to.y + 14)} ${one(to.x)} ${one(to.y)}`,
     head: headOf({ x: to.x + 10, y: to.y + 6 }, to),
     middle: { x: place.x + wide + 8, y: place.y },
+    along: [{ x: place.x + wide + 8, y: place.y }],
     port: { x: place.x + wide, y: place.y + size },
   };
 }

@@ -1,6 +1,12 @@
 // The list of changes in the address bar.
 
-import { formatTransforms, MAX_TRANSFORMS, parseTransforms, type Transform } from "../lib/flame_transform";
+import {
+  formatTransforms,
+  MAX_TRANSFORMS,
+  moveTransform,
+  parseTransforms,
+  type Transform,
+} from "../lib/flame_transform";
 import { patchRoute, route } from "./route";
 
 function put(transforms: readonly Transform[]): void {
@@ -16,6 +22,13 @@ export function addTransform(transform: Transform): void {
 
 export function removeTransform(position: number): void {
   put(parseTransforms(route.peek().transforms).filter((_, i) => i !== position));
+}
+
+/** Changes act one after the other: another order may give another picture. */
+export function shiftTransform(position: number, by: number): void {
+  const now = parseTransforms(route.peek().transforms);
+  const next = moveTransform(now, position, by);
+  if (next !== now) put(next);
 }
 
 export function clearTransforms(): void {

@@ -1,7 +1,9 @@
 // The way from the root to the zoomed frame.
 
 import { ancestry, type FlameIndex, labelOf } from "../lib/flame_index";
+import { parsePart } from "../lib/flame_window";
 import { percent, shortName, visible } from "../lib/format";
+import { route } from "../state/route";
 
 interface Props {
   readonly index: FlameIndex;
@@ -11,6 +13,7 @@ interface Props {
 
 export function Crumbs({ index, zoomed, zoom }: Props) {
   const path = ancestry(index, zoomed);
+  const part = parsePart(route.value.part);
   const shown = path.length > 7 ? [...path.slice(0, 2), -1, ...path.slice(-4)] : path;
   return (
     <nav class="crumbs" aria-label="Zoom">
@@ -33,6 +36,14 @@ export function Crumbs({ index, zoomed, zoom }: Props) {
           </button>
         );
       })}
+      {part !== null && (
+        <span class="crumb-share" data-part>
+          <b>{percent(part.to - part.from, 1)}</b> of the width is seen
+          <button type="button" class="quiet" onClick={() => zoom(zoomed)}>
+            Whole width
+          </button>
+        </span>
+      )}
       {zoomed !== 0 && (
         <span class="crumb-share">
           <b>{percent(index.total[zoomed]!, index.total[0]!)}</b> of all that is shown

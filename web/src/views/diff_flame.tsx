@@ -8,10 +8,13 @@ import { FlameSurface } from "../canvas/surface";
 import { colours, type DiffIndex, normalised, tendency, verdictOf } from "../lib/diff_index";
 import { amountText, changeText, normText, pText, ratioText, VERDICT_TEXT } from "../lib/diff_text";
 import { childCount, heaviestChild, labelOf, neighbour } from "../lib/flame_index";
+import { parsePart } from "../lib/flame_window";
 import { visible } from "../lib/format";
 import type { Matches } from "../lib/search";
 import { sequencePending } from "../state/keys";
+import { NEARER, PAN_SHARE, tellPart } from "../state/part";
 import { dark, singleKeys } from "../state/preferences";
+import { route } from "../state/route";
 import { KIND_TEXT } from "./function_table";
 
 interface Props {
@@ -130,6 +133,7 @@ export function DiffFlame(props: Props) {
   const [selected, setSelected] = useState(-1);
   const latest = useRef(props);
   latest.current = props;
+  const { part } = route.value;
   const night = dark.value;
   const theme = night ? DARK : LIGHT;
 
@@ -145,6 +149,7 @@ export function DiffFlame(props: Props) {
         setHovered(node);
         if (tooltip.current !== null) place(tooltip.current, x, y);
       },
+      windowed: tellPart,
     });
     surface.current = made;
     return () => made.destroy();
@@ -152,6 +157,7 @@ export function DiffFlame(props: Props) {
   useEffect(() => {
     setHovered(-1);
     setSelected(-1);
+    surface.current?.setPart(parsePart(part));
     surface.current?.setGraph(flame, zoomed, null);
     surface.current?.setMatches(matches?.nodes ?? null);
   }, [flame]);
@@ -168,7 +174,10 @@ export function DiffFlame(props: Props) {
     surface.current?.setTheme(theme);
     surface.current?.setNodeStyle((node) => styles[node]!);
   }, [index, theme]);
-  useEffect(() => surface.current?.zoom(zoomed), [zoomed]);
+  useEffect(() => {
+    surface.current?.setPart(parsePart(part));
+    surface.current?.zoom(zoomed);
+  }, [zoomed, part]);
   useEffect(() => surface.current?.setMatches(matches?.nodes ?? null), [matches]);
   useEffect(() => surface.current?.select(selected, true), [selected]);
 
@@ -177,15 +186,20 @@ export function DiffFlame(props: Props) {
     const { key } = event;
     const at = selected < 0 ? zoomed : selected;
     let next = -1;
-    if (key === "ArrowLeft" || key === "ArrowRight")
+    if (event.shiftKey && (key === "ArrowLeft" || key === "ArrowRight"))
+      surface.current?.pan(key === "ArrowLeft" ? -PAN_SHARE : PAN_SHARE);
+    else if (key === "ArrowLeft" || key === "ArrowRight")
       next = neighbour(flame, at, key === "ArrowLeft" ? -1 : 1);
     else if (key === "ArrowUp") next = heaviestChild(flame, at);
     else if (key === "ArrowDown") next = flame.parent[at]!;
     else if (key === "Enter" && selected >= 0) onZoom(selected);
     else if (key === "Backspace" || key === "Escape") {
-      if (zoomed === 0) setSelected(-1);
+      if (part !== "") onZoom(zoomed);
+      else if (zoomed === 0) setSelected(-1);
       else onZoom(Math.max(0, flame.parent[zoomed]!));
     } else if (singleKeys.value && key === "0") onZoom(0);
+    else if (singleKeys.value && (key === "+" || key === "-"))
+      surface.current?.scale(key === "+" ? NEARER : 1 / NEARER);
     else return;
     if (next >= 0) setSelected(next);
     event.preventDefault();

@@ -6,6 +6,7 @@ import type { Task } from "../api/types";
 import type { DiffIndex, Norm } from "../lib/diff_index";
 import { amountText, NORM_TITLE, UNKNOWN_TEXT } from "../lib/diff_text";
 import { ancestry, findPath, labelOf, pathKey } from "../lib/flame_index";
+import { parsePart } from "../lib/flame_window";
 import { duration, percent, shortName, visible } from "../lib/format";
 import { parseQuery, searchFlameGraph } from "../lib/search";
 import { useDiff } from "../state/diff";
@@ -56,9 +57,11 @@ function Side(props: {
 }
 
 function Crumbs({ index, zoomed }: { index: DiffIndex; zoomed: number }) {
-  if (zoomed === 0) return null;
+  const part = parsePart(route.value.part);
+  if (zoomed === 0 && part === null) return null;
   const path = ancestry(index.flame, zoomed).slice(-4);
-  const go = (node: number): void => patchRoute({ zoom: node === 0 ? "" : pathKey(index.flame, node) });
+  const go = (node: number): void =>
+    patchRoute({ zoom: node === 0 ? "" : pathKey(index.flame, node), part: "" });
   return (
     <nav class="crumbs" aria-label="Zoom">
       <button type="button" class="quiet" onClick={() => go(0)}>
@@ -118,7 +121,7 @@ function Compared({ index, running }: { index: DiffIndex; running: boolean }) {
             index={index}
             zoomed={zoomed}
             matches={matches}
-            onZoom={(node) => patchRoute({ zoom: node === 0 ? "" : pathKey(index.flame, node) })}
+            onZoom={(node) => patchRoute({ zoom: node === 0 ? "" : pathKey(index.flame, node), part: "" })}
           />
           <DiffLegend />
         </>
@@ -191,7 +194,7 @@ export function DiffView({ task, cut, running }: Props) {
         </button>
         <button
           type="button"
-          onClick={() => patchRoute({ base: "", baseFrom: null, baseTo: null, zoom: "" })}
+          onClick={() => patchRoute({ base: "", baseFrom: null, baseTo: null, zoom: "", part: "" })}
         >
           Stop comparing
         </button>

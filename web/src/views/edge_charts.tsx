@@ -3,9 +3,21 @@
 
 import { type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
-import { useContext } from "preact/hooks";
+import { useContext, useMemo } from "preact/hooks";
 import type { Histogram, ValueSeries } from "../api/types";
-import { drawnBounds, HEAT_LEVELS, heatOf, percentiles, rates, type Steps, span } from "../lib/edge_series";
+import {
+  drawnBounds,
+  groupSteps,
+  HEAT_LEVELS,
+  heatOf,
+  joinSteps,
+  joinValues,
+  peaks,
+  percentiles,
+  rates,
+  type Steps,
+  span,
+} from "../lib/edge_series";
 import { betweenText } from "../lib/edges";
 import { patchRoute } from "../state/route";
 
@@ -13,6 +25,8 @@ import { patchRoute } from "../state/route";
 const WIDE = 600;
 const LINE_HIGH = 54;
 const ROW_HIGH = 5;
+/** A heat map has no narrower columns. */
+const HEAT_COLUMNS = 240;
 
 /** What all charts of a page share. */
 export interface Shared {
@@ -105,7 +119,10 @@ function OverTime({ steps, children, label }: { steps: Steps; children: unknown;
 
 const round = (value: number): string => value.toFixed(1);
 
-/** Rates as steps, never as slopes between them: each number holds for its whole step. */
+/**
+ * Rates as steps, never as slopes between them: each number holds for its whole step. Where steps are narrower than the
+ * drawing can show, a column is the highest of its steps.
+ */
 export function LineChart({
   steps,
   numbers,
@@ -120,7 +137,9 @@ export function LineChart({
   const covered = span(steps);
   if (covered === null) return null;
   const [from, to] = covered;
-  const values = rates(steps, numbers);
+  const groups = joinSteps(steps, WIDE);
+  const columns = groupSteps(steps, groups);
+  const values = peaks(rates(steps, numbers), groups);
   const most = Math.max(0, ...values);
   const x = (ms: number): string => round(((ms - from) / Math.max(1, to - from)) * WIDE);
   const y = (value: number): string =>
@@ -128,8 +147,8 @@ export function LineChart({
   let path = "";
   let area = "";
   values.forEach((value, i) => {
-    const [start, end] = steps[i]!;
-    const joined = i > 0 && steps[i - 1]![1] === start;
+    const [start, end] = columns[i]!;
+    const joined = i > 0 && columns[i - 1]![1] === start;
     path += `${joined ? "L" : "M"}${x(start)} ${y(value)}L${x(end)} ${y(value)}`;
     if (value > 0) area += `M${x(start)} ${LINE_HIGH}V${y(value)}H${x(end)}V${LINE_HIGH}Z`;
   });
@@ -162,14 +181,18 @@ export function HeatMap({
   label: string;
 }) {
   const covered = span(steps);
-  const heat = heatOf(steps, values);
+  const { columns, heat } = useMemo(() => {
+    const groups = joinSteps(steps, HEAT_COLUMNS);
+    const joined = groupSteps(steps, groups);
+    return { columns: joined, heat: heatOf(joined, joinValues(values, groups)) };
+  }, [steps, values]);
   if (covered === null || heat === null) return null;
   const [from, to] = covered;
   const rows = heat.high - heat.low + 1;
   const x = (ms: number): number => ((ms - from) / Math.max(1, to - from)) * WIDE;
   const paths = new Array<string>(HEAT_LEVELS).fill("");
   for (const { step, bucket, level } of heat.cells) {
-    const [start, end] = steps[step]!;
+    const [start, end] = columns[step]!;
     const left = x(start);
     // At least a hair wide, so that one step of very many is seen.
     const width = Math.max(x(end) - left, 0.8);
@@ -201,29 +224,40 @@ export function HeatMap({
 
 const HIGH = 64;
 
-/** True buckets on a logarithmic axis; their heights are counts. */
+/** Counts of another time; `scale` makes them those of as many seconds. */
+export interface Ghost {
+  readonly histogram: Histogram;
+  readonly scale: number;
+}
+
+/** True buckets on a logarithmic axis; their heights are counts. A ghost stands behind them as outlines. */
 export function HistogramChart({
   histogram,
   unitNs,
   label,
+  ghost,
 }: {
   histogram: Histogram;
   unitNs: number;
   label: string;
+  ghost: Ghost | null;
 }) {
   const { counts } = histogram;
-  const first = counts.findIndex((count) => count > 0);
+  const earlier = counts.map((_, i) => (ghost?.histogram.counts[i] ?? 0) * (ghost?.scale ?? 0));
+  const used = (i: number): boolean => counts[i]! > 0 || earlier[i]! > 0;
+  const first = counts.findIndex((_, i) => used(i));
   if (first === -1) return null;
-  const last = counts.findLastIndex((count) => count > 0);
+  const last = counts.findLastIndex((_, i) => used(i));
   const [start] = drawnBounds(histogram, first, unitNs);
   const [, end] = drawnBounds(histogram, last, unitNs);
   const x = (ns: number): number =>
     ((Math.log(ns) - Math.log(start)) / (Math.log(end) - Math.log(start))) * WIDE;
-  const most = Math.max(...counts);
+  const most = Math.max(...counts, ...earlier);
   const shown = counts.slice(first, last + 1).map((count, i) => {
     const [low, high] = drawnBounds(histogram, first + i, unitNs);
-    return { count, left: x(low), right: x(high), bucket: first + i };
+    return { count, before: earlier[first + i]!, left: x(low), right: x(high), bucket: first + i };
   });
+  const high = (count: number): number => (count / most) * (HIGH - 2);
   const ticks = percentiles(histogram).map(({ share, between }) => {
     const bucket = between.upTo === null ? counts.length - 1 : histogram.bounds.indexOf(between.upTo);
     const [low, high] = drawnBounds(histogram, bucket, unitNs);
@@ -237,11 +271,20 @@ export function HistogramChart({
             key={bucket}
             class="histogram-bar"
             x={round(left + 0.8)}
-            y={round(HIGH - (count / most) * (HIGH - 2))}
+            y={round(HIGH - high(count))}
             width={round(Math.max(1, right - left - 1.6))}
-            height={round((count / most) * (HIGH - 2))}
+            height={round(high(count))}
           />
         ))}
+        {shown
+          .filter(({ before }) => before > 0)
+          .map(({ before, left, right, bucket }) => (
+            <path
+              key={bucket}
+              class="histogram-ghost"
+              d={`M${round(left)} ${HIGH}V${round(HIGH - high(before))}H${round(right)}V${HIGH}`}
+            />
+          ))}
         <path class="histogram-axis" d={`M0 ${HIGH}H${WIDE}`} />
         {ticks.map(({ share, left, right }, i) => (
           <path

@@ -1,7 +1,7 @@
 // One edge: what both ends measured beside each other, over time, for the whole time or a range of it.
 
 import { useMemo } from "preact/hooks";
-import type { Edge, EdgeEnd, EdgeSeries, EdgeTable, SideSeries } from "../api/types";
+import type { Edge, EdgeEnd, EdgeSeries, NetworkEdges, SideSeries, TaskEdges } from "../api/types";
 import {
   betweenWords,
   histogramOf,
@@ -16,10 +16,12 @@ import {
   stepAt,
   stepHistogram,
   sum,
+  timeBefore,
 } from "../lib/edge_series";
 import { rateText } from "../lib/edge_signals";
 import { endName, errnoText, meanText } from "../lib/edges";
 import { bytes, count, shortId, visible } from "../lib/format";
+import { tableRemarks } from "../lib/kernel_table";
 import { useEdgeSeries } from "../state/edge_series";
 import { useEdges } from "../state/edges";
 import { tasks } from "../state/live";
@@ -79,15 +81,31 @@ function Parts({ row, name }: { row: Row; name: (key: string) => string }) {
 
 const TROUBLE: ReadonlySet<RowKey> = new Set(["retransmit", "drop", "reset", "error"]);
 
+/** The same of the time before. */
+interface Earlier {
+  readonly row: Row;
+  readonly covered: number;
+}
+
+/** "before: 12 calls/s"; empty where there is nothing to say. */
+function earlierText({ row, covered }: Earlier): string {
+  if (row.count === null || covered === 0) return "";
+  const rate =
+    row.bytes === null ? rateText(sum(row.count) / covered) : `${bytes(sum(row.bytes) / covered)}/s`;
+  return `before: ${rate}`;
+}
+
 function RowCard({
   kind,
   row,
+  earlier,
   side,
   steps,
   shared,
 }: {
   kind: RowKey;
   row: Row;
+  earlier: Earlier | null;
   side: string;
   steps: Steps;
   shared: Shared;
@@ -96,6 +114,12 @@ function RowCard({
   const all = row.count === null ? 0 : sum(row.count);
   const histogram = row.values === null ? null : histogramOf(row.values);
   const told = histogram === null ? [] : percentiles(histogram);
+  const past = earlier?.row.values == null ? null : histogramOf(earlier.row.values);
+  const ghost =
+    past === null || earlier === null || earlier.covered === 0
+      ? null
+      : { histogram: past, scale: covered / earlier.covered };
+  const pastTold = past === null ? [] : percentiles(past);
   const bad = TROUBLE.has(kind) && all > 0;
   return (
     <section
@@ -109,6 +133,9 @@ function RowCard({
         {bad && <span aria-hidden="true">⚠ </span>}
         {row.title}
         {row.count !== null && <span class="row-total numeric">{totalText(row, covered)}</span>}
+        {earlier !== null && earlierText(earlier) !== "" && (
+          <span class="row-earlier numeric">{earlierText(earlier)}</span>
+        )}
       </h3>
       {row.count === null ? (
         <p class="muted small">{`not available: ${visible(row.reason)}`}</p>
@@ -130,6 +157,7 @@ function RowCard({
               <HistogramChart
                 histogram={histogram}
                 unitNs={row.unitNs}
+                ghost={ghost}
                 label={`${row.title}: ${told.map(({ share, between }) => `p${share * 100} ${betweenWords(between, row.unitNs)}`).join(", ")}`}
               />
             </>
@@ -142,7 +170,12 @@ function RowCard({
                     <span class={`tick-sample tick-${i}`} aria-hidden="true" />
                     {`p${share * 100}`}
                   </dt>
-                  <dd>{betweenWords(between, row.unitNs)}</dd>
+                  <dd>
+                    {betweenWords(between, row.unitNs)}
+                    {pastTold[i] !== undefined && (
+                      <span class="row-earlier">{` before: ${betweenWords(pastTold[i].between, row.unitNs)}`}</span>
+                    )}
+                  </dd>
                 </div>
               ))}
             </dl>
@@ -246,6 +279,39 @@ function Remarks({ series }: { series: EdgeSeries }) {
   );
 }
 
+type KnownTable = TaskEdges | NetworkEdges;
+
+const STATE_TEXT: Readonly<Record<KnownTable["state"], string>> = {
+  queued: "waits for its turn",
+  starting: "starts",
+  running: "is running",
+  waiting: "is not watching now",
+  finished: "has finished",
+  failed: "failed",
+  cancelled: "was stopped",
+};
+
+/** What became of the measurement, and what its kernel side went through. */
+function Measurement({ table }: { table: KnownTable }) {
+  const { state, reason } = table;
+  const trouble = state === "failed" || state === "waiting";
+  const remarks = tableRemarks(table.kernel_table);
+  const again =
+    "restarts" in table && table.restarts > 0 ? `, started again ${count(table.restarts)} times` : "";
+  const missing = remarks.some(({ bad }) => bad);
+  const said = `The measurement ${STATE_TEXT[state]}${again}${reason === null ? "" : `: ${visible(reason)}`}`;
+  const parts = [said, ...(state === "waiting" ? ["it is tried again"] : [])];
+  return (
+    <p
+      class={trouble || missing ? "banner" : "muted small edge-covered"}
+      role={trouble ? "alert" : undefined}
+      data-state
+    >
+      {`${[...parts, ...remarks.map(({ text }) => visible(text))].join("; ")}.`}
+    </p>
+  );
+}
+
 function title(edge: Edge | null, id: string): string {
   if (edge === null) return `Edge ${id}`;
   const port = edge.server.port === null ? "" : ` :${edge.server.port}`;
@@ -257,12 +323,15 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const base = id === "" ? "/network" : `/tasks/${encodeURIComponent(id)}`;
   const task = id === "" ? null : (tasks.value?.get(id) ?? null);
   const live = id === "" || task?.state === "running";
-  const { from, to } = route.value;
+  const { from, to, earlier: withEarlier } = route.value;
   const path = `${base}/edges/${encodeURIComponent(edgeId)}`;
-  const { table, error: tableError } = useEdges<EdgeTable>(`${base}/edges`, live);
+  const { table, error: tableError } = useEdges<KnownTable>(`${base}/edges`, live);
   const whole = useEdgeSeries(path, null, null, live);
   const ranged = from !== null || to !== null;
   const cut = useEdgeSeries(ranged ? path : null, from, to, live);
+  const [, wholeEnd] = span(whole.series?.steps_ms ?? []) ?? [0, 0];
+  const before = withEarlier && from !== null ? timeBefore(from, to ?? wholeEnd) : null;
+  const past = useEdgeSeries(before === null ? null : path, before?.from ?? null, before?.to ?? null, live);
   // Until the range is there, what was shown before stays.
   const part = ranged && (cut.series !== null || cut.error !== null) ? cut : whole;
   const shared = useMemo(makeShared, []);
@@ -284,6 +353,12 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const columns = columnsOf(series, edge, reasons);
   const missing = missingSide(series, edge);
   const covered = span(series.steps_ms);
+  const pastColumns = before === null || past.series === null ? [] : columnsOf(past.series, edge, reasons);
+  const pastSeconds = seconds(past.series?.steps_ms ?? []);
+  const earlierOf = (name: string, kind: RowKey): Earlier | null => {
+    const column = pastColumns.find(({ title: other }) => other === name);
+    return column === undefined ? null : { row: column.rows[kind], covered: pastSeconds };
+  };
   return (
     <section class="edge-page">
       <header class="edge-page-head">
@@ -312,6 +387,7 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
           <b>This is the last known state:</b> {part.error ?? tableError}
         </p>
       )}
+      {table !== null && <Measurement table={table} />}
       <Remarks series={series} />
       {whole.series !== null && (
         <EdgeRange whole={span(whole.series.steps_ms)} from={from} to={to}>
@@ -337,6 +413,7 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
                   side={name}
                   kind={kind}
                   row={rows[kind]}
+                  earlier={earlierOf(name, kind)}
                   steps={series.steps_ms}
                   shared={shared}
                 />

@@ -1,7 +1,7 @@
 // The time range of the page of an edge: a picture of the whole time, and two fields for the keyboard.
 
 import type { ComponentChildren } from "preact";
-import { patchRoute } from "../state/route";
+import { patchRoute, route } from "../state/route";
 
 function Field(props: {
   label: string;
@@ -63,8 +63,18 @@ export function EdgeRange(props: {
         <legend class="hidden">Time range</legend>
         <Field label="from" value={from} least={least} most={most} set={(ms) => change({ from: ms })} />
         <Field label="to" value={to} least={least} most={most} set={(ms) => change({ to: ms })} />
+        {from !== null && from > least && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={route.value.earlier}
+              onChange={(event) => patchRoute({ earlier: event.currentTarget.checked }, "replace")}
+            />
+            with the time before it
+          </label>
+        )}
         {(from !== null || to !== null) && (
-          <button type="button" onClick={() => patchRoute({ from: null, to: null })}>
+          <button type="button" onClick={() => patchRoute({ from: null, to: null, earlier: false })}>
             Whole time
           </button>
         )}

@@ -13,6 +13,7 @@ import {
   unresolvedText,
 } from "../lib/edges";
 import { bytes, count, shortId, visible } from "../lib/format";
+import { tableRemarks } from "../lib/kernel_table";
 import { patchRoute, route } from "../state/route";
 import { EdgePanel } from "./edge_panel";
 import type { EdgeOrigin } from "./edges_view";
@@ -138,10 +139,12 @@ export function Remarks({ table }: { table: EdgeTable }) {
   const unresolved = Object.entries(table.unresolved);
   const sources = Object.entries(table.sources).filter(([, source]) => source === "system calls");
   const { events, bytes: lost } = table.lost;
-  const number = unavailable.length + unresolved.length + (events > 0 ? 1 : 0);
+  const kernel = tableRemarks(table.kernel_table);
+  const number = unavailable.length + unresolved.length + kernel.length + (events > 0 ? 1 : 0);
+  const missing = events > 0 || kernel.some(({ bad }) => bad);
   if (number === 0) return null;
   return (
-    <details class="remarks edge-remarks" open={events > 0}>
+    <details class="remarks edge-remarks" open={missing}>
       <summary>
         What this result does not say<span class="badge">{number}</span>
       </summary>
@@ -152,6 +155,11 @@ export function Remarks({ table }: { table: EdgeTable }) {
             table of connections was full
           </li>
         )}
+        {kernel.map(({ text, bad }) => (
+          <li key={text} class={bad ? "bad" : "muted"}>
+            {visible(text)}
+          </li>
+        ))}
         {unresolved.map(([what, connections]) => (
           <li key={what}>
             <b class="numeric">{count(connections)}</b> {visible(unresolvedText(what))}{" "}

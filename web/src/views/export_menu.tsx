@@ -4,6 +4,8 @@
 import { useState } from "preact/hooks";
 import { api, type WaitCut } from "../api/client";
 import type { ProfileFormat } from "../api/types";
+import { save } from "../lib/save";
+import { picture } from "../state/picture";
 import { route } from "../state/route";
 import { Menu } from "./menu";
 
@@ -14,17 +16,6 @@ const FORMATS: readonly { format: ProfileFormat; title: string; what: string; su
   { format: "html", title: "HTML", what: "one file to search and zoom, offline", suffix: "html" },
   { format: "svg", title: "SVG", what: "a picture that opens anywhere", suffix: "svg" },
 ];
-
-const KEEP_URL_MS = 10_000;
-
-function save(blob: Blob, name: string): void {
-  const url = URL.createObjectURL(blob);
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), KEEP_URL_MS);
-}
 
 export function ExportMenu({ id, waits }: { id: string; waits: WaitCut | null }) {
   const [busy, setBusy] = useState<ProfileFormat | null>(null);
@@ -45,6 +36,11 @@ export function ExportMenu({ id, waits }: { id: string; waits: WaitCut | null })
       setError(problem instanceof Error ? problem.message : "failed");
     }
     setBusy(null);
+  };
+  const savePicture = async (make: () => Promise<Blob | null>): Promise<void> => {
+    const blob = await make();
+    if (blob === null) setError("this browser makes no picture of the graph");
+    else save(blob, `task-${id}${cut ? "-part" : ""}.png`);
   };
   return (
     <Menu title="Export" class="menu-right">
@@ -67,6 +63,17 @@ export function ExportMenu({ id, waits }: { id: string; waits: WaitCut | null })
               <span class="muted">{what}</span>
             </button>
           ))}
+          {picture.value !== null && (
+            <button
+              type="button"
+              class="menu-item"
+              disabled={busy !== null}
+              onClick={() => void savePicture(picture.value!)}
+            >
+              <b>PNG</b>
+              <span class="muted">the graph as it is shown, all its rows</span>
+            </button>
+          )}
           {error !== null && (
             <p class="field-error" role="alert">
               {error}

@@ -6,9 +6,12 @@ import { DARK, LIGHT } from "../canvas/palette";
 import { FlameSurface, type Growth } from "../canvas/surface";
 import { childCount, contains, type FlameIndex, heaviestChild, labelOf, neighbour } from "../lib/flame_index";
 import { type TransformKind, transformOf } from "../lib/flame_transform";
+import { parsePart } from "../lib/flame_window";
 import { visible } from "../lib/format";
 import type { Matches } from "../lib/search";
 import { sequencePending } from "../state/keys";
+import { NEARER, PAN_SHARE, tellPart } from "../state/part";
+import { picture } from "../state/picture";
 import { dark, singleKeys } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
 import { addTransform } from "../state/transforms";
@@ -30,6 +33,8 @@ interface Props {
   readonly label: string;
   /** Tells the trees of one page apart. */
   readonly itemId: string;
+  /** Shown part of the width as it stands in the address; without it the graph keeps it for itself. */
+  readonly part?: string;
   readonly onZoom: (node: number) => void;
   readonly onSelect: (node: number) => void;
   readonly onStep: (direction: 1 | -1) => void;
@@ -49,7 +54,6 @@ export const TRANSFORM_KEYS: Readonly<Record<string, TransformKind>> = {
 };
 
 const TOOLTIP_GAP = 14;
-
 /** Puts the tooltip beside the pointer, inside the window. */
 function place(tooltip: HTMLElement, x: number, y: number): void {
   const { width, height } = tooltip.getBoundingClientRect();
@@ -64,6 +68,7 @@ export function FlameCanvas(props: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const spacer = useRef<HTMLDivElement>(null);
+  const minimap = useRef<HTMLCanvasElement>(null);
   const tooltip = useRef<HTMLDivElement>(null);
   const pointer = useRef({ x: 0, y: 0 });
   const surface = useRef<FlameSurface | null>(null);
@@ -76,7 +81,12 @@ export function FlameCanvas(props: Props) {
   useEffect(() => {
     if (scroller.current === null || canvas.current === null || spacer.current === null) return;
     const made = new FlameSurface(
-      { scroller: scroller.current, canvas: canvas.current, spacer: spacer.current },
+      {
+        scroller: scroller.current,
+        canvas: canvas.current,
+        spacer: spacer.current,
+        minimap: minimap.current,
+      },
       theme,
       {
         picked: (node) => {
@@ -88,15 +98,24 @@ export function FlameCanvas(props: Props) {
           setHovered(node);
           if (tooltip.current !== null) place(tooltip.current, x, y);
         },
+        windowed: (part, left) => {
+          if (latest.current.part !== undefined) tellPart(part, left);
+        },
       },
     );
     made.setGrowth(growth);
     made.setColour(colour);
     surface.current = made;
-    return () => made.destroy();
+    const offered = (): Promise<Blob | null> => made.picture();
+    picture.value = offered;
+    return () => {
+      if (picture.peek() === offered) picture.value = null;
+      made.destroy();
+    };
   }, []);
 
   useEffect(() => {
+    if (props.part !== undefined) surface.current?.setPart(parsePart(props.part));
     surface.current?.setGraph(index, zoomed, props.arrivedAt);
     surface.current?.setMatches(matches?.nodes ?? null);
     surface.current?.select(selected, false);
@@ -104,7 +123,10 @@ export function FlameCanvas(props: Props) {
   useEffect(() => surface.current?.setTheme(theme), [theme]);
   useEffect(() => surface.current?.setGrowth(growth), [growth]);
   useEffect(() => surface.current?.setColour(colour), [colour]);
-  useEffect(() => surface.current?.zoom(zoomed), [zoomed]);
+  useEffect(() => {
+    if (props.part !== undefined) surface.current?.setPart(parsePart(props.part));
+    surface.current?.zoom(zoomed);
+  }, [zoomed, props.part]);
   useEffect(() => surface.current?.setMatches(matches?.nodes ?? null), [matches]);
   useEffect(() => surface.current?.select(latest.current.selected, true), [props.selectedKey]);
   useEffect(() => {
@@ -128,7 +150,8 @@ export function FlameCanvas(props: Props) {
     return key === towardsRoot ? index.parent[selected]! : heaviestChild(index, selected);
   };
   const out = (): void => {
-    if (zoomed === 0) onSelect(-1);
+    if ((props.part ?? "") !== "") onZoom(zoomed);
+    else if (zoomed === 0) onSelect(-1);
     else onZoom(Math.max(0, index.parent[zoomed]!));
   };
   /** Keys that do something with the selected frame; false for others. */
@@ -147,13 +170,16 @@ export function FlameCanvas(props: Props) {
   const onKeyDown = (event: KeyboardEvent): void => {
     if (sequencePending() || event.ctrlKey || event.metaKey || event.altKey) return;
     const { key } = event;
-    if (key.startsWith("Arrow")) {
+    if (event.shiftKey && (key === "ArrowLeft" || key === "ArrowRight"))
+      surface.current?.pan(key === "ArrowLeft" ? -PAN_SHARE : PAN_SHARE);
+    else if (key.startsWith("Arrow")) {
       const node = walk(key);
       if (node >= 0) onSelect(node);
     } else if (key === "Enter" && selected >= 0) onZoom(selected);
     else if (key === "Backspace" || key === "Escape") out();
     else if (!singleKeys.value) return;
     else if (key === "0") onZoom(0);
+    else if (key === "+" || key === "-") surface.current?.scale(key === "+" ? NEARER : 1 / NEARER);
     else if (key === "n" || key === "N") {
       if (matches === null) return;
       props.onStep(key === "n" ? 1 : -1);
@@ -191,6 +217,7 @@ export function FlameCanvas(props: Props) {
           {describe(index, mirror, reading, props.whole)}
         </div>
       </div>
+      <canvas ref={minimap} class="flame-minimap" aria-hidden="true" />
       <div class="hidden" aria-live="polite">
         {selected >= 0 ? describe(index, selected, reading, props.whole) : ""}
       </div>

@@ -45,7 +45,7 @@ export function usePane(index: FlameIndex, onSelect?: (node: number) => void): P
     return found === 0 && selectedKey !== pathKey(index, 0) ? -1 : found;
   }, [index, selectedKey]);
   const zoom = useCallback(
-    (node: number) => patchRoute({ zoom: node === 0 ? "" : pathKey(index, node) }),
+    (node: number) => patchRoute({ zoom: node === 0 ? "" : pathKey(index, node), part: "" }),
     [index],
   );
   const select = (node: number): void => {

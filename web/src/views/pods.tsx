@@ -5,9 +5,9 @@ import type { Process } from "../api/types";
 import { bytes, shortId, visible } from "../lib/format";
 import { cores, type Member, type Pod, type PodRow, podRows, podsOf, sidecarLine } from "../lib/pods";
 import { programOf } from "../lib/roles";
-import { cpuHistory, processes } from "../state/live";
+import { cpuHistory, meta, processes } from "../state/live";
 import { wantSymbols } from "../state/process_symbols";
-import { patchRoute, route } from "../state/route";
+import { href, openView, patchRoute, route } from "../state/route";
 import { KindsChip, SymbolsChip } from "./process_chips";
 import { Sparkline } from "./sparkline";
 import { Empty, Loading } from "./states";
@@ -133,6 +133,9 @@ const COLUMNS: readonly Column<PodRow>[] = [
   },
 ];
 
+/** The pod on the map of connections, which the agent always watches when it was told to. */
+const mapOf = (pod: Pod) => ({ view: "network", map: `!${pod.key}` }) as const;
+
 function PodHead({ pod }: { pod: Pod }) {
   const { kind, title, namespace, members, containers, rss } = pod;
   const create = (checkup: boolean): void =>
@@ -160,6 +163,19 @@ function PodHead({ pod }: { pod: Pod }) {
       <span class="muted">{bytes(rss)}</span>
       {kind === "pod" && (
         <>
+          {meta.value?.network === "always" && (
+            <a
+              class="row-action"
+              href={href(mapOf(pod))}
+              onClick={(event) => {
+                if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+                event.preventDefault();
+                openView(mapOf(pod));
+              }}
+            >
+              Network map
+            </a>
+          )}
           <button type="button" class="row-action" onClick={() => create(true)}>
             Check-up…
           </button>

@@ -1,9 +1,9 @@
 // All processes of the node, live.
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
 import { bytes, cpu, shortId, visible } from "../lib/format";
-import { compareBy, groupByContainer, matchesFilter, type ProcessRow } from "../lib/process_list";
+import { compareBy, filterOf, groupByContainer, type ProcessRow, searchText } from "../lib/process_list";
 import { cpuHistory, processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
 import { Sparkline } from "./sparkline";
@@ -11,6 +11,8 @@ import { Empty, Loading } from "./states";
 import { type Column, VirtualTable } from "./virtual_table";
 
 const DEFAULT_SORT = "-cpu";
+const TEXTS_AT_ONCE = 500;
+const TEXTS_AFTER_MS = 100;
 
 function profile(process: Process): void {
   patchRoute({ create: true, pids: [process.pid], container: "", pod: "", checkup: false });
@@ -148,14 +150,41 @@ function GroupRow({ row }: { row: Extract<ProcessRow, { kind: "group" }> }) {
 }
 
 /** Keeps the order of rows while the pointer is on the table, so that nothing moves under it. */
-function useSteadyOrder(sorted: Process[], frozen: boolean, key: string): Process[] {
-  const order = useRef<{ key: string; ranks: Map<string, number> }>({ key: "", ranks: new Map() });
-  if (frozen && order.current.key === key) {
-    const rank = (process: Process): number => order.current.ranks.get(process.id) ?? Number.MAX_SAFE_INTEGER;
-    return sorted.toSorted((a, b) => rank(a) - rank(b));
+function useSteadyOrder(sorted: readonly Process[], frozen: boolean, key: string): readonly Process[] {
+  const order = useRef<{
+    readonly key: string;
+    readonly rows: readonly Process[];
+    ranks: ReadonlyMap<string, number> | null;
+  }>({ key: "", rows: [], ranks: null });
+  if (!frozen || order.current.key !== key) {
+    order.current = { key, rows: sorted, ranks: null };
+    return sorted;
   }
-  order.current = { key, ranks: new Map(sorted.map((process, i) => [process.id, i])) };
-  return sorted;
+  // Made when it is needed only: a key in the filter must not wait for it.
+  order.current.ranks ??= new Map(order.current.rows.map((process, i) => [process.id, i]));
+  const { ranks } = order.current;
+  const rank = (process: Process): number => ranks.get(process.id) ?? Number.MAX_SAFE_INTEGER;
+  return sorted.toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** Readies some of the texts that a filter looks through, whenever there is nothing else to do. */
+function useSearchTexts(all: ReadonlyMap<string, Process> | null): void {
+  const size = all?.size ?? 0;
+  useEffect(() => {
+    if (all === null) return;
+    const left = all.values();
+    let timer: ReturnType<typeof setTimeout>;
+    const some = (): void => {
+      for (let i = 0; i < TEXTS_AT_ONCE; i += 1) {
+        const { value, done } = left.next();
+        if (done) return;
+        searchText(value);
+      }
+      timer = setTimeout(some, 0);
+    };
+    timer = setTimeout(some, TEXTS_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [size]);
 }
 
 export function ProcessesPage() {
@@ -163,13 +192,14 @@ export function ProcessesPage() {
   const sort = wanted || DEFAULT_SORT;
   const all = processes.value;
   const [over, setOver] = useState(false);
-  const sorted = useMemo(
+  useSearchTexts(all);
+  // Sorted once for all filters: what is left of a sorted list is sorted.
+  const ordered = useMemo(
     () =>
-      [...(all?.values() ?? [])]
-        .filter((process) => (kernel || !process.kernel_thread) && matchesFilter(process, q))
-        .sort(compareBy(sort)),
-    [all, q, sort, kernel],
+      [...(all?.values() ?? [])].filter((process) => kernel || !process.kernel_thread).sort(compareBy(sort)),
+    [all, sort, kernel],
   );
+  const sorted = useMemo(() => ordered.filter(filterOf(q)), [ordered, q]);
   const steady = useSteadyOrder(sorted, over, `${sort} ${q} ${group} ${kernel}`);
   const rows = useMemo<ProcessRow[]>(
     () => (group ? groupByContainer(steady) : steady.map((process) => ({ kind: "process", process }))),

@@ -75,6 +75,7 @@ function Graph({ pane, calls, arrivedAt, layout, sampled }: GraphProps) {
             whole={whole}
             label={`${TREE_NAMES[layout]}. Arrow keys walk the frames, Enter zooms, Backspace goes back; the table has the same numbers`}
             itemId="flame-item"
+            part={route.value.part}
             onZoom={pane.zoom}
             onSelect={pane.select}
             onStep={pane.step}

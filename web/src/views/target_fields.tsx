@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Process } from "../api/types";
 import { cpu, shortId, visible } from "../lib/format";
 import { cores, podsOf, sidecarLine } from "../lib/pods";
-import { compareBy, matchesFilter } from "../lib/process_list";
+import { compareBy, filterOf } from "../lib/process_list";
 import { programOf } from "../lib/roles";
 import type { TaskForm } from "../lib/task_spec";
 import { processes } from "../state/live";
@@ -22,13 +22,10 @@ const MAX_CHOICES = 60;
 function ProcessPicker({ form, change }: Props) {
   const [filter, setFilter] = useState("");
   const all = processes.value;
-  const found = useMemo(
-    () =>
-      [...(all?.values() ?? [])]
-        .filter((p) => !p.kernel_thread && matchesFilter(p, filter))
-        .sort(compareBy("-cpu")),
-    [all, filter],
-  );
+  const found = useMemo(() => {
+    const wanted = filterOf(filter);
+    return [...(all?.values() ?? [])].filter((p) => !p.kernel_thread && wanted(p)).sort(compareBy("-cpu"));
+  }, [all, filter]);
   const names = new Map([...(all?.values() ?? [])].map((process) => [process.pid, process.comm]));
   const toggle = (pid: number): void => {
     change({

@@ -18,6 +18,8 @@ import {
 import { endName } from "../lib/edges";
 import { count, visible } from "../lib/format";
 import { type TopologyLink, topologyOf } from "../lib/topology";
+import { podUse } from "../lib/topology_cpu";
+import { foldLocal } from "../lib/topology_fold";
 import { type Layout, layoutOf } from "../lib/topology_layout";
 import { useRateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
@@ -26,7 +28,8 @@ import { Remarks } from "./edge_table";
 import type { EdgeOrigin } from "./edges_view";
 import { Menu } from "./menu";
 import { Empty } from "./states";
-import { type Line, TopologyMap } from "./topology_map";
+import type { Line } from "./topology_line";
+import { TopologyMap } from "./topology_map";
 import { TopologyPanel } from "./topology_panel";
 
 const NO_PROCESSES = new Map();
@@ -82,16 +85,23 @@ function useProcessKey(): string {
 }
 
 export function TopologyView({ table, empty, origin, twin }: TopologyProps) {
-  const { map: wanted, labels, worst: signal, bad, node: picked } = route.value;
+  const { map: wanted, labels, worst: signal, bad, node: picked, local } = route.value;
   const known = processes.value ?? NO_PROCESSES;
   const processKey = useProcessKey();
   const topology = useMemo(() => topologyOf(table.edges, known, wanted), [table, processKey, wanted]);
-  const layout = useLayout(topology);
   const window = useRateWindow(table, origin.live, origin.seconds);
   const lines = useMemo(() => linesOf(topology.links, window.before), [topology, window.before]);
   const marked = useMemo(() => new Set(worst(lines, signal)), [lines, signal]);
   const isBad = (line: Line): boolean => badness(signal, line.counters) > 0;
-  const shown = bad ? lines.filter(isBad) : lines;
+  const folded = useMemo(() => {
+    const badKeys = new Set(lines.filter(isBad).map(({ key }) => key));
+    return foldLocal(topology, ({ key }) => local || badKeys.has(key), picked);
+  }, [topology, lines, signal, local, picked]);
+  const layout = useLayout(folded.topology);
+  const left = useMemo(() => new Set(folded.topology.links.map(({ key }) => key)), [folded]);
+  const unfolded = lines.filter(({ key }) => left.has(key));
+  const shown = bad ? unfolded.filter(isBad) : unfolded;
+  const use = podUse(topology, known);
   const unresolved = Object.values(table.unresolved).reduce((sum, value) => sum + value, 0);
 
   return (
@@ -137,6 +147,12 @@ export function TopologyView({ table, empty, origin, twin }: TopologyProps) {
           />
           only bad
         </label>
+        {local && (
+          <label class="check">
+            <input type="checkbox" checked onChange={() => patchRoute({ local: false }, "replace")} />
+            local Unix edges
+          </label>
+        )}
         <span class="muted push small" aria-live="off">
           {`rates ${window.text}`}
           {unresolved > 0 && ` · ${count(unresolved)} ends not resolved`}
@@ -151,15 +167,17 @@ export function TopologyView({ table, empty, origin, twin }: TopologyProps) {
       ) : (
         <div class="topology-body">
           <TopologyMap
-            topology={topology}
+            topology={folded.topology}
             layout={layout}
+            use={use}
+            folded={folded}
             lines={shown}
             marked={marked}
             signal={signal}
             labels={labels}
             seconds={window.seconds}
             picked={picked}
-            hiddenLines={lines.length - shown.length}
+            hiddenLines={unfolded.length - shown.length}
           />
           <TopologyPanel
             topology={topology}

@@ -1,63 +1,31 @@
 // The drawing: hexagon, nodes and lines as SVG with the focus of the page.
 
 import { useMemo, useState } from "preact/hooks";
+import { type EdgeLabel, type EdgeSignal, labelText, markText } from "../lib/edge_signals";
+import { count, visible } from "../lib/format";
+import type { Topology } from "../lib/topology";
+import type { PodUse } from "../lib/topology_cpu";
+import type { Folded } from "../lib/topology_fold";
 import {
-  type Counters,
-  type EdgeLabel,
-  type EdgeSignal,
-  labelText,
-  markText,
-  troubleText,
-} from "../lib/edge_signals";
-import { bytes, count, shortId, visible } from "../lib/format";
-import type { Topology, TopologyLink, TopologyNode } from "../lib/topology";
-import {
-  type AccessPoint,
   type Area,
   type Arrow,
   CENTER,
-  type Curve,
   drawLinks,
   extentOf,
   hexagonCorners,
   type Layout,
-  lineWidth,
   MAP_WIDTH,
   nextInDirection,
-  nodeSize,
-  type Place,
   type Point,
   slotPoint,
 } from "../lib/topology_layout";
+import { boxAround } from "../lib/topology_tags";
 import { patchRoute } from "../state/route";
-
-/** A link with its numbers. */
-export interface Line extends TopologyLink {
-  /** Since counting began. */
-  readonly counters: Counters;
-  /** In the window of the rates. */
-  readonly recent: Counters;
-  readonly protocol: string;
-  readonly tls: boolean;
-  /** Destinations that were asked for, where the connection was redirected. */
-  readonly asked: readonly string[];
-  readonly clientName: string;
-  readonly serverName: string;
-}
+import { type Line, LineShape, LineText, LineTexts, Port, TAG_HIGH, tagsOf, tagWidth } from "./topology_line";
+import { cut, NodeShape, nodeBox } from "./topology_node";
 
 /** Labels stand on all lines while there are so few. */
 const FEW_LINES = 12;
-
-const ROLE_TEXT = {
-  sidecar: "in the centre",
-  app: "process of the pod",
-  helper: "helper process",
-  caller: "calls this pod",
-  dependency: "called by this pod",
-  control: "control plane, names or telemetry",
-  unknown: "not resolved",
-} as const;
-
 const AREA_TEXT: Readonly<Record<Area, string>> = {
   center: "processes",
   ring: "processes",
@@ -69,189 +37,33 @@ const AREA_TEXT: Readonly<Record<Area, string>> = {
   port: "ports",
 };
 
-function cut(text: string, most: number): string {
-  const letters = [...text];
-  return letters.length <= most ? text : `${letters.slice(0, most - 1).join("")}…`;
-}
+const LOCAL_POINT: Point = { x: CENTER.x, y: CENTER.y + 256 };
 
-function nodeLabel(node: TopologyNode): string {
-  const parts = [
-    visible(node.name),
-    node.pid === null ? "process not known" : `pid ${node.pid}`,
-    node.why ?? ROLE_TEXT[node.role],
-    node.purpose,
-    `${node.edges} ${node.edges === 1 ? "edge" : "edges"}`,
-    bytes(node.bytes),
-  ];
-  if (node.ports.length > 0) parts.push(`answers on port ${node.ports.join(", ")}`);
-  return parts.filter((part) => part !== "").join(", ");
-}
-
-export function lineLabel(line: Line): string {
-  const trouble = troubleText(line.counters);
-  const parts = [
-    `${visible(line.clientName)} to ${visible(line.serverName)}`,
-    line.port === null ? line.protocol : `port ${line.port}, ${line.protocol}`,
-    line.tls ? "TLS" : "",
-    line.asked.length > 0 ? `asked for ${line.asked.slice(0, 3).join(", ")}` : "",
-    line.counters.bytes === null ? "bytes not measured" : bytes(line.counters.bytes),
-    trouble,
-    line.edges.length > 1 ? `${line.edges.length} edges` : "",
-  ];
-  return parts.filter((part) => part !== "").join(", ");
-}
-
-function NodeShape({ node, place, focused, picked, dim, onFocus }: NodeProps) {
-  const size = nodeSize(place.area);
-  const name = visible(node.name);
-  const button = {
-    role: "button",
-    tabIndex: focused ? 0 : -1,
-    "data-item": node.key,
-    "aria-label": nodeLabel(node),
-    "aria-pressed": picked,
-    onFocus,
-  } as const;
-  const detail =
-    node.pid === null
-      ? node.purpose !== ""
-        ? node.purpose
-        : node.addresses[0] === node.name
-          ? ""
-          : visible(node.addresses[0] ?? "")
-      : `${node.pid}${node.container === null ? "" : ` · ${shortId(visible(node.container))}`}`;
+/** Lines that a crowded map leaves out; a click shows them. */
+function LocalEdges({ folded }: { folded: Folded }) {
+  const processes = folded.nodes === 0 ? "" : `, ${count(folded.nodes)} processes`;
+  const text = `+ ${count(folded.links)} local Unix edges${processes}`;
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the shape in it is the button; this is for the pointer
+    // biome-ignore lint/a11y/noStaticElementInteractions: the box in it is the button; this is for the pointer
     <g
-      data-key={node.key}
-      class={`map-node role-${node.role}${picked ? " picked" : ""}${dim ? " dim" : ""}`}
-      transform={`translate(${place.x} ${place.y})`}
-      onClick={() => patchRoute({ node: picked ? "" : node.key }, "replace")}
+      class="map-more"
+      data-more="local"
+      transform={`translate(${LOCAL_POINT.x} ${LOCAL_POINT.y})`}
+      onClick={() => patchRoute({ local: true }, "replace")}
     >
-      <title>{nodeLabel(node)}</title>
-      {size.round ? (
-        <>
-          <circle class="shape" r={size.x} {...button} />
-          <text
-            aria-hidden="true"
-            class="node-name"
-            y={place.area === "rim" ? size.y + 12 : -1}
-            text-anchor="middle"
-          >
-            {cut(name, place.area === "center" ? 10 : place.area === "ring" ? 8 : 12)}
-          </text>
-          {place.area !== "rim" && (
-            <text aria-hidden="true" class="node-detail" y="14" text-anchor="middle">
-              {node.pid === null ? cut(detail, 9) : node.pid}
-            </text>
-          )}
-        </>
-      ) : (
-        <>
-          <rect
-            class="shape"
-            x={-size.x}
-            y={-size.y}
-            width={2 * size.x}
-            height={2 * size.y}
-            rx="6"
-            {...button}
-          />
-          <text aria-hidden="true" class="node-name" y={detail === "" ? 4 : -2} text-anchor="middle">
-            {cut(name, 24)}
-          </text>
-          {detail !== "" && (
-            <text aria-hidden="true" class="node-detail" y="12" text-anchor="middle">
-              {cut(detail, 28)}
-            </text>
-          )}
-        </>
-      )}
-    </g>
-  );
-}
-
-interface NodeProps {
-  node: TopologyNode;
-  place: Place;
-  focused: boolean;
-  picked: boolean;
-  dim: boolean;
-  onFocus: () => void;
-}
-
-interface LineProps {
-  line: Line;
-  curve: Curve;
-  focused: boolean;
-  picked: boolean;
-  mark: string;
-  /** Stands beside the protocol. */
-  text: string;
-  onFocus: () => void;
-}
-
-/** Text with a ground under it, so that lines do not run through the letters. */
-function Tag({ at, text, name, locked }: { at: Point; text: string; name: string; locked?: boolean }) {
-  const width = text.length * 6.5 + (text.startsWith("⚠") ? 20 : 12);
-  return (
-    <g class={name} aria-hidden="true" transform={`translate(${Math.round(at.x)} ${Math.round(at.y)})`}>
-      <rect x={-width / 2} y="-9" width={width} height="18" rx="9" />
-      {locked && (
-        <path
-          class="lock"
-          transform={`translate(${-width / 2 - 14} -6)`}
-          d="M2 5V3.500a3 3 0 0 1 6 0V5h1v7H1V5Zm1.500 0h3V3.500a1.500 1.500 0 0 0-3 0Z"
-        />
-      )}
-      <text y="4" text-anchor="middle">
+      <rect
+        role="button"
+        tabIndex={0}
+        aria-label={`${text}: show them`}
+        x="-130"
+        y="-12"
+        width="260"
+        height="24"
+        rx="6"
+      />
+      <text aria-hidden="true" y="4" text-anchor="middle">
         {text}
       </text>
-    </g>
-  );
-}
-
-function LineShape({ line, curve, focused, picked, mark, text, onFocus }: LineProps) {
-  const label = lineLabel(line);
-  const protocol = `${line.protocol}${line.tls ? " TLS" : ""}${text === "" ? "" : ` · ${text}`}`;
-  return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the path in it is the button; this is for the pointer
-    <g
-      data-key={line.key}
-      class={`map-line${picked ? " picked" : ""}${mark === "" ? "" : " marked"}`}
-      onClick={() => patchRoute({ node: picked ? "" : line.key }, "replace")}
-    >
-      <title>{label}</title>
-      <path
-        role="button"
-        tabIndex={focused ? 0 : -1}
-        data-item={line.key}
-        aria-label={mark === "" ? label : `${label}, one of the worst`}
-        aria-pressed={picked}
-        class="reach"
-        d={curve.path}
-        onFocus={onFocus}
-      />
-      <path class="line" d={curve.path} stroke-width={lineWidth(line.counters.bytes ?? 0).toFixed(1)} />
-      {curve.port !== null && <polygon class="head" points={curve.head} />}
-      <Tag at={curve.middle} text={protocol} name="tag-protocol" locked={line.tls} />
-      {line.port !== null && curve.port !== null && (
-        <Tag at={curve.port} text={`:${line.port}`} name="tag-port" />
-      )}
-      {mark !== "" && (
-        <Tag at={{ x: curve.middle.x, y: curve.middle.y + 19 }} text={`⚠ ${mark}`} name="tag-mark" />
-      )}
-    </g>
-  );
-}
-
-/** A port where several lines meet. */
-function Port({ port }: { port: AccessPoint }) {
-  return (
-    <g class="map-port" aria-hidden="true">
-      <path class="line" d={port.path} stroke-width="3" />
-      <polygon class="head" points={port.head} />
-      <Tag at={port} text={`:${port.port}`} name="tag-port" />
     </g>
   );
 }
@@ -291,6 +103,8 @@ const ARROWS: ReadonlySet<string> = new Set(["ArrowLeft", "ArrowRight", "ArrowUp
 export interface MapProps {
   topology: Topology;
   layout: Layout;
+  use: PodUse;
+  folded: Folded;
   lines: readonly Line[];
   marked: ReadonlySet<string>;
   signal: EdgeSignal;
@@ -303,8 +117,9 @@ export interface MapProps {
 export function TopologyMap(props: MapProps) {
   const { topology, layout, lines, marked, signal, labels, seconds, picked } = props;
   const [active, setActive] = useState("");
+  const [hovered, setHovered] = useState("");
   const { curves, ports } = useMemo(() => drawLinks(lines, layout), [lines, layout]);
-  const extent = extentOf(layout);
+  const extent = extentOf(layout, props.folded.links > 0 ? LOCAL_POINT.y + 14 : 0);
   const nodes = topology.nodes.filter(({ key }) => layout.places.has(key));
   const items = [
     ...nodes.map(({ key }) => ({ key, ...layout.places.get(key)! })),
@@ -320,7 +135,8 @@ export function TopologyMap(props: MapProps) {
     const more = target?.closest("[data-more]");
     const key = target?.getAttribute("data-item") ?? "";
     if (event.key === "Enter" || event.key === " ") {
-      if (more) patchRoute({ net: "table" });
+      if (more?.getAttribute("data-more") === "local") patchRoute({ local: true }, "replace");
+      else if (more) patchRoute({ net: "table" });
       else if (key !== "") patchRoute({ node: key === picked ? "" : key }, "replace");
       else return;
     } else if (event.key === "Escape" && picked !== "") patchRoute({ node: "" }, "replace");
@@ -338,11 +154,25 @@ export function TopologyMap(props: MapProps) {
     marked.has(line.key) ||
     line.client === picked ||
     line.server === picked;
+  const textOf = (line: Line): string =>
+    labels.map((label) => labelText(label, line.recent, seconds)).join(" · ");
+  const tags = tagsOf(lines, curves, {
+    obstacles: [
+      ...nodes.map(({ key }) => nodeBox(layout.places.get(key)!)),
+      ...ports.map((port) => boxAround(port, tagWidth(`:${port.port}`), TAG_HIGH)),
+    ],
+    textOf: (line) => (labelled(line) ? textOf(line) : ""),
+    markOf: (line) => (marked.has(line.key) ? markText(signal, line.counters) : ""),
+    isForced: (line) => line.key === picked || line.key === active,
+  });
   // What is picked is drawn last, over everything else.
   const ordered = [...lines].sort((a, b) => rank(a) - rank(b));
   function rank(line: Line): number {
     return line.key === picked || line.key === active ? 2 : marked.has(line.key) ? 1 : 0;
   }
+
+  // Drawn once more over everything, because there may be no room for it on the map.
+  const pointed = lines.find(({ key }) => key === hovered && tags.has(key));
 
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
@@ -382,13 +212,9 @@ export function TopologyMap(props: MapProps) {
                 curve={curve}
                 focused={line.key === current}
                 picked={line.key === picked}
-                mark={marked.has(line.key) ? markText(signal, line.counters) : ""}
-                text={
-                  labelled(line)
-                    ? labels.map((label) => labelText(label, line.recent, seconds)).join(" · ")
-                    : ""
-                }
+                tags={tags.get(line.key)!}
                 onFocus={() => setActive(line.key)}
+                onHover={(over) => setHovered(over ? line.key : "")}
               />
             )
           );
@@ -396,21 +222,43 @@ export function TopologyMap(props: MapProps) {
         {ports.map((port) => (
           <Port key={port.key} port={port} />
         ))}
+        {ordered
+          .filter(({ key }) => tags.has(key))
+          .map((line) => (
+            <LineTexts
+              key={line.key}
+              line={line}
+              tags={tags.get(line.key)!}
+              active={line.key === active}
+              picked={line.key === picked}
+              onHover={(over) => setHovered(over ? line.key : "")}
+            />
+          ))}
         {nodes.map((node) => (
           <NodeShape
             key={node.key}
             node={node}
             place={layout.places.get(node.key)!}
+            cpu={props.use.shares.get(node.key) ?? null}
             focused={node.key === current}
             picked={node.key === picked}
             dim={!touched.has(node.key)}
             onFocus={() => setActive(node.key)}
           />
         ))}
+        {pointed !== undefined && (
+          <LineText line={pointed} tags={tags.get(pointed.key)!} text={textOf(pointed)} />
+        )}
         {[...layout.hidden].map(([area, keys]) => (
           <More key={area} area={area} keys={keys} />
         ))}
+        {props.folded.links > 0 && <LocalEdges folded={props.folded} />}
       </svg>
+      {props.use.shares.size > 0 && (
+        <p class="muted small map-note">
+          {`The ring around a process is its share of the ${((props.use.total ?? 0) / 100).toFixed(2)} cores that the pod uses.`}
+        </p>
+      )}
       {props.hiddenLines > 0 && (
         <p class="muted small map-note">
           {lines.length === 0

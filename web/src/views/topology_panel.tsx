@@ -10,7 +10,8 @@ import { processes } from "../state/live";
 import { href, openView, patchRoute } from "../state/route";
 import type { EdgeOrigin } from "./edges_view";
 import { Icon } from "./icons";
-import type { Line } from "./topology_map";
+import { LineTrend } from "./line_trend";
+import type { Line } from "./topology_line";
 
 interface Props {
   topology: Topology;
@@ -143,6 +144,7 @@ function LinePanel({
         <Fact title="Resets">{number(counters.resets)}</Fact>
         <Fact title="Errors">{number(counters.errors)}</Fact>
       </dl>
+      <LineTrend line={line} origin={origin} />
       <p class="small muted">{`Lines are marked by: ${EDGE_SIGNALS.find(({ key }) => key === signal)?.title}.`}</p>
       <ul class="panel-edges">
         {line.edges.slice(0, 20).map((edge) => (

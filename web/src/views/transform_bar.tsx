@@ -2,7 +2,7 @@
 
 import type { Applied, Transformed, TransformKind } from "../lib/flame_transform";
 import { amount, fileName, percent, shortName, visible } from "../lib/format";
-import { clearTransforms, removeTransform } from "../state/transforms";
+import { clearTransforms, removeTransform, shiftTransform } from "../state/transforms";
 import { Icon } from "./icons";
 
 const WORDS: Readonly<Record<TransformKind, string>> = {
@@ -13,6 +13,12 @@ const WORDS: Readonly<Record<TransformKind, string>> = {
   module: "module collapsed",
   processes: "processes and threads merged",
 };
+
+/** Changes act one after the other. */
+const SHIFTS = [
+  { by: -1, sign: "‹", word: "earlier" },
+  { by: 1, sign: "›", word: "later" },
+] as const;
 
 function subject({ transform, name }: Applied): string {
   if (transform.kind === "processes") return "";
@@ -31,11 +37,32 @@ export function TransformBar({ shown, whole }: { shown: Transformed; whole: numb
         const text = visible(subject(item));
         const share = item.dropped > 0 ? `, leaves out ${percent(item.dropped, whole)} of all` : "";
         return (
+          // biome-ignore lint/a11y/noStaticElementInteractions: keys of the buttons in it
           <span
+            onKeyDown={(event) => {
+              const by = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
+              if (by === 0 || !event.altKey) return;
+              event.preventDefault();
+              shiftTransform(i, by);
+            }}
             key={`${item.transform.kind} ${item.transform.key}`}
             class="chip"
             title={visible(item.name ?? "")}
           >
+            {applied.length > 1 &&
+              SHIFTS.map(({ by, sign, word }) => (
+                <button
+                  key={by}
+                  type="button"
+                  class="chip-shift"
+                  data-shift={by}
+                  aria-label={`Apply ${word}: ${WORDS[item.transform.kind]} ${text}`}
+                  aria-disabled={i + by < 0 || i + by >= applied.length}
+                  onClick={() => shiftTransform(i, by)}
+                >
+                  {sign}
+                </button>
+              ))}
             <span class="muted">{WORDS[item.transform.kind]}</span>
             {text !== "" && (
               <span class={item.name === null ? "warn chip-name" : "mono chip-name"}>{text}</span>

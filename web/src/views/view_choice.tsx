@@ -20,7 +20,13 @@ const VIEWS: readonly { view: ViewName; title: string; key: string }[] = [
 
 function show(view: ViewName): void {
   if (view === "table" || view === "order") patchRoute({ tab: view }, "replace");
-  else patchRoute({ tab: "graph", layout: view }, "replace");
+  else {
+    const { layout } = route.peek();
+    const upright = (name: string): boolean => name === "flame" || name === "icicle";
+    // Another order of frames has another part of the width.
+    const same = layout === view || (upright(layout) && upright(view));
+    patchRoute({ tab: "graph", layout: view, ...(same ? {} : { part: "" }) }, "replace");
+  }
 }
 
 /** The key of a view shows it, `t` changes between graph and table, `i` turns a flame over. */
