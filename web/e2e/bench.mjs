@@ -36,7 +36,7 @@ const bench = {
   opened,
   rows,
   short,
-  rounds: short ? 2 : 5,
+  rounds: short ? 2 : 4,
   /** What a loaded machine may take longer; sizes and memory do not depend on the load. */
   slack: short ? 10 : 1,
 };

@@ -12,13 +12,23 @@ if (AGENT === undefined) {
   console.error("AGENT must name a profiler-agent");
   process.exit(2);
 }
+/** The pod of the client, with the line from its sidecar to the other one. */
+async function pickHop(page) {
+  const pods = page.locator(".topology select").first();
+  const client = await pods.locator("option", { hasText: "mesh-client" }).first().getAttribute("value");
+  await pods.selectOption(client);
+  await page.locator('.map-line [data-item$=":15006"]').first().focus();
+  await page.keyboard.press("Enter");
+  await page.locator("[data-trends] li").first().waitFor();
+}
+
 const { url, stop } = await startDemo(AGENT);
 const browser = await launch();
 try {
   const { items } = await client(url)("/tasks");
   const onCpu = items.findLast(({ kind }) => kind === "on_cpu");
   const network = items.find(({ kind }) => kind === "network");
-  for (const { file, colorScheme, query, pick } of [
+  for (const { file, colorScheme, query, pick, prepare } of [
     {
       file: "flamegraph.png",
       colorScheme: "light",
@@ -28,8 +38,9 @@ try {
     {
       file: "topology.png",
       colorScheme: "dark",
-      query: `view=task&id=${network.id}&net=map`,
+      query: `view=task&id=${network.id}&net=map&labels=bytes,rtt`,
       pick: ".map-node",
+      prepare: pickHop,
     },
   ]) {
     const { origin } = new URL(url);
@@ -41,6 +52,7 @@ try {
     await page.waitForSelector(READY);
     await visit(page, origin, { query });
     await page.waitForSelector(pick);
+    await prepare?.(page);
     await page.screenshot({ path: `${IMAGES}${file}` });
     console.log(`${IMAGES}${file}`);
     await context.close();

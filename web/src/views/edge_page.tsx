@@ -303,7 +303,7 @@ function Measurement({ table }: { table: KnownTable }) {
   const parts = [said, ...(state === "waiting" ? ["it is tried again"] : [])];
   return (
     <p
-      class={trouble || missing ? "banner" : "muted small edge-covered"}
+      class={trouble || missing ? "banner" : "muted small edge-state"}
       role={trouble ? "alert" : undefined}
       data-state
     >
