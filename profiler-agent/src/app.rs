@@ -17,6 +17,7 @@ use crate::{
         TlsError, Token,
     },
     bpf::enable_statistics,
+    checkup::Checkups,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
     idle::{IdleRules, IdleRulesError},
     model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
@@ -215,11 +216,12 @@ impl App {
         };
         let state = ApiState::new(ApiParts {
             engine: engine.clone(),
-            table: kernel.table,
+            table: kernel.table.clone(),
             probes: kernel.probes,
             symbols: kernel.symbols,
             renamer,
             idle_rules,
+            checkups: Checkups::new(engine.clone(), kernel.table, config.envoy_admin),
             totals: Arc::new(Totals::default()),
             network,
             network_metrics_edges: config.network_metrics_edges,

@@ -19,6 +19,7 @@ use super::{
     stream::Live,
 };
 use crate::{
+    checkup::Checkups,
     config::ArgumentPolicy,
     idle::IdleRules,
     model::{Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
@@ -111,6 +112,7 @@ pub struct ApiParts {
     pub symbols: SymbolPacks,
     pub renamer: Renamer,
     pub idle_rules: Arc<IdleRules>,
+    pub checkups: Checkups,
     pub totals: Arc<Totals>,
     /// The always-on network collection.
     pub network: NetworkWatch,

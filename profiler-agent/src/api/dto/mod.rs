@@ -2,6 +2,7 @@
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
 mod agent;
+mod checkups;
 mod diff;
 mod edge_connections;
 mod edge_series;
@@ -29,6 +30,7 @@ pub use processes::{Process, ProcessList};
 pub(super) use agent::{
     AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
 };
+pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
 pub(super) use edges::{NetworkEdges, TaskEdges};
