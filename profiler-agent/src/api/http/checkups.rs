@@ -134,7 +134,7 @@ pub(in crate::api) async fn show_diagnosis(
     // Two profiles are held at once.
     let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
     let found = diagnose(&state, &checkup, pid).await?;
-    Ok(Json((&found).into()))
+    Ok(Json(found.into()))
 }
 
 /// Compares two check-ups: what changed from `a` to `b`, and whether by more than chance.

@@ -53,7 +53,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     let diagnosis = evidences.diagnose(&rules, &idle);
     let comparison = earlier.map(|earlier| compare(&earlier, &Side::of(&diagnosis)));
     let text = if args.json {
-        let document = api::Diagnosis::from(&diagnosis);
+        let document = api::Diagnosis::from(diagnosis.clone());
         serde_json::to_string_pretty(&document).context("encode the diagnosis")? + "\n"
     } else {
         let form = if args.markdown {
