@@ -96,9 +96,10 @@ pub fn compare(a: &Side, b: &Side) -> CheckupComparison {
             .cpu_us_per_request
             .zip(b.cpu_us_per_request)
             .and_then(|(a, b)| total(a, b)),
-        cpu_cores: a.cpu_cores.zip(b.cpu_cores).and_then(|(of_a, of_b)| {
-            total(sampled(of_a, a.samples), sampled(of_b, b.samples))
-        }),
+        cpu_cores: a
+            .cpu_cores
+            .zip(b.cpu_cores)
+            .and_then(|(of_a, of_b)| total(sampled(of_a, a.samples), sampled(of_b, b.samples))),
     };
     let rows = rows(a, b);
     let findings = findings(a, b);
@@ -250,7 +251,11 @@ fn verdict(
             format!("{title} {direction} from {a:.1} % to {b:.1} %")
         }
     });
-    let ComparedFindings { gone, new, still: _ } = findings;
+    let ComparedFindings {
+        gone,
+        new,
+        still: _,
+    } = findings;
     for (list, word) in [(gone, "gone"), (new, "new")] {
         if let Some(first) = list.first() {
             let more = match list.len() {
@@ -276,8 +281,15 @@ fn of_total(what: &str, unit: &str, total: &ComparedTotal) -> String {
     let digits = if a.abs().max(b.abs()) < 10.0 { 3 } else { 1 };
     let numbers = format!("({a:.digits$} to {b:.digits$} {unit}, {low:+.1} to {high:+.1} %)");
     if *significant {
-        let direction = if *change_percent < 0.0 { "fell" } else { "rose" };
-        format!("{what} {direction} by {:.1} % {numbers}", change_percent.abs())
+        let direction = if *change_percent < 0.0 {
+            "fell"
+        } else {
+            "rose"
+        };
+        format!(
+            "{what} {direction} by {:.1} % {numbers}",
+            change_percent.abs()
+        )
     } else {
         format!("{what} did not change by more than chance {numbers}")
     }

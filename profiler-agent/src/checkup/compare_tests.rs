@@ -79,8 +79,16 @@ fn the_same_twice_is_no_change() {
     assert!(found.rows.iter().all(|row| !row.significant));
     assert!(!found.totals.cpu_us_per_request.unwrap().significant);
     assert!(!found.totals.cpu_cores.unwrap().significant);
-    assert!(found.verdict.contains("did not change by more than chance"), "{}", found.verdict);
-    assert!(found.verdict.contains("no part of it changed"), "{}", found.verdict);
+    assert!(
+        found.verdict.contains("did not change by more than chance"),
+        "{}",
+        found.verdict
+    );
+    assert!(
+        found.verdict.contains("no part of it changed"),
+        "{}",
+        found.verdict
+    );
 }
 
 #[test]

@@ -88,9 +88,19 @@ async fn a_check_up_runs_observes_outlives_the_agent_and_goes_away_as_a_whole() 
     let checkups = open(folder.path(), None);
     let created = checkups.create(&request()).await.unwrap();
     assert_eq!(created.state, CheckupState::Running);
-    assert_eq!(created.tasks.iter().map(|task| task.kind).collect::<Vec<_>>(), KINDS);
+    assert_eq!(
+        created
+            .tasks
+            .iter()
+            .map(|task| task.kind)
+            .collect::<Vec<_>>(),
+        KINDS
+    );
     let running = checkups.delete(&created.id).await;
-    assert!(matches!(running, Err(CheckupError::NotFinal { .. })), "{running:?}");
+    assert!(
+        matches!(running, Err(CheckupError::NotFinal { .. })),
+        "{running:?}"
+    );
 
     let finished = ended(&checkups, &created.id).await;
     assert_eq!(finished.state, CheckupState::Finished);
@@ -101,7 +111,10 @@ async fn a_check_up_runs_observes_outlives_the_agent_and_goes_away_as_a_whole() 
     let mut own = own.filter(|process| process.key.pid == std::process::id());
     let own = own.next().expect("the own process was observed");
     let window_ns = own.to_ns - own.from_ns;
-    assert!((500_000_000..60_000_000_000).contains(&window_ns), "{window_ns}");
+    assert!(
+        (500_000_000..60_000_000_000).contains(&window_ns),
+        "{window_ns}"
+    );
     assert!(!own.threads.is_empty());
 
     // A second one has a name of its own.
@@ -123,7 +136,10 @@ async fn a_check_up_runs_observes_outlives_the_agent_and_goes_away_as_a_whole() 
     assert_eq!(checkups.list().await.unwrap().len(), 1);
     assert!(checkups.engine.observed(keeper).await.is_err());
     let gone = checkups.delete(&created.id).await;
-    assert!(matches!(gone, Err(CheckupError::NotFound { .. })), "{gone:?}");
+    assert!(
+        matches!(gone, Err(CheckupError::NotFound { .. })),
+        "{gone:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,7 +178,10 @@ async fn without_room_for_all_of_its_tasks_none_is_started() {
     for task in &first.tasks {
         checkups.engine.stop(task.id).await.unwrap();
     }
-    assert_eq!(ended(&checkups, &first.id).await.state, CheckupState::Cancelled);
+    assert_eq!(
+        ended(&checkups, &first.id).await.state,
+        CheckupState::Cancelled
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

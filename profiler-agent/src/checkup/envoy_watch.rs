@@ -86,13 +86,15 @@ fn watch(key: ProcessKey, stopped: &Receiver<()>) -> EnvoyReport {
     let found = envoy_admin::enter(key).and_then(|()| EnvoyAdmin::find(key));
     let admin = match found {
         Ok(admin) => admin,
-        Err(error) => return EnvoyReport {
-            gaps: vec![format!(
-                "requests and configuration of the Envoy with pid {pid} are not known, because its admin \
+        Err(error) => {
+            return EnvoyReport {
+                gaps: vec![format!(
+                    "requests and configuration of the Envoy with pid {pid} are not known, because its admin \
                  interface could not be used: {error}"
-            )],
-            ..EnvoyReport::default()
-        },
+                )],
+                ..EnvoyReport::default()
+            };
+        }
     };
     let mut readings = Readings::default();
     let failed = follow(&admin, key, stopped, &mut readings).err();

@@ -51,9 +51,7 @@ impl Evidences {
             limits,
         };
         let mut diagnosis = diagnose(rules, idle, &evidence);
-        if let (Some(found), Some(record)) =
-            (&mut diagnosis.totals.cpu_us_per_request, &record)
-        {
+        if let (Some(found), Some(record)) = (&mut diagnosis.totals.cpu_us_per_request, &record) {
             per_request::widen(found, record, &diagnosis.processes);
         }
         diagnosis
@@ -78,7 +76,10 @@ mod tests {
 
     #[test]
     fn reasons_become_sentences() {
-        assert_eq!(sentence("requests are not known"), "Requests are not known.");
+        assert_eq!(
+            sentence("requests are not known"),
+            "Requests are not known."
+        );
         assert_eq!(sentence("Done."), "Done.");
         assert_eq!(sentence(""), ".");
     }

@@ -30,13 +30,21 @@ fn what_a_busy_program_uses_is_what_the_kernel_accounts() {
     let [process] = processes.as_slice() else {
         panic!("{processes:?}");
     };
-    assert_eq!((process.key.pid, process.from_ns, process.to_ns), (pid, from_ns, to_ns));
+    assert_eq!(
+        (process.key.pid, process.from_ns, process.to_ns),
+        (pid, from_ns, to_ns)
+    );
     let window = process.to_ns - process.from_ns;
     let cpu = process.cpu_ns.difference();
     // Every nanosecond that it neither ran nor could run, it would have slept.
-    let waited = process.threads[0].run_queue_ns.map_or(0, TwoReadings::difference);
+    let waited = process.threads[0]
+        .run_queue_ns
+        .map_or(0, TwoReadings::difference);
     assert!(cpu > 0 && cpu <= window + 20_000_000, "{cpu} of {window}");
-    assert!(cpu + waited > window * 9 / 10, "{cpu} + {waited} of {window}");
+    assert!(
+        cpu + waited > window * 9 / 10,
+        "{cpu} + {waited} of {window}"
+    );
     assert_eq!(process.threads[0].cpu_ns.difference(), cpu);
     assert!(process.requests.is_none() && process.configuration.is_none());
 }
@@ -61,7 +69,10 @@ fn a_process_that_ends_keeps_its_last_reading() {
         Duration::from_millis(50),
     );
     assert!(none.observed.processes.is_empty());
-    assert!(none.observed.gaps[0].contains("could not be read"), "{none:?}");
+    assert!(
+        none.observed.gaps[0].contains("could not be read"),
+        "{none:?}"
+    );
 }
 
 /// A program that is called `envoy` and is none.
@@ -77,12 +88,19 @@ fn an_envoy_without_admin_interface_is_said_with_the_reason() {
     let mut envoy = impostor(folder.path());
     let _unrelated = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = Target::Pids(vec![envoy.id()]);
-    let automatic = observe_for(target.clone(), EnvoyAdminMode::Auto, Duration::from_millis(200));
+    let automatic = observe_for(
+        target.clone(),
+        EnvoyAdminMode::Auto,
+        Duration::from_millis(200),
+    );
     let off = observe_for(target, EnvoyAdminMode::Off, Duration::from_millis(200));
     envoy.kill().unwrap();
     envoy.wait().unwrap();
     for (record, wanted) in [
-        (automatic, "listens on no address that could be its admin interface"),
+        (
+            automatic,
+            "listens on no address that could be its admin interface",
+        ),
         (off, "envoy_admin is off"),
     ] {
         let gaps = &record.observed.gaps;
@@ -122,6 +140,9 @@ fn requests_and_cpu_time_are_of_the_same_readings() {
     assert_eq!(all.len(), 1);
     let moment = |time: Instant| nanoseconds(time.duration_since(at));
     let process = known.observed(moment);
-    assert_eq!((process.from_ns, process.to_ns), (1_000_000_000, 3_000_000_000));
+    assert_eq!(
+        (process.from_ns, process.to_ns),
+        (1_000_000_000, 3_000_000_000)
+    );
     assert_eq!(process.cpu_ns.difference(), 90);
 }

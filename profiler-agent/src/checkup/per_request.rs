@@ -19,11 +19,7 @@ const MOST_BLOCKS: usize = 30;
 const FEWEST_BLOCKS: usize = 5;
 
 /// Widens an interval to what the blocks of the diagnosed processes say, when all of them have some.
-pub(super) fn widen(
-    found: &mut Estimate,
-    record: &CheckupRecord,
-    processes: &[DiagnosedProcess],
-) {
+pub(super) fn widen(found: &mut Estimate, record: &CheckupRecord, processes: &[DiagnosedProcess]) {
     let keys = processes.iter().map(|process| ProcessKey {
         pid: process.pid,
         start_ticks: process.start_ticks,
@@ -181,7 +177,13 @@ mod tests {
         assert!((sum - 100.0).abs() < 1e-9);
         let few = widened(&[(90_000, 1000), (10_000, 1000)]);
         assert!((few.high - 50.1).abs() < 1e-9);
-        assert!(blocks(&RequestSeries { key: KEY, points: Vec::new() }).is_empty());
+        assert!(
+            blocks(&RequestSeries {
+                key: KEY,
+                points: Vec::new()
+            })
+            .is_empty()
+        );
     }
 
     #[test]
@@ -191,7 +193,14 @@ mod tests {
             low: 49.9,
             high: 50.1,
         };
-        let uneven = record(&[(1, 1000), (99_000, 1000), (1, 1000), (99_000, 1000), (1, 1), (9, 1)]);
+        let uneven = record(&[
+            (1, 1000),
+            (99_000, 1000),
+            (1, 1000),
+            (99_000, 1000),
+            (1, 1),
+            (9, 1),
+        ]);
         widen(&mut estimate, &uneven, &processes(8));
         assert!((estimate.high - 50.1).abs() < 1e-9);
     }

@@ -86,7 +86,11 @@ impl Checkup {
 pub fn checkups(tasks: &[Arc<Task>], now_ns: u64) -> Vec<Checkup> {
     let mut groups: BTreeMap<&str, Vec<&Arc<Task>>> = BTreeMap::new();
     for task in tasks {
-        if let Some(group) = task.group.as_deref().filter(|name| name.starts_with(PREFIX)) {
+        if let Some(group) = task
+            .group
+            .as_deref()
+            .filter(|name| name.starts_with(PREFIX))
+        {
             groups.entry(group).or_default().push(task);
         }
     }

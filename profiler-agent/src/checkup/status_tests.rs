@@ -41,24 +41,45 @@ fn failed() -> TaskState {
 }
 
 fn state_of(states: [TaskState; 3]) -> CheckupState {
-    find(&group("checkup-a", 1, states), "checkup-a", 0).unwrap().state
+    find(&group("checkup-a", 1, states), "checkup-a", 0)
+        .unwrap()
+        .state
 }
 
 #[test]
 fn the_on_cpu_task_decides_what_became_of_it() {
     use TaskState::{Cancelled, Finished, Queued, Running};
-    assert_eq!(state_of([Finished, Finished, Finished]), CheckupState::Finished);
-    assert_eq!(state_of([Finished, failed(), failed()]), CheckupState::Finished);
-    assert_eq!(state_of([failed(), Finished, Finished]), CheckupState::Failed);
-    assert_eq!(state_of([Cancelled, Cancelled, Finished]), CheckupState::Cancelled);
-    assert_eq!(state_of([Finished, Running, Finished]), CheckupState::Running);
+    assert_eq!(
+        state_of([Finished, Finished, Finished]),
+        CheckupState::Finished
+    );
+    assert_eq!(
+        state_of([Finished, failed(), failed()]),
+        CheckupState::Finished
+    );
+    assert_eq!(
+        state_of([failed(), Finished, Finished]),
+        CheckupState::Failed
+    );
+    assert_eq!(
+        state_of([Cancelled, Cancelled, Finished]),
+        CheckupState::Cancelled
+    );
+    assert_eq!(
+        state_of([Finished, Running, Finished]),
+        CheckupState::Running
+    );
     assert_eq!(state_of([Queued, Running, Running]), CheckupState::Running);
 }
 
 #[test]
 fn its_rest_is_known_when_all_of_it_runs() {
     use TaskState::{Finished, Queued, Running};
-    let rest = |states, now| find(&group("checkup-a", 1, states), "checkup-a", now).unwrap().ends_in_s;
+    let rest = |states, now| {
+        find(&group("checkup-a", 1, states), "checkup-a", now)
+            .unwrap()
+            .ends_in_s
+    };
     assert_eq!(rest([Running, Running, Running], 20 * SECOND), Some(20.0));
     assert_eq!(rest([Finished, Running, Finished], 70 * SECOND), Some(0.0));
     assert_eq!(rest([Running, Queued, Running], 20 * SECOND), None);
@@ -74,7 +95,14 @@ fn check_ups_are_the_groups_with_their_name_newest_first() {
     let found = checkups(&tasks, 0);
     let ids: Vec<&str> = found.iter().map(|checkup| checkup.id.as_str()).collect();
     assert_eq!(ids, ["checkup-new", "checkup-old"]);
-    assert_eq!(found[0].tasks.iter().map(|task| task.kind).collect::<Vec<_>>(), KINDS);
+    assert_eq!(
+        found[0]
+            .tasks
+            .iter()
+            .map(|task| task.kind)
+            .collect::<Vec<_>>(),
+        KINDS
+    );
     assert_eq!(found[0].created_ns, 9 * SECOND);
     assert!(find(&tasks, "mine", 0).is_none());
     assert!(find(&tasks, "checkup-none", 0).is_none());

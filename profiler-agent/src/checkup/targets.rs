@@ -106,12 +106,19 @@ mod tests {
         let found = Targets::new(Target::Pids(vec![pid])).find(&table);
         assert!(found.iter().any(|process| process.key.pid == pid));
         assert!(found.iter().all(|process| !process.kernel_thread));
-        assert!(Targets::new(Target::Pids(vec![4_194_305])).find(&table).is_empty());
+        assert!(
+            Targets::new(Target::Pids(vec![4_194_305]))
+                .find(&table)
+                .is_empty()
+        );
     }
 
     #[test]
     fn children_of_the_named_processes_belong_to_them() {
-        let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("30")
+            .spawn()
+            .unwrap();
         let found = Targets::new(Target::Pids(vec![std::process::id()])).find(&ProcessTable::new());
         let is_found = found.iter().any(|process| process.key.pid == child.id());
         child.kill().unwrap();

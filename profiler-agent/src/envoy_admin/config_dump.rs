@@ -248,14 +248,27 @@ pub(super) struct ExplicitHttp {
 
 /// What was started with concerns statistics and tracing.
 pub(super) fn bootstrap(client: &Client) -> Result<Bootstrap, EnvoyAdminError> {
-    let dumps: Vec<BootstrapDump> = ask(client, STATISTICS)?;
-    let mut found = dumps.into_iter().filter_map(|dump| dump.bootstrap);
-    Ok(found.next().unwrap_or_default())
+    ask(client, STATISTICS, bootstrap_in)
 }
 
 /// Listeners in force.
 pub(super) fn listeners(client: &Client) -> Result<Vec<Listener>, EnvoyAdminError> {
-    let dumps: Vec<ListenersDump> = ask(client, LISTENERS)?;
+    ask(client, LISTENERS, listeners_in)
+}
+
+/// Clusters in force.
+pub(super) fn clusters(client: &Client) -> Result<Vec<Cluster>, EnvoyAdminError> {
+    ask(client, CLUSTERS, clusters_in)
+}
+
+pub(super) fn bootstrap_in(body: &[u8]) -> serde_json::Result<Bootstrap> {
+    let dumps: Vec<BootstrapDump> = dumps_in(body)?;
+    let mut found = dumps.into_iter().filter_map(|dump| dump.bootstrap);
+    Ok(found.next().unwrap_or_default())
+}
+
+pub(super) fn listeners_in(body: &[u8]) -> serde_json::Result<Vec<Listener>> {
+    let dumps: Vec<ListenersDump> = dumps_in(body)?;
     let all = dumps.into_iter().flat_map(|dump| {
         let dynamic = dump.dynamic_listeners.into_iter();
         let dynamic = dynamic.filter_map(|listener| listener.active_state);
@@ -264,9 +277,8 @@ pub(super) fn listeners(client: &Client) -> Result<Vec<Listener>, EnvoyAdminErro
     Ok(all.filter_map(|entry| entry.listener).collect())
 }
 
-/// Clusters in force.
-pub(super) fn clusters(client: &Client) -> Result<Vec<Cluster>, EnvoyAdminError> {
-    let dumps: Vec<ClustersDump> = ask(client, CLUSTERS)?;
+pub(super) fn clusters_in(body: &[u8]) -> serde_json::Result<Vec<Cluster>> {
+    let dumps: Vec<ClustersDump> = dumps_in(body)?;
     let all = dumps.into_iter().flat_map(|dump| {
         let dynamic = dump.dynamic_active_clusters.into_iter();
         dump.static_clusters.into_iter().chain(dynamic)
@@ -276,17 +288,21 @@ pub(super) fn clusters(client: &Client) -> Result<Vec<Cluster>, EnvoyAdminError>
 
 /// The dumps of an answer. One that a mask leaves nothing of is answered as a failure by Envoy, but
 /// the fields of these masks are there always.
-fn ask<T: DeserializeOwned>(
+fn dumps_in<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<Vec<T>> {
+    let answer: Answer<T> = serde_json::from_slice(body)?;
+    Ok(answer.configs)
+}
+
+fn ask<T>(
     client: &Client,
     path: &'static str,
-) -> Result<Vec<T>, EnvoyAdminError> {
+    parse: fn(&[u8]) -> serde_json::Result<T>,
+) -> Result<T, EnvoyAdminError> {
     let body = client
         .get(path, LIMIT)
         .map_err(|source| EnvoyAdminError::Request { path, source })?;
-    let answer: Answer<T> =
-        serde_json::from_slice(&body).map_err(|error| EnvoyAdminError::Answer {
-            path,
-            detail: harmless(&error.to_string()),
-        })?;
-    Ok(answer.configs)
+    parse(&body).map_err(|error| EnvoyAdminError::Answer {
+        path,
+        detail: harmless(&error.to_string()),
+    })
 }

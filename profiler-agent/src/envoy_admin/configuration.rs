@@ -38,7 +38,10 @@ pub(super) fn read(client: &Client, info: &ServerInfo) -> (ObservedConfiguration
     }
     if let Some(listeners) = kept(config_dump::listeners(client), &mut gaps) {
         let inherited = bootstrap.and_then(|bootstrap| bootstrap.tracing?.http);
-        facts.of_listeners(&listeners, inherited.map(|provider| provider.name).as_deref());
+        facts.of_listeners(
+            &listeners,
+            inherited.map(|provider| provider.name).as_deref(),
+        );
     }
     if let Some(clusters) = kept(config_dump::clusters(client), &mut gaps) {
         facts.of_clusters(&clusters);
@@ -50,6 +53,21 @@ pub(super) fn read(client: &Client, info: &ServerInfo) -> (ObservedConfiguration
         items: facts.items(),
     };
     (configuration, gaps)
+}
+
+/// Reads bytes as every part of a configuration.
+pub(super) fn fuzz(bytes: &[u8]) {
+    let mut facts = Facts::default();
+    if let Ok(bootstrap) = config_dump::bootstrap_in(bytes) {
+        facts.of_bootstrap(&bootstrap);
+    }
+    if let Ok(listeners) = config_dump::listeners_in(bytes) {
+        facts.of_listeners(&listeners, None);
+    }
+    if let Ok(clusters) = config_dump::clusters_in(bytes) {
+        facts.of_clusters(&clusters);
+    }
+    drop(facts.items());
 }
 
 fn kept<T>(part: Result<T, EnvoyAdminError>, gaps: &mut Vec<String>) -> Option<T> {
@@ -120,7 +138,10 @@ impl Facts {
         self.add("stats.flush_interval", harmless(interval));
         let sinks = stats_sinks.iter();
         for sink in sinks {
-            self.add("stats.sink", extension(sink.typed_config.as_ref(), &sink.name));
+            self.add(
+                "stats.sink",
+                extension(sink.typed_config.as_ref(), &sink.name),
+            );
         }
         let selection = stats_config.as_ref().map_or_else(
             || "every statistic is kept".to_owned(),
@@ -171,7 +192,10 @@ impl Facts {
             return;
         }
         for filter in http_filters.iter().filter(|filter| !filter.disabled) {
-            self.add("http_filter", extension(filter.typed_config.as_ref(), &filter.name));
+            self.add(
+                "http_filter",
+                extension(filter.typed_config.as_ref(), &filter.name),
+            );
         }
         match tracing {
             None => self.add("tracing.sampling", "off".to_owned()),
@@ -274,7 +298,10 @@ fn selection(config: &StatsConfig) -> String {
     let kept = match stats_matcher {
         None => "every statistic is kept".to_owned(),
         Some(matcher) if matcher.reject_all => "no statistic is kept".to_owned(),
-        Some(matcher) => match (count(&matcher.inclusion_list), count(&matcher.exclusion_list)) {
+        Some(matcher) => match (
+            count(&matcher.inclusion_list),
+            count(&matcher.exclusion_list),
+        ) {
             (Some(included), _) => format!("kept are those of {included} patterns"),
             (None, Some(excluded)) => format!("left out are those of {excluded} patterns"),
             (None, None) => "every statistic is kept".to_owned(),
@@ -327,7 +354,9 @@ fn format_of(config: &AccessLogConfig) -> String {
         json_format,
         typed_json_format,
     } = config;
-    let json = log_format.as_ref().and_then(|format| format.json_format.as_ref());
+    let json = log_format
+        .as_ref()
+        .and_then(|format| format.json_format.as_ref());
     if let Some(fields) = json.or(json_format.as_ref()).or(typed_json_format.as_ref()) {
         return format!("JSON, {} fields", fields.len());
     }

@@ -30,7 +30,10 @@ fn real(path: &str) -> Option<Vec<u8>> {
 }
 
 fn read_from(server: &TestServer) -> (ObservedConfiguration, Vec<String>) {
-    read(&Client::new(server.address, Duration::from_secs(2)), &info())
+    read(
+        &Client::new(server.address, Duration::from_secs(2)),
+        &info(),
+    )
 }
 
 #[test]
@@ -92,15 +95,22 @@ fn what_cannot_be_read_is_said_and_the_rest_is_kept() {
     let server = TestServer::with(|path| real(path).filter(|_| !path.contains("listeners")));
     let (configuration, gaps) = read_from(&server);
     assert_eq!(gaps.len(), 1);
-    assert!(gaps[0].contains("mask=static_listeners") && gaps[0].contains("404"), "{gaps:?}");
+    assert!(
+        gaps[0].contains("mask=static_listeners") && gaps[0].contains("404"),
+        "{gaps:?}"
+    );
     let has = |key: &str| configuration.items.iter().any(|item| item.key == key);
     assert!(has("upstream.http2") && has("stats"));
-    assert!(!has("tracing.sampling") && !has("access_log"), "unknown is not off");
+    assert!(
+        !has("tracing.sampling") && !has("access_log"),
+        "unknown is not off"
+    );
 }
 
 #[test]
 fn an_envoy_without_anything_says_off() {
-    let server = TestServer::with(|_| Some(br#"{"configs":[{"@type":"x","bootstrap":{}}]}"#.to_vec()));
+    let server =
+        TestServer::with(|_| Some(br#"{"configs":[{"@type":"x","bootstrap":{}}]}"#.to_vec()));
     let (configuration, gaps) = read_from(&server);
     assert!(gaps.is_empty(), "{gaps:?}");
     let value = |key: &str| {
@@ -138,8 +148,16 @@ fn extensions_are_called_by_their_type() {
     let lua = "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua";
     check(Some(lua), "mine", "envoy.filters.http.lua");
     check(Some("type.googleapis.com/other.Thing"), "mine", "mine");
-    check(Some("type.googleapis.com/envoy.extensions.x"), "mine", "mine");
-    check(None, "envoy.filters.http.router", "envoy.filters.http.router");
+    check(
+        Some("type.googleapis.com/envoy.extensions.x"),
+        "mine",
+        "mine",
+    );
+    check(
+        None,
+        "envoy.filters.http.router",
+        "envoy.filters.http.router",
+    );
 }
 
 #[test]

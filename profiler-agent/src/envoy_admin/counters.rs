@@ -42,8 +42,9 @@ pub(super) fn completed_requests(client: &Client) -> Result<Option<u64>, EnvoyAd
     })
 }
 
-fn parse(body: &[u8]) -> Result<Option<u64>, String> {
-    let answer: Answer = serde_json::from_slice(body).map_err(|error| harmless(&error.to_string()))?;
+pub(super) fn parse(body: &[u8]) -> Result<Option<u64>, String> {
+    let answer: Answer =
+        serde_json::from_slice(body).map_err(|error| harmless(&error.to_string()))?;
     let mut sum: Option<u64> = None;
     for stat in &answer.stats {
         let prefix = stat

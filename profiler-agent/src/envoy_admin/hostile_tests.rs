@@ -33,10 +33,19 @@ fn an_envoy_is_found_behind_addresses_that_are_none() {
     assert_eq!(admin.client.address(), envoy.address);
     let none = EnvoyAdmin::among(&[closed, other.address]).unwrap_err();
     let text = none.to_string();
-    assert!(text.contains("127.0.0.1:1") && text.contains("as Envoy does"), "{text}");
-    assert!(matches!(EnvoyAdmin::among(&[]), Err(EnvoyAdminError::NoAddress)));
+    assert!(
+        text.contains("127.0.0.1:1") && text.contains("as Envoy does"),
+        "{text}"
+    );
+    assert!(matches!(
+        EnvoyAdmin::among(&[]),
+        Err(EnvoyAdminError::NoAddress)
+    ));
     let methods = envoy.asked();
-    assert!(methods.iter().all(|line| line.starts_with("GET ")), "{methods:?}");
+    assert!(
+        methods.iter().all(|line| line.starts_with("GET ")),
+        "{methods:?}"
+    );
 }
 
 #[test]
@@ -50,7 +59,10 @@ fn redirects_are_not_followed() {
         )
     });
     let refused = client(&server).get("/server_info", 1000);
-    assert!(matches!(refused, Err(ClientError::Status(302))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(ClientError::Status(302))),
+        "{refused:?}"
+    );
     assert!(target.asked().is_empty(), "nobody went there");
 }
 
@@ -75,7 +87,11 @@ fn answers_without_end_are_cut_in_bytes_and_in_time() {
     });
     let began = Instant::now();
     assert!(client(&slow).get("/stats", 10_000).is_err());
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
 
     let silent = TestServer::start(|_, _| {
         std::thread::sleep(Duration::from_secs(1));
@@ -83,7 +99,11 @@ fn answers_without_end_are_cut_in_bytes_and_in_time() {
     });
     let began = Instant::now();
     assert!(client(&silent).get("/stats", 10_000).is_err());
-    assert!(began.elapsed() < Duration::from_millis(900), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_millis(900),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[test]

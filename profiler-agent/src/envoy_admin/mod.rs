@@ -64,6 +64,13 @@ pub(crate) fn is_envoy(process: &Process) -> bool {
     PROGRAMS.contains(&program(process)) || PROGRAMS.contains(&process.comm.as_str())
 }
 
+/// Reads bytes as each of the answers.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    drop(ServerInfo::parse(bytes));
+    drop(counters::parse(bytes));
+    configuration::fuzz(bytes);
+}
+
 /// The admin interface of one Envoy. To be used on a thread that is in its network namespace.
 #[derive(Debug)]
 pub(crate) struct EnvoyAdmin {

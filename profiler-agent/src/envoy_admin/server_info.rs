@@ -47,8 +47,9 @@ impl ServerInfo {
         Self::parse(&body).map_err(|detail| EnvoyAdminError::Answer { path: PATH, detail })
     }
 
-    fn parse(body: &[u8]) -> Result<Self, String> {
-        let answer: Answer = serde_json::from_slice(body).map_err(|error| harmless(&error.to_string()))?;
+    pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
+        let answer: Answer =
+            serde_json::from_slice(body).map_err(|error| harmless(&error.to_string()))?;
         let Answer {
             version,
             state,
@@ -82,7 +83,10 @@ mod tests {
         let info = ServerInfo::parse(ENVOY.as_bytes()).unwrap();
         assert_eq!(info.version, "1.40.0");
         assert_eq!(info.concurrency, Some(2));
-        assert_eq!((info.log_level.as_str(), info.file_flush_interval.as_str()), ("warning", "10s"));
+        assert_eq!(
+            (info.log_level.as_str(), info.file_flush_interval.as_str()),
+            ("warning", "10s")
+        );
     }
 
     #[test]

@@ -37,7 +37,10 @@ impl TestServer {
                 if first == "STOP" {
                     return;
                 }
-                while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                while lines
+                    .next()
+                    .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+                {}
                 log.lock().unwrap().push(first.clone());
                 let path = first.split(' ').nth(1).unwrap_or_default();
                 // A client that has heard enough is no failure of the test.

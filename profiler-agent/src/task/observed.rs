@@ -68,7 +68,5 @@ fn load(store: &StoreHandle, id: TaskId) -> Result<Option<CheckupRecord>, TaskEr
     };
     decode(&newest.bytes, Stream::Observed)
         .map(Some)
-        .map_err(|error| {
-            TaskError::NotStored(format!("what was observed cannot be read: {error}"))
-        })
+        .map_err(|error| TaskError::NotStored(format!("what was observed cannot be read: {error}")))
 }

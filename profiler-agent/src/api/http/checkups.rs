@@ -224,7 +224,10 @@ async fn evidences(
     for kind in checkup::KINDS {
         let Some(task) = checkup.task(kind) else {
             let what = what(kind);
-            let limit = format!("{what} are not known: the {} task was deleted.", kind.name());
+            let limit = format!(
+                "{what} are not known: the {} task was deleted.",
+                kind.name()
+            );
             evidences.limits.push(limit);
             continue;
         };
@@ -234,7 +237,9 @@ async fn evidences(
                 evidences.on_cpu = Some(read(state, task.id, selection.clone()).await?);
                 match state.parts.engine.observed(task.id).await {
                     Ok(record) => evidences.record = record,
-                    Err(error) => evidences.limits.push(format!("Counters are not known: {error}.")),
+                    Err(error) => evidences
+                        .limits
+                        .push(format!("Counters are not known: {error}.")),
                 }
             }
             TaskKind::OffCpu => {
@@ -260,9 +265,9 @@ async fn evidences(
 fn failure(task: &CheckupTask) -> Option<String> {
     let what = what(task.kind);
     match &task.state {
-        TaskState::Failed { reason } => {
-            Some(format!("{what} are not known, or not to the end: {reason}."))
-        }
+        TaskState::Failed { reason } => Some(format!(
+            "{what} are not known, or not to the end: {reason}."
+        )),
         TaskState::Cancelled => Some(format!("{what} end early: the task was stopped.")),
         TaskState::Queued | TaskState::Running | TaskState::Finished => None,
     }

@@ -61,7 +61,9 @@ async fn a_check_up_is_started_diagnosed_and_deleted_with_its_tasks() {
         .collect();
     assert_eq!(frequencies, [99, 99, 199], "newest first");
 
-    let diagnosis = api.get_json(&format!("/api/v1/checkups/{id}/diagnosis")).await;
+    let diagnosis = api
+        .get_json(&format!("/api/v1/checkups/{id}/diagnosis"))
+        .await;
     assert_eq!(diagnosis["version"], 1);
     assert_eq!(diagnosis["coverage"]["samples"], 8);
     assert_eq!(diagnosis["totals"]["requests"], json!(null));
@@ -95,16 +97,27 @@ async fn two_check_ups_of_the_same_are_compared_without_a_change() {
         ids.push(checkup["id"].as_str().unwrap().to_owned());
     }
     let found = api
-        .get_json(&format!("/api/v1/checkups/compare?a={}&b={}", ids[0], ids[1]))
+        .get_json(&format!(
+            "/api/v1/checkups/compare?a={}&b={}",
+            ids[0], ids[1]
+        ))
         .await;
     assert_eq!(found["a"], ids[0].as_str());
     assert_eq!(found["b"], ids[1].as_str());
     let rows = found["rows"].as_array().unwrap();
     assert!(!rows.is_empty());
-    assert!(rows.iter().all(|row| row["significant"] == false), "{rows:?}");
+    assert!(
+        rows.iter().all(|row| row["significant"] == false),
+        "{rows:?}"
+    );
     assert_eq!(found["totals"]["cpu_us_per_request"], json!(null));
     assert_eq!(found["findings"]["gone"], json!([]));
-    assert!(found["verdict"].as_str().unwrap().contains("no part of it changed"));
+    assert!(
+        found["verdict"]
+            .as_str()
+            .unwrap()
+            .contains("no part of it changed")
+    );
 }
 
 #[tokio::test]
@@ -149,14 +162,22 @@ async fn wrong_requests_name_their_field() {
         (r#"{"target":{"all":false}}"#, "target"),
         (r#"{"target":{"all":true},"duration_s":0}"#, "duration_s"),
         (r#"{"target":{"all":true},"duration_s":3601}"#, "duration_s"),
-        (r#"{"target":{"all":true},"frequency_hz":5000}"#, "frequency_hz"),
+        (
+            r#"{"target":{"all":true},"frequency_hz":5000}"#,
+            "frequency_hz",
+        ),
         (r#"{"target":{"comm":""}}"#, "target.comm"),
     ] {
         let response = api.post("/api/v1/checkups", body).await;
         assert_eq!(response.status(), 422, "{body}");
         assert_eq!(body_json(response).await["field"], field, "{body}");
     }
-    let unknown = api.post("/api/v1/checkups", r#"{"target":{"all":true},"kind":"on_cpu"}"#).await;
+    let unknown = api
+        .post(
+            "/api/v1/checkups",
+            r#"{"target":{"all":true},"kind":"on_cpu"}"#,
+        )
+        .await;
     assert!(unknown.status().is_client_error());
     for (path, field) in [
         ("/api/v1/checkups/compare", "a"),
@@ -196,7 +217,10 @@ async fn a_running_check_up_is_not_deleted_and_a_full_agent_starts_none() {
     assert_eq!(refused.status(), 409);
     assert_eq!(body_json(refused).await["code"], "task_not_final");
     let running = api.get_json(&format!("{path}/diagnosis")).await;
-    assert!(texts(&running["limits"]).contains("still runs"), "{running}");
+    assert!(
+        texts(&running["limits"]).contains("still runs"),
+        "{running}"
+    );
     let full = api.post("/api/v1/checkups", body).await;
     assert_eq!(full.status(), 429);
     assert_eq!(body_json(full).await["code"], "too_many_tasks");

@@ -72,7 +72,11 @@ pub(super) fn read(path: &Path) -> Result<Side> {
     file.take(LIMIT + 1)
         .read_to_string(&mut text)
         .with_context(said)?;
-    ensure!(text.len() as u64 <= LIMIT, "{}: it has more than {LIMIT} bytes", said());
+    ensure!(
+        text.len() as u64 <= LIMIT,
+        "{}: it has more than {LIMIT} bytes",
+        said()
+    );
     parse(&text).with_context(said)
 }
 
@@ -138,7 +142,10 @@ mod tests {
     fn what_is_compared_is_read() {
         let side = parse(DOCUMENT).unwrap();
         assert_eq!((side.samples, side.cpu_cores), (1000, Some(0.5)));
-        assert_eq!((side.rows[0].title.as_str(), side.rows[0].samples), ("Lua", 100));
+        assert_eq!(
+            (side.rows[0].title.as_str(), side.rows[0].samples),
+            ("Lua", 100)
+        );
         assert!((side.rows[0].share.high - 11.0).abs() < 1e-9);
         assert_eq!(side.findings[0].id, "lua");
         let unknown = DOCUMENT.replace("\"cpu_cores\":0.5", "\"cpu_cores\":null");
@@ -148,7 +155,10 @@ mod tests {
     #[test]
     fn other_files_are_refused_with_what_is_wrong() {
         for (text, wanted) in [
-            (DOCUMENT.replace("\"version\":1", "\"version\":2"), "version 2"),
+            (
+                DOCUMENT.replace("\"version\":1", "\"version\":2"),
+                "version 2",
+            ),
             ("{}".to_owned(), "is no diagnosis"),
             ("not json".to_owned(), "is no diagnosis"),
         ] {

@@ -20,7 +20,12 @@ impl FailOn {
     /// Names are those of severities and of findings that the rules know; another one is an error, so that
     /// a typing error does not pass for ever.
     pub(super) fn parse(names: &[String], rules: &DiagnosisRules) -> Result<Self> {
-        let known: Vec<String> = rules.list().findings.into_iter().map(|one| one.id).collect();
+        let known: Vec<String> = rules
+            .list()
+            .findings
+            .into_iter()
+            .map(|one| one.id)
+            .collect();
         Self::among(names, &known)
     }
 
@@ -81,7 +86,10 @@ mod tests {
     fn severities_and_findings_are_told_apart() {
         assert_eq!(parse(&[]).unwrap(), FailOn::default());
         assert_eq!(parse(&["medium"]).unwrap(), severe(Severity::Medium));
-        assert_eq!(parse(&["high", "low", "medium"]).unwrap(), severe(Severity::Low));
+        assert_eq!(
+            parse(&["high", "low", "medium"]).unwrap(),
+            severe(Severity::Low)
+        );
         let named = parse(&["tracing", "filter"]).unwrap();
         assert_eq!((named.least, named.findings.len()), (None, 2));
     }
@@ -113,7 +121,11 @@ mod tests {
             cells: Vec::new(),
         };
         let check = |fail_on: FailOn, severity, id, expected| {
-            assert_eq!(fail_on.is_matched(&finding(severity, id)), expected, "{fail_on:?} {id}");
+            assert_eq!(
+                fail_on.is_matched(&finding(severity, id)),
+                expected,
+                "{fail_on:?} {id}"
+            );
         };
         check(severe(Severity::Medium), Severity::High, "x", true);
         check(severe(Severity::Medium), Severity::Medium, "x", true);

@@ -180,7 +180,10 @@ impl Kept {
             .map(|note| format!("{what}: {note}."))
             .collect();
         let none = Losses::default();
-        let losses = self.profile.as_ref().map_or(&none, |profile| &profile.losses);
+        let losses = self
+            .profile
+            .as_ref()
+            .map_or(&none, |profile| &profile.losses);
         let lost = losses.iter().filter(|(_, count)| *count > 0);
         sentences.extend(lost.map(|(kind, count): (LossKind, u64)| {
             format!("{what}: lost: {} {count}: {}.", kind.name(), kind.meaning())
@@ -202,7 +205,7 @@ async fn keep(mut collection: Collection, mut stopped: watch::Receiver<bool>) ->
                 let Some(chunk) = chunk else { break };
                 take(chunk, &mut kept, &mut builder);
             }
-            _ = stopped.wait_for(|stopped| *stopped), if !is_stopped => {
+            () = until_stopped(&mut stopped), if !is_stopped => {
                 is_stopped = true;
                 StopHandle::stop(&collection.stop);
             }
@@ -210,6 +213,11 @@ async fn keep(mut collection: Collection, mut stopped: watch::Receiver<bool>) ->
     }
     kept.profile = builder.map(ProfileBuilder::finish);
     kept
+}
+
+/// Waits until it is asked to stop, or nobody is left who could.
+async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
+    drop(stopped.wait_for(|stopped| *stopped).await);
 }
 
 fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {

@@ -104,10 +104,14 @@ fn of_findings(findings: &ComparedFindings) -> Option<Block> {
         let titles: Vec<&str> = list.iter().map(|finding| finding.title.as_str()).collect();
         (!titles.is_empty()).then(|| plain(format!("{word}: {}", titles.join("; "))))
     };
-    let lines: Vec<Inline> = [line("gone", gone), line("new", new), line("still there", still)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let lines: Vec<Inline> = [
+        line("gone", gone),
+        line("new", new),
+        line("still there", still),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     (!lines.is_empty()).then_some(Block::Bullets(lines))
 }
 

@@ -76,7 +76,12 @@ fn write_text(out: &mut String, block: &Block, indent: usize) {
             title,
             body,
         } => {
-            wrap(out, &format!("{number}. {}", flat(title)), indent, indent + 3);
+            wrap(
+                out,
+                &format!("{number}. {}", flat(title)),
+                indent,
+                indent + 3,
+            );
             for part in body {
                 write_text(out, part, indent + 3);
             }
@@ -173,7 +178,10 @@ pub(super) fn markdown(blocks: &[Block]) -> String {
 fn write_markdown(out: &mut String, block: &Block, indent: usize) {
     let margin = " ".repeat(indent);
     match block {
-        Block::Lead(line) => push(out, &[&margin, "**", &marked(line, Emphasis::Off), "**\n\n"]),
+        Block::Lead(line) => push(
+            out,
+            &[&margin, "**", &marked(line, Emphasis::Off), "**\n\n"],
+        ),
         Block::Heading(title) => push(out, &["## ", &escaped(title), "\n\n"]),
         Block::Paragraph(line) => push(out, &[&margin, &marked(line, Emphasis::On), "\n\n"]),
         Block::Entry {
@@ -195,11 +203,15 @@ fn write_markdown(out: &mut String, block: &Block, indent: usize) {
         }
         Block::Table { head, rows } => {
             let head: Vec<String> = head.iter().map(|cell| escaped(cell)).collect();
-            push(out, &[&margin, "| ", &head.join(" | "), " |\n", &margin, "|---|"]);
+            push(
+                out,
+                &[&margin, "| ", &head.join(" | "), " |\n", &margin, "|---|"],
+            );
             out.push_str(&"---:|".repeat(head.len().saturating_sub(1)));
             out.push('\n');
             for row in rows {
-                let cells: Vec<String> = row.iter().map(|cell| marked(cell, Emphasis::On)).collect();
+                let cells: Vec<String> =
+                    row.iter().map(|cell| marked(cell, Emphasis::On)).collect();
                 push(out, &[&margin, "| ", &cells.join(" | "), " |\n"]);
             }
             out.push('\n');
@@ -277,16 +289,25 @@ mod tests {
 
     fn all_kinds(hostile: &str) -> Vec<Block> {
         vec![
-            Block::Lead(vec![Piece::Plain("it is ".into()), Piece::Quoted(hostile.into())]),
+            Block::Lead(vec![
+                Piece::Plain("it is ".into()),
+                Piece::Quoted(hostile.into()),
+            ]),
             Block::Heading("Part".into()),
             Block::Entry {
                 number: 1,
                 title: vec![Piece::Strong("high".into()), Piece::Plain(": x".into())],
-                body: vec![Block::Code("a:\n  b: 1".into()), Block::Bullets(vec![quoted(hostile)])],
+                body: vec![
+                    Block::Code("a:\n  b: 1".into()),
+                    Block::Bullets(vec![quoted(hostile)]),
+                ],
             },
             Block::Table {
                 head: vec!["name".into(), "percent".into()],
-                rows: vec![vec![quoted(hostile), plain("1.5")], vec![plain("b"), plain("10.0")]],
+                rows: vec![
+                    vec![quoted(hostile), plain("1.5")],
+                    vec![plain("b"), plain("10.0")],
+                ],
             },
         ]
     }
@@ -311,10 +332,18 @@ mod tests {
         let hostile = "\u{1b}[2J`rm`|<script>\n## x\u{202e}";
         let blocks = all_kinds(hostile);
         let shown = text(&blocks);
-        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
+        assert!(
+            !shown.contains('\u{1b}') && !shown.contains('\u{202e}'),
+            "{shown}"
+        );
         let shown = markdown(&blocks);
-        assert!(!shown.contains('\u{1b}') && !shown.contains("`rm`"), "{shown}");
-        assert!(!shown.contains("|<script>") && !shown.lines().any(|line| line.starts_with("## x")));
+        assert!(
+            !shown.contains('\u{1b}') && !shown.contains("`rm`"),
+            "{shown}"
+        );
+        assert!(
+            !shown.contains("|<script>") && !shown.lines().any(|line| line.starts_with("## x"))
+        );
         assert_eq!(escaped("a_b <i> | `c`"), "a\\_b &lt;i&gt; \\| \\`c\\`");
         assert_eq!(code(""), "` `");
     }

@@ -77,7 +77,8 @@ fn of_saving(saving: Saving) -> String {
         percent_max,
         us_per_request_max,
     } = saving;
-    let each = us_per_request_max.map_or_else(String::new, |us| format!(", {us:.1} us per request"));
+    let each =
+        us_per_request_max.map_or_else(String::new, |us| format!(", {us:.1} us per request"));
     format!("; saves at most {percent_max:.1} %{each}")
 }
 

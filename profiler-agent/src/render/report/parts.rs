@@ -63,7 +63,12 @@ fn totals(totals: &Totals) -> String {
     )];
     parts.push(requests.as_ref().map_or_else(
         || "requests: not known".to_owned(),
-        |requests| format!("{:.0} requests/s ({})", requests.per_second, requests.source),
+        |requests| {
+            format!(
+                "{:.0} requests/s ({})",
+                requests.per_second, requests.source
+            )
+        },
     ));
     if let Some(Estimate { value, low, high }) = cpu_us_per_request {
         parts.push(format!(
@@ -116,7 +121,9 @@ pub(super) fn matrix(diagnosis: &Diagnosis) -> Vec<Block> {
             plain(format!("{value:.1}")),
             plain(format!("{low:.1}-{high:.1}")),
         ];
-        let cells = used.iter().map(|mechanism| percent(&row.feature, mechanism));
+        let cells = used
+            .iter()
+            .map(|mechanism| percent(&row.feature, mechanism));
         line.extend(cells.map(plain));
         line
     });
@@ -140,7 +147,13 @@ pub(super) fn workers(diagnosis: &Diagnosis) -> Vec<Block> {
     if threads.is_empty() {
         return Vec::new();
     }
-    let head = ["thread", "role", "CPU %", "waits for CPU %", "longest wait ms"];
+    let head = [
+        "thread",
+        "role",
+        "CPU %",
+        "waits for CPU %",
+        "longest wait ms",
+    ];
     let rows = threads.iter().take(THREADS).map(thread);
     let mut blocks = vec![
         Block::Heading("Threads".to_owned()),
@@ -189,7 +202,8 @@ pub(super) fn workers(diagnosis: &Diagnosis) -> Vec<Block> {
 }
 
 fn thread(thread: &WorkerThread) -> Vec<Inline> {
-    let number = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.1}"));
+    let number =
+        |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.1}"));
     vec![
         vec![
             Piece::Quoted(thread.name.clone()),
@@ -243,9 +257,18 @@ pub(super) fn event_loop(diagnosis: &Diagnosis) -> Vec<Block> {
             plain(thread.stalls.to_string()),
         ]
     });
-    let head = ["event loop", "loops", "p50 ms", "p99 ms", "max ms", "stalls"];
+    let head = [
+        "event loop",
+        "loops",
+        "p50 ms",
+        "p99 ms",
+        "max ms",
+        "stalls",
+    ];
     let mut blocks = vec![
-        Block::Heading(format!("Event loops (stalls of {threshold_ms} ms and more)")),
+        Block::Heading(format!(
+            "Event loops (stalls of {threshold_ms} ms and more)"
+        )),
         Block::Table {
             head: head.map(str::to_owned).to_vec(),
             rows: rows.collect(),
@@ -313,7 +336,10 @@ pub(super) fn configuration(diagnosis: &Diagnosis) -> Vec<Block> {
     else {
         return Vec::new();
     };
-    let mut first = vec![Piece::Plain("from ".to_owned()), Piece::Quoted(source.clone())];
+    let mut first = vec![
+        Piece::Plain("from ".to_owned()),
+        Piece::Quoted(source.clone()),
+    ];
     if let Some(version) = version {
         first.push(Piece::Plain(", version ".to_owned()));
         first.push(Piece::Quoted(version.clone()));

@@ -260,14 +260,20 @@ fn the_verdict_comes_first_then_what_to_change_and_the_limits_last() {
         let at = found.unwrap_or_else(|| panic!("{part:?} is not after the one before in\n{text}"));
         from += at;
     }
-    assert!(!text.contains("copy"), "columns without samples are left out:\n{text}");
+    assert!(
+        !text.contains("copy"),
+        "columns without samples are left out:\n{text}"
+    );
     assert!(text.lines().next().unwrap().starts_with("Tracing takes"));
 }
 
 #[test]
 fn markdown_has_the_same_parts_and_its_yaml_in_a_fence() {
     let text = report(&rich("x"), None, ReportForm::Markdown);
-    assert!(text.starts_with("**Tracing takes 60 % of envoy.**\n"), "{text}");
+    assert!(
+        text.starts_with("**Tracing takes 60 % of envoy.**\n"),
+        "{text}"
+    );
     for part in [
         "\n## Findings\n",
         "1. **\\[high\\] Every request is traced**",
@@ -308,9 +314,19 @@ fn what_is_not_known_is_said_and_what_is_absent_is_left_out() {
     diagnosis.configuration = None;
     diagnosis.limits.clear();
     let text = report(&diagnosis, None, ReportForm::Text);
-    assert!(text.contains("CPU use: not known, requests: not known."), "{text}");
+    assert!(
+        text.contains("CPU use: not known, requests: not known."),
+        "{text}"
+    );
     assert!(text.contains("FINDINGS\nNone.\n"), "{text}");
-    for part in ["THREADS", "CONNECTIONS", "EVENT", "CONFIGURED", "CANNOT", "WHERE"] {
+    for part in [
+        "THREADS",
+        "CONNECTIONS",
+        "EVENT",
+        "CONFIGURED",
+        "CANNOT",
+        "WHERE",
+    ] {
         assert!(!text.contains(part), "{part} in\n{text}");
     }
 }
