@@ -21,6 +21,7 @@ use super::{
 use crate::{
     checkup::Checkups,
     config::ArgumentPolicy,
+    diagnosis::DiagnosisRules,
     idle::IdleRules,
     model::{Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
     network_watch::NetworkWatch,
@@ -112,7 +113,11 @@ pub struct ApiParts {
     pub symbols: SymbolPacks,
     pub renamer: Renamer,
     pub idle_rules: Arc<IdleRules>,
+<<<<<<< HEAD
     pub checkups: Checkups,
+=======
+    pub diagnosis_rules: Arc<DiagnosisRules>,
+>>>>>>> engine
     pub totals: Arc<Totals>,
     /// The always-on network collection.
     pub network: NetworkWatch,

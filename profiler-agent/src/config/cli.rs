@@ -116,6 +116,9 @@ pub struct ServeArgs {
     /// Rules that say which waits are idle, instead of the embedded ones
     #[arg(long, value_name = "FILE")]
     pub idle_rules: Option<String>,
+    /// Rules that say what costs what in a diagnosis, in front of the embedded ones
+    #[arg(long, value_name = "FILE")]
+    pub diagnosis_rules: Option<String>,
     /// Show recorded data of a small mesh instead of this machine; needs no privileges
     #[arg(long)]
     pub demo_data: bool,
@@ -350,6 +353,10 @@ pub struct NetTarget {
 
 /// Exit code 0: done; 3: a finding matches --fail-on; 2: an error in the command line; 1: any other error.
 #[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Exit code 0: done; 3: a finding matches --fail-on; 2: an error in the command line; \
+                  1: any other error."
+)]
 pub struct DiagnoseArgs {
     #[command(flatten)]
     pub target: DiagnoseTarget,

@@ -2,6 +2,7 @@
 
 pub(super) mod checkups;
 pub(super) mod containers;
+pub(super) mod diagnosis;
 pub(super) mod diff;
 pub(super) mod edges;
 pub(super) mod edge_connections;

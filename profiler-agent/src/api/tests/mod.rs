@@ -1,7 +1,11 @@
 //! The API as clients see it: in process for what a handler decides, over sockets for what the
 //! connection decides.
 
+<<<<<<< HEAD
 mod checkups;
+=======
+mod diagnosis;
+>>>>>>> engine
 mod edge_series;
 mod edges;
 mod errors;
@@ -34,8 +38,13 @@ use tower::ServiceExt;
 
 use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Token, router};
 use crate::{
+<<<<<<< HEAD
     checkup::Checkups,
     config::{ArgumentPolicy, EnvoyAdminMode},
+=======
+    config::ArgumentPolicy,
+    diagnosis::DiagnosisRules,
+>>>>>>> engine
     idle::IdleRules,
     model::{
         Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
@@ -244,6 +253,7 @@ impl Api {
             renamer: Renamer::start(symbols.clone()).unwrap(),
             symbols,
             idle_rules: Arc::new(IdleRules::load(None).unwrap()),
+            diagnosis_rules: Arc::new(DiagnosisRules::load(None).unwrap()),
             totals: Arc::new(Totals::default()),
             network: setup.network,
             network_metrics_edges: 2,
