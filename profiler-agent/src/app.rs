@@ -225,11 +225,8 @@ impl App {
             symbols: kernel.symbols,
             renamer,
             idle_rules,
-<<<<<<< HEAD
             checkups: Checkups::new(engine.clone(), kernel.table, config.envoy_admin),
-=======
             diagnosis_rules,
->>>>>>> engine
             totals: Arc::new(Totals::default()),
             network,
             network_metrics_edges: config.network_metrics_edges,

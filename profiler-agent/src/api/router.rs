@@ -20,14 +20,9 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-<<<<<<< HEAD
-        checkups, containers, diff, edge_connections, edge_series, edges, events, health, imports, meta,
-        node, pods, processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
-=======
-        containers, diagnosis, diff, edge_connections, edge_series, edges, events, health, imports,
-        meta, node, pods, processes, profiles, quality, support_bundle, symbols, tasks, timeline,
-        waits,
->>>>>>> engine
+        checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, events, health,
+        imports, meta, node, pods, processes, profiles, quality, support_bundle, symbols, tasks,
+        timeline, waits,
     },
     metrics,
     state::ApiState,

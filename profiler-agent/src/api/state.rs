@@ -113,11 +113,8 @@ pub struct ApiParts {
     pub symbols: SymbolPacks,
     pub renamer: Renamer,
     pub idle_rules: Arc<IdleRules>,
-<<<<<<< HEAD
     pub checkups: Checkups,
-=======
     pub diagnosis_rules: Arc<DiagnosisRules>,
->>>>>>> engine
     pub totals: Arc<Totals>,
     /// The always-on network collection.
     pub network: NetworkWatch,

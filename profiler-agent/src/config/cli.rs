@@ -351,7 +351,6 @@ pub struct NetTarget {
     pub all: bool,
 }
 
-/// Exit code 0: done; 3: a finding matches --fail-on; 2: an error in the command line; 1: any other error.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Exit code 0: done; 3: a finding matches --fail-on; 2: an error in the command line; \

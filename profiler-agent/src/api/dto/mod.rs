@@ -2,15 +2,12 @@
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
 mod agent;
-<<<<<<< HEAD
 mod checkups;
-=======
 mod diagnosis;
 mod diagnosis_findings;
 mod diagnosis_matrix;
 mod diagnosis_rules;
 mod diagnosis_workers;
->>>>>>> engine
 mod diff;
 mod edge_connections;
 mod edge_series;
@@ -38,12 +35,9 @@ pub use processes::{Process, ProcessList};
 pub(super) use agent::{
     AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
 };
-<<<<<<< HEAD
 pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
-=======
 pub use diagnosis::Diagnosis;
 pub(super) use diagnosis_rules::DiagnosisRuleSets;
->>>>>>> engine
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
 pub(super) use edges::{NetworkEdges, TaskEdges};

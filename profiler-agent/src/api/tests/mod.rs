@@ -1,11 +1,8 @@
 //! The API as clients see it: in process for what a handler decides, over sockets for what the
 //! connection decides.
 
-<<<<<<< HEAD
 mod checkups;
-=======
 mod diagnosis;
->>>>>>> engine
 mod edge_series;
 mod edges;
 mod errors;
@@ -38,13 +35,9 @@ use tower::ServiceExt;
 
 use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Token, router};
 use crate::{
-<<<<<<< HEAD
     checkup::Checkups,
     config::{ArgumentPolicy, EnvoyAdminMode},
-=======
-    config::ArgumentPolicy,
     diagnosis::DiagnosisRules,
->>>>>>> engine
     idle::IdleRules,
     model::{
         Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
