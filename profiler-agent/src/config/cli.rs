@@ -386,7 +386,13 @@ pub struct DiagnoseArgs {
     pub idle_rules: Option<PathBuf>,
     /// Whether Envoys are asked for their configuration and counts, by GET on the admin interface where
     /// one can be reached
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "auto|off",
+        hide_possible_values = true,
+        default_value = "auto"
+    )]
     pub envoy_admin: EnvoyAdminMode,
     /// Folder with debug files or unstripped programs, used by their build-id
     #[arg(long, value_name = "DIR")]
