@@ -114,6 +114,26 @@ fn a_change_that_is_sure_and_tiny_is_not_called_one() {
     assert!(!found.totals.cpu_us_per_request.unwrap().significant);
 }
 
+/// What two runs of the same differ by is no change, however sure each of them is.
+#[test]
+fn a_total_has_to_change_by_more_than_runs_of_the_same() {
+    let sure = |us: f64| Estimate {
+        value: us,
+        low: us - 0.01,
+        high: us + 0.01,
+    };
+    for (us, significant) in [
+        (54.0, false),
+        (60.0, false),
+        (48.0, false),
+        (62.5, true),
+        (40.0, true),
+    ] {
+        let found = total(sure(54.0), sure(us)).unwrap();
+        assert_eq!(found.significant, significant, "{found:?}");
+    }
+}
+
 #[test]
 fn what_is_not_known_is_not_compared() {
     let mut a = side(2, 54.0, &[("lua", 1), ("rest", 1)]);

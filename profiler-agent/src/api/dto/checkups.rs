@@ -151,11 +151,11 @@ struct ComparedTotals {
 struct ComparedTotal {
     a: f64,
     b: f64,
-    /// Of `a`; `low` and `high` are its 95 % interval.
+    /// Of `a`; `low` and `high` are its 95 % interval, with what runs of the same differ by.
     change_percent: f64,
     low: f64,
     high: f64,
-    /// The interval is without zero, and the change is 5 % at least.
+    /// The interval is without zero.
     significant: bool,
 }
 
