@@ -160,6 +160,10 @@ impl KernelSide {
                 },
             ),
         };
+        for name in statuses.unknown(&config.deny_probes) {
+            let known = statuses.names().join(", ");
+            tracing::warn!(%name, %known, "--deny-probe: no probe has this name, it denies nothing");
+        }
         Ok(Self {
             table,
             collector: Arc::new(collector),

@@ -5,7 +5,10 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -33,6 +36,9 @@ const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// Longest time without a byte in either direction after the first one. Longer than a request may
 /// take, and than event streams are silent.
 const QUIET_TIME: Duration = Duration::from_secs(75);
+
+/// Shortest time between two lines of the log about refused connections.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What one client, or all together, may take.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +138,7 @@ impl Server {
             inner: NoDelayAcceptor::new(),
             connections,
             first_byte: self.bounds.header_time,
+            refusals: Arc::default(),
         };
         let served = match self.tls {
             None => server.acceptor(plain).serve(service).await,
@@ -152,6 +159,30 @@ struct Bounded<A> {
     inner: A,
     connections: Arc<Semaphore>,
     first_byte: Duration,
+    refusals: Arc<Refusals>,
+}
+
+/// Connections that were refused. Whoever opens too many must not fill the log as well.
+#[derive(Debug, Default)]
+struct Refusals {
+    since_last_line: AtomicU64,
+    last_line: Mutex<Option<Instant>>,
+}
+
+impl Refusals {
+    /// Counts one; at most one line a second says how many there were.
+    fn count(&self) {
+        let refused = self.since_last_line.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut last = self
+            .last_line
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL) {
+            *last = Some(Instant::now());
+            self.since_last_line.store(0, Ordering::Relaxed);
+            tracing::warn!(refused, "connections refused: too many are open");
+        }
+    }
 }
 
 impl<I, S, A> Accept<I, S> for Bounded<A>
@@ -167,10 +198,11 @@ where
     fn accept(&self, stream: I, service: S) -> Self::Future {
         let permit = Arc::clone(&self.connections).try_acquire_owned().ok();
         let first_byte = self.first_byte;
+        let refusals = Arc::clone(&self.refusals);
         let accepting = permit.map(|permit| (self.inner.accept(stream, service), permit));
         Box::pin(async move {
             let Some((accepting, permit)) = accepting else {
-                tracing::warn!("connection refused: too many are open");
+                refusals.count();
                 return Err(io::Error::other("too many connections"));
             };
             let (inner, service) = accepting.await?;

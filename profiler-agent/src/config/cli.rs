@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::EnvoyAdminMode;
 use crate::{
-    model::{IdleMode, TaskKind, UnwindMethod, WaitMode},
+    model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode},
     render::{Format, Value},
 };
 
@@ -151,7 +151,7 @@ pub struct RecordArgs {
     #[command(flatten)]
     pub target: RecordTarget,
     /// How long to record: 1s to 1h
-    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
+    #[arg(long, default_value = "10s", value_parser = task_duration)]
     pub duration: Duration,
     /// Samples per second and CPU: 1 to 4999
     #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=4999))]
@@ -302,7 +302,7 @@ pub struct NetArgs {
     #[command(flatten)]
     pub target: NetTarget,
     /// How long to watch: 1s to 1h
-    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
+    #[arg(long, default_value = "10s", value_parser = task_duration)]
     pub duration: Duration,
     /// Also how long reads, writes and accepts take; slows every system call of the machine
     #[arg(long)]
@@ -360,7 +360,7 @@ pub struct DiagnoseArgs {
     #[command(flatten)]
     pub target: DiagnoseTarget,
     /// How long to watch: 1s to 1h
-    #[arg(long, default_value = "30s", value_parser = humantime::parse_duration)]
+    #[arg(long, default_value = "30s", value_parser = task_duration)]
     pub duration: Duration,
     /// Samples per second and CPU: 1 to 4999
     #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=4999))]
@@ -550,4 +550,16 @@ pub struct SupportBundleArgs {
         default_value = "profiler-agent-support.tar.gz"
     )]
     pub output: PathBuf,
+}
+
+/// How long a task lasts: whole seconds, as everywhere in the API.
+fn task_duration(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let seconds = duration.as_secs();
+    if duration.subsec_nanos() != 0 || !(1..=MAX_DURATION_S).contains(&seconds) {
+        return Err(format!(
+            "give whole seconds between 1s and {MAX_DURATION_S}s, such as 10s or 2m"
+        ));
+    }
+    Ok(duration)
 }

@@ -65,10 +65,7 @@ fn scalar(value: &toml::Value) -> Option<String> {
 
 /// Names the key that was probably meant, otherwise all of them.
 fn hint(name: &str) -> String {
-    let known = || {
-        KEYS.into_iter()
-            .filter(|key| *key != "config" && *key != "deny_probe")
-    };
+    let known = || KEYS.into_iter().filter(|key| *key != "config");
     let wanted = name.to_lowercase().replace('-', "_");
     let near = known().min_by_key(|key| distance(key, &wanted));
     match near.filter(|key| distance(key, &wanted) <= 2) {

@@ -66,6 +66,14 @@ pub(super) fn read(raw: &[u8], now_ns: u64) -> Result<Imported, ImportError> {
     })
 }
 
+/// Whether the first line is a stack with a count. pprof's first byte is a tag, of which the one that
+/// files begin with is a line's end, and lengths and small numbers follow.
+pub(super) fn begins(raw: &[u8]) -> bool {
+    let first = raw.split(|byte| *byte == b'\n').next().unwrap_or(raw);
+    first.first().is_some_and(|byte| *byte >= b' ')
+        && std::str::from_utf8(first).is_ok_and(|line| split(line).is_ok())
+}
+
 /// The stack and its count.
 fn split(line: &str) -> Result<(&str, u64), String> {
     let Some((stack, count)) = line.trim_end().rsplit_once(' ') else {

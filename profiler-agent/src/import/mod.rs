@@ -28,6 +28,8 @@ const MAX_TEXT_BYTES: usize = 64 << 10;
 const MAX_DEPTH: usize = 4096;
 /// Frames of all different stacks together.
 const MAX_STACK_FRAMES: usize = 8_000_000;
+/// Largest sum of all counts, and of all times in nanoseconds: what a double holds exactly.
+const MAX_SUM: u64 = 1 << 53;
 /// Length of a bucket, as in recorded profiles.
 const BUCKET_NS: u64 = 20_000_000;
 /// Remarks that are taken over.
@@ -56,6 +58,9 @@ pub enum ImportError {
     NoUsableValue(String),
     #[error("the file has no samples")]
     NoSamples,
+    /// Beyond it JSON and pictures have no exact numbers.
+    #[error("the {what} of all samples add up to more than {MAX_SUM}")]
+    TooMuch { what: &'static str },
 }
 
 /// A profile with what is known of its file.
@@ -101,6 +106,13 @@ pub fn read(bytes: &[u8], name: &str, now_ns: u64) -> Result<Imported, ImportErr
         .profile
         .check()
         .map_err(|problem| ImportError::NotAProfile(problem.to_owned()))?;
+    // Sums that do not fit stay at the largest number, which is above the bound as well.
+    if imported.profile.total_count() > MAX_SUM {
+        return Err(ImportError::TooMuch { what: "counts" });
+    }
+    if imported.profile.total_ns() > MAX_SUM {
+        return Err(ImportError::TooMuch { what: "times" });
+    }
     Ok(imported)
 }
 
@@ -114,11 +126,12 @@ fn unpack(bytes: &[u8]) -> Result<Vec<u8>, ImportError> {
     Ok(raw)
 }
 
-/// Text is folded stacks: pprof begins with a message, whose tag is a control character.
+/// Text is folded stacks, and so is what has control characters in names: its first line ends with a
+/// count. pprof begins with a message, whose tag is a control character.
 fn format_of(raw: &[u8]) -> ImportFormat {
     let start = &raw[..raw.len().min(4096)];
     let is_text = |byte: &u8| *byte >= b' ' || matches!(byte, b'\t' | b'\n' | b'\r');
-    if start.iter().all(is_text) {
+    if start.iter().all(is_text) || folded::begins(raw) {
         ImportFormat::Folded
     } else {
         ImportFormat::Pprof

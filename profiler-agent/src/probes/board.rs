@@ -48,6 +48,21 @@ impl ProbeStatuses {
         });
     }
 
+    /// Names of the probes, in the alphabet's order.
+    pub fn names(&self) -> Vec<String> {
+        self.with(|board| board.probes.keys().cloned().collect())
+    }
+
+    /// Those of `denied` that no probe has. `bpf_loop` is a helper of the kernel that can be denied
+    /// as well.
+    pub fn unknown(&self, denied: &[String]) -> Vec<String> {
+        self.with(|board| {
+            let is_known = |name: &String| board.probes.contains_key(name) || name == "bpf_loop";
+            let unknown = denied.iter().filter(|name| !is_known(name));
+            unknown.cloned().collect()
+        })
+    }
+
     /// Counts a loss that belongs to no task.
     pub fn lost(&self, kind: LossKind, count: u64) {
         self.with(|board| board.losses.add(kind, count));

@@ -82,6 +82,35 @@ async fn a_file_that_is_no_profile_is_refused_and_leaves_no_task() {
 }
 
 #[tokio::test]
+async fn sums_beyond_what_is_exact_are_refused() {
+    let api = Api::new();
+    for counts in [[u64::MAX, u64::MAX], [1 << 53, 1]] {
+        let body = format!("a;b {}\na;c {}\n", counts[0], counts[1]);
+        let response = api.post("/api/v1/imports", body).await;
+        assert_eq!(response.status(), 422);
+        let detail = json(response).await["detail"].clone();
+        let expected = "the counts of all samples add up to more than 9007199254740992";
+        assert_eq!(detail, expected);
+    }
+    let body = format!("a;b {}\n", 1_u64 << 53);
+    let response = api.post("/api/v1/imports", body).await;
+    assert_eq!(response.status(), 201);
+}
+
+#[tokio::test]
+async fn control_characters_in_names_are_text() {
+    let api = Api::new();
+    let body = "proc;a\u{1b}[31mb 5\n";
+    let response = api.post("/api/v1/imports", body).await;
+    assert_eq!(response.status(), 201);
+    let folded = text(api.get("/api/v1/tasks/1/profile?format=folded").await).await;
+    assert!(
+        folded.starts_with("proc;a") && folded.ends_with("b 5\n"),
+        "{folded:?}"
+    );
+}
+
+#[tokio::test]
 async fn nobody_starts_a_task_of_this_kind() {
     let api = Api::new();
     let body = r#"{"kind":"imported","target":{"all":true}}"#;
