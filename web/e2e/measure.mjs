@@ -206,13 +206,14 @@ export function watchDrawn(page, selector, least = 1) {
   );
 }
 
-/** Bytes of JavaScript objects after a collection of garbage. */
+/** Bytes of JavaScript objects and of their arrays after a collection of garbage. */
 export async function heapBytes(page) {
   const session = await page.context().newCDPSession(page);
   await session.send("HeapProfiler.collectGarbage");
-  const { usedSize } = await session.send("Runtime.getHeapUsage");
+  const { usedSize, backingStorageSize } = await session.send("Runtime.getHeapUsage");
+  if (backingStorageSize === undefined) throw new Error("this browser does not tell the size of arrays");
   await session.detach();
-  return usedSize;
+  return usedSize + backingStorageSize;
 }
 
 /** Share of one core that the page's thread needs while `wait` lasts, in percent. */

@@ -28,16 +28,18 @@ try {
   const { items } = await client(url)("/tasks");
   const onCpu = items.findLast(({ kind }) => kind === "on_cpu");
   const network = items.find(({ kind }) => kind === "network");
-  for (const { file, colorScheme, query, pick, prepare } of [
+  for (const { file, colorScheme, width, query, pick, prepare } of [
     {
       file: "flamegraph.png",
       colorScheme: "light",
+      width: 1280,
       query: `view=task&id=${onCpu.id}`,
       pick: ".flame-canvas",
     },
     {
       file: "topology.png",
       colorScheme: "dark",
+      width: 1560,
       query: `view=task&id=${network.id}&net=map&labels=bytes,rtt`,
       pick: ".map-node",
       prepare: pickHop,
@@ -46,7 +48,7 @@ try {
     const { origin } = new URL(url);
     const { context, page } = await openPage(browser, origin, {
       colorScheme,
-      viewport: { width: 1280, height: 800 },
+      viewport: { width, height: 800 },
     });
     await page.goto(url);
     await page.waitForSelector(READY);

@@ -6,7 +6,7 @@ import { type Group, groupSteps, joinSteps, type Steps, sum } from "./edge_serie
 export interface Trend {
   readonly key: "bytes" | "calls" | "rtt" | "retransmits" | "drops" | "errors";
   readonly title: string;
-  /** Of each column: a rate per second, or a mean in microseconds. Null: not measured. */
+  /** Of each column: a rate per second, or a mean in microseconds of those that have one. Null: not measured. */
   readonly values: readonly number[] | null;
 }
 
@@ -31,9 +31,9 @@ export function trendsOf(series: EdgeSeries, columns: number): readonly Trend[] 
   const mean =
     rtt === null
       ? null
-      : groups.map(({ first, end }) => {
+      : groups.flatMap(({ first, end }) => {
           const values = sum(rtt.count.slice(first, end));
-          return values === 0 ? 0 : sum(rtt.sum.slice(first, end)) / values;
+          return values === 0 ? [] : [sum(rtt.sum.slice(first, end)) / values];
         });
   const both = write !== null && read !== null;
   return [

@@ -36,7 +36,11 @@ export function LineTrend({ line, origin }: { line: Line; origin: EdgeOrigin }) 
         {trends.map((trend) => (
           <li key={trend.key}>
             <span class="muted">{trend.title}</span>
-            <Sparkline values={(trend.values ?? []).slice(0, 30)} top={1e-9} />
+            <Sparkline
+              values={trend.values ?? []}
+              top={1e-9}
+              slots={Math.max(2, trend.values?.length ?? 0)}
+            />
             <span class="numeric">{mostText(trend)}</span>
           </li>
         ))}

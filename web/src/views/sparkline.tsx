@@ -4,10 +4,19 @@ const WIDTH = 60;
 const HEIGHT = 16;
 const SLOTS = 30;
 
-export function Sparkline({ values, top: wanted = 100 }: { values: readonly number[]; top?: number }) {
+/** `slots`: readings for which there is room; fewer stand at the right end. */
+export function Sparkline({
+  values,
+  top: wanted = 100,
+  slots = SLOTS,
+}: {
+  values: readonly number[];
+  top?: number;
+  slots?: number;
+}) {
   if (values.length < 2) return <svg class="spark" width={WIDTH} height={HEIGHT} aria-hidden="true" />;
   const top = Math.max(wanted, ...values);
-  const step = WIDTH / (SLOTS - 1);
+  const step = WIDTH / (slots - 1);
   const from = WIDTH - (values.length - 1) * step;
   const points = values
     .map(
