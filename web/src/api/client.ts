@@ -89,12 +89,12 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
   throw new ProblemError(problem);
 }
 
-async function json<T>(path: string, signal?: AbortSignal): Promise<T> {
+export async function json<T>(path: string, signal?: AbortSignal): Promise<T> {
   const response = await request(path, signal ? { signal } : {});
   return (await response.json()) as T;
 }
 
-async function post<T>(path: string, body?: unknown): Promise<T> {
+export async function post<T>(path: string, body?: unknown): Promise<T> {
   const init: RequestInit = { method: "POST" };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
@@ -112,6 +112,8 @@ export interface ProfileCut {
   readonly except: boolean;
   /** Null where nothing waits. */
   readonly waits: WaitCut | null;
+  /** Cell, row or column of a diagnosis (`lib/cell.ts`); missing or empty for everything. */
+  readonly cell?: string;
 }
 
 /** What part of the waits is asked for, and what the numbers count. */
@@ -142,6 +144,7 @@ function waitParams(waits: WaitCut | null, params: URLSearchParams): URLSearchPa
 /** Path of a profile, below /api/v1. */
 export function profilePath(id: string, format: ProfileFormat, cut: ProfileCut): string {
   const params = waitParams(cut.waits, cutParams(cut, new URLSearchParams({ format })));
+  if (cut.cell !== undefined && cut.cell !== "") params.set("cell", cut.cell);
   if (cut.waits !== null) {
     params.set("value", cut.waits.value);
     if (cut.waits.wakers) params.set("wakers", "true");
