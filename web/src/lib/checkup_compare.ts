@@ -1,6 +1,7 @@
 // Two check-ups of one target beside each other, in words and numbers.
 
 import type { CheckupComparison, ComparedRow, ComparedTotal } from "../api/diagnosis";
+import { micros } from "./diagnosis";
 
 /** A change carries its sign, also where it is rounded to nothing. */
 export function points(change: number): string {
@@ -22,16 +23,32 @@ export function directionOf({ significant }: { significant: boolean }, change: n
 }
 
 export const DIRECTIONS: Readonly<Record<Direction, { readonly mark: string; readonly word: string }>> = {
-  less: { mark: "↓", word: "less" },
-  more: { mark: "↑", word: "more" },
+  less: { mark: "↓", word: "smaller share" },
+  more: { mark: "↑", word: "larger share" },
   same: { mark: "≈", word: "chance can explain it" },
 };
 
-/** What changed most first: what chance can explain stands below. */
+/** CPU of one request that a feature takes more (or less) now; null where requests are not known. */
+export function perRequest({ a_us, b_us }: Pick<ComparedRow, "a_us" | "b_us">): number | null {
+  return a_us === null || b_us === null ? null : b_us - a_us;
+}
+
+/**
+ * What changed most first: by the CPU of one request, because a share also grows when another goes.
+ * Where that is not known by the share, what chance can explain below.
+ */
 export function sortedRows(rows: readonly ComparedRow[]): ComparedRow[] {
+  const size = (row: ComparedRow): number => Math.abs(perRequest(row) ?? row.change);
+  const known = rows.every((row) => perRequest(row) !== null);
   return rows.toSorted(
-    (a, b) => Number(b.significant) - Number(a.significant) || Math.abs(b.change) - Math.abs(a.change),
+    (a, b) => (known ? 0 : Number(b.significant) - Number(a.significant)) || size(b) - size(a),
   );
+}
+
+/** Microseconds with a sign: "−66.8 µs". */
+export function microsChange(us: number): string {
+  const sign = us > 0 ? "+" : us < 0 ? "−" : "±";
+  return `${sign}${micros(Math.abs(us))}`;
 }
 
 /** Where a scale ends on which all changes fit, to both sides. */

@@ -15,6 +15,8 @@ import {
   DIRECTIONS,
   directionOf,
   isEmpty,
+  microsChange,
+  perRequest,
   points,
   pointsInterval,
   sortedRows,
@@ -77,32 +79,41 @@ function Total({
   );
 }
 
-function Row({ row, end }: { row: ComparedRow; end: number }) {
+function Row({ row, end, requests }: { row: ComparedRow; end: number; requests: boolean }) {
   const direction = directionOf(row, row.change);
+  // A share that grows because another went is no cause for alarm: the colour is for where nothing else is known.
+  const colour = requests ? "" : `change-${direction}`;
   const { at, from, to } = changeBar(row, end);
-  const side = (percent: number, us: number | null) => (
-    <>
-      {share(percent)}
-      {us !== null && <span class="muted"> {micros(us)}</span>}
-    </>
-  );
+  const saved = perRequest(row);
   return (
     <tr>
       <th scope="row">{visible(wordsOf(row.feature))}</th>
-      <td class="numeric">{side(row.a_percent, row.a_us)}</td>
-      <td class="numeric">{side(row.b_percent, row.b_us)}</td>
-      <td class="numeric">
-        <b class={`change-${direction}`}>{points(row.change)}</b>
+      {requests && (
+        <>
+          <td class="numeric">{row.a_us === null ? <NoRequests /> : micros(row.a_us)}</td>
+          <td class="numeric">{row.b_us === null ? <NoRequests /> : micros(row.b_us)}</td>
+          <td class="numeric">
+            {saved === null ? (
+              <NoRequests />
+            ) : (
+              <b class={row.significant ? "" : "muted"}>{microsChange(saved)}</b>
+            )}
+          </td>
+        </>
+      )}
+      <td class="numeric">{share(row.a_percent)}</td>
+      <td class="numeric">{share(row.b_percent)}</td>
+      <td class="numeric" title={`95 % interval: ${pointsInterval(row)} points`}>
+        <span class={colour}>{points(row.change)}</span>
       </td>
-      <td class="numeric muted">{pointsInterval(row)}</td>
       <td>
         <span class="change-bar" aria-hidden="true">
           <span class="change-zero" />
           <span class="interval-range" style={{ left: `${from}%`, width: `${Math.max(0.5, to - from)}%` }} />
-          <span class={`change-dot change-${direction}`} style={{ left: `${at}%` }} />
+          <span class={`change-dot ${colour}`} style={{ left: `${at}%` }} />
         </span>
       </td>
-      <td class={`change-${direction}`}>
+      <td class={colour}>
         <span aria-hidden="true">{DIRECTIONS[direction].mark} </span>
         {DIRECTIONS[direction].word}
         <span class="muted"> {row.p === null ? "" : pText(row.p)}</span>
@@ -111,32 +122,47 @@ function Row({ row, end }: { row: ComparedRow; end: number }) {
   );
 }
 
+function NoRequests() {
+  return <Unknown why="The requests of this check-up are not known." />;
+}
+
 function Rows({ rows }: { rows: readonly ComparedRow[] }) {
   const end = changeScale(rows);
+  const requests = rows.some(({ a_us, b_us }) => a_us !== null || b_us !== null);
+  const numeric = (titles: readonly string[]) =>
+    titles.map((title) => (
+      <th key={title} scope="col" class="numeric">
+        {title}
+      </th>
+    ));
   return (
     <section class="card wide" aria-labelledby="rows-title">
       <h2 id="rows-title">By feature</h2>
       <p class="muted small">
-        Share of the CPU in each check-up; the change is in percent points with its 95 % interval.
+        Shares add to 100 % in each check-up: when one feature costs less, the shares of all others grow.
+        {requests
+          ? " The CPU of one request does not do that; whether chance can explain a change is told of the share."
+          : " Requests are not known, so that only shares can be compared."}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <div class="plain-table-box" tabIndex={0} role="region" aria-label="Changes by feature">
         <table class="plain compared" data-compared>
           <thead>
+            <tr class="compared-over">
+              <td />
+              {requests && (
+                <th scope="colgroup" colSpan={3}>
+                  CPU of one request
+                </th>
+              )}
+              <th scope="colgroup" colSpan={5}>
+                Share of the CPU
+              </th>
+            </tr>
             <tr>
               <th scope="col">Feature</th>
-              <th scope="col" class="numeric">
-                Before
-              </th>
-              <th scope="col" class="numeric">
-                After
-              </th>
-              <th scope="col" class="numeric">
-                Change
-              </th>
-              <th scope="col" class="numeric">
-                Interval
-              </th>
+              {requests && numeric(["Before", "After", "Change"])}
+              {numeric(["Before", "After", "Points"])}
               <th scope="col">
                 <span class="hidden">Picture</span>
               </th>
@@ -145,7 +171,7 @@ function Rows({ rows }: { rows: readonly ComparedRow[] }) {
           </thead>
           <tbody>
             {sortedRows(rows).map((row) => (
-              <Row key={row.feature} row={row} end={end} />
+              <Row key={row.feature} row={row} end={end} requests={requests} />
             ))}
           </tbody>
         </table>

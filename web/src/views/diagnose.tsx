@@ -72,7 +72,7 @@ function CheckupRows({ list }: { list: readonly Checkup[] }) {
                 <td>
                   <CheckupMark checkup={checkup} />
                 </td>
-                <td class="numeric">{moment(checkup.created_ns)}</td>
+                <td>{moment(checkup.created_ns)}</td>
                 <td class="numeric">{clock(checkup.duration_s)}</td>
                 <td class="muted">{checkup.id}</td>
               </tr>
@@ -97,7 +97,8 @@ function Results({ list }: { list: readonly Task[] }) {
     <section class="card wide" aria-labelledby="results-title">
       <h2 id="results-title">Single results</h2>
       <p class="muted small">
-        Samples alone tell who costs what. CPU of one request, waits and connections need a check-up.
+        Samples alone tell who costs what. CPU of one request, waits and connections need a check-up. The
+        newest are here; every on-CPU and wall-clock task has the same link on its page.
       </p>
       {list.length === 0 ? (
         <p>No finished on-CPU or wall-clock task yet.</p>
@@ -125,7 +126,7 @@ function Results({ list }: { list: readonly Task[] }) {
                   </td>
                   <td>{KIND_TITLES[task.kind as keyof typeof KIND_TITLES] ?? visible(task.kind)}</td>
                   <td class="numeric">{count(task.samples)}</td>
-                  <td class="numeric">{moment(task.started_at_ns ?? task.created_at_ns)}</td>
+                  <td>{moment(task.started_at_ns ?? task.created_at_ns)}</td>
                 </tr>
               ))}
             </tbody>

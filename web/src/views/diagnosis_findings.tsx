@@ -174,7 +174,11 @@ export function Findings({ diagnosis, flame }: { diagnosis: Diagnosis; flame: Fl
             : `${findings.length} findings, the largest saving first`}
       </h2>
       {findings.length === 0 ? (
-        <p class="muted">Nothing that a setting changes costs enough to be told from chance.</p>
+        <p class="muted">
+          {diagnosis.coverage.sufficient
+            ? "Nothing that a setting changes costs enough to be told from chance."
+            : "Too little is named to find what a setting changes: this is no proof that nothing does."}
+        </p>
       ) : (
         <ol class="findings">
           {findings.map((finding, i) => (

@@ -42,8 +42,10 @@ function Totals({ diagnosis }: { diagnosis: Diagnosis }) {
           <Unknown why={why("request")} />
         ) : (
           <>
-            {totals.requests.per_second.toFixed(totals.requests.per_second < 10 ? 2 : 0)} /s{" "}
-            <span class="muted">{visible(totals.requests.source)}</span>
+            {totals.requests.per_second < 10
+              ? totals.requests.per_second.toFixed(2)
+              : count(totals.requests.per_second)}{" "}
+            /s <span class="muted">{visible(totals.requests.source)}</span>
           </>
         )}
       </Fact>

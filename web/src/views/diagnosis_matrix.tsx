@@ -205,7 +205,7 @@ function Left({ what, titles }: { what: string; titles: readonly string[] }) {
   if (titles.length === 0) return null;
   return (
     <p class="muted small">
-      No sample at all in the {what}: {titles.map(visible).join(", ")}.
+      No sample at all in the {what}: {titles.map(visible).join(" · ")}
     </p>
   );
 }

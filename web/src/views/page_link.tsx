@@ -14,7 +14,7 @@ export function PageLink(props: {
 }) {
   return (
     <a
-      class={props.class}
+      class={props.class ?? "page-link"}
       href={href(props.to)}
       title={props.title}
       aria-label={props.label}
