@@ -167,7 +167,7 @@ export function CheckupPage({ id }: { id: string }) {
   if (failure === null) return <Loading what={`the check-up ${id}`} />;
   return (
     <ErrorBox
-      title={`No check-up ${id}`}
+      title="This check-up cannot be shown"
       detail={failure.detail}
       hint={failure.hint ?? "It may have been deleted, or removed by the retention."}
     />

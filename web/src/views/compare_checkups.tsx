@@ -163,9 +163,7 @@ function Rows({ rows }: { rows: readonly ComparedRow[] }) {
               <th scope="col">Feature</th>
               {requests && numeric(["Before", "After", "Change"])}
               {numeric(["Before", "After", "Points"])}
-              <th scope="col">
-                <span class="hidden">Picture</span>
-              </th>
+              <th scope="col">95 % interval</th>
               <th scope="col">Chance</th>
             </tr>
           </thead>
