@@ -194,9 +194,11 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     assert(waits === "unknown", `unwatched waits are ${waits}`);
     await page.getByRole("combobox").selectOption("4242");
     await page.waitForURL(/pid=4242/);
-    // The flame graph of one process is that of its threads.
+    const asked = page.waitForRequest(/\/profile\?.*pid=4242/);
     await page.locator(".matrix tbody tr").first().locator("td a").first().click();
-    await page.waitForURL(/tid=4250/);
+    await page.waitForURL(/from=1000&to=3000&cell=.*&pid=4242/);
+    await asked;
+    await page.getByRole("button", { name: "Show all samples, not only process 4242" }).waitFor();
     clean(faults);
     await context.close();
   });

@@ -174,7 +174,8 @@ class Agent {
       return inCell === 0 ? emptyProfile() : synthetic(900, 5, inCell, this.rename()).bytes;
     const frames =
       task.id === "4" ? this.frames : task.samples === 0 ? 0 : task.state === "running" ? 1500 : 6000;
-    const key = `${frames} ${query.get("from")} ${query.getAll("tid")}`;
+    const samples = task.state === "running" ? "" : task.samples;
+    const key = `${frames} ${samples} ${query.get("from")} ${query.getAll("tid")}`;
     if (!this.profiles.has(key)) {
       const seed = 7 + query.getAll("tid").length;
       this.profiles.set(

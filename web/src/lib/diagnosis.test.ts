@@ -6,13 +6,13 @@ import { diagnosisPath } from "./checkup_paths";
 import {
   barOf,
   estimateText,
+  flameState,
   frameSearch,
   interval,
   reasonOf,
   savingText,
   scaleOf,
   share,
-  threadsOf,
   throttledText,
   waitsWatched,
 } from "./diagnosis";
@@ -201,15 +201,16 @@ describe("numbers of a diagnosis", () => {
     expect(waitsWatched(workers([thread, { ...thread, longest_wait_ns: 4 }]))).toBe(true);
   });
 
-  it("cut the flame graph to the threads of one process, if they fit an address", () => {
-    expect(threadsOf(7, [{ tid: 7 }, { tid: 8 }])).toEqual([7, 8]);
-    expect(threadsOf(null, [{ tid: 7 }])).toEqual([]);
-    expect(
-      threadsOf(
-        7,
-        Array.from({ length: 300 }, (_, tid) => ({ tid })),
-      ),
-    ).toEqual([]);
+  it("open the flame graph of the same process and time, if there is one", () => {
+    const flame = { task: "7", pid: 42, from: 10, to: null };
+    expect(flameState(flame, { cell: "tracing" })).toMatchObject({
+      id: "7",
+      cell: "tracing",
+      pid: 42,
+      from: 10,
+    });
+    expect(flameState({ ...flame, task: null }, { cell: "tracing" })).toBeNull();
+    expect(flameState(flame, { cell: null })).toBeNull();
   });
 
   it("search frames by their text, also those that look like a pattern", () => {

@@ -92,25 +92,24 @@ export function frameSearch(frame: string): string {
   return `/${name.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&")}/`;
 }
 
-const MOST_THREADS = 256;
-
-/** Threads of the process that is looked at; none when all are meant, or too many for an address. */
-export function threadsOf(pid: number | null, threads: readonly { readonly tid: number }[]): number[] {
-  return pid === null || threads.length > MOST_THREADS ? [] : threads.map(({ tid }) => tid);
+/** Where the flame graph of a diagnosis is. */
+export interface Flame {
+  /** Null when there is none to open. */
+  readonly task: string | null;
+  /** What the diagnosis is cut to. */
+  readonly pid: number | null;
+  readonly from: number | null;
+  readonly to: number | null;
 }
 
-/** The flame graph with only what a cell, row or column counts. */
+/** The flame graph with only what a cell, row or column counts; null when there is none. */
 export function flameState(
-  task: string,
-  change: { readonly cell?: string; readonly search?: string; readonly tids?: readonly number[] },
-): Partial<PageState> {
-  return {
-    view: "task",
-    id: task,
-    cell: change.cell ?? "",
-    search: change.search ?? "",
-    tids: change.tids ?? [],
-  };
+  flame: Flame,
+  { cell, search = "" }: { readonly cell: string | null; readonly search?: string },
+): Partial<PageState> | null {
+  const { task, pid, from, to } = flame;
+  if (task === null || cell === null) return null;
+  return { view: "task", id: task, cell, search, pid, from, to };
 }
 
 /** "12 of 300 periods (4.0 %), 1.20 s". */

@@ -103,8 +103,7 @@ function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosi
       {value !== null ? (
         <Report
           diagnosis={value}
-          task={sampledTask(checkup)}
-          pid={route.value.pid}
+          flame={{ task: sampledTask(checkup), pid: route.value.pid, from: null, to: null }}
           about={`${namedTarget(checkup)}, ${checkup.id}`}
         >
           {tools}

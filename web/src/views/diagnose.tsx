@@ -98,10 +98,10 @@ function Results({ list }: { list: readonly Task[] }) {
       <h2 id="results-title">Single results</h2>
       <p class="muted small">
         Samples alone tell who costs what. CPU of one request, waits and connections need a check-up. The
-        newest are here; every on-CPU and wall-clock task has the same link on its page.
+        newest are here; every result with samples on the CPU has a link on its page.
       </p>
       {list.length === 0 ? (
-        <p>No finished on-CPU or wall-clock task yet.</p>
+        <p>No finished task with samples on the CPU yet.</p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
         <div class="plain-table-box" tabIndex={0} role="region" aria-label="Single results">
@@ -147,7 +147,7 @@ export function DiagnosePage() {
   const single = [...(all?.values() ?? [])]
     .filter(
       (task) =>
-        (task.kind === "on_cpu" || task.kind === "wall") &&
+        ["on_cpu", "wall", "imported"].includes(task.kind) &&
         isFinal(task) &&
         task.samples > 0 &&
         !(task.group ?? "").startsWith("checkup-"),

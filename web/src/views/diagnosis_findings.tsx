@@ -5,6 +5,7 @@ import { formatCell } from "../lib/cell";
 import {
   barOf,
   CONFIDENCES,
+  type Flame,
   flameState,
   frameSearch,
   interval,
@@ -14,15 +15,10 @@ import {
   share,
 } from "../lib/diagnosis";
 import { count, visible } from "../lib/format";
+import type { PageState } from "../lib/query_state";
 import { Settings } from "./diagnosis_settings";
 import { PageLink } from "./page_link";
 import { Unknown } from "./unknown";
-
-/** Where the flame graph is: the task and the threads of the process that is looked at. */
-export interface Flame {
-  readonly task: string | null;
-  readonly tids: readonly number[];
-}
 
 function IntervalBar({ finding, end }: { finding: Finding; end: number }) {
   const { value, from, to } = barOf(finding, end);
@@ -31,6 +27,15 @@ function IntervalBar({ finding, end }: { finding: Finding; end: number }) {
       <span class="interval-fill" style={{ width: `${value}%` }} />
       <span class="interval-range" style={{ left: `${from}%`, width: `${Math.max(0.5, to - from)}%` }} />
     </span>
+  );
+}
+
+function FrameName({ frame, to }: { frame: string; to: Partial<PageState> | null }) {
+  if (to === null) return <>{visible(frame)}</>;
+  return (
+    <PageLink to={to} title="Show it in the flame graph">
+      {visible(frame)}
+    </PageLink>
   );
 }
 
@@ -57,16 +62,7 @@ function Evidence({ finding, flame }: { finding: Finding; flame: Flame }) {
         {evidence.map(({ frame, share_percent, samples }) => (
           <tr key={frame}>
             <td class="mono wrap">
-              {flame.task === null ? (
-                visible(frame)
-              ) : (
-                <PageLink
-                  to={flameState(flame.task, { cell, search: frameSearch(frame), tids: flame.tids })}
-                  title="Show it in the flame graph"
-                >
-                  {visible(frame)}
-                </PageLink>
-              )}
+              <FrameName frame={frame} to={flameState(flame, { cell, search: frameSearch(frame) })} />
             </td>
             <td class="numeric">{share(share_percent)}</td>
             <td class="numeric">{count(samples)}</td>
@@ -78,8 +74,7 @@ function Evidence({ finding, flame }: { finding: Finding; flame: Flame }) {
 }
 
 function CellLinks({ finding, flame, diagnosis }: { finding: Finding; flame: Flame; diagnosis: Diagnosis }) {
-  const { task, tids } = flame;
-  if (task === null || finding.cells.length === 0) return null;
+  if (flame.task === null || finding.cells.length === 0) return null;
   const { features, mechanisms } = diagnosis.matrix;
   const title = (list: readonly { id: string; title: string }[], id: string): string =>
     list.find((each) => each.id === id)?.title ?? id;
@@ -87,7 +82,7 @@ function CellLinks({ finding, flame, diagnosis }: { finding: Finding; flame: Fla
     <p class="small cell-links">
       Flame graph of{" "}
       {finding.cells.map((cell) => (
-        <PageLink key={formatCell(cell)} to={flameState(task, { cell: formatCell(cell), tids })}>
+        <PageLink key={formatCell(cell)} to={flameState(flame, { cell: formatCell(cell) }) ?? {}}>
           {visible(title(features, cell.feature))}
           {cell.mechanism === null ? "" : ` × ${visible(title(mechanisms, cell.mechanism))}`}
         </PageLink>

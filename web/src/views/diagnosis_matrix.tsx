@@ -4,7 +4,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Matrix, MatrixCell } from "../api/diagnosis";
 import { formatCell } from "../lib/cell";
-import { flameState, share } from "../lib/diagnosis";
+import { type Flame, flameState, share } from "../lib/diagnosis";
 import { count, visible } from "../lib/format";
 import {
   cellWords,
@@ -16,7 +16,6 @@ import {
   sumsTo100,
 } from "../lib/matrix";
 import { openView } from "../state/route";
-import type { Flame } from "./diagnosis_findings";
 import { PageLink } from "./page_link";
 
 interface Place {
@@ -81,21 +80,21 @@ function GridCell(props: {
   const { content, flame, look } = props;
   const { percent, cell, words } = content;
   const text = percent === null ? "" : share(percent).replace(/ %$/, "");
-  const task = cell === null ? null : flame.task;
+  const to = flameState(flame, { cell });
   return (
     <td
       // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a table that keys walk is a grid
       role="gridcell"
       class={`numeric ${props.sum ? "matrix-sum" : `heat-${content.level}`}`}
       tabIndex={props.focusable ? 0 : -1}
-      aria-label={task === null ? words : `${words}. Enter opens the flame graph`}
+      aria-label={to === null ? words : `${words}. Enter opens the flame graph`}
       onFocus={look}
       onPointerEnter={look}
     >
-      {task === null || cell === null ? (
+      {to === null ? (
         text
       ) : (
-        <PageLink to={flameState(task, { cell, tids: flame.tids })} tabIndex={-1}>
+        <PageLink to={to} tabIndex={-1}>
           {text}
         </PageLink>
       )}
@@ -111,9 +110,10 @@ function Grid({ table, flame }: { table: MatrixTable; flame: Flame }) {
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.altKey || event.metaKey) return;
     const { cell } = contentOf(table, current);
-    if (event.key === "Enter" && cell !== null && flame.task !== null) {
+    const to = flameState(flame, { cell });
+    if (event.key === "Enter" && to !== null) {
       event.preventDefault();
-      openView(flameState(flame.task, { cell, tids: flame.tids }));
+      openView(to);
       return;
     }
     const next = stepCell(current, event.key, event.ctrlKey, rows.length + 1, columns.length + 1);

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { Diagnosis } from "../api/diagnosis";
-import { threadsOf } from "../lib/diagnosis";
+import type { Flame } from "../lib/diagnosis";
 import { reportMarkdown } from "../lib/diagnosis_markdown";
 import { copyText } from "../state/clipboard";
 import { Findings } from "./diagnosis_findings";
@@ -13,22 +13,20 @@ import { EventLoopPart, WorkerTable } from "./diagnosis_threads";
 
 interface Props {
   readonly diagnosis: Diagnosis;
-  /** Task whose flame graph cells and frames open; null when there is none. */
-  readonly task: string | null;
-  readonly pid: number | null;
+  /** What cells and frames open. */
+  readonly flame: Flame;
   /** What was measured, for the copied report. */
   readonly about: string;
   /** Further buttons. */
   readonly children?: ComponentChildren;
 }
 
-export function Report({ diagnosis, task, pid, about, children }: Props) {
+export function Report({ diagnosis, flame, about, children }: Props) {
   const { workers, limits } = diagnosis;
-  const flame = { task, tids: threadsOf(pid, workers?.threads ?? []) };
   return (
     <div class="diagnosis" data-diagnosis>
       <div class="diagnosis-tools">
-        <ProcessChoice diagnosis={diagnosis} pid={pid} />
+        <ProcessChoice diagnosis={diagnosis} pid={flame.pid} />
         <span class="push" />
         {children}
         <button type="button" onClick={() => void copyText(reportMarkdown(diagnosis, about), "Report")}>

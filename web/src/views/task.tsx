@@ -166,9 +166,9 @@ function Remarks({ task }: { task: Task }) {
 
 /** The same samples by what asked for them; a picked time is kept. */
 function DiagnoseLink({ id }: { id: string }) {
-  const { from, to } = route.value;
+  const { from, to, pid } = route.value;
   return (
-    <PageLink class="button-link" to={{ view: "diagnosis", id, from, to }} title="Which part costs what">
+    <PageLink class="button-link" to={{ view: "diagnosis", id, from, to, pid }} title="Which part costs what">
       Diagnose this result
     </PageLink>
   );
@@ -197,7 +197,7 @@ function Buttons({ task }: { task: Task }) {
           {error}
         </span>
       )}
-      {(task.kind === "on_cpu" || task.kind === "wall") && <DiagnoseLink id={task.id} />}
+      {["on_cpu", "wall", "imported"].includes(task.kind) && <DiagnoseLink id={task.id} />}
       {task.kind !== "network" && <ExportMenu id={task.id} waits={waitCut(task)} />}
       {isFinal(task) ? (
         <button
@@ -265,13 +265,13 @@ function OrderPane(props: { task: Task; cut: ProfileCut; running: boolean }) {
 }
 
 function Result({ task }: { task: Task }) {
-  const { from, to, tids, except, base, tab, cell } = route.value;
+  const { from, to, tids, except, base, tab, cell, pid } = route.value;
   const running = task.state === "running";
   const waits = waitCut(task);
   const waitsKey = JSON.stringify(waits);
   const cut = useMemo(
-    () => ({ from, to, tids, except, waits, cell }),
-    [from, to, tids, except, waitsKey, cell],
+    () => ({ from, to, tids, except, waits, cell, pid }),
+    [from, to, tids, except, waitsKey, cell, pid],
   );
   const file = "imported" in task.target ? task.target.imported : null;
   // The other views ask for what they show themselves.

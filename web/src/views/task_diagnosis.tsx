@@ -29,7 +29,7 @@ export function TaskDiagnosisPage({ id }: { id: string }) {
       <div class="group-title">
         <h1>Diagnosis of one result</h1>
         {target !== null && <span class="name">{target}</span>}
-        <PageLink to={{ view: "task", id, from, to }}>task {id}</PageLink>
+        <PageLink to={{ view: "task", id, from, to, pid }}>task {id}</PageLink>
         {(from !== null || to !== null) && (
           <span class="muted">
             a part of its time{" "}
@@ -41,8 +41,7 @@ export function TaskDiagnosisPage({ id }: { id: string }) {
       </div>
       <Report
         diagnosis={value}
-        task={id}
-        pid={pid}
+        flame={{ task: id, pid, from, to }}
         about={`task ${id}${target === null ? "" : ` (${target})`}`}
       />
     </section>
