@@ -17,6 +17,7 @@ use crate::{
         TlsError, Token,
     },
     bpf::enable_statistics,
+    checkup::Checkups,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
     diagnosis::{DiagnosisRules, DiagnosisRulesError},
     idle::{IdleRules, IdleRulesError},
@@ -219,11 +220,12 @@ impl App {
         };
         let state = ApiState::new(ApiParts {
             engine: engine.clone(),
-            table: kernel.table,
+            table: kernel.table.clone(),
             probes: kernel.probes,
             symbols: kernel.symbols,
             renamer,
             idle_rules,
+            checkups: Checkups::new(engine.clone(), kernel.table, config.envoy_admin),
             diagnosis_rules,
             totals: Arc::new(Totals::default()),
             network,

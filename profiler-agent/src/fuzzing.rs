@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target {
         name: "unwind",
         run: unwind,
@@ -57,6 +57,10 @@ pub const TARGETS: [Target; 8] = [
     Target {
         name: "imports",
         run: imports,
+    },
+    Target {
+        name: "envoy_admin",
+        run: envoy_admin,
     },
 ];
 
@@ -136,6 +140,11 @@ pub fn socket_table(bytes: &[u8]) {
 /// A file that somebody gives to be looked at.
 pub fn imports(bytes: &[u8]) {
     drop(import::read(bytes, "file", 0));
+}
+
+/// An answer of an Envoy's admin interface.
+pub fn envoy_admin(bytes: &[u8]) {
+    crate::envoy_admin::fuzz(bytes);
 }
 
 pub(crate) fn memory_file(bytes: &[u8]) -> Option<File> {

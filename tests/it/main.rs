@@ -11,6 +11,8 @@ mod access_log;
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod checkup;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod compare;

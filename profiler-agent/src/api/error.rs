@@ -7,7 +7,7 @@ use axum::{
 };
 
 use super::dto::Problem;
-use crate::{model::TaskId, render::RenderError, symbolize::PackError, task::TaskError};
+use crate::{checkup::CheckupError, model::TaskId, render::RenderError, symbolize::PackError, task::TaskError};
 
 /// Why a request was refused or failed. Each variant has one status and one code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -352,6 +352,17 @@ impl From<TaskError> for ApiError {
             TaskError::Refused(detail) => Self::TasksRefused { detail },
             TaskError::NotStored(detail) => Self::UnusableProfile { detail },
             TaskError::Store(_) => Self::Internal { detail },
+        }
+    }
+}
+
+impl From<CheckupError> for ApiError {
+    fn from(error: CheckupError) -> Self {
+        let detail = error.to_string();
+        match error {
+            CheckupError::NotFound { .. } => Self::NotFound { detail },
+            CheckupError::NotFinal { .. } => Self::TaskNotFinal { detail },
+            CheckupError::Task(error) => error.into(),
         }
     }
 }

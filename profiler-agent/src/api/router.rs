@@ -20,9 +20,9 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, diagnosis, diff, edge_connections, edge_series, edges, events, health, imports,
-        meta, node, pods, processes, profiles, quality, support_bundle, symbols, tasks, timeline,
-        waits,
+        checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, events, health,
+        imports, meta, node, pods, processes, profiles, quality, support_bundle, symbols, tasks,
+        timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -81,6 +81,10 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(tasks::list, tasks::create))
         .routes(routes!(tasks::show, tasks::delete))
         .routes(routes!(tasks::stop))
+        .routes(routes!(checkups::list, checkups::create))
+        .routes(routes!(checkups::compare_two))
+        .routes(routes!(checkups::show, checkups::delete))
+        .routes(routes!(checkups::show_diagnosis))
         .routes(routes!(imports::import))
         .routes(routes!(profiles::profile))
         .routes(routes!(profiles::threads))

@@ -19,6 +19,7 @@ use super::{
     stream::Live,
 };
 use crate::{
+    checkup::Checkups,
     config::ArgumentPolicy,
     diagnosis::DiagnosisRules,
     idle::IdleRules,
@@ -112,6 +113,7 @@ pub struct ApiParts {
     pub symbols: SymbolPacks,
     pub renamer: Renamer,
     pub idle_rules: Arc<IdleRules>,
+    pub checkups: Checkups,
     pub diagnosis_rules: Arc<DiagnosisRules>,
     pub totals: Arc<Totals>,
     /// The always-on network collection.

@@ -1,5 +1,6 @@
 //! What each command of the program does.
 
+pub mod diagnose;
 pub mod diff;
 pub mod doctor;
 pub mod doctor_process;
@@ -18,6 +19,8 @@ use crate::config::ConfigError;
 
 /// Exit code of errors in the command line or the configuration, as clap uses it.
 pub const EXIT_USAGE: u8 = 2;
+/// Exit code of `diagnose` when a finding matches `--fail-on`.
+pub const EXIT_FOUND: u8 = 3;
 
 /// Why a command ended without success.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub enum CliError {
     Config(anyhow::Error),
     /// Something failed at run time.
     Runtime(anyhow::Error),
+    /// Nothing failed, and what was looked for is there; the text says what.
+    Found(String),
 }
 
 impl CliError {
@@ -33,13 +38,17 @@ impl CliError {
         match self {
             Self::Config(_) => ExitCode::from(EXIT_USAGE),
             Self::Runtime(_) => ExitCode::FAILURE,
+            Self::Found(_) => ExitCode::from(EXIT_FOUND),
         }
     }
 }
 
 impl std::fmt::Display for CliError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Self::Config(error) | Self::Runtime(error)) = self;
+        let error = match self {
+            Self::Config(error) | Self::Runtime(error) => error,
+            Self::Found(text) => return f.write_str(text),
+        };
         // Many texts already name their cause; each is said once.
         let mut text = String::new();
         for cause in error.chain() {

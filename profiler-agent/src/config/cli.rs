@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::EnvoyAdminMode;
 use crate::{
     model::{IdleMode, TaskKind, UnwindMethod, WaitMode},
     render::{Format, Value},
@@ -33,6 +34,8 @@ pub enum Command {
     Record(RecordArgs),
     /// Say which processes talk to which over TCP and Unix sockets, and how well
     Net(NetArgs),
+    /// Say which part of a process costs what and which setting changes it, without a server
+    Diagnose(DiagnoseArgs),
     /// List the processes of this machine
     Ps(PsArgs),
     /// Say what this kernel and these privileges allow
@@ -137,6 +140,10 @@ pub struct ServeArgs {
     /// are more than 50,000 a second [default: auto]
     #[arg(long, value_name = "every|sampled|auto")]
     pub off_cpu_mode: Option<String>,
+    /// Whether check-ups ask Envoys for their configuration and counts, by GET on the admin interface
+    /// where one can be reached [default: auto]
+    #[arg(long, value_name = "auto|off")]
+    pub envoy_admin: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -342,6 +349,73 @@ pub struct NetTarget {
     /// Every connection of the machine
     #[arg(long)]
     pub all: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Exit code 0: done; 3: a finding matches --fail-on; 2: an error in the command line; \
+                  1: any other error."
+)]
+pub struct DiagnoseArgs {
+    #[command(flatten)]
+    pub target: DiagnoseTarget,
+    /// How long to watch: 1s to 1h
+    #[arg(long, default_value = "30s", value_parser = humantime::parse_duration)]
+    pub duration: Duration,
+    /// Samples per second and CPU: 1 to 4999
+    #[arg(long, default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=4999))]
+    pub frequency: u32,
+    /// Print the whole diagnosis as JSON instead of text
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Print Markdown instead of text
+    #[arg(long)]
+    pub markdown: bool,
+    /// Say also what changed since this diagnosis, which `diagnose --json` wrote
+    #[arg(long, value_name = "OLD.json")]
+    pub compare: Option<PathBuf>,
+    /// End with exit code 3 when there is this finding, or one of this severity or a higher one: high,
+    /// medium, low, info (repeat it, or separate by commas)
+    #[arg(long, value_name = "FINDING|SEVERITY", value_delimiter = ',')]
+    pub fail_on: Vec<String>,
+    /// Further rules of attribution and of findings
+    #[arg(long, value_name = "FILE")]
+    pub diagnosis_rules: Option<PathBuf>,
+    /// Rules that say which waits are idle, instead of the embedded ones
+    #[arg(long, value_name = "FILE")]
+    pub idle_rules: Option<PathBuf>,
+    /// Whether Envoys are asked for their configuration and counts, by GET on the admin interface where
+    /// one can be reached
+    #[arg(
+        long,
+        value_enum,
+        value_name = "auto|off",
+        hide_possible_values = true,
+        default_value = "auto"
+    )]
+    pub envoy_admin: EnvoyAdminMode,
+    /// Folder with debug files or unstripped programs, used by their build-id
+    #[arg(long, value_name = "DIR")]
+    pub symbol_dir: Option<PathBuf>,
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub deny_probe: Vec<String>,
+}
+
+/// What to diagnose; exactly one kind.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct DiagnoseTarget {
+    /// These processes and the children they fork (repeat it, or separate by commas)
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<u32>,
+    /// Every process of this container: full id or a prefix of at least 12 digits
+    #[arg(long, value_name = "ID")]
+    pub container: Option<String>,
+    /// Every process with this name
+    #[arg(long, value_name = "NAME")]
+    pub comm: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -54,6 +54,7 @@ impl ServeConfig {
             bpf_stats,
             unwind,
             off_cpu_mode,
+            envoy_admin,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![("listen", toml::Value::from(listen.to_string()))];
@@ -112,6 +113,7 @@ impl ServeConfig {
             ("log", log.clone().into()),
             ("unwind", unwind.name().into()),
             ("off_cpu_mode", off_cpu_mode.name().into()),
+            ("envoy_admin", envoy_admin.name().into()),
         ]);
         if let Some(folder) = symbol_dir {
             lines.push(("symbol_dir", text(folder)));

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use clap::ValueEnum;
+
 use super::{
     cli::ServeArgs,
     file,
@@ -59,6 +61,24 @@ pub enum NetworkMode {
     Tasks,
 }
 
+/// Whether check-ups ask Envoys on their admin interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EnvoyAdminMode {
+    /// Where it can be reached; only GET.
+    Auto,
+    Off,
+}
+
+impl EnvoyAdminMode {
+    /// As in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// Whether arguments of processes leave the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentPolicy {
@@ -100,6 +120,7 @@ pub struct ServeConfig {
     pub unwind: UnwindMethod,
     /// Whether waits are sampled, where a task does not say.
     pub off_cpu_mode: WaitMode,
+    pub envoy_admin: EnvoyAdminMode,
 }
 
 /// Merges flags, environment and file, and checks the result. `log` is the global flag and
@@ -146,6 +167,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         bpf_stats,
         unwind,
         off_cpu_mode,
+        envoy_admin,
     } = args;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
@@ -170,6 +192,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("diagnosis_rules", diagnosis_rules),
         ("unwind", unwind),
         ("off_cpu_mode", off_cpu_mode),
+        ("envoy_admin", envoy_admin),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -263,6 +286,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         bpf_stats: parse_or(settings, "bpf_stats", false, switch)?,
         unwind: parse_or(settings, "unwind", UnwindMethod::Tables, unwind_method)?,
         off_cpu_mode: parse_or(settings, "off_cpu_mode", WaitMode::Auto, wait_mode)?,
+        envoy_admin: parse_or(settings, "envoy_admin", EnvoyAdminMode::Auto, envoy_admin)?,
     })
 }
 
@@ -379,6 +403,11 @@ fn unwind_method(setting: &Setting) -> Result<UnwindMethod, ConfigError> {
         .text()
         .parse()
         .map_err(|problem: &str| setting.invalid(problem))
+}
+
+fn envoy_admin(setting: &Setting) -> Result<EnvoyAdminMode, ConfigError> {
+    EnvoyAdminMode::from_str(setting.text(), false)
+        .map_err(|_| setting.invalid("is neither auto nor off"))
 }
 
 fn wait_mode(setting: &Setting) -> Result<WaitMode, ConfigError> {

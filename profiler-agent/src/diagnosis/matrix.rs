@@ -12,7 +12,8 @@ use crate::{
     model::{
         FrameId, Profile, SampleRow, ThreadState,
         diagnosis::{
-            CellChoice, Estimate, FeatureInfo, Matrix, MatrixCell, MechanismInfo, RuleSamples,
+            CellChoice, Estimate, FeatureInfo, Matrix, MatrixCell, MatrixRow, MechanismInfo,
+            RuleSamples,
         },
     },
     render::names::{display_name, printable},
@@ -149,6 +150,7 @@ impl<'a> CellSums<'a> {
         }
         let mut features: Vec<(usize, u64)> = by_feature.into_iter().collect();
         features.sort_by_key(|(feature, ns)| (std::cmp::Reverse(*ns), *feature));
+        let rows = features.iter().map(|(feature, _)| self.row(*feature)).collect();
         let features = features
             .into_iter()
             .map(|(feature, _)| {
@@ -176,7 +178,25 @@ impl<'a> CellSums<'a> {
         Matrix {
             features,
             mechanisms,
+            rows,
             cells: self.cells.iter().map(|cell| self.cell(cell)).collect(),
+        }
+    }
+
+    /// The sum of a feature's cells.
+    fn row(&self, feature: usize) -> MatrixRow {
+        let mut blocks = vec![0; self.blocks.len()];
+        let mut samples = 0;
+        for cell in self.cells.iter().filter(|cell| cell.feature == feature) {
+            samples += cell.samples;
+            for (sum, more) in blocks.iter_mut().zip(&cell.blocks) {
+                *sum += more;
+            }
+        }
+        MatrixRow {
+            feature: self.attributions.feature_id(feature).to_owned(),
+            samples,
+            share: share(&blocks, &self.blocks, self.samples),
         }
     }
 

@@ -129,6 +129,8 @@ pub struct Matrix {
     /// Features that have samples, most first.
     pub features: Vec<FeatureInfo>,
     pub mechanisms: Vec<MechanismInfo>,
+    /// Sums of the features, in their order.
+    pub rows: Vec<MatrixRow>,
     /// Cells that have samples, most first.
     pub cells: Vec<MatrixCell>,
 }
@@ -149,6 +151,14 @@ pub struct FeatureInfo {
 pub struct MechanismInfo {
     pub id: String,
     pub title: String,
+}
+
+/// All samples of one feature.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixRow {
+    pub feature: String,
+    pub samples: u64,
+    pub share: Estimate,
 }
 
 /// Samples of one feature and one mechanism.

@@ -4,6 +4,8 @@
 //! the wire types of the HTTP API live in `api/dto.rs`.
 
 pub mod diagnosis;
+mod checkup;
+pub mod comparison;
 mod idle_share;
 mod edge;
 mod imported;
@@ -23,6 +25,7 @@ mod wait_reason;
 mod waker;
 mod wait_rules;
 
+pub use checkup::{CheckupRecord, RequestPoint, RequestSeries};
 pub use edge::{
     Address, Edge, EdgeConnection, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable,
     SideMetrics, SocketTotals, Transfer, Values,

@@ -55,7 +55,8 @@ pub fn rates(hits: Pair, expected: [f64; 2]) -> Option<Test> {
 }
 
 impl Test {
-    fn of(z: f64) -> Self {
+    /// The test of a difference in its standard errors.
+    pub fn of(z: f64) -> Self {
         let p = complement_of_error_function(z.abs() / std::f64::consts::SQRT_2);
         Self { z, p }
     }

@@ -9,7 +9,10 @@ use std::{
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::process::ProcessTable;
+use crate::{
+    model::ProcessKey,
+    process::{ProcessTable, proc_dir::read_stat},
+};
 
 /// The processes of each namespace, by its inode.
 pub(super) fn with_processes(table: &ProcessTable) -> BTreeMap<u32, Vec<u32>> {
@@ -49,6 +52,23 @@ pub(super) fn ask_inside<T: Send>(
             .map_err(|_panic| io::Error::other("the thread that lists sockets panicked"))?
     });
     answer.inspect_err(|error| tracing::debug!(inode, %error, "list the sockets of a namespace"))
+}
+
+/// Moves the calling thread into the network namespace of a process, for good: it is to be a thread that
+/// does nothing else. Fails when the process has ended or its namespace may not be entered
+/// (`PermissionDenied`), which is not needed for the agent's own. Blocks.
+pub(crate) fn enter_namespace_of(process: ProcessKey) -> io::Result<()> {
+    let namespace = File::open(format!("/proc/{}/ns/net", process.pid))?;
+    // Opened first: when the pid has another process by then, this sees it.
+    if read_stat(process.pid)?.start_ticks != process.start_ticks {
+        return Err(io::Error::other("the process has ended"));
+    }
+    let inode = namespace.metadata()?.st_ino();
+    let is_own = std::fs::metadata("/proc/thread-self/ns/net").is_ok_and(|own| own.st_ino() == inode);
+    if !is_own {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+    }
+    Ok(())
 }
 
 /// Whether the process is in the namespace with this inode.

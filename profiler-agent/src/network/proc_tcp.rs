@@ -23,7 +23,7 @@ const STATE: usize = 3;
 const INODE: usize = 9;
 
 /// Lists the sockets of the namespace that the process is in. Blocks.
-pub(super) fn sockets_of(pid: u32) -> io::Result<Vec<DiagSocket>> {
+pub(crate) fn sockets_of(pid: u32) -> io::Result<Vec<DiagSocket>> {
     let mut found = Vec::new();
     for (name, required) in [("tcp", true), ("tcp6", false)] {
         let mut bytes = Vec::new();

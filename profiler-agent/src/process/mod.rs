@@ -7,6 +7,7 @@ mod find;
 mod pods;
 mod table;
 
+pub(crate) mod accounting;
 mod cgroups;
 mod containers;
 pub(crate) mod cpu_quota;

@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod names;
 pub mod quality;
+pub mod report;
 pub mod sequence;
 pub mod summary;
 

@@ -12,6 +12,8 @@ pub enum Stream {
     Edges,
     /// What edges counted second by second.
     EdgeSteps,
+    /// Counters that a check-up read beside its tasks; kept with its on-CPU task.
+    Observed,
 }
 
 impl Stream {
@@ -20,6 +22,7 @@ impl Stream {
             Self::Profile => 0,
             Self::Edges => 1,
             Self::EdgeSteps => 2,
+            Self::Observed => 4,
         }
     }
 
@@ -28,6 +31,7 @@ impl Stream {
             0 => Some(Self::Profile),
             1 => Some(Self::Edges),
             2 => Some(Self::EdgeSteps),
+            4 => Some(Self::Observed),
             _ => None,
         }
     }

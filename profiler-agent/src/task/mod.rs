@@ -6,6 +6,7 @@ mod edges;
 mod edge_steps;
 mod engine;
 mod import;
+mod observed;
 mod registry;
 mod result;
 mod retention;

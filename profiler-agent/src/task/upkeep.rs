@@ -117,8 +117,8 @@ pub(super) fn merge_any(store: &StoreHandle, key: SegmentKey) -> Result<(), Stor
     match key.stream {
         Stream::Profile => merge_segment(store, key),
         Stream::EdgeSteps => edge_steps::merge_segment(store, key),
-        // One table in place of the one before.
-        Stream::Edges => Ok(()),
+        // One table in place of the one before, and one record.
+        Stream::Edges | Stream::Observed => Ok(()),
     }
 }
 

@@ -103,6 +103,14 @@ fn imported_files() {
 }
 
 #[test]
+fn envoy_answers() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/envoy_admin");
+    let answers = ["listeners", "clusters", "bootstrap"]
+        .map(|name| Original::file(&format!("{folder}/{name}.json")));
+    fuzz("envoy_admin", &answers);
+}
+
+#[test]
 fn process_maps() {
     fuzz("maps", &[Original::file("/proc/self/maps")]);
 }

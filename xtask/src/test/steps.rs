@@ -375,6 +375,11 @@ pub(super) const STEPS: &[Step] = &[
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
     integration!(
+        "checkup",
+        MESH,
+        "check-ups of a sidecar: requests, configuration, CPU time, the command diagnose"
+    ),
+    integration!(
         "stripped-mesh",
         MESHES,
         "names in stripped Envoys of three releases"

@@ -11,6 +11,8 @@ pub(crate) struct DiagnosisMatrix {
     /// Features that have samples, most first.
     pub(crate) features: Vec<DiagnosisFeature>,
     pub(crate) mechanisms: Vec<DiagnosisMechanism>,
+    /// Sums of the features, in their order.
+    pub(crate) rows: Vec<DiagnosisRow>,
     /// Cells that have samples, most first.
     pub(crate) cells: Vec<DiagnosisCell>,
 }
@@ -20,17 +22,46 @@ impl From<model::Matrix> for DiagnosisMatrix {
         let model::Matrix {
             features,
             mechanisms,
+            rows,
             cells,
         } = value;
         Self {
             features: features.into_iter().map(Into::into).collect(),
             mechanisms: mechanisms.into_iter().map(Into::into).collect(),
+            rows: rows.into_iter().map(Into::into).collect(),
             cells: cells.into_iter().map(Into::into).collect(),
         }
     }
 }
 
-/// A row of the matrix.
+/// All samples of one feature; `low` and `high` are the 95 % interval of the share.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct DiagnosisRow {
+    pub(crate) feature: String,
+    pub(crate) samples: u64,
+    pub(crate) share_percent: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl From<model::MatrixRow> for DiagnosisRow {
+    fn from(value: model::MatrixRow) -> Self {
+        let model::MatrixRow {
+            feature,
+            samples,
+            share,
+        } = value;
+        Self {
+            feature,
+            samples,
+            share_percent: share.value,
+            low: share.low,
+            high: share.high,
+        }
+    }
+}
+
+/// A feature, as people call it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct DiagnosisFeature {
     /// As in `cell=`: `tracing`, `filter:rbac`.

@@ -2,6 +2,7 @@
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
 mod agent;
+mod checkups;
 mod diagnosis;
 mod diagnosis_findings;
 mod diagnosis_matrix;
@@ -34,6 +35,7 @@ pub use processes::{Process, ProcessList};
 pub(super) use agent::{
     AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
 };
+pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
 pub use diagnosis::Diagnosis;
 pub(super) use diagnosis_rules::DiagnosisRuleSets;
 pub use diff::Diff;

@@ -144,21 +144,9 @@ impl CreateTask {
             max_wait_ns,
             group: _,
         } = self;
-        let target = match target {
-            Target::Pids(pids) => model::Target::Pids(pids),
-            Target::Container(id) => model::Target::Container(id),
-            Target::Cgroup(path) => model::Target::Cgroup(path),
-            Target::Comm(comm) => model::Target::Comm(comm),
-            Target::NetworkNamespace(path) => model::Target::NetworkNamespace(path),
-            Target::Imported(_) => {
-                return Err("a profile is imported with POST /api/v1/imports");
-            }
-            Target::All(true) => model::Target::All,
-            Target::All(false) => return Err("all must be true, or another target must be given"),
-        };
         Ok(model::TaskSpec {
             kind: kind.into(),
-            target,
+            target: target_of(target)?,
             duration_s,
             frequency_hz,
             wakers,
@@ -169,6 +157,20 @@ impl CreateTask {
                 max_ns: max_wait_ns,
             },
         })
+    }
+}
+
+/// A target that something can be started on.
+pub(super) fn target_of(target: Target) -> Result<model::Target, &'static str> {
+    match target {
+        Target::Pids(pids) => Ok(model::Target::Pids(pids)),
+        Target::Container(id) => Ok(model::Target::Container(id)),
+        Target::Cgroup(path) => Ok(model::Target::Cgroup(path)),
+        Target::Comm(comm) => Ok(model::Target::Comm(comm)),
+        Target::NetworkNamespace(path) => Ok(model::Target::NetworkNamespace(path)),
+        Target::Imported(_) => Err("a profile is imported with POST /api/v1/imports"),
+        Target::All(true) => Ok(model::Target::All),
+        Target::All(false) => Err("all must be true, or another target must be given"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The API as clients see it: in process for what a handler decides, over sockets for what the
 //! connection decides.
 
+mod checkups;
 mod diagnosis;
 mod edge_series;
 mod edges;
@@ -34,7 +35,8 @@ use tower::ServiceExt;
 
 use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Token, router};
 use crate::{
-    config::ArgumentPolicy,
+    checkup::Checkups,
+    config::{ArgumentPolicy, EnvoyAdminMode},
     diagnosis::DiagnosisRules,
     idle::IdleRules,
     model::{
@@ -235,9 +237,11 @@ impl Api {
         let shutdown = CancellationToken::new();
         let folder = data.path().join("symbols");
         let symbols = SymbolPacks::open(Some(folder), None, SYMBOL_ROOM);
+        let table = ProcessTable::new();
         let state = ApiState::new(ApiParts {
+            checkups: Checkups::new(engine.clone(), table.clone(), EnvoyAdminMode::Off),
             engine,
-            table: ProcessTable::new(),
+            table,
             probes: Arc::new(FakeProbes),
             renamer: Renamer::start(symbols.clone()).unwrap(),
             symbols,

@@ -35,6 +35,10 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         .cloned()
         .collect();
     let mut expected = [
+        "/api/v1/checkups",
+        "/api/v1/checkups/compare",
+        "/api/v1/checkups/{id}",
+        "/api/v1/checkups/{id}/diagnosis",
         "/api/v1/containers",
         "/api/v1/diagnosis/rules",
         "/api/v1/diff",

@@ -1,0 +1,279 @@
+//! Check-ups and what changed between two of them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::tasks::{Target, TaskKind, TaskState, state_of, target_of};
+use crate::{
+    checkup::{self, CheckupRequest},
+    model::{self, comparison},
+};
+
+fn default_duration() -> u64 {
+    30
+}
+
+fn default_frequency() -> u32 {
+    model::DEFAULT_FREQUENCY_HZ
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct CreateCheckup {
+    target: Target,
+    /// 1 to 3600.
+    #[serde(default = "default_duration")]
+    #[schema(default = 30, minimum = 1, maximum = 3600)]
+    duration_s: u64,
+    /// On-CPU samples per second and CPU, 1 to 4999.
+    #[serde(default = "default_frequency")]
+    #[schema(default = 99, minimum = 1, maximum = 4999)]
+    frequency_hz: u32,
+}
+
+impl CreateCheckup {
+    /// What is asked for; `Err` is the detail for the field `target`. Bounds are the engine's.
+    pub(in crate::api) fn into_request(self) -> Result<CheckupRequest, &'static str> {
+        let Self {
+            target,
+            duration_s,
+            frequency_hz,
+        } = self;
+        Ok(CheckupRequest {
+            target: target_of(target)?,
+            duration_s,
+            frequency_hz,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum CheckupState {
+    Running,
+    Finished,
+    Failed,
+    Cancelled,
+}
+
+/// An on-CPU, an off-CPU and a network task on one target, and what was read beside them.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Checkup {
+    /// Also the group of its tasks.
+    id: String,
+    target: Target,
+    duration_s: u64,
+    /// What became of the on-CPU task, which the diagnosis rests on; `running` while any task does.
+    state: CheckupState,
+    created_ns: u64,
+    /// Null when it is over, and while a task waits for its turn.
+    #[schema(required)]
+    ends_in_s: Option<f64>,
+    tasks: Vec<CheckupTask>,
+    /// The kernel's accounts, and Envoy's counts and configuration where it could be asked, were kept.
+    observed: bool,
+}
+
+/// One of its tasks.
+#[derive(Debug, Serialize, ToSchema)]
+struct CheckupTask {
+    id: String,
+    kind: TaskKind,
+    state: TaskState,
+    /// Why it failed.
+    #[schema(required)]
+    reason: Option<String>,
+}
+
+impl From<&checkup::Checkup> for Checkup {
+    fn from(checkup: &checkup::Checkup) -> Self {
+        let checkup::Checkup {
+            id,
+            target,
+            duration_s,
+            state,
+            created_ns,
+            ends_in_s,
+            tasks,
+            observed,
+        } = checkup;
+        let tasks = tasks.iter().map(|task| {
+            let (state, reason) = state_of(&task.state);
+            CheckupTask {
+                id: task.id.to_string(),
+                kind: task.kind.into(),
+                state,
+                reason,
+            }
+        });
+        Self {
+            id: id.clone(),
+            target: target.into(),
+            duration_s: *duration_s,
+            state: match state {
+                checkup::CheckupState::Running => CheckupState::Running,
+                checkup::CheckupState::Finished => CheckupState::Finished,
+                checkup::CheckupState::Failed => CheckupState::Failed,
+                checkup::CheckupState::Cancelled => CheckupState::Cancelled,
+            },
+            created_ns: *created_ns,
+            ends_in_s: *ends_in_s,
+            tasks: tasks.collect(),
+            observed: *observed,
+        }
+    }
+}
+
+/// What changed from check-up `a` to check-up `b`.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct CheckupComparison {
+    a: String,
+    b: String,
+    totals: ComparedTotals,
+    /// The largest change first.
+    rows: Vec<ComparedRow>,
+    findings: ComparedFindings,
+    verdict: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ComparedTotals {
+    /// Null when requests are not known on both sides.
+    #[schema(required)]
+    cpu_us_per_request: Option<ComparedTotal>,
+    /// Null when the kernel's accounts were not read on both sides.
+    #[schema(required)]
+    cpu_cores: Option<ComparedTotal>,
+}
+
+/// A number of each side.
+#[derive(Debug, Serialize, ToSchema)]
+struct ComparedTotal {
+    a: f64,
+    b: f64,
+    /// Of `a`; `low` and `high` are its 95 % interval, with what runs of the same differ by.
+    change_percent: f64,
+    low: f64,
+    high: f64,
+    /// The interval is without zero.
+    significant: bool,
+}
+
+/// A feature on both sides.
+#[derive(Debug, Serialize, ToSchema)]
+struct ComparedRow {
+    feature: String,
+    a_percent: f64,
+    b_percent: f64,
+    /// Microseconds of CPU time for each request; null when requests are not known.
+    #[schema(required)]
+    a_us: Option<f64>,
+    #[schema(required)]
+    b_us: Option<f64>,
+    /// Points of percent, `b` minus `a`; `low` and `high` are its 95 % interval.
+    change: f64,
+    low: f64,
+    high: f64,
+    /// Adjusted for the number of rows; null when there are too few samples for a test.
+    #[schema(required)]
+    p: Option<f64>,
+    /// `p` is below 0.05, and the change is one point at least.
+    significant: bool,
+}
+
+/// Findings by what became of them.
+#[derive(Debug, Serialize, ToSchema)]
+struct ComparedFindings {
+    gone: Vec<ComparedFinding>,
+    new: Vec<ComparedFinding>,
+    still: Vec<ComparedFinding>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ComparedFinding {
+    id: String,
+    title: String,
+}
+
+impl CheckupComparison {
+    /// `names` are the check-ups `a` and `b`.
+    pub(in crate::api) fn new(names: [String; 2], found: comparison::CheckupComparison) -> Self {
+        let comparison::CheckupComparison {
+            totals,
+            rows,
+            findings,
+            verdict,
+        } = found;
+        let [a, b] = names;
+        let named = |list: Vec<comparison::FindingName>| -> Vec<ComparedFinding> {
+            let list = list.into_iter();
+            list.map(|comparison::FindingName { id, title }| ComparedFinding { id, title })
+                .collect()
+        };
+        Self {
+            a,
+            b,
+            totals: ComparedTotals {
+                cpu_us_per_request: totals.cpu_us_per_request.map(Into::into),
+                cpu_cores: totals.cpu_cores.map(Into::into),
+            },
+            rows: rows.into_iter().map(Into::into).collect(),
+            findings: ComparedFindings {
+                gone: named(findings.gone),
+                new: named(findings.new),
+                still: named(findings.still),
+            },
+            verdict,
+        }
+    }
+}
+
+impl From<comparison::ComparedTotal> for ComparedTotal {
+    fn from(total: comparison::ComparedTotal) -> Self {
+        let comparison::ComparedTotal {
+            a,
+            b,
+            change_percent,
+            low,
+            high,
+            significant,
+        } = total;
+        Self {
+            a,
+            b,
+            change_percent,
+            low,
+            high,
+            significant,
+        }
+    }
+}
+
+impl From<comparison::ComparedRow> for ComparedRow {
+    fn from(row: comparison::ComparedRow) -> Self {
+        let comparison::ComparedRow {
+            feature,
+            a_percent,
+            b_percent,
+            a_us,
+            b_us,
+            change,
+            low,
+            high,
+            p,
+            significant,
+        } = row;
+        Self {
+            feature,
+            a_percent,
+            b_percent,
+            a_us,
+            b_us,
+            change,
+            low,
+            high,
+            p,
+            significant,
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What changed between two diagnoses.
+//!
+//! Shares are compared twice, and the more doubtful answer counts: by the intervals of both diagnoses,
+//! which come from blocks of time and so know about bursts, and by the counts of samples
+//! ([`significance::proportions`]). The p-values of all rows are adjusted together, and a change below
+//! [`SMALLEST_POINTS`] is never called significant.
+//!
+//! Two runs of the same differ by more than what happens inside of each tells: other programs, CPU
+//! frequency, caches. Totals, which nothing inside of a run can correct for that, have
+//! [`BETWEEN_RUNS`] in their intervals.
+
+use std::collections::BTreeMap;
+
+use crate::model::{
+    Pair,
+    comparison::{
+        CheckupComparison, ComparedFindings, ComparedRow, ComparedTotal, ComparedTotals,
+        FindingName,
+    },
+    diagnosis::{Diagnosis, Estimate, Matrix},
+    significance::{self, ALPHA},
+};
+
+/// Half of a 95 % interval in standard errors.
+const HALF: f64 = 1.959_964;
+/// Smallest change of a share, in points of percent.
+const SMALLEST_POINTS: f64 = 1.0;
+/// Standard deviation of a total between runs of the same, as part of it: eleven pairs of runs of one
+/// Envoy at one load each, on a virtual machine with two CPUs, differed by 6.5 % (root mean square).
+const BETWEEN_RUNS: f64 = 0.065 / std::f64::consts::SQRT_2;
+
+/// What is compared of a diagnosis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Side {
+    pub samples: u64,
+    pub cpu_cores: Option<f64>,
+    pub cpu_us_per_request: Option<Estimate>,
+    pub rows: Vec<SideRow>,
+    pub findings: Vec<FindingName>,
+}
+
+/// The samples of one feature.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SideRow {
+    pub feature: String,
+    pub title: String,
+    pub samples: u64,
+    /// Percent of all samples' time.
+    pub share: Estimate,
+}
+
+impl Side {
+    pub fn of(diagnosis: &Diagnosis) -> Self {
+        let Matrix { features, rows, .. } = &diagnosis.matrix;
+        let rows = rows.iter().map(|row| {
+            let info = features.iter().find(|feature| feature.id == row.feature);
+            SideRow {
+                feature: row.feature.clone(),
+                title: info.map_or_else(|| row.feature.clone(), |info| info.title.clone()),
+                samples: row.samples,
+                share: row.share,
+            }
+        });
+        let findings = diagnosis.findings.iter().map(|finding| FindingName {
+            id: finding.id.clone(),
+            title: finding.title.clone(),
+        });
+        Self {
+            samples: diagnosis.coverage.samples,
+            cpu_cores: diagnosis.totals.cpu_cores,
+            cpu_us_per_request: diagnosis.totals.cpu_us_per_request,
+            rows: rows.collect(),
+            findings: findings.collect(),
+        }
+    }
+
+    /// A feature's row; one without samples has a share of zero, which is not known exactly either.
+    fn row(&self, feature: &str) -> (u64, Estimate) {
+        let found = self.rows.iter().find(|row| row.feature == feature);
+        found.map_or_else(
+            || {
+                let square = HALF * HALF;
+                let none = Estimate {
+                    value: 0.0,
+                    low: 0.0,
+                    // Wilson's interval of none among all.
+                    high: 100.0 * square / (float(self.samples) + square),
+                };
+                (0, none)
+            },
+            |row| (row.samples, row.share),
+        )
+    }
+}
+
+/// Compares an earlier diagnosis with a later one.
+pub fn compare(a: &Side, b: &Side) -> CheckupComparison {
+    let totals = ComparedTotals {
+        cpu_us_per_request: a
+            .cpu_us_per_request
+            .zip(b.cpu_us_per_request)
+            .and_then(|(a, b)| total(a, b)),
+        cpu_cores: a
+            .cpu_cores
+            .zip(b.cpu_cores)
+            .and_then(|(of_a, of_b)| total(sampled(of_a, a.samples), sampled(of_b, b.samples))),
+    };
+    let rows = rows(a, b);
+    let findings = findings(a, b);
+    CheckupComparison {
+        verdict: verdict(&totals, &rows, &findings, &titles(a, b)),
+        totals,
+        rows,
+        findings,
+    }
+}
+
+/// A number that is known exactly for its window, with the doubt that so many samples would have about
+/// another window of the same work.
+fn sampled(value: f64, samples: u64) -> Estimate {
+    let half = HALF * value / float(samples.max(1)).sqrt();
+    Estimate {
+        value,
+        low: value - half,
+        high: value + half,
+    }
+}
+
+/// `None` where the earlier number is zero: no percentage of it can be told.
+fn total(a: Estimate, b: Estimate) -> Option<ComparedTotal> {
+    if a.value <= 0.0 {
+        return None;
+    }
+    let ratio = b.value / a.value;
+    // Errors of a quotient, to first order.
+    let relative = |one: Estimate| {
+        let inside = error(one) / one.value.max(f64::MIN_POSITIVE);
+        inside.hypot(BETWEEN_RUNS)
+    };
+    let half = HALF * ratio * relative(a).hypot(relative(b)) * 100.0;
+    let change_percent = (ratio - 1.0) * 100.0;
+    let (low, high) = (change_percent - half, change_percent + half);
+    Some(ComparedTotal {
+        a: a.value,
+        b: b.value,
+        change_percent,
+        low,
+        high,
+        significant: low > 0.0 || high < 0.0,
+    })
+}
+
+/// Standard error of a number with its 95 % interval; of an interval that is longer to one side, that of
+/// the longer side.
+fn error(estimate: Estimate) -> f64 {
+    let Estimate { value, low, high } = estimate;
+    (value - low).max(high - value).max(0.0) / HALF
+}
+
+fn rows(a: &Side, b: &Side) -> Vec<ComparedRow> {
+    let all = a.rows.iter().chain(&b.rows);
+    let mut features: Vec<&str> = all.map(|row| row.feature.as_str()).collect();
+    features.sort_unstable();
+    features.dedup();
+    let us = |side: &Side, percent: f64| {
+        let whole = side.cpu_us_per_request?;
+        Some(whole.value * percent / 100.0)
+    };
+    let mut rows: Vec<ComparedRow> = features
+        .into_iter()
+        .map(|feature| {
+            let (of_a, of_b) = (a.row(feature), b.row(feature));
+            let change = of_b.1.value - of_a.1.value;
+            let deviation = error(of_a.1).hypot(error(of_b.1));
+            let counts = Pair {
+                a: of_a.0,
+                b: of_b.0,
+            };
+            let all = Pair {
+                a: a.samples,
+                b: b.samples,
+            };
+            let by_counts = significance::proportions(counts, all);
+            let p = by_counts.map(|test| {
+                let by_blocks = significance::Test::of(change / deviation.max(f64::MIN_POSITIVE));
+                test.p.max(by_blocks.p)
+            });
+            ComparedRow {
+                feature: feature.to_owned(),
+                a_percent: of_a.1.value,
+                b_percent: of_b.1.value,
+                a_us: us(a, of_a.1.value),
+                b_us: us(b, of_b.1.value),
+                change,
+                low: change - HALF * deviation,
+                high: change + HALF * deviation,
+                p,
+                significant: false,
+            }
+        })
+        .collect();
+    let tested: Vec<f64> = rows.iter().filter_map(|row| row.p).collect();
+    let adjusted = significance::adjusted(&tested);
+    for (row, p) in rows.iter_mut().filter(|row| row.p.is_some()).zip(adjusted) {
+        row.p = Some(p);
+        row.significant = p < ALPHA && row.change.abs() >= SMALLEST_POINTS;
+    }
+    rows.sort_by(|one, other| {
+        let size = |row: &ComparedRow| row.change.abs();
+        size(other)
+            .total_cmp(&size(one))
+            .then_with(|| one.feature.cmp(&other.feature))
+    });
+    rows
+}
+
+fn findings(a: &Side, b: &Side) -> ComparedFindings {
+    // By title too: each HTTP filter has a finding of the same id.
+    let has = |side: &Side, finding: &FindingName| side.findings.contains(finding);
+    let of = |side: &Side, wanted: &dyn Fn(&FindingName) -> bool| -> Vec<FindingName> {
+        let found = side.findings.iter().filter(|finding| wanted(finding));
+        found.cloned().collect()
+    };
+    ComparedFindings {
+        gone: of(a, &|finding| !has(b, finding)),
+        new: of(b, &|finding| !has(a, finding)),
+        still: of(b, &|finding| has(a, finding)),
+    }
+}
+
+fn titles<'a>(a: &'a Side, b: &'a Side) -> BTreeMap<&'a str, &'a str> {
+    let all = a.rows.iter().chain(&b.rows);
+    all.map(|row| (row.feature.as_str(), row.title.as_str()))
+        .collect()
+}
+
+/// What changed most, in one sentence.
+fn verdict(
+    totals: &ComparedTotals,
+    rows: &[ComparedRow],
+    findings: &ComparedFindings,
+    titles: &BTreeMap<&str, &str>,
+) -> String {
+    let mut parts = Vec::new();
+    match (totals.cpu_us_per_request, totals.cpu_cores) {
+        (Some(total), _) => parts.push(of_total("CPU time for each request", "us", &total)),
+        (None, Some(total)) => parts.push(of_total("CPU use", "cores", &total)),
+        (None, None) => {}
+    }
+    let largest = rows.iter().find(|row| row.significant);
+    parts.push(match largest {
+        None => "no part of it changed by more than chance".to_owned(),
+        Some(row) => {
+            let title = titles.get(row.feature.as_str()).copied();
+            let title = title.unwrap_or(&row.feature);
+            let (a, b) = (row.a_percent, row.b_percent);
+            let direction = if row.change < 0.0 { "fell" } else { "rose" };
+            format!("{title} {direction} from {a:.1} % to {b:.1} %")
+        }
+    });
+    let ComparedFindings {
+        gone,
+        new,
+        still: _,
+    } = findings;
+    for (list, word) in [(gone, "gone"), (new, "new")] {
+        if let Some(first) = list.first() {
+            let more = match list.len() {
+                1 => String::new(),
+                count => format!(" and {} more", count - 1),
+            };
+            parts.push(format!("{word}: {}{more}", first.title));
+        }
+    }
+    parts.join("; ") + "."
+}
+
+fn of_total(what: &str, unit: &str, total: &ComparedTotal) -> String {
+    let ComparedTotal {
+        a,
+        b,
+        change_percent,
+        low,
+        high,
+        significant,
+    } = total;
+    // What is small needs digits.
+    let digits = if a.abs().max(b.abs()) < 10.0 { 3 } else { 1 };
+    let numbers = format!("({a:.digits$} to {b:.digits$} {unit}, {low:+.1} to {high:+.1} %)");
+    if *significant {
+        let direction = if *change_percent < 0.0 {
+            "fell"
+        } else {
+            "rose"
+        };
+        format!(
+            "{what} {direction} by {:.1} % {numbers}",
+            change_percent.abs()
+        )
+    } else {
+        format!("{what} did not change by more than chance {numbers}")
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an interval needs few digits of its counts"
+)]
+fn float(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

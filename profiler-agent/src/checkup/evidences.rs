@@ -1,0 +1,86 @@
+//! From what a check-up has to its diagnosis.
+
+use super::per_request;
+use crate::{
+    diagnosis::{DiagnosisRules, Evidence, diagnose},
+    idle::IdleRules,
+    model::{
+        CheckupRecord, EdgeTable, Profile,
+        diagnosis::{Diagnosis, EventLoopReport},
+    },
+};
+
+/// All that is known of a check-up; what is missing is missing in the diagnosis, and its limits say so.
+#[derive(Debug, Default)]
+pub struct Evidences {
+    pub on_cpu: Option<Profile>,
+    pub off_cpu: Option<Profile>,
+    pub edges: Option<EdgeTable>,
+    pub record: Option<CheckupRecord>,
+    pub event_loop: Option<EventLoopReport>,
+    /// Only these processes, which the profiles are cut to already; empty takes all.
+    pub pids: Vec<u32>,
+    /// What is known to be missing, as sentences.
+    pub limits: Vec<String>,
+}
+
+impl Evidences {
+    /// Blocks for as long as it takes to go over the samples a few times.
+    pub fn diagnose(self, rules: &DiagnosisRules, idle: &IdleRules) -> Diagnosis {
+        let Self {
+            on_cpu,
+            off_cpu,
+            edges,
+            record,
+            event_loop,
+            pids,
+            mut limits,
+        } = self;
+        let observed = record.as_ref().map(|record| &record.observed);
+        limits.extend(observed.iter().flat_map(|observed| {
+            let gaps = observed.gaps.iter();
+            gaps.map(|gap| sentence(gap))
+        }));
+        let evidence = Evidence {
+            on_cpu: on_cpu.as_ref(),
+            off_cpu: off_cpu.as_ref(),
+            edges: edges.as_ref(),
+            observed,
+            event_loop: event_loop.as_ref(),
+            pids,
+            limits,
+        };
+        let mut diagnosis = diagnose(rules, idle, &evidence);
+        if let (Some(found), Some(record)) = (&mut diagnosis.totals.cpu_us_per_request, &record) {
+            per_request::widen(found, record, &diagnosis.processes);
+        }
+        diagnosis
+    }
+}
+
+/// With a capital at its begin and a stop at its end.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase());
+    let stop = if text.ends_with('.') { "" } else { "." };
+    format!(
+        "{}{}{stop}",
+        first.into_iter().flatten().collect::<String>(),
+        letters.as_str()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_become_sentences() {
+        assert_eq!(
+            sentence("requests are not known"),
+            "Requests are not known."
+        );
+        assert_eq!(sentence("Done."), "Done.");
+        assert_eq!(sentence(""), ".");
+    }
+}

@@ -1,0 +1,148 @@
+use std::{net::TcpListener, process::Command};
+
+use super::*;
+use crate::model::RequestPoint;
+
+fn observe_for(target: Target, admin: EnvoyAdminMode, time: Duration) -> CheckupRecord {
+    let observer = Observer::start(target, ProcessTable::new(), admin).unwrap();
+    std::thread::sleep(time);
+    observer.finish()
+}
+
+#[test]
+fn what_a_busy_program_uses_is_what_the_kernel_accounts() {
+    let mut busy = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let pid = busy.id();
+    let target = Target::Pids(vec![pid]);
+    let record = observe_for(target, EnvoyAdminMode::Auto, Duration::from_millis(700));
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let Observed {
+        from_ns,
+        to_ns,
+        processes,
+        gaps,
+    } = record.observed;
+    assert_eq!(gaps, Vec::<String>::new());
+    let [process] = processes.as_slice() else {
+        panic!("{processes:?}");
+    };
+    assert_eq!(
+        (process.key.pid, process.from_ns, process.to_ns),
+        (pid, from_ns, to_ns)
+    );
+    let window = process.to_ns - process.from_ns;
+    let cpu = process.cpu_ns.difference();
+    // Every nanosecond that it neither ran nor could run, it would have slept.
+    let waited = process.threads[0]
+        .run_queue_ns
+        .map_or(0, TwoReadings::difference);
+    assert!(cpu > 0 && cpu <= window + 20_000_000, "{cpu} of {window}");
+    assert!(
+        cpu + waited > window * 9 / 10,
+        "{cpu} + {waited} of {window}"
+    );
+    assert_eq!(process.threads[0].cpu_ns.difference(), cpu);
+    assert!(process.requests.is_none() && process.configuration.is_none());
+}
+
+#[test]
+fn a_process_that_ends_keeps_its_last_reading() {
+    let mut child = Command::new("sleep").arg("30").spawn().unwrap();
+    let targets = Targets::new(Target::Pids(vec![child.id()]));
+    let mut watched = Watched::new(targets, ProcessTable::new(), EnvoyAdminMode::Auto);
+    watched.read();
+    watched.read();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    watched.read();
+    let observed = watched.finish().observed;
+    assert_eq!(observed.processes.len(), 1, "{observed:?}");
+    assert_eq!(observed.gaps, Vec::<String>::new());
+
+    let none = observe_for(
+        Target::Pids(vec![4_194_305]),
+        EnvoyAdminMode::Auto,
+        Duration::from_millis(50),
+    );
+    assert!(none.observed.processes.is_empty());
+    assert!(
+        none.observed.gaps[0].contains("could not be read"),
+        "{none:?}"
+    );
+}
+
+/// A program that is called `envoy` and is none.
+fn impostor(folder: &std::path::Path) -> std::process::Child {
+    let program = folder.join("envoy");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    Command::new(program).arg("30").spawn().unwrap()
+}
+
+#[test]
+fn an_envoy_without_admin_interface_is_said_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut envoy = impostor(folder.path());
+    let _unrelated = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = Target::Pids(vec![envoy.id()]);
+    let automatic = observe_for(
+        target.clone(),
+        EnvoyAdminMode::Auto,
+        Duration::from_millis(200),
+    );
+    let off = observe_for(target, EnvoyAdminMode::Off, Duration::from_millis(200));
+    envoy.kill().unwrap();
+    envoy.wait().unwrap();
+    for (record, wanted) in [
+        (
+            automatic,
+            "listens on no address that could be its admin interface",
+        ),
+        (off, "envoy_admin is off"),
+    ] {
+        let gaps = &record.observed.gaps;
+        assert!(gaps.len() == 1 && gaps[0].contains(wanted), "{gaps:?}");
+        assert!(record.series.is_empty());
+        assert!(record.observed.processes[0].requests.is_none());
+        assert!(record.observed.processes[0].configuration.is_none());
+    }
+}
+
+#[test]
+fn requests_and_cpu_time_are_of_the_same_readings() {
+    let account = || ProcessAccount::read(std::process::id()).unwrap();
+    let at = Instant::now();
+    let (first, newest) = (account(), account());
+    let mut known = Account {
+        first: (at, first.clone()),
+        newest: (at + Duration::from_secs(9), newest.clone()),
+        cpu_ns: 999,
+        quotas: Vec::new(),
+    };
+    let point = |at_ns, cpu_ns, requests| RequestPoint {
+        at_ns,
+        cpu_ns,
+        requests,
+    };
+    let counted = Counted {
+        first: (at + Duration::from_secs(1), first.clone()),
+        newest: (at + Duration::from_secs(3), newest),
+        series: RequestSeries {
+            key: first.key,
+            points: vec![point(0, 0, 100), point(1, 40, 104), point(2, 90, 111)],
+        },
+    };
+    let mut all = Vec::new();
+    assert_eq!(known.take(counted, &mut all), 11);
+    assert_eq!(all.len(), 1);
+    let moment = |time: Instant| nanoseconds(time.duration_since(at));
+    let process = known.observed(moment);
+    assert_eq!(
+        (process.from_ns, process.to_ns),
+        (1_000_000_000, 3_000_000_000)
+    );
+    assert_eq!(process.cpu_ns.difference(), 90);
+}

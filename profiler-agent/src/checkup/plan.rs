@@ -1,0 +1,94 @@
+//! From a request to the tasks of a check-up.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules};
+
+/// The kinds of a check-up's tasks, in their order. `web/src/lib/checkup.ts` has the same.
+pub const KINDS: [TaskKind; 3] = [TaskKind::OnCpu, TaskKind::OffCpu, TaskKind::Network];
+/// What names of check-ups begin with.
+pub(super) const PREFIX: &str = "checkup-";
+
+/// What a user asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckupRequest {
+    pub target: Target,
+    pub duration_s: u64,
+    /// Of on-CPU samples.
+    pub frequency_hz: u32,
+}
+
+/// The tasks of a check-up.
+pub fn specs(request: &CheckupRequest) -> [TaskSpec; 3] {
+    KINDS.map(|kind| TaskSpec {
+        kind,
+        target: request.target.clone(),
+        duration_s: Some(request.duration_s),
+        frequency_hz: match kind {
+            TaskKind::OnCpu => request.frequency_hz,
+            TaskKind::OffCpu | TaskKind::Wall | TaskKind::Network | TaskKind::Imported => {
+                DEFAULT_FREQUENCY_HZ
+            }
+        },
+        wakers: false,
+        timed: false,
+        waits: WaitRules::default(),
+    })
+}
+
+/// A name by the time, in milliseconds since the Unix epoch: `checkup-20261122-083030-3f`.
+pub(super) fn name(now_ms: u64) -> String {
+    let time = UNIX_EPOCH
+        .checked_add(Duration::from_millis(now_ms))
+        .unwrap_or_else(SystemTime::now);
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    let digits = text.replace([':', 'Z'], "").replacen('-', "", 2);
+    format!(
+        "{PREFIX}{}-{}",
+        digits.replace('T', "-"),
+        base36(now_ms % 1000)
+    )
+}
+
+/// A number as JavaScript's `toString(36)` writes it.
+fn base36(mut number: u64) -> String {
+    let mut digits = Vec::new();
+    loop {
+        let digit = u32::try_from(number % 36).unwrap_or(0);
+        digits.push(char::from_digit(digit, 36).unwrap_or('0'));
+        number /= 36;
+        if number == 0 {
+            return digits.into_iter().rev().collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task;
+
+    #[test]
+    fn names_are_those_of_the_page() {
+        assert_eq!(name(1_795_336_230_123), "checkup-20261122-083030-3f");
+        assert_eq!(name(0), "checkup-19700101-000000-0");
+        assert_eq!(name(999), "checkup-19700101-000000-rr");
+    }
+
+    #[test]
+    fn the_tasks_of_a_check_up_hold_for_the_engine() {
+        let request = CheckupRequest {
+            target: Target::Comm("envoy".into()),
+            duration_s: 60,
+            frequency_hz: 499,
+        };
+        let specs = specs(&request);
+        assert_eq!(specs.each_ref().map(|spec| spec.kind), KINDS);
+        for spec in &specs {
+            task::validate(spec).unwrap();
+            assert_eq!(spec.target, request.target);
+            assert_eq!(spec.duration_s, Some(60));
+        }
+        assert_eq!(specs[0].frequency_hz, 499);
+    }
+}

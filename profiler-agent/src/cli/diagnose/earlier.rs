@@ -1,0 +1,171 @@
+//! `--compare`: what is compared of a document that `diagnose --json` or the API wrote earlier.
+
+use std::{fs::File, io::Read as _, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+use crate::{
+    checkup::{Side, SideRow},
+    model::{comparison::FindingName, diagnosis::Estimate},
+};
+
+/// Largest document that is read; one has some hundred kilobytes.
+const LIMIT: u64 = 64 << 20;
+/// The form of documents that is known.
+const VERSION: u64 = 1;
+
+#[derive(Deserialize)]
+struct Document {
+    version: u64,
+    coverage: Coverage,
+    totals: Totals,
+    matrix: Matrix,
+    findings: Vec<Titled>,
+}
+
+#[derive(Deserialize)]
+struct Coverage {
+    samples: u64,
+}
+
+#[derive(Deserialize)]
+struct Totals {
+    cpu_cores: Option<f64>,
+    cpu_us_per_request: Option<Interval>,
+}
+
+#[derive(Deserialize)]
+struct Interval {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+#[derive(Deserialize)]
+struct Matrix {
+    features: Vec<Titled>,
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    feature: String,
+    samples: u64,
+    share_percent: f64,
+    low: f64,
+    high: f64,
+}
+
+/// A feature or a finding.
+#[derive(Deserialize)]
+struct Titled {
+    id: String,
+    title: String,
+}
+
+/// Reads a document from a file.
+pub(super) fn read(path: &Path) -> Result<Side> {
+    let said = || format!("--compare {}", path.display());
+    let file = File::open(path).with_context(said)?;
+    let mut text = String::new();
+    file.take(LIMIT + 1)
+        .read_to_string(&mut text)
+        .with_context(said)?;
+    ensure!(
+        text.len() as u64 <= LIMIT,
+        "{}: it has more than {LIMIT} bytes",
+        said()
+    );
+    parse(&text).with_context(said)
+}
+
+fn parse(text: &str) -> Result<Side> {
+    let document: Document = serde_json::from_str(text)
+        .context("is no diagnosis, as `diagnose --json` and the API write them")?;
+    let Document {
+        version,
+        coverage,
+        totals,
+        matrix,
+        findings,
+    } = document;
+    ensure!(
+        version == VERSION,
+        "the document has version {version}, and this program knows {VERSION}: diagnose again with one \
+         program"
+    );
+    Ok(Side {
+        samples: coverage.samples,
+        cpu_cores: totals.cpu_cores,
+        cpu_us_per_request: totals
+            .cpu_us_per_request
+            .map(|Interval { value, low, high }| Estimate { value, low, high }),
+        rows: rows_of(matrix),
+        findings: findings
+            .into_iter()
+            .map(|Titled { id, title }| FindingName { id, title })
+            .collect(),
+    })
+}
+
+fn rows_of(matrix: Matrix) -> Vec<SideRow> {
+    let Matrix { features, rows } = matrix;
+    let title = |id: &str| {
+        let found = features.iter().find(|feature| feature.id == id);
+        found.map_or_else(|| id.to_owned(), |feature| feature.title.clone())
+    };
+    let rows = rows.into_iter().map(|row| SideRow {
+        title: title(&row.feature),
+        samples: row.samples,
+        share: Estimate {
+            value: row.share_percent,
+            low: row.low,
+            high: row.high,
+        },
+        feature: row.feature,
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = r#"{"version":1,"verdict":"x","coverage":{"samples":1000,"named_percent":90},
+        "totals":{"cpu_cores":0.5,"cpu_us_per_request":{"value":50,"low":49.0,"high":51.5}},
+        "matrix":{"features":[{"id":"lua","title":"Lua","about":"","settings":true}],"mechanisms":[],"cells":[],
+            "rows":[{"feature":"lua","samples":100,"share_percent":10.0,"low":9.0,"high":11.0}]},
+        "findings":[{"id":"lua","title":"Lua runs","severity":"low"}]}"#;
+
+    #[test]
+    fn what_is_compared_is_read() {
+        let side = parse(DOCUMENT).unwrap();
+        assert_eq!((side.samples, side.cpu_cores), (1000, Some(0.5)));
+        assert_eq!(
+            (side.rows[0].title.as_str(), side.rows[0].samples),
+            ("Lua", 100)
+        );
+        assert!((side.rows[0].share.high - 11.0).abs() < 1e-9);
+        assert_eq!(side.findings[0].id, "lua");
+        let unknown = DOCUMENT.replace("\"cpu_cores\":0.5", "\"cpu_cores\":null");
+        assert_eq!(parse(&unknown).unwrap().cpu_cores, None);
+    }
+
+    #[test]
+    fn other_files_are_refused_with_what_is_wrong() {
+        for (text, wanted) in [
+            (
+                DOCUMENT.replace("\"version\":1", "\"version\":2"),
+                "version 2",
+            ),
+            ("{}".to_owned(), "is no diagnosis"),
+            ("not json".to_owned(), "is no diagnosis"),
+        ] {
+            let error = format!("{:#}", parse(&text).unwrap_err());
+            assert!(error.contains(wanted), "{error}");
+        }
+        let missing = read(Path::new("/nonexistent/old.json")).unwrap_err();
+        assert!(format!("{missing:#}").contains("--compare /nonexistent/old.json"));
+    }
+}

@@ -1,0 +1,268 @@
+//! Runs the collections of a check-up in this process and reads the counters beside them.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+    task::JoinHandle,
+};
+
+use crate::{
+    checkup::{CheckupRequest, Observer, specs},
+    config::cli::DiagnoseArgs,
+    model::{CheckupRecord, EdgeTable, LossKind, Losses, Profile, ProfileBuilder, TaskSpec},
+    probes::{
+        Chunk, CollectRequest, Collection, Collector, NetworkCollector, NetworkConfig,
+        OnCpuCollector, OnCpuConfig, ProbeStatuses, StopHandle,
+    },
+    process::ProcessTable,
+    symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService},
+};
+
+/// Everything that was seen.
+pub(super) struct Gathered {
+    pub(super) on_cpu: Profile,
+    pub(super) off_cpu: Option<Profile>,
+    pub(super) edges: Option<EdgeTable>,
+    pub(super) record: CheckupRecord,
+    /// What failed or was lost, as sentences.
+    pub(super) limits: Vec<String>,
+}
+
+/// Watches until the duration is over or a signal asks to end; what was seen until then counts.
+pub(super) fn gather(args: &DiagnoseArgs, request: &CheckupRequest) -> Result<Gathered> {
+    let symbolize = SymbolizeConfig {
+        packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
+        ..SymbolizeConfig::default()
+    };
+    let table = ProcessTable::new();
+    let collectors = Collectors {
+        samples: Arc::new(OnCpuCollector::new(
+            table.clone(),
+            SymbolizerService::start(symbolize).context("start the symbolizer")?,
+            ProbeStatuses::default(),
+            OnCpuConfig {
+                denied: args.deny_probe.clone(),
+                ..OnCpuConfig::default()
+            },
+        )),
+        network: Arc::new(NetworkCollector::new(
+            table.clone(),
+            ProbeStatuses::default(),
+            NetworkConfig {
+                denied: args.deny_probe.clone(),
+                ..NetworkConfig::default()
+            },
+        )),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let gathered = runtime.block_on(watch(args, request, collectors, table));
+    // Programs that are still being loaded end with the process.
+    runtime.shutdown_background();
+    gathered
+}
+
+struct Collectors {
+    samples: Arc<dyn Collector>,
+    network: Arc<dyn Collector>,
+}
+
+async fn watch(
+    args: &DiagnoseArgs,
+    request: &CheckupRequest,
+    collectors: Collectors,
+    table: ProcessTable,
+) -> Result<Gathered> {
+    // Before anything that takes time, so that a signal never ends the command without a word.
+    let mut signals = Signals::new()?;
+    let (stop, stopped) = watch::channel(false);
+    let [on_cpu, off_cpu, network] = specs(request);
+    let on_cpu = start(Arc::clone(&collectors.samples), on_cpu, stopped.clone());
+    let off_cpu = start(collectors.samples, off_cpu, stopped.clone());
+    let network = start(collectors.network, network, stopped);
+    let mut limits = Vec::new();
+    let on_cpu = tokio::select! {
+        begun = on_cpu => begun.context("start to sample")??,
+        () = signals.next() => bail!("stopped before it sampled: nothing was seen"),
+    };
+    let observer = Observer::start(request.target.clone(), table, args.envoy_admin)
+        .context("start to observe")?;
+    eprintln!("watching for {}", humantime::format_duration(args.duration));
+    let interrupted = tokio::select! {
+        () = tokio::time::sleep(args.duration) => false,
+        () = signals.next() => true,
+    };
+    // Nobody can be left who does not hear it.
+    drop(stop.send(true));
+    let record = tokio::task::spawn_blocking(move || observer.finish());
+    if interrupted {
+        limits.push(format!(
+            "It was stopped before the {} were over.",
+            humantime::format_duration(args.duration)
+        ));
+    }
+    let on_cpu = on_cpu.await.context("sample")?;
+    limits.extend(on_cpu.sentences("On-CPU samples"));
+    let on_cpu = on_cpu
+        .profile
+        .context("the sampling ended without a result")?;
+    let off_cpu = part(off_cpu, "Waits", &mut limits).await;
+    let network = part(network, "Connections", &mut limits).await;
+    Ok(Gathered {
+        on_cpu,
+        off_cpu: off_cpu.and_then(|kept| kept.profile),
+        edges: network.and_then(|kept| kept.edges),
+        record: record.await.context("observe")?,
+        limits,
+    })
+}
+
+type Begun = JoinHandle<Kept>;
+
+/// Starts a collection, and keeps what it hands out until it is stopped and has ended.
+fn start(
+    collector: Arc<dyn Collector>,
+    spec: TaskSpec,
+    stopped: watch::Receiver<bool>,
+) -> JoinHandle<Result<Begun>> {
+    tokio::spawn(async move {
+        let started =
+            tokio::task::spawn_blocking(move || collector.start(&CollectRequest { spec })).await;
+        let collection = started.context("internal error")??;
+        Ok(tokio::spawn(keep(collection, stopped)))
+    })
+}
+
+/// The result of a part that may fail.
+async fn part(
+    begun: JoinHandle<Result<Begun>>,
+    what: &str,
+    limits: &mut Vec<String>,
+) -> Option<Kept> {
+    let failed = |error: anyhow::Error| format!("{what} are not known: {error:#}.");
+    let kept = match begun.await {
+        Ok(Ok(begun)) => begun.await.map_err(|error| failed(error.into())),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(error) => Err(failed(error.into())),
+    };
+    match kept {
+        Ok(kept) => {
+            limits.extend(kept.sentences(what));
+            Some(kept)
+        }
+        Err(limit) => {
+            limits.push(limit);
+            None
+        }
+    }
+}
+
+/// What a collection handed out.
+#[derive(Default)]
+struct Kept {
+    profile: Option<Profile>,
+    edges: Option<EdgeTable>,
+    notes: Vec<String>,
+}
+
+impl Kept {
+    /// Remarks and losses, as sentences.
+    fn sentences(&self, what: &str) -> Vec<String> {
+        let mut sentences: Vec<String> = self
+            .notes
+            .iter()
+            .map(|note| format!("{what}: {note}."))
+            .collect();
+        let none = Losses::default();
+        let losses = self
+            .profile
+            .as_ref()
+            .map_or(&none, |profile| &profile.losses);
+        let lost = losses.iter().filter(|(_, count)| *count > 0);
+        sentences.extend(lost.map(|(kind, count): (LossKind, u64)| {
+            format!("{what}: lost: {} {count}: {}.", kind.name(), kind.meaning())
+        }));
+        sentences
+    }
+}
+
+async fn keep(mut collection: Collection, mut stopped: watch::Receiver<bool>) -> Kept {
+    let mut kept = Kept {
+        notes: std::mem::take(&mut collection.notes),
+        ..Kept::default()
+    };
+    let mut builder: Option<ProfileBuilder> = None;
+    let mut is_stopped = false;
+    loop {
+        tokio::select! {
+            chunk = collection.chunks.recv() => {
+                let Some(chunk) = chunk else { break };
+                take(chunk, &mut kept, &mut builder);
+            }
+            () = until_stopped(&mut stopped), if !is_stopped => {
+                is_stopped = true;
+                StopHandle::stop(&collection.stop);
+            }
+        }
+    }
+    kept.profile = builder.map(ProfileBuilder::finish);
+    kept
+}
+
+/// Waits until it is asked to stop, or nobody is left who could.
+async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
+    drop(stopped.wait_for(|stopped| *stopped).await);
+}
+
+fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {
+    let Chunk {
+        profile,
+        edges,
+        effective_frequency_hz: _,
+        waits: _,
+        notes,
+    } = chunk;
+    for note in notes {
+        if !kept.notes.contains(&note) {
+            kept.notes.push(note);
+        }
+    }
+    if edges.is_some() {
+        // The whole table so far.
+        kept.edges = edges;
+        return;
+    }
+    builder
+        .get_or_insert_with(|| {
+            ProfileBuilder::new(profile.origin_ns, profile.bucket_ns, profile.clock)
+        })
+        .merge(&profile);
+}
+
+/// What asks the command to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("listen for SIGINT")?,
+            terminate: signal(SignalKind::terminate()).context("listen for SIGTERM")?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `diagnose`: what costs what in a process and what to change, without a server.
+//!
+//! Exit code 0: done; 3: a finding matches `--fail-on`; 1 and 2 as with the other commands.
+
+mod earlier;
+mod fail_on;
+mod gather;
+
+use anyhow::Context as _;
+use fail_on::FailOn;
+
+use super::{CliError, print};
+use crate::{
+    api,
+    checkup::{CheckupRequest, Evidences, Side, compare, specs},
+    config::cli::{DiagnoseArgs, DiagnoseTarget},
+    diagnosis::DiagnosisRules,
+    idle::IdleRules,
+    model::Target,
+    render::report::{ReportForm, report},
+    task,
+};
+
+/// Watches until the duration is over or Ctrl-C, then prints the diagnosis.
+pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
+    let request = CheckupRequest {
+        target: target(&args.target),
+        duration_s: args.duration.as_secs(),
+        frequency_hz: args.frequency,
+    };
+    let config = |error: anyhow::Error| CliError::Config(error);
+    for spec in specs(&request) {
+        task::validate(&spec).map_err(|error| config(error.into()))?;
+    }
+    let idle = IdleRules::load(args.idle_rules.as_deref()).map_err(|error| config(error.into()))?;
+    let rules = DiagnosisRules::load(args.diagnosis_rules.as_deref())
+        .map_err(|error| config(error.into()))?;
+    let fail_on = FailOn::parse(&args.fail_on, &rules).map_err(config)?;
+    // Before the waiting, like everything that can be wrong.
+    let earlier = args.compare.as_deref().map(earlier::read).transpose();
+    let earlier = earlier.map_err(config)?;
+
+    let gathered = gather::gather(args, &request)?;
+    let evidences = Evidences {
+        on_cpu: Some(gathered.on_cpu),
+        off_cpu: gathered.off_cpu,
+        edges: gathered.edges,
+        record: Some(gathered.record),
+        event_loop: None,
+        pids: Vec::new(),
+        limits: gathered.limits,
+    };
+    let diagnosis = evidences.diagnose(&rules, &idle);
+    let comparison = earlier.map(|earlier| compare(&earlier, &Side::of(&diagnosis)));
+    let text = if args.json {
+        let document = api::Diagnosis::from(diagnosis.clone());
+        serde_json::to_string_pretty(&document).context("encode the diagnosis")? + "\n"
+    } else {
+        let form = if args.markdown {
+            ReportForm::Markdown
+        } else {
+            ReportForm::Text
+        };
+        report(&diagnosis, comparison.as_ref(), form)
+    };
+    print(&text)?;
+    if let (true, Some(comparison)) = (args.json, &comparison) {
+        // The document stays what it is without a comparison.
+        eprintln!("{}", comparison.verdict);
+    }
+    match fail_on.matching(&diagnosis) {
+        None => Ok(()),
+        Some(reason) => Err(CliError::Found(reason)),
+    }
+}
+
+fn target(given: &DiagnoseTarget) -> Target {
+    let DiagnoseTarget {
+        pid,
+        container,
+        comm,
+    } = given;
+    if let Some(id) = container {
+        Target::Container(id.clone())
+    } else if let Some(comm) = comm {
+        Target::Comm(comm.clone())
+    } else {
+        Target::Pids(pid.clone())
+    }
+}

@@ -1,0 +1,120 @@
+//! What changed since an earlier diagnosis.
+
+use super::document::{Block, Inline, plain};
+use crate::model::comparison::{
+    CheckupComparison, ComparedFindings, ComparedRow, ComparedTotal, ComparedTotals, FindingName,
+};
+
+pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
+    let CheckupComparison {
+        totals,
+        rows,
+        findings,
+        verdict,
+    } = comparison;
+    let mut blocks = vec![
+        Block::Heading("What changed".to_owned()),
+        Block::Paragraph(plain(verdict.clone())),
+    ];
+    blocks.extend(of_totals(totals));
+    blocks.extend(of_rows(rows));
+    blocks.extend(of_findings(findings));
+    blocks
+}
+
+fn of_totals(totals: &ComparedTotals) -> Option<Block> {
+    let all = [
+        ("CPU per request, us", totals.cpu_us_per_request),
+        ("CPU cores", totals.cpu_cores),
+    ];
+    let rows: Vec<Vec<Inline>> = all
+        .into_iter()
+        .filter_map(|(name, total)| {
+            let ComparedTotal {
+                a,
+                b,
+                change_percent,
+                low,
+                high,
+                significant,
+            } = total?;
+            Some(vec![
+                plain(name),
+                plain(format!("{a:.3}")),
+                plain(format!("{b:.3}")),
+                plain(format!("{change_percent:+.1} %")),
+                plain(format!("{low:+.1} to {high:+.1} %")),
+                plain(yes(significant)),
+            ])
+        })
+        .collect();
+    let head = ["total", "before", "now", "change", "95 %", "significant"];
+    (!rows.is_empty()).then(|| Block::Table {
+        head: head.map(str::to_owned).to_vec(),
+        rows,
+    })
+}
+
+fn of_rows(rows: &[ComparedRow]) -> Option<Block> {
+    let us = |us: Option<f64>| us.map_or_else(|| "?".to_owned(), |us| format!("{us:.1}"));
+    let lines: Vec<Vec<Inline>> = rows
+        .iter()
+        .map(|row| {
+            let ComparedRow {
+                feature,
+                a_percent,
+                b_percent,
+                a_us,
+                b_us,
+                change,
+                low,
+                high,
+                p: _,
+                significant,
+            } = row;
+            vec![
+                plain(feature.clone()),
+                plain(format!("{a_percent:.1}")),
+                plain(format!("{b_percent:.1}")),
+                plain(format!("{change:+.1}")),
+                plain(format!("{low:+.1} to {high:+.1}")),
+                plain(format!("{} > {}", us(*a_us), us(*b_us))),
+                plain(yes(*significant)),
+            ]
+        })
+        .collect();
+    let head = [
+        "share of CPU, %",
+        "before",
+        "now",
+        "change",
+        "95 %",
+        "us per request",
+        "significant",
+    ];
+    (!lines.is_empty()).then(|| Block::Table {
+        head: head.map(str::to_owned).to_vec(),
+        rows: lines,
+    })
+}
+
+fn of_findings(findings: &ComparedFindings) -> Option<Block> {
+    let ComparedFindings { gone, new, still } = findings;
+    let line = |word: &str, list: &[FindingName]| {
+        let titles: Vec<&str> = list.iter().map(|finding| finding.title.as_str()).collect();
+        (!titles.is_empty()).then(|| plain(format!("{word}: {}", titles.join("; "))))
+    };
+    let lines: Vec<Inline> = [
+        line("gone", gone),
+        line("new", new),
+        line("still there", still),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!lines.is_empty()).then_some(Block::Bullets(lines))
+}
+
+fn yes(significant: bool) -> &'static str {
+    if significant { "yes" } else { "no" }
+}

@@ -1,0 +1,98 @@
+//! What to change, in the order of what it saves.
+
+use super::document::{Block, Inline, Piece, plain};
+use crate::model::diagnosis::{Confidence, Diagnosis, Finding, FindingSetting, Saving};
+
+/// Evidence of one finding that is written.
+const EVIDENCE: usize = 3;
+
+pub(super) fn blocks(diagnosis: &Diagnosis) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading("Findings".to_owned())];
+    if diagnosis.findings.is_empty() {
+        blocks.push(Block::Paragraph(plain("None.")));
+    }
+    let numbered = diagnosis.findings.iter().zip(1..);
+    blocks.extend(numbered.map(|(finding, number)| entry(finding, number)));
+    blocks
+}
+
+fn entry(finding: &Finding, number: usize) -> Block {
+    let Finding {
+        id,
+        title,
+        severity,
+        share_percent,
+        low,
+        high,
+        saving,
+        evidence,
+        reason,
+        configured,
+        settings,
+        confidence,
+        cells: _,
+    } = finding;
+    let head = vec![
+        Piece::Strong(format!("[{}] {title}", severity.name())),
+        Piece::Plain(format!(
+            ": {share_percent:.1} % ({low:.1} to {high:.1} %){} [{id}]",
+            saving.map_or_else(String::new, of_saving)
+        )),
+    ];
+    let mut body = vec![Block::Paragraph(plain(reason.clone()))];
+    if let Some(configured) = configured {
+        body.push(Block::Paragraph(vec![
+            Piece::Plain("Configured now: ".to_owned()),
+            Piece::Quoted(configured.clone()),
+        ]));
+    }
+    for setting in settings {
+        body.extend(of_setting(setting));
+    }
+    if !evidence.is_empty() {
+        let lines = evidence.iter().take(EVIDENCE).map(|frame| -> Inline {
+            vec![
+                Piece::Plain(format!("{:.1} % in ", frame.share_percent)),
+                Piece::Quoted(frame.frame.clone()),
+            ]
+        });
+        let told_by = match confidence {
+            Confidence::Exact => "Evidence (exact names or counts):",
+            Confidence::Inferred => "Evidence (inferred names):",
+            Confidence::Thread => "Evidence (names of threads only):",
+            Confidence::Mixed => "Evidence (exact and inferred names):",
+        };
+        body.push(Block::Paragraph(plain(told_by)));
+        body.push(Block::Bullets(lines.collect()));
+    }
+    Block::Entry {
+        number,
+        title: head,
+        body,
+    }
+}
+
+fn of_saving(saving: Saving) -> String {
+    let Saving {
+        percent_max,
+        us_per_request_max,
+    } = saving;
+    let each =
+        us_per_request_max.map_or_else(String::new, |us| format!(", {us:.1} us per request"));
+    format!("; saves at most {percent_max:.1} %{each}")
+}
+
+fn of_setting(setting: &FindingSetting) -> [Block; 3] {
+    let FindingSetting {
+        system,
+        key,
+        yaml,
+        scope,
+        side_effects,
+    } = setting;
+    [
+        Block::Paragraph(plain(format!("To change ({system}, {scope}): {key}"))),
+        Block::Code(yaml.clone()),
+        Block::Paragraph(plain(format!("Side effects: {side_effects}"))),
+    ]
+}
