@@ -25,8 +25,17 @@ const OUTSIDE = new Set([
   "reason",
   "detail",
   "title",
+  "frame",
+  "container",
+  "configured",
+  "verdict",
+  "text",
+  "supply",
+  "about",
+  "rule",
+  "user_file",
 ]);
-const LISTS = new Set(["arguments", "notes"]);
+const LISTS = new Set(["arguments", "notes", "stack", "limits"]);
 
 /** The same answer with hostile text in it; `next` numbers the texts so that all come up. */
 export function poisoned(value, next = { at: 0 }) {

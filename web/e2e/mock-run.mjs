@@ -3,6 +3,7 @@
 
 import { mkdirSync } from "node:fs";
 import { launch, openPage } from "./browser.mjs";
+import { diagnoseWalk } from "./diagnose.mjs";
 import { flameChecks } from "./flame_checks.mjs";
 import { graveFindings } from "./inspect.mjs";
 import { startMock, TOKEN } from "./mock-server.mjs";
@@ -37,6 +38,7 @@ await inspectStates(checks, shots);
 const browser = await launch();
 
 await flameChecks(checks, browser, mock, shots);
+await diagnoseWalk(checks, browser, mock, shots);
 
 await checks.run("nothing on the map moves while its numbers change", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin);

@@ -18,6 +18,7 @@ import {
   THREADS,
   WAITS,
 } from "./mock_data.mjs";
+import { checkupsRoute, checkupTasks, samplesOfCell, taskDiagnosis } from "./mock_diagnosis.mjs";
 import { edgeConnections, edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { CONFIG, FEATURES, kernelObjects, processSymbols } from "./mock_node.mjs";
@@ -55,7 +56,7 @@ class Problem extends Error {
 class Agent {
   startedAt = Date.now();
   processes = makeProcesses();
-  tasks = new Map(firstTasks().map((task) => [task.id, task]));
+  tasks = new Map([...checkupTasks(makeTask), ...firstTasks()].map((task) => [task.id, task]));
   nextId = 8;
   listeners = new Set();
   symbols = [];
@@ -176,9 +177,13 @@ class Agent {
   }
 
   profile(task, query) {
+    const inCell = samplesOfCell(query.get("cell"));
+    if (inCell !== null)
+      return inCell === 0 ? emptyProfile() : synthetic(900, 5, inCell, this.rename()).bytes;
     const frames =
       task.id === "4" ? this.frames : task.samples === 0 ? 0 : task.state === "running" ? 1500 : 6000;
-    const key = `${frames} ${query.get("from")} ${query.getAll("tid")}`;
+    const samples = task.state === "running" ? "" : task.samples;
+    const key = `${frames} ${samples} ${query.get("from")} ${query.getAll("tid")}`;
     if (!this.profiles.has(key)) {
       const seed = 7 + query.getAll("tid").length;
       const made = frames === 0 ? null : synthetic(frames, seed, Math.max(task.samples, 1000), this.rename());
@@ -259,6 +264,7 @@ function taskRoute(agent, method, [id, part, more, last], query, response) {
     return sendJson(response, 200, task);
   }
   if (part === "edges") return edgesRoute(task, [more, last], query, response, agent.crowd);
+  if (part === "diagnosis") return sendJson(response, 200, taskDiagnosis(task));
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
   if (part === "waits") return sendJson(response, 200, WAITS);
   if (part === "quality") return sendJson(response, 200, quality(task.samples, agent.symbols.length > 0));
@@ -385,6 +391,8 @@ function apiRoute(agent, request, url, response, body) {
     response.writeHead(200, { ...HEADERS, "Content-Type": "application/vnd.profiler-agent.diff" });
     return response.end(mockDiff(a, b));
   }
+  if (resource === "checkups")
+    return sendJson(response, ...checkupsRoute(agent, request.method, rest, url.searchParams, body));
   if (resource === "symbols") return symbolsRoute(agent, request, rest[0], response, body);
   if (resource === "tasks" && rest.length === 0) {
     if (request.method === "POST") return sendJson(response, 201, agent.create(JSON.parse(body)));

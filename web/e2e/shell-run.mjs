@@ -103,27 +103,25 @@ await checks.run("a process that is gone is told", async () => {
   await context.close();
 });
 
-await checks.run("the check-up starts three tasks of one group and shows them together", async () => {
+await checks.run("the check-up of a pod starts three tasks, and its page leads to them", async () => {
   const { context, page, faults } = await opened();
   await page.goto(`${mock.origin}/?view=pods&q=4242`);
   await page.getByRole("button", { name: "Check-up…" }).first().click();
-  await page.getByRole("button", { name: "Start all three" }).waitFor();
+  await page.getByRole("button", { name: "Start check-up" }).waitFor();
   const estimate = await page.locator("[data-estimate]").textContent();
   assert(/60 s × 99 Hz × \d+\.\d\d cores ≈ [\d,]+ samples, ±/.test(estimate), estimate);
   assert(/docs\/performance\.md/.test(estimate), "the cost has no source");
-  await page.getByRole("button", { name: "Start all three" }).click();
+  await page.getByRole("button", { name: "Start check-up" }).click();
+  await page.waitForURL(/view=checkup&id=checkup-/);
+  const id = new URL(await address(page)).searchParams.get("id");
+  const made = [...mock.agent.tasks.values()].filter(({ group }) => group === id);
+  assert(made.length === 3, `${made.length} tasks`);
+  assert(made[0].target.pids.includes(4242) && made[0].target.pids.includes(4243), "not the whole pod");
+  await page.getByRole("link", { name: "its tasks" }).click();
   await page.waitForURL(/view=group&id=checkup-/);
   await page.locator(".group-card").nth(2).waitFor();
   const titles = await page.locator(".group-card h2").allTextContents();
   assert(titles.join() === "On CPU,Off CPU,Network", titles.join());
-  const link = await address(page);
-  const made = [...mock.agent.tasks.values()].filter(({ group }) => link.endsWith(`id=${group}`));
-  assert(made.length === 3, `${made.length} tasks`);
-  assert(
-    JSON.stringify(made[2].target).includes("/ns/net"),
-    "connections are not those of the whole namespace",
-  );
-  assert(made[0].target.pids.includes(4242) && made[0].target.pids.includes(4243), "not the whole pod");
   await page.reload();
   await page.locator(".group-card").nth(2).waitFor();
   await page.getByText("Waited, not idle").waitFor();
@@ -136,18 +134,15 @@ await checks.run("the check-up starts three tasks of one group and shows them to
   await context.close();
 });
 
-await checks.run("what a check-up could not start is told, with what it could", async () => {
+await checks.run("a check-up that is refused says why, next to the button", async () => {
   const { context, page } = await opened();
-  const create = mock.agent.create.bind(mock.agent);
-  mock.agent.create = (body) => {
-    if (body.kind === "off_cpu")
-      throw Object.assign(new Error("no room for off_cpu"), { status: 429, code: "too_many_tasks" });
-    return create(body);
+  const { create } = mock.agent;
+  mock.agent.create = () => {
+    throw Object.assign(new Error("no room for another check-up"), { status: 429, code: "too_many_tasks" });
   };
   await page.goto(`${mock.origin}/?view=pods&create=1&checkup=1&pids=4242`);
-  await page.getByRole("button", { name: "Start all three" }).click();
-  await page.getByText("Not everything could be started: off cpu: no room for off_cpu").waitFor();
-  assert((await page.locator(".group-card").count()) === 2, "not the two that were started");
+  await page.getByRole("button", { name: "Start check-up" }).click();
+  await page.locator("dialog[open]").getByText("no room for another check-up").waitFor();
   mock.agent.create = create;
   await context.close();
 });
@@ -204,10 +199,12 @@ await checks.run("the keys of the help do what it says, and can be turned off", 
   };
   await press("g", "p");
   await page.waitForURL(/view=pods/);
+  await press("g", "d");
+  await page.waitForURL(/view=diagnose/);
   await press("g", "o");
   await page.waitForURL(/view=node/);
   await press("u");
-  await page.getByRole("button", { name: "Start all three" }).waitFor();
+  await page.getByRole("button", { name: "Start check-up" }).waitFor();
   await press("Escape", "?");
   await page.getByLabel(/Single keys are shortcuts/).uncheck();
   await press("Escape", "g", "t");

@@ -54,6 +54,7 @@ await checks.run("the names of its profile are foretold from its file", async ()
   await page.keyboard.press("Escape");
 });
 
+let checkup = "";
 await checks.run("a check-up of the pod runs three tasks to their end", async () => {
   await page.goto(`${origin}/?view=pods&q=${APP_PID}`);
   await page.getByRole("button", { name: "Check-up…" }).first().click();
@@ -64,10 +65,13 @@ await checks.run("a check-up of the pod runs three tasks to their end", async ()
     .first()
     .waitFor();
   await shot("3-create");
-  await page.getByRole("button", { name: "Start all three" }).click();
-  await page.waitForURL(/view=group&id=checkup-/);
+  await page.getByRole("button", { name: "Start check-up" }).click();
+  await page.waitForURL(/view=checkup&id=checkup-/);
+  checkup = await address(page);
+  await page.locator("[data-progress] tbody tr").nth(2).waitFor();
+  assert((await page.locator("[data-progress] .field-error").count()) === 0, "not all were started");
+  await page.getByRole("link", { name: "its tasks" }).click();
   await page.locator(".group-card").nth(2).waitFor();
-  assert((await page.getByText("Not everything could be started").count()) === 0, "not all were started");
 });
 
 await checks.run(
@@ -97,6 +101,19 @@ await checks.run("the check-up ends, with waits, connections and samples beside 
   await page.getByText("Edges", { exact: true }).waitFor();
   await shot("5-checkup");
   await page.getByRole("link", { name: "Open the flame graph" }).first().click();
+  await page.locator(".flame-canvas").waitFor();
+});
+
+await checks.run("its verdict shares out every sample, and a cell opens its samples alone", async () => {
+  await page.goto(checkup);
+  await page.locator("[data-diagnosis]").waitFor();
+  assert(((await page.locator("[data-verdict]").textContent()) ?? "").length > 10, "no verdict");
+  const all = await page.locator(".matrix tbody tr").last().locator("td").last().textContent();
+  assert(all === "100.0", `the cells add to ${all}`);
+  await shot("6-diagnosis");
+  await page.locator(".matrix tbody tr").first().locator("td a").last().click();
+  await page.waitForURL(/view=task&id=.*cell=/);
+  await page.locator("[data-cell-chip]").waitFor();
   await page.locator(".flame-canvas").waitFor();
 });
 

@@ -36,6 +36,12 @@ const PAGES = [
   ["process", "view=pods&process=4242-156954"],
   ["create-checkup", "view=pods&create=1&checkup=1&pod=4026532201"],
   ["group", "view=group&id=check-1"],
+  ["diagnose", "view=diagnose"],
+  ["checkup", "view=checkup&id=checkup-20261122-070000-zip"],
+  ["diagnosis-poor", "view=diagnosis&id=1"],
+  ["diagnosis-task", "view=diagnosis&id=4"],
+  ["compare-checkups", "view=compare-checkups&a=checkup-20261122-070000-zip&b=checkup-20261122-080000-off"],
+  ["cell", "view=task&id=100&cell=tracing:allocation"],
   ["palette", "view=pods"],
 ];
 

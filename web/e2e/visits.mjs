@@ -22,7 +22,7 @@ export function routerViews() {
   const source = readFileSync(new URL("../src/lib/query_state.ts", import.meta.url), "utf8");
   const list = /const VIEWS: readonly View\[\] = \[([^\]]+)\]/.exec(source);
   if (list === null) throw new Error("query_state.ts has no list VIEWS any more");
-  return [...list[1].matchAll(/"([a-z_]+)"/g)].map(([, view]) => view);
+  return [...list[1].matchAll(/"([a-z_-]+)"/g)].map(([, view]) => view);
 }
 
 const query = (state) => new URLSearchParams(state).toString();
@@ -90,6 +90,7 @@ export async function visitsOf(ask) {
   );
   if (onCpu !== undefined && other !== undefined) task("diff", onCpu.id, { base: other.id });
   await addNetwork(ask, visits, network);
+  await addDiagnoses(ask, visits, tasks);
   return visits;
 }
 
@@ -112,6 +113,27 @@ async function addNetwork(ask, visits, task) {
   add("task", "network-task-map", { id: task.id, net: "map" });
   add("task", "network-task-table", { id: task.id, net: "table" });
   if (edges.length > 0) add("edge", "edge-of-task", { id: task.id, edge: edges[0].id });
+}
+
+/** Check-ups, their comparison, and the diagnoses of single results. */
+async function addDiagnoses(ask, visits, tasks) {
+  const add = (view, name, state, more = {}) =>
+    visits.push({ view, name, query: query({ view, ...state }), ...more });
+  add("diagnose", "diagnose", {});
+  const done = tasks.filter(({ state, samples }) => state === "finished" && samples > 0);
+  const single = done.filter(({ kind }) => kind === "on_cpu").toReversed();
+  if (single.length > 0) add("diagnosis", "diagnosis-of-task", { id: single[0].id });
+  const poor = done.find(({ id }) => id === "1");
+  if (poor?.kind === "on_cpu") add("diagnosis", "diagnosis-of-first-task", { id: poor.id });
+  const cut = single[0];
+  if (cut !== undefined) add("task", "cell-of-diagnosis", { id: cut.id, cell: "kernel_receive" });
+  const known = (await ask("/checkups")).filter(({ state }) => state === "finished");
+  known.sort((a, b) => a.created_ns - b.created_ns);
+  const [first] = known;
+  if (first !== undefined) add("checkup", "checkup", { id: first.id });
+  else add("checkup", "checkup-missing", { id: "checkup-none" }, { fails: true });
+  const [a, b] = known.length > 1 ? known.map(({ id }) => id) : ["checkup-none", "checkup-none-either"];
+  add("compare-checkups", "compare-checkups", { a, b }, { fails: known.length < 2 });
 }
 
 /** Views of the router that no visit opens. */

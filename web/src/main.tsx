@@ -18,6 +18,7 @@ import "./styles/topology.css";
 import "./styles/edge.css";
 import "./styles/heat.css";
 import "./styles/shell.css";
+import "./styles/diagnosis.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {

@@ -89,12 +89,12 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
   throw new ProblemError(problem);
 }
 
-async function json<T>(path: string, signal?: AbortSignal): Promise<T> {
+export async function json<T>(path: string, signal?: AbortSignal): Promise<T> {
   const response = await request(path, signal ? { signal } : {});
   return (await response.json()) as T;
 }
 
-async function post<T>(path: string, body?: unknown): Promise<T> {
+export async function post<T>(path: string, body?: unknown): Promise<T> {
   const init: RequestInit = { method: "POST" };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
@@ -112,6 +112,10 @@ export interface ProfileCut {
   readonly except: boolean;
   /** Null where nothing waits. */
   readonly waits: WaitCut | null;
+  /** Cell, row or column of a diagnosis (`lib/cell.ts`); missing or empty for everything. */
+  readonly cell?: string;
+  /** One process; missing or null for all. */
+  readonly pid?: number | null;
 }
 
 /** What part of the waits is asked for, and what the numbers count. */
@@ -127,11 +131,16 @@ function cutParams(cut: ProfileCut, params: URLSearchParams, side = ""): URLSear
   if (cut.from !== null) params.set(`${side}from`, String(cut.from));
   if (cut.to !== null) params.set(`${side}to`, String(cut.to));
   for (const tid of cut.tids) params.append(cut.except ? `${side}not_tid` : `${side}tid`, String(tid));
+  if (cut.pid !== undefined && cut.pid !== null) params.set(`${side}pid`, String(cut.pid));
   return params;
 }
 
-/** Which waits; what their numbers count is asked for by itself. */
-function waitParams(waits: WaitCut | null, params: URLSearchParams): URLSearchParams {
+/** Which samples, by what they did or waited for; what the numbers of waits count is asked for by itself. */
+function viewParams(
+  { waits, cell }: Pick<ProfileCut, "waits" | "cell">,
+  params: URLSearchParams,
+): URLSearchParams {
+  if (cell !== undefined && cell !== "") params.set("cell", cell);
   if (waits === null) return params;
   params.set("idle", waits.idle);
   for (const state of waits.states) params.append("state", state);
@@ -141,7 +150,7 @@ function waitParams(waits: WaitCut | null, params: URLSearchParams): URLSearchPa
 
 /** Path of a profile, below /api/v1. */
 export function profilePath(id: string, format: ProfileFormat, cut: ProfileCut): string {
-  const params = waitParams(cut.waits, cutParams(cut, new URLSearchParams({ format })));
+  const params = viewParams(cut, cutParams(cut, new URLSearchParams({ format })));
   if (cut.waits !== null) {
     params.set("value", cut.waits.value);
     if (cut.waits.wakers) params.set("wakers", "true");
@@ -161,7 +170,7 @@ export function diffPath(a: DiffSide, b: DiffSide, format: "flamegraph" | "table
   cutParams(a.cut, params, "a_");
   cutParams(b.cut, params, "b_");
   const { waits } = b.cut;
-  waitParams(waits, params);
+  viewParams(b.cut, params);
   if (waits !== null) {
     params.set("value", waits.value);
     if (waits.wakers) params.set("wakers", "true");
@@ -210,7 +219,7 @@ export const api = {
   },
   threads: (id: string, waits: WaitCut | null, signal?: AbortSignal) =>
     json<{ items: readonly ProfileThread[] }>(
-      `${task(id)}/threads?${waitParams(waits, new URLSearchParams())}`,
+      `${task(id)}/threads?${viewParams({ waits }, new URLSearchParams())}`,
       signal,
     ),
   quality: (id: string, cut: ProfileCut, signal?: AbortSignal) =>
@@ -236,13 +245,13 @@ export const api = {
     const params = new URLSearchParams({ bucket_ms: String(query.bucketMs) });
     if (query.byThread === true) params.set("by", "thread");
     if (query.value !== undefined) params.set("value", query.value);
-    if (query.cut !== undefined) waitParams(query.cut.waits, cutParams(query.cut, params));
+    if (query.cut !== undefined) viewParams(query.cut, cutParams(query.cut, params));
     return json<Timeline>(`${task(id)}/timeline?${params}`, signal);
   },
   sequence: (id: string, bucketMs: number, threads: number, cut: ProfileCut, signal?: AbortSignal) => {
     const params = new URLSearchParams({ bucket_ms: String(bucketMs), threads: String(threads) });
     if (cut.waits !== null) params.set("value", cut.waits.value);
-    return json<Sequence>(`${task(id)}/sequence?${waitParams(cut.waits, cutParams(cut, params))}`, signal);
+    return json<Sequence>(`${task(id)}/sequence?${viewParams(cut, cutParams(cut, params))}`, signal);
   },
   diffBytes: async (a: DiffSide, b: DiffSide, signal?: AbortSignal): Promise<Uint8Array> => {
     const response = await request(diffPath(a, b, "flamegraph", "share"), signal ? { signal } : {});

@@ -1,29 +1,57 @@
-// The sidecar check-up: three tasks on one target at once, found again by the name of their group.
+// The sidecar check-up: three tasks on one target at once, which the agent starts, and what it reads
+// beside them.
 
+import type { CheckupSpec } from "../api/diagnosis";
 import type { Process, Task, TaskKind, TaskSpec } from "../api/types";
-import type { FormResult, TaskForm } from "./task_spec";
-import { specOf } from "./task_spec";
+import { type FormResult, shellWord, specOf, type TaskForm } from "./task_spec";
 
 export const CHECKUP_KINDS: readonly TaskKind[] = ["on_cpu", "off_cpu", "network"];
 
-/** A name that no earlier check-up of this page has. */
-export function checkupName(nowMs: number): string {
-  return `checkup-${new Date(nowMs).toISOString().replace(/[-:]/g, "").replace("T", "-").slice(0, 15)}-${(nowMs % 1000).toString(36)}`;
-}
-
 export type CheckupResult =
-  | { readonly ok: true; readonly specs: readonly TaskSpec[] }
+  | {
+      readonly ok: true;
+      readonly spec: CheckupSpec;
+      /** What the agent makes of it, for the estimate. */
+      readonly parts: readonly TaskSpec[];
+    }
   | Extract<FormResult, { ok: false }>;
 
-/** The three requests of a form. */
-export function checkupSpecs(form: TaskForm, matched: readonly Process[], group: string): CheckupResult {
-  const specs: TaskSpec[] = [];
+/** The request of a form. */
+export function checkupSpec(form: TaskForm, matched: readonly Process[]): CheckupResult {
+  const parts: TaskSpec[] = [];
   for (const kind of CHECKUP_KINDS) {
-    const result = specOf({ ...form, kind, wakers: false, timed: false }, matched);
+    const result = specOf({ ...form, kind, endless: false, wakers: false, timed: false }, matched);
     if (!result.ok) return result;
-    specs.push({ ...result.spec, group });
+    parts.push(result.spec);
   }
-  return { ok: true, specs };
+  const [sampled] = parts;
+  if (sampled === undefined || sampled.duration_s === null)
+    return { ok: false, field: "duration_s", detail: "a whole number of seconds" };
+  const { target, duration_s, frequency_hz } = sampled;
+  return { ok: true, spec: { target, duration_s, frequency_hz }, parts };
+}
+
+/** The request as a curl command; the token stays out of it. */
+export function checkupAsCurl(spec: CheckupSpec, origin: string): string {
+  return [
+    `curl -sS -X POST ${shellWord(`${origin}/api/v1/checkups`)}`,
+    `-H "Authorization: Bearer $PROFILER_TOKEN"`,
+    `-H 'Content-Type: application/json'`,
+    `-d ${shellWord(JSON.stringify(spec))}`,
+  ].join(" \\\n  ");
+}
+
+/** The same without a server; null where the command has no such target. */
+export function checkupAsCli({ target, duration_s }: CheckupSpec): string | null {
+  const which =
+    "pids" in target
+      ? target.pids.map((pid) => `--pid ${pid}`).join(" ")
+      : "container" in target
+        ? `--container ${shellWord(target.container)}`
+        : "comm" in target
+          ? `--comm ${shellWord(target.comm)}`
+          : null;
+  return which === null ? null : `profiler-agent diagnose ${which} --duration ${duration_s}s`;
 }
 
 /** Tasks of a group in the order of the check-up, then by number. */

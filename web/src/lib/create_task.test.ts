@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Meta, Process, Task } from "../api/types";
-import { checkupName, checkupSpecs, tasksOfGroup } from "./checkup";
+import { checkupAsCli, checkupAsCurl, checkupSpec, tasksOfGroup } from "./checkup";
 import { estimateLine, expectedSamples, resolutionPoints } from "./estimate";
 import { kindStatuses, kindsText } from "./kind_probes";
 import { remarksOn } from "./task_conflicts";
@@ -121,16 +121,26 @@ describe("the form", () => {
 });
 
 describe("the check-up", () => {
-  it("is three requests of one group", () => {
-    const result = checkupSpecs(FORM, [member(7)], "checkup-1");
-    expect(result.ok && result.specs.map(({ kind, group }) => [kind, group])).toEqual([
-      ["on_cpu", "checkup-1"],
-      ["off_cpu", "checkup-1"],
-      ["network", "checkup-1"],
-    ]);
-    expect(checkupSpecs(FORM, [], "x").ok).toBe(false);
-    expect(checkupName(Date.UTC(2026, 10, 22, 3, 4, 5, 35))).toBe("checkup-20261122-030405-z");
-    expect(checkupName(1)).toMatch(/^[0-9A-Za-z._-]{1,64}$/);
+  it("is one request, of which the agent makes three tasks", () => {
+    const result = checkupSpec({ ...FORM, duration: "60" }, [member(7)]);
+    if (!result.ok) throw new Error(result.detail);
+    expect(result.spec).toEqual({ target: { pids: [7] }, duration_s: 60, frequency_hz: 99 });
+    expect(result.parts.map(({ kind }) => kind)).toEqual(["on_cpu", "off_cpu", "network"]);
+    expect(checkupSpec(FORM, [])).toMatchObject({ ok: false, field: "target" });
+    expect(checkupSpec({ ...FORM, duration: "", endless: true }, [member(7)])).toMatchObject({
+      ok: false,
+      field: "duration_s",
+    });
+  });
+
+  it("is a request for curl and a command", () => {
+    const spec = { target: { pids: [7, 8] }, duration_s: 30, frequency_hz: 99 };
+    expect(checkupAsCurl(spec, "http://127.0.0.1:7117")).toContain("/api/v1/checkups");
+    expect(checkupAsCli(spec)).toBe("profiler-agent diagnose --pid 7 --pid 8 --duration 30s");
+    expect(checkupAsCli({ target: { comm: "a'b" }, duration_s: 5 })).toBe(
+      "profiler-agent diagnose --comm 'a'\\''b' --duration 5s",
+    );
+    expect(checkupAsCli({ target: { all: true }, duration_s: 5 })).toBeNull();
   });
 
   it("finds its tasks in the order of the kinds", () => {

@@ -31,6 +31,7 @@ export const KEYMAP: readonly KeyGroup[] = [
     entries: [
       { keys: ["Ctrl-K"], what: "go to anything: process, pod, task, page", action: "palette" },
       { keys: ["/"], what: "search or filter on this page", action: "search" },
+      { keys: ["g", "d"], what: "diagnose", action: { go: "diagnose" } },
       { keys: ["g", "p"], what: "pods", action: { go: "pods" } },
       { keys: ["g", "s"], what: "processes", action: { go: "processes" } },
       { keys: ["g", "t"], what: "tasks", action: { go: "tasks" } },
@@ -58,6 +59,14 @@ export const KEYMAP: readonly KeyGroup[] = [
       { keys: ["←", "→", "↑", "↓"], either: true, what: "to the next node or line" },
       { keys: ["Enter"], what: "details of it" },
       { keys: ["t"], what: "map or table" },
+    ],
+  },
+  {
+    title: "Matrix of a diagnosis",
+    entries: [
+      { keys: ["←", "→", "↑", "↓"], either: true, what: "to the next cell" },
+      { keys: ["Home", "End"], either: true, what: "first, last cell of the row (Ctrl: of all)" },
+      { keys: ["Enter"], what: "flame graph of the cell's samples" },
     ],
   },
   {

@@ -1,5 +1,6 @@
 // The request behind a page, for those who want the same from a shell.
 
+import { comparisonPath, diagnosisPath } from "./checkup_paths";
 import type { PageState } from "./query_state";
 import { shellWord } from "./task_spec";
 
@@ -17,6 +18,14 @@ export function pagePath(state: PageState): string {
     case "task":
       if (state.base !== "") return comparison(state);
       return `/tasks/${encodeURIComponent(state.id)}`;
+    case "diagnose":
+      return "/checkups";
+    case "checkup":
+      return diagnosisPath({ of: "checkups", id: state.id, pid: state.pid });
+    case "diagnosis":
+      return diagnosisPath({ of: "tasks", id: state.id, pid: state.pid, from: state.from, to: state.to });
+    case "compare-checkups":
+      return comparisonPath(state.a, state.b);
     case "network":
       return "/network/edges";
     case "node":

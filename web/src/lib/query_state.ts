@@ -1,10 +1,23 @@
 // The state of the page as a query string. Everything a link should carry is here; whatever the
 // address bar holds, parsing gives a valid state.
 
+import { isCell } from "./cell";
 import { EDGE_LABELS, EDGE_SIGNALS, type EdgeLabel, type EdgeSignal, MAX_LABELS } from "./edge_signals";
 import { formatPart, parsePart } from "./flame_window";
 
-export type View = "pods" | "processes" | "group" | "tasks" | "task" | "network" | "edge" | "node";
+export type View =
+  | "pods"
+  | "processes"
+  | "group"
+  | "tasks"
+  | "task"
+  | "network"
+  | "edge"
+  | "node"
+  | "diagnose"
+  | "checkup"
+  | "diagnosis"
+  | "compare-checkups";
 /** How a profile is drawn: from the root up or down, by leaf, or around one function. */
 export type Layout = "flame" | "icicle" | "inverted" | "sandwich";
 export type ColourMode = "kind" | "module";
@@ -91,6 +104,13 @@ export interface PageState {
   readonly bad: boolean;
   /** Quiet lines inside the pod too, where the map is crowded. */
   readonly local: boolean;
+  /** Cell of a diagnosis that the profile is cut to (lib/cell.ts), empty for everything. */
+  readonly cell: string;
+  /** Process that a diagnosis is about, null for all of the target. */
+  readonly pid: number | null;
+  /** Check-ups that are compared: before and after. */
+  readonly a: string;
+  readonly b: string;
 }
 
 export const START: PageState = {
@@ -138,9 +158,26 @@ export const START: PageState = {
   worst: "trouble",
   bad: false,
   local: false,
+  cell: "",
+  pid: null,
+  a: "",
+  b: "",
 };
 
-const VIEWS: readonly View[] = ["pods", "processes", "group", "tasks", "task", "network", "edge", "node"];
+const VIEWS: readonly View[] = [
+  "pods",
+  "processes",
+  "group",
+  "tasks",
+  "task",
+  "network",
+  "edge",
+  "node",
+  "diagnose",
+  "checkup",
+  "diagnosis",
+  "compare-checkups",
+];
 const LAYOUTS: readonly Layout[] = ["flame", "icicle", "inverted", "sandwich"];
 const MAX_LIST = 256;
 
@@ -176,8 +213,17 @@ function labelsOf(value: string | null): readonly EdgeLabel[] {
   return [...new Set(found)].slice(0, MAX_LABELS);
 }
 
+interface Named {
+  readonly id: string;
+  readonly edge: string;
+  readonly a: string;
+  readonly b: string;
+}
+
 /** Pages that need an id of something fall back to the list of such things. */
-function possible(view: View, id: string, edge: string): View {
+function possible(view: View, { id, edge, a, b }: Named): View {
+  if ((view === "checkup" || view === "diagnosis") && id === "") return "diagnose";
+  if (view === "compare-checkups" && (a === "" || b === "")) return "diagnose";
   if (view === "task" && id === "") return "tasks";
   if (view === "edge" && edge === "") return id === "" ? "network" : "task";
   return view;
@@ -188,10 +234,11 @@ export function parseState(search: string): PageState {
   const params = new URLSearchParams(search);
   const text = (name: string): string => (params.get(name) ?? "").slice(0, 2000);
   const key = (name: string): string => (/^[0-9a-f]{16}$/.test(text(name)) ? text(name) : "");
-  const id = /^[0-9A-Za-z._-]{1,64}$/.test(text("id")) ? text("id") : "";
+  const named = (name: string): string => (/^[0-9A-Za-z._-]{1,64}$/.test(text(name)) ? text(name) : "");
+  const id = named("id");
   const view = oneOf(params.get("view"), VIEWS, START.view);
   return {
-    view: possible(view, id, text("edge")),
+    view: possible(view, { id, edge: text("edge"), a: named("a"), b: named("b") }),
     id,
     q: text("q"),
     sort: /^-?[a-z_]{1,20}$/.test(text("sort")) ? text("sort") : "",
@@ -239,6 +286,10 @@ export function parseState(search: string): PageState {
     ),
     bad: params.get("bad") === "1",
     local: params.get("local") === "1",
+    cell: isCell(text("cell")) ? text("cell") : "",
+    pid: natural(params.get("pid")),
+    a: named("a"),
+    b: named("b"),
   };
 }
 
@@ -293,5 +344,9 @@ export function formatState(state: PageState): string {
   put("worst", state.worst === START.worst ? "" : state.worst);
   put("bad", state.bad ? "1" : "");
   put("local", state.local ? "1" : "");
+  put("cell", state.cell);
+  put("pid", state.pid === null ? "" : String(state.pid));
+  put("a", state.a);
+  put("b", state.b);
   return `?${params.toString()}`;
 }

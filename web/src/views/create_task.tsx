@@ -1,9 +1,10 @@
 // The dialog that creates a task.
 
 import { useMemo, useState } from "preact/hooks";
+import { checkups } from "../api/checkups";
 import { api, ProblemError } from "../api/client";
-import type { Problem, TaskKind, TaskSpec } from "../api/types";
-import { CHECKUP_KINDS, checkupName, checkupSpecs } from "../lib/checkup";
+import type { Problem, TaskKind } from "../api/types";
+import { CHECKUP_KINDS, checkupAsCli, checkupAsCurl, checkupSpec } from "../lib/checkup";
 import { visible } from "../lib/format";
 import { kindStatuses } from "../lib/kind_probes";
 import { remarksOn } from "../lib/task_conflicts";
@@ -71,12 +72,6 @@ function close(): void {
   patchRoute({ create: false, pids: [], container: "", pod: "", checkup: false }, "replace");
 }
 
-/** One command for each request; null where one of them has none. */
-function commands(specs: readonly TaskSpec[], one: (spec: TaskSpec) => string | null): string | null {
-  const texts = specs.map(one);
-  return texts.length === 0 || texts.includes(null) ? null : texts.join("\n");
-}
-
 export function CreateTask() {
   const [form, setForm] = useState<TaskForm>(() => ({
     kind: "on_cpu",
@@ -107,8 +102,8 @@ export function CreateTask() {
   const matched = useMemo(() => matchedProcesses(form, all?.values() ?? []), [form, all]);
   const { checkup } = route.value;
   const result = specOf(form, matched);
-  const asked = checkup ? checkupSpecs(form, matched, "check-up") : null;
-  const specs = asked === null ? (result.ok ? [result.spec] : []) : asked.ok ? asked.specs : [];
+  const asked = checkup ? checkupSpec(form, matched) : null;
+  const specs = asked === null ? (result.ok ? [result.spec] : []) : asked.ok ? asked.parts : [];
   const remarks = remarksOn({
     specs,
     meta: meta.value,
@@ -117,6 +112,12 @@ export function CreateTask() {
     matched,
     isMatched: form.target !== "netns",
   });
+  const curl = asked?.ok
+    ? checkupAsCurl(asked.spec, location.origin)
+    : asked === null && result.ok
+      ? asCurl(result.spec, location.origin)
+      : null;
+  const cli = asked?.ok ? checkupAsCli(asked.spec) : asked === null && result.ok ? asCli(result.spec) : null;
   const maxFrequency = meta.value?.limits.max_frequency_hz ?? MAX_FREQUENCY_HZ;
 
   const submit = async (event: Event): Promise<void> => {
@@ -127,48 +128,20 @@ export function CreateTask() {
       return;
     }
     setSending(true);
-    if (checkup) {
-      await startCheckup();
-      return;
-    }
-    if (!result.ok) return;
     try {
-      const task = await api.create(result.spec);
-      putTask(task);
-      openView({ view: "task", id: task.id });
+      if (asked?.ok) {
+        const { id } = await checkups.create(asked.spec);
+        openView({ view: "checkup", id });
+      } else if (result.ok) {
+        const task = await api.create(result.spec);
+        putTask(task);
+        openView({ view: "task", id: task.id });
+      }
     } catch (error) {
       setSending(false);
       if (error instanceof ProblemError) setFailure(failureOf(error.problem));
       else setFailure({ field: null, detail: "the agent does not answer", hint: undefined });
     }
-  };
-
-  /** All three, or what could be started with the reason why not the rest. */
-  const startCheckup = async (): Promise<void> => {
-    const group = checkupName(Date.now());
-    const wanted = checkupSpecs(form, matched, group);
-    if (!wanted.ok) return;
-    const refusals: string[] = [];
-    let started = 0;
-    let last: Failure | null = null;
-    for (const spec of wanted.specs) {
-      try {
-        putTask(await api.create(spec));
-        started += 1;
-      } catch (error) {
-        last =
-          error instanceof ProblemError
-            ? failureOf(error.problem)
-            : { field: null, detail: "the agent does not answer", hint: undefined };
-        refusals.push(`${spec.kind.replace("_", " ")}: ${last.detail}`);
-      }
-    }
-    if (started === 0) {
-      setSending(false);
-      setFailure(last);
-      return;
-    }
-    openView({ view: "group", id: group, q: refusals.join("; ") });
   };
 
   return (
@@ -212,8 +185,8 @@ export function CreateTask() {
         </fieldset>
         {checkup && (
           <p class="muted small">
-            Starts {CHECKUP_KINDS.length} tasks on the target at once, on CPU, off CPU and network, and shows
-            them beside each other.
+            Starts {CHECKUP_KINDS.length} tasks on the target at once, on CPU, off CPU and network, reads what
+            the kernel accounts and what the proxy says of itself, and gives a verdict.
           </p>
         )}
         <fieldset class="segments">
@@ -263,7 +236,7 @@ export function CreateTask() {
                 ))}
               </span>
             </div>
-            <label class="check">
+            <label class="check" hidden={checkup}>
               <input
                 type="checkbox"
                 checked={form.endless}
@@ -343,8 +316,8 @@ export function CreateTask() {
         )}
 
         <footer class="dialog-foot">
-          <CopyButton title="Copy as curl" text={commands(specs, (spec) => asCurl(spec, location.origin))} />
-          <CopyButton title="Copy as CLI" text={commands(specs, asCli)} />
+          <CopyButton title="Copy as curl" text={curl} />
+          <CopyButton title="Copy as CLI" text={cli} />
           <span class="push" />
           <button type="button" onClick={close}>
             Cancel
@@ -355,7 +328,7 @@ export function CreateTask() {
             disabled={sending}
             data-first={form.pids.length > 0 || form.pod !== "" ? "" : undefined}
           >
-            {sending ? "Starting…" : checkup ? "Start all three" : "Start"}
+            {sending ? "Starting…" : checkup ? "Start check-up" : "Start"}
           </button>
         </footer>
       </form>

@@ -10,7 +10,8 @@ import { bytes, clock, count, duration, percent, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
 import { putTask, tasks } from "../state/live";
 import { useRefetched } from "../state/refetch";
-import { href, openView, route } from "../state/route";
+import { href, openView } from "../state/route";
+import { PageLink } from "./page_link";
 import { Empty, Loading } from "./states";
 import { elapsedSeconds, isFinal, lossText, Progress, StateChip } from "./task_state";
 import { namedTarget } from "./tasks";
@@ -151,7 +152,7 @@ function Card({ task }: { task: Task }) {
   );
 }
 
-function StopAll({ running }: { running: readonly Task[] }) {
+export function StopAll({ running }: { running: readonly Task[] }) {
   const [error, setError] = useState<string | null>(null);
   if (running.length === 0) return null;
   const stop = async (): Promise<void> => {
@@ -178,7 +179,6 @@ function StopAll({ running }: { running: readonly Task[] }) {
 export function GroupPage({ id }: { id: string }) {
   const all = tasks.value;
   const members = useMemo(() => tasksOfGroup(all?.values() ?? [], id), [all, id]);
-  const { q } = route.value;
   if (all === null) return <Loading what="the tasks" />;
   if (members.length === 0) {
     return (
@@ -197,6 +197,11 @@ export function GroupPage({ id }: { id: string }) {
       <div class="group-title">
         <h1>{id.startsWith("checkup-") ? "Sidecar check-up" : `Group ${id}`}</h1>
         {id.startsWith("checkup-") && <span class="muted">{id}</span>}
+        {id.startsWith("checkup-") && (
+          <PageLink class="button-link" to={{ view: "checkup", id }}>
+            Diagnosis
+          </PageLink>
+        )}
         {first !== undefined && <span class="name">{namedTarget(first)}</span>}
         {first !== undefined && (
           <span class="muted">
@@ -207,11 +212,6 @@ export function GroupPage({ id }: { id: string }) {
         )}
         <StopAll running={running} />
       </div>
-      {q !== "" && (
-        <p class="field-error" role="alert">
-          Not everything could be started: {visible(q)}
-        </p>
-      )}
       <div class="cards group-cards">
         {members.map((task) => (
           <Card key={task.id} task={task} />

@@ -37,13 +37,14 @@ function fixed(hasProfile: boolean): PaletteEntry[] {
     weight: 0,
   });
   return [
+    page("diagnose", "Diagnose"),
     page("pods", "Pods"),
     page("processes", "Processes"),
     page("tasks", "Tasks"),
     ...(meta.value?.network === "always" ? [page("network", "Network")] : []),
     page("node", "Node"),
     action("new", "New task", "profile something"),
-    action("checkup", "Sidecar check-up", "on CPU, off CPU and network at once"),
+    action("checkup", "Sidecar check-up", "what a sidecar costs, and what changes it"),
     action("help", "Keys and help", "shortcuts"),
     ...(hasProfile
       ? [
@@ -101,7 +102,7 @@ function entries(): PaletteEntry[] {
 function go(entry: PaletteEntry, query: string): void {
   switch (entry.kind) {
     case "page":
-      openView({ view: entry.id as "pods" | "processes" | "tasks" | "network" | "node" });
+      openView({ view: entry.id as "diagnose" | "pods" | "processes" | "tasks" | "network" | "node" });
       return;
     case "action":
       if (entry.id === "help") helpOpen.value = true;

@@ -260,12 +260,36 @@ export function ProcessPanel() {
         <button type="button" onClick={close}>
           Close
         </button>
+        {known !== null && !known.kernel_thread && (
+          <button
+            type="button"
+            onClick={() =>
+              patchRoute({
+                process: "",
+                create: true,
+                checkup: true,
+                pids: [known.pid],
+                container: "",
+                pod: "",
+              })
+            }
+          >
+            Check-up…
+          </button>
+        )}
         {known !== null && (
           <button
             type="button"
             class="primary"
             onClick={() =>
-              patchRoute({ process: "", create: true, pids: [known.pid], container: "", pod: "" })
+              patchRoute({
+                process: "",
+                create: true,
+                checkup: false,
+                pids: [known.pid],
+                container: "",
+                pod: "",
+              })
             }
           >
             Profile…

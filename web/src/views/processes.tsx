@@ -18,6 +18,10 @@ function profile(process: Process): void {
   patchRoute({ create: true, pids: [process.pid], container: "", pod: "", checkup: false });
 }
 
+function checkUp(process: Process): void {
+  patchRoute({ create: true, pids: [process.pid], container: "", pod: "", checkup: true });
+}
+
 function CpuCell({ process }: { process: Process }) {
   const busy = process.cpu_percent ?? 0;
   return (
@@ -111,14 +115,26 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
     key: "action",
     title: "",
     cell: only((process) => (
-      <button
-        type="button"
-        class="row-action"
-        onClick={() => profile(process)}
-        aria-label={`Profile ${visible(process.comm)} ${process.pid}`}
-      >
-        Profile…
-      </button>
+      <span class="row-actions">
+        {!process.kernel_thread && (
+          <button
+            type="button"
+            class="row-action"
+            onClick={() => checkUp(process)}
+            aria-label={`Check-up of ${visible(process.comm)} ${process.pid}`}
+          >
+            Check-up…
+          </button>
+        )}
+        <button
+          type="button"
+          class="row-action"
+          onClick={() => profile(process)}
+          aria-label={`Profile ${visible(process.comm)} ${process.pid}`}
+        >
+          Profile…
+        </button>
+      </span>
     )),
   },
 ];

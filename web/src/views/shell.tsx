@@ -10,7 +10,10 @@ import { helpOpen, paletteOpen } from "../state/keys";
 import { access, connection, meta, refreshError, self, tasks } from "../state/live";
 import { dark, nextTheme, themeChoice } from "../state/preferences";
 import { href, openView, patchRoute, route } from "../state/route";
+import { CheckupPage } from "./checkup";
+import { CompareCheckupsPage } from "./compare_checkups";
 import { CreateTask } from "./create_task";
+import { DiagnosePage } from "./diagnose";
 import { EdgePage } from "./edge_page";
 import { GroupPage } from "./group";
 import { Help } from "./help";
@@ -24,9 +27,11 @@ import { ProcessPanel } from "./process_panel";
 import { ProcessesPage } from "./processes";
 import { TokenPage } from "./states";
 import { TaskPage } from "./task";
+import { TaskDiagnosisPage } from "./task_diagnosis";
 import { TasksPage } from "./tasks";
 
 const PAGES = [
+  { view: "diagnose", title: "Diagnose", icon: "checkup" },
   { view: "pods", title: "Pods", icon: "pods" },
   { view: "processes", title: "Processes", icon: "processes" },
   { view: "tasks", title: "Tasks", icon: "tasks" },
@@ -44,6 +49,7 @@ function follow(event: MouseEvent, view: View): void {
 /** The entry of the rail that a page belongs to. */
 function railOf(view: View, id: string): View {
   if (view === "task" || view === "group") return "tasks";
+  if (view === "checkup" || view === "diagnosis" || view === "compare-checkups") return "diagnose";
   if (view === "edge") return id === "" ? "network" : "tasks";
   return view;
 }
@@ -92,7 +98,7 @@ function Rail() {
       <button
         type="button"
         class="rail-new"
-        title="On CPU, off CPU and network of one pod at once"
+        title="On CPU, off CPU and network of one pod at once, and the verdict"
         onClick={() => patchRoute({ create: true, pids: [], container: "", pod: "", checkup: true })}
       >
         <Icon name="checkup" />
@@ -288,6 +294,16 @@ function Page() {
       );
     case "node":
       return <NodePage />;
+    case "diagnose":
+      return <DiagnosePage />;
+    case "checkup":
+      return <CheckupPage key={route.value.id} id={route.value.id} />;
+    case "diagnosis":
+      return <TaskDiagnosisPage key={route.value.id} id={route.value.id} />;
+    case "compare-checkups":
+      return (
+        <CompareCheckupsPage key={`${route.value.a}/${route.value.b}`} a={route.value.a} b={route.value.b} />
+      );
   }
 }
 

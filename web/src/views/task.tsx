@@ -8,9 +8,11 @@ import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
 import { openView, route } from "../state/route";
 import { BaseMenu } from "./base_menu";
+import { CellChip } from "./cell_chip";
 import { DiffView } from "./diff_view";
 import { ExportMenu } from "./export_menu";
 import { NetworkResult } from "./network";
+import { PageLink } from "./page_link";
 import { ProfileView } from "./profile_view";
 import { QualityStrip } from "./quality_strip";
 import { ErrorBox, Loading } from "./states";
@@ -162,6 +164,16 @@ function Remarks({ task }: { task: Task }) {
   );
 }
 
+/** The same samples by what asked for them; a picked time is kept. */
+function DiagnoseLink({ id }: { id: string }) {
+  const { from, to, pid } = route.value;
+  return (
+    <PageLink class="button-link" to={{ view: "diagnosis", id, from, to, pid }} title="Which part costs what">
+      Diagnose this result
+    </PageLink>
+  );
+}
+
 function Buttons({ task }: { task: Task }) {
   const [armed, setArmed] = useState(false);
   const [error, setError] = useState<string | null>(null);
@@ -185,6 +197,7 @@ function Buttons({ task }: { task: Task }) {
           {error}
         </span>
       )}
+      {["on_cpu", "wall", "imported"].includes(task.kind) && <DiagnoseLink id={task.id} />}
       {task.kind !== "network" && <ExportMenu id={task.id} waits={waitCut(task)} />}
       {isFinal(task) ? (
         <button
@@ -252,11 +265,14 @@ function OrderPane(props: { task: Task; cut: ProfileCut; running: boolean }) {
 }
 
 function Result({ task }: { task: Task }) {
-  const { from, to, tids, except, base, tab } = route.value;
+  const { from, to, tids, except, base, tab, cell, pid } = route.value;
   const running = task.state === "running";
   const waits = waitCut(task);
   const waitsKey = JSON.stringify(waits);
-  const cut = useMemo(() => ({ from, to, tids, except, waits }), [from, to, tids, except, waitsKey]);
+  const cut = useMemo(
+    () => ({ from, to, tids, except, waits, cell, pid }),
+    [from, to, tids, except, waitsKey, cell, pid],
+  );
   const file = "imported" in task.target ? task.target.imported : null;
   // The other views ask for what they show themselves.
   const whole = base === "" && tab !== "order";
@@ -276,6 +292,7 @@ function Result({ task }: { task: Task }) {
         <BaseMenu task={task} />
       </div>
       <QualityStrip task={task} cut={cut} running={running} index={profile.index} />
+      <CellChip />
       {waits !== null && <WaitBar task={task} cut={cut} view={waits} running={running} />}
       {base !== "" ? (
         <DiffView task={task} cut={cut} running={running} />

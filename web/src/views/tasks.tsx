@@ -14,7 +14,7 @@ import { isFinal, lossText, Progress, StateChip } from "./task_state";
 import { type Column, VirtualTable } from "./virtual_table";
 
 /** The target with the names of its processes, while they run. */
-export function namedTarget(task: Task): string {
+export function namedTarget(task: Pick<Task, "target">): string {
   const text = targetText(task.target);
   if (!("pids" in task.target)) return visible(text);
   const { pids } = task.target;

@@ -1,0 +1,330 @@
+// The pages of diagnoses against the stand-in, as a person walks them: verdict, findings, settings to
+// copy, the matrix by mouse and keyboard, the flame graph of a cell, proof by running again.
+// Env: SHOTS (optional). Prints "N passed, M failed"; exit code 1 on failure. `diagnoseWalk` is used by the other tests.
+
+import { mkdirSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { launch, openPage } from "./browser.mjs";
+import { startMock } from "./mock-server.mjs";
+import { assert, Checks } from "./real.mjs";
+import { READY } from "./visits.mjs";
+
+const ZIPKIN = "checkup-20261122-070000-zip";
+const PLAIN = "checkup-20261122-080000-off";
+const WAIT_MS = 15_000;
+
+/** Numbers of a row or column as they are read. */
+const numbers = (texts) => texts.map((text) => Number(text.replace(/[^\d.]/g, "") || 0));
+
+export async function diagnoseWalk(checks, browser, mock, shots) {
+  const opened = async (options = {}) => {
+    const all = await openPage(browser, mock.origin, options);
+    all.page.setDefaultTimeout(WAIT_MS);
+    await all.page.goto(mock.url);
+    await all.page.waitForSelector(READY);
+    const go = async (query) => {
+      await all.page.goto(`${mock.origin}/?${query}`);
+      await all.page.waitForFunction(() => document.querySelector(".spinner") === null);
+    };
+    return { ...all, go };
+  };
+  const shot = async (page, name) => {
+    if (shots !== undefined) await page.screenshot({ path: `${shots}/diagnose-${name}.png`, fullPage: true });
+  };
+  const clean = (faults) => assert(faults.length === 0, faults.join(" | "));
+
+  await checks.run("the verdict stands above, with numbers and their intervals", async () => {
+    const { context, page, faults, go } = await opened();
+    await go(`view=checkup&id=${ZIPKIN}`);
+    const verdict = await page.locator("[data-verdict]").textContent();
+    assert(/tracing takes 39\.9 %/.test(verdict), verdict);
+    const totals = await page.locator("[data-totals]").textContent();
+    assert(/1\.36 cores/.test(totals) && /167 µs \(\d+ µs to \d+ µs\)/.test(totals), totals);
+    const [first, ...rest] = await page.locator("[data-finding]").all();
+    assert(
+      (await first.getAttribute("data-finding")) === "tracing_share" && rest.length === 3,
+      "the ranking",
+    );
+    const text = await first.textContent();
+    assert(/High/.test(text), "a severity has no word");
+    assert(/39\.9 %\s*38\.8 to 41\.0 %/.test(text), text.slice(0, 200));
+    assert(/Saves up to 39\.9 % of the CPU, 66\.\d µs of each request/.test(text), text.slice(0, 200));
+    assert(/zipkin, random_sampling 100 %/.test(text), "what is configured now");
+    const last = await rest.at(-1).textContent();
+    assert(
+      /Saves an unknown part/.test(last) && !/Saves up to 0/.test(last),
+      "an unknown saving is a number",
+    );
+    await page.getByText("The busiest worker has").waitFor();
+    await page.getByText("No sample fell into it").waitFor({ state: "attached" });
+    await shot(page, "checkup");
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("settings are tabs for the keyboard, and their YAML is copied as it is", async () => {
+    const { context, page, faults, go } = await opened({
+      permissions: ["clipboard-read", "clipboard-write"],
+    });
+    await go(`view=checkup&id=${ZIPKIN}`);
+    const card = page.locator("[data-finding=tracing_share]");
+    await card.getByRole("tab", { name: "Istio" }).focus();
+    await page.keyboard.press("ArrowRight");
+    assert(
+      (await card.getByRole("tab", { name: "Envoy" }).getAttribute("aria-selected")) === "true",
+      "the arrow does not change the tab",
+    );
+    await card.getByText("HttpConnectionManager.tracing.random_sampling").waitFor();
+    assert(!(await card.getByText("kind: Telemetry").isVisible()), "both tabs are shown");
+    await page.keyboard.press("ArrowLeft");
+    await card.getByRole("button", { name: "Copy YAML" }).click();
+    await card.getByText("Copied").waitFor();
+    const yaml = await page.evaluate(() => navigator.clipboard.readText());
+    assert(yaml.startsWith("apiVersion: telemetry.istio.io/v1\nkind: Telemetry\n"), yaml);
+    await page.getByRole("button", { name: "Copy report" }).click();
+    await page.getByText("Report copied").waitFor();
+    const report = await page.evaluate(() => navigator.clipboard.readText());
+    for (const part of [
+      "# Diagnosis of",
+      "### 1. Distributed tracing",
+      "| Tracing |",
+      "## What this cannot know",
+    ])
+      assert(report.includes(part), `the report lacks ${part}`);
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("rows and columns of the matrix add to 100 %", async () => {
+    const { context, page, go } = await opened();
+    await go(`view=checkup&id=${ZIPKIN}`);
+    const rows = await page.locator(".matrix tbody tr").all();
+    const cells = await Promise.all(
+      rows.map(async (row) => numbers(await row.locator("td").allTextContents())),
+    );
+    const total = (list) => list.reduce((a, b) => a + b, 0);
+    const sums = cells.pop();
+    assert(sums.at(-1) === 100, `everything is ${sums.at(-1)}`);
+    // What is shown is rounded to one decimal.
+    for (const [i, row] of cells.entries())
+      assert(Math.abs(total(row.slice(0, -1)) - row.at(-1)) < 0.4, `row ${i}: ${row}`);
+    assert(Math.abs(total(sums.slice(0, -1)) - 100) < 0.6, `columns: ${sums}`);
+    assert(Math.abs(total(cells.map((row) => row.at(-1))) - 100) < 0.6, "rows");
+    await context.close();
+  });
+
+  await checks.run("the matrix is walked by keys, and Enter opens the samples of the cell", async () => {
+    const { context, page, faults, go } = await opened();
+    await go(`view=checkup&id=${ZIPKIN}`);
+    await page.locator(".matrix td[tabindex='0']").focus();
+    await page.keyboard.press("ArrowRight");
+    const words = await page.locator("[data-matrix-words]").textContent();
+    assert(
+      /Tracing × Allocation: 11\.3 % \(.* to .*\), 910 samples; rules: tracing_frames/.test(words),
+      words,
+    );
+    assert(
+      (await page.locator(".matrix td[tabindex='0']").count()) === 1,
+      "more than one cell takes the focus",
+    );
+    const asked = page.waitForRequest(/\/profile\?.*cell=tracing%3Aallocation/);
+    await page.keyboard.press("Enter");
+    await asked;
+    await page.waitForURL(/view=task&id=100&cell=tracing%3Aallocation/);
+    await page.locator("[data-cell-chip]", { hasText: "tracing × allocation" }).waitFor();
+    await page.locator(".shown-samples", { hasText: "910 samples" }).waitFor();
+    await shot(page, "cell");
+    await page.reload();
+    await page.locator("[data-cell-chip]").waitFor();
+    await page.getByRole("button", { name: "Show all samples, not only tracing × allocation" }).click();
+    await page.waitForFunction(() => !location.search.includes("cell="));
+    await page.locator(".shown-samples", { hasText: "8,018 samples" }).waitFor();
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("sums open rows and columns, and evidence opens its frame in the graph", async () => {
+    const { context, page, faults, go } = await opened();
+    await go(`view=checkup&id=${ZIPKIN}`);
+    await page.locator(".matrix tbody tr").first().locator("td a").last().click();
+    await page.waitForURL(/cell=tracing$/);
+    await page.goBack();
+    await page.locator(".matrix tbody tr").last().locator("td a").first().click();
+    await page.waitForURL(/cell=%3Aparse/);
+    await page.goBack();
+    await page.getByRole("link", { name: /Zipkin::Span/ }).click();
+    await page.waitForURL(/search=Envoy.*cell=tracing/);
+    assert(
+      (await page.locator("[data-search]").inputValue()).includes("Zipkin::Span"),
+      "nothing is searched",
+    );
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("below 60 % of names the page says what to give, and finds nothing", async () => {
+    const { context, page, faults, go } = await opened();
+    await go("view=diagnosis&id=1");
+    const poor = await page.locator("[data-poor]").textContent();
+    assert(/Only 40\.0 % of the samples have names/.test(poor) && /9e558093aa01/.test(poor), poor);
+    await page.getByText("this is no proof that nothing does").waitFor();
+    await shot(page, "poor");
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("what a single result cannot tell is unknown with the reason, never zero", async () => {
+    const { context, page, faults, go } = await opened();
+    await go("view=task&id=4&from=1000&to=3000");
+    await page.getByRole("link", { name: "Diagnose this result" }).click();
+    await page.waitForURL(/view=diagnosis&id=4&from=1000&to=3000/);
+    const totals = await page.locator("[data-totals] dd").allTextContents();
+    assert(
+      totals.slice(0, 3).every((text) => text === "unknown"),
+      totals.join(),
+    );
+    const why = await page.locator("[data-totals] .unknown-value").nth(1).getAttribute("title");
+    assert(/a check-up reads them/.test(why), why);
+    for (const part of ["event_loop", "network", "configuration"])
+      assert(
+        /^Not known\. ./.test(await page.locator(`[data-absent=${part}]`).textContent()),
+        `${part} has no reason`,
+      );
+    const waits = await page.locator(".worker-table tbody tr").first().locator("td").nth(5).textContent();
+    assert(waits === "unknown", `unwatched waits are ${waits}`);
+    await page.getByRole("combobox").selectOption("4242");
+    await page.waitForURL(/pid=4242/);
+    const asked = page.waitForRequest(/\/profile\?.*pid=4242/);
+    await page.locator(".matrix tbody tr").first().locator("td a").first().click();
+    await page.waitForURL(/from=1000&to=3000&cell=.*&pid=4242/);
+    await asked;
+    await page.getByRole("button", { name: "Show all samples, not only process 4242" }).waitFor();
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("a check-up shows its progress and then its verdict", async () => {
+    const { context, page, faults, go } = await opened();
+    await go("view=processes&q=4242");
+    await page.getByRole("button", { name: /^Check-up of envoy/ }).click();
+    await page.fill("#duration", "3");
+    await page.getByRole("button", { name: "Start check-up" }).click();
+    await page.waitForURL(/view=checkup&id=checkup-/);
+    await page.locator("[data-progress]").waitFor();
+    assert((await page.locator("[data-progress] tbody tr").count()) === 3, "not every task is shown");
+    await page.getByText(/The verdict is here in about \d s/).waitFor();
+    await shot(page, "running");
+    await page.locator("[data-diagnosis]").waitFor();
+    await page.getByRole("heading", { name: "No findings" }).waitFor();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Really delete" }).click();
+    await page.waitForURL(/view=diagnose/);
+    await page.locator("[data-checkups] tbody tr").nth(1).waitFor();
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("running again proves the saving with its significance", async () => {
+    const { context, page, faults, go } = await opened();
+    await page.route(/\/api\/v1\/checkups$/, async (route) => {
+      if (route.request().method() !== "POST") return route.fallback();
+      const body = { ...route.request().postDataJSON(), duration_s: 2 };
+      return route.continue({ postData: JSON.stringify(body) });
+    });
+    await go(`view=checkup&id=${ZIPKIN}`);
+    await page.getByRole("button", { name: "Run again and compare" }).click();
+    await page.waitForURL(new RegExp(`view=compare-checkups&a=${ZIPKIN}&b=checkup-`));
+    await page.locator("[data-progress]").waitFor();
+    await page.locator("[data-compared]").waitFor();
+    const verdict = await page.locator("[data-verdict]").textContent();
+    assert(/167 µs of CPU before and 89 µs after/.test(verdict), verdict);
+    const first = await page.locator("[data-compared] tbody tr").first().textContent();
+    assert(/^tracing66\.8 µs0 ns−66\.8 µs39\.9 %0 %−39\.9.*smaller share p < 0\.0001/.test(first), first);
+    const chance = page.locator("[data-compared] tbody tr", { hasText: "chance can explain it" });
+    assert((await chance.count()) > 0, "nothing is left to chance");
+    const gone = await page.locator(".group-gone").textContent();
+    assert(/Distributed tracing/.test(gone), gone);
+    await shot(page, "compared");
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("two check-ups of the list are compared, the earlier one first", async () => {
+    const { context, page, faults, go } = await opened();
+    await go("view=processes");
+    await page.keyboard.press("g");
+    await page.keyboard.press("d");
+    await page.waitForURL(/view=diagnose/);
+    const compare = page.getByRole("button", { name: "Compare two" });
+    await page.getByLabel(`Compare ${PLAIN}`).check();
+    assert(await compare.isDisabled(), "one can be compared with nothing");
+    await page.getByLabel(`Compare ${ZIPKIN}`).check();
+    await compare.click();
+    await page.waitForURL(new RegExp(`a=${ZIPKIN}&b=${PLAIN}`));
+    await page.getByRole("button", { name: "Swap" }).click();
+    await page.waitForURL(new RegExp(`a=${PLAIN}&b=${ZIPKIN}`));
+    await page.locator(".group-new", { hasText: "Distributed tracing" }).waitFor();
+    clean(faults);
+    await context.close();
+  });
+
+  await checks.run("a check-up that cannot be run again says why, and offers another target", async () => {
+    const { context, page, go } = await opened();
+    await go(`view=checkup&id=${ZIPKIN}`);
+    await page.route(/\/api\/v1\/checkups$/, (route) =>
+      route.request().method() === "POST"
+        ? route.fulfill({
+            status: 422,
+            contentType: "application/problem+json",
+            body: JSON.stringify({ detail: "no process with pid 4242", code: "invalid_field" }),
+          })
+        : route.fallback(),
+    );
+    await page.getByRole("button", { name: "Run again and compare" }).click();
+    await page.getByRole("alert").getByText("no process with pid 4242").waitFor();
+    await page.getByRole("button", { name: "Check-up of another target" }).click();
+    await page.getByRole("button", { name: "Start check-up" }).waitFor();
+    await context.close();
+  });
+
+  await checks.run("a check-up without diagnosis, and one that is gone, say so", async () => {
+    const { context, page, go } = await opened();
+    await page.route(/\/checkups\/[^/]+\/diagnosis/, (route) =>
+      route.fulfill({
+        status: 409,
+        contentType: "application/problem+json",
+        body: JSON.stringify({ detail: "the check-up has no samples", hint: "Was the target idle?" }),
+      }),
+    );
+    await go(`view=checkup&id=${PLAIN}`);
+    await page.getByText("the check-up has no samples").waitFor();
+    await page.getByRole("button", { name: "Run again and compare" }).waitFor();
+    await go("view=checkup&id=checkup-gone");
+    await page.getByText("no check-up checkup-gone").waitFor();
+    await context.close();
+  });
+
+  await checks.run("printing shows every setting and no button", async () => {
+    const { context, page, go } = await opened();
+    await go(`view=checkup&id=${ZIPKIN}`);
+    await page.emulateMedia({ media: "print" });
+    const card = page.locator("[data-finding=tracing_share]");
+    assert(await card.getByText("kind: Telemetry").isVisible(), "no Istio setting");
+    assert(await card.getByText("HttpConnectionManager.tracing").isVisible(), "no Envoy setting");
+    assert(!(await page.getByRole("button", { name: "Copy report" }).isVisible()), "a button on paper");
+    assert(!(await page.locator(".rail").isVisible()), "the rail on paper");
+    await context.close();
+  });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { SHOTS } = process.env;
+  if (SHOTS !== undefined) mkdirSync(SHOTS, { recursive: true });
+  const checks = new Checks();
+  const mock = await startMock();
+  const browser = await launch();
+  await diagnoseWalk(checks, browser, mock, SHOTS);
+  await browser.close();
+  await mock.close();
+  checks.finish();
+}

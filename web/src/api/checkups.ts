@@ -1,0 +1,23 @@
+// Calls about check-ups and diagnoses.
+
+import { comparisonPath, diagnosisPath, type Subject } from "../lib/checkup_paths";
+import { json, post, request } from "./client";
+import type { Checkup, CheckupComparison, CheckupSpec, Diagnosis } from "./diagnosis";
+import type { List } from "./types";
+
+const word = encodeURIComponent;
+
+export const checkups = {
+  list: async (signal?: AbortSignal): Promise<readonly Checkup[]> => {
+    const answer = await json<readonly Checkup[] | List<Checkup>>("/checkups", signal);
+    return "items" in answer ? answer.items : answer;
+  },
+  one: (id: string, signal?: AbortSignal) => json<Checkup>(`/checkups/${word(id)}`, signal),
+  create: (spec: CheckupSpec) => post<Checkup>("/checkups", spec),
+  remove: async (id: string): Promise<void> => {
+    await request(`/checkups/${word(id)}`, { method: "DELETE" });
+  },
+  diagnosis: (subject: Subject, signal?: AbortSignal) => json<Diagnosis>(diagnosisPath(subject), signal),
+  compare: (a: string, b: string, signal?: AbortSignal) =>
+    json<CheckupComparison>(comparisonPath(a, b), signal),
+};

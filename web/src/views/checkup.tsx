@@ -1,0 +1,174 @@
+// A check-up: its progress while it runs, and then its diagnosis.
+
+import { useState } from "preact/hooks";
+import { checkups } from "../api/checkups";
+import type { Checkup, Diagnosis } from "../api/diagnosis";
+import { clock, moment, visible } from "../lib/format";
+import { type Answer, type Failure, failureOf, useAnswer } from "../state/answer";
+import { runAgain, sampledTask } from "../state/checkups";
+import { openView, patchRoute, route } from "../state/route";
+import { CheckupProgress, FailedParts } from "./checkup_progress";
+import { Report } from "./diagnosis_report";
+import { PageLink } from "./page_link";
+import { ErrorBox, Loading } from "./states";
+import { namedTarget } from "./tasks";
+
+export function CheckupMark({ checkup }: { checkup: Checkup }) {
+  return (
+    <span class={`state-chip state-${checkup.state}`}>
+      <span class="state-mark" aria-hidden="true" />
+      {checkup.state}
+    </span>
+  );
+}
+
+/** What was refused, and the way to another target. */
+export function Refused({ failure }: { failure: Failure }) {
+  return (
+    <p class="field-error" role="alert">
+      {visible(failure.detail)}
+      {failure.hint !== undefined && <span class="muted"> {visible(failure.hint)}</span>}{" "}
+      <button type="button" class="link" onClick={() => patchRoute({ create: true, checkup: true })}>
+        Check-up of another target
+      </button>
+    </p>
+  );
+}
+
+function Verify({ checkup, refused }: { checkup: Checkup; refused: (failure: Failure | null) => void }) {
+  const [sending, setSending] = useState(false);
+  const again = async (): Promise<void> => {
+    setSending(true);
+    refused(null);
+    try {
+      await runAgain(checkup);
+    } catch (error) {
+      refused(failureOf(error));
+      setSending(false);
+    }
+  };
+  return (
+    <button
+      type="button"
+      class="primary"
+      disabled={sending}
+      title="Measures the same target for as long, and shows what has changed"
+      onClick={again}
+    >
+      {sending ? "Starting…" : "Run again and compare"}
+    </button>
+  );
+}
+
+function Remove({ id, refused }: { id: string; refused: (failure: Failure) => void }) {
+  const [armed, setArmed] = useState(false);
+  const remove = async (): Promise<void> => {
+    try {
+      await checkups.remove(id);
+      openView({ view: "diagnose" });
+    } catch (error) {
+      refused(failureOf(error));
+    }
+  };
+  return (
+    <button
+      type="button"
+      class={armed ? "bad" : ""}
+      onBlur={() => setArmed(false)}
+      onClick={() => (armed ? void remove() : setArmed(true))}
+    >
+      {armed ? "Really delete" : "Delete"}
+    </button>
+  );
+}
+
+function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosis> }) {
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const { value } = answer;
+  const tools = (
+    <>
+      <Verify checkup={checkup} refused={setFailure} />
+      <Remove id={checkup.id} refused={setFailure} />
+    </>
+  );
+  return (
+    <>
+      {failure !== null && <Refused failure={failure} />}
+      <FailedParts checkup={checkup} />
+      {!checkup.observed && (
+        <p class="muted" data-not-observed>
+          Nothing was read beside the tasks: CPU by the kernel's accounting and requests are not known.
+        </p>
+      )}
+      {value !== null ? (
+        <Report
+          diagnosis={value}
+          flame={{ task: sampledTask(checkup), pid: route.value.pid, from: null, to: null }}
+          about={`${namedTarget(checkup)}, ${checkup.id}`}
+        >
+          {tools}
+        </Report>
+      ) : answer.failure !== null ? (
+        <>
+          <div class="diagnosis-tools">{tools}</div>
+          <ErrorBox title="No diagnosis" detail={answer.failure.detail} hint={answer.failure.hint} />
+        </>
+      ) : (
+        <Loading what="the diagnosis" />
+      )}
+    </>
+  );
+}
+
+function Known({ checkup }: { checkup: Checkup }) {
+  const { pid } = route.value;
+  const subject = { of: "checkups", id: checkup.id, pid } as const;
+  const running = checkup.state === "running";
+  return (
+    <section class="node-page">
+      <div class="group-title">
+        <h1>Check-up</h1>
+        <span class="name">{namedTarget(checkup)}</span>
+        <CheckupMark checkup={checkup} />
+        <span class="muted">
+          {moment(checkup.created_ns)} for {clock(checkup.duration_s)}
+        </span>
+        <PageLink to={{ view: "group", id: checkup.id }}>its tasks</PageLink>
+        <span class="muted">{checkup.id}</span>
+      </div>
+      {running ? <CheckupProgress checkup={checkup} /> : <Ended checkup={checkup} subject={subject} />}
+    </section>
+  );
+}
+
+function Ended({
+  checkup,
+  subject,
+}: {
+  checkup: Checkup;
+  subject: { of: "checkups"; id: string; pid: number | null };
+}) {
+  const answer = useAnswer(
+    (signal) => checkups.diagnosis(subject, signal),
+    () => false,
+    [subject.id, subject.pid],
+  );
+  return <Result checkup={checkup} answer={answer} />;
+}
+
+export function CheckupPage({ id }: { id: string }) {
+  const { value, failure } = useAnswer(
+    (signal) => checkups.one(id, signal),
+    ({ state }) => state === "running",
+    [id],
+  );
+  if (value !== null) return <Known checkup={value} />;
+  if (failure === null) return <Loading what={`the check-up ${id}`} />;
+  return (
+    <ErrorBox
+      title="This check-up cannot be shown"
+      detail={failure.detail}
+      hint={failure.hint ?? "It may have been deleted, or removed by the retention."}
+    />
+  );
+}

@@ -1,0 +1,278 @@
+// Two check-ups of one target: what a change has saved, and whether chance could have done it.
+
+import { checkups } from "../api/checkups";
+import type {
+  Checkup,
+  CheckupComparison,
+  ComparedFinding,
+  ComparedRow,
+  ComparedTotal,
+} from "../api/diagnosis";
+import { wordsOf } from "../lib/cell";
+import {
+  changeBar,
+  changeScale,
+  DIRECTIONS,
+  directionOf,
+  isEmpty,
+  microsChange,
+  perRequest,
+  points,
+  pointsInterval,
+  sortedRows,
+  totalText,
+} from "../lib/checkup_compare";
+import { micros, share } from "../lib/diagnosis";
+import { pText } from "../lib/diff_text";
+import { clock, moment, visible } from "../lib/format";
+import { useAnswer } from "../state/answer";
+import { openView } from "../state/route";
+import { CheckupMark } from "./checkup";
+import { CheckupProgress } from "./checkup_progress";
+import { PageLink } from "./page_link";
+import { ErrorBox, Loading } from "./states";
+import { namedTarget } from "./tasks";
+import { Unknown } from "./unknown";
+
+function Side({ title, checkup }: { title: string; checkup: Checkup }) {
+  return (
+    <div class="compared-side">
+      <span class="muted">{title}</span>{" "}
+      <PageLink class="name" to={{ view: "checkup", id: checkup.id }}>
+        {namedTarget(checkup)}
+      </PageLink>{" "}
+      <CheckupMark checkup={checkup} />{" "}
+      <span class="muted">
+        {moment(checkup.created_ns)} for {clock(checkup.duration_s)}, {checkup.id}
+      </span>
+    </div>
+  );
+}
+
+function Total({
+  title,
+  total,
+  text,
+}: {
+  title: string;
+  total: ComparedTotal | null;
+  text: (value: number) => string;
+}) {
+  const direction = total === null ? "same" : directionOf(total, total.change_percent);
+  return (
+    <div class="fact">
+      <dt>{title}</dt>
+      <dd>
+        {total === null ? (
+          <Unknown why="It is not known of both check-ups; each says why." />
+        ) : (
+          <>
+            {text(total.a)} → {text(total.b)}{" "}
+            <span class={`change-${direction}`}>
+              <span aria-hidden="true">{DIRECTIONS[direction].mark} </span>
+              {totalText(total)}
+            </span>
+          </>
+        )}
+      </dd>
+    </div>
+  );
+}
+
+function Row({ row, end, requests }: { row: ComparedRow; end: number; requests: boolean }) {
+  const direction = directionOf(row, row.change);
+  // A share that grows because another went is no cause for alarm: the colour is for where nothing else is known.
+  const colour = requests ? "" : `change-${direction}`;
+  const { at, from, to } = changeBar(row, end);
+  const saved = perRequest(row);
+  return (
+    <tr>
+      <th scope="row">{visible(wordsOf(row.feature))}</th>
+      {requests && (
+        <>
+          <td class="numeric">{row.a_us === null ? <NoRequests /> : micros(row.a_us)}</td>
+          <td class="numeric">{row.b_us === null ? <NoRequests /> : micros(row.b_us)}</td>
+          <td class="numeric">
+            {saved === null ? (
+              <NoRequests />
+            ) : (
+              <b class={row.significant ? "" : "muted"}>{microsChange(saved)}</b>
+            )}
+          </td>
+        </>
+      )}
+      <td class="numeric">{share(row.a_percent)}</td>
+      <td class="numeric">{share(row.b_percent)}</td>
+      <td class="numeric" title={`95 % interval: ${pointsInterval(row)} points`}>
+        <span class={colour}>{points(row.change)}</span>
+      </td>
+      <td>
+        <span class="change-bar" aria-hidden="true">
+          <span class="change-zero" />
+          <span class="interval-range" style={{ left: `${from}%`, width: `${Math.max(0.5, to - from)}%` }} />
+          <span class={`change-dot ${colour}`} style={{ left: `${at}%` }} />
+        </span>
+      </td>
+      <td class={colour}>
+        <span aria-hidden="true">{DIRECTIONS[direction].mark} </span>
+        {DIRECTIONS[direction].word}
+        <span class="muted"> {row.p === null ? "" : pText(row.p)}</span>
+      </td>
+    </tr>
+  );
+}
+
+function NoRequests() {
+  return <Unknown why="The requests of this check-up are not known." />;
+}
+
+function Rows({ rows }: { rows: readonly ComparedRow[] }) {
+  const end = changeScale(rows);
+  const requests = rows.some(({ a_us, b_us }) => a_us !== null || b_us !== null);
+  const numeric = (titles: readonly string[]) =>
+    titles.map((title) => (
+      <th key={title} scope="col" class="numeric">
+        {title}
+      </th>
+    ));
+  return (
+    <section class="card wide" aria-labelledby="rows-title">
+      <h2 id="rows-title">By feature</h2>
+      <p class="muted small">
+        Shares add to 100 % in each check-up: when one feature costs less, the shares of all others grow.
+        {requests
+          ? " The CPU of one request does not do that; whether chance can explain a change is told of the share."
+          : " Requests are not known, so that only shares can be compared."}
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+      <div class="plain-table-box" tabIndex={0} role="region" aria-label="Changes by feature">
+        <table class="plain compared" data-compared>
+          <thead>
+            <tr class="compared-over">
+              <td />
+              {requests && (
+                <th scope="colgroup" colSpan={3}>
+                  CPU of one request
+                </th>
+              )}
+              <th scope="colgroup" colSpan={5}>
+                Share of the CPU
+              </th>
+            </tr>
+            <tr>
+              <th scope="col">Feature</th>
+              {requests && numeric(["Before", "After", "Change"])}
+              {numeric(["Before", "After", "Points"])}
+              <th scope="col">95 % interval</th>
+              <th scope="col">Chance</th>
+            </tr>
+          </thead>
+          <tbody>
+            {sortedRows(rows).map((row) => (
+              <Row key={row.feature} row={row} end={end} requests={requests} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+const GROUPS = [
+  ["gone", "✓", "Gone"],
+  ["new", "▲", "New"],
+  ["still", "○", "Still there"],
+] as const;
+
+function FindingGroups({ findings }: Pick<CheckupComparison, "findings">) {
+  return (
+    <section class="card wide" aria-labelledby="groups-title">
+      <h2 id="groups-title">Findings</h2>
+      <div class="finding-groups" data-finding-groups>
+        {GROUPS.map(([key, mark, title]) => (
+          <div key={key} class={`group-${key}`}>
+            <h3>
+              <span aria-hidden="true">{mark} </span>
+              {title}
+            </h3>
+            <ul>
+              {findings[key].length === 0 && <li class="muted">none</li>}
+              {findings[key].map((finding: ComparedFinding) => (
+                <li key={finding.id}>{visible(finding.title)}</li>
+              ))}
+            </ul>
+          </div>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function Compared({ a, b }: { a: string; b: string }) {
+  const { value, failure } = useAnswer(
+    (signal) => checkups.compare(a, b, signal),
+    () => false,
+    [a, b],
+  );
+  if (value === null)
+    return failure === null ? (
+      <Loading what="the comparison" />
+    ) : (
+      <ErrorBox title="No comparison" detail={failure.detail} hint={failure.hint} />
+    );
+  return (
+    <>
+      <p class="verdict" data-verdict>
+        {visible(value.verdict)}
+      </p>
+      <dl class="facts diagnosis-totals">
+        <Total title="CPU of one request" total={value.totals.cpu_us_per_request} text={micros} />
+        <Total title="CPU" total={value.totals.cpu_cores} text={(cores) => `${cores.toFixed(2)} cores`} />
+      </dl>
+      {isEmpty(value) ? (
+        <p>Nothing was measured that could be compared.</p>
+      ) : (
+        <div class="cards">
+          <FindingGroups findings={value.findings} />
+          <Rows rows={value.rows} />
+        </div>
+      )}
+    </>
+  );
+}
+
+export function CompareCheckupsPage({ a, b }: { a: string; b: string }) {
+  const both = useAnswer(
+    (signal) => Promise.all([checkups.one(a, signal), checkups.one(b, signal)]),
+    (pair) => pair.some(({ state }) => state === "running"),
+    [a, b],
+  );
+  if (both.value === null)
+    return both.failure === null ? (
+      <Loading what="the check-ups" />
+    ) : (
+      <ErrorBox title="No comparison" detail={both.failure.detail} hint={both.failure.hint} />
+    );
+  const [before, after] = both.value;
+  const running = [before, after].filter(({ state }) => state === "running");
+  return (
+    <section class="node-page">
+      <div class="group-title">
+        <h1>What has changed</h1>
+        <span class="push" />
+        <button type="button" onClick={() => openView({ view: "compare-checkups", a: b, b: a })}>
+          Swap
+        </button>
+      </div>
+      <div class="compared-sides">
+        <Side title="Before" checkup={before} />
+        <Side title="After" checkup={after} />
+      </div>
+      {running.length > 0 ? (
+        running.map((checkup) => <CheckupProgress key={checkup.id} checkup={checkup} />)
+      ) : (
+        <Compared a={a} b={b} />
+      )}
+    </section>
+  );
+}

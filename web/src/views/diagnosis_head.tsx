@@ -1,0 +1,175 @@
+// The verdict, the numbers that everything else is a part of, and how far they can be trusted.
+
+import type { ComponentChildren } from "preact";
+import type { Coverage, Diagnosis } from "../api/diagnosis";
+import { estimateText, reasonOf, share, throttledText } from "../lib/diagnosis";
+import { count, duration, fileName, moment, visible } from "../lib/format";
+import { patchRoute } from "../state/route";
+import { Unknown } from "./unknown";
+
+function Fact({ title, help, children }: { title: string; help?: string; children: ComponentChildren }) {
+  return (
+    <div class="fact" title={help}>
+      <dt>{title}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Totals({ diagnosis }: { diagnosis: Diagnosis }) {
+  const { totals, limits, window, workers } = diagnosis;
+  const why = (...words: string[]): string => reasonOf(limits, words);
+  const throttled = workers?.throttled ?? null;
+  return (
+    <dl class="facts diagnosis-totals" data-totals>
+      <Fact title="CPU" help="As the kernel accounts it to the process, not from samples">
+        {totals.cpu_cores === null ? (
+          <Unknown why={why("cpu time", "accounting", "cores")} />
+        ) : (
+          `${totals.cpu_cores.toFixed(2)} cores`
+        )}
+        {totals.cpu_ns !== null && <span class="muted"> {duration(totals.cpu_ns)}</span>}
+      </Fact>
+      <Fact title="CPU of one request" help="With its 95 % interval">
+        {totals.cpu_us_per_request === null ? (
+          <Unknown why={why("per request", "request")} />
+        ) : (
+          estimateText(totals.cpu_us_per_request)
+        )}
+      </Fact>
+      <Fact title="Requests">
+        {totals.requests === null ? (
+          <Unknown why={why("request")} />
+        ) : (
+          <>
+            {totals.requests.per_second < 10
+              ? totals.requests.per_second.toFixed(2)
+              : count(totals.requests.per_second)}{" "}
+            /s <span class="muted">{visible(totals.requests.source)}</span>
+          </>
+        )}
+      </Fact>
+      {throttled !== null && (
+        <Fact title="Throttled" help="How often the CPU limit of the container stopped it">
+          {throttledText(throttled)}
+        </Fact>
+      )}
+      <Fact title="Measured" help="The window of the samples">
+        {moment(window.from_ns)} <span class="muted">for {window.duration_s.toFixed(0)} s</span>
+      </Fact>
+    </dl>
+  );
+}
+
+const PARTS = [
+  ["attributed_percent", "attributed", "Samples that a rule gave to a feature"],
+  ["named_percent", "named", "Samples with names for what ran"],
+  ["complete_percent", "complete stacks", "Stacks that end where their thread began"],
+  ["no_symbols_percent", "without symbols", "Samples that neither a rule nor a name explains"],
+] as const;
+
+function Trust({ coverage }: { coverage: Coverage }) {
+  return (
+    <p class="diagnosis-trust" data-coverage>
+      <span>
+        <b class="numeric">{count(coverage.samples)}</b> samples
+      </span>
+      {PARTS.map(([key, title, help]) => (
+        <span key={key} title={help}>
+          <b class="numeric">{share(coverage[key])}</b> {title}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+/** Too little is named: what follows is about the rest only, and this says what to give. */
+function Poor({ coverage }: { coverage: Coverage }) {
+  return (
+    <section class="diagnosis-poor" aria-label="Too few names" data-poor>
+      <h2>
+        <span aria-hidden="true">▲ </span>Only {share(coverage.named_percent)} of the samples have names
+      </h2>
+      <p>
+        Below 60 % the findings cover what the kernel, system calls, threads and connections tell, and no
+        more.
+        {coverage.supply !== null && ` ${visible(coverage.supply)}`}
+      </p>
+      <Unnamed coverage={coverage} />
+    </section>
+  );
+}
+
+function Unnamed({ coverage }: { coverage: Coverage }) {
+  if (coverage.unnamed_modules.length === 0) return null;
+  return (
+    <table class="plain">
+      <thead>
+        <tr>
+          <th scope="col">File without names</th>
+          <th scope="col">Build-id</th>
+          <th scope="col" class="numeric">
+            Samples
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {coverage.unnamed_modules.map(({ module, build_id, share_percent }) => (
+          <tr key={`${module} ${build_id}`}>
+            <td class="mono wrap" title={visible(module)}>
+              {visible(fileName(module) || module)}
+            </td>
+            <td class="mono wrap">{build_id === null ? "none" : visible(build_id)}</td>
+            <td class="numeric">{share(share_percent)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** Which of several processes the document is about. */
+export function ProcessChoice({ diagnosis, pid }: { diagnosis: Diagnosis; pid: number | null }) {
+  const { processes } = diagnosis;
+  const listed = processes.some((process) => process.pid === pid);
+  if (processes.length < 2 && pid === null) return null;
+  return (
+    <label class="process-choice">
+      <span class="muted">About</span>{" "}
+      <select
+        value={pid === null ? "" : String(pid)}
+        onChange={({ currentTarget: { value } }) => patchRoute({ pid: value === "" ? null : Number(value) })}
+      >
+        <option value="">all processes</option>
+        {pid !== null && !listed && <option value={String(pid)}>pid {pid}</option>}
+        {processes.map((process) => (
+          <option key={process.pid} value={String(process.pid)}>
+            {visible(process.comm).slice(0, 60)} {process.pid} ({share(process.share_percent)}
+            {process.rule_set === "generic" ? "" : `, rules for ${process.rule_set}`})
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+export function VerdictHead({ diagnosis }: { diagnosis: Diagnosis }) {
+  const { coverage } = diagnosis;
+  return (
+    <>
+      <p class="verdict" data-verdict>
+        {visible(diagnosis.verdict)}
+      </p>
+      <Totals diagnosis={diagnosis} />
+      <Trust coverage={coverage} />
+      {!coverage.sufficient && <Poor coverage={coverage} />}
+      {coverage.sufficient && coverage.supply !== null && (
+        <details class="remarks">
+          <summary>What would give more names</summary>
+          <p>{visible(coverage.supply)}</p>
+          <Unnamed coverage={coverage} />
+        </details>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,52 @@
+// One diagnosis from the verdict to its limits, the same for a check-up and for a single result.
+
+import type { ComponentChildren } from "preact";
+import type { Diagnosis } from "../api/diagnosis";
+import type { Flame } from "../lib/diagnosis";
+import { reportMarkdown } from "../lib/diagnosis_markdown";
+import { copyText } from "../state/clipboard";
+import { Findings } from "./diagnosis_findings";
+import { ProcessChoice, VerdictHead } from "./diagnosis_head";
+import { CostMatrix } from "./diagnosis_matrix";
+import { ConfigurationCard, GoodNews, Limits, NetworkCard } from "./diagnosis_rest";
+import { EventLoopPart, WorkerTable } from "./diagnosis_threads";
+
+interface Props {
+  readonly diagnosis: Diagnosis;
+  /** What cells and frames open. */
+  readonly flame: Flame;
+  /** What was measured, for the copied report. */
+  readonly about: string;
+  /** Further buttons. */
+  readonly children?: ComponentChildren;
+}
+
+export function Report({ diagnosis, flame, about, children }: Props) {
+  const { workers, limits } = diagnosis;
+  return (
+    <div class="diagnosis" data-diagnosis>
+      <div class="diagnosis-tools">
+        <ProcessChoice diagnosis={diagnosis} pid={flame.pid} />
+        <span class="push" />
+        {children}
+        <button type="button" onClick={() => void copyText(reportMarkdown(diagnosis, about), "Report")}>
+          Copy report
+        </button>
+        <button type="button" onClick={() => window.print()}>
+          Print
+        </button>
+      </div>
+      <VerdictHead diagnosis={diagnosis} />
+      <div class="cards">
+        <Findings diagnosis={diagnosis} flame={flame} />
+        <CostMatrix matrix={diagnosis.matrix} flame={flame} />
+        {workers !== null && <WorkerTable workers={workers} limits={limits} />}
+        <EventLoopPart loop={diagnosis.event_loop} limits={limits} />
+        <NetworkCard diagnosis={diagnosis} />
+        <GoodNews diagnosis={diagnosis} />
+        <ConfigurationCard diagnosis={diagnosis} />
+        <Limits diagnosis={diagnosis} />
+      </div>
+    </div>
+  );
+}
