@@ -2,7 +2,7 @@
 
 use profiler_tests::{
     agent::Agent,
-    truth::{BASE, Load, Row, Setting, Window, compare, rounds, verdict::wrong_findings},
+    truth::{BASE, Load, Row, Setting, Window, compare, diagnose, rounds, verdict::wrong_findings},
 };
 
 const ROUNDS: u32 = 4;
@@ -16,8 +16,10 @@ fn settings_cost_what_switching_them_off_saves_and_their_findings_come_and_go() 
     let agent = Agent::start().unwrap();
     let settings = SETTINGS.map(|name| Setting::named(name).unwrap());
     let mut windows = Vec::new();
-    let run = rounds::run(&agent, &settings, 0..ROUNDS, &Load::default(), |window| {
-        windows.push(window);
+    let run = rounds::run(&agent, &settings, ROUNDS, 0, &Load::default(), |recorded| {
+        for window in &recorded {
+            windows.push(diagnose(&agent, window)?);
+        }
         Ok(())
     });
     run.unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()));

@@ -33,7 +33,7 @@ use crate::{
     netns::Netns,
     paths,
     process::{Launch, Running},
-    wait::wait_until,
+    wait::{wait_for, wait_until},
 };
 
 /// uid and gid of the sidecars, as in Istio.
@@ -96,6 +96,8 @@ impl Pod {
 pub struct Mesh {
     // Processes before namespaces before the folder: fields drop in this order.
     load: Option<Running>,
+    /// How often the load has paused.
+    pauses: usize,
     app: Running,
     zipkin: Option<Running>,
     telemetry: Option<Running>,
@@ -198,6 +200,7 @@ impl Mesh {
         let server = start_pod("server", server_netns, &envoy, &folder, options)?;
         let mut mesh = Self {
             load: None,
+            pauses: 0,
             app,
             zipkin,
             telemetry,
@@ -246,6 +249,7 @@ impl Mesh {
     pub fn start_load(&mut self) -> Result<()> {
         let load = self.launch_load(self.options.rps, self.options.duration, "client")?;
         self.load = Some(load);
+        self.pauses = 0;
         Ok(())
     }
 
@@ -299,11 +303,18 @@ impl Mesh {
     /// Lets the load pause when every request has its answer; returns the number of requests so
     /// far. Its connections stay open.
     pub fn pause_load(&mut self) -> Result<u64> {
-        let load = self.load.as_mut().context("no load runs")?;
+        let load = self.load.as_ref().context("no load runs")?;
         load.signal(Signal::USR1)?;
-        load.wait_for_line(START_LIMIT, |line| {
-            line.strip_prefix("paused ")?.parse().ok()
+        let requests = wait_for("the load pauses", START_LIMIT, || {
+            let output = load.output();
+            let mut counts = output
+                .lines()
+                .filter_map(|line| line.strip_prefix("paused "));
+            counts.nth(self.pauses)?.parse().ok()
         })
+        .with_context(|| format!("its errors: {}", load.errors()))?;
+        self.pauses += 1;
+        Ok(requests)
     }
 
     /// Lets a paused load go on.

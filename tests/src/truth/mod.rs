@@ -9,4 +9,4 @@ pub mod table;
 
 pub use settings::{BASE, SETTINGS, Setting, Side};
 pub use verdict::{Row, compare};
-pub use window::{Load, Measured, Window, measure};
+pub use window::{Load, Measured, Recorded, Window, diagnose, record};

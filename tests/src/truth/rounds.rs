@@ -1,4 +1,4 @@
-//! Windows in an order in which a change of the machine's speed meets all settings alike.
+//! Groups of windows in an order in which every setting meets others from round to round, and their record.
 
 use std::{
     fs::{File, OpenOptions},
@@ -8,49 +8,53 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use super::{Load, Setting, Window, measure};
+use super::{Load, Recorded, Setting, record};
 use crate::agent::Agent;
 
-/// Measures `rounds` rounds of all `settings`, numbered from `first`. In each round the base comes at the
-/// beginning and in the middle, and every other round runs backwards. `done` gets each window as it ends.
+/// Settings that are measured together, beside one base.
+const TOGETHER: usize = 3;
+
+/// Measures `rounds` rounds of all `settings` in groups numbered from `first`. `done` gets each group as it ends.
 pub fn run(
     agent: &Agent,
     settings: &[&'static Setting],
-    rounds: std::ops::Range<u32>,
+    rounds: u32,
+    first: u32,
     load: &Load,
-    mut done: impl FnMut(Window) -> Result<()>,
+    mut done: impl FnMut(Vec<Recorded>) -> Result<()>,
 ) -> Result<()> {
-    for round in rounds {
-        for setting in order(settings, round) {
-            done(measure(agent, setting, round, load)?)?;
-        }
+    let groups = (0..rounds).flat_map(|round| groups(settings, round));
+    for (group, settings) in (first..).zip(groups) {
+        done(record(agent, &settings, group, load).with_context(|| format!("group {group}"))?)?;
     }
     Ok(())
 }
 
 /// `None` is the base.
-fn order(settings: &[&'static Setting], round: u32) -> Vec<Option<&'static Setting>> {
+fn groups(settings: &[&'static Setting], round: u32) -> Vec<Vec<Option<&'static Setting>>> {
     let mut order: Vec<Option<&Setting>> = settings.iter().copied().map(Some).collect();
     if round % 2 == 1 {
         order.reverse();
     }
-    let middle = order.len() / 2;
-    // A second one only where it is not next to the first.
-    if middle > 1 {
-        order.insert(middle, None);
-    }
-    order.insert(0, None);
-    order
+    let count = order.len().max(1);
+    order.rotate_left(round as usize % count);
+    let with_base = |group: &[Option<&'static Setting>]| {
+        let mut group = group.to_vec();
+        // In the middle: as far from the one as from the other.
+        group.insert(group.len() / 2, None);
+        group
+    };
+    order.chunks(TOGETHER).map(with_base).collect()
 }
 
 /// Windows that earlier runs have kept in a file; none when there is no file.
-pub fn recorded(path: &Path) -> Result<Vec<Window>> {
+pub fn kept(path: &Path) -> Result<Vec<Recorded>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
     let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
     let lines = BufReader::new(file).lines();
-    let window = |line: std::io::Result<String>| -> Result<Window> {
+    let window = |line: std::io::Result<String>| -> Result<Recorded> {
         let line = line.context("read a window")?;
         serde_json::from_str(&line).with_context(|| format!("parse a window: {line:?}"))
     };
@@ -60,14 +64,17 @@ pub fn recorded(path: &Path) -> Result<Vec<Window>> {
         .with_context(|| format!("{} is not a record of windows", path.display()))
 }
 
-/// Keeps a window at the end of the file, as one line of JSON.
-pub fn record(path: &Path, window: &Window) -> Result<()> {
-    let keep = || -> Result<()> {
+/// Keeps windows at the end of the file, each as one line of JSON.
+pub fn keep(path: &Path, windows: &[Recorded]) -> Result<()> {
+    let write = || -> Result<()> {
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        let line = format!("{}\n", serde_json::to_string(window)?);
-        Ok(file.write_all(line.as_bytes())?)
+        for window in windows {
+            let line = format!("{}\n", serde_json::to_string(window)?);
+            file.write_all(line.as_bytes())?;
+        }
+        Ok(())
     };
-    keep().with_context(|| format!("keep a window in {}", path.display()))
+    write().with_context(|| format!("keep windows in {}", path.display()))
 }
 
 #[cfg(test)]
@@ -76,21 +83,19 @@ mod tests {
     use crate::truth::SETTINGS;
 
     #[test]
-    fn every_round_has_all_settings_and_two_bases() {
+    fn every_round_has_each_setting_once_and_a_base_beside_it() {
         let settings: Vec<&Setting> = SETTINGS.iter().collect();
-        for round in 0..2 {
-            let order = order(&settings, round);
-            assert_eq!(order.len(), settings.len() + 2);
-            assert_eq!(order.iter().filter(|entry| entry.is_none()).count(), 2);
-            assert!(order[0].is_none() && order[1].is_some());
+        for round in 0..4 {
+            let groups = groups(&settings, round);
+            let mut names: Vec<&str> = groups.iter().flatten().flatten().map(|s| s.name).collect();
+            names.sort_unstable();
+            let mut all: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+            all.sort_unstable();
+            assert_eq!(names, all);
+            for group in groups {
+                assert_eq!(group.iter().filter(|entry| entry.is_none()).count(), 1);
+                assert!(group.len() <= TOGETHER + 1);
+            }
         }
-        let first = |round| order(&settings, round)[1].unwrap().name;
-        assert_ne!(first(0), first(1));
-    }
-
-    #[test]
-    fn few_settings_have_one_base() {
-        let settings: Vec<&Setting> = SETTINGS.iter().take(3).collect();
-        assert_eq!(order(&settings, 0).len(), 4);
     }
 }

@@ -26,7 +26,7 @@ pub struct Row {
     pub setting: &'static str,
     pub title: &'static str,
     pub side: &'static str,
-    /// Rounds that have windows with and without the setting.
+    /// Groups that have windows with and without the setting.
     pub pairs: usize,
     pub with_us: f64,
     pub without_us: f64,
@@ -47,7 +47,7 @@ pub struct Row {
     pub found_enough: Option<bool>,
 }
 
-/// Judges a setting by all rounds that have it; `None` below two of them.
+/// Judges a setting by all groups that have it; `None` below two of them.
 pub fn compare(setting: &'static Setting, windows: &[Window]) -> Option<Row> {
     let pairs = pairs(setting, windows);
     if pairs.len() < 2 {
@@ -118,19 +118,19 @@ pub fn wrong_findings(windows: &[Window]) -> (usize, Vec<String>) {
     (base.len(), wrong)
 }
 
-/// The window with the setting and those without of each round that has both.
+/// The window with the setting and those without of each group that has both.
 fn pairs<'a>(setting: &Setting, windows: &'a [Window]) -> Vec<(&'a Measured, Vec<&'a Measured>)> {
-    let of = |name: &str, round: u32| -> Vec<&'a Measured> {
+    let of = |name: &str, group: u32| -> Vec<&'a Measured> {
         windows
             .iter()
-            .filter(|window| window.setting == name && window.round == round)
+            .filter(|window| window.setting == name && window.group == group)
             .map(|window| window.side(setting.side))
             .collect()
     };
     let on = windows
         .iter()
         .filter(|window| window.setting == setting.name);
-    on.map(|window| (window.side(setting.side), of(BASE, window.round)))
+    on.map(|window| (window.side(setting.side), of(BASE, window.group)))
         .filter(|(_, off)| !off.is_empty())
         .collect()
 }

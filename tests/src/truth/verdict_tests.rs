@@ -16,11 +16,11 @@ fn measured(us_per_request: u64, cells: &[(&str, f64)], findings: &[&str]) -> Me
     }
 }
 
-fn window(setting: &str, round: u32, client: Measured) -> Window {
+fn window(setting: &str, group: u32, client: Measured) -> Window {
     let server = client.clone();
     Window {
         setting: setting.to_owned(),
-        round,
+        group,
         client,
         server,
     }

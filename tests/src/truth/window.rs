@@ -1,4 +1,7 @@
-//! One window: a fresh mesh under paced load, with a task for both sidecars, and what the kernel says meanwhile.
+//! Windows of several meshes at once, and what the kernel and the diagnosis say of each.
+//!
+//! All meshes of a group are up together, each with its own setting, and have the load in turn, for a second
+//! each time: a change of the machine's speed meets all of them alike. One task samples all of their sidecars.
 
 use std::{
     collections::BTreeMap,
@@ -21,23 +24,26 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// Part of the load's rate that must be kept, or the Envoys were not at equal load.
+/// How long one mesh has the load before the next one has.
+const TURN: Duration = Duration::from_secs(1);
+/// Part of the load's rate that must be kept, or the sidecars were not at equal load.
 const RATE_KEPT: f64 = 0.95;
 
-/// The load that every window has.
+/// The load that every mesh has in its turns.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Load {
     pub requests_per_second: u32,
-    pub seconds: u64,
-    /// Before the window: caches fill, and the sampler has the tables of the binary.
-    pub warm_up_seconds: u64,
+    /// Turns of a second that are counted.
+    pub seconds: u32,
+    /// Turns before: caches fill, and the sampler has the tables of the binary.
+    pub warm_up_seconds: u32,
     pub frequency_hz: u64,
 }
 
 impl Default for Load {
     fn default() -> Self {
         Self {
-            requests_per_second: 1500,
+            requests_per_second: 2000,
             seconds: 8,
             warm_up_seconds: 2,
             frequency_hz: 999,
@@ -45,12 +51,38 @@ impl Default for Load {
     }
 }
 
-/// What one window showed.
+/// What the kernel and Envoy counted in the turns of one mesh, and where its samples are.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Name of the setting, or [`BASE`].
+    pub setting: String,
+    /// Windows of one group were measured together.
+    pub group: u32,
+    /// The task with the samples.
+    pub task: String,
+    /// The counted part of the task, in milliseconds after its start.
+    pub from_ms: u64,
+    pub to_ms: u64,
+    pub client: RecordedSide,
+    pub server: RecordedSide,
+}
+
+/// One sidecar.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct RecordedSide {
+    pub pid: u32,
+    /// By the kernel's account of all threads.
+    pub cpu_ns: u64,
+    /// By Envoy's own counter.
+    pub requests: u64,
+}
+
+/// What one window showed.
+#[derive(Clone, Debug)]
 pub struct Window {
     /// Name of the setting, or [`BASE`].
     pub setting: String,
-    pub round: u32,
+    pub group: u32,
     pub client: Measured,
     pub server: Measured,
 }
@@ -65,11 +97,9 @@ impl Window {
 }
 
 /// What one window showed of one sidecar.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Measured {
-    /// By the kernel's account of all threads.
     pub cpu_ns: u64,
-    /// By Envoy's own counter.
     pub requests: u64,
     pub samples: u64,
     /// Percent of the samples, by `feature/mechanism`.
@@ -115,30 +145,27 @@ pub fn base_mesh(load: &Load) -> MeshOptions {
     }
 }
 
-/// Runs one window with `setting` on, or with none.
-pub fn measure(
+/// Measures one window of each setting (`None`: the base) in turns.
+pub fn record(
     agent: &Agent,
-    setting: Option<&Setting>,
-    round: u32,
+    settings: &[Option<&Setting>],
+    group: u32,
     load: &Load,
-) -> Result<Window> {
+) -> Result<Vec<Recorded>> {
     let base = base_mesh(load);
-    let options = setting.map_or(base.clone(), |setting| setting.mesh(&base));
-    let name = setting.map_or(BASE, |setting| setting.name);
-    window(agent, name, &options, round, load)
-        .with_context(|| format!("window of {name}, round {round}"))
-}
-
-fn window(
-    agent: &Agent,
-    name: &str,
-    options: &MeshOptions,
-    round: u32,
-    load: &Load,
-) -> Result<Window> {
-    let mut mesh = Mesh::up(options)?;
-    mesh.start_load()?;
-    let pids = [mesh.client.envoy.pid(), mesh.server.envoy.pid()];
+    let mut meshes: Vec<(&str, Mesh)> = Vec::new();
+    for setting in settings {
+        let options = setting.map_or(base.clone(), |setting| setting.mesh(&base));
+        let name = setting.map_or(BASE, |setting| setting.name);
+        let mut mesh = Mesh::up(&options).with_context(|| format!("mesh of {name}"))?;
+        mesh.start_load()?;
+        mesh.pause_load()?;
+        meshes.push((name, mesh));
+    }
+    let pids: Vec<u32> = meshes
+        .iter()
+        .flat_map(|(_, mesh)| [mesh.client.envoy.pid(), mesh.server.envoy.pid()])
+        .collect();
     let id = agent.api.create_task(&json!({
         "kind": "on_cpu",
         "target": { "pids": pids },
@@ -146,41 +173,106 @@ fn window(
         "frequency_hz": load.frequency_hz,
     }))?;
     agent.api.wait_sampling(&id, LIMIT)?;
-    sleep(Duration::from_secs(load.warm_up_seconds));
-
-    // The admin interface costs its Envoy something: it is asked outside of the counted time.
-    let requests = [
-        requests(&mesh, Side::Client)?,
-        requests(&mesh, Side::Server)?,
-    ];
-    let from = Reading::take(pids)?;
-    sleep(Duration::from_secs(load.seconds));
-    let to = Reading::take(pids)?;
-    let requests = [
-        self::requests(&mesh, Side::Client)? - requests[0],
-        self::requests(&mesh, Side::Server)? - requests[1],
-    ];
+    take_turns(&mut meshes, load.warm_up_seconds)?;
+    let before = readings(&meshes)?;
+    let from_ns = now_ns()?;
+    take_turns(&mut meshes, load.seconds)?;
+    let to_ns = now_ns()?;
+    let after = readings(&meshes)?;
     agent.api.stop_task(&id)?;
     let task = agent.api.wait_task(&id, &["cancelled"], LIMIT)?;
     let started_ns = task["started_at_ns"].as_u64().context("no start time")?;
-    let after_start_ms = |reading: &Reading| reading.time_ns.saturating_sub(started_ns) / 1_000_000;
-    let report = mesh.stop_load()?.context("no load ran")?;
-    ensure!(report.errors == 0, "requests failed: {report:?}");
-    ensure!(
-        report.rps >= f64::from(load.requests_per_second) * RATE_KEPT,
-        "the load fell behind, which makes loads unequal: {report:?}"
-    );
-    let measured = |index: usize| -> Result<Measured> {
+    let after_start_ms = |time_ns: u64| time_ns.saturating_sub(started_ns) / 1_000_000;
+
+    let mut windows = Vec::new();
+    for (index, (name, mesh)) in meshes.iter_mut().enumerate() {
+        let report = mesh.stop_load()?.context("no load ran")?;
+        ensure!(report.errors == 0, "{name}: requests failed: {report:?}");
+        let side = |side: usize| -> RecordedSide {
+            let (before, after) = (before[index][side], after[index][side]);
+            RecordedSide {
+                pid: pids[index * 2 + side],
+                cpu_ns: after.cpu_ns - before.cpu_ns,
+                requests: after.requests - before.requests,
+            }
+        };
+        let window = Recorded {
+            setting: (*name).to_owned(),
+            group,
+            task: id.clone(),
+            from_ms: after_start_ms(from_ns),
+            to_ms: after_start_ms(to_ns),
+            client: side(0),
+            server: side(1),
+        };
+        let asked = f64::from(load.requests_per_second) * f64::from(load.seconds);
+        #[expect(clippy::cast_precision_loss, reason = "a window is short: below 2^52")]
+        let kept = window.client.requests as f64 / asked;
+        ensure!(
+            kept >= RATE_KEPT,
+            "{name}: the load fell behind ({:.0} % of {} requests a second), which makes loads unequal: \
+             is the machine busy?",
+            kept * 100.0,
+            load.requests_per_second
+        );
+        windows.push(window);
+    }
+    Ok(windows)
+}
+
+/// Gives each mesh the load in turn, so many times.
+fn take_turns(meshes: &mut [(&str, Mesh)], times: u32) -> Result<()> {
+    for _ in 0..times {
+        for (_, mesh) in &mut *meshes {
+            mesh.resume_load()?;
+            sleep(TURN);
+            mesh.pause_load()?;
+        }
+    }
+    Ok(())
+}
+
+/// What was counted of one sidecar so far.
+#[derive(Clone, Copy)]
+struct Reading {
+    cpu_ns: u64,
+    requests: u64,
+}
+
+/// Counts of both sidecars of each mesh. Asking costs the sidecar a little, in all meshes alike.
+fn readings(meshes: &[(&str, Mesh)]) -> Result<Vec<[Reading; 2]>> {
+    let reading = |mesh: &Mesh, side: Side| -> Result<Reading> {
+        let (pod, stats) = match side {
+            Side::Client => (&mesh.client, OUTBOUND_STATS),
+            Side::Server => (&mesh.server, INBOUND_STATS),
+        };
+        Ok(Reading {
+            requests: requests(pod, stats)?,
+            cpu_ns: process_cpu_ns(pod.envoy.pid())?,
+        })
+    };
+    let both = |mesh| Ok([reading(mesh, Side::Client)?, reading(mesh, Side::Server)?]);
+    meshes.iter().map(|(_, mesh)| both(mesh)).collect()
+}
+
+fn now_ns() -> Result<u64> {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .context("read the clock")?;
+    u64::try_from(now.as_nanos()).context("time does not fit")
+}
+
+/// What the diagnosis says of a window now. The agent must have its task.
+pub fn diagnose(agent: &Agent, recorded: &Recorded) -> Result<Window> {
+    let measured = |side: &RecordedSide| -> Result<Measured> {
         let path = format!(
-            "/api/v1/tasks/{id}/diagnosis?pid={}&from={}&to={}",
-            pids[index],
-            after_start_ms(&from),
-            after_start_ms(&to)
+            "/api/v1/tasks/{}/diagnosis?pid={}&from={}&to={}",
+            recorded.task, side.pid, recorded.from_ms, recorded.to_ms
         );
         let diagnosis = agent.api.get_json(&path)?;
         Ok(Measured {
-            cpu_ns: to.cpu_ns[index] - from.cpu_ns[index],
-            requests: requests[index],
+            cpu_ns: side.cpu_ns,
+            requests: side.requests,
             samples: diagnosis["coverage"]["samples"]
                 .as_u64()
                 .context("no samples in the diagnosis")?,
@@ -189,37 +281,15 @@ fn window(
         })
     };
     Ok(Window {
-        setting: name.to_owned(),
-        round,
-        client: measured(0)?,
-        server: measured(1)?,
+        setting: recorded.setting.clone(),
+        group: recorded.group,
+        client: measured(&recorded.client)?,
+        server: measured(&recorded.server)?,
     })
 }
 
-/// CPU time of both sidecars at one time.
-struct Reading {
-    time_ns: u64,
-    cpu_ns: [u64; 2],
-}
-
-impl Reading {
-    fn take(pids: [u32; 2]) -> Result<Self> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .context("read the clock")?;
-        Ok(Self {
-            time_ns: u64::try_from(now.as_nanos()).context("time does not fit")?,
-            cpu_ns: [process_cpu_ns(pids[0])?, process_cpu_ns(pids[1])?],
-        })
-    }
-}
-
 /// Requests that a sidecar has completed.
-fn requests(mesh: &Mesh, side: Side) -> Result<u64> {
-    let (pod, stats): (&Pod, _) = match side {
-        Side::Client => (&mesh.client, OUTBOUND_STATS),
-        Side::Server => (&mesh.server, INBOUND_STATS),
-    };
+fn requests(pod: &Pod, stats: &str) -> Result<u64> {
     let name = format!("http.{stats}.downstream_rq_completed");
     let text = pod.admin(&format!("/stats?filter={name}"))?;
     let value = text

@@ -1,13 +1,20 @@
 //! What the diagnosis puts down to a setting of Envoy, beside what switching it off saves.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use profiler_tests::{
-    agent::Agent,
+    agent::{Agent, ServeOptions},
+    cleanup::scratch_directory,
     truth::{
-        Load, Row, SETTINGS, Setting, Window, compare, rounds, table, verdict::wrong_findings,
+        Load, Recorded, Row, SETTINGS, Setting, Window, compare, diagnose, rounds, table,
+        verdict::wrong_findings, window::RecordedSide,
     },
 };
 use serde_json::{Value, json};
@@ -18,15 +25,15 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=200))]
     rounds: u32,
     /// Length of each window in seconds
-    #[arg(long, default_value_t = Load::default().seconds, value_parser = clap::value_parser!(u64).range(2..=600))]
-    seconds: u64,
+    #[arg(long, default_value_t = Load::default().seconds, value_parser = clap::value_parser!(u32).range(2..=600))]
+    seconds: u32,
     /// Requests per second, which the machine must keep up with
     #[arg(long, default_value_t = Load::default().requests_per_second)]
     rps: u32,
     /// Only these settings; all of them by default
     #[arg(long, value_delimiter = ',')]
     settings: Vec<String>,
-    /// Keeps every window in this file and judges those of earlier runs as well
+    /// Keeps windows and samples in this folder, and judges those of earlier runs as well, by the rules of today
     #[arg(long)]
     record: Option<PathBuf>,
     /// Writes the table into this document, between its marks
@@ -41,32 +48,31 @@ pub(crate) fn document(options: &Options, machine: &Value) -> Result<Value> {
         seconds: options.seconds,
         ..Load::default()
     };
-    let mut windows = match &options.record {
-        Some(path) => rounds::recorded(path)?,
-        None => Vec::new(),
-    };
-    let first = windows
+    let (scratch, _guard) = scratch_directory("diagnosis")?;
+    let folder = options.record.clone().unwrap_or(scratch);
+    let record = folder.join("windows.jsonl");
+    let agent = agent(&folder)?;
+    let mut recorded = rounds::kept(&record)?;
+    let first = recorded.iter().map(|window| window.group + 1).max();
+    rounds::run(
+        &agent,
+        &settings,
+        options.rounds,
+        first.unwrap_or(0),
+        &load,
+        |windows| {
+            rounds::keep(&record, &windows)?;
+            for window in &windows {
+                eprintln!("{}", line(window));
+            }
+            recorded.extend(windows);
+            Ok(())
+        },
+    )?;
+    let windows: Vec<Window> = recorded
         .iter()
-        .map(|window| window.round + 1)
-        .max()
-        .unwrap_or(0);
-    if options.rounds > 0 {
-        let agent = Agent::start()?;
-        rounds::run(
-            &agent,
-            &settings,
-            first..first + options.rounds,
-            &load,
-            |window| {
-                eprintln!("{}", line(&window));
-                if let Some(path) = &options.record {
-                    rounds::record(path, &window)?;
-                }
-                windows.push(window);
-                Ok(())
-            },
-        )?;
-    }
+        .map(|window| diagnose(&agent, window))
+        .collect::<Result<_>>()?;
     let rows: Vec<Row> = settings
         .iter()
         .filter_map(|setting| compare(setting, &windows))
@@ -74,7 +80,7 @@ pub(crate) fn document(options: &Options, machine: &Value) -> Result<Value> {
     ensure!(!rows.is_empty(), "a comparison needs two rounds at least");
     let (bases, wrong) = wrong_findings(&windows);
     let conditions = format!(
-        "Linux {} on {} CPUs, one worker, {} requests per second, windows of {} s, samples at {} Hz. \
+        "Linux {} on {} CPUs, one worker, {} requests per second, {} turns of 1 s for each window, samples at {} Hz. \
          Without any setting: {} wrong findings in {bases} windows of both sidecars. Microseconds of CPU time of a request.",
         machine["kernel"].as_str().unwrap_or("?"),
         machine["cpus"],
@@ -121,15 +127,24 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Setting>> {
         .collect()
 }
 
-fn line(window: &Window) -> String {
+/// An agent that keeps its results in the folder.
+fn agent(folder: &Path) -> Result<Agent> {
+    let data = folder.join("data");
+    fs::create_dir_all(&data).with_context(|| format!("create {}", data.display()))?;
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).context("close the folder")?;
+    Agent::start_with(ServeOptions {
+        data_dir: Some(data),
+        ..ServeOptions::default()
+    })
+}
+
+fn line(window: &Recorded) -> String {
+    let us = |side: &RecordedSide| Duration::from_nanos(side.cpu_ns / side.requests.max(1));
     format!(
-        "round {} {:<16} {:>6.1} us a request in the client's sidecar, {:>6.1} in the server's; {} and {} samples; {:?}",
-        window.round,
+        "group {} {:<16} {:?} of CPU time a request in the client's sidecar, {:?} in the server's",
+        window.group,
         window.setting,
-        window.client.us_per_request(),
-        window.server.us_per_request(),
-        window.client.samples,
-        window.server.samples,
-        window.client.findings,
+        us(&window.client),
+        us(&window.server),
     )
 }
