@@ -18,6 +18,7 @@ use crate::{
     },
     bpf::enable_statistics,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
+    diagnosis::{DiagnosisRules, DiagnosisRulesError},
     idle::{IdleRules, IdleRulesError},
     model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
     network_watch::NetworkWatch,
@@ -60,6 +61,8 @@ pub enum AppError {
     Document(#[from] serde_json::Error),
     #[error(transparent)]
     IdleRules(#[from] IdleRulesError),
+    #[error(transparent)]
+    DiagnosisRules(#[from] DiagnosisRulesError),
     #[error("the {name} ended unexpectedly{}", detail.as_deref().unwrap_or(""))]
     Ended {
         name: &'static str,
@@ -192,6 +195,7 @@ impl App {
         // Everything that can be wrong with files and addresses comes before the store is opened.
         api::prepare_data_dir(&config.data_dir)?;
         let idle_rules = Arc::new(IdleRules::load(config.idle_rules.as_deref())?);
+        let diagnosis_rules = Arc::new(DiagnosisRules::load(config.diagnosis_rules.as_deref())?);
         let tls = config.tls.as_ref().map(api::load_tls).transpose()?;
         let server = Server::bind(config.listen, tls)?;
         let always = config.profile == ContinuousProfile::Always;
@@ -220,6 +224,7 @@ impl App {
             symbols: kernel.symbols,
             renamer,
             idle_rules,
+            diagnosis_rules,
             totals: Arc::new(Totals::default()),
             network,
             network_metrics_edges: config.network_metrics_edges,

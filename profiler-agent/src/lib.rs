@@ -1,7 +1,7 @@
 //! The agent: from kernel records to the page, in the order of the modules below.
 //!
 //! ```text
-//! kernel hook -> ring buffer / maps -> bpf -> probes -> symbolize -> task -> store -> idle -> render -> api -> web
+//! kernel hook -> ring buffer / maps -> bpf -> probes -> symbolize -> task -> store -> idle, diagnosis -> render -> api -> web
 //!                                               ^ process
 //! ```
 
@@ -30,7 +30,9 @@ pub mod task;
 pub mod network_watch;
 pub mod store;
 pub mod import;
+mod name_pattern;
 pub mod idle;
+pub mod diagnosis;
 pub mod render;
 pub mod api;
 

@@ -27,7 +27,9 @@ mod ui;
 mod tests;
 
 pub use auth::{AuthError, Token, prepare_data_dir};
-pub use dto::{Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList};
+pub use dto::{
+    Diagnosis, Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList,
+};
 pub use inspection::Inspection;
 pub use mask::{MASK, masked};
 pub use router::{openapi_json, router};

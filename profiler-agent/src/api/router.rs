@@ -20,8 +20,9 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, diff, edge_connections, edge_series, edges, events, health, imports, meta,
-        node, pods, processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
+        containers, diagnosis, diff, edge_connections, edge_series, edges, events, health, imports,
+        meta, node, pods, processes, profiles, quality, support_bundle, symbols, tasks, timeline,
+        waits,
     },
     metrics,
     state::ApiState,
@@ -87,6 +88,8 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(timeline::sequence))
         .routes(routes!(diff::diff))
         .routes(routes!(waits::waits))
+        .routes(routes!(diagnosis::diagnosis))
+        .routes(routes!(diagnosis::rules))
         .routes(routes!(quality::quality))
         .routes(routes!(edges::edges))
         .routes(routes!(edges::edge_events))

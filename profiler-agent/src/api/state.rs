@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     config::ArgumentPolicy,
+    diagnosis::DiagnosisRules,
     idle::IdleRules,
     model::{Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
     network_watch::NetworkWatch,
@@ -111,6 +112,7 @@ pub struct ApiParts {
     pub symbols: SymbolPacks,
     pub renamer: Renamer,
     pub idle_rules: Arc<IdleRules>,
+    pub diagnosis_rules: Arc<DiagnosisRules>,
     pub totals: Arc<Totals>,
     /// The always-on network collection.
     pub network: NetworkWatch,

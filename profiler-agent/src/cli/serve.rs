@@ -10,6 +10,7 @@ use crate::{
     app::{App, KernelSide, STOP_DEADLINE},
     config::{ContinuousProfile, NetworkMode, ServeConfig, cli::ServeArgs, resolve_serve},
     demo_data::{self, DemoFolder},
+    diagnosis::DiagnosisRules,
     idle::IdleRules,
     telemetry,
 };
@@ -25,6 +26,8 @@ pub fn run(
     telemetry::check_filter(&config.log).map_err(|error| CliError::Config(error.into()))?;
     // Only looked at: the application reads them when it starts.
     IdleRules::load(config.idle_rules.as_deref())
+        .map_err(|error| CliError::Config(error.into()))?;
+    DiagnosisRules::load(config.diagnosis_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
     if args.print_config {
         return Ok(print(&config.to_toml())?);

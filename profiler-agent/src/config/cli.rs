@@ -113,6 +113,9 @@ pub struct ServeArgs {
     /// Rules that say which waits are idle, instead of the embedded ones
     #[arg(long, value_name = "FILE")]
     pub idle_rules: Option<String>,
+    /// Rules that say what costs what in a diagnosis, in front of the embedded ones
+    #[arg(long, value_name = "FILE")]
+    pub diagnosis_rules: Option<String>,
     /// Show recorded data of a small mesh instead of this machine; needs no privileges
     #[arg(long)]
     pub demo_data: bool,

@@ -47,6 +47,7 @@ impl ServeConfig {
             max_symbol_bytes,
             debuginfod,
             idle_rules,
+            diagnosis_rules,
             demo_data,
             log,
             deny_probes,
@@ -120,6 +121,9 @@ impl ServeConfig {
         }
         if let Some(file) = idle_rules {
             lines.push(("idle_rules", text(file)));
+        }
+        if let Some(file) = diagnosis_rules {
+            lines.push(("diagnosis_rules", text(file)));
         }
         if !deny_probes.is_empty() {
             lines.push(("deny_probe", deny_probes.clone().into()));

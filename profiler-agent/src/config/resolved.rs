@@ -89,6 +89,8 @@ pub struct ServeConfig {
     pub debuginfod: Option<String>,
     /// Rules that say which waits are idle, instead of the embedded ones.
     pub idle_rules: Option<PathBuf>,
+    /// Rules for diagnoses that come before the embedded ones.
+    pub diagnosis_rules: Option<PathBuf>,
     /// Recorded data is shown instead of this machine.
     pub demo_data: bool,
     /// Log filter, checked by the telemetry module.
@@ -137,6 +139,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         max_symbol_bytes,
         debuginfod,
         idle_rules,
+        diagnosis_rules,
         demo_data,
         print_config: _,
         deny_probe,
@@ -164,6 +167,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("max_symbol_bytes", max_symbol_bytes),
         ("debuginfod", debuginfod),
         ("idle_rules", idle_rules),
+        ("diagnosis_rules", diagnosis_rules),
         ("unwind", unwind),
         ("off_cpu_mode", off_cpu_mode),
         ("log", &log),
@@ -246,6 +250,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         max_symbol_bytes: parse_or(settings, "max_symbol_bytes", DEFAULT_MAX_SYMBOL_BYTES, size)?,
         debuginfod: settings.get("debuginfod").map(server).transpose()?,
         idle_rules: settings.get("idle_rules").map(path).transpose()?,
+        diagnosis_rules: settings.get("diagnosis_rules").map(path).transpose()?,
         demo_data,
         log: settings
             .get("log")

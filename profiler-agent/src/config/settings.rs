@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 25] = [
+pub(super) const KEYS: [&str; 26] = [
     "listen",
     "data_dir",
     "token_file",
@@ -23,6 +23,7 @@ pub(super) const KEYS: [&str; 25] = [
     "max_symbol_bytes",
     "debuginfod",
     "idle_rules",
+    "diagnosis_rules",
     "demo_data",
     "log",
     "deny_probe",

@@ -89,6 +89,7 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_MAX_SYMBOL_BYTES", "2MiB"),
         ("PROFILER_DEBUGINFOD", "https://debuginfod.example/x"),
         ("PROFILER_IDLE_RULES", "/i"),
+        ("PROFILER_DIAGNOSIS_RULES", "/d"),
         ("PROFILER_UNWIND", "frame-pointers"),
     ];
     let config = resolve("", &environment, "").unwrap();
@@ -125,7 +126,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, network, network_metrics_edges, \
          show_arguments, retention_age, retention_bytes, max_tasks, symbol_dir, max_symbol_bytes, \
-         debuginfod, idle_rules, demo_data, log, bpf_stats, unwind, off_cpu_mode",
+         debuginfod, idle_rules, diagnosis_rules, demo_data, log, bpf_stats, unwind, off_cpu_mode",
     );
 }
 

@@ -4,11 +4,11 @@ use std::{borrow::Cow, cell::OnceCell, collections::HashMap};
 
 use super::{
     IdleRules,
-    pattern::{Pattern, any},
     rules::{Blocked, Reason, Rule},
 };
 use crate::{
     model::{FrameSpace, Profile, SampleRow, StackId, ThreadId, ThreadState},
+    name_pattern::{Pattern, any},
     render::{names::display_name, wait_reasons::WaitReasons},
 };
 

@@ -4,7 +4,6 @@
 //! names, so that results of any age profit from better rules; nothing is ever thrown away.
 
 mod rules;
-mod pattern;
 mod classify;
 mod apply;
 

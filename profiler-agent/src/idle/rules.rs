@@ -9,8 +9,10 @@ use std::{
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::pattern::Pattern;
-use crate::model::{ThreadState, WaitReason};
+use crate::{
+    model::{ThreadState, WaitReason},
+    name_pattern::Pattern,
+};
 
 const EMBEDDED: &str = include_str!("../../rules/idle.toml");
 /// The version of the form of the file.

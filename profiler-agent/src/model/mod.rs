@@ -3,12 +3,14 @@
 //! No IO, no async, no aya. Types derive serde only so that `store` can encode them;
 //! the wire types of the HTTP API live in `api/dto.rs`.
 
+pub mod diagnosis;
 mod idle_share;
 mod edge;
 mod imported;
 mod edge_step;
 mod percentile;
 mod loss;
+mod observed;
 mod process;
 mod profile;
 mod profile_builder;
@@ -29,6 +31,10 @@ pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use imported::{ImportFormat, ImportValues, ImportedFile};
 pub use loss::{LossKind, Losses};
+pub use observed::{
+    ConfigurationItem, Observed, ObservedConfiguration, ObservedProcess, ObservedRequests,
+    ObservedThread, ObservedThrottling, TwoReadings,
+};
 pub use percentile::Between;
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{

@@ -161,7 +161,18 @@ const FUZZ: &[Need] = &[
     }]),
 ];
 
-const INFERRED: &[Need] = &[Need::Envoy, Need::Packages(&INFERRED_PACKAGES)];
+const INFERRED: &[Need] = &[
+    Need::Envoy,
+    Need::Packages(&INFERRED_PACKAGES),
+    // Rules of diagnoses are tried on their names.
+    Need::Packages(&[
+        NGINX,
+        Package {
+            name: "libssl3",
+            evidence: "/usr/lib/x86_64-linux-gnu/libssl.so.3",
+        },
+    ]),
+];
 
 /// A step for one module of tests/it: its name with `-` for `_`.
 macro_rules! integration {

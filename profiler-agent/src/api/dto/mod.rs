@@ -2,6 +2,11 @@
 //! since the Unix epoch. Text that comes from processes is untrusted.
 
 mod agent;
+mod diagnosis;
+mod diagnosis_findings;
+mod diagnosis_matrix;
+mod diagnosis_rules;
+mod diagnosis_workers;
 mod diff;
 mod edge_connections;
 mod edge_series;
@@ -29,6 +34,8 @@ pub use processes::{Process, ProcessList};
 pub(super) use agent::{
     AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
 };
+pub use diagnosis::Diagnosis;
+pub(super) use diagnosis_rules::DiagnosisRuleSets;
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
 pub(super) use edges::{NetworkEdges, TaskEdges};

@@ -50,6 +50,7 @@ const MAX_FUNCTIONS: usize = 10_000;
         ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
         ("state" = Option<Vec<String>>, Query, description = "Keep these states; may be repeated"),
         ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits; may be repeated"),
+        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`"),
         ("a_from" = Option<u64>, Query, description = "Milliseconds after the start of the base"),
         ("a_to" = Option<u64>, Query, description = "Milliseconds after the start of the base"),
         ("a_tid" = Option<Vec<u32>>, Query, description = "Threads of the base; may be repeated"),
@@ -91,7 +92,7 @@ pub(in crate::api) async fn diff(
         value: value(&query)?,
         wakers: query.parsed("wakers", "true or false")?.unwrap_or(false),
     };
-    let waits = waits::view(&query)?;
+    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
     let tasks = [task(&state, &query, "a")?, task(&state, &query, "b")?];
     view.value = comparable(&tasks, view.value)?;
     let [a, b] = [

@@ -1,6 +1,7 @@
 //! Handlers, one file for each resource.
 
 pub(super) mod containers;
+pub(super) mod diagnosis;
 pub(super) mod diff;
 pub(super) mod edges;
 pub(super) mod edge_connections;

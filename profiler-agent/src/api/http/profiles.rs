@@ -100,6 +100,7 @@ pub(super) async fn read(
         ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
         ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
         ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
+        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`"),
         ("wakers" = Option<bool>, Query, description = "Show who ended each wait above where the thread waited, in tasks that recorded it (default false)"),
         ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
         ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
@@ -147,7 +148,7 @@ pub(in crate::api) async fn profile(
     let value = value(&query)?;
     let wakers = query.parsed("wakers", "true or false")?.unwrap_or(false);
     let selection = selection(&query)?;
-    let waits = waits::view(&query)?;
+    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
     let task = state.parts.engine.get(task_id(id)?)?;
     if let Some(detail) = value.and_then(|value| missing_value(&task, value)) {
         return Err(ApiError::invalid_field("value", detail));
@@ -262,7 +263,8 @@ fn file_response(task: TaskId, format: Format, bytes: Vec<u8>) -> Response {
         ("id" = String, Path),
         ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
         ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
-        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated")
+        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
+        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`")
     ),
     responses(
         (status = 200, body = ProfileThreadList),
@@ -278,7 +280,7 @@ pub(in crate::api) async fn threads(
 ) -> Result<Json<ProfileThreadList>, ApiError> {
     let query = query.only(&known(&[]))?;
     let selection = selection(&query)?;
-    let waits = waits::view(&query)?;
+    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
     let (profile, _idle) = read_view(&state, task_id(id)?, selection, waits).await?;
     let items = blocking(move || summary::threads(&profile)).await?;
     let items = items.into_iter().map(ProfileThread::from).collect();

@@ -49,7 +49,8 @@ const MAX_THREADS: u64 = 64;
         ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated"),
         ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
         ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
-        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated")
+        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
+        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`")
     ),
     responses(
         (status = 200, body = Timeline),
@@ -76,7 +77,7 @@ pub(in crate::api) async fn timeline(
     };
     let value = value(&query)?.unwrap_or(Value::Count);
     let selection = selection(&query)?;
-    let waits = waits::view(&query)?;
+    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
     let (profile, _idle) = read_view(&state, task_id(id)?, selection, waits).await?;
     let timeline = blocking(move || counted(&profile, bucket_ms, value, by_thread)).await?;
     timeline.map(Json)
@@ -170,7 +171,8 @@ fn most_threads(cells: u64, buckets: u64) -> usize {
         ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated"),
         ("idle" = Option<ProfileIdle>, Query, description = "Whether waits of threads that have nothing to do are shown (default show)"),
         ("state" = Option<Vec<String>>, Query, description = "Keep these states, for example `interruptible`; may be repeated"),
-        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated")
+        ("reason" = Option<Vec<String>>, Query, description = "Keep these reasons of waits, for example `futex`; may be repeated"),
+        ("cell" = Option<String>, Query, description = "Keep a cell of the diagnosis: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`")
     ),
     responses(
         (status = 200, body = Sequence),
@@ -194,7 +196,7 @@ pub(in crate::api) async fn sequence(
     }
     let value = value(&query)?;
     let selection = selection(&query)?;
-    let waits = waits::view(&query)?;
+    let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
     let task = state.parts.engine.get(task_id(id)?)?;
     if let Some(detail) = value.and_then(|value| missing_value(&task, value)) {
         return Err(ApiError::invalid_field("value", detail));

@@ -16,29 +16,35 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
+    diagnosis::DiagnosisRules,
     idle::IdleRules,
-    model::{IdleMode, IdleShare, Profile, Selection, TaskId, ThreadState, WaitReason},
+    model::{
+        IdleMode, IdleShare, Profile, Selection, TaskId, ThreadState, WaitReason,
+        diagnosis::CellChoice,
+    },
     render::wait_reasons::{WaitReasons, sums},
 };
 
-/// Which waits to show. The default shows all.
+/// Which samples to show. The default shows all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WaitView {
     idle: IdleMode,
     /// Empty shows all.
     states: Vec<ThreadState>,
     reasons: Vec<WaitReason>,
+    /// A cell of the matrix of a diagnosis.
+    cell: Option<CellChoice>,
 }
 
 /// Names of the parameters of [`view`].
-pub(super) const WAITS: [&str; 3] = ["idle", "state", "reason"];
+pub(super) const WAITS: [&str; 4] = ["idle", "state", "reason", "cell"];
 
 /// The parameters of every address that shows a part of a result.
 pub(super) fn known<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [more, &SELECTION, &WAITS].concat()
 }
 
-pub(super) fn view(query: &Query) -> Result<WaitView, ApiError> {
+pub(super) fn view(query: &Query, rules: &DiagnosisRules) -> Result<WaitView, ApiError> {
     let idle = match query.text("idle")? {
         None => IdleMode::default(),
         Some(text) => one_of("idle", text, IdleMode::ALL, IdleMode::name)?,
@@ -52,10 +58,18 @@ pub(super) fn view(query: &Query) -> Result<WaitView, ApiError> {
         .iter()
         .map(|text| one_of("reason", text, WaitReason::ALL, WaitReason::name))
         .collect::<Result<_, _>>()?;
+    let cell = match query.text("cell")? {
+        None => None,
+        Some(text) => {
+            let cell = rules.cell(text);
+            Some(cell.map_err(|detail| ApiError::invalid_field("cell", detail))?)
+        }
+    };
     Ok(WaitView {
         idle,
         states,
         reasons,
+        cell,
     })
 }
 
@@ -83,8 +97,16 @@ pub(super) async fn read_view(
     view: WaitView,
 ) -> Result<(Profile, Option<IdleShare>), ApiError> {
     let profile = read(state, id, selection).await?;
-    let rules = state.parts.idle_rules.clone();
-    blocking(move || view.apply(profile, &rules)).await
+    let idle = state.parts.idle_rules.clone();
+    let rules = state.parts.diagnosis_rules.clone();
+    blocking(move || {
+        let (mut profile, idle) = view.apply(profile, &idle);
+        if let Some(cell) = &view.cell {
+            rules.keep_cell(&mut profile, cell);
+        }
+        (profile, idle)
+    })
+    .await
 }
 
 impl WaitView {
@@ -133,7 +155,7 @@ pub(in crate::api) async fn waits(
 ) -> Result<Json<Waits>, ApiError> {
     let query = query.only(&[&SELECTION, &["idle"][..]].concat())?;
     let selection = selection(&query)?;
-    let view = view(&query)?;
+    let view = view(&query, &state.parts.diagnosis_rules)?;
     let (profile, idle) = read_view(&state, task_id(id)?, selection, view).await?;
     let waits = blocking(move || Waits::new(&sums(&profile), idle.as_ref())).await?;
     Ok(Json(waits))

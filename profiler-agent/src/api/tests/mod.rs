@@ -1,6 +1,7 @@
 //! The API as clients see it: in process for what a handler decides, over sockets for what the
 //! connection decides.
 
+mod diagnosis;
 mod edge_series;
 mod edges;
 mod errors;
@@ -34,6 +35,7 @@ use tower::ServiceExt;
 use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Token, router};
 use crate::{
     config::ArgumentPolicy,
+    diagnosis::DiagnosisRules,
     idle::IdleRules,
     model::{
         Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
@@ -240,6 +242,7 @@ impl Api {
             renamer: Renamer::start(symbols.clone()).unwrap(),
             symbols,
             idle_rules: Arc::new(IdleRules::load(None).unwrap()),
+            diagnosis_rules: Arc::new(DiagnosisRules::load(None).unwrap()),
             totals: Arc::new(Totals::default()),
             network: setup.network,
             network_metrics_edges: 2,

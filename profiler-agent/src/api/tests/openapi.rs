@@ -36,6 +36,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         .collect();
     let mut expected = [
         "/api/v1/containers",
+        "/api/v1/diagnosis/rules",
         "/api/v1/diff",
         "/api/v1/config",
         "/api/v1/events",
@@ -59,6 +60,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/symbols/{build_id}",
         "/api/v1/tasks",
         "/api/v1/tasks/{id}",
+        "/api/v1/tasks/{id}/diagnosis",
         "/api/v1/tasks/{id}/edges",
         "/api/v1/tasks/{id}/edges/events",
         "/api/v1/tasks/{id}/edges/{edge}/connections",

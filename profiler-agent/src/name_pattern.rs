@@ -1,4 +1,4 @@
-//! Patterns of names: `*` stands for any text, everything else for itself.
+//! Patterns of names in files of rules: `*` stands for any text, everything else for itself.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ const MAX_BYTES: usize = 256;
 /// A pattern that does not match everything.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct Pattern(String);
+pub(crate) struct Pattern(String);
 
 impl TryFrom<String> for Pattern {
     type Error = String;
@@ -30,29 +30,52 @@ impl TryFrom<String> for Pattern {
 }
 
 impl Pattern {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What `{name}` stands for in `text`, if all of it fits: letters, digits and `_`, as many as
+    /// there are. Before `{name}` there is no `*`.
+    pub(crate) fn captured<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let (before, after) = self.0.split_once("{name}")?;
+        let rest = text.strip_prefix(before)?;
+        let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        let end = rest.find(|character| !is_part(character));
+        let (name, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        let fits = match after {
+            "" => rest.is_empty(),
+            after => fits(after, rest),
+        };
+        (fits && !name.is_empty()).then_some(name)
+    }
+
     /// Whether the whole of `text` fits. Takes time in proportion to the length of `text`, for each
     /// `*` at most once.
-    pub(super) fn matches(&self, text: &str) -> bool {
-        let mut parts = self.0.split('*');
-        let Some(rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
-            return false;
-        };
-        let Some(last) = parts.next_back() else {
-            return rest.is_empty();
-        };
-        let mut rest = rest;
-        for part in parts {
-            let Some((_, after)) = rest.split_once(part) else {
-                return false;
-            };
-            rest = after;
-        }
-        rest.ends_with(last)
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        fits(&self.0, text)
     }
 }
 
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    let mut rest = rest;
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else {
+            return false;
+        };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
 /// Whether one of `patterns` matches.
-pub(super) fn any(patterns: &[Pattern], text: &str) -> bool {
+pub(crate) fn any(patterns: &[Pattern], text: &str) -> bool {
     patterns.iter().any(|pattern| pattern.matches(text))
 }
 
@@ -87,6 +110,18 @@ mod tests {
         check("a*a", &["aa", "aba"], &["a"]);
         check("*::recv<*", &["std::recv<u8>", "::recv<"], &["std::recv"]);
         check("ä*ö", &["äö", "ä-ö"], &["ä", "ö"]);
+    }
+
+    #[test]
+    fn a_name_is_taken_out_of_the_text() {
+        let pattern = Pattern::try_from("A::B::{name}::*".to_owned()).unwrap();
+        assert_eq!(pattern.captured("A::B::C1_d::e(int)"), Some("C1_d"));
+        for other in ["A::B::::e", "A::B::C", "A::C::D::e", "A::B::C<x>::e"] {
+            assert_eq!(pattern.captured(other), None, "{other}");
+        }
+        let at_the_end = Pattern::try_from("dir/{name}".to_owned()).unwrap();
+        assert_eq!(at_the_end.captured("dir/x"), Some("x"));
+        assert_eq!(at_the_end.captured("dir/x/y"), None);
     }
 
     #[test]

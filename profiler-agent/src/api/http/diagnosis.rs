@@ -1,0 +1,88 @@
+//! Which part of a process costs what.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+
+use super::{
+    profiles::{SELECTION, read, selection},
+    tasks::task_id,
+};
+use crate::{
+    api::{
+        dto::{Diagnosis, DiagnosisRuleSets, Problem},
+        error::ApiError,
+        extract::Query,
+        state::{ApiState, blocking},
+    },
+    diagnosis::{Evidence, diagnose},
+    model::TaskKind,
+};
+
+/// Diagnoses a result with samples on the CPU, by the rules and the names of now.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/diagnosis", tag = "diagnosis",
+    params(
+        ("id" = String, Path),
+        ("from" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("to" = Option<u64>, Query, description = "Milliseconds after the task's start"),
+        ("tid" = Option<Vec<u32>>, Query, description = "Only these threads; may be repeated"),
+        ("pid" = Option<Vec<u32>>, Query, description = "Only these processes; may be repeated"),
+        ("not_tid" = Option<Vec<u32>>, Query, description = "Leave these threads out; may be repeated")
+    ),
+    responses(
+        (status = 200, body = Diagnosis),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`: the task has no samples on the CPU"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+    )
+)]
+pub(in crate::api) async fn diagnosis(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<Diagnosis>, ApiError> {
+    let query = query.only(&SELECTION)?;
+    let selection = selection(&query)?;
+    let id = task_id(id)?;
+    let has_waits = match state.parts.engine.get(id)?.spec.kind {
+        TaskKind::Wall => true,
+        TaskKind::OnCpu | TaskKind::Imported => false,
+        TaskKind::OffCpu | TaskKind::Network => return Err(ApiError::NoProfile { id }),
+    };
+    let pids = selection.pids.clone();
+    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let profile = read(&state, id, selection).await?;
+    let (rules, idle) = (
+        state.parts.diagnosis_rules.clone(),
+        state.parts.idle_rules.clone(),
+    );
+    let document = blocking(move || {
+        let evidence = Evidence {
+            on_cpu: Some(&profile),
+            off_cpu: has_waits.then_some(&profile),
+            pids,
+            ..Evidence::default()
+        };
+        Diagnosis::from(diagnose(&rules, &idle, &evidence))
+    });
+    Ok(Json(document.await?))
+}
+
+/// Lists the rules of diagnoses in force: the user's first.
+#[utoipa::path(
+    get, path = "/api/v1/diagnosis/rules", tag = "diagnosis",
+    responses(
+        (status = 200, body = DiagnosisRuleSets),
+        (status = 401, body = Problem, content_type = "application/problem+json")
+    )
+)]
+pub(in crate::api) async fn rules(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Json<DiagnosisRuleSets>, ApiError> {
+    query.only(&[])?;
+    Ok(Json(state.parts.diagnosis_rules.list().into()))
+}

@@ -1,0 +1,257 @@
+//! Findings and good news, by the rules for them.
+
+use std::collections::BTreeSet;
+
+use super::{
+    DiagnosisRules,
+    file::{FindingEntry, GoodEntry, Measure, SettingEntry},
+    measures::{Facts, Measured},
+};
+use crate::{
+    model::diagnosis::{
+        CellChoice, Configuration, Coverage, Estimate, Finding, FindingSetting, GoodNews, Saving,
+        Severity,
+    },
+    name_pattern::{Pattern, any},
+    render::names::printable,
+};
+
+/// From these shares on a finding is high or medium, in percent.
+const HIGH_PERCENT: f64 = 15.0;
+const MEDIUM_PERCENT: f64 = 5.0;
+/// What stands for the name of a member of a family.
+const NAME: &str = "{name}";
+/// What stands for how much was looked at.
+const COUNT: &str = "{count}";
+
+/// What findings need beside the facts.
+pub(super) struct Asked<'a> {
+    pub(super) facts: &'a Facts<'a>,
+    /// Ids of the sets that the processes belong to.
+    pub(super) sets: &'a BTreeSet<&'a str>,
+    pub(super) configuration: Option<&'a Configuration>,
+    pub(super) cpu_us_per_request: Option<Estimate>,
+    pub(super) coverage: &'a Coverage,
+}
+
+impl Asked<'_> {
+    fn rules(&self) -> &DiagnosisRules {
+        self.facts.rules
+    }
+
+    fn is_about(&self, sets: &[toml::Spanned<String>]) -> bool {
+        sets.iter()
+            .any(|set| self.sets.contains(set.get_ref().as_str()))
+    }
+
+    /// What could be saved most first; what is only worth knowing last.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let mut found: Vec<(f64, Finding)> = Vec::new();
+        for entry in &self.rules().findings {
+            if !self.is_about(&entry.sets) || !self.is_configured(&entry.only_if) {
+                continue;
+            }
+            for member in self.members(entry) {
+                found.extend(self.finding(entry, member.as_deref()));
+            }
+        }
+        found.sort_by(|(a, left), (b, right)| {
+            let info = |finding: &Finding| finding.severity == Severity::Info;
+            info(left)
+                .cmp(&info(right))
+                .then_with(|| b.total_cmp(a))
+                .then_with(|| left.id.cmp(&right.id))
+        });
+        found.into_iter().map(|(_, finding)| finding).collect()
+    }
+
+    /// For a family the members that have samples; otherwise one finding without a member.
+    fn members(&self, entry: &FindingEntry) -> Vec<Option<String>> {
+        let family = entry
+            .cells
+            .iter()
+            .find_map(|cell| cell.get_ref().strip_suffix('*'));
+        let Some(stem) = family else {
+            return vec![None];
+        };
+        let Some((_, sums)) = self.facts.on_cpu else {
+            return Vec::new();
+        };
+        let mut members: BTreeSet<String> = BTreeSet::new();
+        for cell in &sums.cells {
+            let id = sums.attributions.feature_id(cell.feature);
+            let own = entry.except.iter().any(|except| except.get_ref() == id);
+            if let Some(member) = id.strip_prefix(stem)
+                && !own
+            {
+                members.insert(member.to_owned());
+            }
+        }
+        members.into_iter().map(Some).collect()
+    }
+
+    fn finding(&self, entry: &FindingEntry, member: Option<&str>) -> Option<(f64, Finding)> {
+        let named = |text: &str| text.replace(NAME, member.unwrap_or_default());
+        let cells = self.cells(&entry.cells, member);
+        let measured = self.facts.measure(entry.measure, &cells)?;
+        let Measured {
+            estimate,
+            evidence,
+            confidence,
+            text,
+            of: _,
+        } = measured;
+        if estimate.low - entry.normal_percent < self.rules().threshold_percent {
+            return None;
+        }
+        let excess = estimate.value - entry.normal_percent;
+        let saving = (entry.measure == Measure::Share && entry.savable > 0.0).then(|| {
+            let percent_max = excess.max(0.0) * entry.savable;
+            Saving {
+                percent_max,
+                us_per_request_max: self
+                    .cpu_us_per_request
+                    .map(|per_request| per_request.value * percent_max / 100.0),
+            }
+        });
+        let mut reason = named(&entry.reason).trim().to_owned();
+        if let Some(text) = text {
+            reason = format!("{text} {reason}");
+        }
+        if entry.normal_percent > 0.0 {
+            use std::fmt::Write as _;
+            // Writing to a String cannot fail.
+            let _infallible = write!(
+                reason,
+                " Up to {} % is usual and not counted as a saving.",
+                entry.normal_percent
+            );
+        }
+        let id = match member {
+            None => entry.id.get_ref().clone(),
+            Some(member) => format!("{}_{member}", entry.id.get_ref()),
+        };
+        let finding = Finding {
+            id,
+            title: named(&entry.title),
+            severity: severity(entry, excess),
+            share_percent: estimate.value,
+            low: estimate.low,
+            high: estimate.high,
+            saving,
+            evidence,
+            reason,
+            configured: self.configured(&entry.configured, member),
+            settings: entry
+                .settings
+                .iter()
+                .map(|setting| shown(setting, member))
+                .collect(),
+            confidence,
+            cells,
+        };
+        Some((saving.map_or(excess, |saving| saving.percent_max), finding))
+    }
+
+    fn cells(&self, cells: &[toml::Spanned<String>], member: Option<&str>) -> Vec<CellChoice> {
+        let rules = self.rules();
+        cells
+            .iter()
+            .filter_map(|cell| {
+                let text = match (cell.get_ref().strip_suffix('*'), member) {
+                    (Some(stem), Some(member)) => format!("{stem}{member}"),
+                    _ => cell.get_ref().clone(),
+                };
+                rules.cell(&text).ok()
+            })
+            .collect()
+    }
+
+    /// Whether the process says that all of it is configured.
+    fn is_configured(&self, needed: &[Pattern]) -> bool {
+        let items = || self.configuration.iter().flat_map(|known| &known.items);
+        needed.iter().all(|pattern| {
+            items().any(|item| {
+                pattern.matches(&item.key)
+                    || pattern.matches(&format!("{}={}", item.key, item.value))
+            })
+        })
+    }
+
+    fn configured(&self, keys: &[Pattern], member: Option<&str>) -> Option<String> {
+        if keys.is_empty() {
+            return None;
+        }
+        let items = &self.configuration?.items;
+        let of_member = |value: &str| {
+            let plain = |text: &str| text.to_lowercase().replace(['_', '.'], "");
+            member.is_none_or(|member| plain(value).contains(&plain(member)))
+        };
+        let texts: Vec<String> = items
+            .iter()
+            .filter(|item| any(keys, &item.key) && of_member(&item.value))
+            .map(|item| format!("{}: {}", printable(&item.key), printable(&item.value)))
+            .collect();
+        if texts.is_empty() {
+            return Some("the configuration that was read has no such item".to_owned());
+        }
+        Some(texts.join("; "))
+    }
+
+    /// What is as it should be.
+    pub(super) fn good(&self, findings: &[Finding]) -> Vec<GoodNews> {
+        let entries = self.rules().good.iter();
+        entries
+            .filter(|entry| self.is_about(&entry.sets))
+            .filter(|entry| {
+                !findings
+                    .iter()
+                    .any(|finding| finding.id == *entry.id.get_ref())
+            })
+            .filter_map(|entry| self.one_good(entry))
+            .collect()
+    }
+
+    fn one_good(&self, entry: &GoodEntry) -> Option<GoodNews> {
+        let cells = self.cells(&entry.cells, None);
+        // Samples without names may be anything.
+        if entry.measure == Measure::Share && !self.coverage.sufficient {
+            return None;
+        }
+        let measured = self.facts.measure(entry.measure, &cells)?;
+        let none = measured.estimate.low <= 0.0
+            && (entry.measure == Measure::Imbalance || measured.estimate.value <= 0.0);
+        (none && measured.of > 0).then(|| GoodNews {
+            id: entry.id.get_ref().clone(),
+            title: entry.title.clone(),
+            text: entry.text.replace(COUNT, &measured.of.to_string()),
+        })
+    }
+}
+
+fn severity(entry: &FindingEntry, excess: f64) -> Severity {
+    if entry.info {
+        Severity::Info
+    } else if excess >= HIGH_PERCENT {
+        Severity::High
+    } else if excess >= MEDIUM_PERCENT {
+        Severity::Medium
+    } else {
+        Severity::Low
+    }
+}
+
+fn shown(setting: &SettingEntry, member: Option<&str>) -> FindingSetting {
+    let named = |text: &str| {
+        text.replace(NAME, member.unwrap_or_default())
+            .trim_end()
+            .to_owned()
+    };
+    FindingSetting {
+        system: setting.system.name().to_owned(),
+        key: named(&setting.key),
+        yaml: named(&setting.yaml),
+        scope: named(&setting.scope),
+        side_effects: named(&setting.side_effects),
+    }
+}

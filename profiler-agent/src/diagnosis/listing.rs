@@ -1,0 +1,165 @@
+//! The rules as people look at them.
+
+use super::{
+    DiagnosisRules, RuleOrigin,
+    file::{RuleEntry, Space},
+    rules::VERSION,
+};
+use crate::{
+    model::diagnosis::{FeatureInfo, MechanismInfo},
+    name_pattern::Pattern,
+};
+
+/// All rules in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleSets {
+    pub version: u32,
+    pub user_file: Option<String>,
+    pub threshold_percent: f64,
+    /// Kinds of processes that have rules of their own.
+    pub sets: Vec<String>,
+    pub features: Vec<FeatureInfo>,
+    pub mechanisms: Vec<MechanismInfo>,
+    /// In their order: the first that holds for a function counts.
+    pub rules: Vec<ListedRule>,
+    pub findings: Vec<ListedFinding>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedRule {
+    pub name: String,
+    pub origin: RuleOrigin,
+    pub sets: Vec<String>,
+    pub feature: Option<String>,
+    pub mechanism: Option<String>,
+    pub boundary: bool,
+    /// `user` or `kernel`.
+    pub space: &'static str,
+    pub frames: Vec<String>,
+    pub symbols: Vec<String>,
+    pub module: Vec<String>,
+    pub thread: Vec<String>,
+    pub process: Vec<String>,
+    pub with: Vec<String>,
+    pub without: Vec<String>,
+}
+
+/// One finding that there can be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedFinding {
+    pub id: String,
+    pub title: String,
+    pub sets: Vec<String>,
+    pub cells: Vec<String>,
+    pub normal_percent: f64,
+    pub settings: Vec<String>,
+}
+
+impl DiagnosisRules {
+    /// The rules in force.
+    pub fn list(&self) -> RuleSets {
+        RuleSets {
+            version: VERSION,
+            user_file: self
+                .user_file
+                .as_ref()
+                .map(|path| path.display().to_string()),
+            threshold_percent: self.threshold_percent,
+            sets: self
+                .sets
+                .iter()
+                .map(|set| set.id.get_ref().clone())
+                .collect(),
+            features: self
+                .features
+                .iter()
+                .map(|feature| FeatureInfo {
+                    id: feature.id.get_ref().clone(),
+                    title: feature.title.clone(),
+                    about: feature.about.clone(),
+                    settings: self.has_setting(feature.id.get_ref()),
+                })
+                .collect(),
+            mechanisms: self
+                .mechanisms
+                .iter()
+                .map(|mechanism| MechanismInfo {
+                    id: mechanism.id.get_ref().clone(),
+                    title: mechanism.title.clone(),
+                })
+                .collect(),
+            rules: self
+                .rules
+                .iter()
+                .map(|rule| listed(&rule.entry, rule.origin))
+                .collect(),
+            findings: self
+                .findings
+                .iter()
+                .map(|finding| ListedFinding {
+                    id: finding.id.get_ref().clone(),
+                    title: finding.title.clone(),
+                    sets: texts(&finding.sets),
+                    cells: texts(&finding.cells),
+                    normal_percent: finding.normal_percent,
+                    settings: finding
+                        .settings
+                        .iter()
+                        .map(|setting| setting.key.clone())
+                        .collect(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Whether a finding about the feature has something to change.
+    pub(super) fn has_setting(&self, feature: &str) -> bool {
+        self.findings.iter().any(|finding| {
+            !finding.settings.is_empty()
+                && finding.cells.iter().any(|cell| {
+                    let cell = cell.get_ref();
+                    let of_family = cell
+                        .strip_suffix('*')
+                        .is_some_and(|stem| feature.starts_with(stem));
+                    let of_cell = self
+                        .cell(cell)
+                        .is_ok_and(|cell| cell.feature.as_deref() == Some(feature));
+                    of_family || of_cell
+                })
+        })
+    }
+}
+
+fn listed(entry: &RuleEntry, origin: RuleOrigin) -> ListedRule {
+    let id = |id: &Option<toml::Spanned<String>>| id.as_ref().map(|id| id.get_ref().clone());
+    let all = |patterns: &[Pattern]| {
+        patterns
+            .iter()
+            .map(|pattern| pattern.as_str().to_owned())
+            .collect()
+    };
+    ListedRule {
+        name: entry.name.get_ref().clone(),
+        origin,
+        sets: texts(&entry.sets),
+        feature: id(&entry.feature),
+        mechanism: id(&entry.mechanism),
+        boundary: entry.boundary,
+        space: match entry.space {
+            Space::User => "user",
+            Space::Kernel => "kernel",
+        },
+        frames: all(&entry.frames),
+        symbols: all(&entry.symbols),
+        module: all(&entry.module),
+        thread: all(&entry.thread),
+        process: all(&entry.process),
+        with: all(&entry.with),
+        without: all(&entry.without),
+    }
+}
+
+fn texts(texts: &[toml::Spanned<String>]) -> Vec<String> {
+    texts.iter().map(|text| text.get_ref().clone()).collect()
+}

@@ -1,0 +1,284 @@
+//! What findings are measured by beside samples on the CPU, each in percent.
+
+use super::{
+    DiagnosisRules,
+    attribute::{Attributions, Grounds},
+    file::Measure,
+    interval::proportion,
+    matrix::{CellSums, frame_text},
+    network::Network,
+};
+use crate::{
+    model::{
+        FrameId, Profile, SampleRow, ThreadState,
+        diagnosis::{
+            CellChoice, Confidence, Estimate, EventLoopReport, EvidenceFrame, ThreadRole, Workers,
+        },
+    },
+    render::names::printable,
+};
+use std::collections::BTreeMap;
+
+/// Frames that are kept as evidence.
+const EVIDENCE: usize = 5;
+
+/// What was found out about the window, for the findings.
+pub(super) struct Facts<'a> {
+    pub(super) rules: &'a DiagnosisRules,
+    /// `None`: no profile has samples on the CPU.
+    pub(super) on_cpu: Option<(&'a Profile, &'a CellSums<'a>)>,
+    pub(super) switches: Option<&'a Switches<'a>>,
+    pub(super) workers: &'a Workers,
+    pub(super) network: Option<&'a Network>,
+    pub(super) event_loop: Option<&'a EventLoopReport>,
+    pub(super) requests: Option<u64>,
+    pub(super) window_ns: u64,
+}
+
+/// One measurement.
+pub(super) struct Measured {
+    pub(super) estimate: Estimate,
+    /// How many things were looked at: samples, switches, periods, writes...
+    pub(super) of: u64,
+    pub(super) evidence: Vec<EvidenceFrame>,
+    pub(super) confidence: Confidence,
+    /// A sentence with the numbers, where the percentage alone does not say enough.
+    pub(super) text: Option<String>,
+}
+
+impl Measured {
+    fn counted(estimate: Estimate, of: u64, text: Option<String>) -> Self {
+        Self {
+            estimate,
+            of,
+            evidence: Vec::new(),
+            confidence: Confidence::Exact,
+            text,
+        }
+    }
+}
+
+impl Facts<'_> {
+    /// The measure, or `None` when nothing that it needs is known.
+    pub(super) fn measure(&self, measure: Measure, cells: &[CellChoice]) -> Option<Measured> {
+        match measure {
+            Measure::Share => self.share(cells),
+            Measure::Switches => self.switches.and_then(|switches| switches.share_of(cells)),
+            Measure::Throttled => {
+                let throttled = self.workers.throttled?;
+                let text = format!(
+                    "The quota was used up in {} of {} periods; threads stood still for {} ms in sum \
+                     over CPUs.",
+                    throttled.throttled_periods,
+                    throttled.periods,
+                    throttled.throttled_ns / 1_000_000
+                );
+                Some(Measured::counted(
+                    proportion(throttled.throttled_periods, throttled.periods),
+                    throttled.periods,
+                    Some(text),
+                ))
+            }
+            Measure::Imbalance => self.imbalance(),
+            Measure::RunQueue => self.run_queue(),
+            Measure::Stalls => self.stalls(),
+            Measure::Connections => {
+                let (network, requests) = (self.network?, self.requests?);
+                let opened = network.report.connections_opened;
+                let text = format!("{opened} new connections for {requests} requests.");
+                let estimate = proportion(opened.min(requests), requests);
+                Some(Measured::counted(estimate, requests, Some(text)))
+            }
+            Measure::Retransmits => {
+                let network = self.network?;
+                network.report.retransmit_percent?;
+                let text = format!(
+                    "{} segments were sent again, for {} writes.",
+                    network.retransmits, network.writes
+                );
+                let estimate = proportion(network.retransmits.min(network.writes), network.writes);
+                Some(Measured::counted(estimate, network.writes, Some(text)))
+            }
+        }
+    }
+
+    fn share(&self, cells: &[CellChoice]) -> Option<Measured> {
+        let (profile, sums) = self.on_cpu?;
+        let evidence = sums
+            .evidence_of(profile, cells)
+            .into_iter()
+            .map(|(frame, samples, ns)| EvidenceFrame {
+                frame,
+                share_percent: super::coverage::percent(ns, sums.ns),
+                samples,
+            })
+            .collect();
+        Some(Measured {
+            estimate: sums.share_of(cells),
+            of: sums.samples,
+            evidence,
+            confidence: confidence(&sums.grounds_of(cells)),
+            text: None,
+        })
+    }
+
+    fn imbalance(&self) -> Option<Measured> {
+        let found = self.workers.imbalance?;
+        let more = |ratio: f64| ((ratio - 1.0) * 100.0).max(0.0);
+        let text = format!(
+            "The busiest worker runs {:.1} % of a CPU, the mean is {:.1} %.",
+            found.busiest_percent, found.mean_percent
+        );
+        let estimate = Estimate {
+            value: more(found.ratio),
+            low: more(found.low),
+            high: more(found.high),
+        };
+        let workers = self.workers.threads.iter();
+        let workers = workers
+            .filter(|thread| thread.role == ThreadRole::Worker)
+            .count();
+        Some(Measured::counted(estimate, workers as u64, Some(text)))
+    }
+
+    /// Of the worker that waits most; the time is measured and has no doubt of sampling.
+    fn run_queue(&self) -> Option<Measured> {
+        let workers = self.workers.threads.iter();
+        let waiting = workers
+            .filter(|thread| matches!(thread.role, ThreadRole::Worker | ThreadRole::Main))
+            .filter_map(|thread| Some((thread.run_queue_percent?, thread)));
+        let (percent, thread) = waiting.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let text = format!(
+            "Thread {} ({}) was ready to run without a CPU for {percent:.1} % of the time.",
+            printable(&thread.name),
+            thread.tid
+        );
+        Some(Measured::counted(exact(percent), 1, Some(text)))
+    }
+
+    fn stalls(&self) -> Option<Measured> {
+        let report = self.event_loop?;
+        let worst = report
+            .threads
+            .iter()
+            .max_by_key(|thread| thread.stalled_ns)?;
+        let loops = report.threads.iter().map(|thread| thread.loops).sum();
+        let percent = super::coverage::percent(worst.stalled_ns, self.window_ns).min(100.0);
+        let text = format!(
+            "Thread {} ({}) was away from its event loop for longer than {} ms {} times, {} ms in all.",
+            printable(&worst.name),
+            worst.tid,
+            report.threshold_ms,
+            worst.stalls,
+            worst.stalled_ns / 1_000_000
+        );
+        let mut measured = Measured::counted(exact(percent), loops, Some(text));
+        let leaf = |stall: &crate::model::diagnosis::LoopStall| {
+            Some(EvidenceFrame {
+                frame: printable(stall.stack.first()?),
+                share_percent: super::coverage::percent(stall.duration_ns, self.window_ns),
+                samples: stall.samples,
+            })
+        };
+        measured.evidence = report
+            .stalls
+            .iter()
+            .filter_map(leaf)
+            .take(EVIDENCE)
+            .collect();
+        Some(measured)
+    }
+}
+
+fn exact(percent: f64) -> Estimate {
+    Estimate {
+        value: percent,
+        low: percent,
+        high: percent,
+    }
+}
+
+/// What samples of these grounds allow to say.
+pub(super) fn confidence(grounds: &BTreeMap<Grounds, u64>) -> Confidence {
+    let has = |kind| grounds.get(&kind).is_some_and(|samples| *samples > 0);
+    match (
+        has(Grounds::Exact),
+        has(Grounds::Inferred),
+        has(Grounds::Thread),
+    ) {
+        (true, false, false) | (false, false, false) => Confidence::Exact,
+        (false, true, false) => Confidence::Inferred,
+        (false, false, true) => Confidence::Thread,
+        _ => Confidence::Mixed,
+    }
+}
+
+/// Context switches of a profile of waits, by the same features.
+pub(super) struct Switches<'a> {
+    profile: &'a Profile,
+    attributions: Attributions<'a>,
+    count: u64,
+}
+
+impl<'a> Switches<'a> {
+    pub(super) fn of(rules: &'a DiagnosisRules, profile: &'a Profile) -> Self {
+        let count = profile
+            .samples
+            .iter()
+            .filter(|row| is_wait(row))
+            .map(|row| row.count)
+            .sum();
+        Self {
+            profile,
+            attributions: Attributions::of(rules, profile),
+            count,
+        }
+    }
+
+    fn share_of(&self, cells: &[CellChoice]) -> Option<Measured> {
+        if self.count == 0 {
+            return None;
+        }
+        let mut part = 0u64;
+        let mut grounds: BTreeMap<Grounds, u64> = BTreeMap::new();
+        let mut frames: BTreeMap<(FrameId, usize), u64> = BTreeMap::new();
+        for row in self.profile.samples.iter().filter(|row| is_wait(row)) {
+            let found = self.attributions.of_row(row);
+            let feature = self.attributions.feature_id(found.feature);
+            let mechanism = self.attributions.mechanism_id(found.mechanism);
+            let chosen = cells.iter().any(|cell| {
+                cell.feature.as_deref().is_none_or(|id| id == feature)
+                    && cell.mechanism.as_deref().is_none_or(|id| id == mechanism)
+            });
+            if chosen {
+                part = part.saturating_add(row.count);
+                *grounds.entry(found.grounds).or_default() += row.count;
+                if let Some(frame) = found.frame {
+                    *frames.entry(frame).or_default() += row.count;
+                }
+            }
+        }
+        let mut frames: Vec<_> = frames.into_iter().collect();
+        frames.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let evidence = frames
+            .into_iter()
+            .take(EVIDENCE)
+            .map(|((frame, level), samples)| EvidenceFrame {
+                frame: frame_text(self.profile, frame, level),
+                share_percent: super::coverage::percent(samples, self.count),
+                samples,
+            })
+            .collect();
+        Some(Measured {
+            estimate: proportion(part, self.count),
+            of: self.count,
+            evidence,
+            confidence: confidence(&grounds),
+            text: Some(format!("{part} of {} context switches.", self.count)),
+        })
+    }
+}
+
+fn is_wait(row: &SampleRow) -> bool {
+    row.state != ThreadState::OnCpu
+}

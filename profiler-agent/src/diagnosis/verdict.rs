@@ -1,0 +1,167 @@
+//! The one sentence, and what it cannot know.
+
+use crate::{
+    model::diagnosis::{Coverage, DiagnosedProcess, Finding, Matrix, Severity},
+    render::names::printable,
+};
+
+use super::coverage::SUFFICIENT_PERCENT;
+
+/// What the sentence is made from.
+pub(super) struct Summary<'a> {
+    pub(super) processes: &'a [DiagnosedProcess],
+    pub(super) coverage: &'a Coverage,
+    pub(super) findings: &'a [Finding],
+    pub(super) matrix: &'a Matrix,
+    pub(super) threshold_percent: f64,
+}
+
+/// One sentence.
+pub(super) fn verdict(summary: &Summary<'_>) -> String {
+    let Summary {
+        processes,
+        coverage,
+        findings,
+        matrix,
+        threshold_percent,
+    } = summary;
+    let who = who(processes);
+    if coverage.samples == 0 {
+        return match findings.first() {
+            Some(finding) => format!(
+                "{who} has no samples on a CPU; beside them stands out: {}.",
+                finding.title
+            ),
+            None => format!("{who} has no samples on a CPU: it did not run, or was not sampled."),
+        };
+    }
+    if !coverage.sufficient {
+        let most = findings.first().map_or_else(String::new, |finding| {
+            format!(
+                "; of what is known, {} takes at least {:.0} %",
+                lower_first(&finding.title),
+                finding.low
+            )
+        });
+        return format!(
+            "Only {:.0} % of the samples of {who} have names ({SUFFICIENT_PERCENT:.0} % are needed), so \
+             what costs what cannot be said{most}.",
+            coverage.named_percent
+        );
+    }
+    let real: Vec<&Finding> = findings
+        .iter()
+        .filter(|finding| finding.severity != Severity::Info)
+        .collect();
+    let Some(first) = real.first() else {
+        let most = most_of(matrix);
+        return format!(
+            "Nothing stands out in {who}: no setting that is known here costs more than \
+             {threshold_percent} % beyond what is usual{most}."
+        );
+    };
+    let share = match &first.saving {
+        Some(saving) => {
+            let each = saving
+                .us_per_request_max
+                .map_or_else(String::new, |us| format!(", {us:.1} us of each request"));
+            format!(
+                "{:.1} % ({:.1} to {:.1}) of the CPU time of {who}; at most {:.1} %{each} could be saved",
+                first.share_percent, first.low, first.high, saving.percent_max
+            )
+        }
+        None => format!(
+            "{:.1} % ({:.1} to {:.1}) in {who}",
+            first.share_percent, first.low, first.high
+        ),
+    };
+    let more = match real.len() - 1 {
+        0 => String::new(),
+        1 => "; one more finding".to_owned(),
+        more => format!("; {more} more findings"),
+    };
+    format!("{}: {share}{more}.", first.title)
+}
+
+fn who(processes: &[DiagnosedProcess]) -> String {
+    match processes {
+        [] => "The target".to_owned(),
+        [one] => format!("{} ({})", printable(&one.comm), one.pid),
+        [first, rest @ ..] => {
+            let more = rest.len();
+            let plural = if more == 1 { "process" } else { "processes" };
+            format!(
+                "{} ({}) and {more} more {plural}",
+                printable(&first.comm),
+                first.pid
+            )
+        }
+    }
+}
+
+fn most_of(matrix: &Matrix) -> String {
+    let Some(feature) = matrix.features.first() else {
+        return String::new();
+    };
+    let share: f64 = matrix
+        .cells
+        .iter()
+        .filter(|cell| cell.feature == feature.id)
+        .map(|cell| cell.share_percent)
+        .sum();
+    format!(
+        "; most goes to {} ({share:.0} %)",
+        lower_first(&feature.title)
+    )
+}
+
+/// For the middle of a sentence; names like `HTTP` stay.
+fn lower_first(text: &str) -> String {
+    let mut characters = text.chars();
+    match (characters.next(), characters.clone().next()) {
+        (Some(first), Some(second)) if first.is_uppercase() && second.is_lowercase() => {
+            first.to_lowercase().chain(characters).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// What shares of samples cannot say, whatever was measured.
+pub(super) fn limits(coverage: &Coverage, has_envoy: bool, limits: &mut Vec<String>) {
+    if coverage.samples == 0 {
+        limits.push("Which part costs what: there are no samples on a CPU.".to_owned());
+        return;
+    }
+    if !coverage.sufficient {
+        let supply = coverage
+            .supply
+            .as_deref()
+            .map_or_else(String::new, |supply| format!(" Supply {supply}."));
+        limits.push(format!(
+            "Which part costs what: only {:.0} % of the samples have names, so every share is a lower \
+             bound.{supply}",
+            coverage.named_percent
+        ));
+    } else if coverage.no_symbols_percent >= 1.0 {
+        limits.push(format!(
+            "{:.1} % of the samples have no names and no rule holds for them: shares of features may \
+             be larger by that much.",
+            coverage.no_symbols_percent
+        ));
+    }
+    if coverage.complete_percent < 95.0 {
+        limits.push(format!(
+            "{:.1} % of the stacks break off before the thread's start: who asked for that work may be \
+             missing.",
+            100.0 - coverage.complete_percent
+        ));
+    }
+    if has_envoy {
+        limits.push(
+            "Work that a feature leaves to Envoy's event loop (connections to a collector or to an \
+             authorization service) is not under its frames: it is counted as HTTP codec, pools or \
+             connections, so what switching off saves can be more."
+                .to_owned(),
+        );
+    }
+}
