@@ -21,6 +21,8 @@ mod degraded;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod diagnosis;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod hostile;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use profiler_tests::{
     mesh::{
-        AccessLog, LoadReport, Mesh, MeshOptions, Tracing, Upstream,
+        AccessLog, LoadReport, Mesh, MeshOptions, SERVER_ADDRESS, SERVER_PORT, Tracer, Tracing,
+        Upstream,
+        http_filters::LUA_HEADER,
         sidecar::{INBOUND_STATS, OUTBOUND_CLUSTER, OUTBOUND_STATS},
     },
     wait::wait_until,
@@ -209,6 +211,103 @@ fn tracing_of_some_requests_sends_some_spans() {
         "{spans} spans for {} requests at 10 %",
         report.requests
     );
+}
+
+#[test]
+fn open_telemetry_tracing_sends_two_spans_each() {
+    let options = MeshOptions {
+        tracing: Tracing::Percent(100.0),
+        tracer: Tracer::OpenTelemetry,
+        rps: 300,
+        ..MeshOptions::default()
+    };
+    let (mesh, report) = loaded(&options);
+    wait_until("spans of both sidecars arrive", FLUSHED, || {
+        mesh.spans()
+            .is_ok_and(|spans| spans >= report.requests * 2 - 20)
+    })
+    .unwrap();
+    for pod in [&mesh.client, &mesh.server] {
+        assert!(counter(pod, "tracing.opentelemetry.spans_sent") > 0);
+        assert_eq!(counter(pod, "tracing.zipkin.spans_sent"), 0);
+    }
+}
+
+#[test]
+fn grpc_access_log_streams_an_entry_for_each_request_of_both_sides() {
+    let options = MeshOptions {
+        access_log: AccessLog::Grpc,
+        rps: 300,
+        ..MeshOptions::default()
+    };
+    let (mesh, report) = loaded(&options);
+    wait_until("entries of both sidecars arrive", FLUSHED, || {
+        mesh.received()
+            .is_ok_and(|received| received.log_entries >= report.requests * 2)
+    })
+    .unwrap();
+    for pod in [&mesh.client, &mesh.server] {
+        let written = counter(pod, "access_logs.grpc_access_log.logs_written");
+        assert!(written >= report.requests, "{written}: {report:?}");
+        assert_eq!(pod.access_log(), "");
+    }
+}
+
+#[test]
+fn lua_adds_its_header_on_both_sides_and_only_when_asked_for() {
+    let seen = |lua: bool| {
+        let (mesh, _) = loaded(&MeshOptions {
+            lua,
+            ..MeshOptions::default()
+        });
+        let url = format!("http://{SERVER_ADDRESS}:{SERVER_PORT}/work");
+        let answer = mesh.client.netns.within(|| Ok(ureq::get(&url).call()?));
+        let headers = answer.unwrap().headers().get_all(LUA_HEADER).iter().count();
+        for pod in [&mesh.client, &mesh.server] {
+            let errors = pod.admin("/stats?filter=lua.errors").unwrap();
+            assert!(errors.lines().all(|line| line.ends_with(" 0")), "{errors}");
+        }
+        headers
+    };
+    assert_eq!(seen(true), 2, "one header from each sidecar");
+    assert_eq!(seen(false), 0);
+}
+
+#[test]
+fn rbac_with_many_policies_lets_every_request_through() {
+    let (mesh, report) = loaded(&MeshOptions {
+        rbac_policies: 21,
+        ..MeshOptions::default()
+    });
+    for (pod, stats) in [
+        (&mesh.client, OUTBOUND_STATS),
+        (&mesh.server, INBOUND_STATS),
+    ] {
+        let allowed = counter(pod, &http(stats, "rbac.allowed"));
+        assert!(allowed >= report.requests, "{allowed}: {report:?}");
+        assert_eq!(counter(pod, &http(stats, "rbac.denied")), 0);
+        let configured = pod.admin("/config_dump").unwrap();
+        assert!(configured.contains("\"policy-0020\""), "21 policies");
+    }
+}
+
+#[test]
+fn many_statistics_are_kept_and_handed_on() {
+    let (mesh, report) = loaded(&MeshOptions {
+        many_stats: true,
+        rps: 300,
+        ..MeshOptions::default()
+    });
+    for (pod, virtual_host) in [
+        (&mesh.client, OUTBOUND_CLUSTER),
+        (&mesh.server, "inbound|8080||"),
+    ] {
+        let name = format!("vhost.{virtual_host}.vcluster.group_9.upstream_rq_total");
+        assert!(counter(pod, &name) >= report.requests, "{name}: {report:?}");
+    }
+    // Several values of each request on both sides, one datagram each.
+    let datagrams = mesh.received().unwrap().datagrams;
+    assert!(datagrams >= report.requests * 4, "{datagrams}: {report:?}");
 }
 
 #[test]

@@ -17,3 +17,4 @@ pub mod agent;
 pub mod api;
 pub mod folded;
 pub mod stats;
+pub mod truth;

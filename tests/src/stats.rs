@@ -12,6 +12,35 @@ pub struct Estimate {
     pub high: f64,
 }
 
+/// A mean with half the width of its 95 % interval by Student's t.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MeanInterval {
+    pub mean: f64,
+    pub half_width: f64,
+}
+
+/// 97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom; the last one serves for more.
+const STUDENT: [f64; 20] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+];
+
+/// Mean of `values`; nothing is known of its interval with fewer than two, which is said by an infinite one.
+#[expect(clippy::cast_precision_loss, reason = "numbers of runs are small")]
+pub fn mean_interval(values: &[f64]) -> MeanInterval {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count.max(1.0);
+    let half_width = match values.len() {
+        0 | 1 => f64::INFINITY,
+        more => {
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            let error = (squares / (count - 1.0) / count).sqrt();
+            STUDENT[(more - 2).min(STUDENT.len() - 1)] * error
+        }
+    };
+    MeanInterval { mean, half_width }
+}
+
 /// Median of `values`; NaN when there are none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -66,6 +95,15 @@ mod tests {
         assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
         assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn interval_of_a_mean_is_students() {
+        let MeanInterval { mean, half_width } = mean_interval(&[1.0, 2.0, 3.0]);
+        // Standard deviation 1, standard error 1 / sqrt(3), two degrees of freedom.
+        assert!((mean - 2.0).abs() < 1e-9);
+        assert!((half_width - 4.303 / 3.0_f64.sqrt()).abs() < 1e-9);
+        assert!(mean_interval(&[1.0]).half_width.is_infinite());
     }
 
     #[test]

@@ -45,6 +45,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     );
     setup::run(workspace, &BINARY)?;
     let on_the_mesh = ["off-cpu", "unwind", "network"];
+    if arguments.first().is_some_and(|first| first == "diagnosis") {
+        setup::run(workspace, &[Part::Packages(&demo::PACKAGES), Part::Envoy])?;
+    }
     if arguments
         .iter()
         .any(|argument| on_the_mesh.contains(&argument.as_str()))

@@ -54,7 +54,7 @@ fn every_pattern_matches_a_name_that_exists() {
         "/usr/lib/aarch64-linux-gnu/libssl.so.3",
     ]);
     let nginx = exported(&["/usr/sbin/nginx"]);
-    let envoy = of_envoy();
+    let envoy = [of_envoy(), exported(&[&envoy().to_string_lossy()])].concat();
     let kernel = kernel();
     assert!(
         envoy.len() > 30_000 && kernel.len() > 50_000,

@@ -1,5 +1,7 @@
 //! Benches of the agent on this machine: paired, alternating runs, printed as one JSON document.
 
+#[path = "bench/diagnosis.rs"]
+mod diagnosis;
 #[path = "bench/network.rs"]
 mod network;
 #[path = "bench/off_cpu.rs"]
@@ -85,6 +87,8 @@ enum What {
         #[arg(long, default_value_t = 5.0)]
         mesh_seconds: f64,
     },
+    /// What the diagnosis puts down to a setting of Envoy, beside what switching it off saves
+    Diagnosis(diagnosis::Options),
     /// What walking user stacks of the mesh with tables costs, beside frame pointers alone
     Unwind {
         /// Runs of each way
@@ -213,6 +217,7 @@ fn main() -> Result<()> {
                 mesh_seconds,
             })?),
         }),
+        What::Diagnosis(options) => diagnosis::document(&options, &machine)?,
         What::Unwind { runs, seconds } => json!({
             "bench": "unwind",
             "machine": machine,

@@ -150,18 +150,30 @@ async fn connection(
     Ok(tally)
 }
 
-/// Returns when requests may be sent; false when no more are to be sent.
-async fn may_send(orders: &mut watch::Receiver<Order>, progress: &Progress) -> bool {
+/// Whether requests may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum May {
+    Send,
+    SendAfterPause,
+    Stop,
+}
+
+/// Returns when requests may be sent, or no more are to be.
+async fn may_send(orders: &mut watch::Receiver<Order>, progress: &Progress) -> May {
     let order = *orders.borrow_and_update();
     match order {
-        Order::Send => return true,
-        Order::Stop => return false,
+        Order::Send => return May::Send,
+        Order::Stop => return May::Stop,
         Order::Pause => {}
     }
     progress.paused.fetch_add(1, Ordering::Relaxed);
     // The sender going away means stop as well.
     let next = orders.wait_for(|order| *order != Order::Pause).await;
-    next.is_ok_and(|order| *order == Order::Send)
+    if next.is_ok_and(|order| *order == Order::Send) {
+        May::SendAfterPause
+    } else {
+        May::Stop
+    }
 }
 
 async fn send_all(
@@ -176,8 +188,16 @@ async fn send_all(
         pace
     });
     let mut sender = None;
-    while may_send(orders, progress).await {
+    loop {
+        let may = may_send(orders, progress).await;
+        if may == May::Stop {
+            return;
+        }
         if let Some(pace) = &mut pace {
+            // What a pause has kept back is not sent later.
+            if may == May::SendAfterPause {
+                pace.reset_immediately();
+            }
             tokio::select! {
                 _ = pace.tick() => {}
                 _ = orders.changed() => {

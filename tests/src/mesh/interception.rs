@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 
-use super::{SIDECAR_USER, ZIPKIN_PORT};
+use super::{SIDECAR_USER, TELEMETRY_PORT, ZIPKIN_PORT};
 use crate::netns::Netns;
 
 pub const OUTBOUND_PORT: u16 = 15001;
@@ -30,12 +30,14 @@ fn rules() -> Vec<String> {
         "-N ISTIO_REDIRECT".into(),
         format!("-A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports {OUTBOUND_PORT}"),
         "-N ISTIO_INBOUND".into(),
-        // The tracing sink shares the server's pod but is not part of the mesh.
+        // The sinks share the server's pod but are not part of the mesh.
         format!("-A ISTIO_INBOUND -p tcp --dport {ZIPKIN_PORT} -j RETURN"),
+        format!("-A ISTIO_INBOUND -p tcp --dport {TELEMETRY_PORT} -j RETURN"),
         "-A ISTIO_INBOUND -p tcp -j ISTIO_IN_REDIRECT".into(),
         "-A PREROUTING -p tcp -j ISTIO_INBOUND".into(),
         "-N ISTIO_OUTPUT".into(),
         format!("-A ISTIO_OUTPUT -p tcp --dport {ZIPKIN_PORT} -j RETURN"),
+        format!("-A ISTIO_OUTPUT -p tcp --dport {TELEMETRY_PORT} -j RETURN"),
         format!("-A ISTIO_OUTPUT -s {PASSTHROUGH_SOURCE}/32 -o lo -j RETURN"),
         format!(
             "-A ISTIO_OUTPUT ! -d 127.0.0.1/32 -o lo -m owner --uid-owner {sidecar} -j ISTIO_IN_REDIRECT"

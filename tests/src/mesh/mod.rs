@@ -10,6 +10,8 @@ pub mod certificates;
 pub mod interception;
 pub mod options;
 pub mod sidecar;
+pub mod http_filters;
+pub mod telemetry;
 pub mod slow_pipe;
 
 use std::{
@@ -23,7 +25,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use options::{AccessLog, MeshOptions, Tracing, Upstream};
+pub use options::{AccessLog, MeshOptions, Tracer, Tracing, Upstream};
 use slow_pipe::SlowPipe;
 
 use crate::{
@@ -31,7 +33,7 @@ use crate::{
     netns::Netns,
     paths,
     process::{Launch, Running},
-    wait::wait_until,
+    wait::{wait_for, wait_until},
 };
 
 /// uid and gid of the sidecars, as in Istio.
@@ -40,6 +42,8 @@ pub const CLIENT_ADDRESS: &str = "10.244.1.10";
 pub const SERVER_ADDRESS: &str = "10.244.1.20";
 pub const SERVER_PORT: u16 = 8080;
 pub const ZIPKIN_PORT: u16 = 9411;
+/// Where the telemetry sink listens: OTLP and gRPC by TCP, statsd by UDP.
+pub const TELEMETRY_PORT: u16 = 4318;
 /// Where the admin interface listens, on loopback inside the pod.
 pub const ADMIN_PORT: u16 = 15000;
 
@@ -92,13 +96,27 @@ impl Pod {
 pub struct Mesh {
     // Processes before namespaces before the folder: fields drop in this order.
     load: Option<Running>,
+    /// How often the load has paused.
+    pauses: usize,
     app: Running,
     zipkin: Option<Running>,
+    telemetry: Option<Running>,
     pub client: Pod,
     pub server: Pod,
     folder: PathBuf,
     _folder_guard: Guard,
     options: MeshOptions,
+}
+
+/// What the telemetry sink counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    /// Spans by OTLP.
+    pub spans: u64,
+    /// Entries of HTTP access logs.
+    pub log_entries: u64,
+    /// Datagrams of statsd.
+    pub datagrams: u64,
 }
 
 /// What the load generator measured.
@@ -164,21 +182,28 @@ impl Mesh {
             .args(["--body-bytes".to_owned(), options.body_bytes.to_string()])
             .netns(&server_netns)
             .start()?;
-        let zipkin = match options.tracing {
-            Tracing::Off => None,
-            Tracing::Percent(_) => Some(
-                Launch::new(&paths::own_program("zipkin-sink")?, "zipkin", &folder)
-                    .args(["--listen".to_owned(), format!("0.0.0.0:{ZIPKIN_PORT}")])
-                    .netns(&server_netns)
-                    .start()?,
-            ),
+        let sink = |program: &str, label: &str, port: u16| -> Result<Running> {
+            Launch::new(&paths::own_program(program)?, label, &folder)
+                .args(["--listen".to_owned(), format!("0.0.0.0:{port}")])
+                .netns(&server_netns)
+                .start()
         };
+        let zipkin = options
+            .zipkin()
+            .then(|| sink("zipkin-sink", "zipkin", ZIPKIN_PORT))
+            .transpose()?;
+        let telemetry = options
+            .telemetry_sink()
+            .then(|| sink("telemetry-sink", "telemetry", TELEMETRY_PORT))
+            .transpose()?;
         let client = start_pod("client", client_netns, &envoy, &folder, options)?;
         let server = start_pod("server", server_netns, &envoy, &folder, options)?;
         let mut mesh = Self {
             load: None,
+            pauses: 0,
             app,
             zipkin,
+            telemetry,
             client,
             server,
             folder,
@@ -193,8 +218,8 @@ impl Mesh {
         self.app.wait_for_line(START_LIMIT, |line| {
             line.starts_with("listening").then_some(())
         })?;
-        if let Some(zipkin) = &mut self.zipkin {
-            zipkin.wait_for_line(START_LIMIT, |line| {
+        for sink in self.zipkin.iter_mut().chain(&mut self.telemetry) {
+            sink.wait_for_line(START_LIMIT, |line| {
                 line.starts_with("listening").then_some(())
             })?;
         }
@@ -224,6 +249,7 @@ impl Mesh {
     pub fn start_load(&mut self) -> Result<()> {
         let load = self.launch_load(self.options.rps, self.options.duration, "client")?;
         self.load = Some(load);
+        self.pauses = 0;
         Ok(())
     }
 
@@ -277,11 +303,18 @@ impl Mesh {
     /// Lets the load pause when every request has its answer; returns the number of requests so
     /// far. Its connections stay open.
     pub fn pause_load(&mut self) -> Result<u64> {
-        let load = self.load.as_mut().context("no load runs")?;
+        let load = self.load.as_ref().context("no load runs")?;
         load.signal(Signal::USR1)?;
-        load.wait_for_line(START_LIMIT, |line| {
-            line.strip_prefix("paused ")?.parse().ok()
+        let requests = wait_for("the load pauses", START_LIMIT, || {
+            let output = load.output();
+            let mut counts = output
+                .lines()
+                .filter_map(|line| line.strip_prefix("paused "));
+            counts.nth(self.pauses)?.parse().ok()
         })
+        .with_context(|| format!("its errors: {}", load.errors()))?;
+        self.pauses += 1;
+        Ok(requests)
     }
 
     /// Lets a paused load go on.
@@ -301,21 +334,38 @@ impl Mesh {
 
     /// Spans that the tracing sink has received.
     pub fn spans(&self) -> Result<u64> {
+        if self.options.otlp() {
+            return Ok(self.received()?.spans);
+        }
         ensure!(
             self.zipkin.is_some(),
             "the mesh was started without tracing"
         );
-        let url = format!("http://127.0.0.1:{ZIPKIN_PORT}/count");
-        let text = self.server.netns.within(|| {
+        let text = self.ask_sink(ZIPKIN_PORT, "/count")?;
+        text.trim()
+            .parse()
+            .with_context(|| format!("parse count {text:?}"))
+    }
+
+    /// What the telemetry sink has received.
+    pub fn received(&self) -> Result<Received> {
+        ensure!(
+            self.telemetry.is_some(),
+            "the mesh was started without anything that goes to the telemetry sink"
+        );
+        let text = self.ask_sink(TELEMETRY_PORT, "/received")?;
+        serde_json::from_str(&text).with_context(|| format!("parse {text:?}"))
+    }
+
+    fn ask_sink(&self, port: u16, path: &str) -> Result<String> {
+        let url = format!("http://127.0.0.1:{port}{path}");
+        self.server.netns.within(|| {
             Ok(ureq::get(&url)
                 .call()
                 .context("ask the sink")?
                 .body_mut()
                 .read_to_string()?)
-        })?;
-        text.trim()
-            .parse()
-            .with_context(|| format!("parse count {text:?}"))
+        })
     }
 
     /// Name of the first process that has ended, if any.
@@ -328,6 +378,7 @@ impl Mesh {
         let processes = fixed
             .into_iter()
             .chain(&mut self.zipkin)
+            .chain(&mut self.telemetry)
             .chain(&mut self.load);
         for process in processes {
             if !process.is_running() {
@@ -371,7 +422,7 @@ fn start_pod(
     let access_log = own.join("access.log");
     let slow_pipe = match options.access_log {
         AccessLog::SlowPipe => Some(SlowPipe::create(&access_log)?),
-        AccessLog::Off | AccessLog::Text | AccessLog::Json => None,
+        AccessLog::Off | AccessLog::Text | AccessLog::Json | AccessLog::Grpc => None,
     };
     let config = sidecar::config(name, options, folder, &access_log);
     let config_path = folder.join(format!("{name}.json"));

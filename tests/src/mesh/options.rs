@@ -12,6 +12,8 @@ pub enum AccessLog {
     Json,
     /// The text format, to a pipe whose reader is slow.
     SlowPipe,
+    /// Entries streamed to an access log service.
+    Grpc,
 }
 
 /// Protocol between the sidecars.
@@ -19,6 +21,15 @@ pub enum AccessLog {
 pub enum Upstream {
     Http1,
     Http2,
+}
+
+/// Where spans go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tracer {
+    /// JSON over HTTP.
+    Zipkin,
+    /// OTLP over HTTP.
+    OpenTelemetry,
 }
 
 /// Share of requests that are traced.
@@ -64,6 +75,18 @@ pub struct MeshOptions {
     /// Requests traced: "off" or a percentage
     #[arg(long, default_value = "off")]
     pub tracing: Tracing,
+    /// Format and collector of the spans
+    #[arg(long, value_enum, default_value = "zipkin")]
+    pub tracer: Tracer,
+    /// A Lua filter that adds one header to each request and to each response
+    #[arg(long)]
+    pub lua: bool,
+    /// Policies of an RBAC filter, of which the last one allows; 0: no such filter
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub rbac_policies: u32,
+    /// Optional statistics of clusters and endpoints, all handed to a statsd collector
+    #[arg(long)]
+    pub many_stats: bool,
     /// Requests per second; 0 sends as fast as answers come
     #[arg(long, default_value_t = 0)]
     pub rps: u32,
@@ -78,6 +101,23 @@ pub struct MeshOptions {
     pub duration: Duration,
 }
 
+impl MeshOptions {
+    /// Whether spans go to the Zipkin collector.
+    pub fn zipkin(&self) -> bool {
+        self.tracing != Tracing::Off && self.tracer == Tracer::Zipkin
+    }
+
+    /// Whether spans go to the collector of OTLP.
+    pub fn otlp(&self) -> bool {
+        self.tracing != Tracing::Off && self.tracer == Tracer::OpenTelemetry
+    }
+
+    /// Whether anything goes to the telemetry sink.
+    pub fn telemetry_sink(&self) -> bool {
+        self.otlp() || self.access_log == AccessLog::Grpc || self.many_stats
+    }
+}
+
 impl Default for MeshOptions {
     fn default() -> Self {
         Self {
@@ -87,6 +127,10 @@ impl Default for MeshOptions {
             mtls: false,
             upstream: Upstream::Http1,
             tracing: Tracing::Off,
+            tracer: Tracer::Zipkin,
+            lua: false,
+            rbac_policies: 0,
+            many_stats: false,
             rps: 0,
             connections: 16,
             body_bytes: 512,

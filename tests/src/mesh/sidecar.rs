@@ -10,9 +10,9 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::{
-    ADMIN_PORT, AccessLog, MeshOptions, SERVER_ADDRESS, SERVER_PORT, Tracing, Upstream,
-    ZIPKIN_PORT, certificates,
+    ADMIN_PORT, MeshOptions, SERVER_ADDRESS, SERVER_PORT, Upstream, certificates, http_filters,
     interception::{INBOUND_PORT, OUTBOUND_PORT, PASSTHROUGH_SOURCE},
+    telemetry,
 };
 
 /// Statistics prefixes of the two HTTP connection managers.
@@ -21,8 +21,7 @@ pub const INBOUND_STATS: &str = "inbound_http";
 /// The cluster that leads from the client's sidecar to the server's.
 pub const OUTBOUND_CLUSTER: &str = "outbound|8080||server.demo.svc.cluster.local";
 
-const TYPES: &str = "type.googleapis.com/envoy";
-const ISTIO_LOG_FORMAT: &str = "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" %RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" %BYTES_RECEIVED% %BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \"%UPSTREAM_HOST%\" %UPSTREAM_CLUSTER% %UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%\n";
+pub(super) const TYPES: &str = "type.googleapis.com/envoy";
 
 /// The binary as the sidecar's user can run it: itself, or a copy where a folder above it is
 /// closed to other users (a checkout in root's home).
@@ -50,14 +49,19 @@ pub fn config(pod: &str, options: &MeshOptions, folder: &Path, access_log: &Path
         folder,
         access_log,
     };
-    json!({
+    let mut bootstrap = json!({
         "node": { "id": format!("sidecar~{pod}.demo~demo.svc.cluster.local"), "cluster": format!("{pod}.demo") },
         "admin": { "address": socket("127.0.0.1", ADMIN_PORT) },
         "static_resources": {
             "listeners": [virtual_outbound(), parts.outbound_http(), parts.virtual_inbound()],
             "clusters": parts.clusters(),
         },
-    })
+    });
+    if options.many_stats {
+        bootstrap["stats_sinks"] = telemetry::statistics_sinks();
+        bootstrap["stats_flush_interval"] = json!("1s");
+    }
+    bootstrap
 }
 
 struct Parts<'a> {
@@ -129,66 +133,19 @@ impl Parts<'_> {
                     }],
                 }],
             },
-            "http_filters": [{
-                "name": "envoy.filters.http.router",
-                "typed_config": { "@type": format!("{TYPES}.extensions.filters.http.router.v3.Router") },
-            }],
+            "http_filters": http_filters::all(self.options),
         });
-        if let Some(log) = self.access_log() {
+        if let Some(log) = telemetry::access_log(self.options, self.access_log) {
             manager["access_log"] = json!([log]);
         }
-        if let Tracing::Percent(percent) = self.options.tracing {
-            manager["tracing"] = json!({
-                "random_sampling": { "value": percent },
-                "overall_sampling": { "value": 100 },
-                "provider": {
-                    "name": "envoy.tracers.zipkin",
-                    "typed_config": {
-                        "@type": "type.googleapis.com/envoy.config.trace.v3.ZipkinConfig",
-                        "collector_cluster": "zipkin",
-                        "collector_endpoint": "/api/v2/spans",
-                        "collector_endpoint_version": "HTTP_JSON",
-                        "trace_id_128bit": true,
-                        "shared_span_context": false,
-                    },
-                },
-            });
+        if let Some(tracing) = telemetry::tracing(self.options, self.pod) {
+            manager["tracing"] = tracing;
+        }
+        if self.options.many_stats {
+            let hosts = &mut manager["route_config"]["virtual_hosts"];
+            hosts[0]["virtual_clusters"] = telemetry::virtual_clusters();
         }
         json!({ "name": "envoy.filters.network.http_connection_manager", "typed_config": manager })
-    }
-
-    fn access_log(&self) -> Option<Value> {
-        let format = match self.options.access_log {
-            AccessLog::Off => return None,
-            AccessLog::Text | AccessLog::SlowPipe => {
-                json!({ "text_format_source": { "inline_string": ISTIO_LOG_FORMAT } })
-            }
-            AccessLog::Json => json!({ "json_format": {
-                "start_time": "%START_TIME%",
-                "method": "%REQ(:METHOD)%",
-                "path": "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
-                "protocol": "%PROTOCOL%",
-                "response_code": "%RESPONSE_CODE%",
-                "response_flags": "%RESPONSE_FLAGS%",
-                "bytes_received": "%BYTES_RECEIVED%",
-                "bytes_sent": "%BYTES_SENT%",
-                "duration": "%DURATION%",
-                "request_id": "%REQ(X-REQUEST-ID)%",
-                "authority": "%REQ(:AUTHORITY)%",
-                "upstream_host": "%UPSTREAM_HOST%",
-                "upstream_cluster": "%UPSTREAM_CLUSTER%",
-                "downstream_remote_address": "%DOWNSTREAM_REMOTE_ADDRESS%",
-                "route_name": "%ROUTE_NAME%",
-            } }),
-        };
-        Some(json!({
-            "name": "envoy.access_loggers.file",
-            "typed_config": {
-                "@type": format!("{TYPES}.extensions.access_loggers.file.v3.FileAccessLog"),
-                "path": self.access_log,
-                "log_format": format,
-            },
-        }))
     }
 
     fn clusters(&self) -> Vec<Value> {
@@ -202,12 +159,7 @@ impl Parts<'_> {
         let alpn = match self.options.upstream {
             Upstream::Http1 => "http/1.1",
             Upstream::Http2 => {
-                outbound["typed_extension_protocol_options"] = json!({
-                    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-                        "@type": format!("{TYPES}.extensions.upstreams.http.v3.HttpProtocolOptions"),
-                        "explicit_http_config": { "http2_protocol_options": {} },
-                    },
-                });
+                outbound["typed_extension_protocol_options"] = http2();
                 "h2"
             }
         };
@@ -230,13 +182,11 @@ impl Parts<'_> {
                 Some(PASSTHROUGH_SOURCE),
             ),
         ];
-        if self.options.tracing != Tracing::Off {
-            clusters.push(json!({
-                "name": "zipkin",
-                "type": "STATIC",
-                "connect_timeout": "5s",
-                "load_assignment": endpoint("zipkin", SERVER_ADDRESS, ZIPKIN_PORT),
-            }));
+        clusters.extend(telemetry::clusters(self.options));
+        if self.options.many_stats {
+            for cluster in &mut clusters {
+                cluster["track_cluster_stats"] = telemetry::cluster_statistics();
+            }
         }
         clusters
     }
@@ -261,6 +211,16 @@ impl Parts<'_> {
     }
 }
 
+/// Protocol options of a cluster that is spoken to by HTTP/2.
+pub(super) fn http2() -> Value {
+    json!({
+        "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+            "@type": format!("{TYPES}.extensions.upstreams.http.v3.HttpProtocolOptions"),
+            "explicit_http_config": { "http2_protocol_options": {} },
+        },
+    })
+}
+
 /// Takes every outgoing connection and hands it to the listener of its original destination.
 fn virtual_outbound() -> Value {
     json!({
@@ -272,11 +232,11 @@ fn virtual_outbound() -> Value {
     })
 }
 
-fn socket(address: &str, port: u16) -> Value {
+pub(super) fn socket(address: &str, port: u16) -> Value {
     json!({ "socket_address": { "address": address, "port_value": port } })
 }
 
-fn endpoint(cluster: &str, address: &str, port: u16) -> Value {
+pub(super) fn endpoint(cluster: &str, address: &str, port: u16) -> Value {
     json!({
         "cluster_name": cluster,
         "endpoints": [{ "lb_endpoints": [{ "endpoint": { "address": socket(address, port) } }] }],

@@ -401,6 +401,11 @@ pub(super) const STEPS: &[Step] = &[
         "what writing the access log costs a real Envoy, seen off the CPU"
     ),
     integration!(
+        "diagnosis",
+        MESH,
+        "what the diagnosis puts down to settings of Envoy, against what switching them off saves"
+    ),
+    integration!(
         "demo",
         MESH,
         "the demo leaves nothing behind, however it ends"
