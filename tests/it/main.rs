@@ -19,6 +19,8 @@ mod degraded;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod event_loop;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod hostile;

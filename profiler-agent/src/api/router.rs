@@ -20,8 +20,8 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        containers, diff, edge_connections, edge_series, edges, events, health, imports, meta,
-        node, pods, processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
+        containers, diff, edge_connections, edge_series, edges, event_loop, events, health,
+        imports, meta, node, pods, processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -88,6 +88,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(diff::diff))
         .routes(routes!(waits::waits))
         .routes(routes!(quality::quality))
+        .routes(routes!(event_loop::event_loop))
         .routes(routes!(edges::edges))
         .routes(routes!(edges::edge_events))
         .routes(routes!(edges::node_edges))

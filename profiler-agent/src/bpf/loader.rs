@@ -20,12 +20,13 @@ use profiler_common::{
 use super::{
     batch::BatchError,
     connections::NetworkLoad,
+    event_loop::EventLoopLoad,
     features::{is_initial_pid_namespace, pid_namespace_inode, uses_loop_helper},
     network_offsets, object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampler, Sampling},
     reader::RecordReader,
-    sizes::{Counting, MapSizes},
+    sizes::{Asked, Counting, MapSizes},
     switches::Measured,
     unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
@@ -82,6 +83,8 @@ pub enum LoadError {
         hook: &'static str,
         minimum_kernel: &'static str,
     },
+    #[error("this kernel's functions of epoll cannot be hooked: {0}")]
+    NoEpoll(String),
     #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
     Switch(&'static str),
     #[error("{0} is denied by --deny-probe")]
@@ -102,6 +105,7 @@ impl LoadError {
             | Self::Switch(program)
             | Self::Denied(program) => Some(program),
             Self::NotEmbedded
+            | Self::NoEpoll(_)
             | Self::Offsets(_)
             | Self::Namespace(_)
             | Self::Thread(_)
@@ -174,6 +178,8 @@ pub struct LoadedObject {
     switches_failed: Option<LoadError>,
     /// Why threads that sleep already cannot be found.
     asleep_failed: Option<LoadError>,
+    /// What became of the programs that watch event loops.
+    pub(super) event_loop: EventLoopLoad,
     /// What became of the programs that watch connections.
     network: NetworkLoad,
     unix_failure: Option<OffsetError>,
@@ -209,7 +215,10 @@ impl LoadedObject {
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
         let sizes = MapSizes::new(
             request.counting,
-            config.wakers == 1,
+            Asked {
+                wakers: config.wakers == 1,
+                loops: config.stall_ns != 0,
+            },
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
@@ -249,6 +258,7 @@ impl LoadedObject {
             knows_wakers: false,
             switches_failed: None,
             asleep_failed: None,
+            event_loop: EventLoopLoad::default(),
             network: NetworkLoad::default(),
             unix_failure,
         };
@@ -270,6 +280,9 @@ impl LoadedObject {
                 Err(error) => failures.push(error),
             }
         }
+        if config.stall_ns != 0 {
+            loaded.event_loop = loaded.load_event_loop(&btf);
+        }
         if let Some(measured) = measured {
             loaded.switches_failed = loaded
                 .load_switches(measured, config.offsets.switch_arguments, &btf)
@@ -284,6 +297,10 @@ impl LoadedObject {
 
     pub(super) fn map(&self, name: &'static str) -> Result<&Map, LoadError> {
         self.ebpf.map(name).ok_or(LoadError::NoMap(name))
+    }
+
+    pub(super) fn program(&self, name: &str) -> Option<&Program> {
+        self.ebpf.program(name)
     }
 
     /// What became of the programs that watch connections, once.

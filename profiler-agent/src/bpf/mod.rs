@@ -3,6 +3,7 @@
 mod batch;
 mod check;
 mod connections;
+mod event_loop;
 mod eviction;
 mod features;
 mod iterators;
@@ -24,6 +25,7 @@ mod unwind_maps;
 pub use batch::{BatchError, drain};
 pub use check::check_programs;
 pub use connections::{AnswerReader, EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
+pub use event_loop::EventLoopLinks;
 pub use features::{
     cpu_count, has_loop_helper, is_initial_pid_namespace, online_cpus, pid_namespace_inode,
 };

@@ -9,6 +9,7 @@ mod net_table;
 pub mod openapi;
 pub mod ps;
 pub mod record;
+mod record_loops;
 pub mod serve;
 pub mod support_bundle;
 

@@ -12,6 +12,8 @@ pub enum Stream {
     Edges,
     /// What edges counted second by second.
     EdgeSteps,
+    /// What was seen of event loops.
+    EventLoops,
 }
 
 impl Stream {
@@ -20,6 +22,7 @@ impl Stream {
             Self::Profile => 0,
             Self::Edges => 1,
             Self::EdgeSteps => 2,
+            Self::EventLoops => 3,
         }
     }
 
@@ -28,6 +31,7 @@ impl Stream {
             0 => Some(Self::Profile),
             1 => Some(Self::Edges),
             2 => Some(Self::EdgeSteps),
+            3 => Some(Self::EventLoops),
             _ => None,
         }
     }

@@ -6,6 +6,7 @@ mod diff;
 mod edge_connections;
 mod edge_series;
 mod edges;
+mod event_loop;
 mod events;
 mod imports;
 mod node;
@@ -32,6 +33,7 @@ pub(super) use agent::{
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};
 pub(super) use edges::{NetworkEdges, TaskEdges};
+pub(super) use event_loop::EventLoop;
 pub(super) use events::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent};
 pub(super) use node::{FeatureList, KernelObjectList, LendStatistics, Setting, SettingList};
 pub(super) use process_symbols::ProcessSymbols;

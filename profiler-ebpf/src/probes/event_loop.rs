@@ -1,0 +1,232 @@
+//! Event loops: how long threads stay away from epoll.
+//!
+//! Hooks: entry and return of the functions of three system calls (minimum kernel 5.5 with BTF,
+//! 6.0 on arm64), which no other system call passes, unlike the tracepoints of single system calls,
+//! for which the kernel takes every call of every process through its slow path:
+//! - `long __x64_sys_epoll_wait(const struct pt_regs *regs)`, not on arm64
+//! - `long __x64_sys_epoll_pwait(const struct pt_regs *regs)`
+//! - `long __x64_sys_epoll_pwait2(const struct pt_regs *regs)` (5.11)
+//! - `sched_process_exit(struct task_struct *p)`
+//!
+//! A turn begins when epoll returns without an error, also when its time was over: timers are
+//! served then. It ends with the next call. Calls of 32-bit programs are not seen.
+//!
+//! Cost: some 0.1 us for both ends of a call; see docs/performance.md. Expected: some ten thousand
+//! calls a second and CPU.
+
+use aya_ebpf::{
+    bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST, task_struct},
+    helpers::{
+        bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_ktime_get_ns,
+        generated::bpf_get_current_task_btf,
+    },
+    macros::{btf_tracepoint, fentry, fexit, map},
+    maps::{Array, HashMap},
+    programs::{BtfTracePointContext, FEntryContext, FExitContext},
+};
+use profiler_common::{
+    counter,
+    event_loop::{LoopThread, StallRecord, TURN_BUCKETS, turn_bucket},
+    header::{KIND_LOOP_THREAD, KIND_STALL},
+    limits::LOOP_TABLE_ENTRIES,
+};
+
+use crate::{
+    config::config,
+    counters::count,
+    emit::{self, Urgency},
+    filter,
+    kernel::TypedPtr,
+    maps::RECORDS,
+    task, timeline,
+};
+
+/// Wanted threads that have returned from epoll, by their numbers in the initial PID namespace.
+/// Memory is taken for those that are there.
+#[map]
+static LOOPS: HashMap<u32, LoopThread> =
+    HashMap::with_max_entries(LOOP_TABLE_ENTRIES, BPF_F_NO_PREALLOC);
+
+/// A thread without any turn: an entry is larger than the stack of a program.
+#[map]
+static NEW_LOOP: Array<LoopThread> = Array::with_max_entries(1, 0);
+
+#[fentry]
+pub(crate) fn event_loop_wait(_context: FEntryContext) -> i32 {
+    end_turn();
+    0
+}
+
+#[fexit]
+pub(crate) fn event_loop_wait_end(context: FExitContext) -> i32 {
+    begin_turn_or_count(context.arg(1))
+}
+
+#[fentry]
+pub(crate) fn event_loop_pwait(_context: FEntryContext) -> i32 {
+    end_turn();
+    0
+}
+
+#[fexit]
+pub(crate) fn event_loop_pwait_end(context: FExitContext) -> i32 {
+    begin_turn_or_count(context.arg(1))
+}
+
+#[fentry]
+pub(crate) fn event_loop_pwait2(_context: FEntryContext) -> i32 {
+    end_turn();
+    0
+}
+
+#[fexit]
+pub(crate) fn event_loop_pwait2_end(context: FExitContext) -> i32 {
+    begin_turn_or_count(context.arg(1))
+}
+
+/// Sends what a thread has counted and forgets it.
+#[btf_tracepoint(function = "sched_process_exit")]
+pub(crate) fn event_loop_exit(context: BtfTracePointContext) -> i32 {
+    let task = TypedPtr::new(context.arg::<*const task_struct>(0));
+    let tid: u32 = task.member(config!(offsets.task_pid));
+    let Some(thread) = LOOPS.get_ptr_mut(tid) else {
+        return 0;
+    };
+    // SAFETY: a map value of the thread that runs here.
+    let thread = unsafe { &mut *thread };
+    // The header says as well that the entry in the table is the same as the record.
+    thread.header = emit::header::<LoopThread>(KIND_LOOP_THREAD);
+    if RECORDS
+        .output::<LoopThread>(&*thread, Urgency::Polled.flags())
+        .is_err()
+    {
+        count(counter::LOOP_RECORD_DROPPED);
+    }
+    // Fails never: it was there.
+    let _absent = LOOPS.remove(tid);
+    0
+}
+
+/// Counts the turn that ends now, if one has begun.
+#[inline(always)]
+fn end_turn() {
+    // SAFETY: a helper without arguments.
+    let now = unsafe { bpf_ktime_get_ns() };
+    if timeline::origin(now).is_none() {
+        return;
+    }
+    let Some(thread) = LOOPS.get_ptr_mut(bpf_get_current_pid_tgid() as u32) else {
+        return; // unwanted, or it has not returned yet
+    };
+    // SAFETY: a map value that only its thread writes.
+    let thread = unsafe { &mut *thread };
+    let began_ns = thread.began_ns;
+    thread.began_ns = 0;
+    if began_ns == 0 || now < began_ns || thread.generation != current_generation() {
+        return;
+    }
+    let turn_ns = now - began_ns;
+    thread.turns += 1;
+    thread.turns_ns += turn_ns;
+    if turn_ns > thread.longest_ns {
+        thread.longest_ns = turn_ns;
+    }
+    if let Some(slot) = thread.counts.get_mut(turn_bucket(turn_ns) & (TURN_BUCKETS - 1)) {
+        *slot += 1;
+    }
+    if turn_ns >= config!(stall_ns) {
+        thread.stalls += 1;
+        thread.stalls_ns += turn_ns;
+        let record = StallRecord {
+            header: emit::header::<StallRecord>(KIND_STALL),
+            pid: thread.pid,
+            tid: thread.tid,
+            began_ns,
+            duration_ns: turn_ns,
+            comm: thread.comm,
+        };
+        emit::send(&record, Urgency::Polled, counter::LOOP_RECORD_DROPPED);
+    }
+}
+
+#[inline(always)]
+fn begin_turn_or_count(result: i64) -> i32 {
+    if let Err(counter) = begin_turn(result) {
+        count(counter);
+    }
+    0
+}
+
+/// Notes that a wanted thread has returned from epoll.
+#[inline(always)]
+fn begin_turn(result: i64) -> Result<(), u32> {
+    // SAFETY: a helper without arguments.
+    let now = unsafe { bpf_ktime_get_ns() };
+    // After an error nothing is served; an interrupted call is made again.
+    if result < 0 || timeline::origin(now).is_none() {
+        return Ok(());
+    }
+    let global_tid = bpf_get_current_pid_tgid() as u32;
+    // SAFETY: a helper without arguments.
+    let task = TypedPtr::new(unsafe { bpf_get_current_task_btf() });
+    let cgroups: u64 = task.member(config!(offsets.task_cgroups));
+    let thread = match LOOPS.get_ptr_mut(global_tid) {
+        // SAFETY: a map value that only its thread writes.
+        Some(thread) if unsafe { (*thread).cgroups } == cgroups => thread,
+        _ => {
+            if !meet(task, global_tid, cgroups)? {
+                return Ok(());
+            }
+            let Some(thread) = LOOPS.get_ptr_mut(global_tid) else {
+                return Ok(()); // never: it was met
+            };
+            thread
+        }
+    };
+    // SAFETY: as above.
+    let thread = unsafe { &mut *thread };
+    thread.comm = bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?;
+    thread.generation = task.member(config!(offsets.task_self_exec_id));
+    thread.began_ns = now;
+    Ok(())
+}
+
+/// Makes or renews the entry of a thread, if it is wanted.
+#[inline(always)]
+fn meet(task: TypedPtr, global_tid: u32, cgroups: u64) -> Result<bool, u32> {
+    let Some(ids) = task::current_ids() else {
+        return Ok(false); // outside the agent's PID namespace
+    };
+    if !filter::wants(task.untyped(), ids) {
+        return Ok(false);
+    }
+    if LOOPS.get_ptr(global_tid).is_none() {
+        let Some(new) = NEW_LOOP.get_ptr(0) else {
+            return Ok(false); // never: an array has all its entries
+        };
+        #[expect(
+            clippy::needless_borrows_for_generic_args,
+            reason = "a copy of the entry is larger than the stack"
+        )]
+        LOOPS
+            // SAFETY: a map value that nobody writes.
+            .insert(global_tid, unsafe { &*new }, u64::from(BPF_NOEXIST))
+            .map_err(|_error| counter::LOOP_TABLE_FULL)?;
+    }
+    let Some(thread) = LOOPS.get_ptr_mut(global_tid) else {
+        return Ok(false); // never: it was made
+    };
+    // SAFETY: a map value that only its thread writes.
+    let thread = unsafe { &mut *thread };
+    thread.cgroups = cgroups;
+    thread.tid = ids.tid;
+    thread.pid = ids.pid;
+    Ok(true)
+}
+
+/// Which program the running process runs.
+#[inline(always)]
+fn current_generation() -> u32 {
+    // SAFETY: a helper without arguments.
+    TypedPtr::new(unsafe { bpf_get_current_task_btf() }).member(config!(offsets.task_self_exec_id))
+}
