@@ -78,8 +78,7 @@ pub fn turn_bound(bucket: usize) -> Option<u64> {
     };
     let power = FIRST_POWER + (above >> PARTS_POWER);
     let part = above & ((1 << PARTS_POWER) - 1);
-    (power <= LAST_POWER)
-        .then(|| u64::from((1 << PARTS_POWER) + part + 1) << (power - PARTS_POWER))
+    (power <= LAST_POWER).then(|| u64::from((1 << PARTS_POWER) + part + 1) << (power - PARTS_POWER))
 }
 
 const _: () = assert!(TURN_BUCKETS.is_power_of_two());

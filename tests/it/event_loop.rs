@@ -165,7 +165,10 @@ fn held_stalls<'a>(answer: &'a Answer, known: &'a Known) -> Vec<(&'a Stall, &'a 
     let mut late = 0;
     for (stall, held) in stalls.iter().zip(&expected) {
         assert!(!stall.open && stall.name == "served", "{stall:?}");
-        assert!(stall.duration_ns + STEP_NS >= held.turn_ns, "{stall:?}, {held:?}");
+        assert!(
+            stall.duration_ns + STEP_NS >= held.turn_ns,
+            "{stall:?}, {held:?}"
+        );
         late += usize::from(stall.duration_ns > held.turn_ns + NEAR_NS);
     }
     // On a busy machine a thread may lose its CPU between its clock and the call.
@@ -182,7 +185,10 @@ fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
     let pids = json!({ "pids": [pid] });
     let wall = start_task(&agent, &specification("wall", &pids, 40));
     let long = start_task(&agent, &specification("off_cpu", &pids, 70));
-    let node = start_task(&agent, &specification("on_cpu", &json!({ "all": true }), 40));
+    let node = start_task(
+        &agent,
+        &specification("on_cpu", &json!({ "all": true }), 40),
+    );
     target.signal(Signal::USR1).unwrap();
     let known: Known = report(&mut target);
     let tasks = [&wall, &long, &node].map(|id| stop(&agent, id));
@@ -196,7 +202,10 @@ fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
     let stalls = held_stalls(&wall, &known);
     assert_eq!(stalls.len(), 10);
     for (stall, held) in stalls {
-        assert!(stall.has(&held.by) && stall.samples > 0, "{stall:?}, {held:?}");
+        assert!(
+            stall.has(&held.by) && stall.samples > 0,
+            "{stall:?}, {held:?}"
+        );
         // What is to run may have to wait for a CPU.
         if held.by == "hold_sleep" {
             assert_eq!(stall.kind, "off_cpu", "{stall:?}");
@@ -210,7 +219,10 @@ fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
     for (stall, held) in held_stalls(&long, &known) {
         // A task that sees no thread on the CPU can name what slept.
         if held.by == "hold_sleep" {
-            assert!(stall.has("hold_sleep") && stall.kind == "off_cpu", "{stall:?}");
+            assert!(
+                stall.has("hold_sleep") && stall.kind == "off_cpu",
+                "{stall:?}"
+            );
         } else {
             assert_ne!(stall.kind, "on_cpu", "{stall:?}");
         }
@@ -245,7 +257,11 @@ fn many_threads_are_counted_also_when_they_have_ended() {
     let answer = answer(&agent, &id);
     assert_eq!((answer.threads.len(), answer.lost), (stalls, 0));
     for thread in &answer.threads {
-        assert_eq!((thread.loops, thread.name.as_str()), (1, "once"), "{thread:?}");
+        assert_eq!(
+            (thread.loops, thread.name.as_str()),
+            (1, "once"),
+            "{thread:?}"
+        );
         assert!(thread.stalled_ns >= 50 * MS, "{thread:?}");
     }
     // A busy machine may keep a thread from its end as well.
@@ -281,18 +297,28 @@ fn a_thread_that_does_not_come_back_is_shown_while_it_is_away_and_at_the_end() {
         panic!("{found:?}");
     };
     assert!(stall.open && stall.has("hold_sleep"), "{stall:?}");
-    assert_eq!((stall.name.as_str(), stall.kind.as_str()), ("stuck", "off_cpu"));
-    assert!(stall.start_ns.abs_diff(since_ns) <= NEAR_NS, "{stall:?}, {since_ns}");
+    assert_eq!(
+        (stall.name.as_str(), stall.kind.as_str()),
+        ("stuck", "off_cpu")
+    );
+    assert!(
+        stall.start_ns.abs_diff(since_ns) <= NEAR_NS,
+        "{stall:?}, {since_ns}"
+    );
     let ended_ns = task["ended_at_ns"].as_u64().unwrap();
     let end_ns = stall.start_ns + stall.duration_ns;
-    assert!(end_ns <= ended_ns && end_ns + 3_000 * MS >= ended_ns, "{stall:?}, {task}");
+    assert!(
+        end_ns <= ended_ns && end_ns + 3_000 * MS >= ended_ns,
+        "{stall:?}, {task}"
+    );
     assert_eq!((found.stall_count, found.threads[0].loops), (1, 0));
     assert_eq!(found.threads[0].loop_ns.max, None);
 }
 
 #[test]
 fn without_the_probe_a_task_goes_on_and_says_so() {
-    let agent = Agent::start_with(ServeOptions::with_arguments(["--deny-probe=event_loop"])).unwrap();
+    let agent =
+        Agent::start_with(ServeOptions::with_arguments(["--deny-probe=event_loop"])).unwrap();
     let targets = Targets::new();
     let target = targets.busy("event-loop-denied");
     let pids = json!({ "pids": [target.pid()] });
@@ -324,7 +350,10 @@ fn what_cannot_be_asked_for_is_refused() {
         ("network", 20, "event_loop"),
     ] {
         let body = specification(kind, &all, threshold_ms).to_string();
-        let refused = agent.api.send("POST", "/api/v1/tasks", Some(&body)).unwrap();
+        let refused = agent
+            .api
+            .send("POST", "/api/v1/tasks", Some(&body))
+            .unwrap();
         assert_eq!(refused.status, 422, "{}", refused.text());
         assert_eq!(refused.json().unwrap()["field"], field);
     }
@@ -375,9 +404,15 @@ fn the_command_tells_the_longest_stalls() {
     let said = command.errors();
     let count = said.lines().find(|line| line.starts_with("event loops: "));
     assert!(count.unwrap().contains("turns of 3 threads"), "{said}");
-    let stalls: Vec<&str> = said.lines().filter(|line| line.starts_with("stall: ")).collect();
+    let stalls: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("stall: "))
+        .collect();
     assert_eq!(stalls.len(), 10, "{said}");
-    assert!(stalls[0].contains("off_cpu") && stalls[0].contains("hold_sleep"), "{said}");
+    assert!(
+        stalls[0].contains("off_cpu") && stalls[0].contains("hold_sleep"),
+        "{said}"
+    );
 }
 
 /// Tracing links that a process holds.

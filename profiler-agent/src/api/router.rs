@@ -21,7 +21,8 @@ use super::{
     guard, headers,
     http::{
         containers, diff, edge_connections, edge_series, edges, event_loop, events, health,
-        imports, meta, node, pods, processes, profiles, quality, support_bundle, symbols, tasks, timeline, waits,
+        imports, meta, node, pods, processes, profiles, quality, support_bundle, symbols, tasks,
+        timeline, waits,
     },
     metrics,
     state::ApiState,

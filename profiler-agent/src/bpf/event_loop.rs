@@ -1,150 +1,117 @@
 //! The programs that watch event loops, and their table.
 
 use std::{
-    os::fd::{AsFd as _, AsRawFd as _},
+    io,
+    os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
     time::Instant,
 };
 
 use aya::{
     Btf,
-    programs::{
-        FEntry, FExit, ProgramError, fentry::FEntryLink, fexit::FExitLink,
-        tp_btf::BtfTracePointLink,
-    },
+    programs::{ProgramError, TracePoint, tp_btf::BtfTracePointLink},
 };
 use profiler_common::event_loop::LoopThread;
 
 use super::{
+    features::online_cpus,
     loaded,
     loader::{LoadError, LoadedObject},
+    tracefs::TraceFs,
 };
 
-/// What one system call is watched with.
-#[derive(Clone, Copy, Debug)]
-struct Call {
-    name: &'static str,
-    entry: &'static str,
-    end: &'static str,
-}
-
-const CALLS: [Call; 3] = [
-    Call {
-        name: "epoll_wait",
-        entry: "event_loop_wait",
-        end: "event_loop_wait_end",
-    },
-    Call {
-        name: "epoll_pwait",
-        entry: "event_loop_pwait",
-        end: "event_loop_pwait_end",
-    },
-    Call {
-        name: "epoll_pwait2",
-        entry: "event_loop_pwait2",
-        end: "event_loop_pwait2_end",
-    },
+/// The system calls; no kernel lacks all of them.
+const CALLS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+/// The programs at their entries and returns, with how the kernel's tracepoints begin.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("event_loop_call", "sys_enter_"),
+    ("event_loop_return", "sys_exit_"),
 ];
-
 /// The end of a thread, with the kernel's name of the hook.
 const EXIT_PROGRAM: (&str, &str) = ("event_loop_exit", "sched_process_exit");
 
-/// What the functions of system calls are called.
-#[cfg(target_arch = "x86_64")]
-const PREFIX: &str = "__x64_sys_";
-/// The same.
-#[cfg(target_arch = "aarch64")]
-const PREFIX: &str = "__arm64_sys_";
-
 const TABLE: &str = "LOOPS";
 
-/// What became of loading the programs.
+/// What to do where the tracepoints cannot be found.
+const REMEDY: &str = "mount tracefs at /sys/kernel/tracing, or run with CAP_SYS_ADMIN";
+
+const PERF_TYPE_TRACEPOINT: u32 = 2;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+/// `_IO('$', 0)` and `_IOW('$', 8, __u32)`.
+const PERF_EVENT_IOC_ENABLE: libc::c_ulong = 0x2400;
+const PERF_EVENT_IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
+
+/// The first version of `struct perf_event_attr`.
+#[repr(C)]
 #[derive(Debug, Default)]
-pub(super) struct EventLoopLoad {
-    calls: Vec<Call>,
-    failure: Option<LoadError>,
+struct EventAttributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint: u32,
+    config1: u64,
 }
+
+const _: () = assert!(size_of::<EventAttributes>() == 64);
 
 /// Attached programs; detached when dropped.
 #[derive(Debug)]
 pub struct EventLoopLinks {
-    _ends: Vec<FExitLink>,
-    _entries: Vec<FEntryLink>,
+    _calls: Vec<OwnedFd>,
     _exit: BtfTracePointLink,
 }
 
 impl LoadedObject {
-    /// Loads the programs of the calls that this kernel has. All of them or none: a thread that
-    /// leaves by one call may come back by another.
-    pub(super) fn load_event_loop(&mut self, btf: &Btf) -> EventLoopLoad {
-        let mut load = EventLoopLoad::default();
-        match self.try_load_event_loop(btf) {
-            Ok(calls) => load.calls = calls,
-            Err(error) => load.failure = Some(error),
+    /// Loads the programs, without attaching them.
+    pub(super) fn load_event_loop(&mut self, btf: &Btf) -> Result<(), LoadError> {
+        self.allow("event_loop")?;
+        for (name, _hook) in PROGRAMS {
+            let began = Instant::now();
+            self.call_program(name)?
+                .load()
+                .map_err(|source| load_failed(name, source))?;
+            self.note_load_time(name, began.elapsed());
         }
-        load
+        let (program, hook) = EXIT_PROGRAM;
+        self.load_tracepoint(program, hook, btf).map(drop)
     }
 
-    fn try_load_event_loop(&mut self, btf: &Btf) -> Result<Vec<Call>, LoadError> {
-        self.allow("event_loop")?;
+    /// Starts watching event loops; the object was loaded for it. All the calls that this kernel has
+    /// or none: a thread that leaves by one of them may come back by another.
+    pub fn attach_event_loop(&mut self) -> Result<EventLoopLinks, LoadError> {
+        if let Some(error) = self.take_event_loop_failure() {
+            return Err(error);
+        }
+        let failed = |error: io::Error| LoadError::NoEpoll(format!("{error} ({REMEDY})"));
+        let tracefs = TraceFs::open().map_err(failed)?;
+        let exit = self.attach_tracepoint(EXIT_PROGRAM.0)?;
         let mut calls = Vec::new();
-        let mut missing = String::new();
-        for call in CALLS {
-            let function = format!("{PREFIX}{}", call.name);
-            match self.load_call(call, &function, btf)? {
-                Loaded::Yes => calls.push(call),
-                Loaded::NoFunction(reason) => missing = reason,
+        for (name, hook) in PROGRAMS {
+            let program = self.call_program(name)?.fd();
+            let program = program.map_err(|source| load_failed(name, source))?;
+            let program = program.as_fd().as_raw_fd();
+            for call in CALLS {
+                let number = tracefs.system_call(&format!("{hook}{call}"));
+                if let Some(number) = number.map_err(failed)? {
+                    calls.push(attach(number, program).map_err(|error| {
+                        LoadError::NoEpoll(format!("attach {name} to {hook}{call}: {error}"))
+                    })?);
+                }
             }
         }
         if calls.is_empty() {
-            return Err(LoadError::NoEpoll(missing));
-        }
-        let (program, hook) = EXIT_PROGRAM;
-        self.load_tracepoint(program, hook, btf)?;
-        Ok(calls)
-    }
-
-    fn load_call(&mut self, call: Call, function: &str, btf: &Btf) -> Result<Loaded, LoadError> {
-        let began = Instant::now();
-        match self.entry(call.entry)?.load(function, btf) {
-            Ok(()) => self.note_load_time(call.entry, began.elapsed()),
-            Err(ProgramError::Btf(error)) => return Ok(Loaded::NoFunction(error.to_string())),
-            Err(error) => return Err(load_failed(call.entry, error)),
-        }
-        let began = Instant::now();
-        self.end(call.end)?
-            .load(function, btf)
-            .map_err(|error| load_failed(call.end, error))?;
-        self.note_load_time(call.end, began.elapsed());
-        Ok(Loaded::Yes)
-    }
-
-    /// Starts watching event loops; the object was loaded for it.
-    pub fn attach_event_loop(&mut self) -> Result<EventLoopLinks, LoadError> {
-        if let Some(error) = self.event_loop.failure.take() {
-            return Err(error);
-        }
-        let (mut entries, mut ends) = (Vec::new(), Vec::new());
-        let exit = self.attach_tracepoint(EXIT_PROGRAM.0)?;
-        for call in self.event_loop.calls.clone() {
-            let failed = |source| attach_failed(call.entry, source);
-            let program = self.entry(call.entry)?;
-            let link = program.attach().map_err(failed)?;
-            entries.push(program.take_link(link).map_err(failed)?);
-            let failed = |source| attach_failed(call.end, source);
-            let program = self.end(call.end)?;
-            let link = program.attach().map_err(failed)?;
-            ends.push(program.take_link(link).map_err(failed)?);
+            return Err(LoadError::NoEpoll(
+                "this kernel has none of them (CONFIG_FTRACE_SYSCALLS)".to_owned(),
+            ));
         }
         Ok(EventLoopLinks {
-            _ends: ends,
-            _entries: entries,
+            _calls: calls,
             _exit: exit,
         })
-    }
-
-    /// Why event loops cannot be watched, once.
-    pub(super) fn take_event_loop_failure(&mut self) -> Option<LoadError> {
-        self.event_loop.failure.take()
     }
 
     /// Threads that have returned from epoll and have not ended; others write the table meanwhile.
@@ -159,27 +126,19 @@ impl LoadedObject {
         Ok(threads)
     }
 
-    /// Calls that the kernel did not run the programs for, because they were at work on that CPU.
+    /// Calls that the kernel did not run the programs for, because another one was at work on that
+    /// CPU; kernels that do not count them tell 0.
     pub fn missed_loop_calls(&self) -> u64 {
-        let programs = self.event_loop.calls.iter();
-        programs
-            .flat_map(|call| [call.entry, call.end])
-            .filter_map(|name| {
+        PROGRAMS
+            .iter()
+            .filter_map(|(name, _hook)| {
                 let fd = self.program(name)?.fd().ok()?;
                 loaded::missed_runs(fd.as_fd().as_raw_fd())
             })
             .sum()
     }
 
-    fn entry(&mut self, name: &'static str) -> Result<&mut FEntry, LoadError> {
-        let program = self.ebpf().program_mut(name);
-        let program = program.ok_or(LoadError::NoProgram(name))?;
-        program
-            .try_into()
-            .map_err(|source| load_failed(name, source))
-    }
-
-    fn end(&mut self, name: &'static str) -> Result<&mut FExit, LoadError> {
+    fn call_program(&mut self, name: &'static str) -> Result<&mut TracePoint, LoadError> {
         let program = self.ebpf().program_mut(name);
         let program = program.ok_or(LoadError::NoProgram(name))?;
         program
@@ -188,23 +147,47 @@ impl LoadedObject {
     }
 }
 
-/// What became of a call's programs.
-#[derive(Debug)]
-enum Loaded {
-    Yes,
-    /// The kernel does not have the function, or does not describe it.
-    NoFunction(String),
+/// Runs a program at a tracepoint, on all CPUs, while the result lives.
+fn attach(tracepoint: u64, program: RawFd) -> io::Result<OwnedFd> {
+    let attributes = EventAttributes {
+        kind: PERF_TYPE_TRACEPOINT,
+        size: size_of::<EventAttributes>() as u32,
+        config: tracepoint,
+        ..EventAttributes::default()
+    };
+    // The event is of one CPU; its program is of the tracepoint.
+    let cpu = online_cpus().first().copied().unwrap_or(0);
+    // SAFETY: the attributes have the length that they say, and outlive the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            -1,
+            cpu,
+            -1,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    let number = i32::try_from(result).unwrap_or(-1);
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us.
+    let event = unsafe { OwnedFd::from_raw_fd(number) };
+    for (request, argument) in [
+        (PERF_EVENT_IOC_SET_BPF, program),
+        (PERF_EVENT_IOC_ENABLE, 0),
+    ] {
+        // SAFETY: both requests take a number.
+        if unsafe { libc::ioctl(event.as_raw_fd(), request, argument) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(event)
 }
 
 fn load_failed(program: &'static str, source: ProgramError) -> LoadError {
     LoadError::Program {
-        program,
-        source: source.into(),
-    }
-}
-
-fn attach_failed(program: &'static str, source: ProgramError) -> LoadError {
-    LoadError::Attach {
         program,
         source: source.into(),
     }

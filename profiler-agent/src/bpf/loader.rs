@@ -20,7 +20,6 @@ use profiler_common::{
 use super::{
     batch::BatchError,
     connections::NetworkLoad,
-    event_loop::EventLoopLoad,
     features::{is_initial_pid_namespace, pid_namespace_inode, uses_loop_helper},
     network_offsets, object,
     offsets::{self, OffsetError},
@@ -83,7 +82,7 @@ pub enum LoadError {
         hook: &'static str,
         minimum_kernel: &'static str,
     },
-    #[error("this kernel's functions of epoll cannot be hooked: {0}")]
+    #[error("the kernel's tracepoints of epoll cannot be used: {0}")]
     NoEpoll(String),
     #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
     Switch(&'static str),
@@ -178,8 +177,8 @@ pub struct LoadedObject {
     switches_failed: Option<LoadError>,
     /// Why threads that sleep already cannot be found.
     asleep_failed: Option<LoadError>,
-    /// What became of the programs that watch event loops.
-    pub(super) event_loop: EventLoopLoad,
+    /// Why event loops cannot be watched.
+    event_loop_failed: Option<LoadError>,
     /// What became of the programs that watch connections.
     network: NetworkLoad,
     unix_failure: Option<OffsetError>,
@@ -258,7 +257,7 @@ impl LoadedObject {
             knows_wakers: false,
             switches_failed: None,
             asleep_failed: None,
-            event_loop: EventLoopLoad::default(),
+            event_loop_failed: None,
             network: NetworkLoad::default(),
             unix_failure,
         };
@@ -281,7 +280,7 @@ impl LoadedObject {
             }
         }
         if config.stall_ns != 0 {
-            loaded.event_loop = loaded.load_event_loop(&btf);
+            loaded.event_loop_failed = loaded.load_event_loop(&btf).err();
         }
         if let Some(measured) = measured {
             loaded.switches_failed = loaded
@@ -336,6 +335,11 @@ impl LoadedObject {
     /// The failure of [`Self::load`] to load the pass over sleeping threads, once.
     pub(super) fn take_asleep_failure(&mut self) -> Option<LoadError> {
         self.asleep_failed.take()
+    }
+
+    /// The failure of [`Self::load`] to load the programs that watch event loops, once.
+    pub(super) fn take_event_loop_failure(&mut self) -> Option<LoadError> {
+        self.event_loop_failed.take()
     }
 
     pub(super) fn is_loaded(&self, name: &str) -> bool {

@@ -19,6 +19,7 @@ mod sizes;
 mod slices;
 mod switches;
 mod tables;
+mod tracefs;
 mod unix_sockets;
 mod unwind_maps;
 

@@ -19,8 +19,8 @@ use crate::{
     config::cli::{RecordArgs, RecordKind, RecordTarget, RecordValue},
     idle::IdleRules,
     model::{
-        Clock, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec, WaitCounts,
-        WaitRules,
+        Clock, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder, StackQuality,
+        TableCounts, Target, TaskSpec, WaitCounts, WaitRules,
     },
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,

@@ -10,7 +10,7 @@ use crate::{
 /// Stalls that are told.
 const SHOWN: usize = 10;
 /// Functions of a stack that are told, from the leaf on.
-const FUNCTIONS: usize = 5;
+const FUNCTIONS: usize = 12;
 
 /// Lines about a recording's event loops; names come from the target.
 pub(super) fn lines(table: Option<EventLoopTable>, profile: &Profile) -> String {

@@ -15,6 +15,9 @@ const MAX_STALLS: usize = 1000;
 /// Ended threads that are kept, some 1.2 KB each.
 const MAX_ENDED: usize = 4096;
 const NS_PER_MS: u64 = 1_000_000;
+/// A thread that seems to be away for so long is looked up. Others may have gone back since the end
+/// of the task.
+const LOOKED_UP_NS: u64 = 1_000_000_000;
 
 /// Process and thread.
 type Key = (u32, u32);
@@ -58,8 +61,9 @@ impl EventLoopWatch {
     /// Everything so far. Turns that are not over last until `now_ns` of the kernel's clock; `lost`
     /// counts what the kernel side could not keep or send.
     pub(super) fn table(&self, now_ns: u64, lost: u64) -> EventLoopTable {
-        // A thread whose call was missed may seem to be away for ever.
-        let is_away = |(pid, tid): Key| self.missed == 0 || !is_in_epoll(pid, tid);
+        // A thread whose call was missed may seem to be away for ever, and not every kernel counts
+        // these calls.
+        let is_away = |(pid, tid): Key| !is_in_epoll(pid, tid);
         self.book.table(now_ns, lost + self.missed, is_away)
     }
 }
@@ -184,8 +188,8 @@ impl Book {
         let mut stalls = self.stalls.clone();
         for (key, thread) in &self.live {
             let mut thread = *thread;
-            let is_long = self.open_turn(&mut thread.clone(), now_ns).is_some();
-            if is_long && is_away(*key) {
+            let away_ns = now_ns.saturating_sub(thread.began_ns);
+            if thread.began_ns != 0 && (away_ns < LOOKED_UP_NS || is_away(*key)) {
                 stalls.extend(self.open_turn(&mut thread, now_ns));
             }
             match all.get_mut(key) {

@@ -261,8 +261,7 @@ impl Collector for OnCpuCollector {
             statuses: self.statuses.clone(),
             cpu_budget_percent: self.config.cpu_budget_percent,
             bpf_statistics: self.config.bpf_statistics,
-            event_loop: event_loop
-                .map(|(links, rules)| EventLoopWatch::new(links, rules, origin)),
+            event_loop: event_loop.map(|(links, rules)| EventLoopWatch::new(links, rules, origin)),
             waits: WaitWatch::new(request.spec.waits, mode, std::time::Instant::now()),
             sender,
         });

@@ -132,12 +132,10 @@ fn is_in_epoll(profile: &Profile, frames: &[FrameId]) -> bool {
         .iter()
         .filter_map(|id| profile.frames.get(*id as usize))
         .take_while(|frame| frame.space == FrameSpace::Kernel);
-    kernel
-        .flat_map(|frame| &frame.functions)
-        .any(|function| {
-            let name = profile.text(function.name);
-            EPOLL.iter().any(|epoll| name.ends_with(epoll))
-        })
+    kernel.flat_map(|frame| &frame.functions).any(|function| {
+        let name = profile.text(function.name);
+        EPOLL.iter().any(|epoll| name.ends_with(epoll))
+    })
 }
 
 /// How much of a row lies in a span; none when nothing can.

@@ -60,8 +60,7 @@ fn frame(profile: &mut Profile, name: &str) -> FrameId {
         None => (FrameSpace::User, name),
     };
     let known = profile.frames.iter().position(|frame| {
-        frame.space == space
-            && profile.strings[frame.functions[0].name as usize] == text
+        frame.space == space && profile.strings[frame.functions[0].name as usize] == text
     });
     let id = known.unwrap_or_else(|| {
         profile.strings.push(text.to_owned());
@@ -108,11 +107,7 @@ fn turn(from_ms: u64, duration_ms: u64) -> LoopTurn {
 }
 
 /// Joins one stall with a profile: what held it, the functions of its stack, samples.
-fn check(
-    profile: &Profile,
-    turn: LoopTurn,
-    (hold, functions, samples): (Hold, &[&str], u64),
-) {
+fn check(profile: &Profile, turn: LoopTurn, (hold, functions, samples): (Hold, &[&str], u64)) {
     let table = EventLoopTable {
         stalls: vec![turn],
         ..EventLoopTable::default()
@@ -207,11 +202,7 @@ fn a_wait_that_ended_inside_held_it_and_one_in_epoll_never_did() {
     check(
         &profile,
         turn(100, 81),
-        (
-            Hold::OffCpu,
-            &["do_nanosleep", "sleep", "hold", "loop"],
-            1,
-        ),
+        (Hold::OffCpu, &["do_nanosleep", "sleep", "hold", "loop"], 1),
     );
 }
 
@@ -227,7 +218,11 @@ fn a_wait_that_is_longer_than_the_stall_was_before_it() {
 fn what_explains_less_than_half_is_shown_and_not_believed() {
     let stacks: &[&[&str]] = &[&["serve", "loop"]];
     let profile = profile(stacks, &[row(0, 6, ON, 1, 10 * MS)]);
-    check(&profile, turn(100, 80), (Hold::Unknown, &["serve", "loop"], 1));
+    check(
+        &profile,
+        turn(100, 80),
+        (Hold::Unknown, &["serve", "loop"], 1),
+    );
     check(&profile, turn(300, 80), (Hold::Unknown, &[], 0));
 }
 

@@ -11,8 +11,8 @@ use tokio::{sync::broadcast, time::Instant};
 use crate::{
     edge_series::{EdgeSeries, SeriesCut},
     model::{
-        Clock, EdgeTable, EventLoopTable, Losses, Profile, Selection, StackQuality, Task, TaskId, TaskSpec,
-        TaskState, WaitCounts,
+        Clock, EdgeTable, EventLoopTable, Losses, Profile, Selection, StackQuality, Task, TaskId,
+        TaskSpec, TaskState, WaitCounts,
     },
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},

@@ -1,7 +1,8 @@
 //! Bounds of a task specification, each with its exact message.
 
 use crate::model::{
-    DEFAULT_FREQUENCY_HZ, LoopRules, MAX_DURATION_S, MAX_FREQUENCY_HZ, MAX_STALL_MS, Target, TaskKind, TaskSpec, WaitRules,
+    DEFAULT_FREQUENCY_HZ, LoopRules, MAX_DURATION_S, MAX_FREQUENCY_HZ, MAX_STALL_MS, Target,
+    TaskKind, TaskSpec, WaitRules,
 };
 
 use super::TaskError;

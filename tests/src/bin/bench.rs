@@ -1,5 +1,7 @@
 //! Benches of the agent on this machine: paired, alternating runs, printed as one JSON document.
 
+#[path = "bench/event_loop.rs"]
+mod event_loop;
 #[path = "bench/network.rs"]
 mod network;
 #[path = "bench/off_cpu.rs"]
@@ -84,6 +86,15 @@ enum What {
         /// Length of each run of the mesh in seconds
         #[arg(long, default_value_t = 5.0)]
         mesh_seconds: f64,
+    },
+    /// Cost of watching event loops to a program that only calls epoll
+    EventLoop {
+        /// Pairs of runs for each setting
+        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..=200))]
+        pairs: u32,
+        /// Length of each run in seconds
+        #[arg(long, default_value_t = 0.5)]
+        seconds: f64,
     },
     /// What walking user stacks of the mesh with tables costs, beside frame pointers alone
     Unwind {
@@ -212,6 +223,15 @@ fn main() -> Result<()> {
                 mesh_pairs,
                 mesh_seconds,
             })?),
+        }),
+        What::EventLoop { pairs, seconds } => json!({
+            "bench": "event-loop",
+            "machine": machine,
+            "pairs": pairs,
+            "seconds_per_run": seconds,
+            "program": "a thread that calls epoll_wait with an event at hand",
+            "interval": "95 % bootstrap of the median",
+            "figures": table(event_loop::figures(pairs, seconds)?),
         }),
         What::Unwind { runs, seconds } => json!({
             "bench": "unwind",

@@ -44,6 +44,18 @@ impl Session {
         self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
     }
 
+    pub(super) async fn send_loops(&self, profile: Profile, table: crate::model::EventLoopTable) {
+        let chunk = Chunk {
+            event_loop: Some(table),
+            edges: None,
+            profile,
+            waits: crate::model::WaitCounts::default(),
+            effective_frequency_hz: 49,
+            notes: Vec::new(),
+        };
+        self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
+    }
+
     pub(super) async fn send_note(&self, note: &str) {
         let notes = vec![note.to_owned()];
         let chunk = Chunk {
