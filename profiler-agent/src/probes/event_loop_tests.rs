@@ -150,7 +150,7 @@ fn the_longest_stalls_are_kept_and_all_are_counted() {
 #[test]
 fn too_many_ended_threads_are_counted_as_lost() {
     let mut book = book();
-    for tid in 0..MAX_ENDED as u32 + 3 {
+    for tid in 0..u32::try_from(MAX_ENDED).unwrap() + 3 {
         book.ended(&ended(counted(tid, &[MS], 0), 2_000 * MS));
     }
     let table = book.table(2_000 * MS, 4, |_key| true);

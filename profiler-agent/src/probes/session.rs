@@ -350,7 +350,7 @@ impl Session {
         }
         self.keep_budget(now);
         self.watch_waits(now);
-        if !self.notes.is_empty() {
+        if !self.notes.is_empty() || self.loop_table.is_some() {
             self.send_chunk();
         }
     }
