@@ -35,7 +35,7 @@ pub struct LoopThread {
     /// See [`crate::on_cpu::CountKey::generation`].
     pub generation: u32,
     pub padding: u32,
-    /// Its name at its last return.
+    /// Its name in one of its last turns.
     pub comm: [u8; COMM_BYTES],
     /// Turns by length, see [`turn_bucket`].
     pub counts: [u64; TURN_BUCKETS],

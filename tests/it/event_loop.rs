@@ -186,10 +186,10 @@ fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
     let pids = json!({ "pids": [pid] });
     let wall = start_task(&agent, &specification("wall", &pids, 40));
     let long = start_task(&agent, &specification("off_cpu", &pids, 70));
-    let node = start_task(
-        &agent,
-        &specification("on_cpu", &json!({ "all": true }), 40),
-    );
+    let mut often = specification("on_cpu", &json!({ "all": true }), 40);
+    // So often that a thread which is held is seen, also where others want the CPU.
+    often["frequency_hz"] = json!(999);
+    let node = start_task(&agent, &often);
     target.signal(Signal::USR1).unwrap();
     let known: Known = report(&mut target);
     let tasks = [&wall, &long, &node].map(|id| stop(&agent, id));
@@ -416,10 +416,10 @@ fn the_command_tells_the_longest_stalls() {
     );
 }
 
-/// Tracepoints of the calls of epoll, and a clock.
-const HOOKS: usize = 7;
+/// Entries to the three calls of epoll and returns from them.
+const HOOKS: usize = 6;
 
-/// Events of the kernel that a process follows.
+/// Tracepoints that a process follows.
 fn hooks(pid: u32) -> usize {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return 0;

@@ -4,7 +4,7 @@
  *
  * Modes: "known" (one loop that is held by known functions, one that is not, one that waits in epoll
  * for long), "many" (threads with one stall each, which end), "stuck" (one does not come back),
- * "ping" (how long calls take, for so many milliseconds).
+ * "ping" and "other" (how long calls of epoll and of something else take, for so many milliseconds).
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -207,6 +207,7 @@ static void *get_stuck(void *unused)
 
 /* Passes an event to itself and takes it, as fast as it can. */
 static long ping_ns, pings, ping_cpu_ns;
+static int other;
 
 static void *ping(void *unused)
 {
@@ -219,7 +220,7 @@ static void *ping(void *unused)
     long end = clock_ns(CLOCK_MONOTONIC) + ping_ns;
     while (clock_ns(CLOCK_MONOTONIC) < end)
         for (int i = 0; i < 1000; i++, pings++)
-            if (epoll_wait(loop.epoll, &event, 1, 1000) != 1)
+            if (other ? syscall(SYS_getppid) == 0 : epoll_wait(loop.epoll, &event, 1, 1000) != 1)
                 abort();
     ping_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
     return NULL;
@@ -283,7 +284,8 @@ int main(int count, char **arguments)
             hold_sleep(MS);
         printf("{\"since_ns\": %ld}\n",
                stuck_since_ns + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
-    } else if (strcmp(mode, "ping") == 0) {
+    } else if (strcmp(mode, "ping") == 0 || strcmp(mode, "other") == 0) {
+        other = strcmp(mode, "other") == 0;
         ping_ns = (count > 2 ? atol(arguments[2]) : 1000) * MS;
         if (pthread_create(&threads[0], NULL, ping, NULL) != 0)
             abort();

@@ -55,8 +55,8 @@ pub(super) struct MapSizes {
     /// Of time on the CPU.
     slices: u32,
     wakers: bool,
-    /// Whether event loops are watched.
-    loops: bool,
+    /// Of threads with event loops.
+    loops: u32,
     connections: Option<u32>,
     /// Of connections whose calls are timed.
     call_times: u32,
@@ -83,7 +83,7 @@ impl MapSizes {
             waits,
             slices,
             wakers: waits && wakers,
-            loops,
+            loops: if loops { LOOP_TABLE_ENTRIES } else { 1 },
             connections,
             call_times: match counting {
                 Counting::Connections {
@@ -135,7 +135,7 @@ impl MapSizes {
             ("WAKINGS", woken(WAIT_TABLE_ENTRIES)),
             ("WOKEN_EVEN", woken(WAIT_COUNT_ENTRIES)),
             ("WOKEN_ODD", woken(WAIT_COUNT_ENTRIES)),
-            ("LOOPS", if loops { LOOP_TABLE_ENTRIES } else { 1 }),
+            ("LOOPS", loops),
             ("SLICES_EVEN", slices),
             ("SLICES_ODD", slices),
             ("THREAD_MARKS", waited(MARKS)),

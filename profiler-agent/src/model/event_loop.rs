@@ -119,6 +119,7 @@ impl EventLoopTable {
 
 impl LoopThread {
     /// Reads the percentiles off a histogram.
+    #[must_use]
     pub fn counted(mut self, counts: &[u64; TURN_BUCKETS], longest_ns: u64) -> Self {
         self.half_ns = percentile(counts, 500, longest_ns);
         self.most_ns = percentile(counts, 990, longest_ns);

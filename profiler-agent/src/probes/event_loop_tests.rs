@@ -43,12 +43,12 @@ fn counted(tid: u32, turns_ns: &[u64], began_ns: u64) -> Counted {
     thread
 }
 
-fn ended(thread: Counted, time_ns: u64) -> Counted {
+fn ended(thread: &Counted, time_ns: u64) -> Counted {
     let header = RecordHeader {
         time_ns,
         ..thread.header
     };
-    Counted { header, ..thread }
+    Counted { header, ..*thread }
 }
 
 fn stall(tid: u32, duration_ns: u64) -> StallRecord {
@@ -112,7 +112,7 @@ fn a_thread_that_sleeps_in_epoll_is_not_away_although_its_call_was_missed() {
 fn threads_that_end_are_kept_with_the_turn_that_they_ended_in() {
     let mut book = book();
     book.live(vec![counted(1, &[MS], 0), counted(2, &[MS], 0)]);
-    book.ended(&ended(counted(1, &[MS, 30 * MS], 1_100 * MS), 1_200 * MS));
+    book.ended(&ended(&counted(1, &[MS, 30 * MS], 1_100 * MS), 1_200 * MS));
     let table = book.table(9_000 * MS, 0, |_key| true);
     assert_eq!(threads(&table), [(1, 2, 2), (2, 1, 0)]);
     assert_eq!(table.stall_count, 2);
@@ -151,7 +151,7 @@ fn the_longest_stalls_are_kept_and_all_are_counted() {
 fn too_many_ended_threads_are_counted_as_lost() {
     let mut book = book();
     for tid in 0..u32::try_from(MAX_ENDED).unwrap() + 3 {
-        book.ended(&ended(counted(tid, &[MS], 0), 2_000 * MS));
+        book.ended(&ended(&counted(tid, &[MS], 0), 2_000 * MS));
     }
     let table = book.table(2_000 * MS, 4, |_key| true);
     assert_eq!((table.threads.len(), table.lost), (MAX_ENDED, 7));

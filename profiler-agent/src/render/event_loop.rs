@@ -164,8 +164,8 @@ fn part_inside(row: &SampleRow, span: Span, bucket_ns: u64) -> Option<Amount> {
     let whole = u128::from(bucket_ns.max(1));
     Some(Amount {
         ns: (u128::from(row.total_ns) * inside / whole) as u64,
-        // To the nearest number.
-        count: ((u128::from(row.count) * inside * 2 + whole) / (whole * 2)) as u64,
+        // One that may have been inside counts.
+        count: (u128::from(row.count) * inside).div_ceil(whole) as u64,
     })
 }
 

@@ -42,6 +42,9 @@ use crate::{
     task, timeline,
 };
 
+/// A thread's name is looked at once in so many turns, and in stalls.
+const TURNS_A_NAME: u64 = 64;
+
 /// Wanted threads that have returned from epoll, by their numbers in the initial PID namespace.
 /// Memory is taken for those that are there.
 #[map]
@@ -93,20 +96,20 @@ pub(crate) fn event_loop_exit(context: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Counts the turn that ends now, if one has begun.
+/// Counts the turn that ends now, if one has begun. Threads that are not wanted cost the lookup alone.
 #[inline(always)]
 fn end_turn() {
-    // SAFETY: a helper without arguments.
-    let now = unsafe { bpf_ktime_get_ns() };
-    if timeline::origin(now).is_none() {
-        return;
-    }
     let Some(thread) = LOOPS.get_ptr_mut(bpf_get_current_pid_tgid() as u32) else {
         return; // unwanted, or it has not returned yet
     };
     // SAFETY: a map value that only its thread writes.
     let thread = unsafe { &mut *thread };
     let began_ns = thread.began_ns;
+    // SAFETY: a helper without arguments.
+    let now = unsafe { bpf_ktime_get_ns() };
+    if timeline::origin(now).is_none() {
+        return; // the end: what is not over stays so
+    }
     thread.began_ns = 0;
     if began_ns == 0 || now < began_ns || thread.generation != current_generation() {
         return;
@@ -125,6 +128,7 @@ fn end_turn() {
     if turn_ns >= config!(stall_ns) {
         thread.stalls += 1;
         thread.stalls_ns += turn_ns;
+        thread.comm = bpf_get_current_comm().unwrap_or(thread.comm);
         let record = StallRecord {
             header: emit::header::<StallRecord>(KIND_STALL),
             pid: thread.pid,
@@ -140,10 +144,8 @@ fn end_turn() {
 /// Notes that a wanted thread has returned from epoll.
 #[inline(always)]
 fn begin_turn(result: i64) -> Result<(), u32> {
-    // SAFETY: a helper without arguments.
-    let now = unsafe { bpf_ktime_get_ns() };
     // After an error nothing is served; an interrupted call is made again.
-    if result < 0 || timeline::origin(now).is_none() {
+    if result < 0 {
         return Ok(());
     }
     let global_tid = bpf_get_current_pid_tgid() as u32;
@@ -165,7 +167,14 @@ fn begin_turn(result: i64) -> Result<(), u32> {
     };
     // SAFETY: as above.
     let thread = unsafe { &mut *thread };
-    thread.comm = bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?;
+    // SAFETY: a helper without arguments.
+    let now = unsafe { bpf_ktime_get_ns() };
+    if timeline::origin(now).is_none() {
+        return Ok(());
+    }
+    if thread.turns % TURNS_A_NAME == 0 {
+        thread.comm = bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?;
+    }
     thread.generation = task.member(config!(offsets.task_self_exec_id));
     thread.began_ns = now;
     Ok(())

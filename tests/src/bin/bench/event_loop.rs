@@ -43,32 +43,45 @@ pub(crate) fn figures(pairs: u32, seconds: f64) -> Result<Vec<Figure>> {
     ensure!(seconds > 0.1, "--seconds must be above 0.1");
     let bench = Bench::new(seconds)?;
     let rows = [
-        ("control", Task::Plain, None),
-        ("watched", Task::Watching, Some(Target::Below(MOST_NS))),
-        ("another_process_watched", Task::WatchingAnother, None),
+        ("control", "ping", Task::Plain, None),
+        (
+            "watched",
+            "ping",
+            Task::Watching,
+            Some(Target::Below(MOST_NS)),
+        ),
+        (
+            "another_process_watched",
+            "ping",
+            Task::WatchingAnother,
+            None,
+        ),
+        ("another_call", "other", Task::WatchingAnother, None),
     ];
     // In turn, so that a change of the machine's speed meets all rows.
     let mut added: Vec<Vec<f64>> = rows.iter().map(|_| Vec::new()).collect();
     let mut alone = Vec::new();
     for index in 0..pairs {
-        for ((name, task, _), added) in rows.iter().zip(&mut added) {
+        for ((name, mode, task, _), added) in rows.iter().zip(&mut added) {
             let (without, with) = if index % 2 == 0 {
-                let without = bench.call_ns(Task::Plain)?;
-                (without, bench.call_ns(*task)?)
+                let without = bench.call_ns(mode, Task::Plain)?;
+                (without, bench.call_ns(mode, *task)?)
             } else {
-                let with = bench.call_ns(*task)?;
-                (bench.call_ns(Task::Plain)?, with)
+                let with = bench.call_ns(mode, *task)?;
+                (bench.call_ns(mode, Task::Plain)?, with)
             };
             eprintln!(
                 "pair {} of {pairs}, {name}: {without:.0} ns without, {with:.0} ns with",
                 index + 1
             );
-            alone.push(without);
+            if *mode == "ping" {
+                alone.push(without);
+            }
             added.push(with - without);
         }
     }
     let mut figures = vec![figure("time_per_call", "ns of CPU time", alone, None)];
-    for ((name, _, goal), added) in rows.into_iter().zip(added) {
+    for ((name, _, _, goal), added) in rows.into_iter().zip(added) {
         let name = format!("added_per_call_{name}");
         figures.push(figure(&name, "ns of CPU time", added, goal));
     }
@@ -95,10 +108,10 @@ impl Bench {
         })
     }
 
-    /// CPU time of a call beside such a task.
-    fn call_ns(&self, task: Task) -> Result<f64> {
+    /// CPU time of a call of epoll (`ping`) or of `getppid` (`other`) beside such a task.
+    fn call_ns(&self, mode: &str, task: Task) -> Result<f64> {
         let mut program = Launch::new(&self.program, TARGET, &self.folder)
-            .args(["ping", &self.milliseconds])
+            .args([mode, &self.milliseconds])
             .start()?;
         program.wait_for_line(LIMIT, |line| (line == "ready").then_some(()))?;
         let pid = if task == Task::WatchingAnother {
