@@ -184,12 +184,15 @@ fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
     let mut target = targets.ready(Workload::EventLoop, "event-loop", &["known"]);
     let pid = target.pid();
     let pids = json!({ "pids": [pid] });
-    let wall = start_task(&agent, &specification("wall", &pids, 40));
-    let long = start_task(&agent, &specification("off_cpu", &pids, 70));
-    let mut often = specification("on_cpu", &json!({ "all": true }), 40);
     // So often that a thread which is held is seen, also where others want the CPU.
-    often["frequency_hz"] = json!(999);
-    let node = start_task(&agent, &often);
+    let often = |mut wanted: Value| {
+        wanted["frequency_hz"] = json!(999);
+        wanted
+    };
+    let wall = start_task(&agent, &often(specification("wall", &pids, 40)));
+    let long = start_task(&agent, &specification("off_cpu", &pids, 70));
+    let all = json!({ "all": true });
+    let node = start_task(&agent, &often(specification("on_cpu", &all, 40)));
     target.signal(Signal::USR1).unwrap();
     let known: Known = report(&mut target);
     let tasks = [&wall, &long, &node].map(|id| stop(&agent, id));

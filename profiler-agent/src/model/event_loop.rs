@@ -64,9 +64,9 @@ pub struct EventLoopTable {
 /// What held a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// It ran for at least half of the time.
+    /// At least half of the time is known, and it ran for most of that.
     OnCpu,
-    /// It was off the CPU for at least half of the time.
+    /// At least half of the time is known, and it was off the CPU for most of that.
     OffCpu,
     /// What was recorded of it explains less than half of the time.
     Unknown,

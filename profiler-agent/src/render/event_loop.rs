@@ -176,19 +176,54 @@ fn stall(profile: &Profile, turn: LoopTurn, seen: &Seen) -> Stall {
             .fold(0, |sum, amount| sum.saturating_add(amount.ns))
     };
     let (ran_ns, waited_ns) = (sum(&seen.ran), sum(&seen.waited));
-    let is_half = |ns: u64| ns.saturating_mul(2) >= turn.duration_ns;
-    let (stacks, hold) = if ran_ns >= waited_ns {
-        (&seen.ran, is_half(ran_ns).then_some(Hold::OnCpu))
+    let known_ns = ran_ns.saturating_add(waited_ns);
+    let hold = if known_ns.saturating_mul(2) < turn.duration_ns {
+        Hold::Unknown
+    } else if ran_ns >= waited_ns {
+        Hold::OnCpu
     } else {
-        (&seen.waited, is_half(waited_ns).then_some(Hold::OffCpu))
+        Hold::OffCpu
     };
-    let stack = heaviest(profile, stacks).map_or_else(Vec::new, |id| texts(profile, id));
+    let of_kind = match hold {
+        Hold::OnCpu => Some(&seen.ran),
+        Hold::OffCpu => Some(&seen.waited),
+        Hold::Unknown => None,
+    };
+    let is_code = |stack: &StackId| has_code(profile, *stack);
+    // A mark in place of a stack says less than any stack.
+    let mut stacks = match of_kind {
+        Some(stacks) if stacks.keys().any(is_code) => stacks.clone(),
+        _ => all(seen),
+    };
+    if stacks.keys().any(is_code) {
+        stacks.retain(|stack, _| is_code(stack));
+    }
     Stall {
-        hold: hold.unwrap_or(Hold::Unknown),
+        hold,
         samples: stacks.values().map(|amount| amount.count).sum(),
-        stack,
+        stack: heaviest(profile, &stacks).map_or_else(Vec::new, |id| texts(profile, id)),
         turn,
     }
+}
+
+/// Both kinds of time.
+fn all(seen: &Seen) -> HashMap<StackId, Amount> {
+    let mut all = seen.ran.clone();
+    for (stack, amount) in &seen.waited {
+        let sum = all.entry(*stack).or_default();
+        sum.ns = sum.ns.saturating_add(amount.ns);
+        sum.count = sum.count.saturating_add(amount.count);
+    }
+    all
+}
+
+/// Whether anything of a stack is more than a mark.
+fn has_code(profile: &Profile, stack: StackId) -> bool {
+    let frames = profile.stacks.get(stack as usize).into_iter();
+    frames
+        .flat_map(|stack| &stack.frames)
+        .filter_map(|id| profile.frames.get(*id as usize))
+        .any(|frame| frame.space != FrameSpace::Marker)
 }
 
 /// A stack that follows, from the root on, the frame that most of the time was spent under.

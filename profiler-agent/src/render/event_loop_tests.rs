@@ -8,7 +8,8 @@ const MS: u64 = 1_000_000;
 const BUCKET: u64 = 20 * MS;
 const ORIGIN: u64 = 1_000_000 * MS;
 
-/// Stacks from the leaf to the root; names with `k:` are of the kernel.
+/// Stacks from the leaf to the root; names with `k:` are of the kernel,
+/// those with `m:` are marks.
 fn profile(stacks: &[&[&str]], samples: &[SampleRow]) -> Profile {
     let mut profile = Profile {
         origin_ns: ORIGIN,
@@ -55,9 +56,10 @@ fn thread(tid: u32) -> ProfileThread {
 }
 
 fn frame(profile: &mut Profile, name: &str) -> FrameId {
-    let (space, text) = match name.strip_prefix("k:") {
-        Some(rest) => (FrameSpace::Kernel, rest),
-        None => (FrameSpace::User, name),
+    let (space, text) = match name.split_once(':') {
+        Some(("k", rest)) => (FrameSpace::Kernel, rest),
+        Some(("m", rest)) => (FrameSpace::Marker, rest),
+        _ => (FrameSpace::User, name),
     };
     let known = profile.frames.iter().position(|frame| {
         frame.space == space && profile.strings[frame.functions[0].name as usize] == text
@@ -224,6 +226,34 @@ fn what_explains_less_than_half_is_shown_and_not_believed() {
         (Hold::Unknown, &["serve", "loop"], 1),
     );
     check(&profile, turn(300, 80), (Hold::Unknown, &[], 0));
+}
+
+#[test]
+fn most_of_what_is_known_decides_and_a_mark_is_no_stack() {
+    let stacks: &[&[&str]] = &[
+        &["m:[on CPU, not sampled]"],
+        &["hold", "loop"],
+        &["k:schedule", "hold", "loop"],
+    ];
+    let samples = [
+        row(0, 5, ON, 1, 14 * MS),
+        row(1, 6, ON, 1, 10 * MS),
+        row(2, 7, ThreadState::Preempted, 1, 18 * MS),
+    ];
+    let profile = profile(stacks, &samples);
+    check(&profile, turn(100, 60), (Hold::OnCpu, &["hold", "loop"], 1));
+    check(
+        &profile,
+        turn(100, 85),
+        (Hold::Unknown, &["schedule", "hold", "loop"], 2),
+    );
+    // Where it ran without a sample, what it waited in is known all the same.
+    let slept = self::profile(stacks, &[row(0, 5, ON, 1, 20 * MS), samples[2]]);
+    check(
+        &slept,
+        turn(100, 60),
+        (Hold::OnCpu, &["schedule", "hold", "loop"], 1),
+    );
 }
 
 #[test]

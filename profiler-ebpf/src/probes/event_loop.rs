@@ -172,7 +172,7 @@ fn begin_turn(result: i64) -> Result<(), u32> {
     if timeline::origin(now).is_none() {
         return Ok(());
     }
-    if thread.turns % TURNS_A_NAME == 0 {
+    if thread.turns.is_multiple_of(TURNS_A_NAME) {
         thread.comm = bpf_get_current_comm().map_err(|_error| counter::KERNEL_READ_FAILED)?;
     }
     thread.generation = task.member(config!(offsets.task_self_exec_id));

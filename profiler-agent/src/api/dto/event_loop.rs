@@ -88,8 +88,8 @@ struct EventLoopStall {
     duration_ns: u64,
     /// The thread did not come back before its end, or has not by now or by the task's end.
     open: bool,
-    /// `on_cpu`: it ran for at least half of the time, by its samples; `off_cpu`: it waited, for a CPU
-    /// or something else; `unknown`: what the task records explains less than half of the time.
+    /// `on_cpu`: it ran for most of the time that is known; `off_cpu`: it waited, for a CPU or
+    /// something else; `unknown`: what the task records explains less than half of the stall.
     kind: &'static str,
     /// Where most of the recorded time was spent, from the leaf on; empty when nothing was recorded.
     stack: Vec<String>,
