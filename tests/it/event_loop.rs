@@ -186,20 +186,20 @@ fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
     let pids = json!({ "pids": [pid] });
     // So often that a thread which is held is seen, also where others want the CPU.
     let often = |mut wanted: Value| {
-        wanted["frequency_hz"] = json!(999);
+        wanted["frequency_hz"] = json!(499);
         wanted
     };
     let wall = start_task(&agent, &often(specification("wall", &pids, 40)));
     let long = start_task(&agent, &specification("off_cpu", &pids, 70));
-    let all = json!({ "all": true });
-    let node = start_task(&agent, &often(specification("on_cpu", &all, 40)));
+    let named = json!({ "comm": "event-loop" });
+    let ran = start_task(&agent, &often(specification("on_cpu", &named, 40)));
     target.signal(Signal::USR1).unwrap();
     let known: Known = report(&mut target);
-    let tasks = [&wall, &long, &node].map(|id| stop(&agent, id));
+    let tasks = [&wall, &long, &ran].map(|id| stop(&agent, id));
     for task in &tasks {
         assert!(!task["losses"].to_string().contains("loop_"), "{task}");
     }
-    let [wall, long, node] = [&wall, &long, &node].map(|id| answer(&agent, id));
+    let [wall, long, ran] = [&wall, &long, &ran].map(|id| answer(&agent, id));
 
     check_counts(&wall, &known, pid);
     assert_eq!((wall.threshold_ms, wall.thread_count), (40, 3));
@@ -232,8 +232,8 @@ fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
         }
     }
 
-    check_counts(&node, &known, pid);
-    for (stall, held) in held_stalls(&node, &known) {
+    check_counts(&ran, &known, pid);
+    for (stall, held) in held_stalls(&ran, &known) {
         if held.by == "hold_cpu" {
             assert!(stall.has("hold_cpu") && stall.samples > 0, "{stall:?}");
         } else {
