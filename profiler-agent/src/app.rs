@@ -371,6 +371,7 @@ async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
         duration_s: None,
         frequency_hz: CONTINUOUS_FREQUENCY_HZ,
         wakers: false,
+        event_loop: None,
         timed: false,
         waits: crate::model::WaitRules::default(),
     };

@@ -221,6 +221,7 @@ mod tests {
                 duration_s: None,
                 frequency_hz: 99,
                 wakers: false,
+                event_loop: None,
                 timed: false,
                 waits: crate::model::WaitRules::default(),
             },

@@ -100,11 +100,13 @@ pub struct ProbeConfig {
     /// Waits that are shorter or longer are left out.
     pub min_wait_ns: u64,
     pub max_wait_ns: u64,
+    /// Turns of event loops from this length on are stalls; 0: event loops are not watched.
+    pub stall_ns: u64,
     pub offsets: KernelOffsets,
 }
 
 const _: () = assert!(size_of::<KernelOffsets>() == 32 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 16 + 128);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 24 + 128);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

@@ -43,5 +43,10 @@ pub const WAITS_BELOW_NS: u32 = 19;
 pub const WAITS_ABOVE: u32 = 20;
 pub const WAITS_ABOVE_NS: u32 = 21;
 
+/// Returns from epoll of threads that the table of event loops had no room for.
+pub const LOOP_TABLE_FULL: u32 = 22;
+/// A stall, or the end of a thread with an event loop, did not fit the ring buffer.
+pub const LOOP_RECORD_DROPPED: u32 = 23;
+
 /// Number of counters.
-pub const COUNTERS: u32 = 22;
+pub const COUNTERS: u32 = 24;

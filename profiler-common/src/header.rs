@@ -13,6 +13,11 @@ pub const KIND_CONNECTION: u32 = 5;
 /// A [`crate::network::Answer`], in a ring buffer of its own.
 pub const KIND_ANSWER: u32 = 6;
 
+/// A [`crate::event_loop::StallRecord`].
+pub const KIND_STALL: u32 = 7;
+/// A [`crate::event_loop::LoopThread`] that has ended.
+pub const KIND_LOOP_THREAD: u32 = 8;
+
 /// `bytes` is the length of the whole record; the reader checks it against what arrived.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +53,7 @@ pub unsafe trait Pod: Copy + 'static {}
 mod pods {
     use super::{Pod, RecordHeader};
     use crate::{
+        event_loop::{LoopThread, StallRecord},
         network::{Answer, Connection, DropKey, ListenerKey},
         network_calls::CallTimes,
         off_cpu::{Wait, WaitValue},
@@ -74,6 +80,10 @@ mod pods {
     unsafe impl Pod for StackHead {}
     // SAFETY: as above.
     unsafe impl Pod for ThreadRecord {}
+    // SAFETY: as above.
+    unsafe impl Pod for StallRecord {}
+    // SAFETY: as above.
+    unsafe impl Pod for LoopThread {}
     // SAFETY: as above.
     unsafe impl Pod for ProcessRecord {}
     // SAFETY: as above.

@@ -15,6 +15,7 @@ pub mod on_cpu;
 pub mod off_cpu;
 pub mod wall;
 pub mod wakers;
+pub mod event_loop;
 pub mod network;
 pub mod unix_sockets;
 pub mod network_calls;

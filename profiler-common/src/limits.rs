@@ -92,6 +92,9 @@ pub const THREAD_TABLE_ENTRIES: u32 = 65_536;
 /// Entries of the kernel's table of threads and their waits.
 pub const WAIT_TABLE_ENTRIES: u32 = 65_536;
 
+/// Entries of the kernel's table of threads with event loops, some 1.2 KB each.
+pub const LOOP_TABLE_ENTRIES: u32 = 16_384;
+
 /// In the sampling mode each thread's off-CPU time is sampled once in so many nanoseconds, on average.
 pub const SAMPLED_PERIOD_NS: u64 = 10_000_000;
 

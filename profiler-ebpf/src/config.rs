@@ -18,6 +18,7 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
     padding: 0,
     min_wait_ns: 0,
     max_wait_ns: 0,
+    stall_ns: 0,
     offsets: KernelOffsets {
         task_group_leader: 0,
         task_thread_pid: 0,

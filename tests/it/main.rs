@@ -23,6 +23,8 @@ mod demo;
 #[cfg(test)]
 mod diagnosis;
 #[cfg(test)]
+mod event_loop;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod hostile;

@@ -52,6 +52,8 @@ pub enum Workload {
     Elapsed,
     /// Waits that are ended in known ways.
     Wakers,
+    /// Event loops that are held in known ways.
+    EventLoop,
     /// Uses TCP sockets in many ways and says what it did.
     Sockets,
     /// Passes sockets on, and dies with them.
@@ -82,6 +84,7 @@ impl Workload {
             Self::Waits => "waits.c",
             Self::Elapsed => "elapsed.c",
             Self::Wakers => "wakers.c",
+            Self::EventLoop => "event_loop.c",
             Self::Sockets => "sockets.c",
             Self::Descriptors => "descriptors.c",
             Self::Connections => "connections.c",
@@ -127,6 +130,7 @@ impl Workload {
             | Self::Elapsed
             | Self::Asleep
             | Self::Wakers
+            | Self::EventLoop
             | Self::Sockets
             | Self::Descriptors => (
                 "gcc",

@@ -82,6 +82,10 @@ pub(crate) enum ApiError {
     NoEdges {
         id: TaskId,
     },
+    /// The task was not asked to watch event loops.
+    NoEventLoop {
+        id: TaskId,
+    },
     /// The task failed before it had a result.
     TaskFailed {
         id: TaskId,
@@ -265,6 +269,12 @@ impl ApiError {
                 "no_edges",
                 format!("task {id} watches no connections: its result is a profile"),
                 &format!("ask for /api/v1/tasks/{id}/profile?format=folded"),
+            ),
+            Self::NoEventLoop { id } => hinted(
+                StatusCode::CONFLICT,
+                "no_event_loop",
+                format!("task {id} does not watch event loops"),
+                "start one of kind on_cpu, off_cpu or wall with \"event_loop\": {\"threshold_ms\": 20}",
             ),
             Self::TaskFailed { id, reason } => parts(
                 StatusCode::CONFLICT,

@@ -20,9 +20,9 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, events,
-        health, imports, meta, node, pods, processes, profiles, quality, support_bundle, symbols,
-        tasks, timeline, waits,
+        checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, event_loop,
+        events, health, imports, meta, node, pods, processes, profiles, quality, support_bundle,
+        symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -95,6 +95,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(diagnosis::diagnosis))
         .routes(routes!(diagnosis::rules))
         .routes(routes!(quality::quality))
+        .routes(routes!(event_loop::event_loop))
         .routes(routes!(edges::edges))
         .routes(routes!(edges::edge_events))
         .routes(routes!(edges::node_edges))

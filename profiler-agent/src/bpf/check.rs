@@ -19,6 +19,7 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
     let samplers = Sampler::ALL.map(|sampler| object.load_sampler(sampler).err());
     let switches = object.take_switches_failure();
     let asleep = object.take_asleep_failure();
+    let event_loop = object.take_event_loop_failure();
     let mut reports = object.programs();
     // A hook that this kernel does not have is no refusal.
     let network = object
@@ -31,6 +32,7 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
         .flatten()
         .chain(switches)
         .chain(asleep)
+        .chain(event_loop)
         .chain(network);
     for failure in failures.into_iter().chain(others) {
         reports.push(ProgramReport {
@@ -61,6 +63,7 @@ fn check_request(denied: &[String]) -> ObjectRequest {
             buckets_per_epoch: 1,
             unwind: UNWIND_TABLES,
             wakers: 1,
+            stall_ns: 1,
             ..ProbeConfig::default()
         },
         v1_controller: None,

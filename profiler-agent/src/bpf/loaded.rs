@@ -186,6 +186,13 @@ fn map(id: u32, fd: &OwnedFd, facts: &Facts) -> LoadedMap {
     }
 }
 
+/// Runs of a program of ours that the kernel left out because the program was at work on that CPU.
+pub(super) fn missed_runs(number: RawFd) -> Option<u64> {
+    let path = format!("/proc/self/fdinfo/{number}");
+    let facts = Facts(fs::read_to_string(path).ok()?);
+    facts.number("recursion_misses")
+}
+
 /// Values of one entry that the kernel hands out: maps of a per-CPU kind have one for each possible CPU, at
 /// multiples of eight bytes.
 fn copies(kind: &str) -> usize {

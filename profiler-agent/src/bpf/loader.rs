@@ -25,7 +25,7 @@ use super::{
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampler, Sampling},
     reader::RecordReader,
-    sizes::{Counting, MapSizes},
+    sizes::{Asked, Counting, MapSizes},
     switches::Measured,
     unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
@@ -82,6 +82,8 @@ pub enum LoadError {
         hook: &'static str,
         minimum_kernel: &'static str,
     },
+    #[error("the kernel's tracepoints of epoll cannot be used: {0}")]
+    NoEpoll(String),
     #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
     Switch(&'static str),
     #[error("{0} is denied by --deny-probe")]
@@ -102,6 +104,7 @@ impl LoadError {
             | Self::Switch(program)
             | Self::Denied(program) => Some(program),
             Self::NotEmbedded
+            | Self::NoEpoll(_)
             | Self::Offsets(_)
             | Self::Namespace(_)
             | Self::Thread(_)
@@ -174,6 +177,8 @@ pub struct LoadedObject {
     switches_failed: Option<LoadError>,
     /// Why threads that sleep already cannot be found.
     asleep_failed: Option<LoadError>,
+    /// Why event loops cannot be watched.
+    event_loop_failed: Option<LoadError>,
     /// What became of the programs that watch connections.
     network: NetworkLoad,
     unix_failure: Option<OffsetError>,
@@ -209,7 +214,10 @@ impl LoadedObject {
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
         let sizes = MapSizes::new(
             request.counting,
-            config.wakers == 1,
+            Asked {
+                wakers: config.wakers == 1,
+                loops: config.stall_ns != 0,
+            },
             config.unwind == UNWIND_TABLES,
             config.filter == FILTER_PIDS,
         );
@@ -249,6 +257,7 @@ impl LoadedObject {
             knows_wakers: false,
             switches_failed: None,
             asleep_failed: None,
+            event_loop_failed: None,
             network: NetworkLoad::default(),
             unix_failure,
         };
@@ -270,6 +279,9 @@ impl LoadedObject {
                 Err(error) => failures.push(error),
             }
         }
+        if config.stall_ns != 0 {
+            loaded.event_loop_failed = loaded.load_event_loop(&btf).err();
+        }
         if let Some(measured) = measured {
             loaded.switches_failed = loaded
                 .load_switches(measured, config.offsets.switch_arguments, &btf)
@@ -284,6 +296,10 @@ impl LoadedObject {
 
     pub(super) fn map(&self, name: &'static str) -> Result<&Map, LoadError> {
         self.ebpf.map(name).ok_or(LoadError::NoMap(name))
+    }
+
+    pub(super) fn program(&self, name: &str) -> Option<&Program> {
+        self.ebpf.program(name)
     }
 
     /// What became of the programs that watch connections, once.
@@ -319,6 +335,11 @@ impl LoadedObject {
     /// The failure of [`Self::load`] to load the pass over sleeping threads, once.
     pub(super) fn take_asleep_failure(&mut self) -> Option<LoadError> {
         self.asleep_failed.take()
+    }
+
+    /// The failure of [`Self::load`] to load the programs that watch event loops, once.
+    pub(super) fn take_event_loop_failure(&mut self) -> Option<LoadError> {
+        self.event_loop_failed.take()
     }
 
     pub(super) fn is_loaded(&self, name: &str) -> bool {

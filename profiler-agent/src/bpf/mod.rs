@@ -3,6 +3,7 @@
 mod batch;
 mod check;
 mod connections;
+mod event_loop;
 mod eviction;
 mod features;
 mod iterators;
@@ -18,12 +19,14 @@ mod sizes;
 mod slices;
 mod switches;
 mod tables;
+mod tracefs;
 mod unix_sockets;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};
 pub use check::check_programs;
 pub use connections::{AnswerReader, EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
+pub use event_loop::EventLoopLinks;
 pub use features::{
     cpu_count, has_loop_helper, is_initial_pid_namespace, online_cpus, pid_namespace_inode,
 };

@@ -7,7 +7,10 @@ use std::{
 
 use aya::maps::{MapData, RingBuf};
 use profiler_common::{
-    header::{KIND_PROCESS, KIND_STACK, KIND_THREAD, RecordHeader, read_pod},
+    event_loop::{LoopThread, StallRecord},
+    header::{
+        KIND_LOOP_THREAD, KIND_PROCESS, KIND_STACK, KIND_STALL, KIND_THREAD, RecordHeader, read_pod,
+    },
     limits::{LEAF_FRAMES, MAX_RECORD_FRAMES, MAX_STEPS},
     process::{ProcessRecord, ThreadRecord},
     stack::{StackHead, place},
@@ -25,6 +28,9 @@ pub enum Record {
     },
     Thread(ThreadRecord),
     Process(ProcessRecord),
+    Stall(StallRecord),
+    /// A thread with an event loop that has ended.
+    LoopThread(Box<LoopThread>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +59,10 @@ impl Record {
         match header.kind {
             KIND_THREAD => read_pod(bytes).map(Self::Thread).ok_or_else(short),
             KIND_PROCESS => read_pod(bytes).map(Self::Process).ok_or_else(short),
+            KIND_STALL => read_pod(bytes).map(Self::Stall).ok_or_else(short),
+            KIND_LOOP_THREAD => read_pod(bytes)
+                .map(|thread| Self::LoopThread(Box::new(thread)))
+                .ok_or_else(short),
             KIND_STACK => {
                 let head: StackHead = read_pod(bytes).ok_or_else(short)?;
                 let frames = head.frames as usize;

@@ -2,9 +2,10 @@
 
 use profiler_common::{
     limits::{
-        CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, KNOWN_WALKS, MANY_PROCESS_SLOTS, MARKS,
-        PROCESS_SLOTS, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES, TABLE_BLOCKS, TABLE_PAGES,
-        TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES, WAIT_TABLE_ENTRIES,
+        CAPTURE_BUFFER_BYTES, FILTER_PID_ENTRIES, KNOWN_WALKS, LOOP_TABLE_ENTRIES,
+        MANY_PROCESS_SLOTS, MARKS, PROCESS_SLOTS, SLICE_COUNT_ENTRIES, STACK_TABLE_ENTRIES,
+        TABLE_BLOCKS, TABLE_PAGES, TABLE_RULES, THREAD_TABLE_ENTRIES, WAIT_COUNT_ENTRIES,
+        WAIT_TABLE_ENTRIES,
     },
     network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
     network_calls::CALL_ENTRIES,
@@ -37,6 +38,13 @@ pub enum Counting {
     Everything(u32),
 }
 
+/// What is watched beside what is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) wakers: bool,
+    pub(super) loops: bool,
+}
+
 /// Entries of every map whose size depends on what the object is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MapSizes {
@@ -47,6 +55,8 @@ pub(super) struct MapSizes {
     /// Of time on the CPU.
     slices: u32,
     wakers: bool,
+    /// Of threads with event loops.
+    loops: u32,
     connections: Option<u32>,
     /// Of connections whose calls are timed.
     call_times: u32,
@@ -57,7 +67,8 @@ pub(super) struct MapSizes {
 impl MapSizes {
     /// `tables` when stacks are walked with tables; `few` when the task is for some processes and
     /// not for groups of them.
-    pub(super) fn new(counting: Counting, wakers: bool, tables: bool, few: bool) -> Self {
+    pub(super) fn new(counting: Counting, asked: Asked, tables: bool, few: bool) -> Self {
+        let Asked { wakers, loops } = asked;
         let sampling = !matches!(counting, Counting::Nothing | Counting::Connections { .. });
         let (counts, waits, slices, connections) = match counting {
             Counting::Nothing => (1, false, 1, None),
@@ -72,6 +83,7 @@ impl MapSizes {
             waits,
             slices,
             wakers: waits && wakers,
+            loops: if loops { LOOP_TABLE_ENTRIES } else { 1 },
             connections,
             call_times: match counting {
                 Counting::Connections {
@@ -94,7 +106,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 29] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 30] {
         let Self {
             counts,
             stacks,
@@ -102,6 +114,7 @@ impl MapSizes {
             waits,
             slices,
             wakers,
+            loops,
             connections,
             call_times,
             tables,
@@ -122,6 +135,7 @@ impl MapSizes {
             ("WAKINGS", woken(WAIT_TABLE_ENTRIES)),
             ("WOKEN_EVEN", woken(WAIT_COUNT_ENTRIES)),
             ("WOKEN_ODD", woken(WAIT_COUNT_ENTRIES)),
+            ("LOOPS", loops),
             ("SLICES_EVEN", slices),
             ("SLICES_ODD", slices),
             ("THREAD_MARKS", waited(MARKS)),

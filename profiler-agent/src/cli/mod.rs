@@ -10,6 +10,7 @@ mod net_table;
 pub mod openapi;
 pub mod ps;
 pub mod record;
+mod record_loops;
 pub mod serve;
 pub mod support_bundle;
 

@@ -34,6 +34,7 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: DEFAULT_FREQUENCY_HZ,
         wakers: false,
+        event_loop: None,
         timed: args.timed,
         waits: WaitRules::default(),
     };

@@ -13,14 +13,14 @@ use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::CliError;
+use super::{CliError, record_loops};
 use crate::{
     api::offline_viewer,
     config::cli::{RecordArgs, RecordKind, RecordTarget, RecordValue},
     idle::IdleRules,
     model::{
-        Clock, Profile, ProfileBuilder, StackQuality, TableCounts, Target, TaskSpec, WaitCounts,
-        WaitRules,
+        Clock, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder, StackQuality,
+        TableCounts, Target, TaskSpec, WaitCounts, WaitRules,
     },
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     process::ProcessTable,
@@ -43,6 +43,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         frequency_hz: args.frequency,
         wakers: args.wakers,
         timed: false,
+        event_loop: loop_rules(args)?,
         waits: WaitRules {
             mode: Some(args.off_cpu_mode),
             min_ns: args.min_wait.map_or(0, nanoseconds),
@@ -95,7 +96,13 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
     let clock = collection.clock.map_or("", Clock::name);
     let mut recorded = runtime.block_on(collect(collection, args.duration))?;
     // What is said about the recording is about all of it.
-    let summary = summary(&recorded, clock, args);
+    let mut summary = summary(&recorded, clock, args);
+    if args.event_loop_stalls.is_some() {
+        summary.push_str(&record_loops::lines(
+            recorded.event_loop.take(),
+            &recorded.profile,
+        ));
+    }
     let idle = rules.apply(&mut recorded.profile, args.idle.into());
     let format = Format::from(args.format);
     let title = match args.kind {
@@ -117,6 +124,23 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         .with_context(|| format!("render as {}", format.name()))?;
     let idle = idle.map_or(String::new(), |share| format!("{}\n", share.line()));
     Ok((bytes, summary + &idle))
+}
+
+/// The threshold of stalls in whole milliseconds.
+fn loop_rules(args: &RecordArgs) -> Result<Option<LoopRules>, CliError> {
+    let Some(threshold) = args.event_loop_stalls else {
+        return Ok(None);
+    };
+    let whole = threshold.subsec_nanos().is_multiple_of(1_000_000);
+    let threshold_ms = u32::try_from(threshold.as_millis()).ok();
+    match threshold_ms.filter(|ms| whole && (1..=MAX_STALL_MS).contains(ms)) {
+        Some(threshold_ms) => Ok(Some(LoopRules { threshold_ms })),
+        None => Err(CliError::Config(anyhow::anyhow!(
+            "--event-loop-stalls must be whole milliseconds between 1ms and {} s, got {}",
+            MAX_STALL_MS / 1000,
+            humantime::format_duration(threshold)
+        ))),
+    }
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -151,6 +175,7 @@ struct Recorded {
     notes: Vec<String>,
     interrupted: bool,
     waits: WaitCounts,
+    event_loop: Option<EventLoopTable>,
 }
 
 async fn collect(mut collection: Collection, duration: Duration) -> Result<Recorded> {
@@ -160,6 +185,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
     let mut builder: Option<ProfileBuilder> = None;
     let mut samples = 0;
     let mut waits = WaitCounts::default();
+    let mut event_loop = None;
     let mut interrupted = false;
     let mut ended = false;
     let mut ticks = tokio::time::interval(TICK);
@@ -174,6 +200,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
                 let Some(chunk) = chunk else { break };
                 samples += chunk.profile.total_count();
                 waits.merge(&chunk.waits);
+                event_loop = chunk.event_loop.or(event_loop);
                 for note in chunk.notes {
                     bar.suspend(|| say(&format!("note: {note}\n")))?;
                     notes.push(note);
@@ -213,6 +240,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
         notes,
         interrupted: interrupted || !ended,
         waits,
+        event_loop,
     })
 }
 
@@ -238,6 +266,7 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
         notes,
         interrupted,
         waits,
+        event_loop: _,
     } = recorded;
     let mut text = String::new();
     let stopped = if *interrupted { ", stopped early" } else { "" };

@@ -162,6 +162,9 @@ pub struct RecordArgs {
     /// Also record who ended each wait, and show it above where the thread waited
     #[arg(long)]
     pub wakers: bool,
+    /// Also say which threads stayed away from epoll for this long or longer, and what held them
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub event_loop_stalls: Option<Duration>,
     #[arg(long, value_enum)]
     pub format: RecordFormat,
     /// What the numbers count [default: samples of on-cpu, nanoseconds of the others; wall has only

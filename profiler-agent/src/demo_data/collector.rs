@@ -40,6 +40,7 @@ impl Collector for Recorded {
         let origin_ns = since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0));
         let (sender, chunks) = mpsc::channel(1);
         let chunk = Chunk {
+            event_loop: None,
             profile: ProfileBuilder::new(origin_ns, 1, Clock::Switches).finish(),
             edges: Some(self.edges.clone()),
             effective_frequency_hz: request.spec.frequency_hz,

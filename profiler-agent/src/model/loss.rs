@@ -45,11 +45,17 @@ pub enum LossKind {
     SwitchMissed,
     /// Waits of threads that did not fit the kernel's table of waits.
     WaitTableFull,
+    /// Turns of event loops of threads that did not fit the kernel's table of them.
+    LoopTableFull,
+    /// Stalls, and ends of threads with event loops, that did not fit the ring buffer.
+    LoopRecordDropped,
+    /// Calls of epoll that the kernel did not report.
+    LoopCallMissed,
 }
 
 impl LossKind {
     /// All kinds, in display order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::CountTableFull,
         Self::RingBufferFull,
         Self::StackTableFull,
@@ -69,6 +75,9 @@ impl LossKind {
         Self::StoredChunkDamaged,
         Self::SwitchMissed,
         Self::WaitTableFull,
+        Self::LoopTableFull,
+        Self::LoopRecordDropped,
+        Self::LoopCallMissed,
     ];
 
     /// Stable `snake_case` name used in the API, in metrics and in exports.
@@ -93,6 +102,9 @@ impl LossKind {
             Self::StoredChunkDamaged => "stored_chunk_damaged",
             Self::SwitchMissed => "switch_missed",
             Self::WaitTableFull => "wait_table_full",
+            Self::LoopTableFull => "loop_table_full",
+            Self::LoopRecordDropped => "loop_record_dropped",
+            Self::LoopCallMissed => "loop_call_missed",
         }
     }
 
@@ -151,6 +163,15 @@ impl LossKind {
             }
             Self::WaitTableFull => {
                 "waits of threads that did not fit the kernel's table; not measured"
+            }
+            Self::LoopTableFull => {
+                "turns of event loops of threads that did not fit the kernel's table; not counted"
+            }
+            Self::LoopRecordDropped => {
+                "stalls of event loops that are counted and not listed, or ended threads that are missing, because the ring buffer was full"
+            }
+            Self::LoopCallMissed => {
+                "entries to epoll or returns from it that the kernel did not report because it was at work on another one; the turns are not counted"
             }
         }
     }

@@ -10,6 +10,7 @@ mod idle_share;
 mod edge;
 mod imported;
 mod edge_step;
+mod event_loop;
 mod percentile;
 mod loss;
 mod observed;
@@ -31,6 +32,9 @@ pub use edge::{
     SideMetrics, SocketTotals, Transfer, Values,
 };
 pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
+pub use event_loop::{
+    EventLoop, EventLoopTable, Hold, LoopRules, LoopThread, LoopTurn, MAX_STALL_MS, Stall,
+};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};
 pub use imported::{ImportFormat, ImportValues, ImportedFile};
 pub use loss::{LossKind, Losses};

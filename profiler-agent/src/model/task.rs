@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clock, ImportedFile, Losses, StackQuality, WaitCounts, WaitRules};
+use super::{Clock, ImportedFile, LoopRules, Losses, StackQuality, WaitCounts, WaitRules};
 
 /// Longest duration of a task with an end, in seconds.
 pub const MAX_DURATION_S: u64 = 3600;
@@ -84,6 +84,9 @@ pub struct TaskSpec {
     /// Of waits, in kinds that measure them.
     #[serde(default)]
     pub waits: WaitRules,
+    /// Also how long threads stay away from epoll, in kinds whose result is a profile.
+    #[serde(default)]
+    pub event_loop: Option<LoopRules>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

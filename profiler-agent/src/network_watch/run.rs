@@ -77,6 +77,7 @@ async fn collect(
             duration_s: None,
             frequency_hz: DEFAULT_FREQUENCY_HZ,
             wakers: false,
+            event_loop: None,
             waits: WaitRules::default(),
             timed: false,
         },

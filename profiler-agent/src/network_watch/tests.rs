@@ -63,6 +63,7 @@ impl Collector for Flaky {
         let profile = crate::model::ProfileBuilder::new(0, 1, crate::model::Clock::Switches);
         sender
             .try_send(Chunk {
+                event_loop: None,
                 profile: profile.finish(),
                 edges: Some(table(start as u64 * 10)),
                 effective_frequency_hz: 0,

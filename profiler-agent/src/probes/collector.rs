@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::sync::mpsc;
 
-use crate::model::{Clock, EdgeTable, Profile, TaskSpec, WaitCounts};
+use crate::model::{Clock, EdgeTable, EventLoopTable, Profile, TaskSpec, WaitCounts};
 
 /// What a collection is started with.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Chunk {
     pub profile: Profile,
     /// The whole result so far of a network task, in place of samples.
     pub edges: Option<EdgeTable>,
+    /// What was seen of event loops so far, beside the samples.
+    pub event_loop: Option<EventLoopTable>,
     pub effective_frequency_hz: u32,
     /// What happened to waits since the last chunk.
     pub waits: WaitCounts,

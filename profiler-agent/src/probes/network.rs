@@ -527,6 +527,7 @@ impl Session {
     fn send(&self, table: EdgeTable, note: Option<String>, last: bool) -> bool {
         let profile = ProfileBuilder::new(self.origin.epoch_ns, 1, Clock::Switches).finish();
         let chunk = Chunk {
+            event_loop: None,
             profile,
             edges: Some(table),
             effective_frequency_hz: 0,

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use super::{
     CollectError, CollectRequest, Collection, Collector, StopHandle,
     board::ProbeStatuses,
+    event_loop::EventLoopWatch,
     session::{Session, SessionParts},
     source::Source,
     status::{ProbeState, ProbeStatus},
@@ -26,7 +27,7 @@ use super::{
     wait_watch::WaitWatch,
 };
 use crate::{
-    bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count},
+    bpf::{Counting, EventLoopLinks, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count},
     model::{TaskKind, TaskSpec, UnwindMethod, WaitMode},
     process::ProcessTable,
     symbolize::SymbolizerService,
@@ -34,6 +35,12 @@ use crate::{
 
 /// Chunks that may wait for the engine; more stay with the session and are merged.
 const CHUNK_QUEUE: usize = 8;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// The probe of event loops, and the oldest kernel that has its hooks.
+const EVENT_LOOP: &str = "event_loop";
+const EVENT_LOOP_KERNEL: &str = "5.15";
 
 /// Largest counting table, entries (about 30 MB of kernel memory for both).
 const MAX_COUNT_ENTRIES: u32 = 1 << 17;
@@ -75,6 +82,7 @@ impl OnCpuCollector {
         for kind in TaskKind::PROFILES {
             statuses.announce(kind.name(), "5.15", &config.denied);
         }
+        statuses.announce(EVENT_LOOP, EVENT_LOOP_KERNEL, &config.denied);
         Self {
             table,
             symbolizer,
@@ -106,6 +114,9 @@ impl OnCpuCollector {
             wakers: u32::from(spec.wakers),
             min_wait_ns: spec.waits.min_ns,
             max_wait_ns: spec.waits.max_ns.unwrap_or(u64::MAX),
+            stall_ns: spec
+                .event_loop
+                .map_or(0, |rules| u64::from(rules.threshold_ms) * NS_PER_MS),
             ..ProbeConfig::default()
         };
         target.configure(&mut config);
@@ -126,6 +137,29 @@ impl OnCpuCollector {
             TaskKind::Wall => object.load_sampler(Sampler::Wall)?,
         }
         Ok((object, failures))
+    }
+
+    /// Attaches the programs of event loops. Without them the task goes on, with a note.
+    fn watch_loops(
+        &self,
+        object: &mut LoadedObject,
+        notes: &mut Vec<String>,
+    ) -> Option<EventLoopLinks> {
+        let attached = object.attach_event_loop();
+        let (state, reason) = match &attached {
+            Ok(_) => (ProbeState::Available, None),
+            Err(error @ LoadError::Denied(_)) => (ProbeState::Denied, Some(error.to_string())),
+            Err(error) => (ProbeState::Unavailable, Some(error.to_string())),
+        };
+        self.statuses.set(ProbeStatus {
+            name: EVENT_LOOP.to_owned(),
+            state,
+            reason,
+            minimum_kernel: EVENT_LOOP_KERNEL.to_owned(),
+        });
+        attached
+            .map_err(|error| notes.push(format!("{error}; event loops are not watched")))
+            .ok()
     }
 }
 
@@ -191,6 +225,12 @@ impl Collector for OnCpuCollector {
             object.sample_waits().map_err(failed)?;
             notes.extend(WaitWatch::first_note(mode));
         }
+        let event_loop = match request.spec.event_loop {
+            Some(rules) => self
+                .watch_loops(&mut object, &mut notes)
+                .map(|links| (links, rules)),
+            None => None,
+        };
         let source = Source::start(&mut object, request.spec.kind, frequency_hz).map_err(failed)?;
         let origin = Origin::now();
         object.set_origin(origin.kernel_ns).map_err(failed)?;
@@ -221,6 +261,7 @@ impl Collector for OnCpuCollector {
             statuses: self.statuses.clone(),
             cpu_budget_percent: self.config.cpu_budget_percent,
             bpf_statistics: self.config.bpf_statistics,
+            event_loop: event_loop.map(|(links, rules)| EventLoopWatch::new(links, rules, origin)),
             waits: WaitWatch::new(request.spec.waits, mode, std::time::Instant::now()),
             sender,
         });

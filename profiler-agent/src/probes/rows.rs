@@ -539,7 +539,7 @@ fn new_builder(origin: Origin, clock: Clock) -> ProfileBuilder {
 }
 
 /// A C string in a fixed array; invalid UTF-8 is replaced.
-fn text_of(comm: &[u8]) -> String {
+pub(super) fn text_of(comm: &[u8]) -> String {
     let end = comm
         .iter()
         .position(|byte| *byte == 0)

@@ -12,7 +12,9 @@ use super::{
     Chunk,
     board::ProbeStatuses,
     comparison::Comparison,
+    event_loop::EventLoopWatch,
     governor::{Governor, Spent},
+    kernel_losses::LOSS_COUNTERS,
     on_cpu::LOOP_WAIT,
     rows::Rows,
     source::{Source, not_sampled, still_running, unfinished},
@@ -25,7 +27,7 @@ use super::{
 };
 use crate::{
     bpf::{KernelLog, LoadedObject, Record, RecordReader},
-    model::{Clock, LossKind, TableCounts, WaitCounts, WaitRules},
+    model::{Clock, EventLoopTable, LossKind, TableCounts, WaitCounts, WaitRules},
     process::ProcessTable,
     symbolize::SymbolizerService,
 };
@@ -60,6 +62,8 @@ pub(super) struct SessionParts {
     pub(super) cpu_budget_percent: Option<f64>,
     pub(super) bpf_statistics: bool,
     pub(super) waits: WaitWatch,
+    /// Where event loops are watched.
+    pub(super) event_loop: Option<EventLoopWatch>,
     pub(super) sender: mpsc::Sender<Chunk>,
 }
 
@@ -78,6 +82,8 @@ pub(super) struct Session {
     comparison: Comparison,
     /// Where waits for a CPU are counted.
     throttling: Option<Throttling>,
+    /// The newest table of event loops that was not sent.
+    loop_table: Option<EventLoopTable>,
     notes: Vec<String>,
     counters: [u64; COUNTERS as usize],
     drained_epoch: u64,
@@ -125,6 +131,7 @@ impl Session {
             throttling,
             rows,
             comparison: Comparison::default(),
+            loop_table: None,
             notes: Vec::new(),
             counters: [0; COUNTERS as usize],
             drained_epoch: 0,
@@ -187,6 +194,16 @@ impl Session {
                     self.rows.thread_seen(&record);
                     if let Some(throttling) = &mut self.throttling {
                         throttling.add(record.pid);
+                    }
+                }
+                Record::Stall(record) => {
+                    if let Some(loops) = &mut self.parts.event_loop {
+                        loops.stalled(&record);
+                    }
+                }
+                Record::LoopThread(record) => {
+                    if let Some(loops) = &mut self.parts.event_loop {
+                        loops.ended(&record);
                     }
                 }
                 Record::Process(record) => {
@@ -268,13 +285,14 @@ impl Session {
         let Ok(permit) = self.parts.sender.try_reserve() else {
             return;
         };
-        let chunk = Self::chunk(
+        let mut chunk = Self::chunk(
             &mut self.rows,
             &mut self.notes,
             self.parts.effective_hz(),
             self.sent..self.covered,
             self.parts.waits.take(),
         );
+        chunk.event_loop = self.loop_table.take();
         self.sent = self.covered;
         permit.send(chunk);
     }
@@ -290,6 +308,7 @@ impl Session {
         notes.append(&mut rows.notes);
         Chunk {
             edges: None,
+            event_loop: None,
             profile: rows.take(range.start, range.end),
             effective_frequency_hz,
             waits,
@@ -315,6 +334,7 @@ impl Session {
         if let Some(throttling) = &mut self.throttling {
             throttling.look();
         }
+        self.look_at_loops(monotonic_ns());
         self.publish_statistics();
         if let Err(error) = self.parts.source.follow_cpus(&mut self.parts.object) {
             self.notes
@@ -330,7 +350,7 @@ impl Session {
         }
         self.keep_budget(now);
         self.watch_waits(now);
-        if !self.notes.is_empty() {
+        if !self.notes.is_empty() || self.loop_table.is_some() {
             self.send_chunk();
         }
     }
@@ -375,8 +395,28 @@ impl Session {
         self.span_began = Instant::now();
     }
 
-    /// Detaches the clock and drains both tables, so that rows of two rates never mix.
-    fn stop_clock(&mut self) {
+    /// Makes a table of the event loops; turns that are not over last until `now_ns`.
+    fn look_at_loops(&mut self, now_ns: u64) {
+        let Some(loops) = &mut self.parts.event_loop else {
+            return;
+        };
+        match loops.read(&self.parts.object) {
+            Ok(missed) => self.rows.losses().add(LossKind::LoopCallMissed, missed),
+            Err(error) => self
+                .notes
+                .push(format!("{error}; turns of event loops are missing")),
+        }
+        // Threads that have ended since they were read.
+        self.read_records();
+        let lost = [counter::LOOP_TABLE_FULL, counter::LOOP_RECORD_DROPPED]
+            .map(|index| self.counters[index as usize]);
+        let loops = self.parts.event_loop.as_ref();
+        self.loop_table = loops.map(|loops| loops.table(now_ns, lost.iter().sum()));
+    }
+
+    /// Detaches the clock and drains both tables, so that rows of two rates never mix. Returns when
+    /// nothing was counted any more.
+    fn stop_clock(&mut self) -> u64 {
         if self.parts.source.measures_waits()
             && let Err(error) = self.parts.object.visit_sleepers()
         {
@@ -397,6 +437,7 @@ impl Session {
         let covered = ended.saturating_sub(self.parts.origin.kernel_ns);
         self.covered = Duration::from_nanos(covered);
         self.drained_epoch = current;
+        ended
     }
 
     /// Stops the programs; the result is when nothing was counted any more.
@@ -473,7 +514,8 @@ impl Session {
     }
 
     fn finish(mut self) {
-        self.stop_clock();
+        let ended = self.stop_clock();
+        self.look_at_loops(ended);
         if let Some(throttling) = &mut self.throttling {
             self.notes.append(&mut throttling.finish());
         }
@@ -496,7 +538,8 @@ impl Session {
         let range = self.sent..self.covered;
         let hz = self.parts.effective_hz();
         let waits = self.parts.waits.take();
-        let last = Self::chunk(&mut self.rows, &mut self.notes, hz, range, waits);
+        let mut last = Self::chunk(&mut self.rows, &mut self.notes, hz, range, waits);
+        last.event_loop = self.loop_table.take();
         // Fails only when nobody listens any more.
         let _unheard = self.parts.sender.blocking_send(last);
     }
@@ -534,32 +577,6 @@ impl Session {
         self.parts.statuses.running(self.parts.id, statistics);
     }
 }
-
-/// Counters of the kernel side that are losses.
-const LOSS_COUNTERS: [(u32, LossKind); 13] = [
-    (counter::COUNT_TABLE_FULL, LossKind::CountTableFull),
-    (counter::RING_BUFFER_FULL, LossKind::RingBufferFull),
-    (counter::STACK_TABLE_FULL, LossKind::StackTableFull),
-    (
-        counter::USER_STACK_UNREADABLE,
-        LossKind::UserStackUnreadable,
-    ),
-    (
-        counter::KERNEL_STACK_UNREADABLE,
-        LossKind::KernelStackUnreadable,
-    ),
-    (counter::USER_STACK_TRUNCATED, LossKind::UserStackTruncated),
-    (counter::PID_NOT_VISIBLE, LossKind::PidNotVisible),
-    (
-        counter::PROCESS_EVENT_DROPPED,
-        LossKind::ProcessEventDropped,
-    ),
-    (counter::FILTER_FULL, LossKind::FilterFull),
-    (counter::KERNEL_READ_FAILED, LossKind::KernelReadFailed),
-    (counter::THREAD_TABLE_FULL, LossKind::ThreadTableFull),
-    (counter::SWITCH_MISSED, LossKind::SwitchMissed),
-    (counter::WAIT_TABLE_FULL, LossKind::WaitTableFull),
-];
 
 /// CPU time of all threads of the agent.
 fn agent_cpu() -> Duration {

@@ -1,6 +1,7 @@
 //! Profiles as files: pure functions from a profile to bytes.
 
 pub mod diff;
+pub mod event_loop;
 pub mod names;
 pub mod quality;
 pub mod report;

@@ -14,6 +14,8 @@ pub enum Stream {
     EdgeSteps,
     /// Counters that a check-up read beside its tasks; kept with its on-CPU task.
     Observed,
+    /// What was seen of event loops.
+    EventLoops,
 }
 
 impl Stream {
@@ -23,6 +25,7 @@ impl Stream {
             Self::Edges => 1,
             Self::EdgeSteps => 2,
             Self::Observed => 4,
+            Self::EventLoops => 3,
         }
     }
 
@@ -32,6 +35,7 @@ impl Stream {
             1 => Some(Self::Edges),
             2 => Some(Self::EdgeSteps),
             4 => Some(Self::Observed),
+            3 => Some(Self::EventLoops),
             _ => None,
         }
     }

@@ -539,6 +539,7 @@ fn task(id: u64) -> Task {
             duration_s: Some(10),
             frequency_hz: 99,
             wakers: false,
+            event_loop: None,
             timed: false,
             waits: crate::model::WaitRules::default(),
         },

@@ -11,8 +11,8 @@ use tokio::{sync::broadcast, time::Instant};
 use crate::{
     edge_series::{EdgeSeries, SeriesCut},
     model::{
-        Clock, EdgeTable, LossKind, Losses, Profile, Selection, StackQuality, Task, TaskId,
-        TaskSpec, TaskState, WaitCounts,
+        Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, Selection, StackQuality, Task,
+        TaskId, TaskSpec, TaskState, WaitCounts,
     },
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
@@ -21,6 +21,7 @@ use crate::{
 use super::{
     EngineConfig, TaskChange, TaskError, edge_steps,
     edges::{self, NewestEdges},
+    event_loops,
     registry::{Registry, Stopping, add_notes},
     result,
     retention::Limits,
@@ -224,6 +225,16 @@ impl Engine {
             .await
             .map_err(|error| TaskError::Store(error.to_string()))?;
         Ok(loaded?.map(Arc::new))
+    }
+
+    /// What a task has seen of event loops so far; `None` when it has no such result.
+    pub async fn event_loops(&self, id: TaskId) -> Result<Option<EventLoopTable>, TaskError> {
+        self.get(id)?;
+        let store = self.inner.store.clone();
+        let loaded = tokio::task::spawn_blocking(move || event_loops::load(&store, id))
+            .await
+            .map_err(|error| TaskError::Store(error.to_string()))?;
+        Ok(loaded?)
     }
 
     /// One edge of a network task over time; read and decoded off the reactor. Silent for an edge that

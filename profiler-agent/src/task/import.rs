@@ -97,6 +97,7 @@ fn described(imported: Imported, now_ns: u64) -> Task {
             duration_s: duration_ns.map(|ns| ns.div_ceil(1_000_000_000)),
             frequency_hz: frequency_hz.unwrap_or(0),
             wakers: false,
+            event_loop: None,
             timed: false,
             waits: WaitRules::default(),
         },

@@ -5,6 +5,7 @@ mod validate;
 mod edges;
 mod edge_steps;
 mod engine;
+mod event_loops;
 mod import;
 mod observed;
 mod registry;

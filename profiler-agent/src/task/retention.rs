@@ -93,19 +93,26 @@ fn units_of(task: &Task, segments: &[(SegmentKey, Segment)], units: &mut Vec<Uni
         (false, true) if segments.is_empty() => units.push(whole()),
         (false, true) => units.extend(segments.iter().map(|found| {
             let mut unit = segment_unit(found);
-            if found.0.stream == Stream::Edges {
+            if is_whole(found.0.stream) {
                 unit.end_ns = task.ended_ns.unwrap_or(unit.end_ns);
             }
             unit
         })),
         (false, false) => {
             let current = segments.iter().map(|(key, _)| key.segment).max();
-            // The table of edges is not a minute: it has all of them.
             let past = segments
                 .iter()
-                .filter(|(key, _)| Some(key.segment) != current && key.stream != Stream::Edges);
+                .filter(|(key, _)| Some(key.segment) != current && !is_whole(key.stream));
             units.extend(past.map(segment_unit));
         }
+    }
+}
+
+/// Whether the only segment of a stream is not a minute: it has all of them.
+fn is_whole(stream: Stream) -> bool {
+    match stream {
+        Stream::Edges | Stream::EventLoops => true,
+        Stream::Profile | Stream::EdgeSteps => false,
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use crate::{
-    model::{EdgeTable, LossKind, Task, TaskId, TaskState},
+    model::{EdgeTable, EventLoopTable, LossKind, Task, TaskId, TaskState},
     probes::{Chunk, CollectError, CollectRequest, Collection},
     store::{
         Append, SegmentKey, StoreError, Stream,
@@ -25,6 +25,7 @@ use super::{
     edge_steps::{self, Steps},
     edges,
     engine::Inner,
+    event_loops,
     registry::{Slot, StopCause, add_notes},
     result::segment_number,
     upkeep::merge_any,
@@ -185,6 +186,7 @@ impl<'a> Run<'a> {
         let Chunk {
             profile,
             edges,
+            event_loop,
             effective_frequency_hz,
             waits,
             notes,
@@ -192,6 +194,9 @@ impl<'a> Run<'a> {
         if let Some(edges) = edges {
             self.update(|task| add_notes(task, notes));
             return self.keep_edges(edges).await;
+        }
+        if let Some(table) = event_loop {
+            self.keep_loops(table).await;
         }
         if let Err(reason) = profile.check() {
             self.note(format!(
@@ -289,6 +294,23 @@ impl<'a> Run<'a> {
         }
         if let Some(segment) = segment {
             self.merge_before(edge_steps::key(id, segment));
+        }
+    }
+
+    /// Keeps what was seen of event loops in place of the earlier table.
+    async fn keep_loops(&mut self, table: EventLoopTable) {
+        let id = self.id;
+        let now_ns = self.inner.now_ns();
+        let kept = self
+            .inner
+            .store
+            .run(move |store| event_loops::keep(store, id, &table, now_ns))
+            .await
+            .and_then(|kept| kept);
+        match kept {
+            Ok(None) => self.failing = None,
+            Ok(Some(refused)) => self.note(refused),
+            Err(error) => self.store_fails(&error),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Bounds of a task specification, each with its exact message.
 
 use crate::model::{
-    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules,
+    DEFAULT_FREQUENCY_HZ, LoopRules, MAX_DURATION_S, MAX_FREQUENCY_HZ, MAX_STALL_MS, Target,
+    TaskKind, TaskSpec, WaitRules,
 };
 
 use super::TaskError;
@@ -61,6 +62,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
             format!("timed measures system calls on sockets, which {kind} does not: take network"),
         );
     }
+    loops_hold(spec)?;
     let WaitRules { min_ns, max_ns, .. } = spec.waits;
     if max_ns.is_some_and(|most| most < min_ns || most == 0) {
         return invalid(
@@ -81,6 +83,29 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         Target::All => Ok(()),
         Target::Imported(_) => invalid("target.imported", IMPORTED_BY.to_owned()),
     }
+}
+
+fn loops_hold(spec: &TaskSpec) -> Result<(), TaskError> {
+    let Some(LoopRules { threshold_ms }) = spec.event_loop else {
+        return Ok(());
+    };
+    if spec.kind == TaskKind::Network {
+        return invalid(
+            "event_loop",
+            "event loops are watched beside samples, which network does not take: take on_cpu, \
+             off_cpu or wall"
+                .to_owned(),
+        );
+    }
+    if !(1..=MAX_STALL_MS).contains(&threshold_ms) {
+        return invalid(
+            "event_loop.threshold_ms",
+            format!(
+                "event_loop.threshold_ms must be between 1 and {MAX_STALL_MS}, got {threshold_ms}"
+            ),
+        );
+    }
+    Ok(())
 }
 
 fn waits_hold(spec: &TaskSpec) -> Result<(), TaskError> {

@@ -5,5 +5,6 @@ mod off_cpu;
 mod wall;
 mod asleep;
 mod wakers;
+mod event_loop;
 mod network;
 mod process;

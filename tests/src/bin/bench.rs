@@ -2,6 +2,8 @@
 
 #[path = "bench/diagnosis.rs"]
 mod diagnosis;
+#[path = "bench/event_loop.rs"]
+mod event_loop;
 #[path = "bench/network.rs"]
 mod network;
 #[path = "bench/off_cpu.rs"]
@@ -89,6 +91,15 @@ enum What {
     },
     /// What the diagnosis puts down to a setting of Envoy, beside what switching it off saves
     Diagnosis(diagnosis::Options),
+    /// Cost of watching event loops to a program that only calls epoll
+    EventLoop {
+        /// Pairs of runs for each setting
+        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..=200))]
+        pairs: u32,
+        /// Length of each run in seconds
+        #[arg(long, default_value_t = 0.5)]
+        seconds: f64,
+    },
     /// What walking user stacks of the mesh with tables costs, beside frame pointers alone
     Unwind {
         /// Runs of each way
@@ -218,6 +229,15 @@ fn main() -> Result<()> {
             })?),
         }),
         What::Diagnosis(options) => diagnosis::document(&options, &machine)?,
+        What::EventLoop { pairs, seconds } => json!({
+            "bench": "event-loop",
+            "machine": machine,
+            "pairs": pairs,
+            "seconds_per_run": seconds,
+            "program": "a thread that calls epoll_wait with an event at hand",
+            "interval": "95 % bootstrap of the median",
+            "figures": table(event_loop::figures(pairs, seconds)?),
+        }),
         What::Unwind { runs, seconds } => json!({
             "bench": "unwind",
             "machine": machine,

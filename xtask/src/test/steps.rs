@@ -274,6 +274,11 @@ pub(super) const STEPS: &[Step] = &[
         "who ended a wait: threads, and never whom an interrupt came upon"
     ),
     integration!(
+        "event-loop",
+        MESH,
+        "stalls of event loops by the program's own clock, and loops of real Envoys"
+    ),
+    integration!(
         "throttling",
         ROOT_AND_AGENT,
         "CPU quotas: how often they stopped the target"

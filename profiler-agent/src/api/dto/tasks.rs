@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::{
     agent::{Loss, losses},
+    event_loop::LoopRules,
     imports::ImportedFile,
     stacks::StackQuality,
     wait_counts::{OffCpuMode, WaitCounts},
@@ -124,6 +125,10 @@ pub(in crate::api) struct CreateTask {
     /// Longer waits are left out; null: none are.
     #[serde(default)]
     pub(in crate::api) max_wait_ns: Option<u64>,
+    /// Also how long threads stay away from epoll, with `on_cpu`, `off_cpu` and `wall`; the result is at
+    /// `/event-loop`.
+    #[serde(default)]
+    pub(in crate::api) event_loop: Option<LoopRules>,
     /// Name that tasks share which belong together: 1 to 64 letters, digits, `-`, `_` and `.`.
     #[serde(default)]
     pub(in crate::api) group: Option<String>,
@@ -142,6 +147,7 @@ impl CreateTask {
             off_cpu_mode,
             min_wait_ns,
             max_wait_ns,
+            event_loop,
             group: _,
         } = self;
         Ok(model::TaskSpec {
@@ -156,6 +162,7 @@ impl CreateTask {
                 min_ns: min_wait_ns,
                 max_ns: max_wait_ns,
             },
+            event_loop: event_loop.map(Into::into),
         })
     }
 }
@@ -224,6 +231,9 @@ pub(in crate::api) struct Task {
     wakers: bool,
     /// Whether it times system calls on sockets.
     timed: bool,
+    /// Whether it watches event loops.
+    #[schema(required)]
+    event_loop: Option<LoopRules>,
     /// The rate in force; lower than asked for when the CPU budget lowered it.
     #[schema(required)]
     effective_frequency_hz: Option<u32>,
@@ -277,6 +287,7 @@ impl Task {
             frequency_hz: spec.frequency_hz,
             wakers: spec.wakers,
             timed: spec.timed,
+            event_loop: spec.event_loop.map(Into::into),
             effective_frequency_hz: *effective_frequency_hz,
             state: state_name,
             reason,

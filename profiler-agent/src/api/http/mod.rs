@@ -7,6 +7,7 @@ pub(super) mod diff;
 pub(super) mod edges;
 pub(super) mod edge_connections;
 pub(super) mod edge_series;
+pub(super) mod event_loop;
 pub(super) mod events;
 pub(super) mod health;
 pub(super) mod imports;

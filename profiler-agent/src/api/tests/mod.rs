@@ -123,6 +123,7 @@ impl Collector for FakeCollector {
         }
         let (sender, chunks) = mpsc::channel(4);
         let chunk = Chunk {
+            event_loop: None,
             edges: (request.spec.kind == crate::model::TaskKind::Network)
                 .then(edges::table_with_connection),
             profile: sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5)]),

@@ -69,6 +69,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/tasks/{id}/edges/events",
         "/api/v1/tasks/{id}/edges/{edge}/connections",
         "/api/v1/tasks/{id}/edges/{edge}/series",
+        "/api/v1/tasks/{id}/event-loop",
         "/api/v1/tasks/{id}/profile",
         "/api/v1/tasks/{id}/quality",
         "/api/v1/tasks/{id}/sequence",

@@ -34,6 +34,19 @@ pub(super) struct Session {
 impl Session {
     pub(super) async fn send(&self, profile: Profile) {
         let chunk = Chunk {
+            event_loop: None,
+            edges: None,
+            profile,
+            waits: crate::model::WaitCounts::default(),
+            effective_frequency_hz: 49,
+            notes: Vec::new(),
+        };
+        self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
+    }
+
+    pub(super) async fn send_loops(&self, profile: Profile, table: crate::model::EventLoopTable) {
+        let chunk = Chunk {
+            event_loop: Some(table),
             edges: None,
             profile,
             waits: crate::model::WaitCounts::default(),
@@ -46,6 +59,7 @@ impl Session {
     pub(super) async fn send_note(&self, note: &str) {
         let notes = vec![note.to_owned()];
         let chunk = Chunk {
+            event_loop: None,
             edges: None,
             profile: profile(0, 0, 0),
             waits: crate::model::WaitCounts::default(),
@@ -57,6 +71,7 @@ impl Session {
 
     pub(super) async fn send_edges(&self, edges: crate::model::EdgeTable) {
         let chunk = Chunk {
+            event_loop: None,
             edges: Some(edges),
             profile: profile(0, 0, 0),
             waits: crate::model::WaitCounts::default(),
@@ -182,6 +197,7 @@ pub(super) fn spec(duration_s: Option<u64>) -> TaskSpec {
         duration_s,
         frequency_hz: 99,
         wakers: false,
+        event_loop: None,
         timed: false,
         waits: crate::model::WaitRules::default(),
     }

@@ -1,5 +1,6 @@
 mod crash;
 mod edge_steps;
+mod event_loops;
 mod fake;
 mod lifecycle;
 mod retention;

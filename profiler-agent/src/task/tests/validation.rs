@@ -1,5 +1,5 @@
 use crate::{
-    model::{Target, TaskKind, TaskSpec, WaitMode, WaitRules},
+    model::{LoopRules, Target, TaskKind, TaskSpec, WaitMode, WaitRules},
     task::{TaskError, validate},
 };
 
@@ -15,6 +15,7 @@ fn check(
         duration_s,
         frequency_hz,
         wakers: false,
+        event_loop: None,
         timed: false,
         waits: WaitRules::default(),
     };
@@ -139,6 +140,53 @@ fn names_of_containers_cgroups_and_commands() {
 }
 
 #[test]
+fn event_loops_are_watched_beside_samples_with_a_threshold_within_bounds() {
+    let check = |kind, threshold_ms, expected: Option<(&str, &str)>| {
+        let spec = TaskSpec {
+            kind,
+            target: Target::All,
+            duration_s: Some(1),
+            frequency_hz: 99,
+            wakers: false,
+            event_loop: Some(LoopRules { threshold_ms }),
+            timed: false,
+            waits: WaitRules::default(),
+        };
+        let refused = match validate(&spec) {
+            Ok(()) => None,
+            Err(TaskError::InvalidSpec { field, detail }) => Some((field, detail)),
+            Err(error) => panic!("{error}"),
+        };
+        let refused = refused
+            .as_ref()
+            .map(|(field, detail)| (*field, detail.as_str()));
+        assert_eq!(refused, expected);
+    };
+    for kind in TaskKind::PROFILES {
+        check(kind, 1, None);
+        check(kind, 60_000, None);
+    }
+    let bounds = |got| format!("event_loop.threshold_ms must be between 1 and 60000, got {got}");
+    for threshold_ms in [0, 60_001] {
+        let detail = bounds(threshold_ms);
+        check(
+            TaskKind::OnCpu,
+            threshold_ms,
+            Some(("event_loop.threshold_ms", &detail)),
+        );
+    }
+    check(
+        TaskKind::Network,
+        20,
+        Some((
+            "event_loop",
+            "event loops are watched beside samples, which network does not take: take on_cpu, \
+             off_cpu or wall",
+        )),
+    );
+}
+
+#[test]
 fn only_network_tasks_are_timed() {
     let spec = |kind| TaskSpec {
         kind,
@@ -146,6 +194,7 @@ fn only_network_tasks_are_timed() {
         duration_s: Some(1),
         frequency_hz: 99,
         wakers: false,
+        event_loop: None,
         timed: true,
         waits: WaitRules::default(),
     };
@@ -171,6 +220,7 @@ fn fields_about_samples_and_waits_are_not_for_tasks_without_them() {
         duration_s: Some(1),
         frequency_hz,
         wakers: false,
+        event_loop: None,
         timed: false,
         waits,
     };

@@ -1,0 +1,73 @@
+//! Event loops of a task: how long threads stay away from epoll, and what held them.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+
+use super::{profiles::read, tasks::task_id};
+use crate::{
+    api::{
+        dto::{EventLoop, Problem},
+        error::ApiError,
+        extract::Query,
+        state::{ApiState, blocking},
+    },
+    model::{EventLoopTable, LoopRules, Selection},
+    render::event_loop::explained,
+};
+
+/// Stalls in one answer.
+const MAX_STALLS: usize = 200;
+
+/// How long the event loops of a task's threads stay away from epoll, and the stacks that held them
+/// where that took longer than the task's threshold. The longest 200 stalls are listed.
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{id}/event-loop", tag = "profiles",
+    params(
+        ("id" = String, Path),
+        ("pid" = Option<Vec<u32>>, Query, description = "Keep these processes; may be repeated")
+    ),
+    responses(
+        (status = 200, body = EventLoop),
+        (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`, `no_event_loop`: the task does not watch event loops"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+    )
+)]
+pub(in crate::api) async fn event_loop(
+    State(state): State<ApiState>,
+    id: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<Json<EventLoop>, ApiError> {
+    let query = query.only(&["pid"])?;
+    let pids: Vec<u32> = query.repeated("pid", "a process number")?;
+    let id = task_id(id)?;
+    let task = state.parts.engine.get(id)?;
+    let Some(rules) = task.spec.event_loop else {
+        return Err(ApiError::NoEventLoop { id });
+    };
+    let found = state.parts.engine.event_loops(id).await?;
+    let mut table = found.unwrap_or_else(|| nothing(rules));
+    let selection = Selection {
+        pids: pids.clone(),
+        ..Selection::default()
+    };
+    let profile = read(&state, id, selection).await?;
+    let answer = blocking(move || {
+        if !pids.is_empty() {
+            table.keep(&pids);
+        }
+        EventLoop::from(explained(table, &profile, MAX_STALLS))
+    });
+    Ok(Json(answer.await?))
+}
+
+/// What a task has that has not seen any loop yet.
+fn nothing(rules: LoopRules) -> EventLoopTable {
+    EventLoopTable {
+        threshold_ms: rules.threshold_ms,
+        ..EventLoopTable::default()
+    }
+}

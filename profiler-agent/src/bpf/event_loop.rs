@@ -1,0 +1,197 @@
+//! The programs that watch event loops, and their table.
+
+use std::{
+    io,
+    os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
+    time::Instant,
+};
+
+use aya::{
+    Btf,
+    programs::{ProgramError, TracePoint, tp_btf::BtfTracePointLink},
+};
+use profiler_common::event_loop::LoopThread;
+
+use super::{
+    features::online_cpus,
+    loaded,
+    loader::{LoadError, LoadedObject},
+    tracefs::TraceFs,
+};
+
+/// The system calls; no kernel lacks all of them.
+const CALLS: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+/// The programs at their entries and returns, with how the kernel's tracepoints begin.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("event_loop_call", "sys_enter_"),
+    ("event_loop_return", "sys_exit_"),
+];
+/// The end of a thread, with the kernel's name of the hook.
+const EXIT_PROGRAM: (&str, &str) = ("event_loop_exit", "sched_process_exit");
+
+const TABLE: &str = "LOOPS";
+
+/// What to do where the tracepoints cannot be found.
+const REMEDY: &str = "mount tracefs at /sys/kernel/tracing, or run with CAP_SYS_ADMIN";
+
+const PERF_TYPE_TRACEPOINT: u32 = 2;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+/// `_IO('$', 0)` and `_IOW('$', 8, __u32)`.
+const PERF_EVENT_IOC_ENABLE: libc::c_ulong = 0x2400;
+const PERF_EVENT_IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
+
+/// The first version of `struct perf_event_attr`.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct EventAttributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint: u32,
+    config1: u64,
+}
+
+/// Its length.
+const ATTRIBUTE_BYTES: u32 = 64;
+
+const _: () = assert!(size_of::<EventAttributes>() == ATTRIBUTE_BYTES as usize);
+
+/// Attached programs; detached when dropped.
+#[derive(Debug)]
+pub struct EventLoopLinks {
+    _calls: Vec<OwnedFd>,
+    _exit: BtfTracePointLink,
+}
+
+impl LoadedObject {
+    /// Loads the programs, without attaching them.
+    pub(super) fn load_event_loop(&mut self, btf: &Btf) -> Result<(), LoadError> {
+        self.allow("event_loop")?;
+        for (name, _hook) in PROGRAMS {
+            let began = Instant::now();
+            self.call_program(name)?
+                .load()
+                .map_err(|source| load_failed(name, source))?;
+            self.note_load_time(name, began.elapsed());
+        }
+        let (program, hook) = EXIT_PROGRAM;
+        self.load_tracepoint(program, hook, btf).map(drop)
+    }
+
+    /// Starts watching event loops; the object was loaded for it. All the calls that this kernel has
+    /// or none: a thread that leaves by one of them may come back by another.
+    pub fn attach_event_loop(&mut self) -> Result<EventLoopLinks, LoadError> {
+        if let Some(error) = self.take_event_loop_failure() {
+            return Err(error);
+        }
+        let failed = |error: io::Error| LoadError::NoEpoll(format!("{error} ({REMEDY})"));
+        let tracefs = TraceFs::open().map_err(failed)?;
+        let exit = self.attach_tracepoint(EXIT_PROGRAM.0)?;
+        let mut calls = Vec::new();
+        for (name, hook) in PROGRAMS {
+            let program = self.call_program(name)?.fd();
+            let program = program.map_err(|source| load_failed(name, source))?;
+            let program = program.as_fd().as_raw_fd();
+            for call in CALLS {
+                let number = tracefs.system_call(&format!("{hook}{call}"));
+                if let Some(number) = number.map_err(failed)? {
+                    calls.push(attach(number, program).map_err(|error| {
+                        LoadError::NoEpoll(format!("attach {name} to {hook}{call}: {error}"))
+                    })?);
+                }
+            }
+        }
+        if calls.is_empty() {
+            return Err(LoadError::NoEpoll(
+                "this kernel has none of them (CONFIG_FTRACE_SYSCALLS)".to_owned(),
+            ));
+        }
+        Ok(EventLoopLinks {
+            _calls: calls,
+            _exit: exit,
+        })
+    }
+
+    /// Threads that have returned from epoll and have not ended; others write the table meanwhile.
+    pub fn loop_threads(&self) -> Result<Vec<LoopThread>, LoadError> {
+        let mut threads = Vec::new();
+        self.read_map(TABLE, |_tid: u32, thread: LoopThread| {
+            // One that is being made has no number yet; one that ended has been sent.
+            if thread.pid != 0 && thread.header.kind == 0 {
+                threads.push(thread);
+            }
+        })?;
+        Ok(threads)
+    }
+
+    /// Calls that the kernel did not run the programs for, because another one was at work on that
+    /// CPU; kernels that do not count them tell 0.
+    pub fn missed_loop_calls(&self) -> u64 {
+        PROGRAMS
+            .iter()
+            .filter_map(|(name, _hook)| {
+                let fd = self.program(name)?.fd().ok()?;
+                loaded::missed_runs(fd.as_fd().as_raw_fd())
+            })
+            .sum()
+    }
+
+    fn call_program(&mut self, name: &'static str) -> Result<&mut TracePoint, LoadError> {
+        let program = self.ebpf().program_mut(name);
+        let program = program.ok_or(LoadError::NoProgram(name))?;
+        program
+            .try_into()
+            .map_err(|source| load_failed(name, source))
+    }
+}
+
+/// Runs a program at a tracepoint, on all CPUs, while the result lives.
+fn attach(tracepoint: u64, program: RawFd) -> io::Result<OwnedFd> {
+    let attributes = EventAttributes {
+        kind: PERF_TYPE_TRACEPOINT,
+        size: ATTRIBUTE_BYTES,
+        config: tracepoint,
+        ..EventAttributes::default()
+    };
+    // The event is of one CPU; its program is of the tracepoint.
+    let cpu = online_cpus().first().copied().unwrap_or(0);
+    // SAFETY: the attributes have the length that they say, and outlive the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            -1,
+            cpu,
+            -1,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    let number = i32::try_from(result).unwrap_or(-1);
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us.
+    let event = unsafe { OwnedFd::from_raw_fd(number) };
+    for (request, argument) in [
+        (PERF_EVENT_IOC_SET_BPF, program),
+        (PERF_EVENT_IOC_ENABLE, 0),
+    ] {
+        // SAFETY: both requests take a number.
+        if unsafe { libc::ioctl(event.as_raw_fd(), request, argument) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(event)
+}
+
+fn load_failed(program: &'static str, source: ProgramError) -> LoadError {
+    LoadError::Program {
+        program,
+        source: source.into(),
+    }
+}

@@ -1,0 +1,71 @@
+//! Event loops of tasks: one table that each newer one replaces.
+
+use crate::{
+    model::{EventLoopTable, TaskId},
+    store::{
+        Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
+        codec::{Density, decode, encode},
+    },
+};
+
+/// The table is one, however long the task runs.
+fn key(task: TaskId) -> SegmentKey {
+    SegmentKey {
+        task,
+        stream: Stream::EventLoops,
+        segment: 0,
+    }
+}
+
+/// Stores the table. The text says why it could not be kept, when that is the table's fault.
+pub(super) fn keep(
+    store: &mut Store,
+    task: TaskId,
+    table: &EventLoopTable,
+    now_ns: u64,
+) -> Result<Option<String>, StoreError> {
+    let bytes = match encode(table, Stream::EventLoops, Density::Fast) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            return Ok(Some(format!(
+                "the event loops could not be stored: {error}"
+            )));
+        }
+    };
+    store.commit()?;
+    let earlier: Vec<u32> = store
+        .blobs(key(task))?
+        .iter()
+        .map(|blob| blob.sequence)
+        .collect();
+    if !earlier.is_empty() {
+        store.replace(key(task), &earlier, &bytes)?;
+        return Ok(None);
+    }
+    let kept = store.append(Append {
+        key: key(task),
+        bytes,
+        from_ns: 0,
+        to_ns: 0,
+        end_unix_ns: now_ns,
+        samples: 0,
+    });
+    store.commit()?;
+    Ok((!kept)
+        .then(|| "the event loops could not be stored: too much waits to be written".to_owned()))
+}
+
+/// Reads the newest table; `None` before the first, and when it is damaged. Blocks.
+pub(super) fn load(
+    store: &StoreHandle,
+    task: TaskId,
+) -> Result<Option<EventLoopTable>, StoreError> {
+    let blobs = store.run_blocking(move |store| store.blobs(key(task)))??;
+    let Some(newest) = blobs.last() else {
+        return Ok(None);
+    };
+    let table = decode(&newest.bytes, Stream::EventLoops);
+    Ok(table
+        .inspect_err(|error| tracing::warn!(%task, %error, "the stored event loops are damaged"))
+        .ok())
+}
