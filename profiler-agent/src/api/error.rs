@@ -7,7 +7,10 @@ use axum::{
 };
 
 use super::dto::Problem;
-use crate::{checkup::CheckupError, model::TaskId, render::RenderError, symbolize::PackError, task::TaskError};
+use crate::{
+    checkup::CheckupError, model::TaskId, render::RenderError, symbolize::PackError,
+    task::TaskError,
+};
 
 /// Why a request was refused or failed. Each variant has one status and one code.
 #[derive(Clone, Debug, PartialEq, Eq)]

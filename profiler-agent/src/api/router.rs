@@ -20,9 +20,9 @@ use super::{
     extract::Query,
     guard, headers,
     http::{
-        checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, events, health,
-        imports, meta, node, pods, processes, profiles, quality, support_bundle, symbols, tasks,
-        timeline, waits,
+        checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, events,
+        health, imports, meta, node, pods, processes, profiles, quality, support_bundle, symbols,
+        tasks, timeline, waits,
     },
     metrics,
     state::ApiState,

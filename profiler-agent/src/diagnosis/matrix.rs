@@ -150,7 +150,10 @@ impl<'a> CellSums<'a> {
         }
         let mut features: Vec<(usize, u64)> = by_feature.into_iter().collect();
         features.sort_by_key(|(feature, ns)| (std::cmp::Reverse(*ns), *feature));
-        let rows = features.iter().map(|(feature, _)| self.row(*feature)).collect();
+        let rows = features
+            .iter()
+            .map(|(feature, _)| self.row(*feature))
+            .collect();
         let features = features
             .into_iter()
             .map(|(feature, _)| {

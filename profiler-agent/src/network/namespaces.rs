@@ -64,7 +64,8 @@ pub(crate) fn enter_namespace_of(process: ProcessKey) -> io::Result<()> {
         return Err(io::Error::other("the process has ended"));
     }
     let inode = namespace.metadata()?.st_ino();
-    let is_own = std::fs::metadata("/proc/thread-self/ns/net").is_ok_and(|own| own.st_ino() == inode);
+    let is_own =
+        std::fs::metadata("/proc/thread-self/ns/net").is_ok_and(|own| own.st_ino() == inode);
     if !is_own {
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
     }
