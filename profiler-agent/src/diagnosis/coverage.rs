@@ -9,6 +9,7 @@ use crate::{
         diagnosis::{Coverage, UnnamedModule},
     },
     render::names::{module_name, printable},
+    symbolize::build_id_text,
 };
 
 /// Named samples that conclusions need, in percent.
@@ -92,11 +93,7 @@ fn unnamed_modules(
             (ModuleKind::Elf, path) if !path.is_empty() => path,
             _ => module_name(profile, module),
         };
-        let build_id: String = module
-            .build_id
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let build_id = build_id_text(&module.build_id);
         let key = (printable(path), (!build_id.is_empty()).then_some(build_id));
         *merged.entry(key).or_default() += ns;
     }

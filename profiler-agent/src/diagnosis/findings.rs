@@ -1,6 +1,6 @@
 //! Findings and good news, by the rules for them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     DiagnosisRules,
@@ -119,7 +119,6 @@ impl Asked<'_> {
             reason = format!("{text} {reason}");
         }
         if entry.normal_percent > 0.0 {
-            use std::fmt::Write as _;
             // Writing to a String cannot fail.
             let _infallible = write!(
                 reason,

@@ -1,5 +1,7 @@
 //! What findings are measured by beside samples on the CPU, each in percent.
 
+use std::collections::BTreeMap;
+
 use super::{
     DiagnosisRules,
     attribute::{Attributions, Grounds},
@@ -17,7 +19,6 @@ use crate::{
     },
     render::names::printable,
 };
-use std::collections::BTreeMap;
 
 /// Frames that are kept as evidence.
 const EVIDENCE: usize = 5;
