@@ -278,7 +278,7 @@ fn what_cannot_be_right_ends_the_command_at_once() {
     let (code, _, errors) = diagnose(4_194_305, 600, &[]);
     assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("no such process: 4194305"), "{errors}");
-    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(began.elapsed() < Duration::from_mins(1));
 }
 
 #[test]

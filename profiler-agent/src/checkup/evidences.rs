@@ -61,7 +61,7 @@ impl Evidences {
 /// With a capital at its begin and a stop at its end.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase());
+    let first = letters.next().map(char::to_uppercase);
     let stop = if text.ends_with('.') { "" } else { "." };
     format!(
         "{}{}{stop}",

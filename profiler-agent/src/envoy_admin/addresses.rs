@@ -42,7 +42,8 @@ fn likeliest(listening: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
         .filter_map(|address| {
             let usual = USUAL_PORTS.iter().position(|port| *port == address.port());
             let everywhere = address.ip().is_unspecified();
-            if !address.ip().is_loopback() && !(everywhere && usual.is_some()) {
+            let may_be = address.ip().is_loopback() || (everywhere && usual.is_some());
+            if !may_be {
                 return None;
             }
             let rank = usual.unwrap_or(USUAL_PORTS.len());

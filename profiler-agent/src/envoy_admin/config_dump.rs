@@ -179,6 +179,10 @@ pub(super) struct AccessLog {
     pub(super) typed_config: Option<AccessLogConfig>,
 }
 
+#[expect(
+    clippy::zero_sized_map_values,
+    reason = "only the number of fields counts, and no set is read from an object"
+)]
 #[derive(Debug, Deserialize)]
 pub(super) struct AccessLogConfig {
     #[serde(rename = "@type", default)]
@@ -192,6 +196,10 @@ pub(super) struct AccessLogConfig {
     pub(super) typed_json_format: Option<BTreeMap<String, Ignored>>,
 }
 
+#[expect(
+    clippy::zero_sized_map_values,
+    reason = "only the number of fields counts, and no set is read from an object"
+)]
 #[derive(Debug, Deserialize)]
 pub(super) struct LogFormat {
     pub(super) text_format: Option<String>,
@@ -233,6 +241,7 @@ pub(super) struct SocketMatch {
     pub(super) transport_socket: Option<TransportSocket>,
 }
 
+#[expect(clippy::struct_field_names, reason = "the names are Envoy's")]
 #[derive(Debug, Deserialize)]
 pub(super) struct ProtocolOptions {
     pub(super) explicit_http_config: Option<ExplicitHttp>,

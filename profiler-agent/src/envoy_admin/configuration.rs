@@ -143,10 +143,9 @@ impl Facts {
                 extension(sink.typed_config.as_ref(), &sink.name),
             );
         }
-        let selection = stats_config.as_ref().map_or_else(
-            || "every statistic is kept".to_owned(),
-            |config| selection(config),
-        );
+        let selection = stats_config
+            .as_ref()
+            .map_or_else(|| "every statistic is kept".to_owned(), selection);
         self.add("stats", selection);
     }
 

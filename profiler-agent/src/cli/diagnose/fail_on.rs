@@ -61,7 +61,7 @@ impl FailOn {
 
     fn is_matched(&self, finding: &Finding) -> bool {
         let severe = self.least.is_some_and(|least| finding.severity <= least);
-        severe || self.findings.iter().any(|name| *name == finding.id)
+        severe || self.findings.contains(&finding.id)
     }
 }
 

@@ -99,7 +99,7 @@ async fn watch(
         () = signals.next() => true,
     };
     // Nobody can be left who does not hear it.
-    drop(stop.send(true));
+    let _nobody_left = stop.send(true);
     let record = tokio::task::spawn_blocking(move || observer.finish());
     if interrupted {
         limits.push(format!(
