@@ -8,6 +8,7 @@ import { followGestures } from "./gestures";
 import { Minimap } from "./minimap";
 import { Painter, ROW_HEIGHT } from "./painter";
 import { colouring, type FrameStyle, type Theme } from "./palette";
+import { pictureOf } from "./picture";
 
 /** Which side the root is on. */
 export type Growth = "up" | "down";
@@ -17,8 +18,6 @@ const ZOOM_MS = 140;
 const SETTLED_MS = 160;
 /** Graphs higher than so many screens have a map beside them. */
 const MAPPED_SCREENS = 2;
-/** Browsers make no higher canvas. */
-const MAX_PICTURE_PX = 16_384;
 
 export interface SurfaceEvents {
   /** A frame was clicked. */
@@ -336,39 +335,23 @@ export class FlameSurface {
     this.events.hovered(node, x, y);
   }
 
-  /**
-   * The shown range with all its rows as a PNG; null when the browser makes none. More rows than a picture can have
-   * are left out at the far end.
-   */
+  /** The shown range with all its rows as a PNG; null when the browser makes none. */
   async picture(): Promise<Blob | null> {
     if (this.index === null || this.width === 0) return null;
-    const ratio = Math.max(1, window.devicePixelRatio || 1);
-    const rows = Math.min(this.rows, Math.floor(MAX_PICTURE_PX / (ROW_HEIGHT * ratio)));
-    const height = rows * ROW_HEIGHT;
-    const canvas = document.createElement("canvas");
-    canvas.width = Math.round(this.width * ratio);
-    canvas.height = Math.round(height * ratio);
-    const context = canvas.getContext("2d", { alpha: false });
-    if (context === null) return null;
-    const by = colouring(this.colour, this.index.graph.labels);
-    const painter = new Painter(context, this.index, this.theme, by);
-    painter.nodeStyle = this.nodeStyle;
-    painter.paint({
+    return pictureOf({
       index: this.index,
+      theme: this.theme,
+      by: colouring(this.colour, this.index.graph.labels),
+      nodeStyle: this.nodeStyle,
+      growth: this.growth,
       width: this.width,
-      height,
-      ratio,
+      rows: this.rows,
       left: this.range.left,
       right: this.range.right,
-      rowTop: (depth) => (this.growth === "up" ? height - (depth + 1) * ROW_HEIGHT : depth * ROW_HEIGHT),
-      firstDepth: 0,
-      lastDepth: rows - 1,
       zoomed: this.zoomed,
       selected: this.selected,
-      hovered: -1,
       matches: this.matches,
     });
-    return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
   }
 
   private requestPaint(): void {
