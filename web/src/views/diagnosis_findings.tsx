@@ -31,9 +31,14 @@ function IntervalBar({ finding, end }: { finding: Finding; end: number }) {
 }
 
 function FrameName({ frame, to }: { frame: string; to: Partial<PageState> | null }) {
-  if (to === null) return <>{visible(frame)}</>;
+  if (to === null)
+    return (
+      <span class="frame-name" title={visible(frame)}>
+        {visible(frame)}
+      </span>
+    );
   return (
-    <PageLink to={to} title="Show it in the flame graph">
+    <PageLink class="frame-name" to={to} title={`Show in the flame graph: ${visible(frame)}`}>
       {visible(frame)}
     </PageLink>
   );
