@@ -122,11 +122,12 @@ function Card(props: { finding: Finding; rank: number; end: number; flame: Flame
         </span>
         <IntervalBar finding={finding} end={end} />
         <span class="finding-saving" title="An upper bound: never more than was measured">
-          Saves{" "}
           {saving === null ? (
-            <Unknown why={finding.reason} word="an unknown part" />
+            <Unknown why={finding.reason} word="CPU saved: not known, or not a matter of CPU time" />
           ) : (
-            <b class="numeric">{saving}</b>
+            <>
+              Saves <b class="numeric">{saving}</b>
+            </>
           )}
         </span>
       </div>
