@@ -350,11 +350,11 @@ const CONFIGURATION = {
 };
 
 const SAMPLES_ONLY = [
-  "CPU time by the kernel's accounting, the CPU of one request and throttling were not read: a check-up reads them.",
-  "Waits and the run queue are not known: no off-CPU task ran beside it.",
-  "Event loops were not watched: a check-up watches them.",
-  "Connections were not watched: a check-up starts a network task.",
-  "Envoy's configuration was not read.",
+  "CPU time by the kernel's own accounting and CPU time for each request: the counters were not read. A check-up reads them at its start and its end.",
+  "What threads waited for, and which part causes context switches: waits were not recorded.",
+  "Connections, retransmissions and resets: connections were not watched.",
+  "Stalls of event loops: they were not watched.",
+  "What is configured now: no process was asked, or none could be.",
 ];
 
 /** `part`: "checkup" has everything, "task" has samples alone. */
@@ -486,7 +486,7 @@ function poor(nowNs) {
         { module: "[anonymous]", build_id: null, share_percent: 1.4 },
       ],
       supply:
-        "Give the debug file or the unstripped build of /usr/local/bin/envoy with build-id 9e558093aa01.",
+        "symbols for /usr/local/bin/envoy (build-id 9e558093aa01): its unstripped file or its debug file",
     },
   });
 }

@@ -124,7 +124,10 @@ async function addDiagnoses(ask, visits, tasks) {
   const single = done.filter(({ kind }) => kind === "on_cpu").toReversed();
   if (single.length > 0) add("diagnosis", "diagnosis-of-task", { id: single[0].id });
   const poor = done.find(({ id }) => id === "1");
-  if (poor?.kind === "on_cpu") add("diagnosis", "diagnosis-of-first-task", { id: poor.id });
+  if (poor?.kind === "on_cpu" && poor.id !== single[0]?.id)
+    add("diagnosis", "diagnosis-of-first-task", { id: poor.id });
+  const wall = done.find(({ kind }) => kind === "wall");
+  if (wall !== undefined) add("diagnosis", "diagnosis-of-wall", { id: wall.id });
   const cut = single[0];
   if (cut !== undefined) add("task", "cell-of-diagnosis", { id: cut.id, cell: "kernel_receive" });
   const known = (await ask("/checkups")).filter(({ state }) => state === "finished");

@@ -42,7 +42,7 @@ export function checkupAsCurl(spec: CheckupSpec, origin: string): string {
 }
 
 /** The same without a server; null where the command has no such target. */
-export function checkupAsCli({ target, duration_s }: CheckupSpec): string | null {
+export function checkupAsCli({ target, duration_s, frequency_hz }: CheckupSpec): string | null {
   const which =
     "pids" in target
       ? target.pids.map((pid) => `--pid ${pid}`).join(" ")
@@ -51,7 +51,8 @@ export function checkupAsCli({ target, duration_s }: CheckupSpec): string | null
         : "comm" in target
           ? `--comm ${shellWord(target.comm)}`
           : null;
-  return which === null ? null : `profiler-agent diagnose ${which} --duration ${duration_s}s`;
+  const frequency = frequency_hz === undefined ? "" : ` --frequency ${frequency_hz}`;
+  return which === null ? null : `profiler-agent diagnose ${which} --duration ${duration_s}s${frequency}`;
 }
 
 /** Tasks of a group in the order of the check-up, then by number. */

@@ -136,7 +136,7 @@ describe("the check-up", () => {
   it("is a request for curl and a command", () => {
     const spec = { target: { pids: [7, 8] }, duration_s: 30, frequency_hz: 99 };
     expect(checkupAsCurl(spec, "http://127.0.0.1:7117")).toContain("/api/v1/checkups");
-    expect(checkupAsCli(spec)).toBe("profiler-agent diagnose --pid 7 --pid 8 --duration 30s");
+    expect(checkupAsCli(spec)).toBe("profiler-agent diagnose --pid 7 --pid 8 --duration 30s --frequency 99");
     expect(checkupAsCli({ target: { comm: "a'b" }, duration_s: 5 })).toBe(
       "profiler-agent diagnose --comm 'a'\\''b' --duration 5s",
     );

@@ -161,6 +161,7 @@ describe("numbers of a diagnosis", () => {
       "16.1 %",
     ]);
     expect(interval(15.02, 17.18)).toBe("15.0 to 17.2 %");
+    expect(interval(19.03, 19.03)).toBe("exact");
     expect(estimateText({ value: 148, low: 141.2, high: 155 })).toBe("148 µs (141 µs to 155 µs)");
     expect(throttledText({ periods: 300, throttled_periods: 12, throttled_ns: 1.2e9 })).toBe(
       "in 12 of 300 periods (4.0 %), 1.20 s",
@@ -191,6 +192,7 @@ describe("numbers of a diagnosis", () => {
   it("find the limit that says why something is unknown", () => {
     const limits = ["Event loops were not watched.", "Requests are not known: Envoy's admin port is closed."];
     expect(reasonOf(limits, ["request"])).toBe(limits[1]);
+    expect(reasonOf(limits, ["requests", "event"])).toBe(limits[1]);
     expect(reasonOf(limits, ["throttl"])).toMatch(/does not say why/);
   });
 

@@ -40,8 +40,9 @@ function decimals(value: number): string {
   return value.toFixed(Math.abs(value) < 1 ? 2 : 1);
 }
 
-/** A 95 % interval: "15.0 to 17.2 %". */
+/** A 95 % interval: "15.0 to 17.2 %"; what was counted and not sampled has none. */
 export function interval(low: number, high: number): string {
+  if (low === high) return "exact";
   return `${decimals(low)} to ${decimals(high)} %`;
 }
 
@@ -62,10 +63,13 @@ export function savingText({ saving }: Finding): string | null {
   return `up to ${share(saving.percent_max)} of the CPU${perRequest}`;
 }
 
-/** The first limit that speaks of one of `words`: why a number is not known. */
+/** The limit that says why a number is not known: the one that has the first of `words`, or else the next. */
 export function reasonOf(limits: readonly string[], words: readonly string[]): string {
-  const found = limits.find((limit) => words.some((word) => limit.toLowerCase().includes(word)));
-  return found ?? "The agent does not say why; see what this cannot know.";
+  for (const word of words) {
+    const found = limits.find((limit) => limit.toLowerCase().includes(word));
+    if (found !== undefined) return found;
+  }
+  return "The agent does not say why; see what this cannot know.";
 }
 
 /** Where a bar of `percent` with its interval stands on a scale that ends at `end`, in percent of its width. */

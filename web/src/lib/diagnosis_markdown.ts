@@ -126,7 +126,8 @@ function list(items: readonly string[]): string {
 export function reportMarkdown(diagnosis: Diagnosis, about: string): string {
   const { findings, good, limits, configuration, coverage } = diagnosis;
   const parts = [`# Diagnosis of ${prose(about)}`, `**${prose(diagnosis.verdict)}**`, totals(diagnosis)];
-  if (!coverage.sufficient && coverage.supply !== null) parts.push(`To know more: ${prose(coverage.supply)}`);
+  if (!coverage.sufficient && coverage.supply !== null)
+    parts.push(`To know more, supply ${prose(coverage.supply)}.`);
   parts.push("## Findings", findings.length === 0 ? "None." : findings.map(finding).join("\n\n"));
   parts.push("## Who asked for the CPU, and what it did", matrix(diagnosis));
   if (diagnosis.workers !== null) parts.push("## Threads", workers(diagnosis.workers));

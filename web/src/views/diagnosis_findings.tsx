@@ -31,9 +31,14 @@ function IntervalBar({ finding, end }: { finding: Finding; end: number }) {
 }
 
 function FrameName({ frame, to }: { frame: string; to: Partial<PageState> | null }) {
-  if (to === null) return <>{visible(frame)}</>;
+  if (to === null)
+    return (
+      <span class="frame-name" title={visible(frame)}>
+        {visible(frame)}
+      </span>
+    );
   return (
-    <PageLink to={to} title="Show it in the flame graph">
+    <PageLink class="frame-name" to={to} title={`Show in the flame graph: ${visible(frame)}`}>
       {visible(frame)}
     </PageLink>
   );
@@ -117,11 +122,12 @@ function Card(props: { finding: Finding; rank: number; end: number; flame: Flame
         </span>
         <IntervalBar finding={finding} end={end} />
         <span class="finding-saving" title="An upper bound: never more than was measured">
-          Saves{" "}
           {saving === null ? (
-            <Unknown why={finding.reason} word="an unknown part" />
+            <Unknown why={finding.reason} word="CPU saved: not known, or not a matter of CPU time" />
           ) : (
-            <b class="numeric">{saving}</b>
+            <>
+              Saves <b class="numeric">{saving}</b>
+            </>
           )}
         </span>
       </div>

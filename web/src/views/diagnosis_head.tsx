@@ -93,7 +93,7 @@ function Poor({ coverage }: { coverage: Coverage }) {
       <p>
         Below 60 % the findings cover what the kernel, system calls, threads and connections tell, and no
         more.
-        {coverage.supply !== null && ` ${visible(coverage.supply)}`}
+        {coverage.supply !== null && ` Supply ${visible(coverage.supply)}.`}
       </p>
       <Unnamed coverage={coverage} />
     </section>
@@ -166,7 +166,7 @@ export function VerdictHead({ diagnosis }: { diagnosis: Diagnosis }) {
       {coverage.sufficient && coverage.supply !== null && (
         <details class="remarks">
           <summary>What would give more names</summary>
-          <p>{visible(coverage.supply)}</p>
+          <p>Supply {visible(coverage.supply)}.</p>
           <Unnamed coverage={coverage} />
         </details>
       )}

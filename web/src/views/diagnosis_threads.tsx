@@ -62,8 +62,8 @@ const MOST_THREADS = 40;
 
 export function WorkerTable({ workers, limits }: { workers: Workers; limits: readonly string[] }) {
   const watched = waitsWatched(workers);
-  const offCpu = reasonOf(limits, ["off-cpu", "off cpu", "wait"]);
-  const queue = reasonOf(limits, ["run queue", "run-queue", "runqueue", "off-cpu", "off cpu"]);
+  const offCpu = reasonOf(limits, ["waits", "wait"]);
+  const queue = reasonOf(limits, ["run queue", "run-queue", "waits"]);
   const { threads } = workers;
   return (
     <section class="card wide" aria-labelledby="workers-title">
@@ -180,7 +180,7 @@ export function EventLoopPart({ loop, limits }: { loop: EventLoop | null; limits
       <section class="card" aria-labelledby="loop-title">
         {title}
         <p data-absent="event_loop">
-          <b>Not known.</b> {visible(reasonOf(limits, ["event loop", "event-loop", "stall"]))}
+          <b>Not known.</b> {visible(reasonOf(limits, ["stalls of event loops", "stall", "event loop"]))}
         </p>
       </section>
     );
