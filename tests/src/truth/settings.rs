@@ -9,6 +9,18 @@ pub const BASE: &str = "base";
 /// Policies of the RBAC filter, of which the last one holds.
 const POLICIES: u32 = 30;
 
+/// What a connection to a collector or service needs beside the frames of whoever sends: reads of its answers and
+/// writes that the event loop does later, as any connection upstream has them.
+const SHARED_CONNECTION: &[&str] = &[
+    "http_codec",
+    "pools",
+    "connections",
+    "routing",
+    "event_loop",
+];
+/// A header more is parsed and written by the codec.
+const HEADERS: &[&str] = &["http_codec", "routing"];
+
 /// Which sidecar is judged. Both have the setting, as both have it in a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,6 +70,9 @@ pub struct Setting {
     pub side: Side,
     pub switch_on: fn(&mut MeshOptions),
     pub attribution: Attribution,
+    /// Features that have the rest of the setting's work, as the reasons of its findings say; empty where all of
+    /// it must be seen.
+    pub rest: &'static [&'static str],
     /// Findings of which one must be there while the setting is on, and none while it is off; empty where no
     /// finding belongs to it.
     pub findings: &'static [&'static str],
@@ -85,6 +100,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Client,
         switch_on: |mesh| mesh.tracing = Tracing::Percent(100.0),
         attribution: Attribution::Features(&["tracing"]),
+        rest: SHARED_CONNECTION,
         findings: &["tracing"],
         found: Some(1.0),
     },
@@ -97,6 +113,7 @@ pub const SETTINGS: &[Setting] = &[
             mesh.tracer = Tracer::OpenTelemetry;
         },
         attribution: Attribution::Features(&["tracing"]),
+        rest: SHARED_CONNECTION,
         findings: &["tracing"],
         found: Some(1.0),
     },
@@ -106,6 +123,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Client,
         switch_on: |mesh| mesh.access_log = AccessLog::Text,
         attribution: Attribution::Features(&["access_log_format", "access_log_write"]),
+        rest: &[],
         findings: &["access_log_format", "access_log_write"],
         found: Some(0.8),
     },
@@ -115,6 +133,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Client,
         switch_on: |mesh| mesh.access_log = AccessLog::Json,
         attribution: Attribution::Features(&["access_log_format", "access_log_write"]),
+        rest: &[],
         findings: &["access_log_format", "access_log_write"],
         found: Some(0.8),
     },
@@ -124,6 +143,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Client,
         switch_on: |mesh| mesh.access_log = AccessLog::Grpc,
         attribution: Attribution::Features(&["access_log_grpc"]),
+        rest: SHARED_CONNECTION,
         findings: &["access_log_grpc"],
         found: Some(0.8),
     },
@@ -133,6 +153,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Client,
         switch_on: |mesh| mesh.lua = true,
         attribution: Attribution::Features(&["lua"]),
+        rest: HEADERS,
         findings: &["lua"],
         found: Some(1.0),
     },
@@ -142,6 +163,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Client,
         switch_on: |mesh| mesh.rbac_policies = POLICIES,
         attribution: Attribution::Features(&["filter:rbac"]),
+        rest: &[],
         findings: &["filter_rbac"],
         found: None,
     },
@@ -151,6 +173,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Server,
         switch_on: |mesh| mesh.mtls = true,
         attribution: Attribution::Features(&["tls_handshake", "tls_records"]),
+        rest: &[],
         findings: &["tls_handshake", "tls_records"],
         found: None,
     },
@@ -160,6 +183,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Client,
         switch_on: |mesh| mesh.mtls = true,
         attribution: Attribution::Features(&["tls_handshake", "tls_records"]),
+        rest: &[],
         findings: &["tls_handshake", "tls_records"],
         found: None,
     },
@@ -169,6 +193,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Client,
         switch_on: |mesh| mesh.upstream = Upstream::Http2,
         attribution: Attribution::Moves,
+        rest: &[],
         findings: &[],
         found: None,
     },
@@ -178,6 +203,7 @@ pub const SETTINGS: &[Setting] = &[
         side: Side::Client,
         switch_on: |mesh| mesh.many_stats = true,
         attribution: Attribution::Growth(&["stats_record", "stats_flush"]),
+        rest: &[],
         findings: &["stats_record", "stats_flush"],
         found: None,
     },

@@ -21,7 +21,11 @@ pub fn markdown(rows: &[Row], conditions: &str) -> String {
             (Some(attributed), Some(within)) => (
                 format!("{attributed:.1}"),
                 format!("{:+.1}", attributed - row.saved_us.mean),
-                if within { "yes" } else { "no" },
+                match (within, row.within_with_rest) {
+                    (true, _) => "yes",
+                    (false, Some(true)) => "no; yes with the rest that the finding names",
+                    (false, _) => "no",
+                },
             ),
             _ => ("moves, see below".to_owned(), String::new(), ""),
         };

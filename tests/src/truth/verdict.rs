@@ -38,6 +38,8 @@ pub struct Row {
     pub allowed_us: f64,
     /// `None` where nothing is attributed.
     pub within: Option<bool>,
+    /// The same with what the features have that hold the rest; `None` where no rest is allowed for.
+    pub within_with_rest: Option<bool>,
     /// Cells of other features that changed, largest change first: with the setting less without it.
     pub elsewhere: Vec<(String, f64)>,
     /// Windows with the setting that had its finding, and that had it as the first one.
@@ -71,6 +73,10 @@ pub fn compare(setting: &'static Setting, windows: &[Window]) -> Option<Row> {
         Attribution::Moves => None,
     };
     let allowed = (POINTS * with).max(OF_DIFFERENCE * saved.mean.abs()) + saved.half_width;
+    let rest = average(&|(on, _)| on.features_us(setting.rest))
+        - average(&|(_, off)| mean_of(off, |off| off.features_us(setting.rest)));
+    let is_close = |us: f64| (us - saved.mean).abs() <= allowed;
+    let has_rest = !setting.rest.is_empty();
     let on: Vec<&Measured> = pairs.iter().map(|(on, _)| *on).collect();
     let has = |measured: &&&Measured| {
         let mut findings = measured.findings.iter();
@@ -91,7 +97,10 @@ pub fn compare(setting: &'static Setting, windows: &[Window]) -> Option<Row> {
         saved_us: saved,
         attributed_us: attributed,
         allowed_us: allowed,
-        within: attributed.map(|attributed| (attributed - saved.mean).abs() <= allowed),
+        within: attributed.map(is_close),
+        within_with_rest: attributed
+            .filter(|_| has_rest)
+            .map(|attributed| is_close(attributed + rest)),
         elsewhere: elsewhere(features, &pairs),
         found,
         first: on.iter().filter(is_first).count(),

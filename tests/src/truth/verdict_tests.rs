@@ -74,6 +74,8 @@ fn what_is_attributed_fits_what_is_saved() {
 fn too_little_is_not_within_and_the_rest_is_shown_by_cell() {
     let row = zipkin(30.0);
     assert_eq!(row.within, Some(false));
+    // The finding says that the connection to the collector is there, too: 20 us more than without.
+    assert_eq!(row.within_with_rest, Some(true));
     // 40 of 100 us with, 20 of 50 us without.
     assert_eq!(row.elsewhere.len(), 1);
     assert_eq!(row.elsewhere[0].0, "event_loop/syscall");

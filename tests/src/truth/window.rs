@@ -23,7 +23,7 @@ use crate::{
     workload::process_cpu_ns,
 };
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// How long one mesh has the load before the next one has.
 const TURN: Duration = Duration::from_secs(1);
 /// Part of the load's rate that must be kept, or the sidecars were not at equal load.
