@@ -37,7 +37,7 @@ function CheckupRows({ list }: { list: readonly Checkup[] }) {
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <div class="plain-table-box" tabIndex={0} role="region" aria-label="Check-ups">
-        <table class="plain" data-checkups>
+        <table class="plain checkup-table" data-checkups>
           <thead>
             <tr>
               <th scope="col">Compare</th>
