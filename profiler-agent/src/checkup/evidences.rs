@@ -2,12 +2,9 @@
 
 use super::per_request;
 use crate::{
-    diagnosis::{DiagnosisRules, Evidence, diagnose},
+    diagnosis::{DiagnosisRules, Evidence, diagnose, event_loops as loops_of},
     idle::IdleRules,
-    model::{
-        CheckupRecord, EdgeTable, Profile,
-        diagnosis::{Diagnosis, EventLoopReport},
-    },
+    model::{CheckupRecord, EdgeTable, EventLoopTable, Profile, diagnosis::Diagnosis},
 };
 
 /// All that is known of a check-up; what is missing is missing in the diagnosis, and its limits say so.
@@ -17,7 +14,8 @@ pub struct Evidences {
     pub off_cpu: Option<Profile>,
     pub edges: Option<EdgeTable>,
     pub record: Option<CheckupRecord>,
-    pub event_loop: Option<EventLoopReport>,
+    /// Of the on-CPU task.
+    pub event_loops: Option<EventLoopTable>,
     /// Only these processes, which the profiles are cut to already; empty takes all.
     pub pids: Vec<u32>,
     /// What is known to be missing, as sentences.
@@ -32,7 +30,7 @@ impl Evidences {
             off_cpu,
             edges,
             record,
-            event_loop,
+            event_loops: mut table,
             pids,
             mut limits,
         } = self;
@@ -41,6 +39,10 @@ impl Evidences {
             let gaps = observed.gaps.iter();
             gaps.map(|gap| sentence(gap))
         }));
+        if let (Some(table), false) = (&mut table, pids.is_empty()) {
+            table.keep(&pids);
+        }
+        let event_loop = loops_of(table, on_cpu.as_ref(), off_cpu.as_ref());
         let evidence = Evidence {
             on_cpu: on_cpu.as_ref(),
             off_cpu: off_cpu.as_ref(),

@@ -2,12 +2,16 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules};
+use crate::model::{DEFAULT_FREQUENCY_HZ, LoopRules, Target, TaskKind, TaskSpec, WaitRules};
 
 /// The kinds of a check-up's tasks, in their order. `web/src/lib/checkup.ts` has the same.
 pub const KINDS: [TaskKind; 3] = [TaskKind::OnCpu, TaskKind::OffCpu, TaskKind::Network];
 /// What names of check-ups begin with.
 pub(super) const PREFIX: &str = "checkup-";
+
+/// Turns of event loops from this length on are stalls, in milliseconds: two samples at the rate where
+/// none is given, and what makes the requests of all other connections late.
+const STALL_MS: u32 = 20;
 
 /// What a user asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +37,9 @@ pub fn specs(request: &CheckupRequest) -> [TaskSpec; 3] {
         wakers: false,
         timed: false,
         waits: WaitRules::default(),
+        event_loop: (kind == TaskKind::OnCpu).then_some(LoopRules {
+            threshold_ms: STALL_MS,
+        }),
     })
 }
 

@@ -27,6 +27,7 @@ mod coverage;
 mod totals;
 mod workers;
 mod network;
+mod loops;
 mod measures;
 mod findings;
 mod verdict;
@@ -39,6 +40,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use evidence::Evidence;
 pub use interval::student_quantile;
 pub use listing::{ListedFinding, ListedRule, RuleSets};
+pub use loops::event_loops;
 pub use proof::KnownNames;
 pub use rules::{DiagnosisRules, DiagnosisRulesError, RuleOrigin};
 

@@ -279,7 +279,8 @@ pub struct LoopThread {
     pub tid: u32,
     pub name: String,
     pub loops: u64,
-    pub loop_ns: LoopLengths,
+    /// `None`: no loop is over yet.
+    pub loop_ns: Option<LoopLengths>,
     /// Loops that took longer than the threshold, and their time.
     pub stalls: u64,
     pub stalled_ns: u64,

@@ -141,7 +141,8 @@ export interface EventLoop {
     readonly tid: number;
     readonly name: string;
     readonly loops: number;
-    readonly loop_ns: { readonly p50: number; readonly p99: number; readonly max: number };
+    /** null: no loop is over yet. */
+    readonly loop_ns: { readonly p50: number; readonly p99: number; readonly max: number } | null;
     readonly stalls: number;
     readonly stalled_ns: number;
   }[];

@@ -195,7 +195,7 @@ pub(crate) struct LoopThread {
     pub(crate) tid: u32,
     pub(crate) name: String,
     pub(crate) loops: u64,
-    pub(crate) loop_ns: LoopLengths,
+    pub(crate) loop_ns: Option<LoopLengths>,
     /// Loops that took longer than the threshold, and their time.
     pub(crate) stalls: u64,
     pub(crate) stalled_ns: u64,
@@ -215,7 +215,7 @@ impl From<model::LoopThread> for LoopThread {
             tid,
             name,
             loops,
-            loop_ns: loop_ns.into(),
+            loop_ns: loop_ns.map(LoopLengths::from),
             stalls,
             stalled_ns,
         }

@@ -235,6 +235,7 @@ async fn evidences(
         match kind {
             TaskKind::OnCpu => {
                 evidences.on_cpu = Some(read(state, task.id, selection.clone()).await?);
+                evidences.event_loops = state.parts.engine.event_loops(task.id).await?;
                 match state.parts.engine.observed(task.id).await {
                     Ok(record) => evidences.record = record,
                     Err(error) => evidences

@@ -16,7 +16,7 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    diagnosis::{Evidence, diagnose},
+    diagnosis::{Evidence, diagnose, event_loops},
     model::TaskKind,
 };
 
@@ -55,14 +55,24 @@ pub(in crate::api) async fn diagnosis(
     let pids = selection.pids.clone();
     let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
     let profile = read(&state, id, selection).await?;
+    let table = state.parts.engine.event_loops(id).await?;
     let (rules, idle) = (
         state.parts.diagnosis_rules.clone(),
         state.parts.idle_rules.clone(),
     );
     let document = blocking(move || {
+        let waits = has_waits.then_some(&profile);
+        let table = table.map(|mut table| {
+            if !pids.is_empty() {
+                table.keep(&pids);
+            }
+            table
+        });
+        let event_loop = event_loops(table, Some(&profile), waits);
         let evidence = Evidence {
             on_cpu: Some(&profile),
-            off_cpu: has_waits.then_some(&profile),
+            off_cpu: waits,
+            event_loop: event_loop.as_ref(),
             pids,
             ..Evidence::default()
         };

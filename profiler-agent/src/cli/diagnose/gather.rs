@@ -12,7 +12,10 @@ use tokio::{
 use crate::{
     checkup::{CheckupRequest, Observer, specs},
     config::cli::DiagnoseArgs,
-    model::{CheckupRecord, EdgeTable, LossKind, Losses, Profile, ProfileBuilder, TaskSpec},
+    model::{
+        CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder,
+        TaskSpec,
+    },
     probes::{
         Chunk, CollectRequest, Collection, Collector, NetworkCollector, NetworkConfig,
         OnCpuCollector, OnCpuConfig, ProbeStatuses, StopHandle,
@@ -26,6 +29,7 @@ pub(super) struct Gathered {
     pub(super) on_cpu: Profile,
     pub(super) off_cpu: Option<Profile>,
     pub(super) edges: Option<EdgeTable>,
+    pub(super) event_loops: Option<EventLoopTable>,
     pub(super) record: CheckupRecord,
     /// What failed or was lost, as sentences.
     pub(super) limits: Vec<String>,
@@ -109,6 +113,7 @@ async fn watch(
     }
     let on_cpu = on_cpu.await.context("sample")?;
     limits.extend(on_cpu.sentences("On-CPU samples"));
+    let event_loops = on_cpu.event_loops;
     let on_cpu = on_cpu
         .profile
         .context("the sampling ended without a result")?;
@@ -118,6 +123,7 @@ async fn watch(
         on_cpu,
         off_cpu: off_cpu.and_then(|kept| kept.profile),
         edges: network.and_then(|kept| kept.edges),
+        event_loops,
         record: record.await.context("observe")?,
         limits,
     })
@@ -168,6 +174,7 @@ async fn part(
 struct Kept {
     profile: Option<Profile>,
     edges: Option<EdgeTable>,
+    event_loops: Option<EventLoopTable>,
     notes: Vec<String>,
 }
 
@@ -224,6 +231,7 @@ fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {
     let Chunk {
         profile,
         edges,
+        event_loop,
         effective_frequency_hz: _,
         waits: _,
         notes,
@@ -232,6 +240,10 @@ fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {
         if !kept.notes.contains(&note) {
             kept.notes.push(note);
         }
+    }
+    if event_loop.is_some() {
+        // The whole table so far.
+        kept.event_loops = event_loop;
     }
     if edges.is_some() {
         // The whole table so far.

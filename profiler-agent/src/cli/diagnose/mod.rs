@@ -46,7 +46,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         off_cpu: gathered.off_cpu,
         edges: gathered.edges,
         record: Some(gathered.record),
-        event_loop: None,
+        event_loops: gathered.event_loops,
         pids: Vec::new(),
         limits: gathered.limits,
     };

@@ -327,11 +327,11 @@ fn stalls_are_reported_with_the_stack_that_held() {
             tid: 8,
             name: "wrk:worker_0".to_owned(),
             loops: 1000,
-            loop_ns: LoopLengths {
+            loop_ns: Some(LoopLengths {
                 p50: 1,
                 p99: 2,
                 max: 3,
-            },
+            }),
             stalls: 4,
             stalled_ns: 500_000_000,
         }],

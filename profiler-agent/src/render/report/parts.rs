@@ -2,7 +2,7 @@
 
 use super::document::{Block, Inline, Piece, plain, quoted};
 use crate::model::diagnosis::{
-    Configuration, Coverage, Diagnosis, Estimate, EventLoopReport, Imbalance, Matrix,
+    Configuration, Coverage, Diagnosis, Estimate, EventLoopReport, Imbalance, LoopLengths, Matrix,
     NetworkReport, Totals, WorkerThread, Workers,
 };
 
@@ -245,15 +245,21 @@ pub(super) fn event_loop(diagnosis: &Diagnosis) -> Vec<Block> {
         return Vec::new();
     };
     let rows = threads.iter().take(THREADS).map(|thread| {
+        let length = |of: fn(LoopLengths) -> u64| {
+            let known = thread
+                .loop_ns
+                .map(|lengths| format!("{:.2}", ms(of(lengths))));
+            plain(known.unwrap_or_else(|| "unknown".to_owned()))
+        };
         vec![
             vec![
                 Piece::Quoted(thread.name.clone()),
                 Piece::Plain(format!(" ({})", thread.tid)),
             ],
             plain(thread.loops.to_string()),
-            plain(format!("{:.2}", ms(thread.loop_ns.p50))),
-            plain(format!("{:.2}", ms(thread.loop_ns.p99))),
-            plain(format!("{:.2}", ms(thread.loop_ns.max))),
+            length(|lengths| lengths.p50),
+            length(|lengths| lengths.p99),
+            length(|lengths| lengths.max),
             plain(thread.stalls.to_string()),
         ]
     });
