@@ -62,9 +62,18 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
     let mut limits = evidence.limits.clone();
     let empty = ProfileBuilder::new(0, 1, Clock::Unknown).finish();
     let on_cpu = evidence.on_cpu.filter(|profile| has_samples(profile));
-    let profile = on_cpu.unwrap_or(&empty);
+    let (sampled, unsampled_ns) = evidence::without_unsampled(on_cpu.unwrap_or(&empty));
+    let profile: &Profile = &sampled;
     let sums = CellSums::of(rules, profile);
     let coverage = coverage::coverage(profile, &sums);
+    if unsampled_ns > 0 {
+        let all = unsampled_ns.saturating_add(sums.ns);
+        limits.push(format!(
+            "{:.0} % of the CPU time lies between two samples and is not in the matrix: threads ran for \
+             less than a period. An on-CPU result at a higher rate shows more.",
+            coverage::percent(unsampled_ns, all)
+        ));
+    }
     let totals = totals::totals(evidence, &sums, &mut limits);
     let waits = evidence
         .off_cpu
@@ -100,7 +109,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
     let sets = sets_of(rules, evidence);
     let facts = Facts {
         rules,
-        on_cpu: on_cpu.map(|profile| (profile, &sums)),
+        on_cpu: on_cpu.map(|_| (profile, &sums)),
         switches: switches.as_ref(),
         workers: &workers,
         network: network.as_ref(),

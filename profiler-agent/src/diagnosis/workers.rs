@@ -58,7 +58,10 @@ pub(super) fn workers(
         add_waits(rules, profile, &mut threads);
     }
     let window_ns = evidence.window_ns();
-    let all_ns = sums.map_or(0, |sums| sums.ns);
+    let all_ns = threads
+        .values()
+        .map(|sum| sum.on_cpu_ns)
+        .fold(0, u64::saturating_add);
     let role = |key: &Key, sum: &Sum| rules.role_of(sum.set, &sum.name, key.tid == key.pid);
     let imbalance = imbalance(
         threads

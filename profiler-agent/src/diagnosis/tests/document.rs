@@ -494,3 +494,27 @@ fn connections_are_counted_at_the_ends_that_the_process_has() {
         .unwrap();
     assert_eq!(good.text, "No segment was sent again in 5000 writes.");
 }
+
+#[test]
+fn cpu_time_between_two_samples_is_not_in_the_matrix() {
+    let mut whole = mixed(0, 100, 0);
+    let rest = profile(
+        &[Sample {
+            count: 3_000,
+            ..Sample::of(&["m:[stack incomplete: not sampled: less than a period]"])
+        }],
+        SECONDS,
+    );
+    let mut builder =
+        crate::model::ProfileBuilder::new(whole.origin_ns, whole.bucket_ns, whole.clock);
+    builder.merge(&whole);
+    builder.merge(&rest);
+    whole = builder.finish();
+    let diagnosis = of_samples(&whole);
+    assert_eq!(diagnosis.coverage.samples, 1000);
+    assert!((diagnosis.coverage.named_percent - 100.0).abs() < 1e-9);
+    let said = |limit: &String| limit.starts_with("75 % of the CPU time lies between two samples");
+    assert!(diagnosis.limits.iter().any(said), "{:#?}", diagnosis.limits);
+    let thread = &diagnosis.workers.threads[0];
+    assert!((thread.cpu_percent - 40.0).abs() < 1e-9, "{thread:?}");
+}
