@@ -18,7 +18,7 @@ use hdrhistogram::Histogram;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::{Request, Uri, body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use profiler_tests::mesh::{LatencyReport, LoadReport};
+use profiler_tests::mesh::{LOADING, LatencyReport, LoadReport};
 use tokio::{
     net::TcpStream,
     signal::unix::{SignalKind, signal},
@@ -98,6 +98,8 @@ async fn main() -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("catch SIGINT")?;
     let mut pause = signal(SignalKind::user_defined1()).context("catch SIGUSR1")?;
     let mut resume = signal(SignalKind::user_defined2()).context("catch SIGUSR2")?;
+    // From here on signals are heard.
+    println!("{LOADING}");
     let end = sleep(options.duration);
     tokio::pin!(end);
     loop {

@@ -47,6 +47,9 @@ pub const TELEMETRY_PORT: u16 = 4318;
 /// Where the admin interface listens, on loopback inside the pod.
 pub const ADMIN_PORT: u16 = 15000;
 
+/// What the load generator prints once it can be paused.
+pub const LOADING: &str = "loading";
+
 const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// One pod: its namespace and its sidecar.
@@ -247,7 +250,8 @@ impl Mesh {
 
     /// Starts the bounded load generator in the client's pod.
     pub fn start_load(&mut self) -> Result<()> {
-        let load = self.launch_load(self.options.rps, self.options.duration, "client")?;
+        let mut load = self.launch_load(self.options.rps, self.options.duration, "client")?;
+        load.wait_for_line(START_LIMIT, |line| (line == LOADING).then_some(()))?;
         self.load = Some(load);
         self.pauses = 0;
         Ok(())
