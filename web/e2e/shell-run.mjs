@@ -170,12 +170,19 @@ await checks.run("the palette goes to a process, a pod, a task and a page", asyn
   const goTo = async (text, address) => {
     await page.keyboard.press("Control+k");
     await page.fill(".palette-field", text);
+    const [first] = await page.locator(".palette-entry").allTextContents();
     await page.keyboard.press("Enter");
-    await page.waitForURL(address);
+    await page
+      .waitForFunction((wanted) => new RegExp(wanted).test(location.href), address.source, {
+        timeout: 15_000,
+      })
+      .catch(async () => assert(false, `${text} went to ${page.url()}; the first entry was ${first}`));
   };
   await goTo("task 4", /view=task&id=4/);
   await goTo("envoy 4242", /process=4242-/);
+  await page.locator(".process-panel").waitFor();
   await page.keyboard.press("Escape");
+  await page.waitForFunction(() => !location.search.includes("process="));
   await goTo("pods", /view=pods/);
   await goTo("pod 4026532344", /view=pods&q=4026532344/);
   await page.locator("[data-sidecar-line]").waitFor();

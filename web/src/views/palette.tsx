@@ -130,8 +130,9 @@ export function Palette() {
   const [query, setQuery] = useState("");
   const [active, setActive] = useState(0);
   const list = useRef<HTMLDivElement>(null);
-  // What is found does not change under the reader's eyes: it is collected once, when the palette opens.
-  const all = useMemo(entries, []);
+  // What is found does not change under the reader's eyes: it is collected once, when the palette opens or
+  // when the first lists arrive.
+  const all = useMemo(entries, [processes.value === null, tasks.value === null]);
   const found = useMemo(() => find(all, query), [all, query]);
   const current = Math.min(active, found.length - 1);
   const close = (): void => {
