@@ -258,6 +258,34 @@ fn removing_touches_only_what_is_named() {
         .into_iter()
         .map(|(key, _)| key)
         .collect();
+#[test]
+fn a_blob_that_is_put_takes_the_place_of_all_before_it_whatever_the_disk_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let refuse = Arc::new(AtomicBool::new(false));
+    let mut store = failing_store(directory.path(), &refuse);
+    store.put(append(1, 0, b"a"));
+    store.commit().unwrap();
+    store.put(append(1, 0, b"b"));
+    assert_eq!(contents(&mut store, key(1, 0)), ["b"]);
+    refuse.store(true, Ordering::Relaxed);
+    assert!(store.commit().is_err());
+    store.put(append(1, 0, b"c"));
+    assert!(store.has_waiting());
+    assert_eq!(store.waiting_blobs(TaskId(1)), 1);
+    refuse.store(false, Ordering::Relaxed);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while store.commit().is_err() {
+        assert!(Instant::now() < deadline, "the store never works again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(contents(&mut store, key(1, 0)), ["c"]);
+    drop(store);
+    let mut store = Store::open(directory.path()).unwrap();
+    assert_eq!(contents(&mut store, key(1, 0)), ["c"]);
+    let (_key, segment) = store.segments(TaskId(1), Stream::Profile)[0];
+    assert_eq!((segment.blobs, segment.samples), (1, 10));
+}
+
     assert_eq!(left, [key(1, 0), key(2, 1)]);
     assert!(contents(&mut store, key(2, 0)).is_empty());
     let (tasks, damaged) = store.tasks().unwrap();

@@ -25,7 +25,7 @@ use super::{
     edge_steps::{self, Steps},
     edges,
     engine::Inner,
-    registry::{Slot, StopCause, add_notes},
+    registry::{Slot, StopCause, add_notes, say_written, waits_note},
     result::segment_number,
     upkeep::merge_any,
 };
@@ -245,7 +245,7 @@ impl<'a> Run<'a> {
             .await
             .and_then(|stored| stored);
         match stored {
-            Ok(Stored::Kept) => self.failing = None,
+            Ok(Stored::Kept) => self.store_works(),
             Ok(Stored::Waiting(error)) => self.store_fails(&error),
             Ok(Stored::Dropped) => self.lost(samples),
             Ok(Stored::TooLarge(error)) => {
@@ -283,7 +283,7 @@ impl<'a> Run<'a> {
             Err(error) => (None, Err(error)),
         };
         match kept {
-            Ok(None) => self.failing = None,
+            Ok(None) => self.store_works(),
             Ok(Some(refused)) => self.note(refused),
             Err(error) => self.store_fails(&error),
         }
@@ -331,9 +331,7 @@ impl<'a> Run<'a> {
         let text = error.to_string();
         if self.failing.as_ref() != Some(&text) {
             tracing::error!(task = %self.id, %error, "results wait in memory");
-            self.note(format!(
-                "could not write to the data directory ({text}); the result waits in memory"
-            ));
+            self.note(waits_note(&text));
             self.failing = Some(text);
         }
     }
@@ -345,6 +343,13 @@ impl<'a> Run<'a> {
             .run(|store| store.commit_if_due(COMMIT_INTERVAL))
             .await;
         self.settle(result.and_then(|committed| committed));
+    /// Everything that waited has been written.
+    fn store_works(&mut self) {
+        if self.failing.take().is_some() {
+            self.update(say_written);
+        }
+    }
+
     }
 
     /// Makes the task's record durable now.
@@ -358,7 +363,7 @@ impl<'a> Run<'a> {
 
     fn settle(&mut self, result: Result<(), StoreError>) {
         match result {
-            Ok(()) => self.failing = None,
+            Ok(()) => self.store_works(),
             Err(error) => self.store_fails(&error),
         }
     }
@@ -390,6 +395,7 @@ impl<'a> Run<'a> {
     /// Starts to rewrite the segment before `segment` when that one is complete.
     fn merge_before(&mut self, segment: SegmentKey) {
         while self.merges.try_join_next().is_some() {}
+                self.inner.write_later(id, waiting);
         let Some(complete) = self.current.filter(|current| *current < segment) else {
             self.current.get_or_insert(segment);
             return;
