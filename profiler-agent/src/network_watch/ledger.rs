@@ -55,6 +55,7 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
         lost_events,
         lost_bytes,
         kernel_table,
+        window,
         connections: _,
     } = earlier;
     let mut all = newest.clone();
@@ -82,6 +83,10 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
     all.folded.server.merge(&folded.server);
     for (what, count) in unresolved {
         *all.unresolved.entry(what.clone()).or_default() += count;
+    }
+    // From the first collection on, whatever was between them.
+    if let (Some(all), Some(earlier)) = (&mut all.window, window) {
+        all.from_ns = all.from_ns.min(earlier.from_ns);
     }
     all.lost_events += lost_events;
     all.lost_bytes += lost_bytes;

@@ -96,15 +96,15 @@ impl UnixSockets {
         })
     }
 
-    /// The edges so far, and what could not be told. `last`: nothing more comes.
-    pub(super) fn report(
+    /// The sockets with what they have counted. Before that they are listed, which takes long, when it is
+    /// time for it. `last`: nothing more comes.
+    pub(super) fn read(
         &mut self,
-        object: &mut LoadedObject,
+        object: &LoadedObject,
         table: &ProcessTable,
         wanted: &BTreeSet<u32>,
-        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         last: bool,
-    ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+    ) -> Result<Vec<UnixEnd>, LoadError> {
         let mut ends = read(object)?;
         let now_ns = monotonic_ns();
         let due = now_ns.saturating_sub(self.listed_ns) >= LIST_AGAIN_NS;
@@ -117,6 +117,16 @@ impl UnixSockets {
             // Once more: what is gone by the listing changes no more.
             ends = read(object)?;
         }
+        Ok(ends)
+    }
+
+    /// The edges so far, and what could not be told.
+    pub(super) fn report(
+        &mut self,
+        object: &mut LoadedObject,
+        ends: Vec<UnixEnd>,
+        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
+    ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
         let (listing, listed_ns) = (&self.listing, self.listed_ns);
         let is_gone = |end: &UnixEnd| {
             end.seen_ns < listed_ns

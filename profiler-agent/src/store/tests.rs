@@ -124,6 +124,24 @@ fn tables_of_edges_from_before_a_field_are_still_read() {
     assert!(decode_edges(&bytes).is_err());
     bytes[4] = 4;
     assert_eq!(decode_edges(&bytes).unwrap(), whole);
+    // Version 5 had the delayed ends, and not the window.
+    let kernel_table = &whole.kernel_table;
+    let (edges, sources, folded) = (&whole.edges, &whole.sources, &whole.folded);
+    let (lost_events, lost_bytes) = (whole.lost_events, whole.lost_bytes);
+    let without_window = (
+        edges,
+        sources,
+        folded,
+        &whole.unavailable,
+        &whole.unresolved,
+        lost_events,
+        lost_bytes,
+        kernel_table,
+    );
+    let mut bytes = encode(&without_window, Stream::Edges, Density::Fast).unwrap();
+    assert!(decode_edges(&bytes).is_err());
+    bytes[4] = 5;
+    assert_eq!(decode_edges(&bytes).unwrap(), whole);
     let newest = encode(&whole, Stream::Edges, Density::Fast).unwrap();
     assert_eq!(decode_edges(&newest).unwrap(), whole);
 }
@@ -241,24 +259,6 @@ fn replacing_keeps_the_samples_and_leaves_one_blob() {
 }
 
 #[test]
-fn removing_touches_only_what_is_named() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut store = Store::open(directory.path()).unwrap();
-    for (id, segment) in [(1, 0), (2, 0), (2, 1), (3, 0)] {
-        store.put_task(&task(id)).unwrap();
-        assert!(store.append(append(id, segment, b"x")));
-    }
-    store.commit().unwrap();
-    store.remove_segments(&[key(2, 0)]).unwrap();
-    store.remove_task(TaskId(3)).unwrap();
-    drop(store);
-    let mut store = Store::open(directory.path()).unwrap();
-    let left: Vec<SegmentKey> = store
-        .all_segments()
-        .into_iter()
-        .map(|(key, _)| key)
-        .collect();
-#[test]
 fn a_blob_that_is_put_takes_the_place_of_all_before_it_whatever_the_disk_does() {
     let directory = tempfile::tempdir().unwrap();
     let refuse = Arc::new(AtomicBool::new(false));
@@ -286,6 +286,24 @@ fn a_blob_that_is_put_takes_the_place_of_all_before_it_whatever_the_disk_does() 
     assert_eq!((segment.blobs, segment.samples), (1, 10));
 }
 
+#[test]
+fn removing_touches_only_what_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::open(directory.path()).unwrap();
+    for (id, segment) in [(1, 0), (2, 0), (2, 1), (3, 0)] {
+        store.put_task(&task(id)).unwrap();
+        assert!(store.append(append(id, segment, b"x")));
+    }
+    store.commit().unwrap();
+    store.remove_segments(&[key(2, 0)]).unwrap();
+    store.remove_task(TaskId(3)).unwrap();
+    drop(store);
+    let mut store = Store::open(directory.path()).unwrap();
+    let left: Vec<SegmentKey> = store
+        .all_segments()
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
     assert_eq!(left, [key(1, 0), key(2, 1)]);
     assert!(contents(&mut store, key(2, 0)).is_empty());
     let (tasks, damaged) = store.tasks().unwrap();

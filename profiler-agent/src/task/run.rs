@@ -73,6 +73,8 @@ struct Run<'a> {
     merges: JoinSet<()>,
     /// Text of the store's failure while it lasts, so that it is noted once.
     failing: Option<String>,
+    /// Until when the newest table was counted, nanoseconds since the Unix epoch.
+    counted_ns: Option<u64>,
 }
 
 /// What became of a chunk on the store's thread.
@@ -93,6 +95,7 @@ impl<'a> Run<'a> {
             steps: Arc::new(Mutex::new(Steps::new(id))),
             merges: JoinSet::new(),
             failing: None,
+            counted_ns: None,
         }
     }
 
@@ -111,7 +114,8 @@ impl<'a> Run<'a> {
             Ok(collection) => collection,
             Err(reason) => return TaskState::Failed { reason },
         };
-        let begin = Instant::now();
+        let now = Instant::now();
+        let begin = now.checked_sub(collection.already).unwrap_or(now);
         let duration = self.update(|task| {
             // Times in the result count from here.
             task.started_ns = Some(collection.origin_ns);
@@ -262,7 +266,10 @@ impl<'a> Run<'a> {
     /// Keeps the result of a network task in place of its earlier one.
     async fn keep_edges(&mut self, edges: EdgeTable) {
         let id = self.id;
-        let now_ns = self.inner.now_ns();
+        // It may have waited since then.
+        let counted_ns = edges.window.map(|window| window.to_ns);
+        self.counted_ns = counted_ns;
+        let now_ns = counted_ns.unwrap_or_else(|| self.inner.now_ns());
         let edges = Arc::new(edges);
         self.inner.newest_edges.put(id, Arc::clone(&edges));
         let origin_ns = self.origin_ns().unwrap_or(now_ns);
@@ -336,13 +343,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    async fn commit_if_due(&mut self) {
-        let result = self
-            .inner
-            .store
-            .run(|store| store.commit_if_due(COMMIT_INTERVAL))
-            .await;
-        self.settle(result.and_then(|committed| committed));
     /// Everything that waited has been written.
     fn store_works(&mut self) {
         if self.failing.take().is_some() {
@@ -350,6 +350,13 @@ impl<'a> Run<'a> {
         }
     }
 
+    async fn commit_if_due(&mut self) {
+        let result = self
+            .inner
+            .store
+            .run(|store| store.commit_if_due(COMMIT_INTERVAL))
+            .await;
+        self.settle(result.and_then(|committed| committed));
     }
 
     /// Makes the task's record durable now.
@@ -370,7 +377,8 @@ impl<'a> Run<'a> {
 
     async fn finish(&mut self, state: TaskState) {
         self.finish_steps().await;
-        let ended_ns = self.inner.now_ns();
+        // What came after the last count was work on the result.
+        let ended_ns = self.counted_ns.unwrap_or_else(|| self.inner.now_ns());
         self.update(|task| {
             task.state = state;
             task.ended_ns = Some(ended_ns);
@@ -387,6 +395,7 @@ impl<'a> Run<'a> {
                 .await;
             if let Ok(waiting) = waiting {
                 self.update(|task| task.losses.add(LossKind::StoreWriteFailed, waiting));
+                self.inner.write_later(id, waiting);
             }
         }
         self.announce();
@@ -395,7 +404,6 @@ impl<'a> Run<'a> {
     /// Starts to rewrite the segment before `segment` when that one is complete.
     fn merge_before(&mut self, segment: SegmentKey) {
         while self.merges.try_join_next().is_some() {}
-                self.inner.write_later(id, waiting);
         let Some(complete) = self.current.filter(|current| *current < segment) else {
             self.current.get_or_insert(segment);
             return;
