@@ -136,6 +136,7 @@ fn offsets(btf: &Btf, network_namespace: u32) -> Result<NetworkConfig, OffsetErr
             .into_iter()
             .find(|(_, name)| name == "not_specified")
             .map_or(NO_SUCH_REASON, |(reason, _)| reason),
+        task_comm: at("task_struct", &["comm"])?,
     })
 }
 

@@ -227,7 +227,10 @@ mod tests {
         let text = pod_list(&found, false).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
-        assert!(lines[1].starts_with("  each of them: its network namespace"), "{text}");
+        assert!(
+            lines[1].starts_with("  each of them: its network namespace"),
+            "{text}"
+        );
         assert_eq!(text.matches("its network namespace").count(), 1, "{text}");
         assert!(lines[3].ends_with("5M     3"), "{text}");
     }

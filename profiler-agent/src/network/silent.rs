@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Book, Flow, UnixBook, book::Pair};
+use super::{Book, Flow, UnixBook, book::Pair, unix_book::UnixPair};
 use crate::model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
 
 /// How much is kept apart.
@@ -90,12 +90,12 @@ impl UnixBook {
                 sums.changed_ns = now_ns;
             }
         }
-        let used = in_use(shown);
+        let used: BTreeSet<UnixPair> = in_use(shown).into_iter().filter_map(UnixPair::of).collect();
         let silent = room.take_silent(
             &mut self.edges,
             now_ns,
             |sums| sums.changed_ns,
-            |key| used.contains(key),
+            |pair| used.contains(pair),
         );
         for sums in silent {
             add(&mut self.folded, sums.client, sums.server);
@@ -224,13 +224,16 @@ mod tests {
 
     #[test]
     fn names_of_the_dead_are_forgotten_unless_they_are_needed() {
+        let named = || Identity {
+            comm: "app".to_owned(),
+            container: None,
+        };
         let mut book = Book::default();
         for pid in [7, 8, 9] {
-            book.names()
-                .name(process(pid), || Some(Identity::default()));
+            book.names().name(process(pid), || Some(named()));
         }
         book.forget_names(&[flow(1, 1)], |alive| alive == process(8));
-        let kept = |pid: &u32| book.names.latest(*pid).is_some();
+        let kept = |pid: &u32| book.names.identity(process(*pid)) == named();
         let kept: Vec<u32> = (0..20).filter(kept).collect();
         assert_eq!(kept, [7, 8]);
     }
@@ -246,12 +249,13 @@ mod tests {
                 container: None,
                 address: crate::model::Address::Unix(name.to_owned()),
             };
-            EdgeKey {
+            let key = EdgeKey {
                 client: end.clone(),
                 server: end,
                 server_port: None,
                 original_destination: None,
-            }
+            };
+            UnixPair::of(&key).unwrap()
         };
         let change = |book: &mut UnixBook, name: &str, bytes: u64| {
             let sums = book.edges.entry(key(name)).or_default();

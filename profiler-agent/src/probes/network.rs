@@ -281,7 +281,7 @@ struct Session {
     book: Book,
     unix: UnixSockets,
     /// Processes of Unix sockets that were looked for because they were not in the table.
-    sought: HashSet<u32>,
+    sought: HashSet<ProcessKey>,
     /// For a collection without end.
     room: Option<Room>,
     /// Ended since the last result.
@@ -421,10 +421,10 @@ impl Session {
         if let Some(room) = self.room {
             self.book.fold_silent(&edges, room);
             let table = &self.table;
+            let unix: HashSet<ProcessKey> = self.unix.processes().collect();
             self.book.forget_names(&open, |process| {
-                table
-                    .get(process.pid)
-                    .is_some_and(|known| known.key == process)
+                let known = table.get(process.pid);
+                unix.contains(&process) || known.is_some_and(|known| known.key == process)
             });
         }
         unresolved.extend(self.uncounted_calls()?);
@@ -484,24 +484,23 @@ impl Session {
         let names = RefCell::new(self.book.names());
         let sought = RefCell::new(&mut self.sought);
         let mut may_refresh = true;
-        // What a socket has is the name of a thread: the process is named while it is there, and the
-        // name kept.
-        let identify = RefCell::new(|pid: u32| {
-            let mut found = table.get(pid);
-            if found.is_none() && may_refresh && sought.borrow_mut().insert(pid) {
+        // A name that was seen with the socket is taken when the process is gone before anybody looks.
+        for end in &ends {
+            if let Some(process) = end.process {
+                names.borrow_mut().name_thread(process, &end.comm);
+            }
+        }
+        let identify = RefCell::new(|process: ProcessKey| {
+            let mut names = names.borrow_mut();
+            let is_named = names.name(process, || identify(table, process));
+            if !is_named && may_refresh && sought.borrow_mut().insert(process) {
                 may_refresh = false;
                 table.refresh();
-                found = table.get(pid);
+                names.name(process, || identify(table, process));
             }
-            let mut names = names.borrow_mut();
-            let key = match found {
-                Some(process) => process.key,
-                None => names.latest(pid)?,
-            };
-            names.name(key, || identify(table, key));
-            Some((key, names.identity(key)))
+            names.identity(process)
         });
-        let identify = |pid| identify.borrow_mut()(pid);
+        let identify = |process| identify.borrow_mut()(process);
         self.unix.report(&mut self.object, ends, identify)
     }
 

@@ -77,7 +77,7 @@ impl UnixSockets {
                 [0, socket.network_namespace].contains(&target.network_namespace)
             } else {
                 let owner = listing.owner(socket.inode);
-                owner.is_some_and(|pid| wanted.contains(&pid))
+                owner.is_some_and(|owner| wanted.contains(&owner.pid))
             };
             if !is_wanted || socket.peer_inode == 0 {
                 continue;
@@ -125,19 +125,24 @@ impl UnixSockets {
         &mut self,
         object: &mut LoadedObject,
         ends: Vec<UnixEnd>,
-        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
+        identify: impl Fn(ProcessKey) -> Identity,
     ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
         let (listing, listed_ns) = (&self.listing, self.listed_ns);
         let is_gone = |end: &UnixEnd| {
             end.seen_ns < listed_ns
                 && listing.is_gone(end.network_namespace, end.cookie) == Some(true)
         };
-        self.book.settle(&ends, listing, &identify, is_gone);
+        self.book.settle(&ends, listing, is_gone);
         let (gone, open): (Vec<UnixEnd>, Vec<UnixEnd>) = ends.into_iter().partition(is_gone);
         for end in &gone {
             object.forget_unix_socket(end.cookie)?;
         }
         Ok(self.book.table(&open, &self.listing, identify))
+    }
+
+    /// The processes of every edge that is known.
+    pub(super) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
+        self.book.processes()
     }
 
     /// Adds up edges that have been silent for long.
