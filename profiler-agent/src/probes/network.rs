@@ -40,7 +40,9 @@ use crate::{
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
     model::{Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts, Window},
-    network::{Book, Connections, Directory, Flow, Resting, Room, Sources, UnixEnd, user_of},
+    network::{
+        Book, Connections, Directory, Flow, Resting, Room, Sources, UnixEnd, fold_silent, user_of,
+    },
     process::ProcessTable,
 };
 
@@ -418,21 +420,15 @@ impl Session {
         let (mut edges, folded, mut unresolved) =
             self.book.table_with(&open, &self.directory, note);
         let connections = connections.finish(now_ns);
-        if let Some(room) = self.room {
-            self.book.fold_silent(&edges, room);
-            let table = &self.table;
-            let unix: HashSet<ProcessKey> = self.unix.processes().collect();
-            self.book.forget_names(&open, |process| {
-                let known = table.get(process.pid);
-                unix.contains(&process) || known.is_some_and(|known| known.key == process)
-            });
-        }
         unresolved.extend(self.uncounted_calls()?);
         let (unix_edges, unix_unresolved) = self.report_unix(unix_ends)?;
-        if let Some(room) = self.room {
-            self.unix.fold_silent(&unix_edges, room, now_ns);
-        }
         let folded = self.unix.with_folded(folded);
+        if let Some(room) = self.room {
+            let unix_book = self.unix.book_mut();
+            let unix = (unix_book, unix_edges.as_slice());
+            fold_silent((&mut self.book, &edges), unix, room, now_ns);
+            self.forget_names(&open);
+        }
         let mut unavailable = self.unavailable();
         unix_sockets::explain(
             &mut unavailable,

@@ -8,7 +8,7 @@ use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
     model::{Edge, FoldedEdges, ProcessKey},
-    network::{Identity, Room, UnixBook, UnixEnd, UnixListing, existing_unix},
+    network::{Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
 };
 
@@ -145,9 +145,8 @@ impl UnixSockets {
         self.book.processes()
     }
 
-    /// Adds up edges that have been silent for long.
-    pub(super) fn fold_silent(&mut self, shown: &[Edge], room: Room, now_ns: u64) {
-        self.book.fold_silent(shown, room, now_ns);
+    pub(super) fn book_mut(&mut self) -> &mut UnixBook {
+        &mut self.book
     }
 
     /// What is no longer kept apart, with that of connections.
