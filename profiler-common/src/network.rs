@@ -271,7 +271,15 @@ pub struct NetworkConfig {
     pub skb_data: u32,
     pub skb_len: u32,
     pub skb_data_len: u32,
+    pub skb_head: u32,
+    pub skb_transport_header: u32,
+    /// The reason of a drop for which none is given; [`NO_SUCH_REASON`] on kernels without it.
+    pub drop_not_specified: u32,
+    pub task_comm: u32,
 }
+
+/// The number of no reason to drop a packet.
+pub const NO_SUCH_REASON: u32 = u32::MAX;
 
 /// Reads and writes of wanted connections that did not fit the table.
 pub const LOST_EVENTS: u32 = 0;
@@ -309,7 +317,7 @@ const _: () = assert!(core::mem::offset_of!(Connection, ready_ns) == 64);
 const _: () = assert!(core::mem::offset_of!(Connection, user) == 128);
 const _: () = assert!(size_of::<DropKey>() == 16);
 const _: () = assert!(size_of::<ListenerKey>() == 8);
-const _: () = assert!(size_of::<NetworkConfig>() == 27 * 4);
+const _: () = assert!(size_of::<NetworkConfig>() == 31 * 4);
 const _: () = assert!(BOUNDS < SEARCH_TABLE && SEARCH_TABLE.is_power_of_two());
 const _: () = assert!(ENDED_BUFFER_BYTES.is_power_of_two());
 

@@ -31,6 +31,8 @@ pub struct UnixSocket {
     pub receive_wait_sum_ns: u64,
     pub receive_wait: Histogram,
 
+    /// When that of `pid` started, nanoseconds of boot time.
+    pub used_start_ns: u64,
     /// The process that used it last, in the agent's PID namespace; 0: none was seen.
     pub pid: u32,
     /// `SOCK_STREAM`, `SOCK_DGRAM` or `SOCK_SEQPACKET`.
@@ -45,7 +47,7 @@ pub struct UnixSocket {
     /// `sun_path` of this end and of the other one; abstract names begin with a zero byte.
     pub name: [u8; UNIX_NAME_BYTES],
     pub peer_name: [u8; UNIX_NAME_BYTES],
-    /// Name of the thread that used it first as [`UnixSocket::pid`].
+    /// Name of [`UnixSocket::pid`]: that of its main thread, whichever used the socket.
     pub comm: [u8; COMM_BYTES],
 }
 
@@ -64,6 +66,7 @@ impl Default for UnixSocket {
             received_count: 0,
             receive_wait_sum_ns: 0,
             receive_wait: Histogram::default(),
+            used_start_ns: 0,
             pid: 0,
             kind: 0,
             flags: 0,
@@ -101,7 +104,7 @@ pub struct UnixOffsets {
 /// Entries of the table of Unix sockets. They are allocated when used.
 pub const UNIX_ENTRIES: u32 = 16_384;
 
-const _: () = assert!(size_of::<UnixSocket>() == 11 * 8 + 280 + 6 * 4 + 2 * 108 + 16);
+const _: () = assert!(size_of::<UnixSocket>() == 12 * 8 + 280 + 6 * 4 + 2 * 108 + 16);
 const _: () = assert!(size_of::<UnixSocket>().is_multiple_of(8));
 const _: () = assert!(size_of::<UnixOffsets>() == 9 * 4);
 

@@ -96,8 +96,13 @@ pub(crate) fn is_kernel_thread(task: KernelPtr) -> bool {
 /// Start time of the task's process, nanoseconds of boot time.
 #[inline(always)]
 pub(crate) fn process_start(task: KernelPtr) -> Option<u64> {
-    let leader = task.follow(config!(offsets.task_group_leader))?;
-    leader.read(config!(offsets.task_start_boottime))
+    leader(task)?.read(config!(offsets.task_start_boottime))
+}
+
+/// The main thread of the task's process.
+#[inline(always)]
+pub(crate) fn leader(task: KernelPtr) -> Option<KernelPtr> {
+    task.follow(config!(offsets.task_group_leader))
 }
 
 /// How many programs the task's process has run: grows with each exec.

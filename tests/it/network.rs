@@ -168,6 +168,7 @@ fn a_refused_connection_and_a_reset_are_told_apart() {
     assert_eq!(reset.kind(), std::io::ErrorKind::ConnectionReset);
     drop(client);
     let table = watch.finish();
+    assert_eq!(table["unresolved"], json!({}), "{table:#}");
     let refused = &edge_to(&table, closed.port())["metrics"]["client"];
     assert_eq!(refused["connect"]["count"], 0, "{refused:#}");
     assert_eq!(refused["connect"]["failed"], 1);

@@ -2,7 +2,7 @@
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     time::Duration,
 };
 
@@ -196,6 +196,37 @@ fn losses_are_those_of_the_socket_and_of_the_rule_that_dropped() {
         json!({ "netfilter_drop": dropped }),
         "{server:#}"
     );
+}
+
+#[test]
+fn acknowledgements_of_a_half_closed_connection_are_no_drops() {
+    const ANSWER: usize = 1_000_000;
+    let agent = Agent::start().unwrap();
+    let watch = Watch::own(&agent);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut client = TcpStream::connect(address).unwrap();
+    let (mut server, _from) = listener.accept().unwrap();
+    client.set_read_timeout(Some(EXIT)).unwrap();
+    client.write_all(b"go").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let answering = std::thread::spawn(move || {
+        // The end of the other side has come: from here on its acknowledgements are not wanted.
+        assert_eq!(server.read_to_end(&mut Vec::new()).unwrap(), 2);
+        server.write_all(&vec![7; ANSWER]).unwrap();
+    });
+    let mut answer = Vec::new();
+    assert_eq!(client.read_to_end(&mut answer).unwrap(), ANSWER);
+    answering.join().unwrap();
+    let table = watch.finish();
+    let edge = edge_to(&table, address.port());
+    assert_own_ends(edge);
+    for end in ["client", "server"] {
+        let side = &edge["metrics"][end];
+        let none = json!({ "count": 0, "by_reason": {} });
+        assert_eq!(side["drop"], none, "{end}: {edge:#}");
+        assert_eq!(side["retransmit"]["count"], 0, "{end}: {edge:#}");
+    }
 }
 
 #[test]

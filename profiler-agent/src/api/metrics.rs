@@ -86,7 +86,7 @@ pub(super) async fn render(state: &ApiState) -> Result<String, ApiError> {
             .edge_choice
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let network = NetworkMetrics::read(&watched, &mut choice, most);
+        let network = NetworkMetrics::read(&watched, &mut choice, most, std::time::Instant::now());
         registry.register_collector(Box::new(network));
     }
     // Many edges make megabytes: off the reactor.

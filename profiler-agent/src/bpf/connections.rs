@@ -71,8 +71,12 @@ pub struct NetworkLinks {
 }
 
 impl NetworkLinks {
+    /// Those that were attached last go first: they are the ones that count reads and writes, which so
+    /// end at the time of the call, and calls begin no more before their ends go.
     pub fn detach(&mut self) {
-        self.links.clear();
+        while let Some(link) = self.links.pop() {
+            drop(link);
+        }
     }
 
     /// What system calls are watched for.

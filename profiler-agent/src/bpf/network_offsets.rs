@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use btf_rs::{Btf, Type};
 use profiler_common::{
     network::{
-        DROP_UNKNOWN, DROP_WITH_REASON, DROP_WITH_SOCKET, DROP_WITHOUT_REASON, NetworkConfig,
+        DROP_UNKNOWN, DROP_WITH_REASON, DROP_WITH_SOCKET, DROP_WITHOUT_REASON, NO_SUCH_REASON,
+        NetworkConfig,
     },
     network_calls::NetworkCallConfig,
 };
@@ -129,6 +130,13 @@ fn offsets(btf: &Btf, network_namespace: u32) -> Result<NetworkConfig, OffsetErr
         skb_data: at("sk_buff", &["data"])?,
         skb_len: at("sk_buff", &["len"])?,
         skb_data_len: at("sk_buff", &["data_len"])?,
+        skb_head: at("sk_buff", &["head"])?,
+        skb_transport_header: at("sk_buff", &["transport_header"])?,
+        drop_not_specified: reasons_of(btf)
+            .into_iter()
+            .find(|(_, name)| name == "not_specified")
+            .map_or(NO_SUCH_REASON, |(reason, _)| reason),
+        task_comm: at("task_struct", &["comm"])?,
     })
 }
 
@@ -148,9 +156,10 @@ fn drop_arguments(btf: &Btf) -> u32 {
 
 /// The kernel's names of reasons to drop a packet, in lower case without their prefix.
 pub fn drop_reasons() -> BTreeMap<u32, String> {
-    let Ok(btf) = kernel_btf() else {
-        return BTreeMap::new();
-    };
+    kernel_btf().map_or_else(|_| BTreeMap::new(), |btf| reasons_of(&btf))
+}
+
+fn reasons_of(btf: &Btf) -> BTreeMap<u32, String> {
     let found = btf
         .resolve_types_by_name("skb_drop_reason")
         .unwrap_or_default();
@@ -195,6 +204,10 @@ mod tests {
         assert_ne!(config.drop_arguments, DROP_UNKNOWN);
         assert_ne!(config.sock_daddr, config.sock_rcv_saddr);
         assert!(config.tcp_bytes_received > config.sock_err);
+        let reasons = drop_reasons();
+        let unspecified = reasons.get(&config.drop_not_specified);
+        assert_eq!(unspecified.map(String::as_str), Some("not_specified"));
+        assert!(config.skb_transport_header > 0 && config.skb_head < config.skb_data);
     }
 
     #[test]

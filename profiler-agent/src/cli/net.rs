@@ -1,6 +1,6 @@
 //! `net`: who talks to whom, without a server and without its data directory.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -173,12 +173,11 @@ async fn collect(
         started = start => started.context("start to watch")??,
         () = signals.next() => bail!("stopped before it watched: nothing was counted"),
     };
-    let end = tokio::time::sleep(args.duration);
+    let end = tokio::time::sleep(args.duration.saturating_sub(collection.already));
     tokio::pin!(end);
     let mut newest = None;
     let mut recorder = StepRecorder::default();
     let mut steps = Vec::new();
-    let began = Instant::now();
     let mut ended = false;
     say(&collection.notes);
     eprintln!("watching");
@@ -188,8 +187,9 @@ async fn collect(
                 let Some(chunk) = chunk else { break };
                 if let Some(table) = chunk.edges.map(Arc::new) {
                     if has(args, NetPart::Series) {
-                        let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                        steps.extend(recorder.step(&table, now_ms));
+                        let window = table.window.unwrap_or_default();
+                        let counted_ns = window.to_ns.saturating_sub(window.from_ns);
+                        steps.extend(recorder.step(&table, counted_ns / 1_000_000));
                     }
                     newest = Some(table);
                 }

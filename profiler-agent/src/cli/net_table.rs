@@ -80,6 +80,16 @@ pub(super) fn text(table: &EdgeTable, shown: Shown) -> String {
             hidden.len()
         );
     }
+    if let Some(window) = table.window {
+        let counted_ms = window.to_ns.saturating_sub(window.from_ns) / 1_000_000;
+        // Writing to a String cannot fail.
+        let _infallible = writeln!(
+            text,
+            "counted for {}.{:02} s",
+            counted_ms / 1000,
+            counted_ms % 1000 / 10
+        );
+    }
     text.push_str(&remarks(table));
     text
 }

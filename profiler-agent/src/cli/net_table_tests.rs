@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::EdgeKey;
+use crate::model::{EdgeKey, Window};
 
 fn edge(comm: &str, bytes: u64) -> Edge {
     let end = |comm: &str, pid| Endpoint {
@@ -211,4 +211,16 @@ fn bytes_have_units() {
 fn nothing_is_said() {
     let text = text(&EdgeTable::default(), SHOWN);
     assert!(text.ends_with("no connections were seen\n"), "{text}");
+}
+
+#[test]
+fn how_long_was_counted_is_said_when_it_is_known() {
+    let mut table = EdgeTable::default();
+    assert!(!text(&table, SHOWN).contains("counted for"));
+    table.window = Some(Window {
+        from_ns: 1_000_000_000,
+        to_ns: 4_058_999_999,
+    });
+    let text = text(&table, SHOWN);
+    assert!(text.contains("\ncounted for 3.05 s\n"), "{text}");
 }

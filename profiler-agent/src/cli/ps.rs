@@ -64,6 +64,11 @@ fn pod_list(pods: &[Pod], is_json: bool) -> Result<String> {
             pod.sidecar_line()
         )
         .ok();
+        // Processes outside of pods all have the same reason: it is said once.
+        let shared = shared_reason(pod);
+        if let Some(reason) = shared {
+            writeln!(text, "  each of them: {}", printable(reason, 120)).ok();
+        }
         for member in &pod.members {
             let PodMember {
                 process,
@@ -73,20 +78,27 @@ fn pod_list(pods: &[Pod], is_json: bool) -> Result<String> {
             let cpu = process
                 .cpu_percent
                 .map_or_else(|| "-".into(), |share| format!("{:.2}", share / 100.0));
-            writeln!(
-                text,
+            let own = if shared.is_some() { "" } else { reason };
+            let line = format!(
                 "{:>8} {:<20} {:<8} {cpu:>6} {:>9} {:>5}  {}",
                 process.key.pid,
                 printable(program(process), 20),
                 role.name(),
                 mebibytes(process.rss_bytes),
                 process.threads,
-                printable(reason, 120),
-            )
-            .ok();
+                printable(own, 120),
+            );
+            writeln!(text, "{}", line.trim_end()).ok();
         }
     }
     Ok(text)
+}
+
+/// The reason of every member, where several have the same.
+fn shared_reason(pod: &Pod) -> Option<&str> {
+    let (first, others) = pod.members.split_first()?;
+    let is_shared = others.iter().all(|member| member.reason == first.reason);
+    (!others.is_empty() && is_shared).then_some(first.reason.as_str())
 }
 
 fn text_table(processes: &[Arc<Process>]) -> String {
@@ -203,6 +215,24 @@ mod tests {
                 .unwrap()
                 .contains("\"role\": \"app\"")
         );
+    }
+
+    #[test]
+    fn what_is_true_of_all_processes_is_said_once() {
+        let mut given = Process::clone(&process());
+        given.network_namespace = None;
+        let mut other = given.clone();
+        other.key.pid = 43;
+        let found = pods(&[Arc::new(given), Arc::new(other)]);
+        let text = pod_list(&found, false).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(
+            lines[1].starts_with("  each of them: its network namespace"),
+            "{text}"
+        );
+        assert_eq!(text.matches("its network namespace").count(), 1, "{text}");
+        assert!(lines[3].ends_with("5M     3"), "{text}");
     }
 
     #[test]

@@ -89,7 +89,8 @@ pub struct ServeArgs {
     /// [default: tasks]
     #[arg(long, value_name = "always|tasks")]
     pub network: Option<String>,
-    /// Edges that have metrics of their own; the others are one edge `other` [default: 200]
+    /// Edges that have metrics of their own, about 122 series each; the others are one edge `other`
+    /// [default: 200]
     #[arg(long, value_name = "N")]
     pub network_metrics_edges: Option<String>,
     /// Show the arguments of processes; they may hold secrets

@@ -66,6 +66,7 @@ impl Collector for Recorded {
             .map_err(failed)?;
         Ok(Collection {
             origin_ns,
+            already: Duration::ZERO,
             clock: None,
             effective_frequency_hz: request.spec.frequency_hz,
             notes: Vec::new(),

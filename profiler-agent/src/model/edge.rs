@@ -275,9 +275,20 @@ pub struct EdgeTable {
     pub lost_events: u64,
     pub lost_bytes: u64,
     pub kernel_table: KernelTable,
+    /// `None`: a result of an older agent, which did not say.
+    pub window: Option<Window>,
     /// The largest open connections of the edges; not stored.
     #[serde(skip)]
     pub connections: Vec<(super::EdgeId, EdgeConnection)>,
+}
+
+/// In which time a table was counted, in nanoseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// When the programs were attached.
+    pub from_ns: u64,
+    /// When the counts were read; in the last table of a collection, when the programs were detached.
+    pub to_ns: u64,
 }
 
 /// One connection of an edge, as one end saw it.

@@ -192,6 +192,13 @@ impl Losses {
         }
     }
 
+    /// Takes `count` of `kind` back, which were not lost after all.
+    pub fn take_back(&mut self, kind: LossKind, count: u64) {
+        let left = self.get(kind).saturating_sub(count);
+        self.counts.remove(&kind);
+        self.add(kind, left);
+    }
+
     /// Adds all counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (kind, count) in other.iter() {

@@ -29,7 +29,7 @@ mod wait_rules;
 pub use checkup::{CheckupRecord, RequestPoint, RequestSeries};
 pub use edge::{
     Address, Edge, EdgeConnection, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable,
-    SideMetrics, SocketTotals, Transfer, Values,
+    SideMetrics, SocketTotals, Transfer, Values, Window,
 };
 pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
 pub use event_loop::{

@@ -408,7 +408,9 @@ impl Book {
         if own.is_none() {
             self.unresolved("owner");
         }
-        if other.is_none() && peer_namespace.is_some() {
+        // A connect that failed has no other end.
+        let is_connected = flow.metrics.connects_failed == 0;
+        if other.is_none() && peer_namespace.is_some() && is_connected {
             self.unresolved("peer_on_this_node");
         }
         let own = End {

@@ -87,6 +87,19 @@ fn a_socket_that_is_connected_to_itself_is_its_own_peer() {
 }
 
 #[test]
+fn a_connect_that_failed_has_no_other_end_that_could_be_missed() {
+    let ends = ("127.0.0.1:40000", "127.0.0.1:9");
+    let mut one = flow(1, 1, ends, CLIENT, 11);
+    let unresolved = |flow: &Flow| {
+        let flows = std::slice::from_ref(flow);
+        Book::default().table(flows, &Directory::default()).2
+    };
+    assert_eq!(unresolved(&one).get("peer_on_this_node"), Some(&1));
+    one.metrics.connects_failed = 1;
+    assert_eq!(unresolved(&one), BTreeMap::new());
+}
+
+#[test]
 fn loopback_connections_of_two_namespaces_are_not_mixed() {
     let ends = ("127.0.0.1:40000", "127.0.0.1:80");
     let found = edges(&[

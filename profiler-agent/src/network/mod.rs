@@ -41,6 +41,6 @@ pub(crate) use namespaces::enter_namespace_of;
 pub(crate) use printable::push_printable;
 pub(crate) use proc_tcp::{parse as read_socket_table, sockets_of};
 pub(crate) use resting::Resting;
-pub(crate) use silent::Room;
+pub(crate) use silent::{Room, fold_silent};
 pub(crate) use unix_book::{UNTOLD, UnixBook, UnixEnd, existing as existing_unix};
 pub(crate) use unix_diag::{UNNAMED, UnixListing};

@@ -72,20 +72,12 @@ impl Names {
         self.processes.insert(process, identity);
     }
 
-    /// Remembers what a thread of the process is called, in case that nothing better is found.
-    pub(super) fn name_thread(&mut self, process: ProcessKey, comm: &str) {
+    /// Remembers what the process was called when it was seen, in case that nothing better is found.
+    pub(crate) fn name_thread(&mut self, process: ProcessKey, comm: &str) {
         if !comm.is_empty() && self.threads.len() < MAX_PROCESSES {
             let kept = self.threads.entry(process);
             kept.or_insert_with(|| comm.to_owned());
         }
-    }
-
-    /// The process that had the pid last.
-    pub(crate) fn latest(&self, pid: u32) -> Option<ProcessKey> {
-        let keys = self.processes.keys().chain(self.threads.keys());
-        keys.filter(|key| key.pid == pid)
-            .max_by_key(|key| key.start_ticks)
-            .copied()
     }
 
     /// Forgets processes for which `is_needed` is false.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Book, Flow, UnixBook, book::Pair};
+use super::{Book, Flow, UnixBook, book::Pair, unix_book::UnixPair};
 use crate::model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
 
 /// How much is kept apart.
@@ -27,48 +27,74 @@ impl Room {
         duration_s.is_none().then_some(ENDLESS)
     }
 
-    /// Takes out the edges that have been silent for longest, until the others fit. One that is in use
-    /// stays, whenever it was silent `since`.
-    fn take_silent<Key: Ord + Clone, Sums>(
+    /// The edges that have been silent for long, each with when it began to be. One that is in use is not
+    /// among them, whenever it was silent `since`.
+    fn silent<Key: Clone, Sums>(
         self,
-        edges: &mut BTreeMap<Key, Sums>,
+        edges: &BTreeMap<Key, Sums>,
         now_ns: u64,
         since: impl Fn(&Sums) -> u64,
         is_in_use: impl Fn(&Key) -> bool,
-    ) -> Vec<Sums> {
-        let excess = edges.len().saturating_sub(self.edges);
-        if excess == 0 {
-            return Vec::new();
-        }
-        let mut silent: Vec<(u64, Key)> = edges
-            .iter()
-            .map(|(key, sums)| (since(sums), key))
-            .filter(|(since_ns, key)| {
-                now_ns.saturating_sub(*since_ns) >= self.silence_ns && !is_in_use(key)
-            })
+    ) -> Vec<(u64, Key)> {
+        let all = edges.iter().map(|(key, sums)| (since(sums), key));
+        let silent = all.filter(|(since_ns, key)| {
+            now_ns.saturating_sub(*since_ns) >= self.silence_ns && !is_in_use(key)
+        });
+        silent
             .map(|(since_ns, key)| (since_ns, key.clone()))
-            .collect();
-        silent.sort();
-        let longest = silent.into_iter().take(excess);
-        longest.filter_map(|(_, key)| edges.remove(&key)).collect()
+            .collect()
+    }
+}
+
+/// An edge of one of the two books.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Silent {
+    Connections(Pair),
+    Unix(UnixPair),
+}
+
+/// Adds up the edges that have been silent for longest, those of connections and of Unix sockets together,
+/// until the others fit `room`. What each book has shown is its newest table: it knows which edges have
+/// open connections, and these stay, so that no counter of an edge that is shown ever becomes less.
+pub(crate) fn fold_silent(
+    (book, shown): (&mut Book, &[Edge]),
+    (unix, unix_shown): (&mut UnixBook, &[Edge]),
+    room: Room,
+    now_ns: u64,
+) {
+    unix.note_changes(now_ns);
+    let all = shown.len().saturating_add(unix_shown.len());
+    let excess = all.saturating_sub(room.edges);
+    if excess == 0 {
+        return;
+    }
+    let of_connections = book.silent(shown, room, now_ns).into_iter();
+    let of_connections = of_connections.map(|(since_ns, key)| (since_ns, Silent::Connections(key)));
+    let of_unix = unix.silent(unix_shown, room, now_ns).into_iter();
+    let of_unix = of_unix.map(|(since_ns, key)| (since_ns, Silent::Unix(key)));
+    let mut silent: Vec<(u64, Silent)> = of_connections.chain(of_unix).collect();
+    silent.sort();
+    for (_, edge) in silent.into_iter().take(excess) {
+        match edge {
+            Silent::Connections(pair) => {
+                if let Some(sums) = book.edges.remove(&pair) {
+                    add(&mut book.folded, sums.client, sums.server);
+                }
+            }
+            Silent::Unix(pair) => {
+                if let Some(sums) = unix.edges.remove(&pair) {
+                    add(&mut unix.folded, sums.client, sums.server);
+                }
+            }
+        }
     }
 }
 
 impl Book {
-    /// Adds up the edges that have been silent for longest, until the others fit `room`. `shown` is the
-    /// newest table: it knows which edges have open connections, and these stay, so that no counter of
-    /// an edge that is shown ever becomes less.
-    pub(crate) fn fold_silent(&mut self, shown: &[Edge], room: Room) {
+    fn silent(&self, shown: &[Edge], room: Room, now_ns: u64) -> Vec<(u64, Pair)> {
         let used: BTreeSet<Pair> = in_use(shown).into_iter().filter_map(Pair::of).collect();
-        let silent = room.take_silent(
-            &mut self.edges,
-            self.now_ns,
-            |sums| sums.ended_ns,
-            |pair| used.contains(pair),
-        );
-        for sums in silent {
-            add(&mut self.folded, sums.client, sums.server);
-        }
+        let is_in_use = |pair: &Pair| used.contains(pair);
+        room.silent(&self.edges, now_ns, |sums| sums.ended_ns, is_in_use)
     }
 
     /// Forgets the names of processes that are gone and that no edge shows.
@@ -83,23 +109,19 @@ impl Book {
 }
 
 impl UnixBook {
-    /// As that of [`Book`], at the time `now_ns`.
-    pub(crate) fn fold_silent(&mut self, shown: &[Edge], room: Room, now_ns: u64) {
+    /// Edges that were added to have not been silent until now.
+    fn note_changes(&mut self, now_ns: u64) {
         for sums in self.edges.values_mut() {
             if std::mem::take(&mut sums.changed) {
                 sums.changed_ns = now_ns;
             }
         }
-        let used = in_use(shown);
-        let silent = room.take_silent(
-            &mut self.edges,
-            now_ns,
-            |sums| sums.changed_ns,
-            |key| used.contains(key),
-        );
-        for sums in silent {
-            add(&mut self.folded, sums.client, sums.server);
-        }
+    }
+
+    fn silent(&self, shown: &[Edge], room: Room, now_ns: u64) -> Vec<(u64, UnixPair)> {
+        let used: BTreeSet<UnixPair> = in_use(shown).into_iter().filter_map(UnixPair::of).collect();
+        let is_in_use = |pair: &UnixPair| used.contains(pair);
+        room.silent(&self.edges, now_ns, |sums| sums.changed_ns, is_in_use)
     }
 
     /// What is no longer kept apart.
@@ -129,7 +151,7 @@ fn add(folded: &mut FoldedEdges, client: Option<SideMetrics>, server: Option<Sid
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Directory, Identity};
+    use super::super::{Directory, Identity, UnixListing};
     use super::*;
     use crate::{model::Transfer, network::flow::Direction};
 
@@ -169,6 +191,12 @@ mod tests {
         }
     }
 
+    /// Without any Unix sockets.
+    fn fold(book: &mut Book, shown: &[Edge]) {
+        let now_ns = book.now_ns;
+        fold_silent((book, shown), (&mut UnixBook::default(), &[]), ROOM, now_ns);
+    }
+
     fn ends_at(book: &mut Book, ports: std::ops::Range<u16>, now_ns: u64) {
         for port in ports {
             book.end(flow(port, 0), now_ns);
@@ -191,7 +219,7 @@ mod tests {
         ends_at(&mut book, 4..6, 200);
         book.now_ns = 1_150;
         let (shown, ..) = book.table(&[], &directory);
-        book.fold_silent(&shown, ROOM);
+        fold(&mut book, &shown);
         // The later ones have not been silent for long enough.
         let (edges, folded, _) = book.table(&[], &directory);
         assert_eq!(ports(&edges), [4, 5]);
@@ -216,7 +244,7 @@ mod tests {
             ..flow(1, 1)
         }];
         let (shown, ..) = book.table(&open, &directory);
-        book.fold_silent(&shown, ROOM);
+        fold(&mut book, &shown);
         let (edges, folded, _) = book.table(&open, &directory);
         assert_eq!(ports(&edges), [1, 4]);
         assert_eq!(folded.edges, 2);
@@ -224,19 +252,22 @@ mod tests {
 
     #[test]
     fn names_of_the_dead_are_forgotten_unless_they_are_needed() {
+        let named = || Identity {
+            comm: "app".to_owned(),
+            container: None,
+        };
         let mut book = Book::default();
         for pid in [7, 8, 9] {
-            book.names()
-                .name(process(pid), || Some(Identity::default()));
+            book.names().name(process(pid), || Some(named()));
         }
         book.forget_names(&[flow(1, 1)], |alive| alive == process(8));
-        let kept = |pid: &u32| book.names.latest(*pid).is_some();
+        let kept = |pid: &u32| book.names.identity(process(*pid)) == named();
         let kept: Vec<u32> = (0..20).filter(kept).collect();
         assert_eq!(kept, [7, 8]);
     }
 
     #[test]
-    fn silent_edges_between_unix_sockets_are_folded_too() {
+    fn edges_of_unix_sockets_and_of_connections_share_one_bound() {
         let mut book = UnixBook::default();
         let key = |name: &str| {
             let end = crate::model::Endpoint {
@@ -246,12 +277,13 @@ mod tests {
                 container: None,
                 address: crate::model::Address::Unix(name.to_owned()),
             };
-            EdgeKey {
+            let key = EdgeKey {
                 client: end.clone(),
                 server: end,
                 server_port: None,
                 original_destination: None,
-            }
+            };
+            UnixPair::of(&key).unwrap()
         };
         let change = |book: &mut UnixBook, name: &str, bytes: u64| {
             let sums = book.edges.entry(key(name)).or_default();
@@ -262,12 +294,22 @@ mod tests {
         for (name, bytes) in [("/a", 1), ("/b", 2), ("/c", 4)] {
             change(&mut book, name, bytes);
         }
-        book.fold_silent(&[], ROOM, 100);
-        assert_eq!(book.folded().edges, 0);
-        // The first one is used again, and the excess is one.
+        let mut connections = Book::default();
+        ends_at(&mut connections, 1..2, 50);
+        let mut fold = |book: &mut UnixBook, connections: &mut Book, now_ns| {
+            let shown = connections.table(&[], &Directory::default()).0;
+            let names = |_process| Identity::default();
+            let (unix, _) = book.table(&[], &UnixListing::default(), names);
+            fold_silent((connections, &shown), (book, &unix), ROOM, now_ns);
+        };
+        fold(&mut book, &mut connections, 100);
+        assert_eq!((book.folded().edges, connections.folded.edges), (0, 0));
+        // The first one is used again. There is room for two of four in all, and the connections have
+        // been silent for longest.
         change(&mut book, "/a", 8);
-        book.fold_silent(&[], ROOM, 2_000);
-        assert_eq!(book.folded().edges, 1);
+        fold(&mut book, &mut connections, 2_000);
+        assert_eq!((book.folded().edges, connections.folded.edges), (1, 1));
+        assert_eq!(connections.folded.client.write.bytes, 1);
         assert_eq!(book.folded().client.write.bytes, 2);
         assert!(book.edges.contains_key(&key("/a")) && book.edges.contains_key(&key("/c")));
     }

@@ -13,8 +13,9 @@ use super::{
     names::Identity,
     unix_diag::{UnixDiagSocket, UnixListing, shown},
 };
-use crate::model::{
-    Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics, Transfer,
+use crate::{
+    model::{Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics, Transfer},
+    probes::{start_ns, start_ticks},
 };
 
 /// Edges that are kept; sockets of others are counted as unresolved.
@@ -38,8 +39,9 @@ pub(crate) struct UnixEnd {
     pub(crate) seen_ns: u64,
     name: Vec<u8>,
     peer_name: Vec<u8>,
-    pid: Option<u32>,
-    comm: String,
+    pub(crate) process: Option<ProcessKey>,
+    /// Name of its main thread.
+    pub(crate) comm: String,
     metrics: SideMetrics,
 }
 
@@ -60,7 +62,10 @@ impl UnixEnd {
             seen_ns: socket.seen_ns,
             name: name(&socket.name, socket.name_bytes),
             peer_name: name(&socket.peer_name, socket.peer_name_bytes),
-            pid: (socket.pid != 0).then_some(socket.pid),
+            process: (socket.pid != 0).then(|| ProcessKey {
+                pid: socket.pid,
+                start_ticks: start_ticks(socket.used_start_ns),
+            }),
             comm: text(&socket.comm),
             metrics: SideMetrics {
                 connections: 1,
@@ -123,6 +128,62 @@ impl UnixEnd {
     }
 }
 
+/// One end of an edge: its process and the name of its socket.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct PairEnd {
+    process: Option<ProcessKey>,
+    address: String,
+}
+
+/// What makes sockets one edge. What processes are called is no part of it: it changes, and every thread
+/// has a name of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct UnixPair {
+    client: PairEnd,
+    server: PairEnd,
+}
+
+impl UnixPair {
+    /// `None` for an edge of connections.
+    pub(super) fn of(key: &EdgeKey) -> Option<Self> {
+        let end = |endpoint: &Endpoint| {
+            let Address::Unix(address) = &endpoint.address else {
+                return None;
+            };
+            let process = endpoint.pid.zip(endpoint.start_ticks);
+            Some(PairEnd {
+                process: process.map(|(pid, start_ticks)| ProcessKey { pid, start_ticks }),
+                address: address.clone(),
+            })
+        };
+        Some(Self {
+            client: end(&key.client)?,
+            server: end(&key.server)?,
+        })
+    }
+
+    /// The key with the names of its processes.
+    fn named(self, identify: impl Fn(ProcessKey) -> Identity) -> EdgeKey {
+        let end = |end: PairEnd| {
+            let PairEnd { process, address } = end;
+            let identity = process.map(&identify).unwrap_or_default();
+            Endpoint {
+                pid: process.map(|process| process.pid),
+                start_ticks: process.map(|process| process.start_ticks),
+                comm: identity.comm,
+                container: identity.container,
+                address: Address::Unix(address),
+            }
+        };
+        EdgeKey {
+            client: end(self.client),
+            server: end(self.server),
+            server_port: None,
+            original_destination: None,
+        }
+    }
+}
+
 /// What both ends measured.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
@@ -137,11 +198,11 @@ pub(super) struct Sums {
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnixBook {
-    pub(super) edges: BTreeMap<EdgeKey, Sums>,
+    pub(super) edges: BTreeMap<UnixPair, Sums>,
     /// Those that were silent for long, and those without room.
     pub(super) folded: FoldedEdges,
     /// The edge of sockets whose peer was known, by cookie.
-    places: HashMap<u64, (EdgeKey, Direction)>,
+    places: HashMap<u64, (UnixPair, Direction)>,
     unresolved: BTreeMap<String, u64>,
 }
 
@@ -151,11 +212,10 @@ impl UnixBook {
         &mut self,
         ends: &[UnixEnd],
         listing: &UnixListing,
-        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         is_gone: impl Fn(&UnixEnd) -> bool,
     ) {
         let mut unresolved = std::mem::take(&mut self.unresolved);
-        let placed = self.place_all(ends, listing, identify, |end, what| {
+        let placed = self.place_all(ends, listing, |end, what| {
             if is_gone(end) {
                 *unresolved.entry(what.to_owned()).or_default() += 1;
             }
@@ -181,11 +241,11 @@ impl UnixBook {
         &self,
         open: &[UnixEnd],
         listing: &UnixListing,
-        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
+        identify: impl Fn(ProcessKey) -> Identity,
     ) -> (Vec<Edge>, BTreeMap<String, u64>) {
         let mut all = self.clone();
         let mut unresolved = std::mem::take(&mut all.unresolved);
-        let placed = self.place_all(open, listing, identify, |_end, what| {
+        let placed = self.place_all(open, listing, |_end, what| {
             *unresolved.entry(what.to_owned()).or_default() += 1;
         });
         for (end, (place, _whole)) in open.iter().zip(placed) {
@@ -194,8 +254,8 @@ impl UnixBook {
         for (what, count) in all.unresolved {
             *unresolved.entry(what).or_default() += count;
         }
-        let edges = all.edges.into_iter().map(|(key, sums)| Edge {
-            key,
+        let edges = all.edges.into_iter().map(|(pair, sums)| Edge {
+            key: pair.named(&identify),
             client_port: None,
             client_name: None,
             server_name: None,
@@ -205,14 +265,21 @@ impl UnixBook {
         (edges.collect(), unresolved)
     }
 
+    /// The processes of every edge that is known.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
+        let placed = self.places.values().map(|(pair, _)| pair);
+        let ends = self.edges.keys().chain(placed);
+        let ends = ends.flat_map(|pair| [pair.client.process, pair.server.process]);
+        ends.flatten()
+    }
+
     /// The edge of each end, and whether both its processes are known.
     fn place_all(
         &self,
         ends: &[UnixEnd],
         listing: &UnixListing,
-        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         mut missing: impl FnMut(&UnixEnd, &str),
-    ) -> Vec<((EdgeKey, Direction), bool)> {
+    ) -> Vec<((UnixPair, Direction), bool)> {
         let ends: Vec<UnixEnd> = ends
             .iter()
             .map(|end| {
@@ -229,22 +296,6 @@ impl UnixBook {
                 by_inode.insert(end.inode, end);
             }
         }
-        let endpoint = |pid: Option<u32>, comm: &str, address: String| {
-            let identity = pid.and_then(&identify);
-            let start_ticks = identity.as_ref().map(|(key, _)| key.start_ticks);
-            let (name, container) = match identity {
-                Some((_, identity)) => (identity.comm, identity.container),
-                None if pid.is_some() => (comm.to_owned(), None),
-                None => (String::new(), None),
-            };
-            Endpoint {
-                pid,
-                start_ticks,
-                comm: name,
-                container,
-                address: Address::Unix(address),
-            }
-        };
         let mut placed = Vec::with_capacity(ends.len());
         for end in &ends {
             let mate = by_cookie
@@ -257,14 +308,14 @@ impl UnixBook {
                 continue;
             }
             let direction = end.direction(listing);
-            let pid = end.pid.or_else(|| listing.owner(end.inode));
-            let peer_pid = mate
-                .and_then(|mate| mate.pid)
+            let process = end.process.or_else(|| listing.owner(end.inode));
+            let peer_process = mate
+                .and_then(|mate| mate.process)
                 .or_else(|| listing.owner(end.peer_inode));
-            if pid.is_none() {
+            if process.is_none() {
                 missing(end, "owner");
             }
-            if peer_pid.is_none() {
+            if peer_process.is_none() {
                 missing(
                     end,
                     if end.has_peer() {
@@ -279,25 +330,20 @@ impl UnixBook {
             } else {
                 UNTOLD.to_owned()
             };
-            let own = endpoint(pid, &end.comm, shown(&end.name));
-            let mate_comm = mate.map(|mate| mate.comm.as_str()).unwrap_or_default();
-            let peer = endpoint(peer_pid, mate_comm, peer_address);
+            let own = PairEnd {
+                process,
+                address: shown(&end.name),
+            };
+            let peer = PairEnd {
+                process: peer_process,
+                address: peer_address,
+            };
             let (client, server) = match direction {
                 Direction::Client => (own, peer),
                 Direction::Server => (peer, own),
             };
-            let key = EdgeKey {
-                client,
-                server,
-                server_port: None,
-                original_destination: None,
-            };
-            let whole = pid.is_some() && peer_pid.is_some();
-            let place = match self.places.get(&end.cookie) {
-                // The names of processes are not known for long after their end.
-                Some(earlier) if are_same(&earlier.0, &key) => earlier.clone(),
-                _ => (key, direction),
-            };
+            let whole = process.is_some() && peer_process.is_some();
+            let place = (UnixPair { client, server }, direction);
             placed.push((place, whole));
         }
         placed
@@ -305,7 +351,7 @@ impl UnixBook {
 
     /// Where this socket was placed when its peer was still there. While it is there, its processes
     /// may change, as a descriptor is passed on.
-    fn remembered(&self, end: &UnixEnd, has_mate: bool) -> Option<(EdgeKey, Direction)> {
+    fn remembered(&self, end: &UnixEnd, has_mate: bool) -> Option<(UnixPair, Direction)> {
         if has_mate {
             return None;
         }
@@ -324,7 +370,7 @@ impl UnixBook {
         Some((key.clone(), other))
     }
 
-    fn fold(&mut self, place: (EdgeKey, Direction), metrics: &SideMetrics) {
+    fn fold(&mut self, place: (UnixPair, Direction), metrics: &SideMetrics) {
         let (key, direction) = place;
         if self.edges.len() >= MAX_EDGES && !self.edges.contains_key(&key) {
             *self
@@ -347,23 +393,18 @@ impl UnixBook {
     }
 }
 
-/// Whether two keys are of the same processes and addresses.
-fn are_same(left: &EdgeKey, right: &EdgeKey) -> bool {
-    let ends = [(&left.client, &right.client), (&left.server, &right.server)];
-    ends.iter()
-        .all(|(left, right)| left.pid == right.pid && left.address == right.address)
-}
-
 /// The entry of a socket that is older than the programs; it counts from now on.
 pub(crate) fn existing(socket: &UnixDiagSocket, listing: &UnixListing, now_ns: u64) -> UnixSocket {
     let peer = listing.by_inode(socket.peer_inode);
+    let owner = listing.owner(socket.inode);
     let mut entry = UnixSocket {
         cookie: socket.cookie,
         peer_cookie: peer.map_or(0, |peer| peer.cookie),
         inode: socket.inode,
         peer_inode: socket.peer_inode,
         seen_ns: now_ns,
-        pid: listing.owner(socket.inode).unwrap_or(0),
+        pid: owner.map_or(0, |owner| owner.pid),
+        used_start_ns: owner.map_or(0, |owner| start_ns(owner.start_ticks)),
         kind: socket.kind,
         flags: profiler_common::network::FLAG_COMPLETE,
         network_namespace: socket.network_namespace,

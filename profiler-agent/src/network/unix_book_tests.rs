@@ -37,8 +37,8 @@ fn end(cookie: u64, peer_cookie: u64, pid: u32, name: &[u8], peer_name: &[u8]) -
     UnixEnd::decode(&socket)
 }
 
-fn nobody(_pid: u32) -> Option<(ProcessKey, Identity)> {
-    None
+fn nobody(_process: ProcessKey) -> Identity {
+    Identity::default()
 }
 
 fn pids(edge: &Edge) -> (Option<u32>, Option<u32>) {
@@ -70,8 +70,8 @@ fn an_end_that_outlives_its_peer_stays_in_the_same_edge() {
     let listing = UnixListing::default();
     let (client, server) = (end(1, 2, 11, b"", PATH), end(2, 1, 22, PATH, b""));
     let both = [client, server.clone()];
-    book.settle(&both, &listing, nobody, |end| end.cookie == 1);
-    book.settle(&[server], &listing, nobody, |_end| true);
+    book.settle(&both, &listing, |end| end.cookie == 1);
+    book.settle(&[server], &listing, |_end| true);
     let (edges, unresolved) = book.table(&[], &listing, nobody);
     let [edge] = edges.as_slice() else {
         panic!("{edges:?}");
@@ -129,4 +129,36 @@ fn of_two_names_the_one_that_is_listened_on_is_the_servers() {
     let (edges, _) = UnixBook::default().table(&ends, &listing, nobody);
     assert_eq!(edges.len(), 1);
     assert_eq!(pids(&edges[0]), (Some(22), Some(11)));
+}
+
+#[test]
+fn a_process_is_one_end_whatever_its_threads_are_called() {
+    let named = |cookie: u64, comm: &str| UnixEnd {
+        comm: comm.to_owned(),
+        ..end(cookie, 10 + cookie, 11, b"", PATH)
+    };
+    let mut book = UnixBook::default();
+    let mut listing = UnixListing::default();
+    for cookie in 1..=3 {
+        listing.own(110 + cookie, 22);
+    }
+    let names = |comm: &'static str| {
+        move |process: ProcessKey| Identity {
+            comm: format!("{comm}-{}", process.pid),
+            container: None,
+        }
+    };
+    // The first has ended before the process was called something else.
+    let first = [named(1, "app")];
+    book.settle(&first, &listing, |_end| true);
+    let others = [named(2, "Compositor"), named(3, "IO thread")];
+    let (edges, unresolved) = book.table(&others, &listing, names("main"));
+    let [edge] = edges.as_slice() else {
+        panic!("{edges:?}");
+    };
+    assert_eq!(written(edge), (Some(1 + 2 + 3), None));
+    assert_eq!(edge.key.client.comm, "main-11");
+    assert_eq!(edge.key.client.start_ticks, Some(0));
+    assert_eq!(edge.key.server.start_ticks, Some(1));
+    assert!(unresolved.is_empty(), "{unresolved:?}");
 }

@@ -20,7 +20,7 @@ use super::{
     owners::Owners,
     printable::printable,
 };
-use crate::process::ProcessTable;
+use crate::{model::ProcessKey, process::ProcessTable};
 
 /// Sockets of one namespace that are kept.
 const MAX_SOCKETS: usize = 262_144;
@@ -121,11 +121,11 @@ impl UnixListing {
     }
 
     /// The process that has the socket.
-    pub(crate) fn owner(&self, inode: u64) -> Option<u32> {
+    pub(crate) fn owner(&self, inode: u64) -> Option<ProcessKey> {
         if inode == 0 {
             return None;
         }
-        self.owners.holder(inode).map(|holder| holder.process.pid)
+        self.owners.holder(inode).map(|holder| holder.process)
     }
 }
 
@@ -226,6 +226,7 @@ mod tests {
         let table = ProcessTable::new();
         table.refresh();
         listing.find_owners(&table, &BTreeSet::new());
-        assert_eq!(listing.owner(inode(&client)), Some(std::process::id()));
+        let owner = listing.owner(inode(&client));
+        assert_eq!(owner.map(|owner| owner.pid), Some(std::process::id()));
     }
 }

@@ -25,22 +25,29 @@ pub(super) struct History {
 
 #[derive(Debug, Default)]
 struct Kept {
-    began: Option<Instant>,
+    /// When counting began, nanoseconds since the Unix epoch, and when that was told.
+    began: Option<(u64, Instant)>,
     recorder: StepRecorder,
     ring: StepRing,
 }
 
 impl History {
-    /// Counting begins; times count from the first call.
-    pub(super) fn begin(&self) {
-        self.kept().began.get_or_insert_with(Instant::now);
+    /// Counting began at `origin_ns` of the Unix epoch; times count from the first call's.
+    pub(super) fn begin(&self, origin_ns: u64) {
+        let now = Instant::now();
+        self.kept().began.get_or_insert((origin_ns, now));
     }
 
     /// Takes a table; most of them are between two steps.
     pub(super) fn take(&self, table: &Arc<EdgeTable>) {
         let mut kept = self.kept();
-        let Some(began) = kept.began else { return };
-        let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let Some((origin_ns, told)) = kept.began else {
+            return;
+        };
+        let now_ms = match table.window {
+            Some(window) => window.to_ns.saturating_sub(origin_ns) / 1_000_000,
+            None => u64::try_from(told.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
         if now_ms < kept.recorder.to_ms().saturating_add(STEP_MS) {
             return;
         }

@@ -3,12 +3,12 @@
 //! Counters never become less: the table of a collection that has ended is the ground that the next one
 //! counts on. Connections that were open at that moment are counted again by the next collection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Edge, EdgeTable, SideMetrics};
+use crate::model::{Edge, EdgeId, EdgeTable, SideMetrics};
 
-/// Edges of earlier collections that are kept apart.
-const MAX_EARLIER: usize = 2_000;
+/// Edges that are kept apart, of earlier collections and of the running one.
+const MAX_EDGES: usize = 2_000;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -24,7 +24,29 @@ impl Ledger {
         if self.earlier == EdgeTable::default() {
             return self.newest.clone();
         }
+        self.make_room(MAX_EDGES);
         sum(&self.earlier, &self.newest)
+    }
+
+    /// Adds up edges of earlier collections that the running one has not met, until there are at most
+    /// `most` in all.
+    fn make_room(&mut self, most: usize) {
+        let met: BTreeSet<_> = self
+            .newest
+            .edges
+            .iter()
+            .map(|edge| EdgeId::of(&edge.key))
+            .collect();
+        let earlier = std::mem::take(&mut self.earlier.edges);
+        let (kept, others): (Vec<Edge>, Vec<Edge>) = earlier
+            .into_iter()
+            .partition(|edge| met.contains(&EdgeId::of(&edge.key)));
+        self.earlier.edges = others;
+        fold_smallest(&mut self.earlier, most.saturating_sub(met.len()));
+        self.earlier.edges.extend(kept);
+        self.earlier
+            .edges
+            .sort_by(|left, right| left.key.cmp(&right.key));
     }
 
     /// The collection has ended.
@@ -38,7 +60,7 @@ impl Ledger {
         all.connections = Vec::new();
         all.folded.client.open = 0;
         all.folded.server.open = 0;
-        fold_smallest(&mut all, MAX_EARLIER);
+        fold_smallest(&mut all, MAX_EDGES);
         self.earlier = all;
         self.newest = EdgeTable::default();
     }
@@ -55,19 +77,23 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
         lost_events,
         lost_bytes,
         kernel_table,
+        window,
         connections: _,
     } = earlier;
     let mut all = newest.clone();
-    let mut by_key: BTreeMap<_, Edge> = edges
+    // Names of processes may have changed meanwhile.
+    let mut by_id: BTreeMap<EdgeId, Edge> = edges
         .iter()
-        .map(|edge| (edge.key.clone(), edge.clone()))
+        .map(|edge| (EdgeId::of(&edge.key), edge.clone()))
         .collect();
     for edge in std::mem::take(&mut all.edges) {
-        match by_key.get_mut(&edge.key) {
+        let id = EdgeId::of(&edge.key);
+        match by_id.get_mut(&id) {
             None => {
-                by_key.insert(edge.key.clone(), edge);
+                by_id.insert(id, edge);
             }
             Some(known) => {
+                known.key = edge.key;
                 if known.client_port != edge.client_port {
                     known.client_port = None;
                 }
@@ -76,12 +102,17 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
             }
         }
     }
-    all.edges = by_key.into_values().collect();
+    all.edges = by_id.into_values().collect();
+    all.edges.sort_by(|left, right| left.key.cmp(&right.key));
     all.folded.edges += folded.edges;
     all.folded.client.merge(&folded.client);
     all.folded.server.merge(&folded.server);
     for (what, count) in unresolved {
         *all.unresolved.entry(what.clone()).or_default() += count;
+    }
+    // From the first collection on, whatever was between them.
+    if let (Some(all), Some(earlier)) = (&mut all.window, window) {
+        all.from_ns = all.from_ns.min(earlier.from_ns);
     }
     all.lost_events += lost_events;
     all.lost_bytes += lost_bytes;
@@ -192,6 +223,24 @@ mod tests {
         // A newer table of the same collection is in place of the one before.
         let third = ledger.take(table(vec![edge(1, 11, 1)]));
         assert_eq!(written(&third, 1), 111);
+    }
+
+    #[test]
+    fn edges_of_earlier_collections_and_of_the_running_one_have_one_bound() {
+        let mut ledger = Ledger::default();
+        ledger.take(table(
+            (1..=4).map(|port| edge(port, port.into(), 0)).collect(),
+        ));
+        ledger.seal();
+        // Two of them are met again, and there is a new one.
+        ledger.take(table([1, 2, 9].map(|port| edge(port, 100, 1)).to_vec()));
+        ledger.make_room(4);
+        let all = sum(&ledger.earlier, &ledger.newest);
+        assert_eq!(
+            [1, 2, 3, 4, 9].map(|port| written(&all, port)),
+            [101, 102, 0, 4, 100]
+        );
+        assert_eq!((all.folded.edges, all.folded.client.write.bytes), (1, 3));
     }
 
     #[test]

@@ -90,7 +90,7 @@ async fn collect(
         Err(_panicked) => return End::Failed("internal error while starting".to_owned()),
     };
     let origin_ns = collection.origin_ns;
-    history.begin();
+    history.begin(origin_ns);
     watched.send_modify(|watched| {
         watched.state = WatchState::Running;
         watched.since_ns.get_or_insert(origin_ns);

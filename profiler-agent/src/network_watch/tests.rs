@@ -83,6 +83,7 @@ impl Collector for Flaky {
         }
         Ok(Collection {
             origin_ns: 1000 + start as u64,
+            already: Duration::ZERO,
             clock: None,
             effective_frequency_hz: 1,
             notes: Vec::new(),

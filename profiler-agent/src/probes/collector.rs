@@ -1,8 +1,11 @@
 //! The seam between the kernel side and everything after it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio::sync::mpsc;
@@ -67,6 +70,8 @@ impl Drop for StopHandle {
 pub struct Collection {
     /// When sampling began, nanoseconds since the Unix epoch: the origin of every chunk.
     pub origin_ns: u64,
+    /// For how long it was collecting already when it was handed over: a duration counts from then.
+    pub already: Duration,
     /// What samples are taken by; `None` where nothing is sampled.
     pub clock: Option<Clock>,
     pub effective_frequency_hz: u32,

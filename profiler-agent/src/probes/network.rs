@@ -39,8 +39,10 @@ use crate::{
         AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
-    model::{Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts},
-    network::{Book, Connections, Directory, Flow, Resting, Room, Sources, user_of},
+    model::{Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts, Window},
+    network::{
+        Book, Connections, Directory, Flow, Resting, Room, Sources, UnixEnd, fold_silent, user_of,
+    },
     process::ProcessTable,
 };
 
@@ -168,6 +170,8 @@ impl Collector for NetworkCollector {
         let ended = object.take_ended().map_err(failed)?;
         let answers = object.take_answers().map_err(failed)?;
         let (links, failures) = object.attach_network();
+        // Reads and writes are counted from now on; what follows may take a second.
+        let origin = Origin::now();
         let mut sources = self.report(&links, &failures);
         let evictor = failures
             .iter()
@@ -189,7 +193,6 @@ impl Collector for NetworkCollector {
         let reading = Instant::now();
         let directory = Directory::read(&self.table, &wanted, beside, Directory::default());
         report_sources(&self.statuses, &self.config.denied, &directory);
-        let origin = Origin::now();
         let notes = std::mem::take(&mut target.notes);
         let (sender, chunks) = mpsc::channel(TABLE_QUEUE);
         let (stop, stopped) = StopHandle::new();
@@ -224,6 +227,10 @@ impl Collector for NetworkCollector {
             reasons: drop_reasons(),
             sources,
             origin,
+            ends_ns: request.spec.duration_s.map(|seconds| {
+                let duration_ns = seconds.saturating_mul(1_000_000_000);
+                origin.kernel_ns.saturating_add(duration_ns)
+            }),
             sender,
         };
         session.add_existing(&target).map_err(failed)?;
@@ -237,6 +244,7 @@ impl Collector for NetworkCollector {
             })?;
         Ok(Collection {
             origin_ns: origin.epoch_ns,
+            already: origin.elapsed(),
             clock: None,
             effective_frequency_hz: request.spec.frequency_hz,
             notes,
@@ -275,7 +283,7 @@ struct Session {
     book: Book,
     unix: UnixSockets,
     /// Processes of Unix sockets that were looked for because they were not in the table.
-    sought: HashSet<u32>,
+    sought: HashSet<ProcessKey>,
     /// For a collection without end.
     room: Option<Room>,
     /// Ended since the last result.
@@ -283,6 +291,8 @@ struct Session {
     reasons: BTreeMap<u32, String>,
     sources: MetricSources,
     origin: Origin,
+    /// When it will be asked to stop, on the kernel's clock; `None` without a duration.
+    ends_ns: Option<u64>,
     sender: mpsc::Sender<Chunk>,
 }
 
@@ -290,19 +300,23 @@ impl Session {
     fn run(mut self, stopped: &Arc<AtomicBool>) {
         let mut reported = Instant::now();
         let mut pause = REPORT;
+        let mut longest = Duration::ZERO;
         loop {
             let last = stopped.load(Ordering::Relaxed) || self.sender.is_closed();
+            let mut detached_ns = None;
             if last {
+                detached_ns = Some(monotonic_ns());
                 self.links.detach();
             } else {
                 self.reader.wait(LOOP_WAIT);
             }
             self.read();
-            if last || reported.elapsed() >= pause {
+            if last || (reported.elapsed() >= pause && self.has_time(longest)) {
                 reported = Instant::now();
-                if let Err(error) = self.report(last) {
+                if let Err(error) = self.report(detached_ns) {
                     tracing::error!(%error, "read the kernel's table of connections");
                 }
+                longest = longest.max(reported.elapsed());
                 // With very many connections a result takes long; it must not take all of a CPU.
                 pause = REPORT.max(reported.elapsed() * BUSY_SHARE);
             }
@@ -341,8 +355,23 @@ impl Session {
         }
     }
 
-    /// Sends the result so far.
-    fn report(&mut self, last: bool) -> Result<(), LoadError> {
+    /// Whether a result that takes so long is made before the end, which must not wait for it: the
+    /// last one has all of it.
+    fn has_time(&self, takes: Duration) -> bool {
+        let takes_ns = u64::try_from(takes.as_nanos()).unwrap_or(u64::MAX);
+        self.ends_ns
+            .is_none_or(|ends_ns| monotonic_ns().saturating_add(takes_ns) <= ends_ns)
+    }
+
+    /// Sends the result so far; the last one when the programs are detached.
+    fn report(&mut self, detached_ns: Option<u64>) -> Result<(), LoadError> {
+        let last = detached_ns.is_some();
+        // Listing Unix sockets may take long; all counts are of the time after it.
+        let unix_ends = self
+            .unix
+            .read(&self.object, &self.table, &self.wanted, last)?;
+        self.read();
+        let counted_ns = detached_ns.unwrap_or_else(monotonic_ns);
         let entries = self.entries(last)?;
         let table: HashSet<u64> = entries.iter().map(|entry| entry.cookie).collect();
         let mut open: Vec<Flow> = entries
@@ -391,21 +420,15 @@ impl Session {
         let (mut edges, folded, mut unresolved) =
             self.book.table_with(&open, &self.directory, note);
         let connections = connections.finish(now_ns);
-        if let Some(room) = self.room {
-            self.book.fold_silent(&edges, room);
-            let table = &self.table;
-            self.book.forget_names(&open, |process| {
-                table
-                    .get(process.pid)
-                    .is_some_and(|known| known.key == process)
-            });
-        }
         unresolved.extend(self.uncounted_calls()?);
-        let (unix_edges, unix_unresolved) = self.report_unix(last)?;
-        if let Some(room) = self.room {
-            self.unix.fold_silent(&unix_edges, room, now_ns);
-        }
+        let (unix_edges, unix_unresolved) = self.report_unix(unix_ends)?;
         let folded = self.unix.with_folded(folded);
+        if let Some(room) = self.room {
+            let unix_book = self.unix.book_mut();
+            let unix = (unix_book, unix_edges.as_slice());
+            fold_silent((&mut self.book, &edges), unix, room, now_ns);
+            self.forget_names(&open);
+        }
         let mut unavailable = self.unavailable();
         unix_sockets::explain(
             &mut unavailable,
@@ -428,6 +451,10 @@ impl Session {
             lost_events: counters.of(LOST_EVENTS),
             lost_bytes: counters.of(LOST_BYTES),
             kernel_table: self.kernel_table(table.len(), &counters),
+            window: Some(Window {
+                from_ns: self.origin.epoch_ns,
+                to_ns: self.origin.to_epoch_ns(counted_ns),
+            }),
             connections,
         };
         let gone = self.is_target_gone()?;
@@ -442,7 +469,10 @@ impl Session {
         Ok(())
     }
 
-    fn report_unix(&mut self, last: bool) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+    fn report_unix(
+        &mut self,
+        ends: Vec<UnixEnd>,
+    ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
         if self.sought.len() > MAX_SOUGHT {
             self.sought.clear();
         }
@@ -450,26 +480,24 @@ impl Session {
         let names = RefCell::new(self.book.names());
         let sought = RefCell::new(&mut self.sought);
         let mut may_refresh = true;
-        // What a socket has is the name of a thread: the process is named while it is there, and the
-        // name kept.
-        let identify = RefCell::new(|pid: u32| {
-            let mut found = table.get(pid);
-            if found.is_none() && may_refresh && sought.borrow_mut().insert(pid) {
+        // A name that was seen with the socket is taken when the process is gone before anybody looks.
+        for end in &ends {
+            if let Some(process) = end.process {
+                names.borrow_mut().name_thread(process, &end.comm);
+            }
+        }
+        let identify = RefCell::new(|process: ProcessKey| {
+            let mut names = names.borrow_mut();
+            let is_named = names.name(process, || identify(table, process));
+            if !is_named && may_refresh && sought.borrow_mut().insert(process) {
                 may_refresh = false;
                 table.refresh();
-                found = table.get(pid);
+                names.name(process, || identify(table, process));
             }
-            let mut names = names.borrow_mut();
-            let key = match found {
-                Some(process) => process.key,
-                None => names.latest(pid)?,
-            };
-            names.name(key, || identify(table, key));
-            Some((key, names.identity(key)))
+            names.identity(process)
         });
-        let identify = |pid| identify.borrow_mut()(pid);
-        self.unix
-            .report(&mut self.object, table, &self.wanted, identify, last)
+        let identify = |process| identify.borrow_mut()(process);
+        self.unix.report(&mut self.object, ends, identify)
     }
 
     /// Times of system calls so far, by connection.

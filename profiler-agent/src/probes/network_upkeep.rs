@@ -187,6 +187,16 @@ impl Session {
         }
     }
 
+    /// Forgets the names of processes that are gone and that no edge shows.
+    pub(super) fn forget_names(&mut self, open: &[Flow]) {
+        let unix: HashSet<ProcessKey> = self.unix.processes().collect();
+        let table = &self.table;
+        self.book.forget_names(open, |process| {
+            let known = table.get(process.pid);
+            unix.contains(&process) || known.is_some_and(|known| known.key == process)
+        });
+    }
+
     /// False: the process is not there and was never named.
     pub(super) fn name_process(&mut self, process: ProcessKey) -> bool {
         let table = &self.table;

@@ -268,6 +268,7 @@ impl Collector for OnCpuCollector {
         spawn(id, session, stopped)?;
         Ok(Collection {
             origin_ns: origin.epoch_ns,
+            already: Duration::ZERO,
             clock: Some(clock),
             effective_frequency_hz: frequency_hz,
             notes,

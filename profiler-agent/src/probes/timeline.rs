@@ -74,7 +74,7 @@ pub(super) fn epoch() -> Duration {
 }
 
 /// A start time of /proc in nanoseconds.
-pub(super) fn start_ns(ticks: u64) -> u64 {
+pub(crate) fn start_ns(ticks: u64) -> u64 {
     ticks.saturating_mul(TICK_NS)
 }
 

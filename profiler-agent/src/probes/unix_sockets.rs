@@ -8,7 +8,7 @@ use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
     model::{Edge, FoldedEdges, ProcessKey},
-    network::{Identity, Room, UnixBook, UnixEnd, UnixListing, existing_unix},
+    network::{Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
 };
 
@@ -77,7 +77,7 @@ impl UnixSockets {
                 [0, socket.network_namespace].contains(&target.network_namespace)
             } else {
                 let owner = listing.owner(socket.inode);
-                owner.is_some_and(|pid| wanted.contains(&pid))
+                owner.is_some_and(|owner| wanted.contains(&owner.pid))
             };
             if !is_wanted || socket.peer_inode == 0 {
                 continue;
@@ -96,15 +96,15 @@ impl UnixSockets {
         })
     }
 
-    /// The edges so far, and what could not be told. `last`: nothing more comes.
-    pub(super) fn report(
+    /// The sockets with what they have counted. Before that they are listed, which takes long, when it is
+    /// time for it. `last`: nothing more comes.
+    pub(super) fn read(
         &mut self,
-        object: &mut LoadedObject,
+        object: &LoadedObject,
         table: &ProcessTable,
         wanted: &BTreeSet<u32>,
-        identify: impl Fn(u32) -> Option<(ProcessKey, Identity)>,
         last: bool,
-    ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+    ) -> Result<Vec<UnixEnd>, LoadError> {
         let mut ends = read(object)?;
         let now_ns = monotonic_ns();
         let due = now_ns.saturating_sub(self.listed_ns) >= LIST_AGAIN_NS;
@@ -117,12 +117,22 @@ impl UnixSockets {
             // Once more: what is gone by the listing changes no more.
             ends = read(object)?;
         }
+        Ok(ends)
+    }
+
+    /// The edges so far, and what could not be told.
+    pub(super) fn report(
+        &mut self,
+        object: &mut LoadedObject,
+        ends: Vec<UnixEnd>,
+        identify: impl Fn(ProcessKey) -> Identity,
+    ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
         let (listing, listed_ns) = (&self.listing, self.listed_ns);
         let is_gone = |end: &UnixEnd| {
             end.seen_ns < listed_ns
                 && listing.is_gone(end.network_namespace, end.cookie) == Some(true)
         };
-        self.book.settle(&ends, listing, &identify, is_gone);
+        self.book.settle(&ends, listing, is_gone);
         let (gone, open): (Vec<UnixEnd>, Vec<UnixEnd>) = ends.into_iter().partition(is_gone);
         for end in &gone {
             object.forget_unix_socket(end.cookie)?;
@@ -130,9 +140,13 @@ impl UnixSockets {
         Ok(self.book.table(&open, &self.listing, identify))
     }
 
-    /// Adds up edges that have been silent for long.
-    pub(super) fn fold_silent(&mut self, shown: &[Edge], room: Room, now_ns: u64) {
-        self.book.fold_silent(shown, room, now_ns);
+    /// The processes of every edge that is known.
+    pub(super) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
+        self.book.processes()
+    }
+
+    pub(super) fn book_mut(&mut self) -> &mut UnixBook {
+        &mut self.book
     }
 
     /// What is no longer kept apart, with that of connections.

@@ -1,7 +1,7 @@
 //! Blobs: a header of our own, then zstd, then postcard.
 //!
 //! ```text
-//! 0  magic "PAB1"   4  version (5)   5  stream   6  zero   7  zero   8  raw length, u32 LE
+//! 0  magic "PAB1"   4  version (6)   5  stream   6  zero   7  zero   8  raw length, u32 LE
 //! 12 zstd frame with checksum
 //! ```
 //!
@@ -23,7 +23,7 @@ use super::{
 pub const MAX_RAW_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 4] = *b"PAB1";
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 /// The oldest that is read.
 const OLDEST_VERSION: u8 = 1;
 const HEADER_BYTES: usize = 12;
@@ -84,13 +84,16 @@ pub fn decode_profile(bytes: &[u8]) -> Result<Profile, CodecError> {
     Ok(profile)
 }
 
-/// Decodes a table of edges. Before version 5 it had everything but its last field, which is an `Option`.
+/// Decodes a table of edges. Version 5 had everything but its last field, the versions before it everything
+/// but the last two; both are an `Option`.
 pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
     /// How nothing is written.
     const NONE: u8 = 0;
     let mut raw = unpack(bytes, Stream::Edges)?;
-    if version_of(bytes).is_some_and(|version| version < 5) {
-        raw.push(NONE);
+    for added_with in [5, 6] {
+        if version_of(bytes).is_some_and(|version| version < added_with) {
+            raw.push(NONE);
+        }
     }
     read(&raw)
 }

@@ -53,6 +53,8 @@ pub struct Store {
     pending: Vec<(SegmentKey, Blob)>,
     pending_bytes: usize,
     dirty_segments: BTreeSet<SegmentKey>,
+    /// Segments whose blobs before this sequence number go with the next commit.
+    superseded: BTreeMap<SegmentKey, u32>,
     dirty_tasks: BTreeMap<TaskId, Vec<u8>>,
     committed: Instant,
 }
@@ -78,6 +80,7 @@ impl Store {
             pending: Vec::new(),
             pending_bytes: 0,
             dirty_segments: BTreeSet::new(),
+            superseded: BTreeMap::new(),
             dirty_tasks: BTreeMap::new(),
             committed: Instant::now(),
         })
@@ -147,6 +150,35 @@ impl Store {
         true
     }
 
+    /// Puts a blob in place of all others of its segment. It becomes durable with the next commit, and
+    /// never is dropped: a newer one that is put takes its place.
+    pub fn put(&mut self, put: Append) {
+        let Append {
+            key,
+            bytes,
+            from_ns,
+            to_ns,
+            end_unix_ns,
+            samples,
+        } = put;
+        self.pending.retain(|(pending, _)| *pending != key);
+        let segment = self.index.entry(key).or_default();
+        let sequence = segment.next_sequence;
+        *segment = Segment {
+            from_ns,
+            to_ns,
+            end_unix_ns,
+            bytes: stored_size(bytes.len()),
+            samples,
+            blobs: 1,
+            next_sequence: sequence.saturating_add(1),
+        };
+        self.dirty_segments.insert(key);
+        self.superseded.insert(key, sequence);
+        self.pending.push((key, Blob { sequence, bytes }));
+        self.pending_bytes = self.pending.iter().map(|(_, blob)| blob.bytes.len()).sum();
+    }
+
     /// Makes everything durable that waits. On failure it goes on waiting.
     pub fn commit(&mut self) -> Result<(), StoreError> {
         if self.pending.is_empty() && self.dirty_segments.is_empty() && self.dirty_tasks.is_empty()
@@ -158,6 +190,7 @@ impl Store {
             index,
             pending,
             dirty_segments,
+            superseded,
             dirty_tasks,
             next_task,
             ..
@@ -172,10 +205,15 @@ impl Store {
         let blobs = pending
             .iter()
             .map(|(key, blob)| Change::Blob(*key, blob.sequence, &blob.bytes));
-        file.write(next.into_iter().chain(tasks).chain(segments).chain(blobs))?;
+        let older = superseded
+            .iter()
+            .map(|(key, sequence)| Change::RemoveBlobsBefore(*key, *sequence));
+        let changes = next.into_iter().chain(tasks).chain(segments);
+        file.write(changes.chain(blobs).chain(older))?;
         self.pending.clear();
         self.pending_bytes = 0;
         self.dirty_segments.clear();
+        self.superseded.clear();
         self.dirty_tasks.clear();
         self.committed = Instant::now();
         Ok(())
@@ -234,8 +272,10 @@ impl Store {
         let rows = self
             .file
             .read(|database| tables::read_blobs(database, key))?;
+        let first = self.superseded.get(&key).copied().unwrap_or(0);
         let mut blobs: Vec<Blob> = rows
             .into_iter()
+            .filter(|(sequence, _)| *sequence >= first)
             .map(|(sequence, bytes)| Blob { sequence, bytes })
             .collect();
         for (pending, blob) in &self.pending {
@@ -297,6 +337,7 @@ impl Store {
     fn forget(&mut self, gone: impl Fn(&SegmentKey) -> bool) {
         self.index.retain(|key, _| !gone(key));
         self.dirty_segments.retain(|key| !gone(key));
+        self.superseded.retain(|key, _| !gone(key));
         self.pending.retain(|(key, _)| !gone(key));
         self.pending_bytes = self.pending.iter().map(|(_, blob)| blob.bytes.len()).sum();
     }

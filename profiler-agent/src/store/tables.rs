@@ -202,6 +202,8 @@ pub(super) enum Change<'a> {
     Segment(SegmentKey, Segment),
     Blob(SegmentKey, u32, &'a [u8]),
     RemoveBlob(SegmentKey, u32),
+    /// Those with a smaller sequence number.
+    RemoveBlobsBefore(SegmentKey, u32),
     RemoveSegment(SegmentKey),
     RemoveTask(TaskId),
 }
@@ -243,6 +245,11 @@ fn apply<'a>(
             Change::RemoveBlob(key, sequence) => {
                 let (task, stream, segment) = key.row();
                 blobs.remove((task, stream, segment, sequence))?;
+            }
+            Change::RemoveBlobsBefore(key, sequence) => {
+                let (task, stream, segment) = key.row();
+                let older = (task, stream, segment, 0)..(task, stream, segment, sequence);
+                blobs.retain_in(older, |_, _| false)?;
             }
             Change::RemoveSegment(key) => {
                 let (task, stream, segment) = key.row();

@@ -5,6 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use redb::{Database, StorageBackend, backends::FileBackend};
@@ -124,6 +125,24 @@ fn tables_of_edges_from_before_a_field_are_still_read() {
     assert!(decode_edges(&bytes).is_err());
     bytes[4] = 4;
     assert_eq!(decode_edges(&bytes).unwrap(), whole);
+    // Version 5 had the delayed ends, and not the window.
+    let kernel_table = &whole.kernel_table;
+    let (edges, sources, folded) = (&whole.edges, &whole.sources, &whole.folded);
+    let (lost_events, lost_bytes) = (whole.lost_events, whole.lost_bytes);
+    let without_window = (
+        edges,
+        sources,
+        folded,
+        &whole.unavailable,
+        &whole.unresolved,
+        lost_events,
+        lost_bytes,
+        kernel_table,
+    );
+    let mut bytes = encode(&without_window, Stream::Edges, Density::Fast).unwrap();
+    assert!(decode_edges(&bytes).is_err());
+    bytes[4] = 5;
+    assert_eq!(decode_edges(&bytes).unwrap(), whole);
     let newest = encode(&whole, Stream::Edges, Density::Fast).unwrap();
     assert_eq!(decode_edges(&newest).unwrap(), whole);
 }
@@ -238,6 +257,34 @@ fn replacing_keeps_the_samples_and_leaves_one_blob() {
     let mut store = Store::open(directory.path()).unwrap();
     assert_eq!(contents(&mut store, key(1, 0)), ["ab", "c"]);
     assert_eq!(store.segments(TaskId(1), Stream::Profile)[0].1.samples, 30);
+}
+
+#[test]
+fn a_blob_that_is_put_takes_the_place_of_all_before_it_whatever_the_disk_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let refuse = Arc::new(AtomicBool::new(false));
+    let mut store = failing_store(directory.path(), &refuse);
+    store.put(append(1, 0, b"a"));
+    store.commit().unwrap();
+    store.put(append(1, 0, b"b"));
+    assert_eq!(contents(&mut store, key(1, 0)), ["b"]);
+    refuse.store(true, Ordering::Relaxed);
+    assert!(store.commit().is_err());
+    store.put(append(1, 0, b"c"));
+    assert!(store.has_waiting());
+    assert_eq!(store.waiting_blobs(TaskId(1)), 1);
+    refuse.store(false, Ordering::Relaxed);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while store.commit().is_err() {
+        assert!(Instant::now() < deadline, "the store never works again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(contents(&mut store, key(1, 0)), ["c"]);
+    drop(store);
+    let mut store = Store::open(directory.path()).unwrap();
+    assert_eq!(contents(&mut store, key(1, 0)), ["c"]);
+    let (_key, segment) = store.segments(TaskId(1), Stream::Profile)[0];
+    assert_eq!((segment.blobs, segment.samples), (1, 10));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The engine: what the rest of the program calls.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -55,6 +56,8 @@ pub(super) struct Inner {
     store_file: PathBuf,
     pub(super) limits: Limits,
     pub(super) newest_edges: NewestEdges,
+    /// Tasks that have ended and whose result the disk refused, with the blobs that wait.
+    pub(super) unwritten: Mutex<BTreeMap<TaskId, u64>>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -100,6 +103,7 @@ impl Engine {
                 bytes: config.retention_bytes,
             },
             newest_edges: NewestEdges::default(),
+            unwritten: Mutex::default(),
         });
         tokio::spawn(upkeep::maintain(Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -287,6 +291,9 @@ impl Engine {
                 tracing::error!("a task did not end in time; its last samples may be missing");
                 break;
             }
+        }
+        if let Err(error) = self.inner.write_waiting().await {
+            tracing::error!(%error, "could not write what waited for room on the disk");
         }
         if let Err(error) = self
             .inner

@@ -26,7 +26,7 @@ use super::{
     edges,
     engine::Inner,
     event_loops,
-    registry::{Slot, StopCause, add_notes},
+    registry::{Slot, StopCause, add_notes, say_written, waits_note},
     result::segment_number,
     upkeep::merge_any,
 };
@@ -74,6 +74,8 @@ struct Run<'a> {
     merges: JoinSet<()>,
     /// Text of the store's failure while it lasts, so that it is noted once.
     failing: Option<String>,
+    /// Until when the newest table was counted, nanoseconds since the Unix epoch.
+    counted_ns: Option<u64>,
 }
 
 /// What became of a chunk on the store's thread.
@@ -94,6 +96,7 @@ impl<'a> Run<'a> {
             steps: Arc::new(Mutex::new(Steps::new(id))),
             merges: JoinSet::new(),
             failing: None,
+            counted_ns: None,
         }
     }
 
@@ -112,7 +115,8 @@ impl<'a> Run<'a> {
             Ok(collection) => collection,
             Err(reason) => return TaskState::Failed { reason },
         };
-        let begin = Instant::now();
+        let now = Instant::now();
+        let begin = now.checked_sub(collection.already).unwrap_or(now);
         let duration = self.update(|task| {
             // Times in the result count from here.
             task.started_ns = Some(collection.origin_ns);
@@ -250,7 +254,7 @@ impl<'a> Run<'a> {
             .await
             .and_then(|stored| stored);
         match stored {
-            Ok(Stored::Kept) => self.failing = None,
+            Ok(Stored::Kept) => self.store_works(),
             Ok(Stored::Waiting(error)) => self.store_fails(&error),
             Ok(Stored::Dropped) => self.lost(samples),
             Ok(Stored::TooLarge(error)) => {
@@ -267,7 +271,10 @@ impl<'a> Run<'a> {
     /// Keeps the result of a network task in place of its earlier one.
     async fn keep_edges(&mut self, edges: EdgeTable) {
         let id = self.id;
-        let now_ns = self.inner.now_ns();
+        // It may have waited since then.
+        let counted_ns = edges.window.map(|window| window.to_ns);
+        self.counted_ns = counted_ns;
+        let now_ns = counted_ns.unwrap_or_else(|| self.inner.now_ns());
         let edges = Arc::new(edges);
         self.inner.newest_edges.put(id, Arc::clone(&edges));
         let origin_ns = self.origin_ns().unwrap_or(now_ns);
@@ -288,7 +295,7 @@ impl<'a> Run<'a> {
             Err(error) => (None, Err(error)),
         };
         match kept {
-            Ok(None) => self.failing = None,
+            Ok(None) => self.store_works(),
             Ok(Some(refused)) => self.note(refused),
             Err(error) => self.store_fails(&error),
         }
@@ -353,10 +360,15 @@ impl<'a> Run<'a> {
         let text = error.to_string();
         if self.failing.as_ref() != Some(&text) {
             tracing::error!(task = %self.id, %error, "results wait in memory");
-            self.note(format!(
-                "could not write to the data directory ({text}); the result waits in memory"
-            ));
+            self.note(waits_note(&text));
             self.failing = Some(text);
+        }
+    }
+
+    /// Everything that waited has been written.
+    fn store_works(&mut self) {
+        if self.failing.take().is_some() {
+            self.update(say_written);
         }
     }
 
@@ -380,14 +392,15 @@ impl<'a> Run<'a> {
 
     fn settle(&mut self, result: Result<(), StoreError>) {
         match result {
-            Ok(()) => self.failing = None,
+            Ok(()) => self.store_works(),
             Err(error) => self.store_fails(&error),
         }
     }
 
     async fn finish(&mut self, state: TaskState) {
         self.finish_steps().await;
-        let ended_ns = self.inner.now_ns();
+        // What came after the last count was work on the result.
+        let ended_ns = self.counted_ns.unwrap_or_else(|| self.inner.now_ns());
         self.update(|task| {
             task.state = state;
             task.ended_ns = Some(ended_ns);
@@ -404,6 +417,7 @@ impl<'a> Run<'a> {
                 .await;
             if let Ok(waiting) = waiting {
                 self.update(|task| task.losses.add(LossKind::StoreWriteFailed, waiting));
+                self.inner.write_later(id, waiting);
             }
         }
         self.announce();

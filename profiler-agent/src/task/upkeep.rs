@@ -1,22 +1,28 @@
 //! What the engine does by itself: retention, tidying, and what a crash left to do.
 
-use std::{collections::BTreeSet, sync::Weak, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError, Weak},
+    time::Duration,
+};
 
 use crate::{
-    model::TaskId,
+    model::{LossKind, TaskId},
     store::{SegmentKey, Store, StoreError, StoreHandle, Stream},
 };
 
 use super::{
     edge_steps,
     engine::Inner,
-    registry::add_notes,
+    registry::{add_notes, say_written},
     result::merge_segment,
     retention::{Removal, plan},
 };
 
 /// How often age and size of the store are looked at.
 const INTERVAL: Duration = Duration::from_secs(30);
+/// How often the rest of a task's result is tried to be written that the disk has refused.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
 
 /// Retention and tidying, until the engine is gone.
 pub(super) async fn maintain(engine: Weak<Inner>) {
@@ -67,6 +73,50 @@ impl Inner {
                 tracing::warn!(task = %id, %error, "could not record what retention removed");
             }
         }
+    }
+
+    /// Goes on trying to write the result of a task that has ended. Until then the `waiting` blobs of it
+    /// are among its losses.
+    pub(super) fn write_later(self: &Arc<Self>, id: TaskId, waiting: u64) {
+        self.unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, waiting);
+        let engine = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(TRY_AGAIN).await;
+                let Some(inner) = engine.upgrade() else {
+                    return;
+                };
+                if let Ok(()) | Err(StoreError::Closed) = inner.write_waiting().await {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Writes everything that waits, and says of tasks that had ended before that nothing of it is lost.
+    pub(super) async fn write_waiting(&self) -> Result<(), StoreError> {
+        self.store.run(Store::commit).await??;
+        let written = {
+            let mut unwritten = self
+                .unwritten
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *unwritten)
+        };
+        for (id, waiting) in written {
+            let task = self.registry.update(id, |task| {
+                task.losses.take_back(LossKind::StoreWriteFailed, waiting);
+                say_written(task);
+            });
+            self.registry.announce(id);
+            if let Some(task) = task {
+                self.put_task(task).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes what a failing disk left waiting, and gives free room back while nothing runs.

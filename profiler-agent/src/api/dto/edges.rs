@@ -28,6 +28,19 @@ pub struct EdgeTable {
     unresolved: BTreeMap<String, u64>,
     lost: LostTraffic,
     kernel_table: KernelTable,
+    /// In which time this was counted; null before the first result, and in results of older agents,
+    /// which did not say.
+    #[schema(required)]
+    window: Option<CountedWindow>,
+}
+
+/// Nanoseconds since the Unix epoch.
+#[derive(Debug, Serialize, ToSchema)]
+struct CountedWindow {
+    /// When the programs were attached.
+    from_ns: u64,
+    /// When the counts were read; at the end, when the programs were detached.
+    to_ns: u64,
 }
 
 /// The edges of a task, with what became of the task.
@@ -353,6 +366,10 @@ impl From<&model::EdgeTable> for EdgeTable {
                 missed_runs: table.kernel_table.missed_runs.clone(),
                 delayed: table.kernel_table.delayed,
             },
+            window: table.window.map(|window| CountedWindow {
+                from_ns: window.from_ns,
+                to_ns: window.to_ns,
+            }),
         }
     }
 }

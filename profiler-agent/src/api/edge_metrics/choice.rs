@@ -3,14 +3,22 @@
 //! `other` is the sum of everything without series of its own. An edge that gets them later begins at zero:
 //! what it had counted until then stays in `other`. An edge that loses them gives everything to `other`.
 //! So the sum over all series is always that of all edges, and no series ever becomes less.
+//!
+//! An edge that has no open connection and has counted nothing for a while has ended: it has no series.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use super::{Names, Side, readings::Readings};
 use crate::model::{EdgeTable, Endpoint};
 
 /// An edge takes the place of one that is this many times smaller.
 const TAKES_OVER: u64 = 2;
+
+/// An edge without open connections has series for so long after it has counted something.
+pub(super) const ENDED_AFTER: Duration = Duration::from_mins(10);
 
 /// Both ends' readings of one edge.
 type Ends = BTreeMap<Side, Readings>;
@@ -29,19 +37,31 @@ pub(crate) struct Choice {
     chosen: BTreeMap<Names, Ends>,
     /// Edges that have been counted in `other`.
     in_other: BTreeSet<Names>,
+    /// How much each edge had done when something was last seen of it.
+    alive: BTreeMap<Names, (u64, Instant)>,
 }
 
 #[derive(Debug, Default)]
 struct Sum {
     bytes: u64,
+    /// Connections and bytes: grows with whatever the edge does.
+    done: u64,
+    /// Open connections.
+    open: u64,
     ends: Ends,
 }
 
 impl Choice {
-    /// The series of a table; at most `most` edges, and `other`.
-    pub(super) fn series(&mut self, table: &EdgeTable, most: usize) -> Vec<EdgeSeries> {
+    /// The series of a table, read `now`; at most `most` edges, and `other`.
+    pub(super) fn series(
+        &mut self,
+        table: &EdgeTable,
+        most: usize,
+        now: Instant,
+    ) -> Vec<EdgeSeries> {
         let sums = sums(table);
-        self.choose(&sums, most);
+        self.end(&sums, now);
+        self.choose(&sums, most, now);
         let mut other = Ends::new();
         for (side, folded) in [
             (Side::Client, &table.folded.client),
@@ -84,14 +104,42 @@ impl Choice {
         all
     }
 
-    fn choose(&mut self, sums: &BTreeMap<Names, Sum>, most: usize) {
+    /// Takes the series of edges that have ended.
+    fn end(&mut self, sums: &BTreeMap<Names, Sum>, now: Instant) {
+        self.alive.retain(|names, _| sums.contains_key(names));
+        for (names, sum) in sums {
+            match self.alive.get_mut(names) {
+                Some(alive) if sum.open > 0 || alive.0 != sum.done => *alive = (sum.done, now),
+                Some(_) => {}
+                None => {
+                    self.alive.insert(names.clone(), (sum.done, now));
+                }
+            }
+        }
+        let ended = self
+            .chosen
+            .keys()
+            .filter(|names| !self.is_alive(names, now));
+        for names in ended.cloned().collect::<Vec<_>>() {
+            self.chosen.remove(&names);
+            self.in_other.insert(names);
+        }
+    }
+
+    fn is_alive(&self, names: &Names, now: Instant) -> bool {
+        let seen = self.alive.get(names);
+        seen.is_some_and(|(_, seen)| now.saturating_duration_since(*seen) < ENDED_AFTER)
+    }
+
+    fn choose(&mut self, sums: &BTreeMap<Names, Sum>, most: usize, now: Instant) {
         self.chosen.retain(|names, _| sums.contains_key(names));
         self.in_other.retain(|names| sums.contains_key(names));
         let bytes = |names: &Names| sums.get(names).map_or(0, |sum| sum.bytes);
-        let mut rest: Vec<&Names> = sums
+        let (mut rest, ended): (Vec<&Names>, Vec<&Names>) = sums
             .keys()
             .filter(|names| !self.chosen.contains_key(*names) && **names != Names::other())
-            .collect();
+            .partition(|names| self.is_alive(names, now));
+        self.in_other.extend(ended.into_iter().cloned());
         // The largest comes last. Processes that are called `other` never get series of their own.
         rest.sort_by_key(|names| bytes(names));
         while let Some(largest) = rest.last().copied() {
@@ -143,6 +191,14 @@ fn sums(table: &EdgeTable) -> BTreeMap<Names, Sum> {
         };
         let sum = sums.entry(names).or_default();
         sum.bytes = sum.bytes.saturating_add(edge.bytes());
+        for side in [&edge.client, &edge.server].into_iter().flatten() {
+            let bytes = side.write.bytes.saturating_add(side.read.bytes);
+            sum.done = sum
+                .done
+                .saturating_add(side.connections)
+                .saturating_add(bytes);
+            sum.open = sum.open.saturating_add(side.open);
+        }
         for (side, metrics) in [(Side::Client, &edge.client), (Side::Server, &edge.server)] {
             if let Some(metrics) = metrics {
                 let readings = Readings::of(metrics, |metric| table.has_of(protocol, metric));

@@ -1,6 +1,6 @@
 //! Series of edges as text.
 
-use std::fmt::Error;
+use std::{fmt::Error, time::Instant};
 
 use profiler_common::network::BOUNDS_US;
 use prometheus_client::{
@@ -17,6 +17,24 @@ use super::{
 };
 use crate::{model::EdgeTable, network::push_printable, network_watch::Watched};
 
+/// Those of the bounds that histograms have here, in microseconds: each is a series for each edge.
+pub(super) const SHOWN_US: [u32; 9] = [
+    100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 1_000_000, 5_000_000,
+];
+const _: () = assert!(are_bounds(&SHOWN_US));
+
+const fn are_bounds(shown: &[u32]) -> bool {
+    let mut next = 0;
+    let mut index = 0;
+    while index < BOUNDS_US.len() {
+        if next < shown.len() && BOUNDS_US[index] == shown[next] {
+            next += 1;
+        }
+        index += 1;
+    }
+    next == shown.len()
+}
+
 /// Everything that the always-on collection has to say at one moment.
 #[derive(Debug)]
 pub(crate) struct NetworkMetrics {
@@ -30,12 +48,12 @@ pub(crate) struct NetworkMetrics {
 }
 
 impl NetworkMetrics {
-    /// The metrics of what was watched; `most` bounds the edges with series of their own.
-    pub(crate) fn read(watched: &Watched, choice: &mut Choice, most: usize) -> Self {
+    /// The metrics of what was watched, read `now`; `most` bounds the edges with series of their own.
+    pub(crate) fn read(watched: &Watched, choice: &mut Choice, most: usize, now: Instant) -> Self {
         let nothing = EdgeTable::default();
         let table = watched.table.as_deref().unwrap_or(&nothing);
         Self {
-            series: choice.series(table, most),
+            series: choice.series(table, most, now),
             edges: table.edges.len(),
             folded: table.folded.edges,
             restarts: watched.restarts,
@@ -165,13 +183,22 @@ fn encode_metric(
     Ok(())
 }
 
-/// Upper bounds in seconds with their counts; the last is what is above all bounds.
+/// Upper bounds in seconds with their counts; the last is what is above all bounds. What lies between
+/// two bounds is added up, so that every count is exact.
 fn buckets(counts: &[u64]) -> Vec<(f64, u64)> {
-    let bounds = BOUNDS_US.iter().map(|bound| f64::from(*bound) / 1e6);
-    bounds
-        .chain([f64::MAX])
-        .zip(counts.iter().copied())
-        .collect()
+    let all = BOUNDS_US.iter().map(Some).chain([None]);
+    let mut buckets = Vec::with_capacity(SHOWN_US.len() + 1);
+    let mut below = 0_u64;
+    for (bound, count) in all.zip(counts) {
+        below = below.saturating_add(*count);
+        match bound {
+            Some(bound) if !SHOWN_US.contains(bound) => continue,
+            Some(bound) => buckets.push((f64::from(*bound) / 1e6, below)),
+            None => buckets.push((f64::MAX, below)),
+        }
+        below = 0;
+    }
+    buckets
 }
 
 #[expect(

@@ -1,10 +1,10 @@
 //! Series of made-up tables.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
-use super::*;
+use super::{choice::ENDED_AFTER, *};
 use crate::{
     model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer, Values},
     network_watch::Watched,
@@ -51,12 +51,16 @@ fn table(edges: Vec<Edge>) -> EdgeTable {
 }
 
 fn text(table: &EdgeTable, choice: &mut Choice, most: usize) -> String {
+    text_at(table, choice, most, Instant::now())
+}
+
+fn text_at(table: &EdgeTable, choice: &mut Choice, most: usize, now: Instant) -> String {
     let watched = Watched {
         table: Some(table.clone().into()),
         ..Watched::default()
     };
     let mut registry = Registry::with_prefix("profiler_agent");
-    registry.register_collector(Box::new(NetworkMetrics::read(&watched, choice, most)));
+    registry.register_collector(Box::new(NetworkMetrics::read(&watched, choice, most, now)));
     let mut text = String::new();
     encode(&mut text, &registry).unwrap();
     text
@@ -96,7 +100,7 @@ fn names_and_units_are_those_of_the_field() {
             "profiler_agent_network_connect_duration_seconds_bucket{{le=\"0.001\",{labels}}} 0"
         ),
         format!(
-            "profiler_agent_network_connect_duration_seconds_bucket{{le=\"0.0012\",{labels}}} 1"
+            "profiler_agent_network_connect_duration_seconds_bucket{{le=\"0.005\",{labels}}} 1"
         ),
         format!("profiler_agent_network_connect_duration_seconds_bucket{{le=\"+Inf\",{labels}}} 1"),
         format!(
@@ -199,5 +203,56 @@ fn no_series_becomes_less_whoever_comes_and_goes() {
     assert!(
         before.contains_key(&3),
         "the largest has a series: {before:?}"
+    );
+}
+
+#[test]
+fn an_edge_that_has_ended_gives_its_series_back_and_is_counted_on() {
+    let mut choice = Choice::default();
+    let begin = Instant::now();
+    let mut ended = edge("app", 1, 1000);
+    ended.client.as_mut().unwrap().open = 0;
+    let mut all = table(vec![ended, edge("app", 2, 10)]);
+    let ports = |text: &str| written(text).into_iter().collect::<Vec<_>>();
+    let both = [(1, 1000), (2, 10)];
+    assert_eq!(ports(&text_at(&all, &mut choice, 5, begin)), both);
+    let soon = begin + ENDED_AFTER / 2;
+    assert_eq!(ports(&text_at(&all, &mut choice, 5, soon)), both);
+    // The open one has done nothing either, and stays.
+    for later in [ENDED_AFTER, ENDED_AFTER * 5] {
+        let text = text_at(&all, &mut choice, 5, begin + later);
+        assert_eq!(ports(&text), [(0, 1000), (2, 10)]);
+    }
+    // It comes back: what it had counted stays where it is.
+    all.edges[0].client.as_mut().unwrap().write.bytes = 1007;
+    let text = text_at(&all, &mut choice, 5, begin + ENDED_AFTER * 6);
+    assert_eq!(ports(&text), [(0, 1000), (1, 7), (2, 10)]);
+}
+
+#[test]
+fn an_edge_has_as_many_series_as_the_help_says() {
+    use clap::CommandFactory as _;
+    let mut full = edge("app", 80, 700);
+    let side = full.client.as_mut().unwrap();
+    for values in [&mut side.close, &mut side.write_rtt, &mut side.receive_wait] {
+        values.add(6, 1);
+    }
+    full.server = full.client.clone();
+    let mut one = table(vec![full]);
+    // Those of the timed mode, which this collection never has.
+    for metric in ["accept", "write.time_ns", "read.time_ns"] {
+        one.unavailable.insert(metric.to_owned(), String::new());
+    }
+    let text = text(&one, &mut Choice::default(), 5);
+    let series = text.lines().filter(|line| line.contains("client=\"app\""));
+    let series = series.count();
+    let mut command = crate::config::cli::Cli::command();
+    let serve = command.find_subcommand_mut("serve").unwrap();
+    let help = serve.render_long_help().to_string();
+    let help: Vec<&str> = help.split_whitespace().collect();
+    assert!(
+        help.join(" ")
+            .contains(&format!("about {series} series each")),
+        "{series} series: {text}"
     );
 }

@@ -148,6 +148,7 @@ impl Collector for FakeCollector {
                     .as_nanos(),
             )
             .unwrap(),
+            already: Duration::ZERO,
             clock: Some(Clock::CpuClock),
             effective_frequency_hz: request.spec.frequency_hz,
             notes: Vec::new(),

@@ -1,12 +1,15 @@
 //! Edges over time in the store: complete, in time, and there after a restart.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use crate::{
     edge_series::SeriesCut,
     model::{
         Address, Edge, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, TaskKind, TaskSpec,
-        Transfer,
+        TaskState, Transfer, Window,
     },
     store::Stream,
 };
@@ -111,4 +114,53 @@ async fn steps_of_minutes_are_merged_cut_by_time_and_survive_a_restart() {
     let thin = engine.edge_series(task.id, SeriesCut { most: 10, ..all });
     let thin = thin.await.unwrap();
     assert_eq!((thin.steps.len(), sum(&thin)), (10, 650));
+}
+
+#[tokio::test]
+async fn steps_and_the_end_are_of_the_time_in_which_was_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let collector = Arc::new(FakeCollector::default());
+    // Starting took a minute and a half after counting had begun.
+    *collector.already.lock().unwrap() = Duration::from_secs(90);
+    let (engine, now) = open(directory.path(), &collector);
+    let kind = TaskKind::Network;
+    let task = engine
+        .create(TaskSpec {
+            kind,
+            ..spec(Some(90))
+        })
+        .await
+        .unwrap();
+    let mut session = collector.session().await;
+    // So that it is asked to stop at once.
+    eventually("it is over", async || session.is_stopped()).await;
+    // Both tables come late: the clock has gone on.
+    now.store(ORIGIN_NS + 200 * SECOND_NS, Ordering::Relaxed);
+    for (second, bytes) in [(30, 300), (90, 900)] {
+        session
+            .send_edges(EdgeTable {
+                window: Some(Window {
+                    from_ns: ORIGIN_NS,
+                    to_ns: ORIGIN_NS + second * SECOND_NS,
+                }),
+                ..table(bytes)
+            })
+            .await;
+    }
+    session.end();
+    let task = super::fake::until(&engine, task.id, |task| task.state.is_final()).await;
+    assert_eq!(task.state, TaskState::Finished);
+    assert_eq!(task.ended_ns, Some(ORIGIN_NS + 90 * SECOND_NS));
+    let all = SeriesCut {
+        edge: EdgeId::of(&table(0).edges[0].key),
+        from_ms: None,
+        to_ms: None,
+        most: 3600,
+    };
+    let series = engine.edge_series(task.id, all).await.unwrap();
+    let steps = series.steps.iter();
+    let steps: Vec<_> = steps
+        .map(|step| (step.from_ms, step.to_ms, step.delta.bytes()))
+        .collect();
+    assert_eq!(steps, [(0, 30_000, 300), (30_000, 90_000, 600)]);
 }

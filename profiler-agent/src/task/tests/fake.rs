@@ -97,6 +97,8 @@ pub(super) struct FakeCollector {
     /// The next start fails with this text.
     pub(super) refuse: Mutex<Option<String>>,
     pub(super) panic: AtomicBool,
+    /// For how long the next collections say that they have run already.
+    pub(super) already: Mutex<Duration>,
 }
 
 impl Collector for FakeCollector {
@@ -119,6 +121,7 @@ impl Collector for FakeCollector {
         });
         Ok(Collection {
             origin_ns: ORIGIN_NS,
+            already: *self.already.lock().unwrap(),
             clock: Some(Clock::CpuClock),
             effective_frequency_hz: 99,
             notes: vec!["no hardware counters: sampling by cpu-clock".to_owned()],

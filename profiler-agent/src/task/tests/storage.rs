@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use crate::{
-    model::{LossKind, Selection, TaskId, TaskState},
+    model::{EdgeTable, LossKind, Selection, TaskId, TaskKind, TaskState},
     store::{Append, SegmentKey, Store, Stream, tests::failing_store},
 };
 
@@ -178,4 +178,61 @@ async fn a_full_disk_is_noted_and_the_result_can_still_be_read() {
         .await
         .unwrap();
     assert_eq!(result.total_count(), 12);
+}
+
+/// The table of a network task that has lost so many events: each can be told from the others.
+fn edges(lost_events: u64) -> EdgeTable {
+    EdgeTable {
+        lost_events,
+        ..EdgeTable::default()
+    }
+}
+
+#[tokio::test]
+async fn the_last_edges_of_a_full_disk_are_written_when_there_is_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let collector = Arc::new(FakeCollector::default());
+    let full = Arc::new(AtomicBool::new(false));
+    let store: Store = failing_store(directory.path(), &full);
+    let (engine, _now) = with_store(config(directory.path()), store, &collector);
+    let spec = crate::model::TaskSpec {
+        kind: TaskKind::Network,
+        ..spec(Some(3600))
+    };
+    let id = engine.create(spec).await.unwrap().id;
+    let mut session = collector.session().await;
+    let newest = async || engine.edges(id).await.unwrap().unwrap().lost_events;
+    session.send_edges(edges(1)).await;
+    eventually("the first table is there", async || {
+        engine.newest_edges(id).is_some()
+    })
+    .await;
+    full.store(true, Ordering::Relaxed);
+    session.send_edges(edges(2)).await;
+    session.send_edges(edges(3)).await;
+    session.end();
+    let waits = |note: &String| note.ends_with("; the result waits in memory");
+    let task = until(&engine, id, |task| task.state.is_final()).await;
+    assert!(task.notes.iter().any(waits), "{:?}", task.notes);
+    until(&engine, id, |task| {
+        task.losses.get(LossKind::StoreWriteFailed) > 0
+    })
+    .await;
+
+    // Nobody asks for anything, and yet it is written.
+    full.store(false, Ordering::Relaxed);
+    let later =
+        |note: &String| note.ends_with("; the result waited in memory and was written later");
+    let task = until(&engine, id, |task| task.notes.iter().any(later)).await;
+    assert!(!task.notes.iter().any(waits), "{:?}", task.notes);
+    assert!(task.losses.is_empty(), "{:?}", task.losses);
+    assert_eq!(newest().await, 3);
+    engine.shutdown().await;
+    let (engine, _now) = open(directory.path(), &collector);
+    let stored = engine.edges(id).await.unwrap().unwrap();
+    assert_eq!(stored.lost_events, 3);
+    let task = engine.get(id).unwrap();
+    assert!(task.notes.iter().any(later), "{:?}", task.notes);
+    assert!(!task.notes.iter().any(waits), "{:?}", task.notes);
+    assert!(task.losses.is_empty(), "{:?}", task.losses);
 }

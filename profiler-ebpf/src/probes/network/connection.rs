@@ -4,7 +4,7 @@ use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd};
 
 use aya_ebpf::{
     bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST},
-    helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_ktime_get_ns},
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
     macros::map,
     maps::{Array, HashMap, PerCpuArray, RingBuf},
 };
@@ -142,8 +142,16 @@ pub(super) fn use_by_current(connection: &mut Connection) {
         connection.user = user;
         connection.pid = pid;
         connection.used_start_ns = task::process_start(task::current()).unwrap_or(0);
-        connection.comm = bpf_get_current_comm().unwrap_or([0; COMM_BYTES]);
+        connection.comm = process_name();
     }
+}
+
+/// Name of the running process: that of its main thread, whichever thread runs.
+#[inline(always)]
+pub(super) fn process_name() -> [u8; COMM_BYTES] {
+    let leader = task::leader(task::current());
+    let name = leader.and_then(|leader| leader.read(network!(task_comm)));
+    name.unwrap_or([0; COMM_BYTES])
 }
 
 /// Whether a target listens on the port.

@@ -15,7 +15,7 @@ use crate::kernel::KernelPtr;
 
 /// `struct tcphdr`: the sequence number, and the byte with the header's length.
 const SEQUENCE: u32 = 4;
-const LENGTH: u32 = 12;
+pub(super) const LENGTH: u32 = 12;
 
 #[btf_tracepoint(function = "tcp_probe")]
 pub(crate) fn network_segment(context: BtfTracePointContext) -> i32 {

@@ -41,6 +41,10 @@ pub(super) static NETWORK: NetworkConfig = NetworkConfig {
     skb_data: 0,
     skb_len: 0,
     skb_data_len: 0,
+    skb_head: 0,
+    skb_transport_header: 0,
+    drop_not_specified: 0,
+    task_comm: 0,
 };
 
 /// Reads one field of the network programs' configuration; volatile for the reason given at

@@ -13,12 +13,16 @@ use profiler_common::network::{
 
 use super::{
     connection::{add, add_one, count, find},
+    segments::LENGTH,
     socket::{Socket, known_cookie, network},
 };
 use crate::kernel::KernelPtr;
 
 /// `ECONNRESET`.
 const CONNECTION_RESET: u32 = 104;
+
+/// The place of a header that a packet does not have.
+const NO_HEADER: u16 = u16::MAX;
 
 /// Dropped packets by connection and reason.
 #[map]
@@ -56,6 +60,12 @@ pub(crate) fn network_drop(context: BtfTracePointContext) -> i32 {
         return 0;
     }
     if let Some(connection) = find(cookie) {
+        // A connection that was closed at this end throws acknowledgements away like that: nothing is
+        // lost. Data is, whatever the reason.
+        let has_no_reason = arguments >= DROP_WITH_REASON && reason == network!(drop_not_specified);
+        if has_no_reason && payload_bytes(packet) == Some(0) {
+            return 0;
+        }
         add_one(&mut connection.drops);
         count_reason(DropKey {
             cookie,
@@ -64,6 +74,22 @@ pub(crate) fn network_drop(context: BtfTracePointContext) -> i32 {
         });
     }
     0
+}
+
+/// Bytes behind the header of a TCP segment, whichever headers were taken off by now; `None` when it
+/// cannot be told.
+#[inline(always)]
+fn payload_bytes(packet: KernelPtr) -> Option<u64> {
+    let transport: u16 = packet.read(network!(skb_transport_header))?;
+    if transport == NO_HEADER {
+        return None;
+    }
+    let header = packet.follow(network!(skb_head))?.at(u32::from(transport));
+    let words: u8 = header.read(LENGTH)?;
+    let data: u64 = packet.read(network!(skb_data))?;
+    let bytes: u32 = packet.read(network!(skb_len))?;
+    let end = data + u64::from(bytes);
+    Some(end.saturating_sub(header.0 + u64::from(words >> 4) * 4))
 }
 
 #[inline(always)]

@@ -5,22 +5,21 @@
 
 use aya_ebpf::{
     bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST},
-    helpers::{bpf_get_current_comm, generated::bpf_probe_read_kernel},
+    helpers::generated::bpf_probe_read_kernel,
     macros::map,
     maps::{Array, HashMap},
 };
 use profiler_common::{
-    limits::COMM_BYTES,
     network::{FLAG_COMPLETE, LOST_BYTES, LOST_EVENTS},
     unix_sockets::{UNIX_ENTRIES, UNIX_NAME_BYTES, UnixOffsets, UnixSocket},
 };
 
 use super::{
-    connection::{add, count, current_is_wanted, current_pid, is_in_scope, now},
+    connection::{add, count, current_is_wanted, current_pid, is_in_scope, now, process_name},
     socket::{Socket, known_cookie},
     traffic::count_in,
 };
-use crate::kernel::KernelPtr;
+use crate::{kernel::KernelPtr, task};
 
 /// `AF_UNIX`.
 const FAMILY: u16 = 1;
@@ -168,7 +167,8 @@ fn use_by_current(entry: &mut UnixSocket) {
     let pid = current_pid();
     if entry.pid != pid {
         entry.pid = pid;
-        entry.comm = bpf_get_current_comm().unwrap_or([0; COMM_BYTES]);
+        entry.used_start_ns = task::process_start(task::current()).unwrap_or(0);
+        entry.comm = process_name();
     }
 }
 
