@@ -44,6 +44,7 @@ impl Collector for Collections {
             origin_ns,
             clock: Some(Clock::CpuClock),
             effective_frequency_hz: 99,
+            already: Duration::ZERO,
             notes: Vec::new(),
             chunks,
             stop,

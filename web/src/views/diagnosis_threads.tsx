@@ -174,7 +174,7 @@ function Stall({ stall }: { stall: EventLoop["stalls"][number] }) {
 }
 
 function LoopLength({ ns }: { ns: number | undefined }) {
-  return ns === undefined ? <Unknown why="No loop is over yet." /> : <>{duration(ns)}</>;
+  return ns === undefined ? <Unknown why="No loop is over yet." /> : <span>{duration(ns)}</span>;
 }
 
 export function EventLoopPart({ loop, limits }: { loop: EventLoop | null; limits: readonly string[] }) {
@@ -216,9 +216,15 @@ export function EventLoopPart({ loop, limits }: { loop: EventLoop | null; limits
                   <span class="muted numeric">{thread.tid}</span>
                 </td>
                 <td class="numeric">{count(thread.loops)}</td>
-                <td class="numeric"><LoopLength ns={thread.loop_ns?.p50} /></td>
-                <td class="numeric"><LoopLength ns={thread.loop_ns?.p99} /></td>
-                <td class="numeric"><LoopLength ns={thread.loop_ns?.max} /></td>
+                <td class="numeric">
+                  <LoopLength ns={thread.loop_ns?.p50} />
+                </td>
+                <td class="numeric">
+                  <LoopLength ns={thread.loop_ns?.p99} />
+                </td>
+                <td class="numeric">
+                  <LoopLength ns={thread.loop_ns?.max} />
+                </td>
                 <td class="numeric">{count(thread.stalls)}</td>
                 <td class="numeric">{duration(thread.stalled_ns)}</td>
               </tr>

@@ -2,15 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import type { Edge, EdgeEnd, EdgeSeries, NetworkEdges, SideSeries, TaskEdges } from "../api/types";
-import {
-  ROWS,
-  type Row,
-  type RowKey,
-  rowsOf,
-  seconds,
-  span,
-  timeBefore,
-} from "../lib/edge_series";
+import { ROWS, type Row, type RowKey, rowsOf, seconds, span, timeBefore } from "../lib/edge_series";
 import { endName } from "../lib/edges";
 import { count, shortId, visible } from "../lib/format";
 import { tableRemarks } from "../lib/kernel_table";
