@@ -8,6 +8,7 @@ import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { HOSTILE, poisoned } from "./hostile.mjs";
+import { checkupsRoute, checkupTasks, samplesOfCell, taskDiagnosis } from "./mock_checkups.mjs";
 import {
   firstTasks,
   META,
@@ -18,7 +19,6 @@ import {
   THREADS,
   WAITS,
 } from "./mock_data.mjs";
-import { checkupsRoute, checkupTasks, samplesOfCell, taskDiagnosis } from "./mock_diagnosis.mjs";
 import { edgeConnections, edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { CONFIG, FEATURES, kernelObjects, processSymbols } from "./mock_node.mjs";

@@ -1,7 +1,7 @@
 // Diagnoses as the agent makes them, from counts of samples: one with tracing on top, one of a program
 // of which little is named, one of a plain proxy without findings. All numbers follow from the counts.
 
-const MECHANISMS = [
+export const MECHANISMS = [
   ["parse", "Parse, serialise"],
   ["crypto", "Crypto"],
   ["allocation", "Allocation"],
@@ -33,7 +33,7 @@ const FEATURES = [
 ].map(([id, title, about, settings]) => ({ id, title, about, settings }));
 
 /** Samples by feature and mechanism. */
-const ZIPKIN = {
+export const ZIPKIN = {
   tracing: { parse: 1240, allocation: 910, copy: 240, hash_format: 420, kernel_tcp: 180, other: 210 },
   http_codec: { parse: 940, allocation: 120, copy: 160, other: 90 },
   routing: { hash_format: 130, other: 210 },
@@ -49,7 +49,7 @@ const ZIPKIN = {
   no_symbols: { other: 96 },
 };
 
-const PLAIN = {
+export const PLAIN = {
   http_codec: { parse: 930, allocation: 118, copy: 170, other: 88 },
   routing: { hash_format: 128, other: 214 },
   pools: { allocation: 58, lock: 20, other: 94 },
@@ -68,9 +68,9 @@ const POOR = {
   no_symbols: { other: 2700 },
 };
 
-const NS = 10_101_010;
+export const NS = 10_101_010;
 const WORKERS = 4;
-const SECONDS = 60;
+export const SECONDS = 60;
 
 /** 95 % of Wilson's score, in percent. */
 function wilson(hits, all) {
@@ -81,8 +81,8 @@ function wilson(hits, all) {
   return { low: Math.max(0, middle - spread) * 100, high: Math.min(1, middle + spread) * 100 };
 }
 
-const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
-const samplesOf = (counts) => sum(Object.values(counts).flatMap((row) => Object.values(row)));
+export const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
+export const samplesOf = (counts) => sum(Object.values(counts).flatMap((row) => Object.values(row)));
 
 function matrixOf(counts) {
   const all = samplesOf(counts);
@@ -103,7 +103,7 @@ function matrixOf(counts) {
   return { features: FEATURES.filter(({ id }) => id in counts), mechanisms: MECHANISMS, cells };
 }
 
-function shareOf(counts, feature) {
+export function shareOf(counts, feature) {
   const all = samplesOf(counts);
   const samples = sum(Object.values(counts[feature] ?? {}));
   return { share_percent: (samples / all) * 100, ...wilson(samples, all) };
@@ -153,7 +153,7 @@ function setting(system, key, yaml, side_effects, scope = "workload, namespace o
   return { system, key, yaml, scope, side_effects };
 }
 
-function findingsOf(counts, perRequest) {
+export function findingsOf(counts, perRequest) {
   const finding = (id, feature, severity, more) => {
     const share = shareOf(counts, feature);
     return {
@@ -452,7 +452,7 @@ const COLLECTOR =
 
 const percent = (counts, feature) => shareOf(counts, feature).share_percent.toFixed(1);
 
-function zipkin(nowNs, part) {
+export function zipkin(nowNs, part) {
   return document(ZIPKIN, {
     part,
     nowNs,
@@ -462,7 +462,7 @@ function zipkin(nowNs, part) {
   });
 }
 
-function plain(nowNs) {
+export function plain(nowNs) {
   const found = document(PLAIN, {
     part: "checkup",
     nowNs,
@@ -474,7 +474,7 @@ function plain(nowNs) {
   return { ...found, workers, findings: [], event_loop: { ...found.event_loop, stalls: [] } };
 }
 
-function poor(nowNs) {
+export function poor(nowNs) {
   const named = samplesOf(POOR) - sum(Object.values(POOR.no_symbols));
   return document(POOR, {
     part: "task",
@@ -489,168 +489,4 @@ function poor(nowNs) {
         "symbols for /usr/local/bin/envoy (build-id 9e558093aa01): its unstripped file or its debug file",
     },
   });
-}
-
-const CHECKUPS = [
-  { id: "checkup-20261122-070000-zip", document: zipkin, ageNs: 3_600e9, target: { pids: [4242, 4243] } },
-  { id: "checkup-20261122-080000-off", document: plain, ageNs: 1_800e9, target: { pids: [4242, 4243] } },
-];
-const KINDS = ["on_cpu", "off_cpu", "network"];
-
-/** Finished tasks of the check-ups that are there from the start. */
-export function checkupTasks(makeTask) {
-  const now = Date.now() * 1e6;
-  return CHECKUPS.flatMap(({ id, ageNs, target }, i) =>
-    KINDS.map((kind, k) =>
-      makeTask(100 + i * 10 + k, {
-        kind,
-        target,
-        group: id,
-        duration_s: SECONDS,
-        samples: kind === "network" ? 0 : samplesOf(i === 0 ? ZIPKIN : PLAIN),
-        clock: kind === "on_cpu" ? "cpu-clock" : kind === "off_cpu" ? "sched-switch" : null,
-        created_at_ns: now - ageNs,
-        started_at_ns: now - ageNs,
-        ended_at_ns: now - ageNs + SECONDS * 1e9,
-      }),
-    ),
-  );
-}
-
-function checkupOf(agent, id) {
-  const tasks = [...agent.tasks.values()].filter(({ group }) => group === id);
-  if (tasks.length === 0) return null;
-  const [first] = tasks;
-  const running = tasks.filter(({ state }) => state === "running");
-  const ends = Math.max(
-    ...tasks.map((task) => (task.started_at_ns + task.duration_s * 1e9 - Date.now() * 1e6) / 1e9),
-  );
-  return {
-    id,
-    target: first.target,
-    duration_s: first.duration_s,
-    state:
-      running.length > 0 ? "running" : tasks.every(({ state }) => state === "failed") ? "failed" : "finished",
-    created_ns: first.created_at_ns,
-    ends_in_s: running.length > 0 ? Math.max(0, ends) : null,
-    tasks: tasks.map(({ id: task, kind, state, reason }) => ({ id: task, kind, state, reason })),
-    observed: true,
-  };
-}
-
-function create(agent, { target, duration_s, frequency_hz = 99 }) {
-  const group = `checkup-20261122-090000-${agent.nextId}`;
-  for (const kind of KINDS) agent.create({ kind, target, duration_s, frequency_hz, group });
-  return checkupOf(agent, group);
-}
-
-function comparison(a, b) {
-  const [before, after] = [a, b].map((id) => (id === CHECKUPS[0].id ? ZIPKIN : PLAIN));
-  const features = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  const [us, usAfter] = [before, after].map((counts) => (samplesOf(counts) * NS * 1.004) / 1e3 / 486_000);
-  const total = (one, other) => {
-    const change_percent = ((other - one) / one) * 100;
-    const significant = before !== after;
-    return {
-      a: one,
-      b: other,
-      change_percent,
-      low: change_percent - 3,
-      high: change_percent + 3,
-      significant,
-    };
-  };
-  const [findings, later] = [findingsOf(before, us), after === PLAIN ? [] : findingsOf(after, usAfter)];
-  const named = (list) => list.map(({ id, title }) => ({ id, title }));
-  return {
-    a,
-    b,
-    totals: { cpu_us_per_request: total(us, usAfter), cpu_cores: total(us * 0.0081, usAfter * 0.0081) },
-    rows: features.map((feature) => {
-      const [one, other] = [before, after].map((counts) => shareOf(counts, feature));
-      const change = other.share_percent - one.share_percent;
-      const spread = one.high - one.low + (other.high - other.low);
-      const significant = Math.abs(change) > spread;
-      return {
-        feature,
-        a_percent: one.share_percent,
-        b_percent: other.share_percent,
-        a_us: (us * one.share_percent) / 100,
-        b_us: (usAfter * other.share_percent) / 100,
-        change,
-        low: change - spread / 2,
-        high: change + spread / 2,
-        p: significant ? 0.00001 : 0.31,
-        significant,
-      };
-    }),
-    findings: {
-      gone: named(findings.filter(({ id }) => !later.some((each) => each.id === id))),
-      new: named(later.filter(({ id }) => !findings.some((each) => each.id === id))),
-      still: named(later.filter(({ id }) => findings.some((each) => each.id === id))),
-    },
-    verdict:
-      before === after
-        ? "Nothing has changed that chance could not explain."
-        : `One request costs ${us.toFixed(0)} µs of CPU before and ${usAfter.toFixed(0)} µs after: ${(((usAfter - us) / us) * 100).toFixed(0)} %.`,
-  };
-}
-
-const refusal = (status, code, message) => Object.assign(new Error(message), { status, code });
-
-/** `/api/v1/checkups/…` as `[status, answer]`. */
-export function checkupsRoute(agent, method, [id, part], query, body) {
-  const known = (wanted) => {
-    const found = checkupOf(agent, wanted);
-    if (found === null) throw refusal(404, "not_found", `no check-up ${wanted}`);
-    return found;
-  };
-  if (id === undefined && method === "POST") return [201, create(agent, JSON.parse(body))];
-  if (id === undefined) {
-    const ids = new Set([...agent.tasks.values()].map(({ group }) => group ?? ""));
-    return [
-      200,
-      [...ids].filter((each) => each.startsWith("checkup-")).map((each) => checkupOf(agent, each)),
-    ];
-  }
-  if (id === "compare") {
-    const [a, b] = ["a", "b"].map((side) => known(query.get(side)).id);
-    return [200, comparison(a, b)];
-  }
-  const checkup = known(id);
-  if (method === "DELETE") {
-    for (const task of checkup.tasks) agent.tasks.delete(task.id);
-    return [204, null];
-  }
-  if (part !== "diagnosis") return [200, checkup];
-  const nowNs = checkup.created_ns + SECONDS * 1e9;
-  return [200, id === CHECKUPS[0].id ? zipkin(nowNs, "checkup") : plain(nowNs)];
-}
-
-/** The diagnosis of one task: little is named of task 1. */
-export function taskDiagnosis(task) {
-  if (task.kind !== "on_cpu" && task.kind !== "wall")
-    throw refusal(
-      422,
-      "not_diagnosable",
-      `task ${task.id} is ${task.kind}: only on_cpu and wall can be diagnosed`,
-    );
-  const nowNs = task.ended_at_ns ?? Date.now() * 1e6;
-  return task.id === "1" ? poor(nowNs) : zipkin(nowNs, "task");
-}
-
-/** Samples of `cell=` of the first check-up, for the stand-in's profiles; null for everything. */
-export function samplesOfCell(cell) {
-  if (cell === null || cell === "") return null;
-  const at = cell.lastIndexOf(":");
-  const known = MECHANISMS.some(({ id }) => id === cell.slice(at + 1));
-  const [feature, mechanism] = at === -1 || !known ? [cell, null] : [cell.slice(0, at), cell.slice(at + 1)];
-  const rows = Object.entries(ZIPKIN).filter(([id]) => feature === "" || id === feature);
-  return sum(
-    rows.flatMap(([, row]) =>
-      Object.entries(row)
-        .filter(([id]) => mechanism === null || id === mechanism)
-        .map(([, samples]) => samples),
-    ),
-  );
 }

@@ -19,6 +19,7 @@ import "./styles/edge.css";
 import "./styles/heat.css";
 import "./styles/shell.css";
 import "./styles/diagnosis.css";
+import "./styles/checkup.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {
