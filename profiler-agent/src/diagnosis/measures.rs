@@ -207,7 +207,7 @@ pub(super) fn confidence(grounds: &BTreeMap<Grounds, u64>) -> Confidence {
         has(Grounds::Inferred),
         has(Grounds::Thread),
     ) {
-        (true, false, false) | (false, false, false) => Confidence::Exact,
+        (true | false, false, false) => Confidence::Exact,
         (false, true, false) => Confidence::Inferred,
         (false, false, true) => Confidence::Thread,
         _ => Confidence::Mixed,

@@ -53,7 +53,7 @@ fn random(numbers: &mut Numbers) -> Vec<Sample<'static>> {
             Sample {
                 process: PROCESSES[usize::try_from(pid - 1).unwrap()],
                 pid: u32::try_from(pid).unwrap(),
-                thread: *numbers.of::<&str>(&THREADS),
+                thread: numbers.of::<&str>(&THREADS),
                 tid: 10 + u32::try_from(numbers.next(4)).unwrap(),
                 frames: (0..length)
                     .map(|_frame| *numbers.of::<&str>(&FRAMES))
