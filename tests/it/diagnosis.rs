@@ -45,10 +45,8 @@ fn settings_cost_what_switching_them_off_saves_and_their_findings_come_and_go() 
     }
     // Nothing costs as much as tracing everything.
     assert_eq!(zipkin.first, zipkin.pairs, "{zipkin:#?}");
-    assert!(
-        really_costs(&zipkin) && really_costs(&lua),
-        "{zipkin:#?} {lua:#?}"
-    );
+    assert!(really_costs(&zipkin), "{zipkin:#?}");
+    assert!(lua.saved_us.mean > 0.0, "{lua:#?}");
 
     // The parts of the log: text is made on the worker, and another thread writes it.
     for feature in ["access_log_format", "access_log_write"] {

@@ -1,6 +1,10 @@
 //! Network namespaces of our own, joined by veth pairs that live inside them only.
 
-use std::{path::PathBuf, process::Command, thread};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -17,7 +21,7 @@ pub struct Netns {
 impl Netns {
     /// Makes a namespace with its loopback up. `what` is the last part of its name.
     pub fn create(what: &str) -> Result<Self> {
-        let name = unique_name(what);
+        let name = free_name(what);
         let guard = guard(Resource::Netns(name.clone()));
         ip(&["netns", "add", &name])?;
         ip(&["-n", &name, "link", "set", "lo", "up"])?;
@@ -72,6 +76,18 @@ impl Netns {
                 .map_err(|_| anyhow!("work inside {} panicked", self.name))?
         })
     }
+}
+
+/// The first of `what`, `what-2`, ... that this run has no namespace of: a run may have several meshes.
+fn free_name(what: &str) -> String {
+    let is_taken = |name: &String| Path::new("/run/netns").join(name).exists();
+    let mut name = unique_name(what);
+    let mut number = 1;
+    while is_taken(&name) {
+        number += 1;
+        name = unique_name(&format!("{what}-{number}"));
+    }
+    name
 }
 
 /// Runs `ip` and returns its standard output.

@@ -17,11 +17,13 @@ pub fn markdown(rows: &[Row], conditions: &str) -> String {
          |---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for row in rows {
+        let saved_nothing = row.saved_us.mean.abs() <= row.saved_us.half_width;
         let (attributed, off_by, within) = match (row.attributed_us, row.within) {
             (Some(attributed), Some(within)) => (
                 format!("{attributed:.1}"),
                 format!("{:+.1}", attributed - row.saved_us.mean),
                 match (within, row.within_with_rest) {
+                    (true, _) if saved_nothing => "not decided: nothing is saved beyond chance",
                     (true, _) => "yes",
                     (false, Some(true)) => "no; yes with the rest that the finding names",
                     (false, _) => "no",

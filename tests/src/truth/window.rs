@@ -43,7 +43,7 @@ pub struct Load {
 impl Default for Load {
     fn default() -> Self {
         Self {
-            requests_per_second: 2000,
+            requests_per_second: 1500,
             seconds: 8,
             warm_up_seconds: 2,
             frequency_hz: 999,
