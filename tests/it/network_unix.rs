@@ -152,6 +152,65 @@ fn pairs_lead_to_the_process_that_inherited_the_other_end() {
     }
 }
 
+/// Where the child of the test below finds the name that it is to write to.
+const WRITE_TO: &str = "PROFILER_TEST_WRITE_TO";
+
+#[test]
+#[ignore = "not a test: the child of the next one"]
+fn threads_that_write_and_end() {
+    let name = std::env::var(WRITE_TO).unwrap();
+    let writers = ["Compositor", "IO thread"].map(|thread| {
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let write = move || {
+            let mut stream = UnixStream::connect_addr(&address).unwrap();
+            stream.write_all(b"x").unwrap();
+        };
+        let thread = std::thread::Builder::new().name(thread.to_owned());
+        thread.spawn(write).unwrap()
+    });
+    for writer in writers {
+        writer.join().unwrap();
+    }
+}
+
+#[test]
+fn threads_of_a_process_that_has_ended_are_one_end_by_the_name_of_the_process() {
+    let agent = Agent::start().unwrap();
+    let (shown, address) = abstract_name("threads");
+    let listener = UnixListener::bind_addr(&address).unwrap();
+    // Of the whole node, so that nobody told of the process before.
+    let watch = Watch::start(&agent, &json!({ "all": true }));
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--ignored",
+            "--exact",
+            "network_unix::threads_that_write_and_end",
+        ])
+        .env(WRITE_TO, shown.trim_start_matches('@'))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    assert!(child.wait().unwrap().success());
+    for _ in 0..2 {
+        let (mut server, _from) = listener.accept().unwrap();
+        server.read_exact(&mut [0]).unwrap();
+    }
+    let table = watch.finish();
+    let edge = edge_to_name(&table, &shown);
+    let client = &edge["client"];
+    assert_eq!(client["pid"], pid, "{edge:#}");
+    // The child runs the same program.
+    let own = std::fs::read_to_string(format!("/proc/{}/comm", std::process::id())).unwrap();
+    assert_eq!(client["comm"], own.trim_end(), "{edge:#}");
+    assert!(number(&client["start_ticks"]) > 0, "{edge:#}");
+    assert_eq!(
+        transfer(&edge["metrics"]["client"], "write"),
+        (2, 2),
+        "{edge:#}"
+    );
+}
+
 #[test]
 fn packets_keep_their_borders() {
     let agent = Agent::start().unwrap();

@@ -37,6 +37,14 @@ impl TaskKind {
     /// Those whose result is a profile.
     pub const PROFILES: [Self; 3] = [Self::OnCpu, Self::OffCpu, Self::Wall];
 
+    /// Whether it takes samples at a rate.
+    pub fn has_clock(self) -> bool {
+        match self {
+            Self::OnCpu | Self::Wall | Self::Imported => true,
+            Self::OffCpu | Self::Network => false,
+        }
+    }
+
     /// Name in the API (`on_cpu`).
     pub fn name(self) -> &'static str {
         match self {

@@ -296,7 +296,7 @@ mod tests {
         }
         let mut connections = Book::default();
         ends_at(&mut connections, 1..2, 50);
-        let fold = |book: &mut UnixBook, connections: &mut Book, now_ns| {
+        let fold = |book: &mut UnixBook, connections: &mut Book, now_ns: u64| {
             let shown = connections.table(&[], &Directory::default()).0;
             let names = |_process| Identity::default();
             let (unix, _) = book.table(&[], &UnixListing::default(), names);

@@ -250,7 +250,8 @@ export interface Task {
   /** Name of the tasks that it was started with. */
   readonly group: string | null;
   readonly duration_s: number | null;
-  readonly frequency_hz: number;
+  /** Null for kinds that no clock drives. */
+  readonly frequency_hz: number | null;
   readonly wakers: boolean;
   readonly effective_frequency_hz: number | null;
   readonly state: TaskState;

@@ -33,7 +33,7 @@ const WHOLE = { from: null, to: null, tids: [], except: false } as const;
 
 function OnCpu({ task }: { task: Task }) {
   const seconds = elapsedSeconds(task, Date.now());
-  const hertz = task.effective_frequency_hz ?? task.frequency_hz;
+  const hertz = task.effective_frequency_hz ?? task.frequency_hz ?? 0;
   const points = resolutionPoints(task.samples, 0.1);
   return (
     <>

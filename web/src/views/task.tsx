@@ -104,7 +104,7 @@ function FileFacts({ task, file }: { task: Task; file: ImportedFile }) {
       <Fact title="Samples">{file.values === "durations" ? unknown : count(task.samples)}</Fact>
       <Fact title="Format">{file.format}</Fact>
       <Fact title="Numbers">{VALUE_TEXT[file.values]}</Fact>
-      <Fact title="Frequency">{task.frequency_hz === 0 ? unknown : `${task.frequency_hz} Hz`}</Fact>
+      <Fact title="Frequency">{!task.frequency_hz ? unknown : `${task.frequency_hz} Hz`}</Fact>
       <Fact title="Length">{task.duration_s === null ? unknown : clock(elapsedSeconds(task, 0))}</Fact>
       <Fact title="Recorded">{task.started_at_ns === null ? unknown : moment(task.started_at_ns)}</Fact>
       <Fact title="Imported">{moment(task.created_at_ns)}</Fact>
@@ -115,7 +115,8 @@ function FileFacts({ task, file }: { task: Task; file: ImportedFile }) {
 function SampleFacts({ task }: { task: Task }) {
   const rate = task.effective_frequency_hz;
   const waits = task.clock === "sched-switch";
-  const lowered = rate !== null && rate < task.frequency_hz;
+  const asked = task.frequency_hz;
+  const lowered = rate !== null && asked !== null && rate < asked;
   return (
     <dl class="facts">
       <Fact title={waits ? "Switches" : "Samples"}>{count(task.samples)}</Fact>
@@ -125,11 +126,11 @@ function SampleFacts({ task }: { task: Task }) {
           warn={lowered}
           help={
             lowered
-              ? `Asked for ${task.frequency_hz} Hz; lowered to keep the agent inside its CPU budget`
+              ? `Asked for ${asked} Hz; lowered to keep the agent inside its CPU budget`
               : "Samples each second of CPU time"
           }
         >
-          {lowered ? `${rate} Hz, lowered from ${task.frequency_hz}` : `${rate ?? task.frequency_hz} Hz`}
+          {lowered ? `${rate} Hz, lowered from ${asked}` : `${rate ?? asked} Hz`}
         </Fact>
       )}
       <Fact title="Clock" help={task.clock === null ? "Known when the task starts" : CLOCKS[task.clock]}>

@@ -156,7 +156,7 @@ const COLUMNS: readonly Column<Task>[] = [
     title: "Frequency",
     numeric: true,
     cell: (task) =>
-      task.kind === "network" || task.frequency_hz === 0
+      task.frequency_hz === null || task.frequency_hz === 0
         ? "–"
         : `${task.effective_frequency_hz ?? task.frequency_hz} Hz`,
   },

@@ -37,7 +37,7 @@ function useSequence({ task, cut, running }: Props): Sequence | null {
     const started = (task.started_at_ns ?? task.created_at_ns) / 1e6;
     const whole = (task.ended_at_ns === null ? Date.now() : task.ended_at_ns / 1e6) - started;
     const length = (cut.to ?? whole) - (cut.from ?? 0);
-    const rate = task.kind === "off_cpu" ? 0 : (task.effective_frequency_hz ?? task.frequency_hz);
+    const rate = task.kind === "off_cpu" ? 0 : (task.effective_frequency_hz ?? task.frequency_hz ?? 0);
     return api.sequence(task.id, sequenceBucketMs(length, rate, MAX_COLUMNS), MAX_THREADS, cut, signal);
   };
   const keys = [task.id, JSON.stringify(cut), task.ended_at_ns];

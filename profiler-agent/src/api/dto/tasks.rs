@@ -226,7 +226,9 @@ pub(in crate::api) struct Task {
     /// Null: until stopped.
     #[schema(required)]
     duration_s: Option<u64>,
-    frequency_hz: u32,
+    /// Samples per second and CPU that were asked for; null for kinds that no clock drives.
+    #[schema(required)]
+    frequency_hz: Option<u32>,
     /// Whether it records who ended the waits.
     wakers: bool,
     /// Whether it times system calls on sockets.
@@ -284,7 +286,7 @@ impl Task {
             target: (&spec.target).into(),
             group: group.clone(),
             duration_s: spec.duration_s,
-            frequency_hz: spec.frequency_hz,
+            frequency_hz: spec.kind.has_clock().then_some(spec.frequency_hz),
             wakers: spec.wakers,
             timed: spec.timed,
             event_loop: spec.event_loop.map(Into::into),

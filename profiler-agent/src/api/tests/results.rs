@@ -5,6 +5,21 @@ use serde_json::json;
 use super::{Api, json as body_json, text};
 
 #[tokio::test]
+async fn kinds_without_a_clock_have_no_frequency() {
+    let api = Api::new();
+    for (kind, frequency_hz) in [
+        ("wall", json!(99)),
+        ("off_cpu", json!(null)),
+        ("network", json!(null)),
+    ] {
+        let body = json!({ "kind": kind, "target": { "all": true } }).to_string();
+        let created = body_json(api.post("/api/v1/tasks", &body).await).await;
+        assert_eq!(created["kind"], kind, "{created}");
+        assert_eq!(created["frequency_hz"], frequency_hz, "{created}");
+    }
+}
+
+#[tokio::test]
 async fn a_task_is_created_followed_stopped_and_deleted() {
     let api = Api::new();
     let body = r#"{"kind":"on_cpu","target":{"pids":[1]}}"#;
