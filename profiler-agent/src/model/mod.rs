@@ -41,8 +41,8 @@ pub use select::Selection;
 pub use significance::Pair;
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
-    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind,
-    TaskSpec, TaskState,
+    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TargetName, Task, TaskId,
+    TaskKind, TaskSpec, TaskState,
 };
 pub use thread_state::ThreadState;
 pub use wait_reason::WaitReason;

@@ -542,6 +542,7 @@ fn task(id: u64) -> Task {
             timed: false,
             waits: crate::model::WaitRules::default(),
         },
+        target_names: Vec::new(),
         group: None,
         state: TaskState::Finished,
         created_ns: 0,

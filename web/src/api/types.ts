@@ -243,10 +243,19 @@ export interface StackQuality {
   readonly summary: string;
 }
 
+export interface TargetName {
+  readonly pid: number;
+  readonly start_ticks: number;
+  /** Untrusted. */
+  readonly comm: string;
+}
+
 export interface Task {
   readonly id: string;
   readonly kind: string;
   readonly target: Target;
+  /** The processes of a target of pids when the task began; empty in results of older agents. */
+  readonly target_names: readonly TargetName[];
   /** Name of the tasks that it was started with. */
   readonly group: string | null;
   readonly duration_s: number | null;
