@@ -22,8 +22,8 @@ mod waker;
 mod wait_rules;
 
 pub use edge::{
-    Address, Edge, EdgeConnection, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable,
-    SideMetrics, SocketTotals, Transfer, Values,
+    Address, Edge, EdgeConnection, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, FoldedEdges,
+    KernelTable, SideMetrics, SocketTotals, Transfer, Values,
 };
 pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
 pub use idle_share::{IdleMode, IdleShare, RuleShare};

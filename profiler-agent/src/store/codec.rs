@@ -1,7 +1,7 @@
 //! Blobs: a header of our own, then zstd, then postcard.
 //!
 //! ```text
-//! 0  magic "PAB1"   4  version (5)   5  stream   6  zero   7  zero   8  raw length, u32 LE
+//! 0  magic "PAB1"   4  version (6)   5  stream   6  zero   7  zero   8  raw length, u32 LE
 //! 12 zstd frame with checksum
 //! ```
 //!
@@ -12,7 +12,7 @@ use std::io::Read;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::model::{EdgeTable, Profile};
+use crate::model::{EdgeNamespaces, EdgeTable, Profile};
 
 use super::{
     Stream,
@@ -23,7 +23,7 @@ use super::{
 pub const MAX_RAW_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 4] = *b"PAB1";
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 /// The oldest that is read.
 const OLDEST_VERSION: u8 = 1;
 const HEADER_BYTES: usize = 12;
@@ -84,15 +84,28 @@ pub fn decode_profile(bytes: &[u8]) -> Result<Profile, CodecError> {
     Ok(profile)
 }
 
-/// Decodes a table of edges. Before version 5 it had everything but its last field, which is an `Option`.
+/// Encodes a table of edges: the table, then the namespaces of its edges in their order.
+pub fn encode_edges(table: &EdgeTable, density: Density) -> Result<Vec<u8>, CodecError> {
+    let namespaces: Vec<EdgeNamespaces> = table.edges.iter().map(|edge| edge.namespaces).collect();
+    encode(&(table, namespaces), Stream::Edges, density)
+}
+
+/// Decodes a table of edges. Before version 6 there are no namespaces behind it; before version 5 it had
+/// everything but its last field, which is an `Option`.
 pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
-    /// How nothing is written.
+    /// How nothing and an empty list are written.
     const NONE: u8 = 0;
     let mut raw = unpack(bytes, Stream::Edges)?;
-    if version_of(bytes).is_some_and(|version| version < 5) {
-        raw.push(NONE);
+    for since in [5, 6] {
+        if version_of(bytes).is_some_and(|version| version < since) {
+            raw.push(NONE);
+        }
     }
-    read(&raw)
+    let (mut table, namespaces): (EdgeTable, Vec<EdgeNamespaces>) = read(&raw)?;
+    for (edge, namespaces) in table.edges.iter_mut().zip(namespaces) {
+        edge.namespaces = namespaces;
+    }
+    Ok(table)
 }
 
 /// The version that a blob says it has.

@@ -413,6 +413,8 @@ export interface EdgeEnd {
   /** What name servers were asked for to get the address. */
   readonly name: string | null;
   readonly address: string;
+  /** Inode of the network namespace of its sockets; null when it is not known, or they are in several. */
+  readonly network_namespace: number | null;
   readonly port: number | null;
 }
 

@@ -15,6 +15,7 @@ export type Tab = "graph" | "table" | "order";
 export type TimeView = "bars" | "subsecond" | "threads";
 export type DiffNorm = "share" | "rate";
 export type NetView = "map" | "table";
+export type NetProtocol = "all" | "tcp" | "unix";
 
 export interface PageState {
   readonly view: View;
@@ -91,6 +92,11 @@ export interface PageState {
   readonly bad: boolean;
   /** Quiet lines inside the pod too, where the map is crowded. */
   readonly local: boolean;
+  /** Edges too on which nothing happens now. */
+  readonly silent: boolean;
+  readonly protocol: NetProtocol;
+  /** What the address asks for and is not possible, in words; not part of the address that is written. */
+  readonly dead: string;
 }
 
 export const START: PageState = {
@@ -138,11 +144,15 @@ export const START: PageState = {
   worst: "trouble",
   bad: false,
   local: false,
+  silent: false,
+  protocol: "all",
+  dead: "",
 };
 
 const VIEWS: readonly View[] = ["pods", "processes", "group", "tasks", "task", "network", "edge", "node"];
 const LAYOUTS: readonly Layout[] = ["flame", "icicle", "inverted", "sandwich"];
 const MAX_LIST = 256;
+const PROCESS_ID = /^\d{1,10}-\d{1,20}$/;
 
 function oneOf<T extends string>(value: string | null, allowed: readonly T[], fallback: T): T {
   return allowed.find((item) => item === value) ?? fallback;
@@ -178,9 +188,23 @@ function labelsOf(value: string | null): readonly EdgeLabel[] {
 
 /** Pages that need an id of something fall back to the list of such things. */
 function possible(view: View, id: string, edge: string): View {
-  if (view === "task" && id === "") return "tasks";
+  if ((view === "task" || view === "group") && id === "") return "tasks";
   if (view === "edge" && edge === "") return id === "" ? "network" : "task";
   return view;
+}
+
+/** What the address asks for that cannot be: it is said, because something else is shown. */
+function deadParts(text: (name: string) => string, view: View, id: string): string[] {
+  const asked = text("view").slice(0, 40);
+  const dead: string[] = [];
+  if (asked !== "" && asked !== view) dead.push(`there is no page “${asked}”`);
+  if ((view === "task" || view === "group") && id === "")
+    dead.push(text("id") === "" ? `no ${view} is named` : `“${text("id").slice(0, 40)}” is no ${view}`);
+  if (view === "edge" && text("edge") === "") dead.push("no edge is named");
+  const process = text("process");
+  if (process !== "" && !PROCESS_ID.test(process))
+    dead.push(`“${process.slice(0, 40)}” is no process: PID-STARTTICKS is needed`);
+  return dead;
 }
 
 /** Reads a query string such as `?view=task&id=7`. */
@@ -202,7 +226,7 @@ export function parseState(search: string): PageState {
     container: text("container"),
     pod: /^\d{1,15}$/.test(text("pod")) ? text("pod") : "",
     checkup: params.get("checkup") === "1",
-    process: /^\d{1,10}-\d{1,20}$/.test(text("process")) ? text("process") : "",
+    process: PROCESS_ID.test(text("process")) ? text("process") : "",
     tab: oneOf<Tab>(params.get("tab"), ["graph", "table", "order"], "graph"),
     layout: oneOf<Layout>(params.get("layout"), LAYOUTS, "flame"),
     search: text("search"),
@@ -239,6 +263,9 @@ export function parseState(search: string): PageState {
     ),
     bad: params.get("bad") === "1",
     local: params.get("local") === "1",
+    silent: params.get("silent") === "1",
+    protocol: oneOf<NetProtocol>(params.get("proto"), ["all", "tcp", "unix"], "all"),
+    dead: deadParts(text, view, id).join("; "),
   };
 }
 
@@ -293,5 +320,7 @@ export function formatState(state: PageState): string {
   put("worst", state.worst === START.worst ? "" : state.worst);
   put("bad", state.bad ? "1" : "");
   put("local", state.local ? "1" : "");
+  put("silent", state.silent ? "1" : "");
+  put("proto", state.protocol === START.protocol ? "" : state.protocol);
   return `?${params.toString()}`;
 }
