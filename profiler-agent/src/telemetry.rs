@@ -225,6 +225,7 @@ mod tests {
                 timed: false,
                 waits: crate::model::WaitRules::default(),
             },
+            target_names: Vec::new(),
             group: None,
             state: TaskState::Running,
             created_ns: 0,

@@ -178,12 +178,20 @@ function stacksOf(samples) {
   };
 }
 
+/** The names that the stand-in's processes had when a task began. */
+const TARGET_NAMES = { 1: "systemd", 4242: "envoy", 5151: "httpbin" };
+const namesOf = ({ pids = [] }) =>
+  pids
+    .filter((pid) => pid in TARGET_NAMES)
+    .map((pid) => ({ pid, start_ticks: pid * 37, comm: TARGET_NAMES[pid] }));
+
 export function makeTask(id, change = {}) {
   const now = Date.now() * 1e6;
   return {
     id: String(id),
     kind: "on_cpu",
     target: { pids: [4242] },
+    target_names: namesOf(change.target ?? { pids: [4242] }),
     group: null,
     duration_s: 10,
     frequency_hz: 99,

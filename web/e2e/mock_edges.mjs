@@ -46,6 +46,8 @@ function side(scale, { sent, received, drops = {}, errors = {}, client = true, r
 }
 
 const CONTAINER = "3f2a90c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4";
+/** That of the stand-in's processes in this container. */
+const POD_NAMESPACE = 4_026_532_201;
 const end = (pid, comm, address, port, container = null) => ({
   pid,
   start_ticks: pid === null ? null : pid * 37,
@@ -53,6 +55,7 @@ const end = (pid, comm, address, port, container = null) => ({
   container,
   name: null,
   address,
+  network_namespace: pid === null ? null : POD_NAMESPACE,
   port,
 });
 

@@ -6,6 +6,7 @@ import { reconnect, startLive } from "./state/live";
 import { startPreferences } from "./state/preferences";
 import { followProbes } from "./state/probes";
 import { followHistory } from "./state/route";
+import { followTitle } from "./state/title";
 import { Shell } from "./views/shell";
 import "./styles/tokens.css";
 import "./styles/page.css";
@@ -31,6 +32,7 @@ startKeys();
 startLive();
 followProbes();
 followKernel();
+followTitle();
 
 const root = document.getElementById("app");
 if (root !== null) render(<Shell />, root);

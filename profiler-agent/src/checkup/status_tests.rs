@@ -18,6 +18,7 @@ fn group(name: &str, first: u64, states: [TaskState; 3]) -> Vec<Arc<Task>> {
             id: TaskId(id),
             spec,
             group: Some(name.to_owned()),
+            target_names: Vec::new(),
             started_ns: (state != TaskState::Queued).then_some(10 * SECOND),
             ended_ns: None,
             state,

@@ -20,6 +20,7 @@ fn edge(comm: &str, bytes: u64) -> Edge {
         },
         client_port: None,
         client_name: None,
+        namespaces: crate::model::EdgeNamespaces::default(),
         server_name: None,
         client: Some(SideMetrics {
             connections: 1,

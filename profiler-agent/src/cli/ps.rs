@@ -207,7 +207,7 @@ mod tests {
         let text = pod_list(&found, false).unwrap();
         assert_eq!(
             text,
-            "app (net 7): no sidecar; 0.12 cores\n      42 app                  app        0.12        5M     3  \
+            "a\u{fffd}pp (net 7): no sidecar; 0.12 cores\n      42 a\u{fffd}pp                 app        0.12        5M     3  \
              the pod has no proxy that is known here\n"
         );
         assert!(

@@ -25,6 +25,7 @@ fn table(edges: &[(u16, u64)]) -> Arc<EdgeTable> {
         key: key(*port),
         client_port: None,
         client_name: None,
+        namespaces: crate::model::EdgeNamespaces::default(),
         server_name: None,
         client: Some(SideMetrics {
             open: 1,

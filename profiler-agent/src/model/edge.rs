@@ -222,10 +222,22 @@ impl SideMetrics {
     }
 }
 
+/// Inodes of the network namespaces that the sockets of an edge's ends are in. No part of what makes
+/// an edge one, and of use only while the node runs: the kernel gives a number again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeNamespaces {
+    /// `None`: the end was not seen on this node, or its sockets are in several.
+    pub client: Option<u64>,
+    pub server: Option<u64>,
+}
+
 /// Connections between two processes, in one direction, to one port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
     pub key: EdgeKey,
+    /// Stored beside the table (`store::codec`).
+    #[serde(skip)]
+    pub namespaces: EdgeNamespaces,
     /// The client's port, when the edge is one connection.
     pub client_port: Option<u16>,
     /// What name servers were asked for to get the client's address, in the namespaces of the ends

@@ -28,8 +28,8 @@ mod wait_rules;
 
 pub use checkup::{CheckupRecord, RequestPoint, RequestSeries};
 pub use edge::{
-    Address, Edge, EdgeConnection, EdgeKey, EdgeTable, Endpoint, FoldedEdges, KernelTable,
-    SideMetrics, SocketTotals, Transfer, Values, Window,
+    Address, Edge, EdgeConnection, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, FoldedEdges,
+    KernelTable, SideMetrics, SocketTotals, Transfer, Values, Window,
 };
 pub use edge_step::{EdgeDelta, EdgeId, EdgeStep, counted_since};
 pub use event_loop::{
@@ -54,8 +54,8 @@ pub use select::Selection;
 pub use significance::Pair;
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
-    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, Task, TaskId, TaskKind,
-    TaskSpec, TaskState,
+    DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TargetName, Task, TaskId,
+    TaskKind, TaskSpec, TaskState,
 };
 pub use thread_state::ThreadState;
 pub use wait_reason::WaitReason;

@@ -76,6 +76,15 @@ pub enum Target {
     Imported(ImportedFile),
 }
 
+/// A process that a task was started for. The name is untrusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetName {
+    pub pid: u32,
+    /// As in [`super::ProcessKey`].
+    pub start_ticks: u64,
+    pub comm: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
     pub kind: TaskKind,
@@ -135,6 +144,10 @@ impl TaskState {
 pub struct Task {
     pub id: TaskId,
     pub spec: TaskSpec,
+    /// The processes of a target of pids as they were when the task began, in its order; those that
+    /// had ended are missing. Empty in records of older agents.
+    #[serde(default)]
+    pub target_names: Vec<TargetName>,
     /// Name that tasks share which were started together; chosen by whoever started them.
     #[serde(default)]
     pub group: Option<String>,

@@ -18,7 +18,7 @@ use super::{
     nat::Followed,
 };
 use crate::model::{
-    Address, Edge, EdgeId, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
+    Address, Edge, EdgeId, EdgeKey, EdgeNamespaces, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
 };
 
 /// How long an ended connection waits for its other end.
@@ -100,7 +100,9 @@ impl Pair {
 /// What is known of an edge.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
-    client_port: Port,
+    client_port: Only<u16>,
+    client_namespace: Only<u32>,
+    server_namespace: Only<u32>,
     pub(super) client: Option<SideMetrics>,
     pub(super) server: Option<SideMetrics>,
     /// When a connection of it ended last.
@@ -109,13 +111,30 @@ pub(super) struct Sums {
     namespaces: BTreeSet<u32>,
 }
 
-/// The client's port, while there is only one connection.
+/// What all connections of an edge have in common, while they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Port {
+pub(super) enum Only<T> {
     #[default]
     None,
-    One(u16),
+    One(T),
     Several,
+}
+
+impl<T: Copy + PartialEq> Only<T> {
+    pub(super) fn note(&mut self, value: T) {
+        *self = match *self {
+            Self::None => Self::One(value),
+            Self::One(known) if known == value => Self::One(known),
+            Self::One(_) | Self::Several => Self::Several,
+        };
+    }
+
+    pub(super) fn get(self) -> Option<T> {
+        match self {
+            Self::One(value) => Some(value),
+            Self::None | Self::Several => None,
+        }
+    }
 }
 
 /// Where a connection belongs.
@@ -124,7 +143,9 @@ struct Place {
     pair: Pair,
     client_port: u16,
     direction: Direction,
+    /// Of the end that was met, and of the other one where it is known.
     network_namespace: u32,
+    peer_namespace: Option<u32>,
 }
 
 /// See the module.
@@ -288,6 +309,8 @@ impl Book {
         } = pair;
         let Sums {
             client_port,
+            client_namespace,
+            server_namespace,
             client: client_metrics,
             server: server_metrics,
             ended_ns: _,
@@ -322,10 +345,11 @@ impl Book {
                 original_destination: original_destination
                     .map(|address| (address.ip(), address.port())),
             },
-            client_port: match client_port {
-                // One that never got a port.
-                Port::One(0) | Port::None | Port::Several => None,
-                Port::One(port) => Some(port),
+            // 0: one that never got a port.
+            client_port: client_port.get().filter(|port| *port != 0),
+            namespaces: EdgeNamespaces {
+                client: client_namespace.get().map(u64::from),
+                server: server_namespace.get().map(u64::from),
             },
             client: client_metrics,
             server: server_metrics,
@@ -351,6 +375,7 @@ impl Book {
             client_port,
             direction,
             network_namespace,
+            peer_namespace,
         } = place;
         if self.edges.len() >= MAX_EDGES && !self.edges.contains_key(&pair) {
             self.unresolved("edges_left_out");
@@ -362,18 +387,26 @@ impl Book {
         }
         let sums = self.edges.entry(pair).or_default();
         sums.ended_ns = self.now_ns;
-        sums.client_port = match sums.client_port {
-            Port::None => Port::One(client_port),
-            Port::One(port) if port == client_port => Port::One(port),
-            Port::One(_) | Port::Several => Port::Several,
-        };
+        sums.client_port.note(client_port);
         if sums.namespaces.len() < MAX_NAMESPACES {
             sums.namespaces.insert(network_namespace);
         }
-        let side = match direction {
-            Direction::Client => &mut sums.client,
-            Direction::Server => &mut sums.server,
+        let (side, own, other) = match direction {
+            Direction::Client => (
+                &mut sums.client,
+                &mut sums.client_namespace,
+                &mut sums.server_namespace,
+            ),
+            Direction::Server => (
+                &mut sums.server,
+                &mut sums.server_namespace,
+                &mut sums.client_namespace,
+            ),
         };
+        own.note(network_namespace);
+        if let Some(namespace) = peer_namespace {
+            other.note(namespace);
+        }
         side.get_or_insert_default().merge(metrics);
     }
 
@@ -382,12 +415,14 @@ impl Book {
         let direction = self.direction(flow, mate, directory);
         let peer = match mate {
             Some(mate) => Peer {
+                network_namespace: Some(mate.network_namespace),
                 process: mate.process,
                 local: mate.local,
                 remote: mate.remote,
             },
             // A socket that is connected to itself.
             None if flow.local == flow.remote => Peer {
+                network_namespace: Some(flow.network_namespace),
                 process: flow.process,
                 local: flow.local,
                 remote: flow.remote,
@@ -401,10 +436,14 @@ impl Book {
                 .process(flow.network_namespace, flow.local),
         });
         let peer_namespace = directory.namespace_of(peer.local.ip(), flow.network_namespace);
-        let other = peer.process.or_else(|| match direction {
-            Direction::Client => directory.listeners().process(peer_namespace?, peer.local),
-            Direction::Server => None,
-        });
+        let listener = match direction {
+            Direction::Client if peer.process.is_none() => {
+                peer_namespace.and_then(|at| directory.listeners().process(at, peer.local))
+            }
+            Direction::Client | Direction::Server => None,
+        };
+        let listener_namespace = peer_namespace.filter(|_| listener.is_some());
+        let other = peer.process.or(listener);
         if own.is_none() {
             self.unresolved("owner");
         }
@@ -435,6 +474,7 @@ impl Book {
             client_port,
             direction,
             network_namespace: flow.network_namespace,
+            peer_namespace: peer.network_namespace.or(listener_namespace),
         }
     }
 
@@ -467,6 +507,8 @@ impl Book {
             self.unresolved("original_destination");
         }
         found.unwrap_or(Peer {
+            // Loopback is everybody's own, so its other end is where this one is.
+            network_namespace: local.ip().is_loopback().then_some(flow.network_namespace),
             process: None,
             local,
             remote,

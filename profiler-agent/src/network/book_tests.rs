@@ -114,6 +114,43 @@ fn loopback_connections_of_two_namespaces_are_not_mixed() {
 }
 
 #[test]
+fn ends_say_in_which_namespace_their_sockets_are() {
+    let across = ("10.0.0.1:40000", "10.0.0.2:80");
+    let local = ("127.0.0.1:40000", "127.0.0.1:80");
+    let found = edges(&[
+        flow(1, 7, across, CLIENT, 11),
+        flow(2, 8, (across.1, across.0), SERVER, 22),
+        // Its other end was not seen, and is not on this node.
+        flow(3, 7, ("10.0.0.1:40001", "192.0.2.1:443"), CLIENT, 12),
+        // Not seen either, but nobody else's loopback.
+        flow(4, 9, local, CLIENT, 13),
+        // One process with sockets in two namespaces.
+        flow(5, 7, ("10.0.0.1:40002", "192.0.2.2:443"), CLIENT, 14),
+        flow(6, 8, ("10.0.0.1:40003", "192.0.2.2:443"), CLIENT, 14),
+    ]);
+    let mut namespaces: Vec<_> = found
+        .iter()
+        .map(|edge| {
+            (
+                edge.key.client.pid,
+                edge.namespaces.client,
+                edge.namespaces.server,
+            )
+        })
+        .collect();
+    namespaces.sort_unstable();
+    assert_eq!(
+        namespaces,
+        [
+            (Some(11), Some(7), Some(8)),
+            (Some(12), Some(7), None),
+            (Some(13), Some(9), Some(9)),
+            (Some(14), None, None),
+        ]
+    );
+}
+
+#[test]
 fn a_redirected_connection_keeps_where_it_was_to_go() {
     // To the sidecar beside the app, and to the one in front of another app.
     let found = edges(&[

@@ -39,6 +39,8 @@ pub(crate) struct Owner {
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
+    /// Inode; `None`: no socket of this node is known to be it.
+    pub(crate) network_namespace: Option<u32>,
     pub(crate) process: Option<ProcessKey>,
     /// The peer's own address and port, which redirection hides from this end.
     pub(crate) local: SocketAddr,
@@ -370,6 +372,7 @@ impl Directory {
             return None;
         }
         Some(Peer {
+            network_namespace: Some(owner.network_namespace),
             process: owner.process,
             local: socket.local,
             remote: socket.remote,

@@ -9,12 +9,16 @@ use std::collections::{BTreeMap, HashMap};
 use profiler_common::unix_sockets::UnixSocket;
 
 use super::{
+    book::Only,
     flow::{Direction, text, values},
     names::Identity,
     unix_diag::{UnixDiagSocket, UnixListing, shown},
 };
 use crate::{
-    model::{Address, Edge, EdgeKey, Endpoint, FoldedEdges, ProcessKey, SideMetrics, Transfer},
+    model::{
+        Address, Edge, EdgeKey, EdgeNamespaces, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
+        Transfer,
+    },
     probes::{start_ns, start_ticks},
 };
 
@@ -189,6 +193,8 @@ impl UnixPair {
 pub(super) struct Sums {
     pub(super) client: Option<SideMetrics>,
     pub(super) server: Option<SideMetrics>,
+    client_namespace: Only<u32>,
+    server_namespace: Only<u32>,
     /// A socket of it was added up since silence was last looked for.
     pub(super) changed: bool,
     /// When silence was looked for and had not begun.
@@ -231,7 +237,7 @@ impl UnixBook {
             if is_gone(end) {
                 let mut metrics = end.metrics.clone();
                 metrics.open = 0;
-                self.fold(place, &metrics);
+                self.fold(place, &metrics, end.network_namespace);
             }
         }
     }
@@ -249,7 +255,7 @@ impl UnixBook {
             *unresolved.entry(what.to_owned()).or_default() += 1;
         });
         for (end, (place, _whole)) in open.iter().zip(placed) {
-            all.fold(place, &end.metrics);
+            all.fold(place, &end.metrics, end.network_namespace);
         }
         for (what, count) in all.unresolved {
             *unresolved.entry(what).or_default() += count;
@@ -259,6 +265,10 @@ impl UnixBook {
             client_port: None,
             client_name: None,
             server_name: None,
+            namespaces: EdgeNamespaces {
+                client: sums.client_namespace.get().map(u64::from),
+                server: sums.server_namespace.get().map(u64::from),
+            },
             client: sums.client,
             server: sums.server,
         });
@@ -370,7 +380,12 @@ impl UnixBook {
         Some((key.clone(), other))
     }
 
-    fn fold(&mut self, place: (UnixPair, Direction), metrics: &SideMetrics) {
+    fn fold(
+        &mut self,
+        place: (UnixPair, Direction),
+        metrics: &SideMetrics,
+        network_namespace: u32,
+    ) {
         let (key, direction) = place;
         if self.edges.len() >= MAX_EDGES && !self.edges.contains_key(&key) {
             *self
@@ -385,10 +400,14 @@ impl UnixBook {
         }
         let sums = self.edges.entry(key).or_default();
         sums.changed = true;
-        let side = match direction {
-            Direction::Client => &mut sums.client,
-            Direction::Server => &mut sums.server,
+        let (side, namespace) = match direction {
+            Direction::Client => (&mut sums.client, &mut sums.client_namespace),
+            Direction::Server => (&mut sums.server, &mut sums.server_namespace),
         };
+        // 0: older than the programs, and its namespace could not be read.
+        if network_namespace != 0 {
+            namespace.note(network_namespace);
+        }
         side.get_or_insert_default().merge(metrics);
     }
 }

@@ -62,6 +62,20 @@ fn both_ends_are_one_edge_to_the_name() {
     assert_eq!(edge.key.server.address.to_string(), "/run/server.sock");
     assert_eq!(edge.key.client.address.to_string(), "unnamed");
     assert!(unresolved.is_empty(), "{unresolved:?}");
+    // An end whose namespace could not be read is in none that is known.
+    assert_eq!(edge.namespaces, EdgeNamespaces::default());
+}
+
+#[test]
+fn ends_say_in_which_namespace_they_are() {
+    let mut ends = [end(1, 2, 11, b"", PATH), end(2, 1, 22, PATH, b"")];
+    (ends[0].network_namespace, ends[1].network_namespace) = (7, 8);
+    let (edges, _) = UnixBook::default().table(&ends, &UnixListing::default(), nobody);
+    let known = EdgeNamespaces {
+        client: Some(7),
+        server: Some(8),
+    };
+    assert_eq!(edges[0].namespaces, known);
 }
 
 #[test]

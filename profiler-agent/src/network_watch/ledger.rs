@@ -97,6 +97,7 @@ fn sum(earlier: &EdgeTable, newest: &EdgeTable) -> EdgeTable {
                 if known.client_port != edge.client_port {
                     known.client_port = None;
                 }
+                known.namespaces = edge.namespaces;
                 add(&mut known.client, edge.client);
                 add(&mut known.server, edge.server);
             }
@@ -181,6 +182,7 @@ mod tests {
             },
             client_port: Some(4000),
             client_name: None,
+            namespaces: crate::model::EdgeNamespaces::default(),
             server_name: None,
             client: Some(SideMetrics {
                 connections: 1,

@@ -37,6 +37,7 @@ fn table(bytes: u64) -> EdgeTable {
             },
             client_port: None,
             client_name: None,
+            namespaces: crate::model::EdgeNamespaces::default(),
             server_name: None,
             client: Some(SideMetrics {
                 write: Transfer { count: 1, bytes },

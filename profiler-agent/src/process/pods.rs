@@ -325,15 +325,32 @@ fn role_of(
     }
 }
 
-/// The program's file name, or what the process calls itself where the file cannot be read.
+/// The most bytes of a name that the kernel keeps of a process.
+const COMM_BYTES: usize = 15;
+
+/// What the process calls itself: its file may be a shared one, or an interpreter. A name that the kernel
+/// cut is completed from the file; programs with a known role keep the file's name.
 pub fn program(process: &Process) -> &str {
-    let path = process.exe.as_deref().unwrap_or(&process.comm);
+    let comm = process.comm.as_str();
+    let is_known = |file: &str| {
+        PROXIES.contains(&file) || PROXY_AGENTS.contains(&file) || KEEPERS.contains(&file)
+    };
+    let is_cut = |file: &str| comm.len() == COMM_BYTES && file.starts_with(comm);
+    file_name(process)
+        .filter(|file| comm.is_empty() || is_cut(file) || is_known(file))
+        .unwrap_or(comm)
+}
+
+/// Name of the file that it executes.
+fn file_name(process: &Process) -> Option<&str> {
+    let path = process.exe.as_deref()?;
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
-    name.strip_suffix(" (deleted)").unwrap_or(name)
+    Some(name.strip_suffix(" (deleted)").unwrap_or(name))
 }
 
 fn is_one_of(process: &Process, names: &[&str]) -> bool {
-    names.contains(&program(process)) || names.contains(&process.comm.as_str())
+    names.contains(&program(process))
+        || file_name(process).is_some_and(|file| names.contains(&file))
 }
 
 fn title(kind: PodKind, members: &[PodMember]) -> String {

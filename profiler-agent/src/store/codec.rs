@@ -12,7 +12,7 @@ use std::io::Read;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::model::{EdgeTable, Profile};
+use crate::model::{EdgeNamespaces, EdgeTable, Profile};
 
 use super::{
     Stream,
@@ -84,18 +84,28 @@ pub fn decode_profile(bytes: &[u8]) -> Result<Profile, CodecError> {
     Ok(profile)
 }
 
-/// Decodes a table of edges. Version 5 had everything but its last field, the versions before it everything
-/// but the last two; both are an `Option`.
+/// Encodes a table of edges: the table, then the namespaces of its edges in their order.
+pub fn encode_edges(table: &EdgeTable, density: Density) -> Result<Vec<u8>, CodecError> {
+    let namespaces: Vec<EdgeNamespaces> = table.edges.iter().map(|edge| edge.namespaces).collect();
+    encode(&(table, namespaces), Stream::Edges, density)
+}
+
+/// Decodes a table of edges. Before version 6 it had no window and no namespaces behind it, before version
+/// 5 no delayed ends either.
 pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
-    /// How nothing is written.
+    /// How nothing and an empty list are written.
     const NONE: u8 = 0;
     let mut raw = unpack(bytes, Stream::Edges)?;
-    for added_with in [5, 6] {
-        if version_of(bytes).is_some_and(|version| version < added_with) {
+    for since in [5, 6, 6] {
+        if version_of(bytes).is_some_and(|version| version < since) {
             raw.push(NONE);
         }
     }
-    read(&raw)
+    let (mut table, namespaces): (EdgeTable, Vec<EdgeNamespaces>) = read(&raw)?;
+    for (edge, namespaces) in table.edges.iter_mut().zip(namespaces) {
+        edge.namespaces = namespaces;
+    }
+    Ok(table)
 }
 
 /// The version that a blob says it has.

@@ -13,14 +13,16 @@ use redb::{Database, StorageBackend, backends::FileBackend};
 use super::{
     Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
     codec::{
-        CodecError, Density, MAX_RAW_BYTES, decode_edges, decode_profile, encode, encode_profile,
+        CodecError, Density, MAX_RAW_BYTES, decode_edges, decode_profile, encode, encode_edges,
+        encode_profile,
     },
     codec_versions::{OlderProfile, RowWithPeriod, RowWithoutWaker},
 };
 use crate::model::{
-    Clock, EdgeTable, Frame, FrameSpace, Function, Losses, ModuleKind, NameSource, ProcessKey,
-    Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackQuality, Target, Task,
-    TaskId, TaskKind, TaskSpec, TaskState, ThreadState,
+    Address, Clock, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Frame, FrameSpace,
+    Function, Losses, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
+    ProfileThread, SampleRow, StackQuality, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,
+    ThreadState,
 };
 
 #[test]
@@ -125,7 +127,7 @@ fn tables_of_edges_from_before_a_field_are_still_read() {
     assert!(decode_edges(&bytes).is_err());
     bytes[4] = 4;
     assert_eq!(decode_edges(&bytes).unwrap(), whole);
-    // Version 5 had the delayed ends, and not the window.
+    // Version 5 had the delayed ends, and neither the window nor namespaces.
     let kernel_table = &whole.kernel_table;
     let (edges, sources, folded) = (&whole.edges, &whole.sources, &whole.folded);
     let (lost_events, lost_bytes) = (whole.lost_events, whole.lost_bytes);
@@ -143,8 +145,43 @@ fn tables_of_edges_from_before_a_field_are_still_read() {
     assert!(decode_edges(&bytes).is_err());
     bytes[4] = 5;
     assert_eq!(decode_edges(&bytes).unwrap(), whole);
-    let newest = encode(&whole, Stream::Edges, Density::Fast).unwrap();
+    let newest = encode_edges(&whole, Density::Fast).unwrap();
     assert_eq!(decode_edges(&newest).unwrap(), whole);
+}
+
+#[test]
+fn edges_keep_the_namespaces_of_their_ends() {
+    let end = |pid| Endpoint {
+        pid: Some(pid),
+        start_ticks: Some(1),
+        comm: "app".to_owned(),
+        container: None,
+        address: Address::Ip([127, 0, 0, 1].into()),
+    };
+    let edge = |port, namespaces| Edge {
+        key: EdgeKey {
+            client: end(1),
+            server: end(2),
+            server_port: Some(port),
+            original_destination: None,
+        },
+        namespaces,
+        client_port: None,
+        client_name: None,
+        server_name: None,
+        client: None,
+        server: None,
+    };
+    let known = EdgeNamespaces {
+        client: Some(4_026_531_840),
+        server: None,
+    };
+    let table = EdgeTable {
+        edges: vec![edge(80, known), edge(81, EdgeNamespaces::default())],
+        ..EdgeTable::default()
+    };
+    let bytes = encode_edges(&table, Density::Fast).unwrap();
+    assert_eq!(decode_edges(&bytes).unwrap(), table);
 }
 
 #[test]
@@ -590,6 +627,7 @@ fn task(id: u64) -> Task {
             timed: false,
             waits: crate::model::WaitRules::default(),
         },
+        target_names: Vec::new(),
         group: None,
         state: TaskState::Finished,
         created_ns: 0,

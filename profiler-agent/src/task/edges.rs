@@ -9,7 +9,7 @@ use crate::{
     model::{EdgeTable, TaskId},
     store::{
         Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
-        codec::{Density, decode_edges, encode},
+        codec::{Density, decode_edges, encode_edges},
     },
 };
 
@@ -54,7 +54,7 @@ pub(super) fn keep(
     edges: &EdgeTable,
     now_ns: u64,
 ) -> Result<Option<String>, StoreError> {
-    let bytes = match encode(edges, Stream::Edges, Density::Fast) {
+    let bytes = match encode_edges(edges, Density::Fast) {
         Ok(bytes) => bytes,
         Err(error) => return Ok(Some(format!("the edges could not be stored: {error}"))),
     };

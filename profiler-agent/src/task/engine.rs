@@ -27,6 +27,7 @@ use super::{
     result,
     retention::Limits,
     run::{self, AGENT_STOPPED, NEVER_STARTED},
+    target_names::target_names,
     upkeep, validate,
     validate::group_holds,
 };
@@ -346,6 +347,7 @@ impl Inner {
             let id = store.new_task_id();
             let task = Task {
                 id,
+                target_names: target_names(&spec.target),
                 spec,
                 group,
                 state: TaskState::Queued,

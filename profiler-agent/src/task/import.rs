@@ -101,6 +101,7 @@ fn described(imported: Imported, now_ns: u64) -> Task {
             timed: false,
             waits: WaitRules::default(),
         },
+        target_names: Vec::new(),
         state: TaskState::Finished,
         created_ns: now_ns,
         started_ns: began_ns,

@@ -12,6 +12,7 @@ mod registry;
 mod result;
 mod retention;
 mod run;
+mod target_names;
 mod upkeep;
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use super::{
     event_loops,
     registry::{Slot, StopCause, add_notes, say_written, waits_note},
     result::segment_number,
+    target_names::target_names,
     upkeep::merge_any,
 };
 
@@ -179,7 +180,17 @@ impl<'a> Run<'a> {
         let request = CollectRequest {
             spec: task.spec.clone(),
         };
-        match tokio::task::spawn_blocking(move || collector.start(&request)).await {
+        let id = self.id;
+        let inner = Arc::clone(self.inner);
+        let start = move || {
+            // It may have waited in the queue, and a pid may be another process's by now.
+            let names = target_names(&request.spec.target);
+            if !names.is_empty() {
+                inner.registry.update(id, |task| task.target_names = names);
+            }
+            collector.start(&request)
+        };
+        match tokio::task::spawn_blocking(start).await {
             Ok(started) => started.map_err(|error: CollectError| error.to_string()),
             Err(_) => Err("internal error while starting the collection".to_owned()),
         }

@@ -243,10 +243,19 @@ export interface StackQuality {
   readonly summary: string;
 }
 
+export interface TargetName {
+  readonly pid: number;
+  readonly start_ticks: number;
+  /** Untrusted. */
+  readonly comm: string;
+}
+
 export interface Task {
   readonly id: string;
   readonly kind: string;
   readonly target: Target;
+  /** The processes of a target of pids when the task began; empty in results of older agents. */
+  readonly target_names: readonly TargetName[];
   /** Name of the tasks that it was started with. */
   readonly group: string | null;
   readonly duration_s: number | null;
@@ -405,6 +414,8 @@ export interface EdgeEnd {
   /** What name servers were asked for to get the address. */
   readonly name: string | null;
   readonly address: string;
+  /** Inode of the network namespace of its sockets; null when it is not known, or they are in several. */
+  readonly network_namespace: number | null;
   readonly port: number | null;
 }
 

@@ -190,6 +190,7 @@ function edge(change: Partial<EdgeSide>): Edge {
     container: null,
     name: null,
     address: "",
+    network_namespace: null,
     port: null,
   };
   return {

@@ -34,6 +34,7 @@ function edge(client: EdgeSide | null, server: EdgeSide | null, comm = "curl"): 
     container: null,
     name: null,
     address: "10.0.0.1",
+    network_namespace: null,
     port,
   });
   return {

@@ -1,6 +1,7 @@
 // Edges between processes: what the table sorts, filters and shows, as pure functions.
 
 import type { Edge, EdgeEnd, EdgeSide, EdgeTable, Histogram } from "../api/types";
+import { type Before, edgeOpen, edgeRate } from "./edge_activity";
 import { duration } from "./format";
 
 /** The process, or the address where none is known. */
@@ -68,6 +69,10 @@ export interface EdgeRow {
   readonly key: string;
   readonly edge: Edge;
   readonly connections: number;
+  /** Connections that are open now. */
+  readonly open: number;
+  /** Bytes per second in both directions, within the last seconds. */
+  readonly rate: number | null;
   readonly sent: number | null;
   readonly received: number | null;
   readonly calls: number | null;
@@ -102,7 +107,7 @@ function waits(edge: Edge): Histogram | null {
 }
 
 /** Bytes as the client sees them; turned round from the server where the client was not watched. */
-export function edgeRow(edge: Edge): EdgeRow {
+export function edgeRow(edge: Edge, before: Before = null, seconds = 0): EdgeRow {
   const { client, server } = edge.metrics;
   const sent = client === null ? server?.read : client.write;
   const received = client === null ? server?.write : client.read;
@@ -112,6 +117,8 @@ export function edgeRow(edge: Edge): EdgeRow {
     key: edge.id,
     edge,
     connections: (client ?? server)?.connections.count ?? 0,
+    open: edgeOpen(edge),
+    rate: edgeRate(edge, before, seconds),
     sent: sent?.bytes ?? null,
     received: received?.bytes ?? null,
     calls: sent || received ? (sent?.count ?? 0) + (received?.count ?? 0) : null,
@@ -156,6 +163,8 @@ const VALUES: Readonly<Record<string, (row: EdgeRow) => number | string>> = {
   port: (row) => row.edge.server.port ?? -1,
   protocol: (row) => row.edge.protocol,
   connections: (row) => row.connections,
+  open: (row) => row.open,
+  rate: (row) => row.rate ?? -1,
   sent: (row) => row.sent ?? -1,
   received: (row) => row.received ?? -1,
   calls: (row) => row.calls ?? -1,

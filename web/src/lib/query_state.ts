@@ -28,6 +28,7 @@ export type Tab = "graph" | "table" | "order";
 export type TimeView = "bars" | "subsecond" | "threads";
 export type DiffNorm = "share" | "rate";
 export type NetView = "map" | "table";
+export type NetProtocol = "all" | "tcp" | "unix";
 
 export interface PageState {
   readonly view: View;
@@ -111,6 +112,11 @@ export interface PageState {
   /** Check-ups that are compared: before and after. */
   readonly a: string;
   readonly b: string;
+  /** Edges too on which nothing happens now. */
+  readonly silent: boolean;
+  readonly protocol: NetProtocol;
+  /** What the address asks for and is not possible, in words; not part of the address that is written. */
+  readonly dead: string;
 }
 
 export const START: PageState = {
@@ -162,6 +168,9 @@ export const START: PageState = {
   pid: null,
   a: "",
   b: "",
+  silent: false,
+  protocol: "all",
+  dead: "",
 };
 
 const VIEWS: readonly View[] = [
@@ -180,6 +189,7 @@ const VIEWS: readonly View[] = [
 ];
 const LAYOUTS: readonly Layout[] = ["flame", "icicle", "inverted", "sandwich"];
 const MAX_LIST = 256;
+const PROCESS_ID = /^\d{1,10}-\d{1,20}$/;
 
 function oneOf<T extends string>(value: string | null, allowed: readonly T[], fallback: T): T {
   return allowed.find((item) => item === value) ?? fallback;
@@ -224,9 +234,23 @@ interface Named {
 function possible(view: View, { id, edge, a, b }: Named): View {
   if ((view === "checkup" || view === "diagnosis") && id === "") return "diagnose";
   if (view === "compare-checkups" && (a === "" || b === "")) return "diagnose";
-  if (view === "task" && id === "") return "tasks";
+  if ((view === "task" || view === "group") && id === "") return "tasks";
   if (view === "edge" && edge === "") return id === "" ? "network" : "task";
   return view;
+}
+
+/** What the address asks for that cannot be: it is said, because something else is shown. */
+function deadParts(text: (name: string) => string, view: View, id: string): string[] {
+  const asked = text("view").slice(0, 40);
+  const dead: string[] = [];
+  if (asked !== "" && asked !== view) dead.push(`there is no page “${asked}”`);
+  if ((view === "task" || view === "group" || view === "checkup" || view === "diagnosis") && id === "")
+    dead.push(text("id") === "" ? `no ${view} is named` : `“${text("id").slice(0, 40)}” is no ${view}`);
+  if (view === "edge" && text("edge") === "") dead.push("no edge is named");
+  const process = text("process");
+  if (process !== "" && !PROCESS_ID.test(process))
+    dead.push(`“${process.slice(0, 40)}” is no process: PID-STARTTICKS is needed`);
+  return dead;
 }
 
 /** Reads a query string such as `?view=task&id=7`. */
@@ -249,7 +273,7 @@ export function parseState(search: string): PageState {
     container: text("container"),
     pod: /^\d{1,15}$/.test(text("pod")) ? text("pod") : "",
     checkup: params.get("checkup") === "1",
-    process: /^\d{1,10}-\d{1,20}$/.test(text("process")) ? text("process") : "",
+    process: PROCESS_ID.test(text("process")) ? text("process") : "",
     tab: oneOf<Tab>(params.get("tab"), ["graph", "table", "order"], "graph"),
     layout: oneOf<Layout>(params.get("layout"), LAYOUTS, "flame"),
     search: text("search"),
@@ -290,6 +314,9 @@ export function parseState(search: string): PageState {
     pid: natural(params.get("pid")),
     a: named("a"),
     b: named("b"),
+    silent: params.get("silent") === "1",
+    protocol: oneOf<NetProtocol>(params.get("proto"), ["all", "tcp", "unix"], "all"),
+    dead: deadParts(text, view, id).join("; "),
   };
 }
 
@@ -348,5 +375,7 @@ export function formatState(state: PageState): string {
   put("pid", state.pid === null ? "" : String(state.pid));
   put("a", state.a);
   put("b", state.b);
+  put("silent", state.silent ? "1" : "");
+  put("proto", state.protocol === START.protocol ? "" : state.protocol);
   return `?${params.toString()}`;
 }

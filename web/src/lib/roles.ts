@@ -17,14 +17,28 @@ const PROXY_AGENTS = new Set(["pilot-agent", "istio-agent", "consul-dataplane", 
 /** Programs that hold a pod or a container together. */
 const KEEPERS = new Set(["pause", "tini", "dumb-init", "catatonit", "docker-init", "conmon"]);
 
-/** The program's file name, or what the process calls itself where the file cannot be read. */
-export function programOf(process: Process): string {
-  const path = process.exe ?? process.comm;
+/** The most bytes of a name that the kernel keeps of a process. */
+const COMM_BYTES = 15;
+
+/** Name of the file that it executes; empty where that cannot be read. */
+function fileName(process: Process): string {
+  const path = process.exe ?? "";
   return path.slice(path.lastIndexOf("/") + 1).replace(/ \(deleted\)$/, "");
 }
 
+/**
+ * What the process calls itself: its file may be a shared one, or an interpreter. A name that the kernel
+ * cut is completed from the file; programs with a known role keep the file's name.
+ */
+export function programOf(process: Process): string {
+  const file = fileName(process);
+  const isCut = new TextEncoder().encode(process.comm).length === COMM_BYTES && file.startsWith(process.comm);
+  const isKnown = PROXIES.has(file) || PROXY_AGENTS.has(file) || KEEPERS.has(file);
+  return process.comm === "" || isCut || isKnown ? file : process.comm;
+}
+
 function isOneOf(process: Process, names: ReadonlySet<string>): boolean {
-  return names.has(programOf(process)) || names.has(process.comm);
+  return names.has(programOf(process)) || names.has(fileName(process));
 }
 
 /** Roles of all processes of one pod, by process id. */

@@ -1,6 +1,6 @@
 // The create form as plain data: what it asks the agent, and the same as commands.
 
-import type { OffCpuMode, Process, Target, TaskKind, TaskSpec } from "../api/types";
+import type { OffCpuMode, Process, Target, Task, TaskKind, TaskSpec } from "../api/types";
 
 export type TargetKind = "pids" | "pod" | "container" | "comm" | "cgroup" | "netns" | "all";
 
@@ -193,6 +193,11 @@ export function asCli(spec: TaskSpec): string | null {
   const wakers = (spec.wakers ? " --wakers" : "") + bounds;
   const what = { on_cpu: frequency, off_cpu: "--kind off-cpu", wall: `--kind wall ${frequency}` }[spec.kind];
   return `profiler-agent record ${which} --duration ${duration} ${what}${wakers} --format folded --output profile.folded`;
+}
+
+/** Who the processes of a target of pids were when the task began, each name once, in the target's order. */
+export function targetNames(task: Pick<Task, "target_names">): string[] {
+  return [...new Set(task.target_names.map(({ comm }) => comm))];
 }
 
 /** A target in a few words. */

@@ -125,9 +125,26 @@ describe("query state", () => {
       earlier: true,
       bad: true,
       local: true,
+      silent: true,
+      protocol: "unix" as const,
+      dead: "",
     };
     expect(parseState(formatState(state))).toEqual(state);
     expect(formatState(START)).toBe("?view=processes");
+  });
+
+  it.each([
+    ["?view=bogus", "processes", "there is no page “bogus”"],
+    ["?view=processes&process=nope", "processes", "“nope” is no process: PID-STARTTICKS is needed"],
+    ["?view=task&id=%2F", "tasks", "“/” is no task"],
+    ["?view=group", "tasks", "no group is named"],
+    ["?view=edge&id=4", "task", "no edge is named"],
+    ["?view=task&id=4&process=7-1", "task", ""],
+    ["", "processes", ""],
+  ])("says what %s asks for in vain", (search, view, dead) => {
+    expect(parseState(search)).toMatchObject({ view, dead });
+    // It is said once: the address that is written then is a good one.
+    expect(parseState(formatState(parseState(search))).dead).toBe("");
   });
 
   it("gives a valid state for anything", () => {
@@ -138,13 +155,14 @@ describe("query state", () => {
       ),
     ).toEqual({
       ...START,
+      dead: "there is no page “<script>”",
       tids: [5],
     });
     const next = seeded(5);
     for (let round = 0; round < 500; round += 1) {
       const noise = Array.from({ length: 60 }, () => String.fromCharCode(Math.floor(next() * 300))).join("");
       const state = parseState(`?view=task&${noise}&id=${noise}&tid=${noise}`);
-      expect(parseState(formatState(state))).toEqual(state);
+      expect(parseState(formatState(state))).toEqual({ ...state, dead: "" });
     }
   });
 });

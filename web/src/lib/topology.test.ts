@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Edge, EdgeSide, Process } from "../api/types";
-import { topologyOf } from "./topology";
+import { splitEnded, topologyOf } from "./topology";
 import {
   drawLinks,
   extentOf,
@@ -29,16 +29,17 @@ const side = (bytes: number): EdgeSide => ({
   socket: null,
 });
 
-type End = readonly [pid: number | null, comm: string | null, address: string];
+type End = readonly [pid: number | null, comm: string | null, address: string, namespace?: number];
 
 function edge(client: End, server: End, port: number, bytes = 100, asked: string | null = null): Edge {
-  const end = ([pid, comm, address]: End, at: number | null) => ({
+  const end = ([pid, comm, address, namespace]: End, at: number | null) => ({
     pid,
     start_ticks: pid,
     comm,
     container: null,
     name: null,
     address,
+    network_namespace: namespace ?? null,
     port: at,
   });
   return {
@@ -112,24 +113,52 @@ describe("a pod", () => {
     expect(other.nodes.find(({ key }) => key === "p:10-10")?.role).toBe("caller");
   });
 
-  test("is found by addresses and loopback where the node does not tell namespaces", () => {
-    const told = topologyOf(MESH, PROCESSES, "");
-    const guessed = topologyOf(MESH, NOBODY, "");
-    expect(guessed.nodes.map(({ key, role }) => [key, role])).toEqual(
-      told.nodes.map(({ key, role }) => [key, role]),
-    );
-    expect(guessed.pod?.why).toMatch(/does not tell/);
-    // One that is known draws those that are not to it.
-    expect(roles(MESH, list(process(10, 1)))).toEqual(roles(MESH));
+  test("is that of the sockets once the processes have ended", () => {
+    const edges = [
+      edge([1, "a", "10.0.0.1", 7], [2, "b", "10.0.0.1", 7], 80),
+      edge([3, "a", "10.0.0.1", 8], [4, "b", "10.0.0.1", 8], 80),
+    ];
+    const { pods } = topologyOf(edges, NOBODY, "");
+    expect(pods.map(({ key, processes }) => [key, processes])).toEqual([
+      ["!7", 2],
+      ["!8", 2],
+    ]);
+    // A socket that was opened elsewhere does not move a process that runs.
+    expect(topologyOf(edges, list(process(1, 9)), "").pods.map(({ key }) => key)).toContain("!9");
   });
 
-  test("without a sidecar has the process with most edges in the centre, and says so", () => {
+  test("is not guessed from addresses: strangers may have had them before", () => {
+    const { pods } = topologyOf(MESH, NOBODY, "");
+    expect(pods.map(({ key, name }) => [key, name])).toEqual([["?", "pod not known"]]);
+    expect(pods[0]?.why).toMatch(/not known/);
+  });
+
+  test("is one that is active now, and those that have ended stand aside", () => {
+    const closed = { ...side(1e9), connections: { count: 1, open: 0 } };
+    const before = edge([1, "old", "10.0.0.1", 7], [2, "b", "10.0.0.1", 7], 80);
+    const edges = [
+      { ...before, metrics: { client: closed, server: null } },
+      edge([3, "new", "10.0.0.2", 8], [4, "b", "10.0.0.2", 8], 80, 1),
+    ];
+    const { pod, pods } = topologyOf(edges, NOBODY, "");
+    expect(pod?.key).toBe("!8");
+    const { listed, ended } = splitEnded(pods, "!8");
+    expect([listed.map(({ key }) => key), ended.map(({ key }) => key)]).toEqual([["!8"], ["!7"]]);
+    // The one that is shown is listed, and a process that lives has not ended.
+    expect(splitEnded(pods, "!7").ended).toEqual([]);
+    expect(topologyOf(edges, list(process(1, 7)), "").pods.some(({ hasEnded }) => hasEnded)).toBe(false);
+  });
+
+  test("without a sidecar has the process with most edges in the centre, and does not call it one", () => {
     const edges = [
       edge([1, "a", "10.0.0.1"], [2, "hub", "10.0.0.1"], 80),
       edge([3, "b", "10.0.0.1"], [2, "hub", "10.0.0.1"], 80),
     ];
-    const center = topologyOf(edges, NOBODY, "").nodes.find(({ role }) => role === "sidecar");
+    const { nodes } = topologyOf(edges, NOBODY, "");
+    const center = nodes.find(({ role }) => role === "center");
     expect([center?.name, center?.why]).toEqual(["hub", "in the centre: most edges go through it"]);
+    expect(nodes.some(({ role }) => role === "sidecar")).toBe(false);
+    expect(layoutOf(topologyOf(edges, NOBODY, ""), null).places.get(center!.key)?.area).toBe("center");
   });
 
   test("keeps the direction and the port of each link", () => {
@@ -197,7 +226,7 @@ describe("the layout", () => {
       ...busy(30),
       ...Array.from({ length: 20 }, (_, i) => edge(ENVOY, [null, null, `10.8.0.${i}`], 3306 + i)),
       ...Array.from({ length: 9 }, (_, i) => edge(ENVOY, [null, null, `10.7.0.${i}`], 4317)),
-      ...Array.from({ length: 20 }, (_, i) => edge(ENVOY, [100 + i, "worker", "10.1.0.4"], 9000 + i)),
+      ...Array.from({ length: 20 }, (_, i) => edge(ENVOY, [100 + i, "worker", "10.1.0.4", 1], 9000 + i)),
     ];
     const layout = layoutOf(topologyOf(edges, list(process(10, 1)), ""), null);
     const all = [...layout.places];

@@ -1,11 +1,12 @@
 // Pods, their processes and their peers, made of edges: what the map draws, without positions.
-// A pod is a network namespace. Where the node does not tell it (the process is gone, or the profile is
-// another node's), processes that share an address or talk over loopback are taken for one.
+// A pod is a network namespace, as the sockets' own or the processes' says. Processes of which neither is
+// known are one group of their own: an address tells nothing, because others may have had it before.
 
 import type { Edge, EdgeEnd, Process } from "../api/types";
+import { edgeOpen } from "./edge_activity";
 
 /** What a place on the map is for. */
-export type Role = "sidecar" | "app" | "helper" | "caller" | "dependency" | "control" | "unknown";
+export type Role = "sidecar" | "center" | "app" | "helper" | "caller" | "dependency" | "control" | "unknown";
 
 export interface TopologyNode {
   /** The same for the same process or address in every table. */
@@ -47,6 +48,10 @@ export interface Pod {
   readonly processes: number;
   readonly bytes: number;
   readonly hasSidecar: boolean;
+  /** Some of its connections are open. */
+  readonly isActive: boolean;
+  /** None is, and its processes are not on the node any more. */
+  readonly hasEnded: boolean;
 }
 
 export interface Topology {
@@ -98,8 +103,6 @@ export function isLoopback(address: string): boolean {
   return /^127\./.test(address) || address === "::1" || /^::ffff:127\./.test(address);
 }
 
-const isIp = (address: string): boolean => /^[0-9a-f.:]+$/i.test(address) && /[.:]/.test(address);
-
 /** Id of the process as the process list has it; null for an end without one. */
 export function processId(end: EdgeEnd): string | null {
   return end.pid === null ? null : `${end.pid}-${end.start_ticks ?? "?"}`;
@@ -110,65 +113,30 @@ export function edgeBytes(edge: Edge): number {
   return Math.max(0, ...sides.map((side) => (side?.write?.bytes ?? 0) + (side?.read?.bytes ?? 0)));
 }
 
-/** Sets that grow together; the smallest member names the set, so that the order of joins does not matter. */
-class Groups {
-  private readonly parent = new Map<string, string>();
-
-  find(member: string): string {
-    let root = member;
-    for (let next = this.parent.get(root); next !== undefined && next !== root; next = this.parent.get(root))
-      root = next;
-    return root;
-  }
-
-  join(a: string, b: string): void {
-    const [left, right] = [this.find(a), this.find(b)];
-    if (left === right) return;
-    const [low, high] = left < right ? [left, right] : [right, left];
-    this.parent.set(high, low);
-  }
-}
-
 const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** The pod of each process, by process id. */
+/** Processes whose network namespace nobody knows. */
+const UNKNOWN_POD = "?";
+/** Where a key begins with the inode of a namespace. */
+const KNOWN_POD = "!";
+
+/** The pod of each process, by process id: the namespace of its sockets, or of the process while it runs. */
 function podsOf(edges: readonly Edge[], processes: ReadonlyMap<string, Process>): Map<string, string> {
-  const groups = new Groups();
-  const namespaceOf = (id: string): number | null => processes.get(id)?.network_namespace ?? null;
-  const ends = edges.flatMap((edge) => [edge.client, edge.server]);
-  const ids = new Set<string>();
-  // "!" sorts before every other name, so that a namespace names its group.
-  const known = (namespace: number): string => `!${namespace}`;
-  const namespacesOfAddress = new Map<string, Set<number>>();
-  for (const end of ends) {
+  const seen = new Map<string, Set<number>>();
+  for (const end of edges.flatMap((edge) => [edge.client, edge.server])) {
     const id = processId(end);
     if (id === null) continue;
-    ids.add(id);
-    const namespace = namespaceOf(id);
-    if (namespace !== null && isIp(end.address) && !isLoopback(end.address)) {
-      const found = namespacesOfAddress.get(end.address) ?? new Set();
-      found.add(namespace);
-      namespacesOfAddress.set(end.address, found);
-    }
-  }
-  for (const end of ends) {
-    const id = processId(end);
-    if (id === null || namespaceOf(id) !== null || !isIp(end.address) || isLoopback(end.address)) continue;
-    const [only, ...others] = namespacesOfAddress.get(end.address) ?? [];
-    if (only !== undefined && others.length === 0) groups.join(id, known(only));
-    else groups.join(id, `@${end.address}`);
-  }
-  for (const { client, server } of edges) {
-    const [a, b] = [processId(client), processId(server)];
-    if (a === null || b === null || !isLoopback(client.address) || !isLoopback(server.address)) continue;
-    const [left, right] = [namespaceOf(a), namespaceOf(b)];
-    if (left !== null && right !== null) continue;
-    groups.join(left === null ? a : known(left), right === null ? b : known(right));
+    const namespaces = seen.get(id) ?? new Set();
+    if (end.network_namespace !== null) namespaces.add(end.network_namespace);
+    seen.set(id, namespaces);
   }
   return new Map(
-    [...ids].map((id) => {
-      const namespace = namespaceOf(id);
-      return [id, namespace === null ? groups.find(id) : known(namespace)];
+    [...seen].map(([id, namespaces]) => {
+      const own = processes.get(id)?.network_namespace ?? null;
+      const [first, ...others] = namespaces;
+      // Sockets that were opened elsewhere do not move the process.
+      const namespace = own ?? (others.length === 0 ? (first ?? null) : null);
+      return [id, namespace === null ? UNKNOWN_POD : `${KNOWN_POD}${namespace}`];
     }),
   );
 }
@@ -179,9 +147,20 @@ interface Member {
   edges: number;
   asClient: number;
   asServer: number;
+  /** Connections that are open now. */
+  open: number;
   readonly addresses: Set<string>;
   readonly ports: Set<number>;
 }
+
+/** The pods to choose from: those that have ended stand aside, unless nothing else is there. */
+export function splitEnded(pods: readonly Pod[], shown: string): { listed: Pod[]; ended: Pod[] } {
+  const ended = pods.filter((pod) => pod.hasEnded && pod.key !== shown);
+  if (pods.every(({ hasEnded }) => hasEnded)) return { listed: [...pods], ended: [] };
+  return { listed: pods.filter((pod) => !ended.includes(pod)), ended };
+}
+
+const isActive = (member: Member): boolean => member.open > 0;
 
 /** Key of the node that an end belongs to. Ends without a process are one node for each address. */
 export function nodeKey(end: EdgeEnd): string {
@@ -205,11 +184,13 @@ function membersOf(edges: readonly Edge[]): Map<string, Member> {
         edges: 0,
         asClient: 0,
         asServer: 0,
+        open: 0,
         addresses: new Set<string>(),
         ports: new Set<number>(),
       };
       members.set(key, member);
       member.bytes += bytes;
+      member.open += edgeOpen(edge);
       member.edges += 1;
       member.addresses.add(end.address);
       if (isServer) member.asServer += 1;
@@ -260,8 +241,8 @@ function controlPurpose(edge: Edge, inward: boolean): string | null {
 }
 
 /**
- * The map of one pod: `wanted`, or without it the one with a sidecar and most bytes. The order of the
- * edges does not matter.
+ * The map of one pod: `wanted`, or without it one that is active now, with a sidecar, and most bytes. The
+ * order of the edges does not matter.
  */
 export function topologyOf(
   edges: readonly Edge[],
@@ -279,13 +260,17 @@ export function topologyOf(
     if (pod !== undefined) inside.set(pod, [...(inside.get(pod) ?? []), key]);
   }
   const pods = [...inside].map(([key, keys]): Pod => {
-    const known = key.startsWith("!");
+    const known = key.startsWith(KNOWN_POD);
     return {
       key,
-      name: podName(keys, members),
+      name: known ? podName(keys, members) : "pod not known",
       why: known
         ? `network namespace ${key.slice(1)}`
-        : "the node does not tell the network namespace: these processes share an address or talk over loopback",
+        : "their network namespace is not known: they had ended, or the result is of an older agent",
+      isActive: keys.some((member) => isActive(members.get(member)!)),
+      hasEnded: keys.every(
+        (member) => !isActive(members.get(member)!) && !processes.has(member.slice("p:".length)),
+      ),
       processes: keys.length,
       bytes: keys.reduce((sum, member) => sum + members.get(member)!.bytes, 0),
       hasSidecar: keys.some((member) => SIDECARS.has(members.get(member)!.end.comm ?? "")),
@@ -295,7 +280,12 @@ export function topologyOf(
     (a, b) => Number(b.hasSidecar) - Number(a.hasSidecar) || text(a.name, b.name) || text(a.key, b.key),
   );
   const byBytes = [...pods].sort(
-    (a, b) => Number(b.hasSidecar) - Number(a.hasSidecar) || b.bytes - a.bytes || text(a.key, b.key),
+    (a, b) =>
+      Number(b.isActive) - Number(a.isActive) ||
+      Number(b.key !== UNKNOWN_POD) - Number(a.key !== UNKNOWN_POD) ||
+      Number(b.hasSidecar) - Number(a.hasSidecar) ||
+      b.bytes - a.bytes ||
+      text(a.key, b.key),
   );
   const pod = pods.find(({ key }) => key === wanted) ?? byBytes[0] ?? null;
   if (pod === null) return { pods, pod, nodes: [], links: [] };
@@ -333,7 +323,7 @@ export function topologyOf(
 }
 
 function insideRole(key: string, member: Member, center: Center | null): [Role, string | null] {
-  if (center?.key === key) return ["sidecar", center.why];
+  if (center?.key === key) return [center.isSidecar ? "sidecar" : "center", center.why];
   if (HELPERS.has(member.end.comm ?? ""))
     return ["helper", "at the rim: a helper of the sidecar or the container"];
   return ["app", null];

@@ -13,7 +13,7 @@ export interface Folded {
   readonly nodes: number;
 }
 
-const INSIDE: ReadonlySet<string> = new Set(["sidecar", "app", "helper"]);
+const INSIDE: ReadonlySet<string> = new Set(["sidecar", "center", "app", "helper"]);
 
 /** `keep` tells lines that stay: bad ones, and what is picked. */
 export function foldLocal(topology: Topology, keep: (link: TopologyLink) => boolean, picked: string): Folded {
@@ -28,7 +28,9 @@ export function foldLocal(topology: Topology, keep: (link: TopologyLink) => bool
   const links = topology.links.filter((link) => !isLocal(link));
   if (links.length === topology.links.length) return { topology, links: 0, nodes: 0 };
   const seen = new Set(links.flatMap(({ client, server }) => [client, server]));
-  const nodes = topology.nodes.filter(({ key, role }) => seen.has(key) || role === "sidecar");
+  const nodes = topology.nodes.filter(
+    ({ key, role }) => seen.has(key) || role === "sidecar" || role === "center",
+  );
   return {
     topology: { ...topology, nodes, links },
     links: topology.links.length - links.length,

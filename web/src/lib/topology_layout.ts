@@ -42,6 +42,7 @@ export const ROOM: Readonly<Record<Area, number>> = {
 
 const AREAS: Readonly<Record<Role, Area>> = {
   sidecar: "center",
+  center: "center",
   app: "ring",
   helper: "rim",
   caller: "left",

@@ -18,7 +18,7 @@ export async function runAgain(before: Checkup): Promise<void> {
   const { id } = await checkups.create({
     target: before.target,
     duration_s: before.duration_s,
-    ...(task === undefined ? {} : { frequency_hz: task.frequency_hz }),
+    ...(task?.frequency_hz == null ? {} : { frequency_hz: task.frequency_hz }),
   });
   openView({ view: "compare-checkups", a: before.id, b: id });
 }

@@ -1,11 +1,16 @@
 // Rates of the moment: what was counted within the last seconds of a live table.
 
 import { useRef } from "preact/hooks";
-import type { EdgeTable } from "../api/types";
+import type { Edge, EdgeTable } from "../api/types";
 
 /** Rates are over at least this. */
 const WINDOW_MS = 10_000;
 const LEAST_MS = 2_000;
+
+/** The edges of a table by id; null without one. */
+export function edgesById(table: EdgeTable | null): ReadonlyMap<string, Edge> | null {
+  return table === null ? null : new Map(table.edges.map((edge) => [edge.id, edge]));
+}
 
 export interface RateWindow {
   /** What counts from; null for the beginning of the measurement. */

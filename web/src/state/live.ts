@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { api, onOutcome, ProblemError } from "../api/client";
 import { readEvents } from "../api/events";
-import type { Meta, Problem, Process, ProcessChange, ProcessReading, Self, Task } from "../api/types";
+import type { Loss, Meta, Problem, Process, ProcessChange, ProcessReading, Self, Task } from "../api/types";
 import type { ServerEvent } from "../lib/sse";
 import { route } from "./route";
 
@@ -49,7 +49,17 @@ function remember(readings: readonly { id: string; cpu_percent: number | null }[
   cpuHistory.value = next;
 }
 
+/** Losses of the agent as they were some seconds ago, to see whether something is being lost now. */
+export const lossesBefore = signal<readonly Loss[] | null>(null);
+const LOSS_WINDOW_MS = 15_000;
+let lossReadings: { at: number; losses: readonly Loss[] }[] = [];
+
 function takeSelf(own: Self): void {
+  const now = performance.now();
+  // One that is old enough stays as the ground.
+  lossReadings = [...lossReadings, { at: now, losses: own.losses }];
+  while (lossReadings.length > 2 && now - lossReadings[1]!.at >= LOSS_WINDOW_MS) lossReadings.shift();
+  lossesBefore.value = lossReadings[0]!.losses;
   self.value = own;
   const { cpu, rss } = selfHistory.peek();
   selfHistory.value = {

@@ -14,7 +14,7 @@ export const route = signal<PageState>(parseState(written()));
 
 /** Changes part of the state. `replace` keeps one entry in the history (typing, live changes). */
 export function patchRoute(change: Partial<PageState>, how: "push" | "replace" = "push"): void {
-  go({ ...route.peek(), ...change }, how);
+  go({ ...route.peek(), dead: "", ...change }, how);
 }
 
 /** Goes to another page: state of the old page is dropped. */

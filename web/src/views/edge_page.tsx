@@ -1,6 +1,6 @@
 // One edge: what both ends measured beside each other, over time, for the whole time or a range of it.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import type { Edge, EdgeEnd, EdgeSeries, NetworkEdges, SideSeries, TaskEdges } from "../api/types";
 import { ROWS, type Row, type RowKey, rowsOf, seconds, span, timeBefore } from "../lib/edge_series";
 import { endName } from "../lib/edges";
@@ -10,6 +10,7 @@ import { useEdgeSeries } from "../state/edge_series";
 import { useEdges } from "../state/edges";
 import { tasks } from "../state/live";
 import { openView, route } from "../state/route";
+import { shownEdge } from "../state/title";
 import { LineChart, makeShared, type Shared, SharedCharts } from "./edge_charts";
 import { EdgeConnectionList } from "./edge_connections";
 import { reasonsOf } from "./edge_panel";
@@ -155,6 +156,13 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const shared = useMemo(makeShared, []);
   const overview = useMemo(makeShared, []);
   const edge = table?.edges.find((found) => found.id === edgeId) ?? null;
+  const name = edge === null ? null : title(edge, edgeId);
+  useEffect(() => {
+    shownEdge.value = name;
+    return () => {
+      shownEdge.value = null;
+    };
+  }, [name]);
   const series = part.series;
   if (series === null) {
     return part.error === null ? (
@@ -189,7 +197,10 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
             {id === "" ? "Network" : `Task ${id}`}
           </button>
           <span class="muted" aria-hidden="true">
-            /
+            {" / "}
+          </span>
+          <span class="muted" aria-current="page">
+            Edge
           </span>
         </nav>
         <h1>{title(edge, edgeId)}</h1>

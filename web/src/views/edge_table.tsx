@@ -14,6 +14,7 @@ import {
 } from "../lib/edges";
 import { bytes, count, shortId, visible } from "../lib/format";
 import { tableRemarks } from "../lib/kernel_table";
+import { edgesById, type RateWindow } from "../state/edge_window";
 import { patchRoute, route } from "../state/route";
 import { EdgePanel } from "./edge_panel";
 import type { EdgeOrigin } from "./edges_view";
@@ -72,6 +73,22 @@ const COLUMNS: readonly Column<EdgeRow>[] = [
     numeric: true,
     sortable: true,
     cell: (row) => count(row.connections),
+  },
+  {
+    key: "open",
+    title: "Open",
+    help: "Connections that are open now; at the end of a result that has ended",
+    numeric: true,
+    sortable: true,
+    cell: (row) => count(row.open),
+  },
+  {
+    key: "rate",
+    title: "Rate",
+    help: "Bytes per second in both directions: of the last seconds while it is measured, else the mean",
+    numeric: true,
+    sortable: true,
+    cell: (row) => or(row.rate, (rate) => `${bytes(rate)}/s`),
   },
   {
     key: "sent",
@@ -188,15 +205,23 @@ export function EdgeTableView({
   empty,
   origin,
   twin,
+  window,
+  hidden,
 }: {
   table: EdgeTable;
   empty: string;
   origin: EdgeOrigin;
   twin: ComponentChildren;
+  window: RateWindow;
+  hidden: number;
 }) {
   const { q, sort: wanted, edge: picked } = route.value;
   const sort = wanted || DEFAULT_SORT;
-  const all = useMemo(() => table.edges.map(edgeRow), [table]);
+  const before = useMemo(() => edgesById(window.before), [window.before]);
+  const all = useMemo(
+    () => table.edges.map((edge) => edgeRow(edge, before, window.seconds)),
+    [table, before, window.seconds],
+  );
   const rows = useMemo(
     () => all.filter((row) => matchesEdge(row.edge, q)).sort(compareEdges(sort)),
     [all, q, sort],
@@ -219,12 +244,13 @@ export function EdgeTableView({
         <span class="muted push" aria-live="off">
           {rows.length === 1 ? "1 edge" : `${count(rows.length)} edges`}
           {rows.length === all.length ? "" : ` of ${count(all.length)}`}
+          {hidden === 0 ? "" : ` · ${count(hidden)} not active now`}
           {table.other === null ? "" : ` · ${count(table.other.edges)} silent ones added up`}
         </span>
       </div>
       <Remarks table={table} />
       {rows.length === 0 ? (
-        <Empty title={q === "" ? empty : "No edge matches the filter"}>
+        <Empty title={q !== "" ? "No edge matches the filter" : hidden > 0 ? "Nothing is active now" : empty}>
           {q !== "" && (
             <button type="button" onClick={() => patchRoute({ q: "" }, "replace")}>
               Clear the filter

@@ -1,7 +1,9 @@
 // Edges as a map or as a table; one key goes from one to the other.
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import type { EdgeTable } from "../api/types";
+import { shownEdges } from "../lib/edge_activity";
+import { edgesById, type RateWindow, useRateWindow } from "../state/edge_window";
 import { inTextField, sequencePending } from "../state/keys";
 import { singleKeys } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
@@ -33,22 +35,63 @@ function useTwinKey(): void {
   }, []);
 }
 
+/** The table without what is not asked for, and how many edges are not active now. */
+function useShown(table: EdgeTable, window: RateWindow, live: boolean): { shown: EdgeTable; hidden: number } {
+  const { silent, protocol, edge } = route.value;
+  return useMemo(() => {
+    const before = edgesById(window.before);
+    const filter = { activeOnly: live && !silent, protocol, picked: edge };
+    const edges = shownEdges(table.edges, before, filter);
+    const whole = shownEdges(table.edges, before, { ...filter, activeOnly: false });
+    return {
+      shown: edges.length === table.edges.length ? table : { ...table, edges },
+      hidden: whole.length - edges.length,
+    };
+  }, [table, window.before, live, silent, protocol, edge]);
+}
+
 export function EdgesView(props: { table: EdgeTable; empty: string; origin: EdgeOrigin }) {
   useTwinKey();
+  const { table, origin } = props;
+  const { net, silent, protocol } = route.value;
+  const window = useRateWindow(table, origin.live, origin.seconds);
+  const { shown, hidden } = useShown(table, window, origin.live);
   const twin = (
-    <Choice
-      label="How edges are shown"
-      value={route.value.net}
-      choices={[
-        ["map", "Map"],
-        ["table", "Table"],
-      ]}
-      set={(net) => patchRoute({ net })}
-    />
+    <>
+      <Choice
+        label="How edges are shown"
+        value={net}
+        choices={[
+          ["map", "Map"],
+          ["table", "Table"],
+        ]}
+        set={(next) => patchRoute({ net: next })}
+      />
+      <Choice
+        label="Protocol"
+        value={protocol}
+        choices={[
+          ["all", "All"],
+          ["tcp", "TCP"],
+          ["unix", "Unix"],
+        ]}
+        set={(next) => patchRoute({ protocol: next }, "replace")}
+      />
+      {origin.live && (
+        <label
+          class="check"
+          title="Edges with open connections, and those that were used within the last seconds"
+        >
+          <input
+            type="checkbox"
+            checked={!silent}
+            onChange={(event) => patchRoute({ silent: !event.currentTarget.checked }, "replace")}
+          />
+          active now
+        </label>
+      )}
+    </>
   );
-  return route.value.net === "map" ? (
-    <TopologyView {...props} twin={twin} />
-  ) : (
-    <EdgeTableView {...props} twin={twin} />
-  );
+  const view = { ...props, table: shown, twin, window, hidden };
+  return net === "map" ? <TopologyView {...view} /> : <EdgeTableView {...view} />;
 }

@@ -1,13 +1,14 @@
 // The frame around every page: rail, top bar, connection banner, dialogs.
 
-import { bytes, count, cpu, visible } from "../lib/format";
+import { bytes, cpu, visible } from "../lib/format";
 import { fullest } from "../lib/kernel_objects";
+import { lossChip } from "../lib/losses";
 import { getWithCurl, pagePath } from "../lib/page_request";
 import type { View } from "../lib/query_state";
 import { copied, copyLink, copyText } from "../state/clipboard";
 import { kernelReadings } from "../state/kernel";
 import { helpOpen, paletteOpen } from "../state/keys";
-import { access, connection, meta, refreshError, self, tasks } from "../state/live";
+import { access, connection, lossesBefore, meta, refreshError, self, tasks } from "../state/live";
 import { dark, nextTheme, themeChoice } from "../state/preferences";
 import { href, openView, patchRoute, route } from "../state/route";
 import { CheckupPage } from "./checkup";
@@ -121,7 +122,7 @@ const NEARLY_FULL = 0.8;
 function HealthChip() {
   const own = self.value;
   const pressure = fullest(kernelReadings.value.at(-1)?.objects.maps ?? []);
-  const lost = own?.losses.reduce((sum, loss) => sum + loss.count, 0) ?? 0;
+  const losses = lossChip(own?.losses ?? [], lossesBefore.value);
   return (
     <a
       class="health"
@@ -139,8 +140,8 @@ function HealthChip() {
           <span class="health-cost">
             <b>{bytes(own.rss_bytes)}</b>
           </span>
-          <span class={lost > 0 ? "health-cost warn" : "health-cost"}>
-            <b>{count(lost)}</b> lost
+          <span class={losses.isLosing ? "health-cost warn" : "health-cost"} title={visible(losses.detail)}>
+            {losses.text}
           </span>
           {pressure !== null && (
             <span
@@ -274,6 +275,20 @@ function Banner() {
   return null;
 }
 
+/** What the address asked for and is not here. */
+function DeadLink() {
+  const { dead } = route.value;
+  if (dead === "") return null;
+  return (
+    <div class="banner" role="alert" data-dead>
+      <b>This address leads nowhere:</b> {visible(dead)}. What you see is another page.{" "}
+      <button type="button" class="quiet" onClick={() => patchRoute({ dead: "" }, "replace")}>
+        Dismiss
+      </button>
+    </div>
+  );
+}
+
 function Page() {
   switch (route.value.view) {
     case "pods":
@@ -315,6 +330,7 @@ export function Shell() {
       <div class="main-column">
         <TopBar />
         <Banner />
+        <DeadLink />
         <main class="page">
           <Page />
         </main>

@@ -5,23 +5,19 @@ import { api } from "../api/client";
 import type { Task } from "../api/types";
 import { count, moment, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
-import { targetText } from "../lib/task_spec";
-import { dropTask, processes, putTask, tasks } from "../state/live";
+import { targetNames, targetText } from "../lib/task_spec";
+import { dropTask, putTask, tasks } from "../state/live";
 import { href, openView, patchRoute, route } from "../state/route";
 import { DropTarget, ImportButton, ImportError, useImport } from "./import_profile";
 import { Empty, Loading } from "./states";
 import { isFinal, lossText, Progress, StateChip } from "./task_state";
 import { type Column, VirtualTable } from "./virtual_table";
 
-/** The target with the names of its processes, while they run. */
-export function namedTarget(task: Pick<Task, "target">): string {
+/** The target with the names that its processes had when the task began, where that is known. */
+export function namedTarget(task: Pick<Task, "target"> & Partial<Pick<Task, "target_names">>): string {
   const text = targetText(task.target);
-  if (!("pids" in task.target)) return visible(text);
-  const { pids } = task.target;
-  const names = new Set<string>();
-  for (const process of processes.value?.values() ?? [])
-    if (pids.includes(process.pid)) names.add(process.comm);
-  return visible(names.size === 0 ? text : `${[...names].join(", ")} · ${text}`);
+  const names = targetNames({ target_names: task.target_names ?? [] });
+  return visible(names.length === 0 ? text : `${names.join(", ")} · ${text}`);
 }
 
 const VALUES: Readonly<Record<string, (task: Task) => number | string>> = {
@@ -178,7 +174,7 @@ export function TasksPage() {
   const rows = useMemo(() => {
     const words = q.toLowerCase();
     const list = [...(all?.values() ?? [])].filter((task) =>
-      `${task.id} ${task.kind} ${task.state} ${task.group ?? ""} ${targetText(task.target)}`
+      `${task.id} ${task.kind} ${task.state} ${task.group ?? ""} ${targetText(task.target)} ${targetNames(task).join(" ")}`
         .toLowerCase()
         .includes(words),
     );

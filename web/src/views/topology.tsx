@@ -1,7 +1,7 @@
 // The map of a pod: its processes in a hexagon, who calls it on the left, what it calls on the right.
 
 import type { ComponentChildren } from "preact";
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { EdgeTable } from "../api/types";
 import {
   badness,
@@ -17,11 +17,11 @@ import {
 } from "../lib/edge_signals";
 import { endName } from "../lib/edges";
 import { count, visible } from "../lib/format";
-import { type TopologyLink, topologyOf } from "../lib/topology";
+import { type Pod, splitEnded, type TopologyLink, topologyOf } from "../lib/topology";
 import { podUse } from "../lib/topology_cpu";
 import { foldLocal } from "../lib/topology_fold";
 import { type Layout, layoutOf } from "../lib/topology_layout";
-import { useRateWindow } from "../state/edge_window";
+import type { RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
 import { Remarks } from "./edge_table";
@@ -57,11 +57,53 @@ function LabelMenu({ picked }: { picked: readonly EdgeLabel[] }) {
   );
 }
 
+/** What is chosen to see the pods that have ended too. */
+const ENDED = "ended";
+
+function PodChoice({ topology }: { topology: ReturnType<typeof topologyOf> }) {
+  const [all, setAll] = useState(false);
+  const shown = topology.pod?.key ?? "";
+  const { listed, ended } = splitEnded(topology.pods, shown);
+  if (topology.pods.length < 2) return null;
+  const option = (pod: Pod) => (
+    <option key={pod.key} value={pod.key} title={pod.why}>
+      {`${visible(pod.name)}${pod.hasSidecar ? " + sidecar" : ""} (${pod.processes})${
+        pod.key.startsWith("!") ? ` · ${pod.key.slice(1)}` : ""
+      }`}
+    </option>
+  );
+  return (
+    <label class="inline-label">
+      Pod{" "}
+      <select
+        value={shown}
+        onChange={(event) => {
+          const { value } = event.currentTarget;
+          if (value !== ENDED) return patchRoute({ map: value, node: "" });
+          setAll(true);
+          event.currentTarget.value = shown;
+        }}
+      >
+        {listed.map(option)}
+        {ended.length > 0 &&
+          (all ? (
+            <optgroup label="ended">{ended.map(option)}</optgroup>
+          ) : (
+            <option value={ENDED}>{`+${count(ended.length)} ended`}</option>
+          ))}
+      </select>
+    </label>
+  );
+}
+
 export interface TopologyProps {
   table: EdgeTable;
   empty: string;
   origin: EdgeOrigin;
   twin: ComponentChildren;
+  window: RateWindow;
+  /** Edges that are left out because nothing happens on them. */
+  hidden: number;
 }
 
 /** The layout goes on from the one before, so that nothing jumps. */
@@ -84,12 +126,11 @@ function useProcessKey(): string {
   return key;
 }
 
-export function TopologyView({ table, empty, origin, twin }: TopologyProps) {
+export function TopologyView({ table, empty, origin, twin, window, hidden }: TopologyProps) {
   const { map: wanted, labels, worst: signal, bad, node: picked, local } = route.value;
   const known = processes.value ?? NO_PROCESSES;
   const processKey = useProcessKey();
   const topology = useMemo(() => topologyOf(table.edges, known, wanted), [table, processKey, wanted]);
-  const window = useRateWindow(table, origin.live, origin.seconds);
   const lines = useMemo(() => linesOf(topology.links, window.before), [topology, window.before]);
   const marked = useMemo(() => new Set(worst(lines, signal)), [lines, signal]);
   const isBad = (line: Line): boolean => badness(signal, line.counters) > 0;
@@ -108,23 +149,7 @@ export function TopologyView({ table, empty, origin, twin }: TopologyProps) {
     <div class="topology">
       <div class="toolbar">
         {twin}
-        {topology.pods.length > 1 && (
-          <label class="inline-label">
-            Pod{" "}
-            <select
-              value={topology.pod?.key ?? ""}
-              onChange={(event) => patchRoute({ map: event.currentTarget.value, node: "" })}
-            >
-              {topology.pods.map((pod) => (
-                <option key={pod.key} value={pod.key} title={pod.why}>
-                  {`${visible(pod.name)}${pod.hasSidecar ? " + sidecar" : ""} (${pod.processes})${
-                    pod.key.startsWith("!") ? ` · ${pod.key.slice(1)}` : ""
-                  }`}
-                </option>
-              ))}
-            </select>
-          </label>
-        )}
+        <PodChoice topology={topology} />
         <LabelMenu picked={labels} />
         <label class="inline-label">
           Worst by{" "}
@@ -155,13 +180,22 @@ export function TopologyView({ table, empty, origin, twin }: TopologyProps) {
         )}
         <span class="muted push small" aria-live="off">
           {`rates ${window.text}`}
+          {hidden > 0 && ` · ${count(hidden)} edges not active now`}
           {unresolved > 0 && ` · ${count(unresolved)} ends not resolved`}
           {table.other !== null && ` · ${count(table.other.edges)} silent edges not drawn`}
         </span>
       </div>
       <Remarks table={table} />
       {topology.pod === null ? (
-        <Empty title={table.edges.length === 0 ? empty : "No process of this node is in these edges"}>
+        <Empty
+          title={
+            table.edges.length === 0
+              ? hidden > 0
+                ? "Nothing is active now"
+                : empty
+              : "No process of this node is in these edges"
+          }
+        >
           {table.edges.length > 0 && <p class="muted">The table has all of them.</p>}
         </Empty>
       ) : (

@@ -125,7 +125,7 @@ export function TopologyMap(props: MapProps) {
     ...nodes.map(({ key }) => ({ key, ...layout.places.get(key)! })),
     ...[...curves].map(([key, { middle }]) => ({ key, ...middle })),
   ];
-  const center = nodes.find(({ role }) => role === "sidecar")?.key;
+  const center = nodes.find(({ role }) => role === "sidecar" || role === "center")?.key;
   const current = items.some(({ key }) => key === active) ? active : (center ?? items[0]?.key ?? "");
   const touched = new Set(lines.flatMap(({ client, server }) => [client, server]));
   const few = curves.size <= FEW_LINES;

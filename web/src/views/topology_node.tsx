@@ -11,7 +11,8 @@ import { patchRoute } from "../state/route";
 const RING_GAP = 5;
 
 const ROLE_TEXT = {
-  sidecar: "in the centre",
+  sidecar: "the sidecar, in the centre",
+  center: "in the centre",
   app: "process of the pod",
   helper: "helper process",
   caller: "calls this pod",

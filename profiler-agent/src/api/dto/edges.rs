@@ -196,6 +196,10 @@ struct EdgeEnd {
     name: Option<String>,
     /// An IP address; of a Unix socket its path, `@NAME`, or `unnamed`.
     address: String,
+    /// Inode of the network namespace that its sockets are in; null when the end is not on this node, was
+    /// not seen, or has sockets in several. The kernel gives the number of a namespace that is gone again.
+    #[schema(required)]
+    network_namespace: Option<u64>,
     /// Null for the client's end of several connections, and for Unix sockets.
     #[schema(required)]
     port: Option<u16>,
@@ -377,6 +381,7 @@ impl From<&model::EdgeTable> for EdgeTable {
 fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     let model::Edge {
         key,
+        namespaces,
         client_port,
         client_name,
         server_name,
@@ -390,8 +395,14 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     let has = |metric: &str| table.has_of(protocol, metric);
     Edge {
         id: model::EdgeId::of(key).to_string(),
-        client: end(&key.client, client_name.clone(), *client_port),
-        server: end(&key.server, server_name.clone(), key.server_port),
+        client: EdgeEnd {
+            network_namespace: namespaces.client,
+            ..end(&key.client, client_name.clone(), *client_port)
+        },
+        server: EdgeEnd {
+            network_namespace: namespaces.server,
+            ..end(&key.server, server_name.clone(), key.server_port)
+        },
         original_destination,
         protocol,
         tls: None,
@@ -417,6 +428,7 @@ fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option<u16>) -> E
         container: container.clone(),
         name,
         address: address.to_string(),
+        network_namespace: None,
         port,
     }
 }

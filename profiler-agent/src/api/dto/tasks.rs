@@ -214,12 +214,24 @@ pub(super) fn state_of(state: &model::TaskState) -> (TaskState, Option<String>) 
     }
 }
 
+/// A process of a task's target.
+#[derive(Debug, Serialize, ToSchema)]
+struct TargetName {
+    pid: u32,
+    /// Clock ticks from boot to the start of the process.
+    start_ticks: u64,
+    comm: String,
+}
+
 /// A profiling task.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::api) struct Task {
     id: String,
     kind: TaskKind,
     target: Target,
+    /// The processes of a target of pids as they were when the task began, in its order. Those that had
+    /// ended by then are missing; empty in results of older agents.
+    target_names: Vec<TargetName>,
     /// Name of the tasks that it was started with.
     #[schema(required)]
     group: Option<String>,
@@ -266,6 +278,7 @@ impl Task {
         let model::Task {
             id,
             spec,
+            target_names,
             group,
             state,
             created_ns,
@@ -284,6 +297,14 @@ impl Task {
             id: id.to_string(),
             kind: spec.kind.into(),
             target: (&spec.target).into(),
+            target_names: target_names
+                .iter()
+                .map(|name| TargetName {
+                    pid: name.pid,
+                    start_ticks: name.start_ticks,
+                    comm: name.comm.clone(),
+                })
+                .collect(),
             group: group.clone(),
             duration_s: spec.duration_s,
             frequency_hz: spec.kind.has_clock().then_some(spec.frequency_hz),

@@ -29,6 +29,7 @@ fn edge(comm: &str, port: u16, bytes: u64) -> Edge {
         },
         client_port: None,
         client_name: None,
+        namespaces: crate::model::EdgeNamespaces::default(),
         server_name: None,
         client: Some(SideMetrics {
             connections: 1,

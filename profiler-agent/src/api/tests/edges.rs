@@ -8,7 +8,8 @@ use super::{Api, FakeCollector, Setup, check_problem, live::Events, text};
 use crate::{
     api::Origin,
     model::{
-        Address, Edge, EdgeConnection, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer,
+        Address, Edge, EdgeConnection, EdgeId, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint,
+        SideMetrics, Transfer,
     },
     network_watch::NetworkWatch,
 };
@@ -32,6 +33,10 @@ pub(super) fn table() -> EdgeTable {
             },
             client_port: Some(40_000),
             client_name: None,
+            namespaces: EdgeNamespaces {
+                client: Some(4_026_531_840),
+                server: None,
+            },
             server_name: None,
             client: Some(SideMetrics {
                 connections: 1,
@@ -104,11 +109,11 @@ fn check_shape(table: &Value) {
     let port = |port: u16| Value::from(port);
     assert_eq!(
         edge["client"],
-        json!({ "pid": 1, "start_ticks": 1, "comm": "app", "container": null, "name": null, "address": "10.0.0.1", "port": port(40_000) })
+        json!({ "pid": 1, "start_ticks": 1, "comm": "app", "container": null, "name": null, "address": "10.0.0.1", "network_namespace": 4_026_531_840_u64, "port": port(40_000) })
     );
     assert_eq!(
         edge["server"],
-        json!({ "pid": null, "start_ticks": null, "comm": null, "container": null, "name": null, "address": "192.0.2.1", "port": port(443) })
+        json!({ "pid": null, "start_ticks": null, "comm": null, "container": null, "name": null, "address": "192.0.2.1", "network_namespace": null, "port": port(443) })
     );
     assert_eq!(edge["original_destination"], "192.0.2.7:80");
     assert_eq!(edge["protocol"], "tcp");

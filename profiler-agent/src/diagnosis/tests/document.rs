@@ -438,7 +438,7 @@ fn each_filter_has_a_finding_of_its_own() {
 
 #[test]
 fn connections_are_counted_at_the_ends_that_the_process_has() {
-    use crate::model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics};
+    use crate::model::{Address, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, SideMetrics};
     let end = |pid: u32| Endpoint {
         pid: Some(pid),
         start_ticks: Some(1),
@@ -467,6 +467,7 @@ fn connections_are_counted_at_the_ends_that_the_process_has() {
         server_name: None,
         client: Some(client.clone()),
         server: None,
+        namespaces: EdgeNamespaces::default(),
     };
     let table = EdgeTable {
         // The second is between others.

@@ -1,0 +1,36 @@
+// The agent's losses in the header: each kind by itself, because they count different things.
+
+import type { Loss } from "../api/types";
+import { count } from "./format";
+
+export interface LossChip {
+  readonly text: string;
+  /** Each kind with what it means. */
+  readonly detail: string;
+  /** Something was lost within the last seconds. */
+  readonly isLosing: boolean;
+}
+
+const inWords = (kind: string): string => kind.replaceAll("_", " ");
+
+/** `before`: the losses of some seconds ago; null when they are not known, and nothing is said of now. */
+export function lossChip(losses: readonly Loss[], before: readonly Loss[] | null): LossChip {
+  if (losses.length === 0)
+    return { text: "nothing lost", detail: "Nothing was lost since the agent started", isLosing: false };
+  const earlier = new Map((before ?? losses).map((loss) => [loss.kind, loss.count]));
+  const growing = losses.filter((loss) => loss.count > (earlier.get(loss.kind) ?? 0));
+  const sorted = [...(growing.length > 0 ? growing : losses)].sort((a, b) => b.count - a.count);
+  const [first, ...others] = sorted as [Loss, ...Loss[]];
+  const more = others.length === 0 ? "" : ` + ${others.length} ${others.length === 1 ? "kind" : "kinds"}`;
+  const rise = first.count - (earlier.get(first.kind) ?? 0);
+  return {
+    text:
+      growing.length > 0
+        ? `losing: ${count(rise)} ${inWords(first.kind)}${more}`
+        : `${count(first.count)} ${inWords(first.kind)}${more}`,
+    detail: losses
+      .map((loss) => `${count(loss.count)} ${inWords(loss.kind)} since the start: ${loss.meaning}`)
+      .join("\n"),
+    isLosing: growing.length > 0,
+  };
+}
