@@ -13,7 +13,7 @@ async fn kinds_without_a_clock_have_no_frequency() {
         ("network", json!(null)),
     ] {
         let body = json!({ "kind": kind, "target": { "all": true } }).to_string();
-        let created = body_json(api.post("/api/v1/tasks", &body).await).await;
+        let created = body_json(api.post("/api/v1/tasks", body).await).await;
         assert_eq!(created["kind"], kind, "{created}");
         assert_eq!(created["frequency_hz"], frequency_hz, "{created}");
     }
