@@ -123,7 +123,7 @@ fn newest_edges(folder: &Path) -> Result<EdgeTable, DemoDataError> {
         let blobs = store.blobs(key)?;
         if let Some(table) = blobs
             .last()
-            .and_then(|blob| codec::decode(&blob.bytes, Stream::Edges).ok())
+            .and_then(|blob| codec::decode_edges(&blob.bytes).ok())
         {
             edges = table;
         }

@@ -223,10 +223,10 @@ fn an_edge_that_has_ended_gives_its_series_back_and_is_counted_on() {
         let text = text_at(&all, &mut choice, 5, begin + later);
         assert_eq!(ports(&text), [(0, 1000), (2, 10)]);
     }
-    // It comes back: what it had counted stays where it is.
+    // It comes back: what it has counted until it is seen stays where it is.
     all.edges[0].client.as_mut().unwrap().write.bytes = 1007;
     let text = text_at(&all, &mut choice, 5, begin + ENDED_AFTER * 6);
-    assert_eq!(ports(&text), [(0, 1000), (1, 7), (2, 10)]);
+    assert_eq!(ports(&text), [(0, 1007), (1, 0), (2, 10)]);
 }
 
 #[test]
