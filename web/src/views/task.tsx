@@ -9,6 +9,7 @@ import { useProfile } from "../state/profile";
 import { openView, route } from "../state/route";
 import { BaseMenu } from "./base_menu";
 import { DiffView } from "./diff_view";
+import { EdgeExportMenu } from "./edge_export_menu";
 import { ExportMenu } from "./export_menu";
 import { NetworkResult } from "./network";
 import { ProfileView } from "./profile_view";
@@ -185,7 +186,11 @@ function Buttons({ task }: { task: Task }) {
           {error}
         </span>
       )}
-      {task.kind !== "network" && <ExportMenu id={task.id} waits={waitCut(task)} />}
+      {task.kind === "network" ? (
+        <EdgeExportMenu id={task.id} />
+      ) : (
+        <ExportMenu id={task.id} waits={waitCut(task)} />
+      )}
       {isFinal(task) ? (
         <button
           type="button"
