@@ -5,7 +5,15 @@ import { estimateLine, expectedSamples, resolutionPoints } from "./estimate";
 import { kindStatuses, kindsText } from "./kind_probes";
 import { remarksOn } from "./task_conflicts";
 import { corePercent, costLines, measuredRun } from "./task_cost";
-import { asCli, matchedProcesses, specOf, type TaskForm, targetText } from "./task_spec";
+import {
+  asCli,
+  firstTarget,
+  matchedProcesses,
+  nothingPicked,
+  specOf,
+  type TaskForm,
+  targetText,
+} from "./task_spec";
 
 const FORM: TaskForm = {
   kind: "on_cpu",
@@ -198,5 +206,24 @@ describe("what is possible", () => {
     expect(texts.join(" ")).toContain("100 Hz may run in step");
     expect(texts.join(" ")).toContain("will wait for a place");
     expect(texts.join(" ")).toContain("Task 5 does the same");
+  });
+});
+
+describe("the form at first", () => {
+  const nothing = { pids: [], container: "", pod: "", checkup: false };
+  it.each([
+    [nothing, "pids"],
+    [{ ...nothing, checkup: true }, "pod"],
+    [{ ...nothing, checkup: true, pids: [7] }, "pids"],
+    [{ ...nothing, container: "3f9d" }, "container"],
+    [{ ...nothing, pod: "5", container: "3f9d" }, "pod"],
+  ] as const)("asks for what was picked: %o", (from, target) => {
+    expect(firstTarget(from)).toBe(target);
+  });
+
+  it("cannot be sent before there is a target", () => {
+    expect(nothingPicked({ ok: false, field: "target" })).toBe(true);
+    expect(nothingPicked({ ok: false, field: "duration_s" })).toBe(false);
+    expect(nothingPicked({ ok: true })).toBe(false);
   });
 });

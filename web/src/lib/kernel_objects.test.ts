@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { KernelMap, KernelObjects, KernelProgram } from "../api/types";
-import { fillOf, fullest, mapRows, programRows } from "./kernel_objects";
+import { fillOf, fullest, mapRows, programRows, wholeName } from "./kernel_objects";
 
 const program = (id: number, name: string, runs: number | null, ns: number | null): KernelProgram => ({
   id,
@@ -74,4 +74,19 @@ describe("maps", () => {
     expect(fullest([maps[0]!])).toBeNull();
     expect(fullest([])).toBeNull();
   });
+});
+
+it("names that the kernel cut are whole where only one can be meant", () => {
+  const known = [
+    "network_receive_done",
+    "network_receive",
+    "network_connect_begin",
+    "network_connect_end",
+    "ticks",
+  ];
+  expect(wholeName("ticks", known)).toBe("ticks");
+  expect(wholeName("network_receive", known)).toBe("network_receive");
+  expect(wholeName("network_receive", known.slice(0, 1))).toBe("network_receive_done");
+  expect(wholeName("network_connect", known)).toBe("network_connect…");
+  expect(wholeName("network_accept_", known)).toBe("network_accept_");
 });

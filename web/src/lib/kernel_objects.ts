@@ -56,6 +56,18 @@ function between(
   return known ? { runs, ns } : null;
 }
 
+/** The most bytes of a program's name that the kernel keeps. */
+const KERNEL_NAME_BYTES = 15;
+
+/** The name that the kernel cut, whole where one of the agent's programs is meant; an ellipsis where several may be. */
+export function wholeName(name: string, known: readonly string[]): string {
+  if (name.length < KERNEL_NAME_BYTES || known.includes(name)) return name;
+  const meant = new Set(known.filter((whole) => whole.startsWith(name)));
+  const [first] = meant;
+  if (first === undefined) return name;
+  return meant.size === 1 ? first : `${name}…`;
+}
+
 /** One row for each program, the costliest first. */
 export function programRows(
   now: KernelObjects,

@@ -81,7 +81,8 @@ export function remarksOn(input: ConflictInput): Remark[] {
     if (status?.state === "degraded")
       remarks.push({ weight: "note", text: `${status.title} will show less here: ${status.reason}.` });
   }
-  if (isMatched && matched.length === 0)
+  // Without a target the form says so itself.
+  if (isMatched && matched.length === 0 && specs.length > 0)
     remarks.push({
       weight: "note",
       text: "No process matches now: what is not running when the task starts may be refused, or nothing is seen.",

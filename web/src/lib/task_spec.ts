@@ -195,6 +195,23 @@ export function asCli(spec: TaskSpec): string | null {
   return `profiler-agent record ${which} --duration ${duration} ${what}${wakers} --format folded --output profile.folded`;
 }
 
+/** What the form asks for first: what was picked; a check-up is of a pod. */
+export function firstTarget(from: {
+  readonly pids: readonly number[];
+  readonly container: string;
+  readonly pod: string;
+  readonly checkup: boolean;
+}): TargetKind {
+  if (from.pod !== "") return "pod";
+  if (from.container !== "") return "container";
+  return from.checkup && from.pids.length === 0 ? "pod" : "pids";
+}
+
+/** True while there is nothing to start a task on. */
+export function nothingPicked(result: { readonly ok: boolean; readonly field?: string }): boolean {
+  return !result.ok && result.field === "target";
+}
+
 /** Who the processes of a target of pids were when the task began, each name once, in the target's order. */
 export function targetNames(task: Pick<Task, "target_names">): string[] {
   return [...new Set(task.target_names.map(({ comm }) => comm))];

@@ -11,9 +11,11 @@ import { remarksOn } from "../lib/task_conflicts";
 import {
   asCli,
   asCurl,
+  firstTarget,
   MAX_FREQUENCY_HZ,
   matchedProcesses,
   measuresWaits,
+  nothingPicked,
   specOf,
   type TargetKind,
   type TaskForm,
@@ -75,7 +77,7 @@ function close(): void {
 export function CreateTask() {
   const [form, setForm] = useState<TaskForm>(() => ({
     kind: "on_cpu",
-    target: route.peek().pod !== "" ? "pod" : route.peek().container !== "" ? "container" : "pids",
+    target: firstTarget(route.peek()),
     pids: route.peek().pids,
     container: route.peek().container,
     pod: route.peek().pod,
@@ -325,7 +327,7 @@ export function CreateTask() {
           <button
             type="submit"
             class="primary"
-            disabled={sending}
+            disabled={sending || nothingPicked(asked ?? result)}
             data-first={form.pids.length > 0 || form.pod !== "" ? "" : undefined}
           >
             {sending ? "Starting…" : checkup ? "Start check-up" : "Start"}

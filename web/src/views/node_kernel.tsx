@@ -3,9 +3,10 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, ProblemError } from "../api/client";
 import { bytes, count, duration, percent, visible } from "../lib/format";
-import { fillOf, mapRows, programRows } from "../lib/kernel_objects";
+import { fillOf, mapRows, programRows, wholeName } from "../lib/kernel_objects";
 import { corePercent } from "../lib/task_cost";
 import { kernelPaceMs, kernelReadings, putKernelReading } from "../state/kernel";
+import { self } from "../state/live";
 
 const PACE_MS = 4_000;
 const CHIP_PACE_MS = 30_000;
@@ -108,6 +109,7 @@ export function ProgramsCard() {
           before === null || before === undefined ? 0 : now.at - before.at,
         );
   const total = rows?.reduce((sum, { share }) => sum + (share ?? 0), 0) ?? 0;
+  const names = self.value?.bpf.programs.map(({ name }) => name) ?? [];
   const known = rows?.some(({ share }) => share !== null) ?? false;
   return (
     <section class="card wide">
@@ -161,7 +163,7 @@ export function ProgramsCard() {
             <tbody>
               {rows.map((row) => (
                 <tr key={row.name}>
-                  <td class="mono">{visible(row.name)}</td>
+                  <td class="mono">{visible(wholeName(row.name, names))}</td>
                   <td class="numeric">{row.copies}</td>
                   <td class="numeric">{row.runsPerSecond === null ? unknown : count(row.runsPerSecond)}</td>
                   <td class="numeric">{row.nsPerRun === null ? unknown : duration(row.nsPerRun)}</td>

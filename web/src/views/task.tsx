@@ -10,6 +10,7 @@ import { openView, route } from "../state/route";
 import { BaseMenu } from "./base_menu";
 import { CellChip } from "./cell_chip";
 import { DiffView } from "./diff_view";
+import { EdgeExportMenu } from "./edge_export_menu";
 import { ExportMenu } from "./export_menu";
 import { NetworkResult } from "./network";
 import { PageLink } from "./page_link";
@@ -199,7 +200,11 @@ function Buttons({ task }: { task: Task }) {
         </span>
       )}
       {["on_cpu", "wall", "imported"].includes(task.kind) && <DiagnoseLink id={task.id} />}
-      {task.kind !== "network" && <ExportMenu id={task.id} waits={waitCut(task)} />}
+      {task.kind === "network" ? (
+        <EdgeExportMenu id={task.id} />
+      ) : (
+        <ExportMenu id={task.id} waits={waitCut(task)} />
+      )}
       {isFinal(task) ? (
         <button
           type="button"

@@ -1,0 +1,76 @@
+// The edges of a result as files for other programs.
+
+import type { Edge, EdgeTable } from "../api/types";
+import { edgeRow } from "./edges";
+
+const COLUMNS = [
+  "id",
+  "protocol",
+  "client",
+  "client_pid",
+  "client_address",
+  "client_container",
+  "server",
+  "server_pid",
+  "server_address",
+  "server_port",
+  "server_container",
+  "original_destination",
+  "connections",
+  "open",
+  "sent_bytes",
+  "received_bytes",
+  "calls",
+  "retransmits",
+  "drops",
+  "resets",
+  "errors",
+] as const;
+
+type Cell = string | number | null;
+
+function cells(edge: Edge): Record<(typeof COLUMNS)[number], Cell> {
+  const row = edgeRow(edge);
+  const { client, server } = edge;
+  return {
+    id: edge.id,
+    protocol: edge.protocol,
+    client: client.comm ?? client.name,
+    client_pid: client.pid,
+    client_address: client.address,
+    client_container: client.container,
+    server: server.comm ?? server.name,
+    server_pid: server.pid,
+    server_address: server.address,
+    server_port: server.port,
+    server_container: server.container,
+    original_destination: edge.original_destination,
+    connections: row.connections,
+    open: row.open,
+    sent_bytes: row.sent,
+    received_bytes: row.received,
+    calls: row.calls,
+    retransmits: row.retransmits,
+    drops: row.drops,
+    resets: row.resets,
+    errors: row.errors,
+  };
+}
+
+/** Text in quotes; what a spreadsheet would take for a formula is told apart by an apostrophe. */
+function quoted(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return `"${safe.replaceAll('"', '""')}"`;
+}
+
+/** One line for each edge, after the names of the columns; what was not measured is empty. */
+export function edgesCsv(table: EdgeTable): string {
+  const lines = table.edges.map((edge) => {
+    const row = cells(edge);
+    return COLUMNS.map((column) => {
+      const value = row[column];
+      return value === null ? "" : typeof value === "number" ? String(value) : quoted(value);
+    }).join(",");
+  });
+  return `${[COLUMNS.join(","), ...lines].join("\r\n")}\r\n`;
+}
