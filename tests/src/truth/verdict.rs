@@ -49,15 +49,17 @@ pub struct Row {
     pub found_enough: Option<bool>,
 }
 
+/// A window with the setting, and those without it.
+type Pair<'windows> = (&'windows Measured, Vec<&'windows Measured>);
+
 /// Judges a setting by all groups that have it; `None` below two of them.
 pub fn compare(setting: &'static Setting, windows: &[Window]) -> Option<Row> {
     let pairs = pairs(setting, windows);
     if pairs.len() < 2 {
         return None;
     }
-    let average = |pick: &dyn Fn(&(&Measured, Vec<&Measured>)) -> f64| {
-        mean(&pairs.iter().map(pick).collect::<Vec<_>>())
-    };
+    let average =
+        |pick: &dyn Fn(&Pair<'_>) -> f64| mean(&pairs.iter().map(pick).collect::<Vec<_>>());
     let differences: Vec<f64> = pairs
         .iter()
         .map(|(on, off)| on.us_per_request() - mean_of(off, Measured::us_per_request))
