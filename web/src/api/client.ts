@@ -1,10 +1,9 @@
 // Typed calls of the agent's API. Every failure is one of two errors: the agent said no
 // (ProblemError), or nobody answered (UnreachableError).
 
+import type { Feature, KernelObjects, Setting } from "./node_types";
 import { currentToken } from "./token";
 import type {
-  Feature,
-  KernelObjects,
   List,
   Meta,
   Probe,
@@ -17,7 +16,6 @@ import type {
   ProfileThread,
   Self,
   Sequence,
-  Setting,
   SymbolFile,
   SymbolFileList,
   Task,

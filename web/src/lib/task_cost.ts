@@ -1,6 +1,7 @@
 // What a task will cost before it runs, and where each number comes from.
 
-import type { BpfProgram, KernelProgram, TaskKind } from "../api/types";
+import type { KernelProgram } from "../api/node_types";
+import type { BpfProgram, TaskKind } from "../api/types";
 import { roughly } from "./estimate";
 
 export interface CostLine {
