@@ -8,9 +8,9 @@
 //! observer:   accounts of the kernel, Envoy's own counts  ----/
 //! ```
 //!
-//! [`plan`] names the group and makes its tasks; [`conduct`] starts them and the [`observer`], whose
+//! `plan` names the group and makes its tasks; `conduct` starts them and the `observer`, whose
 //! record is kept with the on-CPU task and deleted with it. What a check-up is and how far it got
-//! follows from the tasks of its group, so nothing else is stored ([`status`]).
+//! follows from the tasks of its group, so nothing else is stored (`status`).
 
 mod plan;
 mod status;
