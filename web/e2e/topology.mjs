@@ -255,10 +255,15 @@ export async function topologyWalk(checks, { agentUrl, task, expect, pod, shots 
     await page.reload();
     await page.locator(".range-picked").waitFor();
     await page.getByRole("button", { name: "Whole time" }).click();
-    await page.waitForFunction(
-      (text) => document.querySelector("[data-row-kind=write] .row-total").textContent === text,
-      whole,
-    );
+    await page
+      .waitForFunction(
+        (text) => document.querySelector("[data-row-kind=write] .row-total").textContent === text,
+        whole,
+      )
+      .catch(async () => {
+        const now = await page.locator("[data-row-kind=write] .row-total").first().textContent();
+        throw new Error(`the whole time says ${now} and said ${whole}`);
+      });
   });
   await checks.run(
     "map and edge: no console error, exception, CSP violation or foreign request",
