@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::Tally;
+use super::{Tally, steps::STEPS};
 use crate::{exec, workspace::Workspace};
 
 /// One step, compilation included.
@@ -43,7 +43,7 @@ pub(super) fn inferred(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
 
 /// One module of tests/it. Tests share the kernel, so they run one after the other.
 pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
-    let module = format!("{}::", name.replace('-', "_"));
+    let module = module_of(name);
     let mut command = cargo_test(workspace);
     command
         .args([
@@ -56,8 +56,24 @@ pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) 
             "--test-threads=1",
         ])
         .arg(module)
+        .args(others(name, STEPS.iter().map(|step| step.name)))
         .env("PROFILER_AGENT", workspace.agent_under_test());
     counted(command, tally)
+}
+
+/// What the names of the tests of an integration module begin with.
+fn module_of(name: &str) -> String {
+    format!("{}::", name.replace('-', "_"))
+}
+
+/// Arguments that leave out modules whose names end like this one's: a filter holds anywhere in a name,
+/// so `mesh::` would run `network_mesh::` as well.
+fn others<'a>(name: &str, steps: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let end = format!("-{name}");
+    steps
+        .filter(|step| step.ends_with(&end))
+        .flat_map(|step| ["--skip".to_owned(), module_of(step)])
+        .collect()
 }
 
 /// One test target that `cargo test` leaves out unless it is named. It runs in a release build, and
@@ -191,6 +207,16 @@ mod tests {
         let mut counts = Counts::default();
         output.lines().for_each(|line| counts.read(line));
         counts
+    }
+
+    #[test]
+    fn a_step_does_not_run_those_whose_names_end_like_its_own() {
+        let steps = ["mesh", "network-mesh", "mesh-profile", "remesh"];
+        assert_eq!(
+            others("mesh", steps.into_iter()),
+            ["--skip", "network_mesh::"]
+        );
+        assert!(others("network-mesh", steps.into_iter()).is_empty());
     }
 
     #[test]
