@@ -30,7 +30,7 @@ impl Evidences {
             off_cpu,
             edges,
             record,
-            event_loops: mut table,
+            event_loops,
             pids,
             mut limits,
         } = self;
@@ -39,10 +39,7 @@ impl Evidences {
             let gaps = observed.gaps.iter();
             gaps.map(|gap| sentence(gap))
         }));
-        if let (Some(table), false) = (&mut table, pids.is_empty()) {
-            table.keep(&pids);
-        }
-        let event_loop = loops_of(table, on_cpu.as_ref(), off_cpu.as_ref());
+        let event_loop = loops_of(event_loops, &pids, on_cpu.as_ref(), off_cpu.as_ref());
         let evidence = Evidence {
             on_cpu: on_cpu.as_ref(),
             off_cpu: off_cpu.as_ref(),

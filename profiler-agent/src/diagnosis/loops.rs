@@ -12,13 +12,16 @@ use crate::{
 /// Stalls that are listed.
 const MAX_STALLS: usize = 200;
 
-/// Joins a table with what was recorded meanwhile; `None` where nothing was watched.
+/// Joins what a table has of these processes, of all when none is given, with what was recorded
+/// meanwhile; `None` where nothing was watched.
 pub fn event_loops(
     table: Option<EventLoopTable>,
+    pids: &[u32],
     on_cpu: Option<&Profile>,
     off_cpu: Option<&Profile>,
 ) -> Option<EventLoopReport> {
-    let table = table?;
+    let mut table = table?;
+    table.keep(pids);
     let by_samples = on_cpu.map(|profile| explained(table.clone(), profile, MAX_STALLS));
     let by_waits = off_cpu.map(|profile| explained(table.clone(), profile, MAX_STALLS));
     let stalls = match (by_samples, by_waits) {
@@ -30,6 +33,7 @@ pub fn event_loops(
         threshold_ms: table.threshold_ms.into(),
         threads: table.threads.into_iter().map(thread).collect(),
         stalls: stalls.into_iter().map(listed).collect(),
+        lost: table.lost,
     })
 }
 

@@ -98,8 +98,15 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
             "Connections, retransmissions and resets: connections were not watched.".to_owned(),
         );
     }
-    if evidence.event_loop.is_none() {
-        limits.push("Stalls of event loops: they were not watched.".to_owned());
+    match evidence.event_loop {
+        None => limits.push(
+            "Stalls of event loops: they were not watched, or not for this part alone.".to_owned(),
+        ),
+        Some(report) if report.lost > 0 => limits.push(format!(
+            "Stalls of event loops: {} threads or stalls are missing.",
+            report.lost
+        )),
+        Some(_) => {}
     }
     let configuration = totals::configuration(evidence);
     if configuration.is_none() {

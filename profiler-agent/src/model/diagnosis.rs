@@ -271,6 +271,8 @@ pub struct EventLoopReport {
     pub threads: Vec<LoopThread>,
     /// Longest first.
     pub stalls: Vec<LoopStall>,
+    /// Threads that are missing, and stalls that are counted and could not be listed; the limits say it.
+    pub lost: u64,
 }
 
 /// The event loop of one thread.

@@ -109,8 +109,12 @@ pub struct EventLoop {
 }
 
 impl EventLoopTable {
-    /// Forgets everything that is not about these processes; what is lost may be.
+    /// Forgets everything that is not about these processes; what is lost may be. As in
+    /// [`super::Selection`], an empty list keeps all.
     pub fn keep(&mut self, pids: &[u32]) {
+        if pids.is_empty() {
+            return;
+        }
         self.threads.retain(|thread| pids.contains(&thread.pid));
         self.stalls.retain(|turn| pids.contains(&turn.pid));
         self.stall_count = self.threads.iter().map(|thread| thread.stalls).sum();

@@ -32,17 +32,8 @@ pub(super) fn keep(
             )));
         }
     };
-    store.commit()?;
-    let earlier: Vec<u32> = store
-        .blobs(key(task))?
-        .iter()
-        .map(|blob| blob.sequence)
-        .collect();
-    if !earlier.is_empty() {
-        store.replace(key(task), &earlier, &bytes)?;
-        return Ok(None);
-    }
-    let kept = store.append(Append {
+    // As with edges: whatever becomes of the commit, the newest waits in the store's memory.
+    store.put(Append {
         key: key(task),
         bytes,
         from_ns: 0,
@@ -51,8 +42,7 @@ pub(super) fn keep(
         samples: 0,
     });
     store.commit()?;
-    Ok((!kept)
-        .then(|| "the event loops could not be stored: too much waits to be written".to_owned()))
+    Ok(None)
 }
 
 /// Reads the newest table; `None` before the first, and when it is damaged. Blocks.

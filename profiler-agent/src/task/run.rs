@@ -305,11 +305,7 @@ impl<'a> Run<'a> {
             Ok((segment, kept)) => (segment, kept),
             Err(error) => (None, Err(error)),
         };
-        match kept {
-            Ok(None) => self.store_works(),
-            Ok(Some(refused)) => self.note(refused),
-            Err(error) => self.store_fails(&error),
-        }
+        self.kept_table(kept);
         if let Some(segment) = segment {
             self.merge_before(edge_steps::key(id, segment));
         }
@@ -325,8 +321,13 @@ impl<'a> Run<'a> {
             .run(move |store| event_loops::keep(store, id, &table, now_ns))
             .await
             .and_then(|kept| kept);
+        self.kept_table(kept);
+    }
+
+    /// What became of a table that takes the place of an earlier one.
+    fn kept_table(&mut self, kept: Result<Option<String>, StoreError>) {
         match kept {
-            Ok(None) => self.failing = None,
+            Ok(None) => self.store_works(),
             Ok(Some(refused)) => self.note(refused),
             Err(error) => self.store_fails(&error),
         }

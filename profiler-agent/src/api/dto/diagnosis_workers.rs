@@ -180,6 +180,8 @@ impl From<model::EventLoopReport> for DiagnosedEventLoop {
             threshold_ms,
             threads,
             stalls,
+            // The limits say it.
+            lost: _,
         } = value;
         Self {
             threshold_ms,

@@ -17,7 +17,7 @@ use crate::{
         state::{ApiState, blocking},
     },
     diagnosis::{Evidence, diagnose, event_loops},
-    model::TaskKind,
+    model::{Selection, TaskKind},
 };
 
 /// Diagnoses a result with samples on the CPU, by the rules and the names of now.
@@ -53,22 +53,26 @@ pub(in crate::api) async fn diagnosis(
         TaskKind::OffCpu | TaskKind::Network => return Err(ApiError::NoProfile { id }),
     };
     let pids = selection.pids.clone();
+    // Turns are counted for the whole task: of a part of its time or threads nothing can be said.
+    let of_processes = Selection {
+        pids: pids.clone(),
+        ..Selection::default()
+    };
+    let has_loops = selection == of_processes;
     let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
     let profile = read(&state, id, selection).await?;
-    let table = state.parts.engine.event_loops(id).await?;
+    let table = if has_loops {
+        state.parts.engine.event_loops(id).await?
+    } else {
+        None
+    };
     let (rules, idle) = (
         state.parts.diagnosis_rules.clone(),
         state.parts.idle_rules.clone(),
     );
     let document = blocking(move || {
         let waits = has_waits.then_some(&profile);
-        let table = table.map(|mut table| {
-            if !pids.is_empty() {
-                table.keep(&pids);
-            }
-            table
-        });
-        let event_loop = event_loops(table, Some(&profile), waits);
+        let event_loop = event_loops(table, &pids, Some(&profile), waits);
         let evidence = Evidence {
             on_cpu: Some(&profile),
             off_cpu: waits,

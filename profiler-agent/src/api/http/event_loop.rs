@@ -56,9 +56,7 @@ pub(in crate::api) async fn event_loop(
     };
     let profile = read(&state, id, selection).await?;
     let answer = blocking(move || {
-        if !pids.is_empty() {
-            table.keep(&pids);
-        }
+        table.keep(&pids);
         EventLoop::from(explained(table, &profile, MAX_STALLS))
     });
     Ok(Json(answer.await?))

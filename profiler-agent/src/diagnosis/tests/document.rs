@@ -322,6 +322,7 @@ fn waits_give_context_switches_and_leave_idle_ones_out() {
 fn stalls_are_reported_with_the_stack_that_held() {
     let samples = mixed(0, 100, 0);
     let report = EventLoopReport {
+        lost: 0,
         threshold_ms: 20,
         threads: vec![LoopThread {
             tid: 8,
@@ -357,6 +358,17 @@ fn stalls_are_reported_with_the_stack_that_held() {
         "marks that turn text are taken out"
     );
     assert_eq!(diagnosis.event_loop.as_ref(), Some(&report));
+    let gappy = EventLoopReport {
+        lost: 3,
+        ..report.clone()
+    };
+    let said = of(&Evidence {
+        event_loop: Some(&gappy),
+        ..Evidence::default()
+    })
+    .limits;
+    let missing = "Stalls of event loops: 3 threads or stalls are missing.";
+    assert!(said.iter().any(|limit| limit == missing), "{said:?}");
     let calm = EventLoopReport {
         threads: vec![LoopThread {
             stalls: 0,

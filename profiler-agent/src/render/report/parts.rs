@@ -240,6 +240,7 @@ pub(super) fn event_loop(diagnosis: &Diagnosis) -> Vec<Block> {
         threshold_ms,
         threads,
         stalls,
+        lost: _,
     }) = &diagnosis.event_loop
     else {
         return Vec::new();

@@ -119,6 +119,7 @@ fn rich(hostile: &str) -> Diagnosis {
             }),
         },
         event_loop: Some(model::EventLoopReport {
+            lost: 0,
             threshold_ms: 20,
             threads: Vec::new(),
             stalls: vec![model::LoopStall {
