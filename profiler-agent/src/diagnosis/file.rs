@@ -235,6 +235,15 @@ impl System {
             Self::Kubernetes => "kubernetes",
         }
     }
+
+    /// The set of the processes that have such settings; `None`: any process may.
+    pub(super) fn set(self) -> Option<&'static str> {
+        match self {
+            Self::Istio | Self::Envoy => Some("envoy"),
+            Self::Nginx => Some("nginx"),
+            Self::Kubernetes => None,
+        }
+    }
 }
 
 /// Something that is as it should be when its measure is zero.

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     DiagnosisRules,
-    file::{FindingEntry, GoodEntry, Measure, SettingEntry},
+    file::{FindingEntry, GoodEntry, Measure, SettingEntry, System},
     measures::{Facts, Measured},
 };
 use crate::{
@@ -42,6 +42,11 @@ impl Asked<'_> {
     fn is_about(&self, sets: &[toml::Spanned<String>]) -> bool {
         sets.iter()
             .any(|set| self.sets.contains(set.get_ref().as_str()))
+    }
+
+    /// Whether one of the processes is of those that have settings of `system`.
+    fn has(&self, system: System) -> bool {
+        system.set().is_none_or(|set| self.sets.contains(set))
     }
 
     /// What could be saved most first; what is only worth knowing last.
@@ -144,6 +149,7 @@ impl Asked<'_> {
             settings: entry
                 .settings
                 .iter()
+                .filter(|setting| self.has(setting.system))
                 .map(|setting| shown(setting, member))
                 .collect(),
             confidence,

@@ -263,6 +263,26 @@ fn counters_give_the_cost_of_each_request() {
 }
 
 #[test]
+fn settings_are_those_of_systems_that_the_process_has() {
+    let observed = observed();
+    let of_process = |process| {
+        let mut sample = Sample::of(&[CODEC]);
+        sample.process = process;
+        let samples = profile(&[sample], SECONDS);
+        let diagnosis = of(&Evidence {
+            on_cpu: Some(&samples),
+            observed: Some(&observed),
+            ..Evidence::default()
+        });
+        let found = finding(&diagnosis, "run_queue");
+        let systems = found.settings.iter().map(|setting| setting.system.clone());
+        systems.collect::<Vec<_>>()
+    };
+    assert_eq!(of_process("envoy"), ["istio"]);
+    assert!(of_process("python3").is_empty());
+}
+
+#[test]
 fn waits_give_context_switches_and_leave_idle_ones_out() {
     let on_cpu = mixed(0, 100, 0);
     let wait = |frames: &[&'static str], state, count| Sample {
