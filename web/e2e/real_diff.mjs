@@ -40,7 +40,10 @@ await checks.run("sub-second map, threads and time order of real samples", async
     await page.goto(`${origin}/?view=task&id=${TASK}&time=${time}`);
     await page.waitForFunction(() => (document.querySelector(".heat-canvas")?.clientWidth ?? 0) > 50);
     // The picture is there before its numbers.
-    await page.locator(".heat-caption").filter({ hasText: /[1-9][\d,]* samples/ }).waitFor();
+    await page
+      .locator(".heat-caption")
+      .filter({ hasText: /[1-9][\d,]* samples/ })
+      .waitFor();
     await shot(`time-${time}`);
   }
   await page.goto(`${origin}/?view=task&id=${TASK}&tab=order`);
