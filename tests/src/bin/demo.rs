@@ -92,6 +92,8 @@ fn up(options: &MeshOptions, idle: bool) -> Result<()> {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("catch signals")?;
     }
     let mut mesh = Mesh::up(options)?;
+    // Before the load: its own clock must not have run out first.
+    let started = Instant::now();
     if !idle {
         mesh.start_load()?;
     }
@@ -99,7 +101,6 @@ fn up(options: &MeshOptions, idle: bool) -> Result<()> {
     writeln!(stdout, "{}", serde_json::to_string(&mesh.report())?).context("print report")?;
     stdout.flush().context("print report")?;
 
-    let started = Instant::now();
     let limit = options.duration + GRACE;
     let end = wait_for("the end of the load", limit, || {
         if stop.load(Ordering::Relaxed) {
