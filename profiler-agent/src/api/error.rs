@@ -99,6 +99,10 @@ pub(crate) enum ApiError {
     },
     TimedOut,
     ShuttingDown,
+    /// There is no room for what the request makes.
+    DiskFull {
+        detail: String,
+    },
     Internal {
         detail: String,
     },
@@ -299,6 +303,12 @@ impl ApiError {
                 "shutting_down",
                 "the agent is shutting down".into(),
             ),
+            Self::DiskFull { detail } => hinted(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "disk_full",
+                detail,
+                "make room on the disk of the data directory (--data-dir), or delete tasks that are no longer needed",
+            ),
             Self::Internal { detail } => {
                 parts(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
             }
@@ -365,6 +375,7 @@ impl From<TaskError> for ApiError {
             TaskError::Refused(detail) => Self::TasksRefused { detail },
             TaskError::NotStored(detail) => Self::UnusableProfile { detail },
             TaskError::Store(_) => Self::Internal { detail },
+            TaskError::StoreFull(_) => Self::DiskFull { detail },
         }
     }
 }

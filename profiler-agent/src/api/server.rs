@@ -45,8 +45,10 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Bounds {
     /// Connections at once, idle ones included; one more is closed at once.
     pub(super) connections: usize,
-    /// Longest time for the first byte of a connection, and for the head of a request, to arrive.
+    /// Longest time for the head of a request to arrive.
     pub(super) header_time: Duration,
+    /// Longest time for the first byte. Shorter: connections that say nothing must not keep others out for long.
+    pub(super) first_byte_time: Duration,
     pub(super) handshake_time: Duration,
 }
 
@@ -55,6 +57,7 @@ impl Default for Bounds {
         Self {
             connections: 256,
             header_time: Duration::from_secs(15),
+            first_byte_time: Duration::from_secs(4),
             handshake_time: Duration::from_secs(10),
         }
     }
@@ -137,7 +140,7 @@ impl Server {
         let plain = Bounded {
             inner: NoDelayAcceptor::new(),
             connections,
-            first_byte: self.bounds.header_time,
+            first_byte: self.bounds.first_byte_time,
             refusals: Arc::default(),
         };
         let served = match self.tls {

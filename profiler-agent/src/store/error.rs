@@ -27,8 +27,8 @@ pub enum StoreError {
     #[error("write the store: {0}")]
     Write(#[source] Box<redb::Error>),
     /// A write failed a moment ago; the text is that of the first failure.
-    #[error("{0}")]
-    Failing(String),
+    #[error("{text}")]
+    Failing { text: String, is_full: bool },
     #[error("encode task: {0}")]
     EncodeTask(#[from] serde_json::Error),
     #[error("the store is closed")]
@@ -38,6 +38,29 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the disk, or the quota on it, has no room left.
+    pub fn is_full(&self) -> bool {
+        if let Self::Failing { is_full, .. } = self {
+            return *is_full;
+        }
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            // redb hands on what the file said, in a wrapper or as it is.
+            let kind = match error.downcast_ref::<redb::Error>() {
+                Some(redb::Error::Io(io)) => Some(io.kind()),
+                _ => error.downcast_ref::<std::io::Error>().map(std::io::Error::kind),
+            };
+            if matches!(
+                kind,
+                Some(std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+            ) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
     pub(super) fn read(source: impl Into<redb::Error>) -> Self {
         Self::Read(Box::new(source.into()))
     }

@@ -31,6 +31,7 @@ enum State {
     Failed {
         at: Instant,
         text: String,
+        is_full: bool,
     },
     /// To be opened with the next request.
     Reset,
@@ -99,8 +100,11 @@ impl StoreFile {
         match &self.state {
             State::Open(_) => {}
             State::Closed => return Err(StoreError::Closed),
-            State::Failed { at, text } if at.elapsed() < REOPEN_AFTER => {
-                return Err(StoreError::Failing(text.clone()));
+            State::Failed { at, text, is_full } if at.elapsed() < REOPEN_AFTER => {
+                return Err(StoreError::Failing {
+                    text: text.clone(),
+                    is_full: *is_full,
+                });
             }
             State::Failed { .. } | State::Reset => match (self.open)(&self.path) {
                 Ok(database) => self.state = State::Open(database),
@@ -123,6 +127,7 @@ impl StoreFile {
         self.state = State::Failed {
             at: Instant::now(),
             text: error.to_string(),
+            is_full: error.is_full(),
         };
         error
     }

@@ -66,10 +66,18 @@ pub enum TaskError {
     NotStored(String),
     #[error("store: {0}")]
     Store(String),
+    /// The disk of the data directory has no room left.
+    #[error("store: {0}")]
+    StoreFull(String),
 }
 
 impl From<crate::store::StoreError> for TaskError {
     fn from(error: crate::store::StoreError) -> Self {
-        Self::Store(error.to_string())
+        let text = error.to_string();
+        if error.is_full() {
+            Self::StoreFull(text)
+        } else {
+            Self::Store(text)
+        }
     }
 }

@@ -131,7 +131,7 @@ impl Inner {
             }
         });
         match tidied.await.and_then(|tidied| tidied) {
-            Ok(_) | Err(StoreError::Closed | StoreError::Failing(_)) => {}
+            Ok(_) | Err(StoreError::Closed | StoreError::Failing { .. }) => {}
             Err(error) => tracing::warn!(%error, "could not tidy the store"),
         }
     }

@@ -240,7 +240,7 @@ async fn slow_clients_are_cut_off() {
 #[tokio::test]
 async fn silent_connections_are_closed() {
     let (address, handle) = bare_server(Bounds {
-        header_time: Duration::from_millis(200),
+        first_byte_time: Duration::from_millis(200),
         ..Bounds::default()
     });
     let mut silent = TcpStream::connect(address).await.unwrap();
