@@ -1,0 +1,16 @@
+//! Payload of connections to requests, without input or output.
+//!
+//! A [`Piece`] is what one call moved over a connection, of which the beginning was captured. A
+//! [`Decoder`] of one protocol turns pieces into [`Exchange`]s: requests with their answers. What was
+//! not captured is counted and never guessed, and what could be a secret is masked before it leaves a
+//! decoder ([`Privacy`]).
+
+mod piece;
+mod privacy;
+mod exchange;
+mod decoder;
+
+pub use decoder::{Candidate, Decoder, Limits, Opening, Options, Verdict, WrongProtocol};
+pub use exchange::{Exchange, Messages, Outcome, Protocol, Status, TraceIds};
+pub use piece::{Direction, Piece};
+pub use privacy::Privacy;
