@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// First bytes of each read and write that are captured where nothing else is said: the head of an
 /// HTTP/1 request.
 pub const DEFAULT_CAPTURE_BYTES: u32 = 1024;
-/// Bounds of [`RequestOptions::capture_bytes`].
+/// Bounds of [`RequestOptions::capture_bytes`]: with its head a piece has at most 16 KiB.
 pub const MIN_CAPTURE_BYTES: u32 = 64;
-pub const MAX_CAPTURE_BYTES: u32 = 16 << 10;
+pub const MAX_CAPTURE_BYTES: u32 = (16 << 10) - 64;
 /// Highest share of one CPU, in percent, that reading payload may be allowed.
 pub const MAX_CAPTURE_CPU_PERCENT: u32 = 100;
 
