@@ -19,8 +19,12 @@ mod dns;
 mod redis;
 mod sql;
 mod postgresql;
+mod mysql;
+mod kafka;
+mod mongodb;
 mod detect;
 mod connection;
+pub mod fuzzing;
 #[cfg(test)]
 mod testing;
 
