@@ -14,11 +14,14 @@ mod headers;
 mod trace;
 mod http_message;
 mod http1;
+mod hpack;
+mod http2;
 
 pub use decoder::{Candidate, Decoder, Limits, Opening, Options, Verdict, WrongProtocol};
 pub use exchange::{Exchange, Messages, Outcome, Protocol, Status, TraceIds};
 pub use headers::REDACTED;
 pub use http1::HTTP1;
+pub use http2::HTTP2;
 pub use piece::{Direction, Piece};
 pub use privacy::Privacy;
 pub use route::{fold_path, mask_query};

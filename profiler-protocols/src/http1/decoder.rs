@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     Decoder, Direction, Exchange, Options, Outcome, Piece, Protocol, Verdict, WrongProtocol,
+    http2::Http2,
 };
 
 /// Bytes behind a request that may be the end of a line, and are not yet another request.
@@ -75,6 +76,7 @@ pub(super) enum Then {
     Http1,
     /// Bytes that are not looked at.
     Opaque(Protocol),
+    Http2(Box<Http2>),
 }
 
 #[derive(Debug)]
@@ -107,6 +109,7 @@ impl Decoder for Http1 {
         match &self.then {
             Then::Http1 => Protocol::Http1,
             Then::Opaque(protocol) => *protocol,
+            Then::Http2(decoder) => decoder.protocol(),
         }
     }
 
@@ -114,25 +117,31 @@ impl Decoder for Http1 {
         self.side(piece.direction).last_ns = piece.at_ns;
         let mut from = 0;
         while from < piece.bytes.len() {
-            match self.then {
+            match &mut self.then {
                 Then::Http1 => {}
                 Then::Opaque(_) => return Ok(()),
+                Then::Http2(decoder) => return decoder.feed(&behind(piece, from), out),
             }
             match self.step(piece, from, out)? {
                 Next::Behind(used) => from += used,
                 Next::Drop => break,
             }
         }
-        if piece.uncaptured() > 0 && matches!(self.then, Then::Http1) {
-            self.hole(piece.direction, piece.uncaptured(), piece.at_ns, out)?;
+        if piece.uncaptured() == 0 {
+            return Ok(());
         }
-        Ok(())
+        match &mut self.then {
+            Then::Http1 => self.hole(piece.direction, piece.uncaptured(), piece.at_ns, out),
+            Then::Opaque(_) => Ok(()),
+            Then::Http2(decoder) => decoder.feed(&behind(piece, from), out),
+        }
     }
 
     fn gap(&mut self, direction: Direction, missing: Option<u64>, out: &mut Vec<Exchange>) {
-        match self.then {
+        match &mut self.then {
             Then::Http1 => {}
             Then::Opaque(_) => return,
+            Then::Http2(decoder) => return decoder.gap(direction, missing, out),
         }
         // Bytes from the middle of a body can be counted; an end that was missed has no time.
         if let (Some(missing), Place::Body(mut body)) = (missing, self.side(direction).place) {
@@ -147,6 +156,9 @@ impl Decoder for Http1 {
     }
 
     fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        if let Then::Http2(decoder) = &mut self.then {
+            decoder.close(at_ns, out);
+        }
         while let Some(mut open) = self.open.pop_front() {
             let exchange = &mut open.exchange;
             exchange.end_ns = at_ns;
@@ -493,6 +505,15 @@ impl Http1 {
                 self.responses.lose();
             }
         }
+    }
+}
+
+/// The part of a piece that is of another protocol.
+fn behind<'a>(piece: &Piece<'a>, from: usize) -> Piece<'a> {
+    Piece {
+        length: piece.length.saturating_sub(from as u64),
+        bytes: piece.bytes.get(from..).unwrap_or_default(),
+        ..*piece
     }
 }
 

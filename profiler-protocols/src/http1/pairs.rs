@@ -11,7 +11,9 @@ use super::{
     decoder::{Http1, Open, Pairing, Place, Then},
     head::{Extent, Malformed, RequestKind, ResponseHead, Upgrade, read_request, read_response},
 };
-use crate::{Direction, Exchange, Outcome, Protocol, Status, http_message::outcome_of_status};
+use crate::{
+    Direction, Exchange, Outcome, Protocol, Status, http_message::outcome_of_status, http2::Http2,
+};
 
 impl Http1 {
     pub(super) fn begin_request(
@@ -143,6 +145,16 @@ impl Http1 {
             Upgrade::Http2 => Protocol::Http2,
             Upgrade::None | Upgrade::Other => Protocol::Http1,
         };
+        // The answer to the request comes as HTTP/2 (RFC 7540, section 3.2).
+        if protocol == Protocol::Http2
+            && let Some(mut open) = self.open.pop_front()
+        {
+            open.exchange.status = None;
+            open.exchange.first_byte_ns = None;
+            let decoder = Http2::upgraded(&self.options, open.exchange);
+            self.then = Then::Http2(Box::new(decoder));
+            return true;
+        }
         self.then = Then::Opaque(protocol);
         if let Some(open) = self.open.front_mut()
             && protocol == Protocol::WebSocket

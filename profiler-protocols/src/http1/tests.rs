@@ -355,10 +355,7 @@ fn heads_that_were_cut_say_what_was_seen() {
         player.say(SERVER, b"body");
     }
     player.say(CLIENT, GET);
-    assert_eq!(
-        summary(&player.out),
-        ["/a 503 ServerError 0+4?"; 2]
-    );
+    assert_eq!(summary(&player.out), ["/a 503 ServerError 0+4?"; 2]);
     let first = &player.out[0];
     assert_eq!(first.authority.as_deref(), Some("b"));
     assert_eq!(
