@@ -13,7 +13,7 @@ fn decode(decoder: &mut HpackDecoder, block: &[u8]) -> Result<Vec<(String, Strin
         })
     };
     decoder.decode(block, |field| {
-        fields.push((text(field.name), text(field.value)))
+        fields.push((text(field.name), text(field.value)));
     })?;
     Ok(fields)
 }

@@ -92,7 +92,7 @@ fn interim_answers_are_not_the_answer() {
         (SERVER, b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
         (SERVER, b"HTTP/1.1 204 No Content\r\n\r\n"),
     ]);
-    assert_eq!(summary(&[found.clone()]), ["/a 204 Ok 3+0"]);
+    assert_eq!(summary(std::slice::from_ref(&found)), ["/a 204 Ok 3+0"]);
     assert_eq!(found.first_byte_ns, Some(5 * STEP_NS));
 }
 
@@ -129,7 +129,7 @@ fn the_end_of_the_connection_ends_an_answer_without_a_length() {
         (SERVER, b"def"),
     ];
     let found = one(&said);
-    assert_eq!(summary(&[found.clone()]), ["/a 200 Ok 0+6"]);
+    assert_eq!(summary(std::slice::from_ref(&found)), ["/a 200 Ok 0+6"]);
     assert_eq!(found.end_ns, 3 * STEP_NS);
 }
 
@@ -196,11 +196,13 @@ fn a_tunnel_is_not_looked_into() {
 
 #[test]
 fn secrets_do_not_leave() {
-    let mut options = Options::default();
-    options.privacy = Privacy {
-        raw_paths: true,
-        redacted_headers: vec!["x-internal".to_owned()],
-        kept_headers: vec!["authorization".to_owned(), "x-internal".to_owned()],
+    let options = Options {
+        privacy: Privacy {
+            raw_paths: true,
+            redacted_headers: vec!["x-internal".to_owned()],
+            kept_headers: vec!["authorization".to_owned(), "x-internal".to_owned()],
+        },
+        ..Options::default()
     };
     let mut player = Player::new(&HTTP1, &options, false);
     player.say(

@@ -431,11 +431,11 @@ fn larger_frames_come_after_the_setting_only() {
     let block = peers.answer("200", &[]);
     peers.say(SERVER, &frame(HEADERS, END_HEADERS, 1, &block));
     peers.say(CLIENT, &frame(SETTINGS, 0, 0, b"\0\x05\0\x01\0\0"));
-    peers.say(SERVER, &frame(DATA, END_STREAM, 1, &[7; 60_000]));
+    peers.say(SERVER, &frame(DATA, END_STREAM, 1, &vec![7; 60_000]));
     assert_eq!(peers.summary(), ["1 http2 GET /a 200 Ok 0+60000"]);
     let mut peers = Peers::new();
     peers.get(1, "/a");
-    peers.say(SERVER, &frame(DATA, END_STREAM, 1, &[7; 60_000]));
+    peers.say(SERVER, &frame(DATA, END_STREAM, 1, &vec![7; 60_000]));
     assert_eq!(peers.summary(), [""; 0]);
 }
 
