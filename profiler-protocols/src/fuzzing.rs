@@ -97,10 +97,7 @@ fn connection(candidates: &'static [Candidate], bytes: &[u8]) {
     let mut connection = Connection::among(candidates, options(), facts);
     let mut out = Vec::new();
     let (mut offsets, mut at_ns) = ([0_u64; 2], 0);
-    for call in Calls {
-        rest
-    }
-    {
+    for call in calls(rest) {
         let place = usize::from(call.direction == Direction::ToClient);
         if call.flags & LOST != 0 {
             connection.gap(call.direction, &mut out);
@@ -137,10 +134,7 @@ fn decoder(protocol: Protocol, bytes: &[u8]) {
         let mut decoder = (candidate.start)(&options(), flags & 1 != 0);
         let mut out = Vec::new();
         let mut at_ns = 0;
-        'calls: for call in Calls {
-            rest
-        }
-        {
+        'calls: for call in calls(rest) {
             if call.flags & LOST != 0 {
                 decoder.gap(call.direction, None, &mut out);
             }
@@ -224,6 +218,10 @@ impl<'a> Call<'a> {
 
 struct Calls<'a> {
     rest: &'a [u8],
+}
+
+fn calls(rest: &[u8]) -> Calls<'_> {
+    Calls { rest }
 }
 
 impl<'a> Iterator for Calls<'a> {
