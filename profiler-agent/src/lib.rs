@@ -23,6 +23,7 @@ pub mod bpf;
 pub mod probes;
 pub mod process;
 mod network;
+pub mod requests;
 mod envoy_admin;
 pub mod symbolize;
 pub mod unwind;

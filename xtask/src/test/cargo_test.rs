@@ -24,6 +24,8 @@ pub(super) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
             "--package",
             "profiler-common",
             "--package",
+            "profiler-protocols",
+            "--package",
             "profiler-agent",
             "--package",
             "xtask",
