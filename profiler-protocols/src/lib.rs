@@ -16,6 +16,7 @@ mod http_message;
 mod http1;
 mod hpack;
 mod http2;
+pub mod http_fuzzing;
 
 pub use decoder::{Candidate, Decoder, Limits, Opening, Options, Verdict, WrongProtocol};
 pub use exchange::{Exchange, Messages, Outcome, Protocol, Status, TraceIds};
@@ -28,3 +29,5 @@ pub use route::{fold_path, mask_query};
 
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod transcripts;
