@@ -139,3 +139,69 @@ fn check(out: &[Exchange], bytes: usize) {
         assert!(exchange.headers.len() <= 64, "{exchange:?}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{hpack, http1, http2};
+    use crate::replay::Numbers;
+
+    const CONVERSATIONS: [&[u8]; 4] = [
+        include_bytes!("../../tests/fixtures/protocols/curl_http1.bin"),
+        include_bytes!("../../tests/fixtures/protocols/curl_http2.bin"),
+        include_bytes!("../../tests/fixtures/protocols/nghttp.bin"),
+        include_bytes!("../../tests/fixtures/protocols/h2load.bin"),
+    ];
+
+    /// How many the environment asks for, or few.
+    fn rounds() -> u64 {
+        let rounds = std::env::var("PROFILER_FUZZ_ROUNDS");
+        rounds.map_or(100, |text| text.parse().expect("a number"))
+    }
+
+    #[test]
+    fn damaged_conversations_are_read_without_a_panic() {
+        for seed in 0..rounds() {
+            let mut numbers = Numbers::new(seed);
+            for file in CONVERSATIONS {
+                let (mut client, mut server) = (Vec::new(), Vec::new());
+                let mut rest = file;
+                while let [side, behind @ ..] = rest {
+                    let (length, behind) = behind.split_first_chunk().expect("a length");
+                    let length = usize::try_from(u32::from_be_bytes(*length)).expect("a size");
+                    let (bytes, behind) = behind.split_at(length);
+                    if *side == 0 { &mut client } else { &mut server }.extend_from_slice(bytes);
+                    rest = behind;
+                }
+                let length = u16::try_from(client.len()).expect("a short conversation");
+                let mut bytes = [&length.to_be_bytes()[..], &client, &server].concat();
+                for _ in 0..numbers.below(8) {
+                    let at = numbers.below(bytes.len());
+                    bytes[at] = u8::try_from(numbers.below(256)).expect("a byte");
+                }
+                bytes.truncate(bytes.len() - numbers.below(bytes.len()) / 4);
+                http1(&bytes);
+                http2(&bytes);
+                hpack(&bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn short_and_random_inputs_are_read_without_a_panic() {
+        for input in [&b""[..], b"\0", b"\0\x01", b"\xff\xff\xff"] {
+            http1(input);
+            http2(input);
+            hpack(input);
+        }
+        for seed in 0..rounds() {
+            let mut numbers = Numbers::new(seed);
+            let length = numbers.below(400);
+            let bytes: Vec<u8> = (0..length)
+                .map(|_| u8::try_from(numbers.below(256)).expect("a byte"))
+                .collect();
+            http1(&bytes);
+            http2(&bytes);
+            hpack(&bytes);
+        }
+    }
+}
