@@ -131,3 +131,21 @@ fn process_maps() {
 fn socket_table() {
     fuzz("socket_table", &[Original::file("/proc/self/net/tcp")]);
 }
+
+#[test]
+fn http1_conversations() {
+    fuzz("http1", &[inputs::conversation("curl_http1")]);
+}
+
+#[test]
+fn http2_conversations() {
+    fuzz(
+        "http2",
+        &["curl_http2", "nghttp", "h2load"].map(inputs::conversation),
+    );
+}
+
+#[test]
+fn header_blocks() {
+    fuzz("hpack", &[inputs::conversation("h2load")]);
+}
