@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use profiler_tests::{
     cleanup::{Guard, scratch_directory},
     peers::{
-        asked::Asked,
+        asked::{Asked, compare},
         curl::{self, Call},
+        grpc::{self, GrpcServer},
         h2load::{self, Load},
         nginx::{FILE_SIZES, Nginx, STATUSES, Speaks, TEXT},
         pipelining,
         watch::{Expected, Report, Watch},
+        websocket::WebSocketServer,
     },
 };
 
@@ -255,4 +257,64 @@ fn two_thousand_streams_a_second_are_all_reported() {
     report
         .check(&server.expect("http2", &[client], &asked))
         .unwrap();
+}
+
+#[test]
+fn calls_of_grpc_are_told_with_their_own_status_and_the_messages_of_their_streams() {
+    const ROUNDS: u32 = 100;
+    let (folder, _guard) = scratch_directory("grpc").unwrap();
+    let server = GrpcServer::start(&folder).unwrap();
+    let watch = Watch::start(&[server.pid()]).unwrap();
+    let address = format!("127.0.0.1:{}", server.port);
+    let done = grpc::call(&folder, &address, ROUNDS).unwrap();
+    let report = watch.finish().unwrap();
+    assert_eq!(done.asked.len(), 5 * ROUNDS as usize);
+    report
+        .check(&Expected {
+            protocol: "grpc",
+            tls: false,
+            server_port: server.port,
+            clients: &[done.pid],
+            servers: &[server.pid()],
+            asked: &done.asked,
+        })
+        .unwrap();
+    let mut messages = [0, 0];
+    for sample in report.samples_to(server.port).unwrap() {
+        for (sum, count) in messages
+            .iter_mut()
+            .zip(sample["messages"].as_array().unwrap())
+        {
+            *sum += count.as_u64().unwrap();
+        }
+    }
+    assert_eq!(messages, done.messages);
+    // Two of five were negative, one asked for what is not there.
+    assert_eq!(
+        report.errors_at(server.port).unwrap(),
+        3 * u64::from(ROUNDS)
+    );
+}
+
+#[test]
+fn an_upgrade_to_websocket_is_one_request_and_its_messages_are_none() {
+    let (folder, _guard) = scratch_directory("websocket").unwrap();
+    let server = WebSocketServer::start(&folder).unwrap();
+    let watch = Watch::start(&[server.pid()]).unwrap();
+    let (client, asked) = server.upgrade(&folder).unwrap();
+    let report = watch.finish().unwrap();
+    report.check_whole().unwrap();
+    let samples = report.samples_to(server.port).unwrap();
+    let of_protocol = |protocol: &str| -> Vec<Asked> {
+        let fits = samples.iter().filter(|sample| {
+            sample["protocol"] == protocol && sample["edge"]["client"]["pid"] == client
+        });
+        fits.map(|sample| Asked::from_sample(sample)).collect()
+    };
+    let upgraded = |one: &&Asked| one.status == "101";
+    let (taken, refused): (Vec<_>, Vec<_>) = asked.iter().cloned().partition(|one| upgraded(&one));
+    assert_eq!((taken.len(), refused.len()), (5, 1));
+    compare(&taken, &of_protocol("websocket")).unwrap();
+    compare(&refused, &of_protocol("http1")).unwrap();
+    assert_eq!(samples.len(), asked.len());
 }

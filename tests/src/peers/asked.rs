@@ -44,10 +44,9 @@ impl Asked {
             Value::Null => "not known".to_owned(),
             other => other.to_string(),
         };
-        let path = match &sample["path"] {
-            Value::Null => &sample["route"],
-            path => path,
-        };
+        let names = ["path", "route"].map(|name| &sample[name]);
+        let path = names.into_iter().find(|name| !name.is_null());
+        let path = path.unwrap_or(&Value::Null);
         Self {
             method: text(&sample["method"]),
             path: text(path),

@@ -10,9 +10,16 @@ pub mod asked;
 pub mod watch;
 
 pub mod curl;
+pub mod grpc;
 pub mod h2load;
 pub mod nginx;
 pub mod pipelining;
+pub mod websocket;
+
+pub mod dns;
+pub mod mariadb;
+pub mod postgres;
+pub mod redis;
 
 /// A port of loopback that nobody listens on.
 pub fn free_port() -> Result<u16> {
