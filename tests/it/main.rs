@@ -79,6 +79,8 @@ mod requests_http;
 #[cfg(test)]
 mod requests_stores;
 #[cfg(test)]
+mod requests_tls;
+#[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]
 mod throttling;

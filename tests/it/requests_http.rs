@@ -11,7 +11,7 @@ use profiler_tests::{
         h2load::{self, Load},
         nginx::{FILE_SIZES, Nginx, STATUSES, Speaks, TEXT},
         pipelining,
-        watch::{Expected, Report, Watch},
+        watch::{Edges, Expected, Report, Watch},
         websocket::WebSocketServer,
     },
 };
@@ -54,7 +54,7 @@ impl Server {
         Expected {
             protocol,
             tls: false,
-            server_port: self.nginx.port,
+            edges: Edges::To(self.nginx.port),
             clients,
             servers: &self.pids,
             asked,
@@ -78,7 +78,7 @@ fn check_log(log: &[Asked], asked: &[Asked]) {
 
 fn check_errors(report: &Report, port: u16, asked: &[Asked]) {
     let errors = asked.iter().filter(|one| one.is_http_error()).count();
-    assert_eq!(report.errors_at(port).unwrap(), errors as u64);
+    assert_eq!(report.errors(Edges::To(port)).unwrap(), errors as u64);
 }
 
 /// Every method, every kind of answer.
@@ -148,7 +148,7 @@ fn every_request_of_curl_to_nginx_is_reported_with_method_path_status_and_sizes(
         })
         .collect();
     let backend = Expected {
-        server_port: server.nginx.backend_port,
+        edges: Edges::To(server.nginx.backend_port),
         ..server.expect("http1", &server.pids, &passed)
     };
     report.check(&backend).unwrap();
@@ -162,7 +162,7 @@ fn a_slow_answer_takes_as_long_as_for_the_client() {
     let calls = ["/slow", "/files/1"].map(|path| Call::new("GET", path, 200));
     let done = curl::run(&server.folder, &server.base(), &calls, &[]).unwrap();
     let report = watch.finish().unwrap();
-    let samples = report.samples_to(server.nginx.port).unwrap();
+    let samples = report.samples(Edges::To(server.nginx.port)).unwrap();
     for (call, took) in done.asked.iter().zip(&done.took) {
         let sample = samples.iter().find(|sample| sample["path"] == call.path);
         let sample = sample.unwrap_or_else(|| panic!("{call} is not reported"));
@@ -273,14 +273,14 @@ fn calls_of_grpc_are_told_with_their_own_status_and_the_messages_of_their_stream
         .check(&Expected {
             protocol: "grpc",
             tls: false,
-            server_port: server.port,
+            edges: Edges::To(server.port),
             clients: &[done.pid],
             servers: &[server.pid()],
             asked: &done.asked,
         })
         .unwrap();
     let mut messages = [0, 0];
-    for sample in report.samples_to(server.port).unwrap() {
+    for sample in report.samples(Edges::To(server.port)).unwrap() {
         for (sum, count) in messages
             .iter_mut()
             .zip(sample["messages"].as_array().unwrap())
@@ -291,7 +291,7 @@ fn calls_of_grpc_are_told_with_their_own_status_and_the_messages_of_their_stream
     assert_eq!(messages, done.messages);
     // Two of five were negative, one asked for what is not there.
     assert_eq!(
-        report.errors_at(server.port).unwrap(),
+        report.errors(Edges::To(server.port)).unwrap(),
         3 * u64::from(ROUNDS)
     );
 }
@@ -304,7 +304,7 @@ fn an_upgrade_to_websocket_is_one_request_and_its_messages_are_none() {
     let (client, asked) = server.upgrade(&folder).unwrap();
     let report = watch.finish().unwrap();
     report.check_whole().unwrap();
-    let samples = report.samples_to(server.port).unwrap();
+    let samples = report.samples(Edges::To(server.port)).unwrap();
     let of_protocol = |protocol: &str| -> Vec<Asked> {
         let fits = samples.iter().filter(|sample| {
             sample["protocol"] == protocol && sample["edge"]["client"]["pid"] == client

@@ -11,7 +11,7 @@ use profiler_tests::{
         mariadb::MariaDb,
         postgres::Postgres,
         redis::Redis,
-        watch::{Expected, Report, Watch},
+        watch::{Edges, Expected, Report, Watch},
     },
 };
 
@@ -25,7 +25,7 @@ fn repeated(lines: &[(usize, &str, &str, &str)]) -> Vec<Asked> {
 
 /// Processes that answered at a port, of which each was born to one of `parents` or is one.
 fn servers_of(report: &Report, port: u16, known: u32) -> Vec<u32> {
-    let samples = report.samples_to(port).unwrap();
+    let samples = report.samples(Edges::To(port)).unwrap();
     let pids = samples
         .iter()
         .filter_map(|sample| sample["edge"]["server"]["pid"].as_u64());
@@ -70,7 +70,7 @@ fn commands_of_redis_are_told_with_their_errors_and_sizes() {
         .check(&Expected {
             protocol: "redis",
             tls: false,
-            server_port: redis.port,
+            edges: Edges::To(redis.port),
             clients: &clients,
             servers: &[redis.pid()],
             asked: &asked,
@@ -119,7 +119,7 @@ fn pipelined_commands_of_redis_are_counted_as_the_server_counts_them() {
         .check(&Expected {
             protocol: "redis",
             tls: false,
-            server_port: redis.port,
+            edges: Edges::To(redis.port),
             clients: &[client],
             servers: &[redis.pid()],
             asked: &asked,
@@ -170,7 +170,7 @@ fn statements_of_psql_are_told_without_their_literals() {
         .check(&Expected {
             protocol: "postgresql",
             tls: false,
-            server_port: postgres.port,
+            edges: Edges::To(postgres.port),
             clients: &[client],
             servers: &servers,
             asked: &asked,
@@ -214,7 +214,7 @@ fn statements_of_pgbench_are_counted_in_every_mode() {
         let expected = Expected {
             protocol: "postgresql",
             tls: false,
-            server_port: postgres.port,
+            edges: Edges::To(postgres.port),
             clients: &[client],
             servers: &servers,
             asked: &asked,
@@ -265,7 +265,7 @@ fn statements_of_mariadb_are_told_without_their_literals_and_without_the_passwor
         .check(&Expected {
             protocol: "mysql",
             tls: false,
-            server_port: server.port,
+            edges: Edges::To(server.port),
             clients: &[client],
             servers: &[server.pid()],
             asked: &asked,
@@ -293,7 +293,7 @@ fn questions_of_dig_are_told_over_udp_and_tcp() {
         let expected = Expected {
             protocol: "dns",
             tls: false,
-            server_port: server.port,
+            edges: Edges::To(server.port),
             clients: &[client],
             servers: &[server.pid()],
             asked: &asked,

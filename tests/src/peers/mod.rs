@@ -21,6 +21,9 @@ pub mod mariadb;
 pub mod postgres;
 pub mod redis;
 
+pub mod gnutls;
+pub mod tls;
+
 /// A port of loopback that nobody listens on.
 pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("bind a port")?;

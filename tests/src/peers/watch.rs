@@ -83,12 +83,31 @@ pub struct Report {
     lasted: Duration,
 }
 
+/// Which edges.
+#[derive(Clone, Copy, Debug)]
+pub enum Edges {
+    /// Those to a port.
+    To(u16),
+    /// Those of a client's and a server's pid.
+    Between(u32, u32),
+}
+
+impl Edges {
+    fn have(self, entry: &Value) -> bool {
+        let (client, server) = (&entry["edge"]["client"], &entry["edge"]["server"]);
+        match self {
+            Self::To(port) => server["port"] == port,
+            Self::Between(from, to) => client["pid"] == from && server["pid"] == to,
+        }
+    }
+}
+
 /// Requests that one server was sent.
 #[derive(Debug)]
 pub struct Expected<'a> {
     pub protocol: &'a str,
     pub tls: bool,
-    pub server_port: u16,
+    pub edges: Edges,
     /// The processes that may have asked and answered.
     pub clients: &'a [u32],
     pub servers: &'a [u32],
@@ -96,20 +115,18 @@ pub struct Expected<'a> {
 }
 
 impl Report {
-    /// Samples of edges to a port.
-    pub fn samples_to(&self, port: u16) -> Result<Vec<&Value>> {
-        let all = self.json["samples"].as_array().context("no samples")?;
-        let to_port = |sample: &&Value| sample["edge"]["server"]["port"] == port;
-        Ok(all.iter().filter(to_port).collect())
+    pub fn samples(&self, edges: Edges) -> Result<Vec<&Value>> {
+        self.entries("samples", edges)
     }
 
-    /// Operations of edges to a port.
-    pub fn operations_to(&self, port: u16) -> Result<Vec<&Value>> {
-        let all = self.json["operations"]
-            .as_array()
-            .context("no operations")?;
-        let to_port = |operation: &&Value| operation["edge"]["server"]["port"] == port;
-        Ok(all.iter().filter(to_port).collect())
+    pub fn operations(&self, edges: Edges) -> Result<Vec<&Value>> {
+        self.entries("operations", edges)
+    }
+
+    fn entries(&self, table: &str, edges: Edges) -> Result<Vec<&Value>> {
+        let all = self.json[table].as_array();
+        let all = all.with_context(|| format!("no {table}"))?;
+        Ok(all.iter().filter(|entry| edges.have(entry)).collect())
     }
 
     /// Nothing was lost, left out or guessed.
@@ -138,8 +155,7 @@ impl Report {
     /// Every request was reported once, as what it was, between those who spoke.
     pub fn check(&self, expected: &Expected<'_>) -> Result<()> {
         self.check_whole()?;
-        let port = expected.server_port;
-        let samples = self.samples_to(port)?;
+        let samples = self.samples(expected.edges)?;
         let seen: Vec<Asked> = samples
             .iter()
             .map(|sample| Asked::from_sample(sample))
@@ -149,7 +165,7 @@ impl Report {
             self.check_sample(expected, sample)
                 .with_context(|| sample.to_string())?;
         }
-        let operations = self.operations_to(port)?;
+        let operations = self.operations(expected.edges)?;
         let mut count = 0;
         for operation in operations {
             let fits = operation["protocol"] == expected.protocol
@@ -193,9 +209,9 @@ impl Report {
         Ok(())
     }
 
-    /// The sum of the operations' errors at a port.
-    pub fn errors_at(&self, port: u16) -> Result<u64> {
-        let operations = self.operations_to(port)?;
+    /// The sum of the operations' errors.
+    pub fn errors(&self, edges: Edges) -> Result<u64> {
+        let operations = self.operations(edges)?;
         let errors = operations
             .iter()
             .filter_map(|operation| operation["errors"].as_u64());
