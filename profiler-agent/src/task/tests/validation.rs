@@ -292,7 +292,7 @@ fn options_of_requests_are_within_bounds_and_only_for_them() {
         ),
         (
             TaskKind::Requests,
-            with(|options| options.capture_bytes = 16_385),
+            with(|options| options.capture_bytes = 16_321),
             Some("capture_bytes"),
         ),
         (
