@@ -73,6 +73,7 @@ fn play(candidate: &Candidate, bytes: &[u8]) {
                 to_client,
                 joined,
                 server_port: 80,
+                is_udp: false,
             }));
             let mut decoder = (candidate.start)(&options, joined);
             let mut out = Vec::new();

@@ -30,6 +30,8 @@ pub enum Workload {
     GoServer,
     /// Go's HTTP server with the shortest answer.
     GoHello,
+    /// A TLS server and client in Go, stripped.
+    TlsPeerGo,
     /// Two programs that exec each other.
     ExecBusy,
     ExecIdle,
@@ -73,6 +75,7 @@ impl Workload {
             Self::Hostile => "hostile.c",
             Self::GoServer => "go_server.go",
             Self::GoHello => "go_hello.go",
+            Self::TlsPeerGo => "tls_peer.go",
             Self::ExecBusy | Self::ExecIdle => "exec_pair.c",
             Self::Unwind
             | Self::UnwindStatic
@@ -117,7 +120,9 @@ impl Workload {
                     .chain(["-static", "-no-pie", "-DIDLE"])
                     .collect(),
             ),
-            Self::GoServer | Self::GoHello => ("go", vec!["build", "-ldflags=-s -w"]),
+            Self::GoServer | Self::GoHello | Self::TlsPeerGo => {
+                ("go", vec!["build", "-ldflags=-s -w"])
+            }
             Self::Unwind => ("gcc", without_frame_pointers(&["-Wl,-z,lazy"])),
             Self::UnwindStatic => ("gcc", without_frame_pointers(&["-static", "-no-pie"])),
             Self::UnwindStaticPie => ("gcc", without_frame_pointers(&["-static-pie"])),
