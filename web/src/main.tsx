@@ -7,6 +7,7 @@ import { startPreferences } from "./state/preferences";
 import { followProbes } from "./state/probes";
 import { followHistory } from "./state/route";
 import { followTitle } from "./state/title";
+import { fetchPages } from "./views/later_pages";
 import { Shell } from "./views/shell";
 import "./styles/tokens.css";
 import "./styles/page.css";
@@ -36,3 +37,6 @@ followTitle();
 
 const root = document.getElementById("app");
 if (root !== null) render(<Shell />, root);
+
+// After the first page is drawn.
+setTimeout(() => void fetchPages(), 1_500);
