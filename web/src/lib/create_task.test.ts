@@ -32,6 +32,10 @@ const FORM: TaskForm = {
   mode: "",
   minWait: "",
   maxWait: "",
+  tls: false,
+  duty: "100",
+  rawPaths: false,
+  samples: "slow",
 };
 
 const member = (pid: number, change: Partial<Process> = {}): Process =>
@@ -65,6 +69,7 @@ describe("the estimate", () => {
       cores: 0.84,
       sampled: false,
       timed: false,
+      tlsPercent: 0,
       programs: [],
     };
     expect(costLines(input)[0]).toEqual({
@@ -166,7 +171,7 @@ describe("the check-up", () => {
 describe("what is possible", () => {
   it("is told by kind with the reason", () => {
     const kinds = kindStatuses(PROBES);
-    expect(kinds.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok"]);
+    expect(kinds.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok", "ok"]);
     expect(kindsText(kinds)).toBe("all kinds");
     const denied = PROBES.map((probe) =>
       probe.name === "wall" || probe.name === "network_send"
@@ -177,7 +182,7 @@ describe("what is possible", () => {
     expect(less[2]).toMatchObject({ state: "impossible", reason: "it is denied" });
     expect(less[3]).toMatchObject({ state: "degraded" });
     expect(less[3]?.reason).toContain("network_send: it is denied");
-    expect(kindsText(less)).toBe("3 of 4 kinds");
+    expect(kindsText(less)).toBe("4 of 5 kinds");
     expect(kindsText(kindStatuses([]))).toBe("unknown");
   });
 
