@@ -9,7 +9,7 @@ use profiler_common::{
     },
     network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
     network_calls::CALL_ENTRIES,
-    payload::{PAYLOAD_BUFFER_BYTES, SCRATCH_AREAS},
+    payload::{DATAGRAM_ENTRIES, MESSAGE_CALL_ENTRIES, PAYLOAD_BUFFER_BYTES, SCRATCH_AREAS},
     unix_sockets::UNIX_ENTRIES,
 };
 
@@ -117,7 +117,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 32] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 34] {
         let Self {
             counts,
             stacks,
@@ -135,6 +135,7 @@ impl MapSizes {
         let waited = |entries| if waits { entries } else { 1 };
         let woken = |entries| if wakers { entries } else { 1 };
         let table = |entries| if tables { entries } else { 1 };
+        let heard = |entries| if payload { entries } else { 1 };
         let network = |entries| connections.map_or(1, |_entries| entries);
         [
             ("COUNTS_EVEN", counts),
@@ -175,6 +176,8 @@ impl MapSizes {
                     NO_BUFFER
                 },
             ),
+            ("MESSAGE_CALLS", heard(MESSAGE_CALL_ENTRIES)),
+            ("DATAGRAM_SOCKETS", heard(DATAGRAM_ENTRIES)),
             ("PIECE_SCRATCH", if payload { scratch_areas() } else { 1 }),
             ("PROCESSES", table(FILTER_PID_ENTRIES)),
             ("MAPPINGS", table(slots)),

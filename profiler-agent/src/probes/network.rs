@@ -559,6 +559,7 @@ impl Session {
             event_loop: None,
             profile,
             edges: Some(table),
+            requests: None,
             effective_frequency_hz: 0,
             waits: WaitCounts::default(),
             notes: note.into_iter().collect(),

@@ -12,7 +12,7 @@ use profiler_common::network::{
 
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
-    names, payload,
+    names, payload, payload_datagrams,
     socket::{Socket, Stream},
     unix,
 };
@@ -48,6 +48,7 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
         Met::Unix => {
             unix::send(socket, socket.cookie(), bytes);
         }
+        Met::Other if payload::is_watched() => payload_datagrams::sent(socket, bytes),
         Met::Other => {}
     }
     0
@@ -103,6 +104,7 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
         Met::Unix => {
             unix::receive(socket, socket.cookie(), bytes);
         }
+        Met::Other if payload::is_watched() => payload_datagrams::received(socket, bytes),
         Met::Other => {}
     }
     0
