@@ -8,7 +8,7 @@ import type {
   RequestSidecar,
   TaskRequests,
 } from "../api/requests";
-import type { EdgeEnd } from "../api/types";
+import type { EdgeEnd, Target, Task } from "../api/types";
 import { endName } from "./edges";
 import { hashText } from "./flame_index";
 import { duration } from "./format";
@@ -112,11 +112,14 @@ export interface RequestFilter {
   /** Empty for all. */
   readonly protocol: string;
   readonly failingOnly: boolean;
+  /** Id of an edge; empty for all. */
+  readonly edge: string;
 }
 
 export function matchesOperation(operation: RequestOperation, filter: RequestFilter): boolean {
   if (filter.protocol !== "" && operation.protocol !== filter.protocol) return false;
   if (filter.failingOnly && operation.errors === 0) return false;
+  if (filter.edge !== "" && operation.edge?.id !== filter.edge) return false;
   const { edge, protocol, tls, statuses } = operation;
   const text = [
     edgeText(edge),
@@ -137,6 +140,7 @@ export function hasFailed(outcome: RequestOutcome): boolean {
 export function matchesSample(sample: RequestSample, filter: RequestFilter): boolean {
   if (filter.protocol !== "" && sample.protocol !== filter.protocol) return false;
   if (filter.failingOnly && !hasFailed(sample.outcome)) return false;
+  if (filter.edge !== "" && sample.edge?.id !== filter.edge) return false;
   const { edge, protocol, tls, method, route, path, authority, status, trace, headers } = sample;
   const text = [
     edgeText(edge),
@@ -383,4 +387,32 @@ export function sidecarsOf(edge: RequestEdge | null, all: readonly RequestSideca
   const is = (end: EdgeEnd, process: EdgeEnd): boolean =>
     end.pid !== null && end.pid === process.pid && end.start_ticks === process.start_ticks;
   return all.filter(({ process }) => is(edge.client, process) || is(edge.server, process));
+}
+
+/** The edge with this id, of those that an answer tells of; null when it has none of it. */
+export function edgeOf({ operations, samples }: TaskRequests, id: string): RequestEdge | null {
+  const of = ({ edge }: { readonly edge: RequestEdge | null }): boolean => edge?.id === id;
+  return (operations.find(of) ?? samples.find(of))?.edge ?? null;
+}
+
+/**
+ * Tasks that may have requests of an edge, the newest first: of the same target as the task that it is shown
+ * of, or of one of its processes. `target`: null for the always-on collection.
+ */
+export function tasksWithRequests(
+  edge: { readonly client: EdgeEnd; readonly server: EdgeEnd },
+  target: Target | null,
+  tasks: Iterable<Task>,
+): Task[] {
+  const touches = (found: Target): boolean => {
+    if ("all" in found) return true;
+    if (target !== null && JSON.stringify(found) === JSON.stringify(target)) return true;
+    if ("pids" in found) return found.pids.some((pid) => pid === edge.client.pid || pid === edge.server.pid);
+    if ("container" in found)
+      return found.container === edge.client.container || found.container === edge.server.container;
+    return false;
+  };
+  return [...tasks]
+    .filter((task) => task.kind === "requests" && touches(task.target))
+    .sort((a, b) => Number(b.id) - Number(a.id));
 }

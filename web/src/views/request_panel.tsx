@@ -13,7 +13,7 @@ import {
   sidecarsOf,
   slowest,
 } from "../lib/requests";
-import { patchRoute } from "../state/route";
+import { patchRoute, route } from "../state/route";
 import { Icon } from "./icons";
 import { PageLink } from "./page_link";
 import { ProtocolChip, Status, TimingBar } from "./request_sample";
@@ -127,9 +127,18 @@ export function OperationPanel({
           <span class="muted">{visible(edgeName(edge))}</span>
         </h2>
         {edge !== null && (
-          <PageLink class="button-link" to={{ view: "edge", id: task, edge: edge.id }}>
-            Open the edge
-          </PageLink>
+          <>
+            <button
+              type="button"
+              aria-pressed={route.value.edge === edge.id}
+              onClick={() => patchRoute({ edge: route.peek().edge === edge.id ? "" : edge.id }, "replace")}
+            >
+              Only this edge
+            </button>
+            <PageLink class="button-link" to={{ view: "edge", id: task, edge: edge.id }}>
+              Open the edge
+            </PageLink>
+          </>
         )}
         <button
           type="button"

@@ -148,16 +148,19 @@ export function SampleTable({
   task: string;
   empty: string;
 }) {
-  const { sort: wanted, sample: picked, q, speaks, failing } = route.value;
+  const { sort: wanted, sample: picked, q, speaks, failing, edge } = route.value;
   const sort = wanted || DEFAULT_SORT;
   const sorted = useMemo(() => rows.toSorted(compareSamples(sort)), [rows, sort]);
   const open = picked === "" ? undefined : rows.find(({ key }) => key === picked);
   if (rows.length === 0) {
-    const filtered = q !== "" || speaks !== "" || failing;
+    const filtered = q !== "" || speaks !== "" || failing || edge !== "";
     return (
       <Empty title={filtered ? "No sample matches the filter" : empty}>
         {filtered && (
-          <button type="button" onClick={() => patchRoute({ q: "", speaks: "", failing: false }, "replace")}>
+          <button
+            type="button"
+            onClick={() => patchRoute({ q: "", speaks: "", failing: false, edge: "" }, "replace")}
+          >
             Clear the filter
           </button>
         )}

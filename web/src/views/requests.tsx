@@ -9,6 +9,8 @@ import type { RequestsTab } from "../lib/query_state";
 import { encryptedConnections, requestQuality } from "../lib/request_quality";
 import {
   countedSeconds,
+  edgeName,
+  edgeOf,
   matchesOperation,
   matchesSample,
   operationRows,
@@ -107,6 +109,26 @@ function Hellos({ answer }: { answer: TaskRequests }) {
   );
 }
 
+/** The edge that everything is cut to, and the way out of it. */
+function EdgeChip({ answer }: { answer: TaskRequests }) {
+  const { edge: id } = route.value;
+  if (id === "") return null;
+  const edge = edgeOf(answer, id);
+  const name = visible(edge === null ? `edge ${id}` : edgeName(edge));
+  return (
+    <button
+      type="button"
+      class="edge-chip"
+      title={`Only ${name}; show all edges`}
+      onClick={() => patchRoute({ edge: "" }, "replace")}
+    >
+      <span>only {name}</span>
+      <span aria-hidden="true">×</span>
+      <span class="hidden">: show all edges</span>
+    </button>
+  );
+}
+
 function Bar({ answer, shown }: { answer: TaskRequests; shown: string }) {
   const { requests: tab, q, speaks, failing } = route.value;
   const protocols = protocolsOf(answer.operations);
@@ -157,6 +179,7 @@ function Bar({ answer, shown }: { answer: TaskRequests; shown: string }) {
             />
             failing
           </label>
+          <EdgeChip answer={answer} />
         </>
       )}
       <span class="muted push" aria-live="off">
@@ -175,15 +198,15 @@ function sumText(answer: TaskRequests): string {
 }
 
 function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
-  const { q, speaks, failing, operation: picked } = route.value;
+  const { q, speaks, failing, edge, operation: picked } = route.value;
   const all = useMemo(() => operationRows(answer), [answer]);
   const samples = useMemo(() => sampleRows(answer.samples), [answer]);
   const rows = useMemo(
     () =>
       all.filter(({ operation }) =>
-        matchesOperation(operation, { q, protocol: speaks, failingOnly: failing }),
+        matchesOperation(operation, { q, protocol: speaks, failingOnly: failing, edge }),
       ),
-    [all, q, speaks, failing],
+    [all, q, speaks, failing, edge],
   );
   const open = picked === "" ? undefined : all.find(({ key }) => key === picked);
   const number = `${count(rows.length)}${rows.length === all.length ? "" : ` of ${count(all.length)}`} operations`;
@@ -195,7 +218,10 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
         <Nothing answer={answer} tls={tls} running={task.state === "running"} />
       ) : rows.length === 0 ? (
         <Empty title="No operation matches the filter">
-          <button type="button" onClick={() => patchRoute({ q: "", speaks: "", failing: false }, "replace")}>
+          <button
+            type="button"
+            onClick={() => patchRoute({ q: "", speaks: "", failing: false, edge: "" }, "replace")}
+          >
             Clear the filter
           </button>
         </Empty>
@@ -210,11 +236,12 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
 }
 
 function Samples({ answer, task }: { answer: TaskRequests; task: Task }) {
-  const { q, speaks, failing } = route.value;
+  const { q, speaks, failing, edge } = route.value;
   const all = useMemo(() => sampleRows(answer.samples), [answer]);
   const rows = useMemo(
-    () => all.filter(({ sample }) => matchesSample(sample, { q, protocol: speaks, failingOnly: failing })),
-    [all, q, speaks, failing],
+    () =>
+      all.filter(({ sample }) => matchesSample(sample, { q, protocol: speaks, failingOnly: failing, edge })),
+    [all, q, speaks, failing, edge],
   );
   const number = `${count(rows.length)}${rows.length === all.length ? "" : ` of ${count(all.length)}`} samples`;
   const kept =
