@@ -122,10 +122,11 @@ async function addRequests(ask, tasks, task) {
   for (const [i, { id }] of found.entries()) {
     task(`requests-${i + 1}`, id);
     const { operations, samples, sidecars } = await ask(`/tasks/${id}/requests`);
-    if (operations.length > 0) task(`requests-${i + 1}-failing`, id, { failing: 1, sort: "-errors" });
-    if (samples.length > 0) task(`requests-${i + 1}-samples`, id, { requests: "samples" });
-    if (sidecars.length > 0) task(`requests-${i + 1}-sidecars`, id, { requests: "sidecars" });
-    task(`requests-${i + 1}-connections`, id, { requests: "connections", net: "table" });
+    if (i > 0) continue;
+    if (operations.length > 0) task("requests-failing", id, { failing: 1, sort: "-errors" });
+    if (samples.length > 0) task("requests-samples", id, { requests: "samples" });
+    if (sidecars.length > 0) task("requests-sidecars", id, { requests: "sidecars" });
+    task("requests-connections", id, { requests: "connections", net: "table" });
   }
 }
 

@@ -75,14 +75,13 @@ function SampleList({ title, rows, none }: { title: string; rows: readonly Sampl
               <button
                 type="button"
                 class="sample-item"
-                title={visible(pathText(sample))}
+                title={visible(`${moment(sample.begin_ns)} ${pathText(sample)}`)}
                 onClick={() => patchRoute({ requests: "samples", sample: key, sort: "" })}
               >
                 <span class="numeric">{duration(sample.duration_ns)}</span>
                 <TimingBar sample={sample} />
                 <Status sample={sample} />
                 <span class="mono sample-path">{visible(pathText(sample))}</span>
-                <span class="muted numeric">{moment(sample.begin_ns)}</span>
               </button>
             </li>
           ))}

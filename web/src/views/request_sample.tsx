@@ -271,7 +271,7 @@ export function SamplePanel({ sample, task }: { sample: RequestSample; task: str
             <Pair title="Authority">{visible(authority ?? "not seen")}</Pair>
             <Pair title="Path">
               {path === null ? (
-                <span class="muted">not asked for: the route is shown</span>
+                <span class="muted">not kept: the route is shown</span>
               ) : (
                 <code>{visible(path)}</code>
               )}
@@ -294,10 +294,13 @@ export function SamplePanel({ sample, task }: { sample: RequestSample; task: str
             <Pair title="Kept as">
               {`${KEPT[sample.kept_as]}${sample.rule === null ? "" : ` ${sample.rule}`}`}
             </Pair>
-            <Trace trace={sample.trace} />
           </dl>
         </section>
-        <section class="row-card" aria-label="Headers">
+        <section class="row-card" aria-label="Ids and headers">
+          <h3>Ids</h3>
+          <dl class="pairs">
+            <Trace trace={sample.trace} />
+          </dl>
           <h3>Chosen headers</h3>
           {sample.headers.length === 0 ? (
             <p class="muted small">None was seen.</p>

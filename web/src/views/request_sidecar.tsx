@@ -53,7 +53,8 @@ function Split({ times }: { times: SidecarTimes }) {
           <span key={part.key} class={`split-${part.key}`} style={{ width: `${share * 100}%` }} />
         ))}
       </div>
-      <div class="plain-table-box">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+      <div class="plain-table-box" tabIndex={0} role="region" aria-label="Times of the parts">
         <table class="plain-table numeric">
           <thead>
             <tr>
@@ -91,18 +92,20 @@ function Evidence({ sidecar }: { sidecar: RequestSidecar }) {
   const classes = classShares(sidecar);
   if (classes.length === 0) return null;
   return (
-    <dl class="evidence small">
-      <div class="evidence-head">Pairs by evidence</div>
-      {classes.map(({ key, title, help, text, trusted }) => (
-        <div key={key} class="evidence-class" title={visible(help)}>
-          <dt>{visible(title)}</dt>
-          <dd class={trusted ? "numeric" : "numeric muted"}>
-            {text}
-            {!trusted && ", not in the times"}
-          </dd>
-        </div>
-      ))}
-    </dl>
+    <div class="evidence small">
+      <p class="muted">Pairs by evidence</p>
+      <dl>
+        {classes.map(({ key, title, help, text, trusted }) => (
+          <div key={key} class="evidence-class" title={visible(help)}>
+            <dt>{visible(title)}</dt>
+            <dd class={trusted ? "numeric" : "numeric muted"}>
+              {text}
+              {!trusted && ", not in the times"}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </div>
   );
 }
 

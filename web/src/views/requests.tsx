@@ -77,7 +77,8 @@ function Hellos({ answer }: { answer: TaskRequests }) {
       <summary>
         What was told before encryption began<span class="badge">{answer.tls.length}</span>
       </summary>
-      <div class="plain-table-box">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+      <div class="plain-table-box" tabIndex={0} role="region" aria-label="TLS hellos">
         <table class="plain-table">
           <thead>
             <tr>
