@@ -340,10 +340,6 @@ pub struct NetArgs {
 
 /// Requests between processes.
 #[derive(Clone, Debug, Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the command line"
-)]
 pub struct RequestsArgs {
     #[command(flatten)]
     pub target: NetTarget,

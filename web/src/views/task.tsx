@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, ProblemError, type ProfileCut, type WaitCut } from "../api/client";
 import type { ImportedFile, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
+import { hasEdges } from "../lib/task_kind";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
 import { openView, route } from "../state/route";
@@ -84,7 +85,7 @@ function Times({ task }: { task: Task }) {
 }
 
 function Facts({ task }: { task: Task }) {
-  if (task.kind === "network") {
+  if (hasEdges(task.kind)) {
     return (
       <dl class="facts">
         <Times task={task} />
@@ -200,7 +201,7 @@ function Buttons({ task }: { task: Task }) {
         </span>
       )}
       {["on_cpu", "wall", "imported"].includes(task.kind) && <DiagnoseLink id={task.id} />}
-      {task.kind === "network" ? (
+      {hasEdges(task.kind) ? (
         <EdgeExportMenu id={task.id} />
       ) : (
         <ExportMenu id={task.id} waits={waitCut(task)} />
@@ -256,6 +257,7 @@ const KIND_TITLE: Readonly<Record<string, string>> = {
   wall: "wall clock",
   imported: "imported",
   network: "network",
+  requests: "requests",
 };
 
 /** Stacks in time order, with the way back to the other views. */
@@ -369,7 +371,7 @@ export function TaskPage({ id }: { id: string }) {
       )}
       <Facts task={task} />
       <Remarks task={task} />
-      {task.kind === "network" ? <NetworkResult task={task} /> : <Result task={task} />}
+      {hasEdges(task.kind) ? <NetworkResult task={task} /> : <Result task={task} />}
     </section>
   );
 }
