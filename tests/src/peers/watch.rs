@@ -15,6 +15,8 @@ use crate::{
 };
 
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// What the command says once it sees requests.
+const ATTACHED: &str = "looking for requests";
 
 /// A running `profiler-agent requests`.
 #[derive(Debug)]
@@ -49,7 +51,7 @@ impl Watch {
         let mut agent = agent::launch(&arguments, "requests", &folder)?;
         wait_for("the command watches", START_LIMIT, || {
             let ended = !agent.is_running();
-            (ended || agent.errors().contains("watching")).then_some(())
+            (ended || agent.errors().contains(ATTACHED)).then_some(())
         })?;
         ensure!(
             agent.is_running(),
