@@ -45,7 +45,9 @@ impl Watch {
         let pids = servers.iter().chain([&own]);
         let pids: Vec<String> = pids.map(|pid| format!("--pid={pid}")).collect();
         let mut arguments = vec!["requests", "--json", "--raw-paths", "--duration=300s"];
-        arguments.extend(["--samples=all"]);
+        // The processor is busy with the peers as well: whether connections are sampled is not what is
+        // tested here.
+        arguments.extend(["--samples=all", "--cpu-percent=100"]);
         arguments.extend(pids.iter().map(String::as_str));
         arguments.extend(options);
         let mut agent = agent::launch(&arguments, "requests", &folder)?;
