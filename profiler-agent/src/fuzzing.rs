@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 20] = [
     Target {
         name: "unwind",
         run: unwind,
@@ -73,6 +73,38 @@ pub const TARGETS: [Target; 12] = [
     Target {
         name: "hpack",
         run: profiler_protocols::http_fuzzing::hpack,
+    },
+    Target {
+        name: "connection",
+        run: profiler_protocols::fuzzing::connection,
+    },
+    Target {
+        name: "tls",
+        run: profiler_protocols::fuzzing::tls,
+    },
+    Target {
+        name: "dns",
+        run: profiler_protocols::fuzzing::dns,
+    },
+    Target {
+        name: "redis",
+        run: profiler_protocols::fuzzing::redis,
+    },
+    Target {
+        name: "postgresql",
+        run: profiler_protocols::fuzzing::postgresql,
+    },
+    Target {
+        name: "mysql",
+        run: profiler_protocols::fuzzing::mysql,
+    },
+    Target {
+        name: "kafka",
+        run: profiler_protocols::fuzzing::kafka,
+    },
+    Target {
+        name: "mongodb",
+        run: profiler_protocols::fuzzing::mongodb,
     },
 ];
 

@@ -82,16 +82,16 @@ pub(super) struct Operations {
     /// Operations that are told apart.
     told_apart: usize,
     /// Requests that went into `other` operations.
-    pub(super) beyond_operations: u64,
+    pub(super) folded: u64,
     /// Requests of edges for which there was no room.
-    pub(super) beyond_edges: u64,
+    pub(super) of_other_edges: u64,
 }
 
 impl Operations {
     pub(super) fn add(&mut self, edge: &EdgeKey, seen: &Seen, counted: Counted) {
         let has_room = self.make_room(edge);
         if !has_room {
-            self.beyond_edges += 1;
+            self.of_other_edges += 1;
         }
         let own = self.edges.get_mut(edge).filter(|_| has_room);
         let counts = own.unwrap_or(&mut self.rest);
@@ -113,7 +113,7 @@ impl Operations {
                     route: None,
                     ..name
                 };
-                self.beyond_operations += u64::from(has_room);
+                self.folded += u64::from(has_room);
             } else {
                 self.told_apart += 1;
             }

@@ -234,6 +234,14 @@ pub(crate) fn pprof() -> Original {
     Original::of("a pprof file", bytes)
 }
 
+/// Recorded connections of a protocol, with how they are cut into pieces.
+pub(crate) fn payload(protocol: &str) -> Original {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/protocols");
+    let path = format!("{folder}/{protocol}.txt");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    Original::of(&path, profiler_protocols::fuzzing::input(&text))
+}
+
 pub(crate) fn folded() -> Original {
     Original::of("folded stacks", FOLDED.as_bytes().to_vec())
 }

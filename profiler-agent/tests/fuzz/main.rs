@@ -149,3 +149,52 @@ fn http2_conversations() {
 fn header_blocks() {
     fuzz("hpack", &[inputs::conversation("h2load")]);
 }
+
+#[test]
+fn connections() {
+    let recorded = [
+        "redis",
+        "postgresql",
+        "mysql",
+        "tls",
+        "kafka",
+        "mongodb",
+        "dns",
+    ];
+    fuzz("connection", &recorded.map(inputs::payload));
+}
+
+#[test]
+fn tls_records() {
+    fuzz("tls", &[inputs::payload("tls")]);
+}
+
+#[test]
+fn dns_messages() {
+    fuzz("dns", &[inputs::payload("dns")]);
+}
+
+#[test]
+fn redis_values() {
+    fuzz("redis", &[inputs::payload("redis")]);
+}
+
+#[test]
+fn postgresql_messages() {
+    fuzz("postgresql", &[inputs::payload("postgresql")]);
+}
+
+#[test]
+fn mysql_packets() {
+    fuzz("mysql", &[inputs::payload("mysql")]);
+}
+
+#[test]
+fn kafka_messages() {
+    fuzz("kafka", &[inputs::payload("kafka")]);
+}
+
+#[test]
+fn mongodb_messages() {
+    fuzz("mongodb", &[inputs::payload("mongodb")]);
+}

@@ -6,6 +6,7 @@ mod both_ends;
 mod canary;
 mod directions;
 mod edges;
+mod sidecar;
 
 use std::{
     collections::HashMap,
