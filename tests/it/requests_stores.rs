@@ -132,7 +132,7 @@ fn statements_of_psql_are_told_without_their_literals() {
     let (folder, _guard) = scratch_directory("postgres").unwrap();
     let postgres = Postgres::start(&folder).unwrap();
     // How a statement ended stands behind its rows.
-    let options = ["--capture-bytes=16384"];
+    let options = ["--capture-bytes=16320"];
     let watch = Watch::start_with(&[postgres.pid()], &options).unwrap();
     let before = postgres.logged().unwrap().0;
     let statements = [
