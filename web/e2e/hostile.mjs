@@ -38,7 +38,6 @@ const OUTSIDE = new Set([
   "route",
   "authority",
   "client",
-  "version",
   "request_id",
   "trace_id",
   "span_id",

@@ -202,6 +202,7 @@ export function OperationTable({ rows, picked }: { rows: readonly OperationRow[]
         columns={COLUMNS}
         rowKey={({ key }) => key}
         sort={sort}
+        picked={picked}
         onSort={(next) => patchRoute({ sort: next }, "replace")}
         onOpen={({ key }) => patchRoute({ operation: key === picked ? "" : key, sample: "" }, "replace")}
       />

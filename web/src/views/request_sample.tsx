@@ -177,6 +177,7 @@ export function SampleTable({
           columns={COLUMNS}
           rowKey={({ key }) => key}
           sort={sort}
+          picked={picked}
           onSort={(next) => patchRoute({ sort: next }, "replace")}
           onOpen={({ key }) => patchRoute({ sample: key === picked ? "" : key }, "replace")}
         />

@@ -73,7 +73,7 @@ function Nothing({ answer, tls, running }: { answer: TaskRequests; tls: boolean;
 function Hellos({ answer }: { answer: TaskRequests }) {
   if (answer.tls.length === 0) return null;
   return (
-    <details class="remarks edge-remarks">
+    <details class="remarks edge-remarks tls-hellos">
       <summary>
         What was told before encryption began<span class="badge">{answer.tls.length}</span>
       </summary>
@@ -94,12 +94,12 @@ function Hellos({ answer }: { answer: TaskRequests }) {
           <tbody>
             {answer.tls.map((seen, i) => (
               <tr key={`${i} ${seen.edge.id}`}>
-                <td>{visible(seen.edge.client.comm ?? seen.edge.client.address)}</td>
-                <td>{visible(seen.edge.server.comm ?? seen.edge.server.address)}</td>
+                <td class="bounded">{visible(seen.edge.client.comm ?? seen.edge.client.address)}</td>
+                <td class="bounded">{visible(seen.edge.server.comm ?? seen.edge.server.address)}</td>
                 <td class="bounded">{visible(seen.server_name ?? "no name")}</td>
                 <td class="bounded">{visible(seen.alpn_offered.join(", ")) || "nothing"}</td>
-                <td>{visible(seen.alpn_chosen ?? "not seen")}</td>
-                <td>{visible(seen.version ?? "not seen")}</td>
+                <td class="bounded">{visible(seen.alpn_chosen ?? "not seen")}</td>
+                <td class="bounded">{visible(seen.version ?? "not seen")}</td>
                 <td class="numeric">{count(seen.connections)}</td>
               </tr>
             ))}
