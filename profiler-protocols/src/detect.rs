@@ -3,6 +3,8 @@
 use super::{
     Candidate, Opening, Protocol, Verdict,
     dns::{DNS_TCP, DNS_UDP},
+    http1::HTTP1,
+    http2::HTTP2,
     kafka::KAFKA,
     mongodb::MONGODB,
     mysql::MYSQL,
@@ -13,7 +15,7 @@ use super::{
 
 /// All of them. Where two are sure, the one of the server's usual port is taken, else the first.
 pub const CANDIDATES: &[Candidate] = &[
-    TLS, REDIS, POSTGRESQL, MYSQL, DNS_UDP, DNS_TCP, KAFKA, MONGODB,
+    TLS, HTTP2, HTTP1, REDIS, POSTGRESQL, MYSQL, DNS_UDP, DNS_TCP, KAFKA, MONGODB,
 ];
 
 /// What the candidates made of an opening.

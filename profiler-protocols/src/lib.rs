@@ -22,11 +22,23 @@ mod postgresql;
 mod mysql;
 mod kafka;
 mod mongodb;
+mod route;
+mod headers;
+mod trace;
+mod http_message;
+mod http1;
+mod hpack;
+mod http2;
 mod detect;
 mod connection;
 pub mod fuzzing;
+pub mod http_fuzzing;
+#[cfg(test)]
+mod replay;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod transcripts;
 
 pub use connection::{Connection, Facts, Trouble};
 pub use decoder::{
@@ -34,6 +46,10 @@ pub use decoder::{
 };
 pub use detect::CANDIDATES;
 pub use exchange::{Exchange, Messages, Outcome, Protocol, Status, TraceIds};
+pub use headers::REDACTED;
+pub use http1::HTTP1;
+pub use http2::HTTP2;
 pub use piece::{Direction, Piece};
 pub use privacy::Privacy;
+pub use route::{fold_path, mask_query};
 pub use tls::{TlsFacts, TlsVersion};
