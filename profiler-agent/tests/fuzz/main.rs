@@ -133,24 +133,6 @@ fn socket_table() {
 }
 
 #[test]
-fn http1_conversations() {
-    fuzz("http1", &[inputs::conversation("curl_http1")]);
-}
-
-#[test]
-fn http2_conversations() {
-    fuzz(
-        "http2",
-        &["curl_http2", "nghttp", "h2load"].map(inputs::conversation),
-    );
-}
-
-#[test]
-fn header_blocks() {
-    fuzz("hpack", &[inputs::conversation("h2load")]);
-}
-
-#[test]
 fn connections() {
     let recorded = [
         "redis",
@@ -197,4 +179,22 @@ fn kafka_messages() {
 #[test]
 fn mongodb_messages() {
     fuzz("mongodb", &[inputs::payload("mongodb")]);
+}
+
+#[test]
+fn http1_conversations() {
+    fuzz("http1", &[inputs::conversation("curl_http1")]);
+}
+
+#[test]
+fn http2_conversations() {
+    fuzz(
+        "http2",
+        &["curl_http2", "nghttp", "h2load"].map(inputs::conversation),
+    );
+}
+
+#[test]
+fn header_blocks() {
+    fuzz("hpack", &[inputs::conversation("h2load")]);
 }
