@@ -4,7 +4,6 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, ProblemError, type ProfileCut, type WaitCut } from "../api/client";
 import type { ImportedFile, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
-import { hasEdges } from "../lib/task_kind";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
 import { openView, route } from "../state/route";
@@ -85,7 +84,7 @@ function Times({ task }: { task: Task }) {
 }
 
 function Facts({ task }: { task: Task }) {
-  if (hasEdges(task.kind)) {
+  if (task.kind === "network") {
     return (
       <dl class="facts">
         <Times task={task} />
@@ -201,7 +200,7 @@ function Buttons({ task }: { task: Task }) {
         </span>
       )}
       {["on_cpu", "wall", "imported"].includes(task.kind) && <DiagnoseLink id={task.id} />}
-      {hasEdges(task.kind) ? (
+      {task.kind === "network" ? (
         <EdgeExportMenu id={task.id} />
       ) : (
         <ExportMenu id={task.id} waits={waitCut(task)} />
@@ -257,7 +256,6 @@ const KIND_TITLE: Readonly<Record<string, string>> = {
   wall: "wall clock",
   imported: "imported",
   network: "network",
-  requests: "requests",
 };
 
 /** Stacks in time order, with the way back to the other views. */
@@ -371,7 +369,7 @@ export function TaskPage({ id }: { id: string }) {
       )}
       <Facts task={task} />
       <Remarks task={task} />
-      {hasEdges(task.kind) ? <NetworkResult task={task} /> : <Result task={task} />}
+      {task.kind === "network" ? <NetworkResult task={task} /> : <Result task={task} />}
     </section>
   );
 }

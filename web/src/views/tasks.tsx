@@ -5,7 +5,6 @@ import { api } from "../api/client";
 import type { Task } from "../api/types";
 import { count, moment, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
-import { hasEdges } from "../lib/task_kind";
 import { targetNames, targetText } from "../lib/task_spec";
 import { dropTask, putTask, tasks } from "../state/live";
 import { href, openView, patchRoute, route } from "../state/route";
@@ -139,7 +138,7 @@ const COLUMNS: readonly Column<Task>[] = [
     title: "Samples",
     numeric: true,
     sortable: true,
-    cell: (task) => (hasEdges(task.kind) ? "–" : count(task.samples)),
+    cell: (task) => (task.kind === "network" ? "–" : count(task.samples)),
   },
   {
     key: "losses",
