@@ -39,8 +39,7 @@ const MOST_LINE: u64 = 64 << 10;
 const KEPT_LINE: usize = 48;
 /// Longest name of a command or of a subcommand.
 const MOST_WORD: usize = 32;
-/// redis.h: PROTO_MAX_QUERYBUF and proto-max-bulk-len bound what is sent; 512 MB by default, at most
-/// this.
+/// Far above what servers take (`proto-max-bulk-len`, 512 MB by default).
 const MOST_STRING: u64 = 1 << 40;
 const MOST_ELEMENTS: u64 = 1 << 31;
 

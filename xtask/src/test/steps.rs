@@ -325,6 +325,11 @@ pub(super) const STEPS: &[Step] = &[
         "times of calls by the test's own clock, and what is counted from calls"
     ),
     integration!(
+        "requests-payload",
+        ROOT_AND_AGENT,
+        "the bytes of requests from every way to write and read a socket"
+    ),
+    integration!(
         "network-load",
         NETWORK,
         "20,000 open connections, 5,000 new a second, and a table that is too small"
