@@ -37,7 +37,9 @@ fn each_hop(upstream: Upstream, between: &str) {
         report.server_envoy_pid,
         report.server_pid,
     ];
-    let watch = Watch::start(&[out, inward, app]).unwrap();
+    // Sidecars put several frames into one call of HTTP/2.
+    let options = ["--capture-bytes=16320"];
+    let watch = Watch::start_with(&[out, inward, app], &options).unwrap();
     let load = mesh.start_other_load(REQUESTS, CONNECTIONS).unwrap();
     let client = load.pid();
     let done = load_report(&load.finish(EXIT).unwrap()).unwrap();
