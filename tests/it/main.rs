@@ -79,6 +79,8 @@ mod requests_http;
 #[cfg(test)]
 mod requests_payload;
 #[cfg(test)]
+mod requests_mesh;
+#[cfg(test)]
 mod requests_stores;
 #[cfg(test)]
 mod requests_tls;
