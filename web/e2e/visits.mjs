@@ -116,15 +116,17 @@ async function addNetwork(ask, visits, task) {
   if (edges.length > 0) add("edge", "edge-of-task", { id: task.id, edge: edges[0].id });
 }
 
-/** What tasks of requests found, with an operation and a sample open. */
+/** What tasks of requests found, and everything of one that found something. */
 async function addRequests(ask, tasks, task) {
   const found = tasks.filter(({ kind, state }) => kind === "requests" && state === "finished");
+  let whole = false;
   for (const [i, { id }] of found.entries()) {
     task(`requests-${i + 1}`, id);
-    const { operations, samples, sidecars } = await ask(`/tasks/${id}/requests`);
-    if (i > 0) continue;
-    if (operations.length > 0) task("requests-failing", id, { failing: 1, sort: "-errors" });
-    if (samples.length > 0) task("requests-samples", id, { requests: "samples" });
+    const { operations, sidecars } = await ask(`/tasks/${id}/requests`);
+    if (whole || operations.length === 0) continue;
+    whole = true;
+    task("requests-failing", id, { failing: 1, sort: "-errors_server" });
+    task("requests-samples", id, { requests: "samples" });
     if (sidecars.length > 0) task("requests-sidecars", id, { requests: "sidecars" });
     task("requests-connections", id, { requests: "connections", net: "table" });
   }

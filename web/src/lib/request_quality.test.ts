@@ -50,6 +50,10 @@ it("hides no counter of what could not be told", () => {
   }
 });
 
+it("says nothing of a result that has not come", () => {
+  expect(said({ window: null })).toEqual(["Result: none yet"]);
+});
+
 it("says of a damaged result nothing else", () => {
   expect(said({ damaged: true })).toEqual(["Stored result: damaged !"]);
 });

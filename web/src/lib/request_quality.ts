@@ -133,6 +133,15 @@ export function requestQuality(answer: TaskRequests, tls: boolean): QualityPart[
         poor: true,
       },
     ];
+  if (answer.window === null)
+    return [
+      {
+        title: "Result",
+        text: "none yet",
+        detail: "The first result has not come: nothing can be said of its quality.",
+        poor: false,
+      },
+    ];
   const unbound = unboundPart(answer, tls);
   return [
     lossPart(answer),

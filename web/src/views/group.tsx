@@ -123,7 +123,7 @@ function Requests({ task }: { task: Task }) {
   return (
     <>
       <Fact title="Requests">{count(sum((operation) => operation.count))}</Fact>
-      <Fact title="Failed" warn={failed > 0}>
+      <Fact title="With an error" warn={failed > 0}>
         {count(failed)}
       </Fact>
       {answer.sampled_one_of > 1 && (

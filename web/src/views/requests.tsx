@@ -195,7 +195,7 @@ function sumText(answer: TaskRequests): string {
   const errors = answer.operations.reduce((sum, operation) => sum + operation.errors, 0);
   const seconds = countedSeconds(answer);
   const rate = seconds === null ? "" : `, ${rateText(all / seconds)}`;
-  return `${count(all)} requests${rate}, ${count(errors)} failed`;
+  return `${count(all)} requests${rate}, ${count(errors)} with an error`;
 }
 
 function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
