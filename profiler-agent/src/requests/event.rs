@@ -34,7 +34,13 @@ pub struct PayloadPiece {
 pub enum PayloadEvent {
     Piece(PayloadPiece),
     /// The socket is gone.
-    Closed { cookie: u64, at_ns: u64 },
+    Closed {
+        cookie: u64,
+        at_ns: u64,
+    },
     /// Pieces of this connection did not fit the ring buffer.
-    Lost { cookie: u64, pieces: u64 },
+    Lost {
+        cookie: u64,
+        pieces: u64,
+    },
 }

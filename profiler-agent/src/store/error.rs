@@ -48,7 +48,9 @@ impl StoreError {
             // redb hands on what the file said, in a wrapper or as it is.
             let kind = match error.downcast_ref::<redb::Error>() {
                 Some(redb::Error::Io(io)) => Some(io.kind()),
-                _ => error.downcast_ref::<std::io::Error>().map(std::io::Error::kind),
+                _ => error
+                    .downcast_ref::<std::io::Error>()
+                    .map(std::io::Error::kind),
             };
             if matches!(
                 kind,
