@@ -372,6 +372,7 @@ async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
         frequency_hz: CONTINUOUS_FREQUENCY_HZ,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: false,
         waits: crate::model::WaitRules::default(),
     };

@@ -229,6 +229,7 @@ impl LoadedObject {
         if let Some(network) = &network {
             loader.override_global("NETWORK", network.config.as_bytes(), true);
             loader.override_global("NETWORK_CALLS", network.calls.as_bytes(), true);
+            loader.override_global("PAYLOAD", network.payload.as_bytes(), true);
         }
         let (unix, unix_failure) = match network.as_ref().map(|_network| unix_sockets::resolve()) {
             Some(Ok(offsets)) => (Some(offsets), None),

@@ -9,6 +9,7 @@ use profiler_common::{
     },
     network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
     network_calls::CALL_ENTRIES,
+    payload::{PAYLOAD_BUFFER_BYTES, SCRATCH_AREAS},
     unix_sockets::UNIX_ENTRIES,
 };
 
@@ -33,6 +34,8 @@ pub enum Counting {
         network_namespace: u32,
         /// Whether system calls are timed.
         timed: bool,
+        /// First bytes of each piece of payload that are captured; `None`: there is no payload.
+        capture_bytes: Option<u32>,
     },
     /// All of them, for checks.
     Everything(u32),
@@ -60,6 +63,7 @@ pub(super) struct MapSizes {
     connections: Option<u32>,
     /// Of connections whose calls are timed.
     call_times: u32,
+    payload: bool,
     tables: bool,
     slots: u32,
 }
@@ -94,6 +98,13 @@ impl MapSizes {
                 | Counting::Everything(entries) => entries,
                 _ => 1,
             },
+            payload: match counting {
+                Counting::Connections { capture_bytes, .. } => capture_bytes.is_some(),
+                Counting::Everything(_) => true,
+                Counting::Nothing | Counting::Samples(_) | Counting::Waits | Counting::Wall => {
+                    false
+                }
+            },
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
@@ -106,7 +117,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 30] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 32] {
         let Self {
             counts,
             stacks,
@@ -117,6 +128,7 @@ impl MapSizes {
             loops,
             connections,
             call_times,
+            payload,
             tables,
             slots,
         } = self;
@@ -155,6 +167,15 @@ impl MapSizes {
                 "ENDED",
                 connections.map_or(NO_BUFFER, |_entries| ENDED_BUFFER_BYTES),
             ),
+            (
+                "PIECES",
+                if payload {
+                    PAYLOAD_BUFFER_BYTES
+                } else {
+                    NO_BUFFER
+                },
+            ),
+            ("PIECE_SCRATCH", if payload { scratch_areas() } else { 1 }),
             ("PROCESSES", table(FILTER_PID_ENTRIES)),
             ("MAPPINGS", table(slots)),
             ("PAGES", table(TABLE_PAGES)),
@@ -170,4 +191,12 @@ impl MapSizes {
             ),
         ]
     }
+}
+
+/// Areas in which pieces of payload are put together, on every CPU that there may be.
+fn scratch_areas() -> u32 {
+    let cpus = aya::util::nr_cpus().unwrap_or(1);
+    u32::try_from(cpus)
+        .unwrap_or(u32::MAX)
+        .saturating_mul(SCRATCH_AREAS)
 }

@@ -35,6 +35,7 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         frequency_hz: DEFAULT_FREQUENCY_HZ,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: args.timed,
         waits: WaitRules::default(),
     };

@@ -20,6 +20,7 @@ mod profile_builder;
 mod select;
 pub mod significance;
 mod stack_quality;
+mod request_options;
 mod task;
 mod thread_state;
 mod wait_reason;
@@ -50,6 +51,10 @@ pub use profile::{
     StrId, ThreadId,
 };
 pub use profile_builder::ProfileBuilder;
+pub use request_options::{
+    DEFAULT_CAPTURE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MIN_CAPTURE_BYTES,
+    RequestOptions,
+};
 pub use select::Selection;
 pub use significance::Pair;
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};

@@ -35,7 +35,7 @@ pub(crate) use book::Book;
 pub(crate) use connections::{Connections, MOST_OF_EDGE};
 pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner, Sources};
-pub(crate) use flow::{Flow, user_of};
+pub(crate) use flow::{Flow, socket_address, user_of};
 pub(crate) use names::{Identity, read_answer};
 pub(crate) use namespaces::enter_namespace_of;
 pub(crate) use printable::push_printable;

@@ -116,6 +116,7 @@ impl NetworkCollector {
                 entries: self.config.connections,
                 network_namespace: target.network_namespace,
                 timed,
+                capture_bytes: None,
             },
             denied: self.config.denied.clone(),
         })?;

@@ -4,5 +4,7 @@
 //! [`event`] is what the kernel side hands over.
 
 mod event;
+mod facts;
 
 pub use event::{PayloadEvent, PayloadPiece, Plaintext};
+pub use facts::{CaptureOrder, Facts, SourceCounts};

@@ -20,6 +20,8 @@ pub(in crate::api) enum TaskKind {
     Wall,
     /// Connections between processes; the result is at `/edges`.
     Network,
+    /// The same, and what is asked and answered over them.
+    Requests,
     /// A profile from a file; made by `POST /api/v1/imports`.
     Imported,
 }
@@ -31,6 +33,7 @@ impl From<TaskKind> for model::TaskKind {
             TaskKind::OffCpu => Self::OffCpu,
             TaskKind::Wall => Self::Wall,
             TaskKind::Network => Self::Network,
+            TaskKind::Requests => Self::Requests,
             TaskKind::Imported => Self::Imported,
         }
     }
@@ -43,6 +46,7 @@ impl From<model::TaskKind> for TaskKind {
             model::TaskKind::OffCpu => Self::OffCpu,
             model::TaskKind::Wall => Self::Wall,
             model::TaskKind::Network => Self::Network,
+            model::TaskKind::Requests => Self::Requests,
             model::TaskKind::Imported => Self::Imported,
         }
     }
@@ -163,6 +167,7 @@ impl CreateTask {
                 max_ns: max_wait_ns,
             },
             event_loop: event_loop.map(Into::into),
+            requests: None,
         })
     }
 }

@@ -201,6 +201,7 @@ pub(super) fn spec(duration_s: Option<u64>) -> TaskSpec {
         frequency_hz: 99,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: false,
         waits: crate::model::WaitRules::default(),
     }

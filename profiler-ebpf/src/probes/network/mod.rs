@@ -23,6 +23,8 @@ mod eviction;
 mod lifecycle;
 mod segments;
 mod names;
+mod payload;
+mod payload_bytes;
 mod socket;
 mod traffic;
 mod trouble;

@@ -3,6 +3,7 @@
 use aya_ebpf::helpers::generated::{bpf_get_socket_cookie, bpf_skc_to_tcp_sock};
 use profiler_common::network::{Connection, NetworkConfig};
 
+use super::payload::payload;
 use crate::kernel::{KernelPtr, TypedPtr};
 
 /// `IPPROTO_TCP` and `IPPROTO_UDP`.
@@ -128,6 +129,17 @@ impl Socket {
         }
         let family = self.family_of_argument();
         family == IPV4 || family == IPV6
+    }
+
+    /// Whether a process has an argument as a file; without a helper.
+    #[inline(always)]
+    pub(super) fn has_file(self) -> bool {
+        let socket: u64 = self.typed().member(payload!(sock_socket));
+        if socket == 0 {
+            return false;
+        }
+        let socket = TypedPtr::new(socket as *const core::ffi::c_void);
+        socket.member::<u64>(payload!(socket_file)) != 0
     }
 
     /// Inode of the socket's network namespace; 0 when it cannot be read.
