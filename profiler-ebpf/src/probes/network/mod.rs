@@ -26,6 +26,8 @@ mod names;
 mod payload;
 mod payload_bytes;
 mod socket;
+mod tls;
+mod tls_calls;
 mod traffic;
 mod trouble;
 mod unix;

@@ -54,7 +54,7 @@ pub(super) use payload;
 
 /// Pieces, towards the agent.
 #[map]
-static PIECES: RingBuf = RingBuf::with_byte_size(PAYLOAD_BUFFER_BYTES, 0);
+pub(super) static PIECES: RingBuf = RingBuf::with_byte_size(PAYLOAD_BUFFER_BYTES, 0);
 
 /// Where pieces are put together: for each CPU one area for each program that does.
 #[map]
@@ -148,12 +148,8 @@ fn piece<const AREA: u32>(
     ready_ns: u64,
 ) -> u64 {
     let at_ns = now();
-    if connection.announced == 0 {
-        if announce(connection, at_ns) == 0 {
-            lose(connection);
-            return 0;
-        }
-        connection.announced = 1;
+    if !is_announced(connection, at_ns) {
+        return 0;
     }
     let Some(scratch) = scratch(AREA) else {
         return 0;
@@ -211,8 +207,21 @@ pub(super) fn send(scratch: &mut Scratch, at_ns: u64) -> u64 {
     1
 }
 
+/// Tells of the connection, if that was not done yet; false when there is no room.
 #[inline(always)]
-fn lose(connection: &mut Connection) {
+pub(super) fn is_announced(connection: &mut Connection, at_ns: u64) -> bool {
+    if connection.announced == 0 {
+        if announce(connection, at_ns) == 0 {
+            lose(connection);
+            return false;
+        }
+        connection.announced = 1;
+    }
+    true
+}
+
+#[inline(always)]
+pub(super) fn lose(connection: &mut Connection) {
     super::connection::add_one(&mut connection.pieces_lost);
 }
 
