@@ -39,8 +39,47 @@ pub const PLACE_NONE: u32 = 0;
 pub const PLACE_BUFFER: u32 = 1;
 /// In parts: the second argument is an array of them, the third their number.
 pub const PLACE_PARTS: u32 = 2;
-/// In the parts of a message, the second argument.
+/// In the parts of a message, the second argument; the third has flags.
 pub const PLACE_MESSAGE: u32 = 3;
+/// In the parts of several messages: the second argument is an array of them, the third their number,
+/// the fourth has flags.
+pub const PLACE_MESSAGES: u32 = 4;
+/// As [`PLACE_BUFFER`], and the fifth argument is the address that it goes to.
+pub const PLACE_BUFFER_TO: u32 = 5;
+/// As [`PLACE_BUFFER`], and the fourth argument has flags.
+pub const PLACE_BUFFER_FROM: u32 = 6;
+
+/// Threads that may be in calls with several messages.
+pub const MESSAGE_CALL_ENTRIES: u32 = 4096;
+/// Sockets of UDP that ask name servers, or answer.
+pub const DATAGRAM_ENTRIES: u32 = 8192;
+/// A socket of UDP that was not used for so long is told anew.
+pub const DATAGRAM_REST_NS: u64 = 5_000_000_000;
+
+/// How far a thread is in a call with several messages.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageCall {
+    /// Address of the messages.
+    pub messages: u64,
+    /// Messages that were moved.
+    pub moved: u64,
+    /// Bytes of the last one.
+    pub bytes: u64,
+}
+
+/// A socket of UDP that asks name servers, or answers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramSocket {
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+    /// When it was used last.
+    pub used_ns: u64,
+    /// Pieces that did not fit the ring buffer.
+    pub lost: u32,
+    pub padding: u32,
+}
 
 /// What one call moved over one connection. Record, with the captured bytes behind it.
 #[repr(C)]
@@ -105,6 +144,9 @@ pub struct PayloadConfig {
     pub registers_result: u32,
     /// Copy of the first argument there that stays when the call ends; not used on x86-64.
     pub registers_first: u32,
+    /// The fifth argument.
+    pub registers_fifth: u32,
+    pub padding: u32,
 }
 
 /// Pieces that did not fit the ring buffer.
@@ -119,7 +161,9 @@ pub const PAYLOAD_COUNTERS: u32 = 3;
 
 const _: () = assert!(size_of::<PieceHead>() == 64);
 const _: () = assert!(size_of::<PieceConnection>() == 16 + 8 + 24 + 8 + 32);
-const _: () = assert!(size_of::<PayloadConfig>() == 6 * 4);
+const _: () = assert!(size_of::<PayloadConfig>() == 8 * 4);
+const _: () = assert!(size_of::<DatagramSocket>() == 32);
+const _: () = assert!(size_of::<MessageCall>() == 24);
 const _: () = assert!(SCRATCH_BYTES <= 32 << 10);
 const _: () = assert!(PAYLOAD_BUFFER_BYTES.is_power_of_two());
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::{Direction, Exchange, Piece, Privacy, Protocol};
+use super::{Direction, Exchange, Piece, Privacy, Protocol, TlsFacts};
 
 /// How much a decoder of one connection may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,44 @@ pub trait Decoder: Debug + Send {
     /// The connection has ended; what is open is given out as broken, or as complete where the end of
     /// the connection ends an answer.
     fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>);
+
+    /// Payload is missing, and answers cannot be told to belong to requests for now.
+    fn is_dirty(&self) -> bool {
+        false
+    }
+
+    /// Bytes that were passed over because they could not be read.
+    fn not_understood(&self) -> PerDirection<u64> {
+        PerDirection::default()
+    }
+
+    /// What a TLS handshake said in plaintext.
+    fn tls(&self) -> Option<&TlsFacts> {
+        None
+    }
+}
+
+/// Something for each way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerDirection<T> {
+    pub to_server: T,
+    pub to_client: T,
+}
+
+impl<T> PerDirection<T> {
+    pub fn get(&self, direction: Direction) -> &T {
+        match direction {
+            Direction::ToServer => &self.to_server,
+            Direction::ToClient => &self.to_client,
+        }
+    }
+
+    pub fn get_mut(&mut self, direction: Direction) -> &mut T {
+        match direction {
+            Direction::ToServer => &mut self.to_server,
+            Direction::ToClient => &mut self.to_client,
+        }
+    }
 }
 
 /// The first bytes of a connection.
@@ -63,6 +101,8 @@ pub struct Opening<'a> {
     pub joined: bool,
     /// The server's port: a hint that decides nothing alone.
     pub server_port: u16,
+    /// The bytes are those of the first datagram of each way.
+    pub is_udp: bool,
 }
 
 /// Whether bytes are of a protocol.

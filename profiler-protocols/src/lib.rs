@@ -9,8 +9,27 @@ mod piece;
 mod privacy;
 mod exchange;
 mod decoder;
+mod text;
+mod reader;
+mod frames;
+mod framed;
+mod order;
+mod tls;
+mod dns;
+mod redis;
+mod sql;
+mod postgresql;
+mod detect;
+mod connection;
+#[cfg(test)]
+mod testing;
 
-pub use decoder::{Candidate, Decoder, Limits, Opening, Options, Verdict, WrongProtocol};
+pub use connection::{Connection, Facts, Trouble};
+pub use decoder::{
+    Candidate, Decoder, Limits, Opening, Options, PerDirection, Verdict, WrongProtocol,
+};
+pub use detect::CANDIDATES;
 pub use exchange::{Exchange, Messages, Outcome, Protocol, Status, TraceIds};
 pub use piece::{Direction, Piece};
 pub use privacy::Privacy;
+pub use tls::{TlsFacts, TlsVersion};

@@ -6,7 +6,8 @@ use aya::{
 };
 use btf_rs::Btf;
 use profiler_common::payload::{
-    PAYLOAD_COUNTERS, PLACE_BUFFER, PLACE_MESSAGE, PLACE_PARTS, PayloadConfig,
+    PAYLOAD_COUNTERS, PLACE_BUFFER, PLACE_BUFFER_FROM, PLACE_BUFFER_TO, PLACE_MESSAGE,
+    PLACE_MESSAGES, PLACE_PARTS, PayloadConfig,
 };
 
 use super::{
@@ -17,19 +18,20 @@ use super::{
 
 const CAPTURE: &str = "network_capture";
 
-/// Where system calls say what they move. Those that move several messages at once are left out: which
-/// of them is being moved cannot be told.
-const PLACES: [(libc::c_long, u32); 10] = [
+/// Where system calls say what they move.
+const PLACES: [(libc::c_long, u32); 12] = [
     (libc::SYS_read, PLACE_BUFFER),
     (libc::SYS_write, PLACE_BUFFER),
-    (libc::SYS_recvfrom, PLACE_BUFFER),
-    (libc::SYS_sendto, PLACE_BUFFER),
+    (libc::SYS_recvfrom, PLACE_BUFFER_FROM),
+    (libc::SYS_sendto, PLACE_BUFFER_TO),
     (libc::SYS_readv, PLACE_PARTS),
     (libc::SYS_writev, PLACE_PARTS),
     (libc::SYS_preadv2, PLACE_PARTS),
     (libc::SYS_pwritev2, PLACE_PARTS),
     (libc::SYS_recvmsg, PLACE_MESSAGE),
     (libc::SYS_sendmsg, PLACE_MESSAGE),
+    (libc::SYS_recvmmsg, PLACE_MESSAGES),
+    (libc::SYS_sendmmsg, PLACE_MESSAGES),
 ];
 
 /// The global of the programs; `capture_bytes` of each piece are captured, `None`: no payload is.
@@ -38,31 +40,53 @@ pub(super) fn config(btf: &Btf, capture_bytes: Option<u32>) -> Result<PayloadCon
         return Ok(PayloadConfig::default());
     };
     let at = |structure, path: &[&'static str]| member_offset(btf, structure, path);
-    let (registers_result, registers_first) = registers(&at)?;
+    let Registers {
+        result,
+        first,
+        fifth,
+    } = registers(&at)?;
     Ok(PayloadConfig {
         watched: 1,
         capture_bytes,
         sock_socket: at("sock", &["sk_socket"])?,
         socket_file: at("socket", &["file"])?,
-        registers_result,
-        registers_first,
+        registers_result: result,
+        registers_first: first,
+        registers_fifth: fifth,
+        padding: 0,
     })
 }
 
-/// Where the result of a system call will be, and a copy of what is there before, if there is one.
+/// Where `struct pt_regs` has what is read of a system call.
+struct Registers {
+    /// Where its result will be.
+    result: u32,
+    /// A copy of its first argument; 0 where none is needed.
+    first: u32,
+    fifth: u32,
+}
+
 #[cfg(target_arch = "x86_64")]
 fn registers(
     at: &impl Fn(&'static str, &[&'static str]) -> Result<u32, OffsetError>,
-) -> Result<(u32, u32), OffsetError> {
-    Ok((at("pt_regs", &["ax"])?, 0))
+) -> Result<Registers, OffsetError> {
+    Ok(Registers {
+        result: at("pt_regs", &["ax"])?,
+        first: 0,
+        fifth: at("pt_regs", &["r8"])?,
+    })
 }
 
-/// The same.
 #[cfg(target_arch = "aarch64")]
 fn registers(
     at: &impl Fn(&'static str, &[&'static str]) -> Result<u32, OffsetError>,
-) -> Result<(u32, u32), OffsetError> {
-    Ok((at("pt_regs", &["regs"])?, at("pt_regs", &["orig_x0"])?))
+) -> Result<Registers, OffsetError> {
+    let arguments = at("pt_regs", &["regs"])?;
+    Ok(Registers {
+        result: arguments,
+        first: at("pt_regs", &["orig_x0"])?,
+        fifth: arguments + 32,
+    })
 }
 
 /// The ring buffer of pieces.

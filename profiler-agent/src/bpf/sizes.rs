@@ -9,7 +9,7 @@ use profiler_common::{
     },
     network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
     network_calls::CALL_ENTRIES,
-    payload::{PAYLOAD_BUFFER_BYTES, SCRATCH_AREAS},
+    payload::{DATAGRAM_ENTRIES, MESSAGE_CALL_ENTRIES, PAYLOAD_BUFFER_BYTES, SCRATCH_AREAS},
     unix_sockets::UNIX_ENTRIES,
 };
 
@@ -36,6 +36,8 @@ pub enum Counting {
         timed: bool,
         /// First bytes of each piece of payload that are captured; `None`: there is no payload.
         capture_bytes: Option<u32>,
+        /// The same of each call of a TLS library; `None`: no plaintext is captured.
+        tls_bytes: Option<u32>,
     },
     /// All of them, for checks.
     Everything(u32),
@@ -64,6 +66,7 @@ pub(super) struct MapSizes {
     /// Of connections whose calls are timed.
     call_times: u32,
     payload: bool,
+    pub(super) tls: bool,
     tables: bool,
     slots: u32,
 }
@@ -98,6 +101,13 @@ impl MapSizes {
                 | Counting::Everything(entries) => entries,
                 _ => 1,
             },
+            tls: match counting {
+                Counting::Connections { tls_bytes, .. } => tls_bytes.is_some(),
+                Counting::Everything(_) => true,
+                Counting::Nothing | Counting::Samples(_) | Counting::Waits | Counting::Wall => {
+                    false
+                }
+            },
             payload: match counting {
                 Counting::Connections { capture_bytes, .. } => capture_bytes.is_some(),
                 Counting::Everything(_) => true,
@@ -117,7 +127,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 32] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 34] {
         let Self {
             counts,
             stacks,
@@ -129,12 +139,14 @@ impl MapSizes {
             connections,
             call_times,
             payload,
+            tls: _,
             tables,
             slots,
         } = self;
         let waited = |entries| if waits { entries } else { 1 };
         let woken = |entries| if wakers { entries } else { 1 };
         let table = |entries| if tables { entries } else { 1 };
+        let heard = |entries| if payload { entries } else { 1 };
         let network = |entries| connections.map_or(1, |_entries| entries);
         [
             ("COUNTS_EVEN", counts),
@@ -175,6 +187,8 @@ impl MapSizes {
                     NO_BUFFER
                 },
             ),
+            ("MESSAGE_CALLS", heard(MESSAGE_CALL_ENTRIES)),
+            ("DATAGRAM_SOCKETS", heard(DATAGRAM_ENTRIES)),
             ("PIECE_SCRATCH", if payload { scratch_areas() } else { 1 }),
             ("PROCESSES", table(FILTER_PID_ENTRIES)),
             ("MAPPINGS", table(slots)),

@@ -8,7 +8,7 @@ use crate::{
     model::ProcessKey,
     process::proc_dir::read_stat,
     symbolize::SymbolizeConfig,
-    tls_sites::{Finding, ProcessTls, Site, TlsFunction, TlsMapping, find_in_process},
+    tls_sites::{Finding, Site, TlsFinder, TlsFunction, TlsMapping},
 };
 
 /// One file with a TLS library in it.
@@ -48,24 +48,25 @@ pub(super) fn examine(pid: u32, config: &SymbolizeConfig) -> Vec<TlsReport> {
         pid,
         start_ticks: stat.start_ticks,
     };
-    match find_in_process(key, config.max_file_bytes, &config.packs) {
-        Ok(ProcessTls { files, unread: _ }) => files.into_iter().map(report).collect(),
+    let mut finder = TlsFinder::new(config.max_file_bytes, config.packs.clone());
+    match finder.find(key) {
+        Ok(found) => found.files.iter().map(report).collect(),
         Err(_) => Vec::new(),
     }
 }
 
-fn report(mapping: TlsMapping) -> TlsReport {
+fn report(mapping: &TlsMapping) -> TlsReport {
     let mut report = TlsReport {
         path: mapping.path.to_string(),
-        build_id: mapping.build_id,
+        build_id: mapping.content.build_id.clone(),
         library: None,
         found_by: None,
         probes: Vec::new(),
         not_probed: Vec::new(),
     };
-    match mapping.finding {
+    match &mapping.content.finding {
         Finding::None => {}
-        Finding::Refused(reason) => report.not_probed.push(reason),
+        Finding::Refused(reason) => report.not_probed.push(reason.clone()),
         Finding::Found(file) => {
             report.library = Some(file.library.name());
             report.found_by = Some(file.evidence.name());

@@ -21,6 +21,7 @@ mod select;
 pub mod significance;
 mod stack_quality;
 mod request_options;
+mod tls;
 mod task;
 mod thread_state;
 mod wait_reason;
@@ -63,6 +64,7 @@ pub use task::{
     TaskKind, TaskSpec, TaskState,
 };
 pub use thread_state::ThreadState;
+pub use tls::{TlsFileReport, TlsProbeSite, TlsReport};
 pub use wait_reason::WaitReason;
 pub use wait_rules::{WaitCounts, WaitMode, WaitRules};
 pub use waker::{Interrupt, WokenBy, woken_by};

@@ -117,6 +117,7 @@ impl NetworkCollector {
                 network_namespace: target.network_namespace,
                 timed,
                 capture_bytes: None,
+                tls_bytes: None,
             },
             denied: self.config.denied.clone(),
         })?;

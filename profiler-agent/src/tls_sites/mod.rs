@@ -29,7 +29,7 @@ mod go_returns;
 pub use call::{Convention, Library, Operation, TlsCall};
 pub use file::{Evidence, Finding, TlsFile, TlsFunction, find_in_file};
 pub use graph::RegisterNumber;
-pub use process::{ProcessTls, TlsMapping, find_in_process};
+pub use process::{ProcessTls, TlsContent, TlsFinder, TlsMapping};
 pub use site::{EntrySite, Place, ReturnSite, Site, SiteClass};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The files of a process in which TLS functions are.
 
-use std::{fs::File, io, sync::Arc};
+use std::{collections::VecDeque, fs::File, io, sync::Arc};
 
 use super::file::{Finding, find};
 use crate::{
@@ -9,31 +9,40 @@ use crate::{
         SymbolPacks, build_id_text,
         elf_layout::{Layout, Segment},
         mapped_process::Snapshot,
-        module_file::{FileKey, Refusal},
+        module_file::{FileKey, ModuleFile, Refusal},
     },
 };
 
-/// A file that the process executes from and that has to do with TLS.
-#[derive(Debug)]
-pub struct TlsMapping {
-    /// As the process names it; untrusted text.
-    pub path: Arc<str>,
+/// Files that are remembered; a node runs some hundred.
+const FILES_LIMIT: usize = 1024;
+
+/// What is known of a file's content.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TlsContent {
     /// Hexadecimal; empty when there is none.
     pub build_id: String,
     pub finding: Finding,
-    pub(crate) file: File,
-    pub(crate) key: FileKey,
     /// Where code is in the file.
     segments: Vec<Segment>,
 }
 
-impl TlsMapping {
+impl TlsContent {
     /// Where the code at a linked address is in the file.
     pub(crate) fn offset(&self, address: u64) -> Option<u64> {
         let mut segments = self.segments.iter();
         let segment = segments.find(|segment| segment.contains(address, 1))?;
         segment.offset.checked_add(address - segment.address)
     }
+}
+
+/// A file that the process executes from and that has to do with TLS.
+#[derive(Debug)]
+pub struct TlsMapping {
+    /// As the process names it; untrusted text.
+    pub path: Arc<str>,
+    pub content: Arc<TlsContent>,
+    pub(crate) file: File,
+    pub(crate) key: FileKey,
 }
 
 /// What a process has to do with TLS.
@@ -44,35 +53,64 @@ pub struct ProcessTls {
     pub unread: Vec<(Arc<str>, Refusal)>,
 }
 
-/// Looks for TLS functions in the files of a running process. Takes about a second for 100 MB of
-/// stripped code.
-pub fn find_in_process(
-    key: ProcessKey,
+/// Looks for TLS functions in the files of processes, and remembers what was in which file.
+#[derive(Debug, Default)]
+pub struct TlsFinder {
+    packs: SymbolPacks,
     max_file_bytes: u64,
-    packs: &SymbolPacks,
-) -> io::Result<ProcessTls> {
-    let mapped = Snapshot::read(key, max_file_bytes)?.into_files();
-    let mut found = ProcessTls {
-        files: Vec::new(),
-        unread: mapped.refused,
-    };
-    for (path, module) in mapped.files {
-        let Ok(layout) = Layout::read(&module.file) else {
-            found.unread.push((path, Refusal::NotElf));
-            continue;
-        };
-        let finding = find(&module.file, &layout, module.origin.as_ref(), packs);
-        if finding == Finding::None {
-            continue;
+    known: VecDeque<(FileKey, Option<Arc<TlsContent>>)>,
+}
+
+impl TlsFinder {
+    pub fn new(max_file_bytes: u64, packs: SymbolPacks) -> Self {
+        Self {
+            packs,
+            max_file_bytes,
+            known: VecDeque::new(),
         }
-        found.files.push(TlsMapping {
-            path,
-            build_id: build_id_text(&layout.build_id),
-            finding,
-            file: module.file,
-            key: module.key,
-            segments: layout.segments,
-        });
     }
-    Ok(found)
+
+    /// Looks at a running process. A file that was not met before takes up to a second.
+    pub fn find(&mut self, key: ProcessKey) -> io::Result<ProcessTls> {
+        let mapped = Snapshot::read(key, self.max_file_bytes)?.into_files();
+        let mut found = ProcessTls {
+            files: Vec::new(),
+            unread: mapped.refused,
+        };
+        for (path, module) in mapped.files {
+            match self.content(&module) {
+                Ok(Some(content)) => found.files.push(TlsMapping {
+                    path,
+                    content,
+                    file: module.file,
+                    key: module.key,
+                }),
+                Ok(None) => {}
+                Err(refusal) => found.unread.push((path, refusal)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// `None` for a file without a TLS library.
+    fn content(&mut self, module: &ModuleFile) -> Result<Option<Arc<TlsContent>>, Refusal> {
+        let known = self.known.iter().find(|(key, _)| *key == module.key);
+        if let Some((_, content)) = known {
+            return Ok(content.clone());
+        }
+        let layout = Layout::read(&module.file).map_err(|_| Refusal::NotElf)?;
+        let finding = find(&module.file, &layout, module.origin.as_ref(), &self.packs);
+        let content = (finding != Finding::None).then(|| {
+            Arc::new(TlsContent {
+                build_id: build_id_text(&layout.build_id),
+                finding,
+                segments: layout.segments,
+            })
+        });
+        if self.known.len() >= FILES_LIMIT {
+            self.known.pop_front();
+        }
+        self.known.push_back((module.key, content.clone()));
+        Ok(content)
+    }
 }

@@ -8,7 +8,7 @@
 use aya_ebpf::{
     helpers::bpf_get_smp_processor_id,
     macros::map,
-    maps::{Array, PerCpuArray, RingBuf},
+    maps::{Array, PerCpuArray, RingBuf, ring_buf::RingBufEntry},
 };
 use profiler_common::{
     header::{KIND_PIECE, KIND_PIECE_CONNECTION, RecordHeader},
@@ -21,8 +21,8 @@ use profiler_common::{
 };
 
 use super::{
-    connection::{add, find, now},
-    payload_bytes,
+    connection::{add, add_one, find, now},
+    payload_bytes::{Source, captured, copy, source},
     socket::Socket,
 };
 use crate::{emit::Urgency, task};
@@ -38,6 +38,8 @@ pub(super) static PAYLOAD: PayloadConfig = PayloadConfig {
     socket_file: 0,
     registers_result: 0,
     registers_first: 0,
+    registers_fifth: 0,
+    padding: 0,
 };
 
 /// Reads one field of [`PAYLOAD`]; volatile for the reason given at [`crate::config::config`].
@@ -103,9 +105,15 @@ pub(super) fn received(
     }
 }
 
-/// Whether the connection is one of those that are captured. Both of its ends give the same answer.
+/// Whether the connection is one of those that are captured.
 #[inline(always)]
 fn is_sampled(connection: &Connection) -> bool {
+    is_sampled_by(connection.local_port, connection.remote_port)
+}
+
+/// The same by its ports, so that both of its ends give the same answer.
+#[inline(always)]
+pub(super) fn is_sampled_by(local_port: u16, remote_port: u16) -> bool {
     let mask = match PIECE_SAMPLING.get(0) {
         Some(mask) => *mask,
         None => 0,
@@ -113,7 +121,7 @@ fn is_sampled(connection: &Connection) -> bool {
     if mask == 0 {
         return true;
     }
-    let ports = u64::from(connection.local_port) + u64::from(connection.remote_port);
+    let ports = u64::from(local_port) + u64::from(remote_port);
     // Fibonacci hashing: the upper bits depend on all of the number.
     let hash = ports.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     hash as u32 & mask == 0
@@ -151,43 +159,76 @@ fn piece<const AREA: u32>(
     if !is_announced(connection, at_ns) {
         return 0;
     }
-    let Some(scratch) = scratch(AREA) else {
-        return 0;
-    };
     let limit = if connection.capture_bytes == CAPTURE_DEFAULT {
         payload!(capture_bytes)
     } else {
         connection.capture_bytes
     };
+    let moved = Moved {
+        cookie: connection.cookie,
+        offset,
+        bytes,
+        ready_ns,
+        lost: connection.pieces_lost,
+    };
     let wanted = bytes.min(u64::from(limit));
+    let is_sent = match fill::<AREA>(source(socket, bytes), wanted, moved) {
+        Some(scratch) => send(scratch, at_ns),
+        None => 0,
+    };
+    if is_sent == 0 {
+        add_one(&mut connection.pieces_lost);
+    }
+    is_sent
+}
+
+/// What the running task has moved.
+#[derive(Clone, Copy)]
+pub(super) struct Moved {
+    pub(super) cookie: u64,
+    /// Bytes before it.
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) ready_ns: u64,
+    /// Pieces of the socket that were lost.
+    pub(super) lost: u32,
+}
+
+/// Puts a piece together, with the first `wanted` bytes as far as they can be read.
+#[inline(always)]
+pub(super) fn fill<const AREA: u32>(
+    source: Option<Source>,
+    wanted: u64,
+    moved: Moved,
+) -> Option<&'static mut Scratch> {
+    let scratch = scratch(AREA)?;
     scratch.head.captured = 0;
-    if wanted != 0 && payload_bytes::copy(scratch, socket, wanted) == 0 {
+    let copied = match source {
+        Some(source) if wanted != 0 => copy(scratch, source, wanted),
+        _ => 0,
+    };
+    if copied == 0 && wanted != 0 {
         count(PIECES_WITHOUT_BYTES);
     }
     let (pid, tid) = match task::current_ids() {
         Some(ids) => (ids.pid, ids.tid),
         None => (0, 0),
     };
-    scratch.head.cookie = connection.cookie;
-    scratch.head.ready_ns = ready_ns;
-    scratch.head.offset = offset;
-    scratch.head.length = bytes as u32;
+    scratch.head.cookie = moved.cookie;
+    scratch.head.ready_ns = moved.ready_ns;
+    scratch.head.offset = moved.offset;
+    scratch.head.length = moved.bytes as u32;
     scratch.head.pid = pid;
     scratch.head.tid = tid;
     scratch.head.flags = if AREA == SCRATCH_SENT { PIECE_SENT } else { 0 };
-    scratch.head.lost = connection.pieces_lost;
-    if send(scratch, at_ns) == 0 {
-        lose(connection);
-        return 0;
-    }
-    1
+    scratch.head.lost = moved.lost;
+    Some(scratch)
 }
 
 /// Hands a piece to the agent. 0 when the ring buffer is full.
 #[inline(always)]
 pub(super) fn send(scratch: &mut Scratch, at_ns: u64) -> u64 {
-    let captured = u64::from(payload_bytes::captured(scratch));
-    let length = captured + size_of::<PieceHead>() as u64;
+    let length = u64::from(captured(scratch)) + size_of::<PieceHead>() as u64;
     scratch.head.header = RecordHeader {
         kind: KIND_PIECE,
         bytes: length as u32,
@@ -212,7 +253,7 @@ pub(super) fn send(scratch: &mut Scratch, at_ns: u64) -> u64 {
 pub(super) fn is_announced(connection: &mut Connection, at_ns: u64) -> bool {
     if connection.announced == 0 {
         if announce(connection, at_ns) == 0 {
-            lose(connection);
+            add_one(&mut connection.pieces_lost);
             return false;
         }
         connection.announced = 1;
@@ -220,17 +261,36 @@ pub(super) fn is_announced(connection: &mut Connection, at_ns: u64) -> bool {
     true
 }
 
-#[inline(always)]
-pub(super) fn lose(connection: &mut Connection) {
-    super::connection::add_one(&mut connection.pieces_lost);
-}
-
 /// Tells the agent of a connection. 0 when the ring buffer is full.
 #[inline(never)]
 fn announce(connection: &Connection, at_ns: u64) -> u64 {
+    let Some(mut record) = reserve_connection(at_ns) else {
+        return 0;
+    };
+    // SAFETY: the record is reserved, of this type, and every member was written.
+    let announced = unsafe { &mut *record.as_mut_ptr() };
+    announced.cookie = connection.cookie;
+    announced.network_namespace = connection.network_namespace;
+    announced.direction = connection.direction;
+    announced.flags = connection.flags;
+    announced.family = connection.family;
+    announced.protocol = TCP;
+    announced.pid = connection.pid;
+    announced.local_port = connection.local_port;
+    announced.remote_port = connection.remote_port;
+    announced.local = connection.local;
+    announced.remote = connection.remote;
+    record.submit(Urgency::Polled.flags());
+    1
+}
+
+/// Room for what is told of a connection, nothing of which is known yet. `None`: the ring buffer is
+/// full.
+#[inline(always)]
+pub(super) fn reserve_connection(at_ns: u64) -> Option<RingBufEntry<PieceConnection>> {
     let Some(mut record) = PIECES.reserve::<PieceConnection>(0) else {
         count(PIECES_LOST);
-        return 0;
+        return None;
     };
     record.write(PieceConnection {
         header: RecordHeader {
@@ -238,21 +298,20 @@ fn announce(connection: &Connection, at_ns: u64) -> u64 {
             bytes: size_of::<PieceConnection>() as u32,
             time_ns: at_ns,
         },
-        cookie: connection.cookie,
-        network_namespace: connection.network_namespace,
-        direction: connection.direction,
-        flags: connection.flags,
-        family: connection.family,
-        protocol: TCP,
-        pid: connection.pid,
-        local_port: connection.local_port,
-        remote_port: connection.remote_port,
+        cookie: 0,
+        network_namespace: 0,
+        direction: 0,
+        flags: 0,
+        family: 0,
+        protocol: 0,
+        pid: 0,
+        local_port: 0,
+        remote_port: 0,
         padding: 0,
-        local: connection.local,
-        remote: connection.remote,
+        local: [0; 16],
+        remote: [0; 16],
     });
-    record.submit(Urgency::Polled.flags());
-    1
+    Some(record)
 }
 
 /// What the agent hands over.

@@ -131,6 +131,15 @@ impl Socket {
         family == IPV4 || family == IPV6
     }
 
+    /// Local and remote port of an argument, without a helper; the remote one is 0 while it is not
+    /// connected.
+    #[inline(always)]
+    pub(super) fn ports_of_argument(self) -> (u16, u16) {
+        let local = self.typed().member(network!(sock_num));
+        let remote: u16 = self.typed().member(network!(sock_dport));
+        (local, u16::from_be(remote))
+    }
+
     /// Whether a process has an argument as a file; without a helper.
     #[inline(always)]
     pub(super) fn has_file(self) -> bool {
@@ -162,15 +171,26 @@ impl Socket {
         let family = self.family();
         connection.family = u32::from(family);
         connection.local_port = self.local_port();
-        connection.remote_port = u16::from_be(self.0.read(network!(sock_dport)).unwrap_or(0));
+        connection.remote_port = self.remote_port();
+        self.addresses(family, &mut connection.local, &mut connection.remote);
+    }
+
+    #[inline(always)]
+    pub(super) fn remote_port(self) -> u16 {
+        u16::from_be(self.0.read(network!(sock_dport)).unwrap_or(0))
+    }
+
+    /// Writes the addresses of both ends.
+    #[inline(always)]
+    pub(super) fn addresses(self, family: u16, local: &mut [u8; 16], remote: &mut [u8; 16]) {
         if family == IPV6 {
-            connection.local = self.0.read(network!(sock_v6_rcv_saddr)).unwrap_or([0; 16]);
-            connection.remote = self.0.read(network!(sock_v6_daddr)).unwrap_or([0; 16]);
+            *local = self.0.read(network!(sock_v6_rcv_saddr)).unwrap_or([0; 16]);
+            *remote = self.0.read(network!(sock_v6_daddr)).unwrap_or([0; 16]);
         } else {
-            let local: [u8; 4] = self.0.read(network!(sock_rcv_saddr)).unwrap_or([0; 4]);
-            let remote: [u8; 4] = self.0.read(network!(sock_daddr)).unwrap_or([0; 4]);
-            connection.local[..4].copy_from_slice(&local);
-            connection.remote[..4].copy_from_slice(&remote);
+            let own: [u8; 4] = self.0.read(network!(sock_rcv_saddr)).unwrap_or([0; 4]);
+            let other: [u8; 4] = self.0.read(network!(sock_daddr)).unwrap_or([0; 4]);
+            local[..4].copy_from_slice(&own);
+            remote[..4].copy_from_slice(&other);
         }
     }
 

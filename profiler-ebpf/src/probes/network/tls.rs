@@ -33,7 +33,7 @@ use profiler_common::{
 };
 
 use super::{
-    connection::{add, now},
+    connection::{add, add_one, now},
     payload::{self, Scratch},
     payload_bytes,
     socket::Socket,
@@ -171,10 +171,10 @@ fn current_call() -> Option<&'static mut TlsCall> {
 /// The running thread has sent on a connection. 1 when plaintext of the connection is captured, so
 /// that what goes over the wire is not wanted.
 #[inline(never)]
-pub(super) fn sent(socket: Socket, connection: &mut Connection) -> u64 {
+pub(super) fn sent(socket: Socket, connection: &mut Connection, bytes: u64) -> u64 {
     let cookie = connection.cookie;
     if let Some(call) = current_call() {
-        let kind = record_type::<SCRATCH_SENT>(socket);
+        let kind = record_type::<SCRATCH_SENT>(socket, bytes);
         if kind != 0 {
             bind(call, cookie);
             if kind == APPLICATION_DATA && call.kind & u32::from(SITE_READS) == 0 && call.done == 0
@@ -191,12 +191,17 @@ pub(super) fn sent(socket: Socket, connection: &mut Connection) -> u64 {
 /// The running thread has received on a connection; the data was there at `ready_ns`, or that is not
 /// known. As [`sent`].
 #[inline(never)]
-pub(super) fn received(socket: Socket, connection: &mut Connection, ready_ns: u64) -> u64 {
+pub(super) fn received(
+    socket: Socket,
+    connection: &mut Connection,
+    bytes: u64,
+    ready_ns: u64,
+) -> u64 {
     let cookie = connection.cookie;
     if let Some(call) = current_call() {
         // A record's header and its body may be read one after the other.
         let is_known = call.cookie == cookie || is_bound_to(call.session, cookie);
-        if is_known || record_type::<SCRATCH_RECEIVED>(socket) != 0 {
+        if is_known || record_type::<SCRATCH_RECEIVED>(socket, bytes) != 0 {
             bind(call, cookie);
             call.ready_ns = ready_ns;
         }
@@ -284,12 +289,15 @@ fn remember_write(call: &TlsCall) {
 
 /// Type of the record that the running system call has moved first; 0 when it is none.
 #[inline(always)]
-fn record_type<const AREA: u32>(socket: Socket) -> u8 {
+fn record_type<const AREA: u32>(socket: Socket, bytes: u64) -> u8 {
     let Some(scratch) = payload::scratch(AREA) else {
         return 0;
     };
+    let Some(source) = payload_bytes::source(socket, bytes) else {
+        return 0;
+    };
     scratch.head.captured = 0;
-    if payload_bytes::copy(scratch, socket, RECORD_HEADER) < RECORD_HEADER {
+    if payload_bytes::copy(scratch, source, RECORD_HEADER) < RECORD_HEADER {
         return 0;
     }
     type_of(scratch)
@@ -355,7 +363,7 @@ pub(super) fn emit(
     };
     if handed == 0 {
         payload::count(PIECES_LOST);
-        payload::lose(connection);
+        add_one(&mut connection.pieces_lost);
         return 0;
     }
     count(TLS_PIECES, 1);

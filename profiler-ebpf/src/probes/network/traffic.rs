@@ -12,7 +12,7 @@ use profiler_common::network::{
 
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
-    names, payload,
+    names, payload, payload_datagrams,
     socket::{Socket, Stream},
     tls, unix,
 };
@@ -46,7 +46,7 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
             };
             let offset = connection.sent_bytes;
             send(connection, rtt_us, bytes, 1);
-            let is_plain = !tls::is_watched() || tls::sent(socket, connection) == 0;
+            let is_plain = !tls::is_watched() || tls::sent(socket, connection, bytes) == 0;
             if is_plain && payload::is_watched() {
                 payload::sent(socket, connection, offset, bytes);
             }
@@ -54,6 +54,7 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
         Met::Unix => {
             unix::send(socket, socket.cookie(), bytes);
         }
+        Met::Other if payload::is_watched() => payload_datagrams::sent(socket, bytes),
         Met::Other => {}
     }
     0
@@ -103,7 +104,7 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
             let offset = connection.received_bytes;
             let ready_ns = receive(connection, bytes, 1, stream);
             let is_plain =
-                !tls::is_watched() || tls::received(socket, connection, ready_ns) == 0;
+                !tls::is_watched() || tls::received(socket, connection, bytes, ready_ns) == 0;
             if is_plain && payload::is_watched() {
                 payload::received(socket, connection, offset, bytes, ready_ns);
             }
@@ -111,6 +112,7 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
         Met::Unix => {
             unix::receive(socket, socket.cookie(), bytes);
         }
+        Met::Other if payload::is_watched() => payload_datagrams::received(socket, bytes),
         Met::Other => {}
     }
     0
