@@ -38,6 +38,9 @@ pub const SITE_MOVED: u8 = 4;
 /// A call is known by its goroutine, not by its thread.
 pub const SITE_GOROUTINE: u8 = 8;
 
+/// The call is a handshake: nothing is moved for the process, but the socket is used.
+pub const SITE_HANDSHAKE: u8 = 16;
+
 /// [`SiteCookie`] places: a word of the stack, in the lower bits; else a word of `struct pt_regs`.
 pub const PLACE_STACK: u8 = 0x80;
 /// [`SiteCookie::frame_words`]: not known.
@@ -101,8 +104,9 @@ pub struct TlsCall {
     pub length: u64,
     /// Address of the moved length, with [`SITE_MOVED`].
     pub moved: u64,
-    /// Address of its return address; 0: not known.
+    /// Address of its return address, and what is there; 0: not known.
     pub frame: u64,
+    pub return_address: u64,
     /// The connection that a socket event inside of the call belonged to; 0: there was none.
     pub cookie: u64,
     /// When the data had arrived that was read last inside of the call; 0: not known.
@@ -166,7 +170,7 @@ pub const TLS_ROOM_LARGEST: usize = 16 << 10;
 
 const _: () = assert!(size_of::<TlsConfig>() == 8);
 const _: () = assert!(size_of::<TlsCaller>() == 16);
-const _: () = assert!(size_of::<TlsCall>() == 64);
+const _: () = assert!(size_of::<TlsCall>() == 72);
 const _: () = assert!(size_of::<TlsSessionKey>() == 16);
 const _: () = assert!(size_of::<TlsSession>() == 32);
 const _: () = assert!(size_of::<TlsConnection>() == 24);

@@ -27,8 +27,7 @@ use super::{
     reader::RecordReader,
     sizes::{Asked, Counting, MapSizes},
     switches::Measured,
-    tls,
-    unix_sockets,
+    tls, unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 

@@ -7,12 +7,15 @@ use aya::programs::{
     uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
 };
 use profiler_common::tls::{
-    FRAME_UNKNOWN, PLACE_STACK, SITE_GOROUTINE, SITE_INT, SITE_MOVED, SITE_READS, SiteCookie,
-    TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_SESSION_ENTRIES, TlsConfig,
+    FRAME_UNKNOWN, PLACE_STACK, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT, SITE_MOVED, SITE_READS,
+    SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_SESSION_ENTRIES,
+    TlsConfig,
 };
 
 use super::loader::{LoadError, LoadedObject};
-use crate::tls_sites::{Convention, EntrySite, Operation, Place, RegisterNumber, ReturnSite, TlsCall};
+use crate::tls_sites::{
+    Convention, EntrySite, Operation, Place, RegisterNumber, ReturnSite, TlsCall,
+};
 
 /// The programs of arguments and of results.
 pub const TLS_PROGRAMS: [&str; 2] = ["tls_call", "tls_result"];
@@ -80,12 +83,13 @@ fn kind(call: TlsCall) -> u8 {
     let reads = match call.operation {
         Operation::Read => SITE_READS,
         Operation::Write => 0,
+        Operation::Handshake => SITE_HANDSHAKE,
     };
     let form = match call.convention {
         Convention::Int => SITE_INT,
         Convention::MovedByPointer => SITE_MOVED,
-        Convention::Go => SITE_GOROUTINE,
-        Convention::Size | Convention::Long | Convention::RustResult => 0,
+        Convention::Go | Convention::GoSession => SITE_GOROUTINE,
+        Convention::Session | Convention::Size | Convention::Long | Convention::RustResult => 0,
     };
     reads | form
 }

@@ -35,7 +35,7 @@ pub use kinds::KindCollector;
 pub use network::{NetworkCollector, NetworkConfig, TARGET_ENDED};
 pub use on_cpu::{OnCpuCollector, OnCpuConfig};
 pub use process_events::ProcessEvents;
-pub use tls::TlsProbes;
 pub use status::{AbsentProbes, ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
 pub(crate) use timeline::{start_ns, start_ticks};
+pub use tls::TlsProbes;
 pub use unix_sockets::is_never_of_unix_sockets;

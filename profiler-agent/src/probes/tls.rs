@@ -317,11 +317,7 @@ fn probes(content: &Arc<TlsContent>) -> Vec<TlsProbe> {
             probes.push(TlsProbe::result(function.call, site, offset)?);
         }
         let offset = content.offset(function.entry.site.address)?;
-        probes.push(TlsProbe::arguments(
-            function.call,
-            &function.entry,
-            offset,
-        )?);
+        probes.push(TlsProbe::arguments(function.call, &function.entry, offset)?);
         Some(probes)
     };
     // Writer and Reader of rustls only fill buffers: no socket call comes from within.

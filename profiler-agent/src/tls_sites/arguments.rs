@@ -84,15 +84,22 @@ impl Located {
 
     fn site(&self, step: &Step, class: SiteClass) -> Option<EntrySite> {
         let place = |argument| self.place(argument, step.frame);
+        let session = place(0)?;
+        // A handshake has no others.
+        let (buffer, length) = if self.count > 1 {
+            (place(1)?, place(LENGTH)?)
+        } else {
+            (session, session)
+        };
         Some(EntrySite {
             site: Site {
                 address: step.address(),
                 class,
                 frame_bytes: step.frame.and_then(|bytes| u32::try_from(bytes).ok()),
             },
-            session: place(0)?,
-            buffer: place(1)?,
-            length: place(LENGTH)?,
+            session,
+            buffer,
+            length,
             moved: if self.count > 3 {
                 Some(place(3)?)
             } else {

@@ -29,6 +29,8 @@ impl Library {
 pub enum Operation {
     Write,
     Read,
+    /// No way: it uses the socket, and tells which session does.
+    Handshake,
 }
 
 /// How arguments and results are passed.
@@ -44,6 +46,10 @@ pub enum Convention {
     Long,
     /// Go's registers since 1.17: receiver, slice; the results are a length and an error.
     Go,
+    /// `int f(session)`: handshakes.
+    Session,
+    /// `f(&conn, context)` of Go.
+    GoSession,
     /// `io::Result<usize> f(&mut self, &[u8])`: a zero when it worked, and the length behind it.
     RustResult,
 }
@@ -65,7 +71,9 @@ impl Convention {
         match self {
             Self::Int | Self::Size | Self::Long | Self::RustResult => &SYSTEM_V[..3],
             Self::MovedByPointer => &SYSTEM_V,
+            Self::Session => &SYSTEM_V[..1],
             Self::Go => &GO,
+            Self::GoSession => &GO[..1],
         }
     }
 
@@ -78,8 +86,13 @@ impl Convention {
         // System V: rbx, rsp, rbp, r12 to r15. Go keeps none but its stack pointers.
         let number = register.number();
         match self {
-            Self::Go => matches!(number, 4 | 5),
-            Self::Int | Self::MovedByPointer | Self::Size | Self::Long | Self::RustResult => {
+            Self::Go | Self::GoSession => matches!(number, 4 | 5),
+            Self::Int
+            | Self::MovedByPointer
+            | Self::Size
+            | Self::Long
+            | Self::Session
+            | Self::RustResult => {
                 matches!(number, 3 | 4 | 5 | 12..=15)
             }
         }
@@ -88,9 +101,13 @@ impl Convention {
     /// Where the result is when the function returns.
     pub(super) fn result(self) -> RegisterNumber {
         match self {
-            Self::Int | Self::MovedByPointer | Self::Size | Self::Long | Self::Go => {
-                RegisterNumber::RAX
-            }
+            Self::Int
+            | Self::MovedByPointer
+            | Self::Size
+            | Self::Long
+            | Self::Session
+            | Self::Go
+            | Self::GoSession => RegisterNumber::RAX,
             Self::RustResult => RegisterNumber::RDX,
         }
     }
@@ -116,11 +133,23 @@ const fn openssl(name: &'static str, operation: Operation, convention: Conventio
 }
 
 /// Those that are known by the names of their symbols.
-pub(super) const NAMED: [TlsCall; 6] = [
+pub(super) const NAMED: [TlsCall; 9] = [
     openssl("SSL_read", Operation::Read, Convention::Int),
     openssl("SSL_write", Operation::Write, Convention::Int),
     openssl("SSL_read_ex", Operation::Read, Convention::MovedByPointer),
     openssl("SSL_write_ex", Operation::Write, Convention::Size),
+    openssl("SSL_write_ex2", Operation::Write, Convention::Size),
+    openssl(
+        "SSL_do_handshake",
+        Operation::Handshake,
+        Convention::Session,
+    ),
+    TlsCall {
+        name: "gnutls_handshake",
+        library: Library::GnuTls,
+        operation: Operation::Handshake,
+        convention: Convention::Session,
+    },
     TlsCall {
         name: "gnutls_record_recv",
         library: Library::GnuTls,
@@ -135,8 +164,8 @@ pub(super) const NAMED: [TlsCall; 6] = [
     },
 ];
 
-/// In the order of [`Operation`].
-pub(super) const GO: [TlsCall; 2] = [
+/// Reads and writes ask for a handshake as well, so that only the functions count that carry it out.
+pub(super) const GO: [TlsCall; 4] = [
     TlsCall {
         name: "crypto/tls.(*Conn).Write",
         library: Library::Go,
@@ -148,6 +177,18 @@ pub(super) const GO: [TlsCall; 2] = [
         library: Library::Go,
         operation: Operation::Read,
         convention: Convention::Go,
+    },
+    TlsCall {
+        name: "crypto/tls.(*Conn).serverHandshake",
+        library: Library::Go,
+        operation: Operation::Handshake,
+        convention: Convention::GoSession,
+    },
+    TlsCall {
+        name: "crypto/tls.(*Conn).clientHandshake",
+        library: Library::Go,
+        operation: Operation::Handshake,
+        convention: Convention::GoSession,
     },
 ];
 

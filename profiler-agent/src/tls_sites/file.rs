@@ -225,8 +225,8 @@ fn function(code: &Code<'_>, call: TlsCall, bounds: Bounds) -> Result<TlsFunctio
     let graph = Graph::follow(bounds.start, bounds.end, &read);
     let entry = entry_site(&graph, call.convention).ok_or("its code cannot be read")?;
     let returns = match (call.operation, call.convention) {
-        (Operation::Write, _) => Vec::new(),
-        (Operation::Read, Convention::Go) => {
+        (Operation::Write | Operation::Handshake, _) => Vec::new(),
+        (Operation::Read, Convention::Go | Convention::GoSession) => {
             let bytes = code.function(bounds).ok_or("its code cannot be read")?;
             go_returns::all(bounds, &bytes)
         }
@@ -236,6 +236,7 @@ fn function(code: &Code<'_>, call: TlsCall, bounds: Bounds) -> Result<TlsFunctio
             | Convention::MovedByPointer
             | Convention::Size
             | Convention::Long
+            | Convention::Session
             | Convention::RustResult,
         ) => return_sites(&graph, call.convention),
     };

@@ -88,6 +88,7 @@ pub struct EntrySite {
     pub site: Site,
     /// What the connection is to the library.
     pub session: Place,
+    /// As the session, of a handshake.
     pub buffer: Place,
     /// Bytes to write, or room to read into.
     pub length: Place,

@@ -49,6 +49,9 @@ fn probes_of_openssl_are_moved_to_cheap_instructions() {
     assert_eq!(class, SiteClass::Stepped, "nothing cheap behind that call");
     assert_eq!(extended.returns[0].site.frame_bytes, Some(0));
     assert_eq!(entry(function(&file, "SSL_write_ex")), (4, SiteClass::Call));
+    let handshake = function(&file, "SSL_do_handshake");
+    assert!(handshake.entry.site.class.is_cheap());
+    assert_eq!(register(handshake.entry.session), 7, "rdi");
 }
 
 #[test]
@@ -108,6 +111,8 @@ fn go_keeps_the_table_that_names_its_functions() {
     );
     let places = [write.entry.session, write.entry.buffer, write.entry.length].map(register);
     assert_eq!(places, [0, 3, 1], "rax, rbx, rcx");
+    let handshake = function(&file, "crypto/tls.(*Conn).serverHandshake");
+    assert_eq!(register(handshake.entry.session), 0, "rax");
     let read = function(&file, "crypto/tls.(*Conn).Read");
     assert!(!read.returns.is_empty());
     assert_eq!(read.returns[0].site.frame_bytes, Some(0));

@@ -12,10 +12,8 @@
 use aya_ebpf::{
     bindings::pt_regs,
     helpers::{
-        bpf_get_current_pid_tgid,
-        generated::{
-            bpf_get_current_task_btf, bpf_probe_read_user as read_user, bpf_task_pt_regs,
-        },
+        bpf_get_current_pid_tgid, bpf_probe_read_user,
+        generated::{bpf_get_current_task_btf, bpf_probe_read_user as read_user, bpf_task_pt_regs},
     },
     macros::map,
     maps::{Array, LruHashMap, PerCpuArray},
@@ -33,7 +31,7 @@ use profiler_common::{
 };
 
 use super::{
-    connection::{add, add_one, now},
+    connection::{add, add_one, find, now},
     payload::{self, Scratch},
     payload_bytes,
     socket::Socket,
@@ -153,11 +151,11 @@ fn current_call() -> Option<&'static mut TlsCall> {
     if let Some(call) = TLS_CALLS.get_ptr_mut(caller(0, registers)) {
         // SAFETY: a map value that only its thread writes.
         let call = unsafe { &mut *call };
-        // The frame of a call that is over lies below the stack pointer.
-        if call.frame == 0 || stack_pointer(registers) < call.frame {
-            return Some(call);
-        }
-        return None;
+        return if is_on_stack(call, registers) {
+            Some(call)
+        } else {
+            None
+        };
     }
     if state(STATE_GOROUTINES) == 0 {
         return None;
@@ -168,6 +166,23 @@ fn current_call() -> Option<&'static mut TlsCall> {
     Some(unsafe { &mut *call })
 }
 
+/// Whether a call is not over: its frame lies above the stack pointer, and its return address is
+/// still there. Of a goroutine's call, whose stack is moved, nothing can be said.
+#[inline(always)]
+pub(super) fn is_on_stack(call: &TlsCall, registers: TypedPtr) -> bool {
+    if call.frame == 0 {
+        return true;
+    }
+    if stack_pointer(registers) >= call.frame {
+        return false;
+    }
+    // SAFETY: the helper checks the address.
+    match unsafe { bpf_probe_read_user(call.frame as *const u64) } {
+        Ok(address) => address == call.return_address,
+        Err(_) => false,
+    }
+}
+
 /// The running thread has sent on a connection. 1 when plaintext of the connection is captured, so
 /// that what goes over the wire is not wanted.
 #[inline(never)]
@@ -175,8 +190,7 @@ pub(super) fn sent(socket: Socket, connection: &mut Connection, bytes: u64) -> u
     let cookie = connection.cookie;
     if let Some(call) = current_call() {
         let kind = record_type::<SCRATCH_SENT>(socket, bytes);
-        if kind != 0 {
-            bind(call, cookie);
+        if kind != 0 && bind(call, cookie) {
             if kind == APPLICATION_DATA && call.kind & u32::from(SITE_READS) == 0 && call.done == 0
             {
                 call.done = 1;
@@ -202,8 +216,10 @@ pub(super) fn received(
         // A record's header and its body may be read one after the other.
         let is_known = call.cookie == cookie || is_bound_to(call.session, cookie);
         if is_known || record_type::<SCRATCH_RECEIVED>(socket, bytes) != 0 {
-            bind(call, cookie);
-            call.ready_ns = ready_ns;
+            let is_bound = bind(call, cookie);
+            if is_bound {
+                call.ready_ns = ready_ns;
+            }
         }
     }
     u64::from(is_bound(cookie))
@@ -247,24 +263,28 @@ fn is_bound_to(session: u64, cookie: u64) -> bool {
     }
 }
 
-/// Remembers the connection of a session.
+/// Remembers the connection of a session; false when it belongs to another one that is open. The
+/// address of a session is used again only when the connection of the former one is closed.
 #[inline(always)]
-fn bind(call: &mut TlsCall, cookie: u64) {
+fn bind(call: &mut TlsCall, cookie: u64) -> bool {
     if call.cookie == cookie {
-        return;
+        return true;
     }
-    call.cookie = cookie;
     let key = session_key(call.session);
     if let Some(session) = TLS_SESSIONS.get_ptr_mut(key) {
         // SAFETY: a map value; sessions are used by one thread at a time.
         let session = unsafe { &mut *session };
         if session.cookie != cookie {
-            // Another connection's session was here before.
+            if is_open(session.cookie) {
+                return false;
+            }
             session.cookie = cookie;
             session.blocked = 0;
         }
-        return;
+        call.cookie = cookie;
+        return true;
     }
+    call.cookie = cookie;
     let session = TlsSession {
         cookie,
         end: 0,
@@ -273,6 +293,16 @@ fn bind(call: &mut TlsCall, cookie: u64) {
     };
     // Fails only without memory: then the session stays unbound.
     let _made = TLS_SESSIONS.insert(key, session, 0);
+    true
+}
+
+/// Whether a connection is watched and its socket not closed.
+#[inline(always)]
+fn is_open(cookie: u64) -> bool {
+    match find(cookie) {
+        Some(connection) => connection.closed_ns == 0,
+        None => false,
+    }
 }
 
 /// Remembers what is written, to know it when it is written again.
@@ -315,12 +345,7 @@ fn type_of(scratch: &Scratch) -> u8 {
 
 /// Hands out what a call has moved: `length` bytes from its buffer on. 0 when that failed.
 #[inline(never)]
-pub(super) fn emit(
-    connection: &mut Connection,
-    call: &TlsCall,
-    length: u64,
-    is_send: u64,
-) -> u64 {
+pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_send: u64) -> u64 {
     let at_ns = now();
     if !payload::is_announced(connection, at_ns) {
         return 0;

@@ -12,14 +12,16 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use profiler_common::tls::{
-    FRAME_UNKNOWN, PLACE_STACK, SITE_GOROUTINE, SITE_INT, SITE_MOVED, SITE_READS, SiteCookie,
-    TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall,
+    FRAME_UNKNOWN, PLACE_STACK, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT, SITE_MOVED, SITE_READS,
+    SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
+    TLS_UNREADABLE, TlsCall,
 };
 
 use super::{
     connection::{current_is_wanted, find},
     tls::{
-        TLS_CALLS, TLS_SESSIONS, caller, count, emit, registers, session_key, stack_pointer,
+        TLS_CALLS, TLS_SESSIONS, caller, count, emit, is_on_stack, registers, session_key,
+        stack_pointer,
     },
 };
 use crate::kernel::TypedPtr;
@@ -74,24 +76,37 @@ fn try_call(site: SiteCookie) -> Option<()> {
         0
     };
     let key = caller(site.kind, registers);
+    let frame = frame(site, registers);
+    let return_address = if frame == 0 {
+        0
+    } else {
+        // SAFETY: the helper checks the address.
+        unsafe { bpf_probe_read_user(frame as *const u64) }.ok()?
+    };
     let mut call = TlsCall {
         session,
         buffer,
         length,
         moved,
-        frame: frame(site, registers),
+        frame,
+        return_address,
         cookie: 0,
         ready_ns: 0,
         kind: u32::from(site.kind),
         done: 0,
     };
     let writes = site.kind & SITE_READS == 0;
-    if writes && (length == 0 || is_repeated(&call)) {
+    let is_handshake = site.kind & SITE_HANDSHAKE != 0;
+    if is_handshake || writes && (length == 0 || is_repeated(&call)) {
         call.done = 1;
     }
     if let Some(before) = TLS_CALLS.get_ptr_mut(key) {
         // SAFETY: a map value of the thread that runs here.
         let before = unsafe { &mut *before };
+        if is_handshake && before.session == session && is_on_stack(before, registers) {
+            // A read or write asks for it, and stands for it.
+            return Some(());
+        }
         settle(before, &call);
         *before = call;
     } else {
@@ -105,9 +120,8 @@ fn try_call(site: SiteCookie) -> Option<()> {
 #[inline(always)]
 fn settle(before: &TlsCall, next: &TlsCall) {
     let was_write = before.kind & u32::from(SITE_READS) == 0;
-    let is_again = before.session == next.session
-        && before.length == next.length
-        && before.kind == next.kind;
+    let is_again =
+        before.session == next.session && before.length == next.length && before.kind == next.kind;
     if was_write && before.done == 0 && !is_again {
         count(TLS_UNBOUND_WRITTEN, before.length);
     }
