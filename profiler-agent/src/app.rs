@@ -237,6 +237,7 @@ impl App {
             token,
             origin,
             arguments: config.arguments,
+            capture: config.capture,
             node: kernel.node,
             demo_data: kernel.demo_data,
             max_running_tasks: config.max_tasks,

@@ -3,13 +3,20 @@
 use super::{
     Candidate, Opening, Protocol, Verdict,
     dns::{DNS_TCP, DNS_UDP},
+    http1::HTTP1,
+    http2::HTTP2,
+    kafka::KAFKA,
+    mongodb::MONGODB,
+    mysql::MYSQL,
     postgresql::POSTGRESQL,
     redis::REDIS,
     tls::TLS,
 };
 
 /// All of them. Where two are sure, the one of the server's usual port is taken, else the first.
-pub const CANDIDATES: &[Candidate] = &[TLS, REDIS, POSTGRESQL, DNS_UDP, DNS_TCP];
+pub const CANDIDATES: &[Candidate] = &[
+    TLS, HTTP2, HTTP1, REDIS, POSTGRESQL, MYSQL, DNS_UDP, DNS_TCP, KAFKA, MONGODB,
+];
 
 /// What the candidates made of an opening.
 #[derive(Clone, Copy, Debug)]

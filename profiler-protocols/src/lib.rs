@@ -19,8 +19,21 @@ mod dns;
 mod redis;
 mod sql;
 mod postgresql;
+mod mysql;
+mod kafka;
+mod mongodb;
+mod route;
+mod headers;
+mod trace;
+mod http_message;
+mod http1;
+mod hpack;
+mod http2;
 mod detect;
 mod connection;
+pub mod fuzzing;
+#[cfg(test)]
+mod replay;
 #[cfg(test)]
 mod testing;
 
@@ -30,6 +43,10 @@ pub use decoder::{
 };
 pub use detect::CANDIDATES;
 pub use exchange::{Exchange, Messages, Outcome, Protocol, Status, TraceIds};
+pub use headers::REDACTED;
+pub use http1::HTTP1;
+pub use http2::HTTP2;
 pub use piece::{Direction, Piece};
 pub use privacy::Privacy;
+pub use route::{fold_path, mask_query};
 pub use tls::{TlsFacts, TlsVersion};

@@ -8,6 +8,7 @@ pub enum Direction {
 }
 
 impl Direction {
+    #[must_use]
     pub fn reverse(self) -> Self {
         match self {
             Self::ToServer => Self::ToClient,

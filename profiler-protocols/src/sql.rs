@@ -115,6 +115,11 @@ impl Folder<'_> {
                     self.number();
                 }
                 letter if is_name(letter) => self.name(),
+                // The place of a parameter; with PostgreSQL an operator.
+                b'?' if self.dialect == Dialect::MySql => {
+                    self.pass(1);
+                    self.literal();
+                }
                 other => {
                     self.pass(1);
                     self.punctuation(other);

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::EnvoyAdminMode;
 use crate::{
-    model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode},
+    model::{IdleMode, MAX_DURATION_S, Target, TaskKind, UnwindMethod, WaitMode},
     render::{Format, Value},
 };
 
@@ -34,6 +34,8 @@ pub enum Command {
     Record(RecordArgs),
     /// Say which processes talk to which over TCP and Unix sockets, and how well
     Net(NetArgs),
+    /// Say what processes ask each other, how often, how long it takes and what fails
+    Requests(RequestsArgs),
     /// Say which part of a process costs what and which setting changes it, without a server
     Diagnose(DiagnoseArgs),
     /// List the processes of this machine
@@ -96,6 +98,12 @@ pub struct ServeArgs {
     /// Show the arguments of processes; they may hold secrets
     #[arg(long)]
     pub show_arguments: bool,
+    /// Let tasks of the API read plaintext at the functions of TLS libraries; each use is logged
+    #[arg(long)]
+    pub allow_tls_capture: bool,
+    /// Let tasks of the API keep bodies of requests; each use is logged
+    #[arg(long)]
+    pub allow_bodies: bool,
     /// Delete results older than this [default: 7d]
     #[arg(long, value_name = "DURATION")]
     pub retention_age: Option<String>,
@@ -330,6 +338,55 @@ pub struct NetArgs {
     pub deny_probe: Vec<String>,
 }
 
+/// Requests between processes.
+#[derive(Clone, Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
+pub struct RequestsArgs {
+    #[command(flatten)]
+    pub target: NetTarget,
+    /// How long to look: 1s to 1h
+    #[arg(long, default_value = "10s", value_parser = task_duration)]
+    pub duration: Duration,
+    /// Also read plaintext at the functions of TLS libraries; every call of them is slowed
+    #[arg(long)]
+    pub tls: bool,
+    /// Part of the time in which that is on, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, requires = "tls",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub tls_duty: u8,
+    /// Show paths of samples as they were sent, their queries masked; they may hold secrets
+    #[arg(long)]
+    pub raw_paths: bool,
+    /// Which requests are kept one by one
+    #[arg(long, value_enum, default_value = "slow")]
+    pub samples: SamplesKept,
+    /// First bytes of each read and write that are looked at [default: 1024]
+    #[arg(long, value_name = "N")]
+    pub capture_bytes: Option<u32>,
+    /// Share of one CPU in percent that this may use before connections are sampled [default: 25]
+    #[arg(long, value_name = "PERCENT")]
+    pub cpu_percent: Option<u32>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
+    /// separate by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub deny_probe: Vec<String>,
+}
+
+/// Which requests `requests` keeps one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SamplesKept {
+    /// The slowest and the first failing ones of each edge in each 10 s
+    Slow,
+    /// All, as long as there is room
+    All,
+}
+
 /// What `net --json --with` adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NetPart {
@@ -353,6 +410,23 @@ pub struct NetTarget {
     /// Every connection of the machine
     #[arg(long)]
     pub all: bool,
+}
+
+impl NetTarget {
+    pub fn to_target(&self) -> Target {
+        let Self {
+            pid,
+            container,
+            netns,
+            all: _,
+        } = self;
+        match (container, netns) {
+            (Some(id), _) => Target::Container(id.clone()),
+            (None, Some(path)) => Target::NetworkNamespace(path.clone()),
+            (None, None) if pid.is_empty() => Target::All,
+            (None, None) => Target::Pids(pid.clone()),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Args)]

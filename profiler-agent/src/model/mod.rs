@@ -17,13 +17,17 @@ mod observed;
 mod process;
 mod profile;
 mod profile_builder;
-mod select;
-pub mod significance;
-mod stack_quality;
 mod request_options;
-mod tls;
+mod sample_rule;
+mod requests;
+mod select;
+mod sidecar;
+pub mod significance;
+mod spread;
+mod stack_quality;
 mod task;
 mod thread_state;
+mod tls;
 mod wait_reason;
 mod waker;
 mod wait_rules;
@@ -56,8 +60,15 @@ pub use request_options::{
     DEFAULT_CAPTURE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MIN_CAPTURE_BYTES,
     RequestOptions,
 };
+pub use requests::{
+    Operation, Outcomes, RequestCounters, RequestEdge, RequestSample, RequestTable, SampleReason,
+    SeenBy, Tally, Timings, TlsSeen,
+};
+pub use sample_rule::{SampleRule, StatusClass};
 pub use select::Selection;
+pub use sidecar::{MatchClass, Sidecar, SidecarTimes, UpstreamHeader};
 pub use significance::Pair;
+pub use spread::{Bounds, Spread};
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
     DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TargetName, Task, TaskId,

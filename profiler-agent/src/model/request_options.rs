@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::SampleRule;
+
 /// First bytes of each read and write that are captured where nothing else is said: the head of an
 /// HTTP/1 request.
 pub const DEFAULT_CAPTURE_BYTES: u32 = 1024;
@@ -24,6 +26,8 @@ pub struct RequestOptions {
     pub raw_paths: bool,
     /// Every request is a sample.
     pub samples_all: bool,
+    /// Requests that are samples beside the slowest and the failing ones.
+    pub rules: Vec<SampleRule>,
     /// First bytes of each read and write that leave the kernel.
     pub capture_bytes: u32,
     /// Share of one CPU, in percent, that reading payload may use before connections are sampled.
@@ -38,6 +42,7 @@ impl Default for RequestOptions {
             bodies: false,
             raw_paths: false,
             samples_all: false,
+            rules: Vec::new(),
             capture_bytes: DEFAULT_CAPTURE_BYTES,
             cpu_percent: 25,
         }

@@ -34,18 +34,18 @@ pub struct TlsFileReport {
 }
 
 /// See the module's description.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsReport {
     pub files: Vec<TlsFileReport>,
     /// Why nothing can be captured at all.
     pub unavailable: Option<String>,
     /// Part of the time, in percent, in which probes were attached.
-    pub attached_percent: f64,
+    pub attached_percent: u8,
     /// Times that a probe was met.
     pub hits: u64,
     /// What the programs took for each hit, without the trap: nanoseconds; `None` while the kernel's
     /// statistics are off.
-    pub program_ns_per_hit: Option<f64>,
+    pub program_ns_per_hit: Option<u64>,
     /// Pieces of plaintext that were captured.
     pub pieces: u64,
     /// Bytes that were written without a socket event, or read on a session that is not bound.
@@ -58,27 +58,55 @@ pub struct TlsReport {
 impl TlsReport {
     /// What all hits together have cost the target, traps included, in nanoseconds: the hits at the mean
     /// price of the sites, and the programs.
-    pub fn cost_ns(&self) -> f64 {
-        let prices: Vec<f64> = self
+    pub fn cost_ns(&self) -> u64 {
+        let sites = self
             .files
             .iter()
             .filter(|file| file.processes > 0)
-            .flat_map(|file| &file.sites)
-            .map(|site| f64::from(site.price_ns))
-            .collect();
-        if prices.is_empty() {
-            return 0.0;
-        }
-        #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-        let (mean, hits) = (
-            prices.iter().sum::<f64>() / prices.len() as f64,
-            self.hits as f64,
-        );
-        hits * (mean + self.program_ns_per_hit.unwrap_or(0.0))
+            .flat_map(|file| &file.sites);
+        let (count, sum) = sites.fold((0, 0), |(count, sum), site| {
+            (count + 1, sum + u64::from(site.price_ns))
+        });
+        let mean = u64::checked_div(sum, count).unwrap_or(0);
+        self.hits
+            .saturating_mul(mean + self.program_ns_per_hit.unwrap_or(0))
     }
 
     pub fn unbound_bytes(&self) -> u64 {
         self.unbound_written_bytes
             .saturating_add(self.unbound_read_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hits_cost_the_mean_price_and_the_programs() {
+        let site = |price_ns| TlsProbeSite {
+            function: "SSL_read".to_owned(),
+            is_result: false,
+            address: 1,
+            class: "push".to_owned(),
+            price_ns,
+        };
+        let file = |prices: &[u32], processes| TlsFileReport {
+            path: "/lib".to_owned(),
+            build_id: String::new(),
+            library: None,
+            found_by: None,
+            sites: prices.iter().map(|price| site(*price)).collect(),
+            processes,
+            reasons: Vec::new(),
+        };
+        let report = TlsReport {
+            files: vec![file(&[700, 900], 1), file(&[9800], 0)],
+            hits: 10,
+            program_ns_per_hit: Some(200),
+            ..TlsReport::default()
+        };
+        assert_eq!(report.cost_ns(), 10 * (800 + 200));
+        assert_eq!(TlsReport::default().cost_ns(), 0);
     }
 }

@@ -15,6 +15,7 @@ use profiler_common::payload::CAPTURE_STOP;
 use super::{
     requests_events::{Heard, Told},
     requests_share::{Share, thread_cpu},
+    timeline::monotonic_ns,
 };
 use crate::{
     bpf::{CaptureControl, LoadError, PieceReader},
@@ -102,6 +103,11 @@ impl<L: Listener> Payload<L> {
         }
     }
 
+    /// One connection in so many is captured.
+    pub(super) fn sampled_one_of(&self) -> u32 {
+        lock(&self.shared).share.one_of()
+    }
+
     /// Reads what is there, and lets the listener say what it has learned. `use_listener` learns of how
     /// many connections one is captured, and how many pieces were lost.
     pub(super) fn with<T>(&self, use_listener: impl FnOnce(&mut L, Counts) -> T) -> T {
@@ -159,6 +165,9 @@ impl<L: Listener> Shared<L> {
         if elapsed >= LOOK {
             let cpu = thread_cpu();
             self.judge(elapsed, cpu.saturating_sub(clock.cpu));
+            for event in self.heard.rested(monotonic_ns()) {
+                self.listener.take(event);
+            }
             clock.looked = now;
             clock.cpu = cpu;
         }

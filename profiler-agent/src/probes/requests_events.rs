@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use profiler_common::{
     network::{DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_JOINED},
-    payload::{PIECE_SENT, PIECE_TLS, PieceConnection, PieceHead},
+    payload::{DATAGRAM_REST_NS, PIECE_SENT, PIECE_TLS, PieceConnection, PieceHead},
 };
 
 use crate::{
@@ -30,24 +30,39 @@ pub(super) enum Told {
     },
 }
 
-/// Remembers what was lost of each open connection that lost something.
+/// After so much time without a piece a socket of UDP is taken for closed: nobody tells of its end. The
+/// kernel side tells of it anew when it is used after a rest.
+const DATAGRAM_END_NS: u64 = 3 * DATAGRAM_REST_NS;
+
+/// Remembers what was lost of each open connection that lost something, and which sockets of UDP are in
+/// use.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     lost: HashMap<u64, u32>,
     lost_in_all: u64,
+    /// Sockets of UDP with the time of their last piece.
+    datagrams: HashMap<u64, u64>,
 }
 
 impl Heard {
     pub(super) fn tell(&mut self, record: PieceRecord<'_>) -> Told {
         match record {
-            PieceRecord::Connection(connection) => Told::Connection {
-                cookie: connection.cookie,
-                facts: facts(&connection),
-            },
-            PieceRecord::Piece { head, bytes } => Told::Piece {
-                lost: self.lost_before(&head),
-                piece: PayloadEvent::Piece(piece(&head, bytes)),
-            },
+            PieceRecord::Connection(connection) => {
+                let (cookie, facts) = (connection.cookie, facts(&connection));
+                if facts.is_udp {
+                    self.datagrams.insert(cookie, connection.header.time_ns);
+                }
+                Told::Connection { cookie, facts }
+            }
+            PieceRecord::Piece { head, bytes } => {
+                if let Some(used_ns) = self.datagrams.get_mut(&head.cookie) {
+                    *used_ns = head.header.time_ns;
+                }
+                Told::Piece {
+                    lost: self.lost_before(&head),
+                    piece: PayloadEvent::Piece(piece(&head, bytes)),
+                }
+            }
         }
     }
 
@@ -55,6 +70,19 @@ impl Heard {
     pub(super) fn closed(&mut self, cookie: u64, at_ns: u64) -> PayloadEvent {
         self.lost.remove(&cookie);
         PayloadEvent::Closed { cookie, at_ns }
+    }
+
+    /// Ends of sockets of UDP that were not used for long.
+    pub(super) fn rested(&mut self, now_ns: u64) -> Vec<PayloadEvent> {
+        let rests = |used_ns: &mut u64| now_ns.saturating_sub(*used_ns) > DATAGRAM_END_NS;
+        let ended: Vec<(u64, u64)> = self
+            .datagrams
+            .extract_if(|_cookie, used_ns| rests(used_ns))
+            .collect();
+        ended
+            .into_iter()
+            .map(|(cookie, used_ns)| self.closed(cookie, used_ns))
+            .collect()
     }
 
     /// Pieces that were lost until the newest piece of their connection.

@@ -112,3 +112,25 @@ fn a_connection_is_told_with_what_is_known_of_it() {
         assert_eq!(told, Told::Connection { cookie: 5, facts });
     }
 }
+
+#[test]
+fn a_socket_of_udp_ends_when_it_rests() {
+    let mut heard = Heard::default();
+    for (cookie, protocol) in [(42, UDP), (6, 6)] {
+        heard.tell(PieceRecord::Connection(PieceConnection {
+            cookie,
+            protocol,
+            family: 2,
+            ..PieceConnection::default()
+        }));
+    }
+    lost_of(&mut heard, head(2));
+    assert_eq!(heard.rested(9 + DATAGRAM_END_NS), Vec::new());
+    let closed = PayloadEvent::Closed {
+        cookie: 42,
+        at_ns: 9,
+    };
+    assert_eq!(heard.rested(10 + DATAGRAM_END_NS), vec![closed]);
+    assert_eq!(heard.rested(u64::MAX), Vec::new(), "once");
+    assert!(heard.lost.is_empty());
+}

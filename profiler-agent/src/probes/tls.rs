@@ -14,17 +14,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_common::tls::{
-    STATE_EPOCH, STATE_GOROUTINES, STATE_SINCE, TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET,
-    TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
+use profiler_common::{
+    config::{FILTER_CGROUPS, FILTER_PIDS},
+    tls::{
+        STATE_EPOCH, STATE_GOROUTINES, STATE_SINCE, TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET,
+        TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
+    },
 };
 
-use super::timeline::monotonic_ns;
+use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
     model::{ProcessKey, TlsFileReport, TlsProbeSite, TlsReport},
-    process::proc_dir::read_stat,
-    symbolize::{SymbolPacks, SymbolizeConfig, module_file::FileKey},
+    process::{ProcessTable, proc_dir::read_stat},
+    symbolize::{SymbolizeConfig, module_file::FileKey},
     tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
 };
 
@@ -61,9 +64,55 @@ struct Answer {
     found: Option<ProcessTls>,
 }
 
+/// Which processes a task is about.
+#[derive(Clone, Debug)]
+pub(super) enum TlsTargets {
+    /// Those that the kernel side has in its table, with their children.
+    Listed,
+    /// Those of cgroups, by the paths of these.
+    Groups(Vec<String>),
+    All,
+}
+
+impl TlsTargets {
+    pub(super) fn of(target: &ResolvedTarget) -> Self {
+        match target.filter {
+            FILTER_PIDS => Self::Listed,
+            FILTER_CGROUPS => Self::Groups(target.cgroup_paths.clone()),
+            _ => Self::All,
+        }
+    }
+
+    fn pids(
+        &self,
+        object: &LoadedObject,
+        table: &ProcessTable,
+    ) -> Result<BTreeSet<u32>, LoadError> {
+        let below = |cgroup: &str, path: &String| {
+            cgroup
+                .strip_prefix(path.trim_end_matches('/'))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        Ok(match self {
+            Self::Listed => object.target_pids()?.into_iter().collect(),
+            Self::Groups(paths) => table
+                .snapshot()
+                .iter()
+                .filter(|process| paths.iter().any(|path| below(&process.cgroup, path)))
+                .map(|process| process.key.pid)
+                .collect(),
+            Self::All => table
+                .snapshot()
+                .iter()
+                .map(|process| process.key.pid)
+                .collect(),
+        })
+    }
+}
+
 /// Probes of one task.
 #[derive(Debug)]
-pub struct TlsProbes {
+pub(super) struct TlsProbes {
     duty: Duty,
     processes: BTreeMap<u32, Watched>,
     questions: SyncSender<ProcessKey>,
@@ -74,16 +123,24 @@ pub struct TlsProbes {
     epoch: u64,
     /// Why nothing is captured.
     unavailable: Option<String>,
+    targets: TlsTargets,
+    /// The processes that were listed last.
+    wanted: BTreeSet<u32>,
+    listed: Option<Instant>,
 }
 
 impl TlsProbes {
-    /// Starts the thread that looks at files.
-    pub fn start(duty_percent: u8, packs: SymbolPacks) -> std::io::Result<Self> {
+    /// Starts the thread that looks at files. `failure`: why the programs are not loaded.
+    pub(super) fn start(
+        duty_percent: u8,
+        targets: TlsTargets,
+        failure: Option<String>,
+    ) -> std::io::Result<Self> {
         let (questions, asked) = sync_channel(WAITING_LIMIT);
         let (answer, answers) = sync_channel(WAITING_LIMIT);
         std::thread::Builder::new()
             .name("tls-finder".into())
-            .spawn(move || look(&asked, &answer, packs))?;
+            .spawn(move || look(&asked, &answer))?;
         Ok(Self {
             duty: Duty::new(duty_percent),
             processes: BTreeMap::new(),
@@ -92,15 +149,34 @@ impl TlsProbes {
             files: HashMap::new(),
             has_goroutines: false,
             epoch: 0,
-            unavailable: None,
+            unavailable: failure,
+            targets,
+            wanted: BTreeSet::new(),
+            listed: None,
         })
     }
 
     /// Does what is due: for all processes of the target as they are now. Called some times a second.
-    pub fn turn(&mut self, object: &mut LoadedObject, wanted: &BTreeSet<u32>) {
+    pub(super) fn turn(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
         if self.unavailable.is_some() {
             return;
         }
+        if self
+            .listed
+            .is_none_or(|listed| listed.elapsed() >= LOOK_SOON)
+        {
+            self.listed = Some(Instant::now());
+            match self.targets.pids(object, table) {
+                Ok(pids) => self.wanted = pids,
+                Err(error) => tracing::debug!(%error, "list the processes of the target"),
+            }
+        }
+        let wanted = std::mem::take(&mut self.wanted);
+        self.follow(object, &wanted);
+        self.wanted = wanted;
+    }
+
+    fn follow(&mut self, object: &mut LoadedObject, wanted: &BTreeSet<u32>) {
         self.processes.retain(|pid, _| wanted.contains(pid));
         for pid in wanted {
             self.ask(*pid);
@@ -119,7 +195,7 @@ impl TlsProbes {
     }
 
     /// Takes all probes away.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.duty.stop(Instant::now());
         self.detach();
     }
@@ -254,7 +330,7 @@ impl TlsProbes {
         self.processes.values().filter(runs).count() as u64
     }
 
-    pub fn report(&self, object: &LoadedObject) -> Result<TlsReport, LoadError> {
+    pub(super) fn report(&self, object: &LoadedObject) -> Result<TlsReport, LoadError> {
         let counters = object.tls_counters()?;
         let of = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
         let mut files: Vec<TlsFileReport> = self
@@ -281,7 +357,7 @@ impl TlsProbes {
 }
 
 /// Mean time of a run of the programs, while the kernel measures it.
-fn program_ns(object: &LoadedObject) -> Option<f64> {
+fn program_ns(object: &LoadedObject) -> Option<u64> {
     let programs = object.programs();
     let tls = programs
         .iter()
@@ -289,14 +365,14 @@ fn program_ns(object: &LoadedObject) -> Option<f64> {
     let (runs, time) = tls.fold((0, Duration::ZERO), |(runs, time), program| {
         (runs + program.run_count, time + program.run_time)
     });
-    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-    let mean = time.as_nanos() as f64 / runs as f64;
-    (runs > 0).then_some(mean)
+    let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    time_ns.checked_div(runs)
 }
 
 /// Looks at processes until nobody asks any more.
-fn look(asked: &Receiver<ProcessKey>, answer: &SyncSender<Answer>, packs: SymbolPacks) {
-    let mut finder = TlsFinder::new(SymbolizeConfig::default().max_file_bytes, packs);
+fn look(asked: &Receiver<ProcessKey>, answer: &SyncSender<Answer>) {
+    let config = SymbolizeConfig::default();
+    let mut finder = TlsFinder::new(config.max_file_bytes, config.packs);
     while let Ok(key) = asked.recv() {
         let found = finder.find(key).ok();
         if answer.send(Answer { key, found }).is_err() {
@@ -424,16 +500,15 @@ impl Duty {
         }
     }
 
-    fn attached_percent(&self, now: Instant) -> f64 {
-        let Some(began) = self.began else { return 0.0 };
+    fn attached_percent(&self, now: Instant) -> u8 {
+        let Some(began) = self.began else { return 0 };
         let current = self
             .attached_since
             .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        let all = now.saturating_duration_since(began).as_secs_f64();
-        if all <= 0.0 {
-            return 0.0;
-        }
-        ((self.attached + current).as_secs_f64() / all * 100.0).min(100.0)
+        let all = now.saturating_duration_since(began).as_millis();
+        let attached = (self.attached + current).as_millis();
+        let percent = (attached * 100).checked_div(all).unwrap_or(0);
+        u8::try_from(percent.min(100)).unwrap_or(100)
     }
 }
 
@@ -450,8 +525,8 @@ mod tests {
         let (on, off) = (Turn::Attach, Turn::Detach);
         // 500 ms of each 2,000 ms: the second period begins at 2,000 ms.
         assert_eq!(turns, [on, on, off, off, off, on, on, off]);
-        let percent = duty.attached_percent(at(2800));
-        assert!((percent - (800.0 + 800.0) / 28.0).abs() < 0.1, "{percent}");
+        // Until 800 ms, and until 2,800 ms.
+        assert_eq!(duty.attached_percent(at(2800)), 57);
     }
 
     #[test]
@@ -464,6 +539,6 @@ mod tests {
         }
         let end = start + Duration::from_millis(99 * 150);
         duty.stop(end);
-        assert!((duty.attached_percent(end) - 100.0).abs() < 0.1);
+        assert_eq!(duty.attached_percent(end), 100);
     }
 }

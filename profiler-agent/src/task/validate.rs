@@ -7,6 +7,7 @@ use crate::model::{
 };
 
 use super::TaskError;
+use crate::requests::Rules;
 
 /// Processes that one task may name.
 pub const MAX_PIDS: usize = 4096;
@@ -126,12 +127,22 @@ fn requests_hold(spec: &TaskSpec) -> Result<(), TaskError> {
     let RequestOptions {
         tls: _,
         tls_duty_percent,
-        bodies: _,
+        bodies,
         raw_paths: _,
         samples_all: _,
+        rules,
         capture_bytes,
         cpu_percent,
     } = options;
+    if *bodies {
+        return invalid(
+            "bodies",
+            "bodies are not kept by this version of the agent: leave bodies out".to_owned(),
+        );
+    }
+    if let Err(error) = Rules::compile(rules) {
+        return invalid("rules", error.to_string());
+    }
     if !(1..=100).contains(tls_duty_percent) {
         return invalid(
             "tls_duty_percent",

@@ -36,11 +36,20 @@ pub struct EdgeTable {
 
 /// Nanoseconds since the Unix epoch.
 #[derive(Debug, Serialize, ToSchema)]
-struct CountedWindow {
+pub(super) struct CountedWindow {
     /// When the programs were attached.
     from_ns: u64,
     /// When the counts were read; at the end, when the programs were detached.
     to_ns: u64,
+}
+
+impl From<model::Window> for CountedWindow {
+    fn from(window: model::Window) -> Self {
+        Self {
+            from_ns: window.from_ns,
+            to_ns: window.to_ns,
+        }
+    }
 }
 
 /// The edges of a task, with what became of the task.
@@ -178,8 +187,8 @@ struct Edge {
     metrics: EdgeMetrics,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeEnd {
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct EdgeEnd {
     /// Null when the end is not on this node or was not seen.
     #[schema(required)]
     pid: Option<u32>,
@@ -370,10 +379,7 @@ impl From<&model::EdgeTable> for EdgeTable {
                 missed_runs: table.kernel_table.missed_runs.clone(),
                 delayed: table.kernel_table.delayed,
             },
-            window: table.window.map(|window| CountedWindow {
-                from_ns: window.from_ns,
-                to_ns: window.to_ns,
-            }),
+            window: table.window.map(Into::into),
         }
     }
 }
@@ -413,7 +419,7 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     }
 }
 
-fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option<u16>) -> EdgeEnd {
+pub(super) fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option<u16>) -> EdgeEnd {
     let model::Endpoint {
         pid,
         start_ticks,
