@@ -114,6 +114,7 @@ pub(super) fn table() -> RequestTable {
             pairs: [(MatchClass::RequestId, times), (MatchClass::Order, tied)].into(),
             upstream_header: UpstreamHeader::default(),
         }],
+        tls: None,
         counters: RequestCounters {
             unbound_bytes: 5,
             lost_pieces: 6,
