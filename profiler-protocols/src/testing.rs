@@ -232,6 +232,7 @@ pub(crate) fn check_cuts(connections: &[Vec<Call>], facts: Facts) {
             };
             let run = run(calls, facts, cut);
             check_sound(&run.out);
+            check_secrets(&run.out);
             assert_eq!(timeless(&run.out), timeless(&whole.out), "seed {seed}");
         }
         for (capture, seed) in [
@@ -244,6 +245,7 @@ pub(crate) fn check_cuts(connections: &[Vec<Call>], facts: Facts) {
             let cut = Cut { capture, seed };
             let run = run(calls, facts, cut);
             check_sound(&run.out);
+            check_secrets(&run.out);
             let mut known = whole.out.iter();
             for exchange in run.out.iter().filter(|it| it.outcome != Outcome::Unknown) {
                 let same = |other: &&Exchange| {
