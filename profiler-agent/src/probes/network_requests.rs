@@ -14,7 +14,7 @@ use super::{
         timeline::Origin,
         tls::{TlsProbes, TlsTargets},
     },
-    CollectError,
+    CollectError, Session,
 };
 use crate::{
     bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS},
@@ -116,14 +116,14 @@ impl Requests {
     }
 
     /// Puts probes into TLS libraries, where that is asked for and due.
-    pub(super) fn turn(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
+    fn turn(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
         if let Some(tls) = &mut self.tls {
             tls.turn(object, table);
         }
     }
 
     /// Takes the probes in TLS libraries away.
-    pub(super) fn detach(&mut self) {
+    fn detach(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.stop();
         }
@@ -236,6 +236,31 @@ fn ended_ns(connection: &Connection) -> u64 {
 pub(super) fn wanted(spec: &TaskSpec) -> Option<RequestOptions> {
     let wanted = spec.kind == TaskKind::Requests;
     wanted.then(|| spec.requests.clone().unwrap_or_default())
+}
+
+impl Session {
+    /// Waits for the probes in the processes that run already.
+    pub(super) fn settle_tls(&mut self) {
+        if let Some(tls) = self
+            .requests
+            .as_mut()
+            .and_then(|requests| requests.tls.as_mut())
+        {
+            tls.settle(&mut self.object, &self.table);
+        }
+    }
+
+    /// Does what is due of TLS, or at the end takes its probes away; reads and writes are still counted.
+    pub(super) fn probe_tls(&mut self, last: bool) {
+        let Some(requests) = &mut self.requests else {
+            return;
+        };
+        if last {
+            requests.detach();
+        } else {
+            requests.turn(&mut self.object, &self.table);
+        }
+    }
 }
 
 /// First bytes of each call of a TLS library that are captured; `None`: none are. Frames of HTTP/2 lie
