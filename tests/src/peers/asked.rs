@@ -1,6 +1,6 @@
 //! What a client asked, and what came back.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -60,13 +60,17 @@ impl Asked {
         }
     }
 
+    fn kind(&self) -> Kind<'_> {
+        (&self.method, &self.path, &self.status)
+    }
+
     /// Whether `seen` is a report of this request.
     fn fits(&self, seen: &Self) -> bool {
         let size = |asked: Option<u64>, seen: Option<u64>| {
             let allowed = seen.is_none() && self.sizes_may_be_unknown;
             asked.is_none() || asked == seen || allowed
         };
-        (&self.method, &self.path, &self.status) == (&seen.method, &seen.path, &seen.status)
+        self.kind() == seen.kind()
             && size(self.request_bytes, seen.request_bytes)
             && size(self.response_bytes, seen.response_bytes)
     }
@@ -91,12 +95,18 @@ impl fmt::Display for Asked {
     }
 }
 
+/// Method, path and status.
+type Kind<'a> = (&'a str, &'a str, &'a str);
+
 /// Most differences that a message lists of each kind.
 const LISTED: usize = 12;
 
 /// Checks that every request was seen once, and nothing else.
 pub fn compare(asked: &[Asked], seen: &[Asked]) -> Result<()> {
-    let mut rest: Vec<&Asked> = seen.iter().collect();
+    let mut rest: BTreeMap<Kind<'_>, Vec<&Asked>> = BTreeMap::new();
+    for one in seen {
+        rest.entry(one.kind()).or_default().push(one);
+    }
     // Those of known sizes first, so that one of unknown size does not take their report.
     let mut asked: Vec<&Asked> = asked.iter().collect();
     let is_vague = |one: &Asked| one.response_bytes.is_none() || one.request_bytes.is_none();
@@ -104,11 +114,13 @@ pub fn compare(asked: &[Asked], seen: &[Asked]) -> Result<()> {
     let mut missing = Vec::new();
     let all = asked.len();
     for one in asked {
-        match rest.iter().position(|seen| one.fits(seen)) {
-            Some(place) => drop(rest.swap_remove(place)),
+        let alike = rest.entry(one.kind()).or_default();
+        match alike.iter().position(|seen| one.fits(seen)) {
+            Some(place) => drop(alike.swap_remove(place)),
             None => missing.push(one),
         }
     }
+    let rest: Vec<&Asked> = rest.into_values().flatten().collect();
     let list = |requests: &[&Asked]| -> String {
         let lines = requests.iter().take(LISTED);
         lines.map(|request| format!("\n  {request}")).collect()

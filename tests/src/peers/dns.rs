@@ -99,9 +99,11 @@ impl Dnsmasq {
         let (sent, received) = (sizes(";; QUERY SIZE: ")?, sizes(";; MSG SIZE  rcvd: ")?);
         let all = QUESTIONS.len() * times;
         ensure!((sent.len(), received.len()) == (all, all), "dig: {output}");
+        // Over TCP the length stands before each message (RFC 1035 section 4.2.2).
+        let more = if options.contains(&"+tcp") { 2 } else { 0 };
         let questions = QUESTIONS.iter().cycle().zip(sent.into_iter().zip(received));
         let asked = questions.map(|((name, kind, status), (sent, received))| {
-            Asked::new(kind, &format!("{kind} {name}"), status).sizes(sent, received)
+            Asked::new(kind, &format!("{kind} {name}"), status).sizes(sent + more, received + more)
         });
         Ok((pid, asked.collect()))
     }
