@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 20] = [
     Target {
         name: "unwind",
         run: unwind,
@@ -61,6 +61,18 @@ pub const TARGETS: [Target; 17] = [
     Target {
         name: "envoy_admin",
         run: envoy_admin,
+    },
+    Target {
+        name: "http1",
+        run: profiler_protocols::http_fuzzing::http1,
+    },
+    Target {
+        name: "http2",
+        run: profiler_protocols::http_fuzzing::http2,
+    },
+    Target {
+        name: "hpack",
+        run: profiler_protocols::http_fuzzing::hpack,
     },
     Target {
         name: "connection",

@@ -26,6 +26,7 @@ mod network;
 pub mod requests;
 mod envoy_admin;
 pub mod symbolize;
+pub mod tls_sites;
 pub mod unwind;
 pub mod edge_series;
 pub mod task;

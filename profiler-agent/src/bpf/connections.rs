@@ -189,6 +189,9 @@ impl LoadedObject {
         if facts.payload.watched == 1 {
             failures.extend(self.load_capture().err());
         }
+        if facts.tls.watched == 1 {
+            failures.extend(self.load_tls().err());
+        }
         Ok(NetworkLoad {
             failures,
             plan: *plan,

@@ -10,6 +10,7 @@ use profiler_common::{
     },
     network_calls::NetworkCallConfig,
     payload::PayloadConfig,
+    tls::TlsConfig,
 };
 
 use super::{
@@ -19,6 +20,7 @@ use super::{
     offsets::{OffsetError, kernel_btf, member_offset, tracepoint_parameters},
     payload,
     sizes::Counting,
+    tls,
 };
 use crate::model::DEFAULT_CAPTURE_BYTES;
 
@@ -28,6 +30,7 @@ pub(super) struct NetworkFacts {
     pub(super) config: NetworkConfig,
     pub(super) calls: NetworkCallConfig,
     pub(super) payload: PayloadConfig,
+    pub(super) tls: TlsConfig,
     /// What system calls are watched for.
     pub(super) plan: CallPlan,
     /// Tracepoints that this kernel does not have.
@@ -44,6 +47,7 @@ enum Wanted<'a> {
         timed: bool,
         /// First bytes of each piece of payload that are captured; `None`: there is no payload.
         capture_bytes: Option<u32>,
+        tls_bytes: Option<u32>,
         /// Names of programs that must not be used.
         denied: &'a [String],
     },
@@ -61,11 +65,13 @@ pub(super) fn wanted(
             network_namespace,
             timed,
             capture_bytes,
+            tls_bytes,
             entries: _,
         } => resolve(Wanted::Task {
             network_namespace,
             timed,
             capture_bytes,
+            tls_bytes,
             denied,
         })
         .map(Some),
@@ -82,16 +88,18 @@ fn resolve(wanted: Wanted<'_>) -> Result<NetworkFacts, OffsetError> {
         .map(|program| program.hook)
         .filter(|hook| tracepoint_parameters(&btf, &format!("btf_trace_{hook}")).is_none())
         .collect();
-    let (network_namespace, plan, capture_bytes) = match wanted {
+    let (network_namespace, plan, capture_bytes, tls_bytes) = match wanted {
         Wanted::Check => (
             CHECK_NAMESPACE,
             CallPlan::EVERYTHING,
+            Some(DEFAULT_CAPTURE_BYTES),
             Some(DEFAULT_CAPTURE_BYTES),
         ),
         Wanted::Task {
             network_namespace,
             timed,
             capture_bytes,
+            tls_bytes,
             denied,
         } => {
             let is_usable = |name: &str| {
@@ -101,13 +109,14 @@ fn resolve(wanted: Wanted<'_>) -> Result<NetworkFacts, OffsetError> {
                     && !denied.iter().any(|denied| denied == name)
             };
             let plan = CallPlan::new(timed, is_usable);
-            (network_namespace, plan, capture_bytes)
+            (network_namespace, plan, capture_bytes, tls_bytes)
         }
     };
     Ok(NetworkFacts {
         config: offsets(&btf, network_namespace)?,
         calls: network_calls::config(&btf, plan)?,
         payload: payload::config(&btf, capture_bytes)?,
+        tls: tls::config(tls_bytes),
         plan,
         missing_hooks,
     })
@@ -209,6 +218,7 @@ mod tests {
             network_namespace: 7,
             timed: false,
             capture_bytes: None,
+            tls_bytes: None,
             denied: &[],
         })
         .expect("this kernel has BTF");

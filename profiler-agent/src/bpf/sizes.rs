@@ -36,6 +36,8 @@ pub enum Counting {
         timed: bool,
         /// First bytes of each piece of payload that are captured; `None`: there is no payload.
         capture_bytes: Option<u32>,
+        /// The same of each call of a TLS library; `None`: no plaintext is captured.
+        tls_bytes: Option<u32>,
     },
     /// All of them, for checks.
     Everything(u32),
@@ -64,6 +66,7 @@ pub(super) struct MapSizes {
     /// Of connections whose calls are timed.
     call_times: u32,
     payload: bool,
+    pub(super) tls: bool,
     tables: bool,
     slots: u32,
 }
@@ -98,6 +101,13 @@ impl MapSizes {
                 | Counting::Everything(entries) => entries,
                 _ => 1,
             },
+            tls: match counting {
+                Counting::Connections { tls_bytes, .. } => tls_bytes.is_some(),
+                Counting::Everything(_) => true,
+                Counting::Nothing | Counting::Samples(_) | Counting::Waits | Counting::Wall => {
+                    false
+                }
+            },
             payload: match counting {
                 Counting::Connections { capture_bytes, .. } => capture_bytes.is_some(),
                 Counting::Everything(_) => true,
@@ -129,6 +139,7 @@ impl MapSizes {
             connections,
             call_times,
             payload,
+            tls: _,
             tables,
             slots,
         } = self;

@@ -4,6 +4,7 @@ pub mod diagnose;
 pub mod diff;
 pub mod doctor;
 pub mod doctor_process;
+mod doctor_tls;
 pub mod import;
 pub mod net;
 mod net_table;

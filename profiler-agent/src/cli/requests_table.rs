@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::model::{
     Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable, Sidecar,
-    SidecarTimes, Spread,
+    SidecarTimes, Spread, TlsReport,
 };
 
 /// Longest text of an end and of an operation; longer ones are cut, and say so.
@@ -120,7 +120,16 @@ fn name(operation: &Operation) -> String {
         return "other".to_owned();
     }
     let known = |text: &Option<String>| text.as_deref().map_or_else(|| "?".to_owned(), printable);
-    let text = format!("{} {}", known(&operation.method), known(&operation.route));
+    let (method, route) = (known(&operation.method), known(&operation.route));
+    // A statement begins with its first word.
+    let has_method = route
+        .strip_prefix(&method)
+        .is_some_and(|rest| rest.starts_with(' '));
+    let text = if has_method {
+        route
+    } else {
+        format!("{method} {route}")
+    };
     cut(&text, LONGEST_OPERATION)
 }
 
@@ -308,10 +317,34 @@ fn remarks(table: &RequestTable) -> String {
     say(refused_connections, "connections found no room");
     say(other_operations, "requests are counted as other operations");
     say(other_edges, "requests are of edges that found no room");
+    text.push_str(&table.tls.as_ref().map_or_else(String::new, plaintext));
     if *sampled_one_of > 1 {
         line(
             &mut text,
             &format!("one connection in {sampled_one_of} was looked at: counts are of these"),
+        );
+    }
+    text
+}
+
+/// What became of TLS libraries.
+fn plaintext(report: &TlsReport) -> String {
+    let mut text = String::new();
+    if let Some(reason) = &report.unavailable {
+        line(&mut text, &format!("TLS is not captured: {reason}"));
+    }
+    for file in &report.files {
+        let library = file.library.as_deref().unwrap_or("a TLS library");
+        for reason in &file.reasons {
+            line(&mut text, &format!("{library} in {}: {reason}", file.path));
+        }
+    }
+    if report.hits > 0 {
+        let ns = report.cost_ns() / report.hits;
+        let hits = report.hits;
+        line(
+            &mut text,
+            &format!("probes of TLS were met {hits} times, at about {ns} ns"),
         );
     }
     text

@@ -87,6 +87,14 @@ fn operations_are_a_row_each_the_most_frequent_first() {
 }
 
 #[test]
+fn a_statement_is_told_without_saying_its_first_word_twice() {
+    let mut query = operation("SELECT ? FROM t", 1);
+    query.method = Some("SELECT".to_owned());
+    let found = text(&table(vec![query]));
+    assert!(found.contains("  SELECT ? FROM t  "), "{found}");
+}
+
+#[test]
 fn text_of_payload_does_not_steer_the_terminal() {
     let found = text(&table(vec![operation("/\x1b[2J\r\n", 1)]));
     assert!(found.contains("GET /.[2J.."), "{found}");

@@ -27,6 +27,7 @@ mod spread;
 mod stack_quality;
 mod task;
 mod thread_state;
+mod tls;
 mod wait_reason;
 mod waker;
 mod wait_rules;
@@ -74,6 +75,7 @@ pub use task::{
     TaskKind, TaskSpec, TaskState,
 };
 pub use thread_state::ThreadState;
+pub use tls::{TlsFileReport, TlsProbeSite, TlsReport};
 pub use wait_reason::WaitReason;
 pub use wait_rules::{WaitCounts, WaitMode, WaitRules};
 pub use waker::{Interrupt, WokenBy, woken_by};

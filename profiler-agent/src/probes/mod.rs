@@ -24,6 +24,7 @@ mod status;
 mod targets;
 mod throttling;
 mod timeline;
+mod tls;
 mod unwinder;
 mod unix_sockets;
 mod wait_watch;

@@ -37,6 +37,7 @@ use super::{
     status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{Origin, monotonic_ns},
+    tls::TlsTargets,
     unix_sockets::{self, UnixSockets},
 };
 use crate::{
@@ -44,7 +45,10 @@ use crate::{
         AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
-    model::{Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, RequestTable, WaitCounts, Window},
+    model::{
+        Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable,
+        WaitCounts, Window,
+    },
     network::{
         Book, Connections, Directory, Flow, Resting, Room, Sources, UnixEnd, fold_silent, user_of,
     },
@@ -112,7 +116,7 @@ impl NetworkCollector {
         &self,
         target: &ResolvedTarget,
         timed: bool,
-        capture_bytes: Option<u32>,
+        options: Option<&RequestOptions>,
     ) -> Result<LoadedObject, LoadError> {
         let mut config = ProbeConfig {
             bucket_ns: 1,
@@ -127,7 +131,8 @@ impl NetworkCollector {
                 entries: self.config.connections,
                 network_namespace: target.network_namespace,
                 timed,
-                capture_bytes,
+                capture_bytes: options.map(|options| options.capture_bytes),
+                tls_bytes: options.and_then(requests::tls_bytes),
             },
             denied: self.config.denied.clone(),
         })?;
@@ -178,9 +183,8 @@ impl Collector for NetworkCollector {
             reason: error.to_string(),
         };
         let options = requests::wanted(&request.spec);
-        let capture_bytes = options.as_ref().map(|options| options.capture_bytes);
         let mut object = self
-            .load(&target, request.spec.timed, capture_bytes)
+            .load(&target, request.spec.timed, options.as_ref())
             .map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let ended = object.take_ended().map_err(failed)?;
@@ -206,7 +210,7 @@ impl Collector for NetworkCollector {
                 &mut object,
                 &links,
                 &failures,
-                options,
+                (options, TlsTargets::of(&target)),
                 origin,
                 &mut sources,
             )?),
@@ -345,12 +349,16 @@ impl Session {
             let last = stopped.load(Ordering::Relaxed) || self.sender.is_closed();
             let mut detached_ns = None;
             if last {
+                self.requests.iter_mut().for_each(Requests::detach);
                 detached_ns = Some(monotonic_ns());
                 self.links.detach();
             } else {
                 self.reader.wait(LOOP_WAIT);
             }
             self.read();
+            if !last && let Some(requests) = &mut self.requests {
+                requests.turn(&mut self.object, &self.table);
+            }
             if last || (reported.elapsed() >= pause && self.has_time(longest)) {
                 reported = Instant::now();
                 if let Err(error) = self.report(detached_ns) {

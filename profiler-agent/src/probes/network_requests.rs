@@ -12,18 +12,22 @@ use super::{
         requests::{Counts, Listener, Payload},
         status::{ProbeState, ProbeStatus},
         timeline::Origin,
+        tls::{TlsProbes, TlsTargets},
     },
     CollectError,
 };
 use crate::{
-    bpf::{LoadError, LoadedObject, NetworkLinks},
-    model::{EdgeKey, RequestOptions, RequestTable, TaskKind, TaskSpec},
+    bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS},
+    model::{EdgeKey, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport},
+    process::ProcessTable,
     requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions},
 };
 
 /// The name of this in what a result says of its sources.
 const PAYLOAD: &str = "requests";
 const HOOKS: &str = "sock_send_length, sock_recv_length";
+/// Least number of the first bytes of a call of a TLS library.
+const TLS_BYTES: u32 = 4096 - 64;
 /// Both are needed: an answer without its request says nothing.
 const PROGRAMS: [&str; 2] = ["network_send", "network_receive"];
 /// What says of which connections how much is captured. It is run and not attached.
@@ -54,6 +58,8 @@ impl Listener for Tracker {
 #[derive(Debug)]
 pub(super) struct Requests {
     payload: Payload<Tracker>,
+    /// Where plaintext of TLS is asked for.
+    tls: Option<TlsProbes>,
     /// One connection in so many, when that was last said.
     said_one_of: u32,
     cpu_percent: u32,
@@ -65,7 +71,7 @@ impl Requests {
         object: &mut LoadedObject,
         links: &NetworkLinks,
         failures: &[LoadError],
-        options: &RequestOptions,
+        (options, targets): (&RequestOptions, TlsTargets),
         origin: Origin,
         sources: &mut MetricSources,
     ) -> Result<Self, CollectError> {
@@ -89,11 +95,38 @@ impl Requests {
         let payload = Payload::start(reader, control, tracker, options.cpu_percent)
             .map_err(|error| failed(format!("start the thread that reads payload: {error}")))?;
         sources.from.insert(PAYLOAD.to_owned(), HOOKS.to_owned());
+        let tls = if options.tls {
+            let is_of_tls = |failure: &&LoadError| {
+                failure
+                    .program()
+                    .is_some_and(|name| TLS_PROGRAMS.contains(&name))
+            };
+            let failure = failures.iter().find(is_of_tls).map(ToString::to_string);
+            let probes = TlsProbes::start(options.tls_duty_percent, targets, failure);
+            Some(probes.map_err(|error| failed(format!("start the thread of TLS: {error}")))?)
+        } else {
+            None
+        };
         Ok(Self {
             payload,
+            tls,
             said_one_of: 1,
             cpu_percent: options.cpu_percent,
         })
+    }
+
+    /// Puts probes into TLS libraries, where that is asked for and due.
+    pub(super) fn turn(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
+        if let Some(tls) = &mut self.tls {
+            tls.turn(object, table);
+        }
+    }
+
+    /// Takes the probes in TLS libraries away.
+    pub(super) fn detach(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.stop();
+        }
     }
 
     /// Tells of connections that have ended.
@@ -116,6 +149,10 @@ impl Requests {
         now_ns: u64,
         last: bool,
     ) -> Result<RequestTable, LoadError> {
+        let tls = match &self.tls {
+            Some(tls) => Some(tls.report(object)?),
+            None => None,
+        };
         self.payload.with(|tracker, counts| {
             let Counts {
                 sampled_one_of,
@@ -125,15 +162,16 @@ impl Requests {
             let lost = counters.get(PIECES_LOST as usize).copied().unwrap_or(0);
             tracker.edges(homes);
             tracker.source(SourceCounts {
-                unbound_bytes: 0,
+                unbound_bytes: tls.as_ref().map_or(0, TlsReport::unbound_bytes),
                 lost_pieces: lost.saturating_sub(lost_pieces),
                 sampled_one_of,
             });
-            Ok(if last {
+            let table = if last {
                 tracker.finish(now_ns)
             } else {
                 tracker.table(now_ns)
-            })
+            };
+            Ok(RequestTable { tls, ..table })
         })
     }
 
@@ -198,4 +236,10 @@ fn ended_ns(connection: &Connection) -> u64 {
 pub(super) fn wanted(spec: &TaskSpec) -> Option<RequestOptions> {
     let wanted = spec.kind == TaskKind::Requests;
     wanted.then(|| spec.requests.clone().unwrap_or_default())
+}
+
+/// First bytes of each call of a TLS library that are captured; `None`: none are. Frames of HTTP/2 lie
+/// in the middle of what a call moves.
+pub(super) fn tls_bytes(options: &RequestOptions) -> Option<u32> {
+    options.tls.then(|| options.capture_bytes.max(TLS_BYTES))
 }

@@ -257,6 +257,26 @@ pub(crate) fn perf_map() -> Original {
     Original::of("a perf-map", text.into_bytes())
 }
 
+/// A conversation that was recorded from real peers: how many bytes the client said, these, and those of
+/// the server. The file holds one record for each read: who spoke, the length in four bytes, the bytes.
+pub(crate) fn conversation(name: &str) -> Original {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/protocols");
+    let file = fs::read(format!("{folder}/{name}.bin")).expect("a fixture");
+    let (mut client, mut server) = (Vec::new(), Vec::new());
+    let mut rest = file.as_slice();
+    while let [side, behind @ ..] = rest {
+        let (length, behind) = behind.split_first_chunk().expect("a length");
+        let length = usize::try_from(u32::from_be_bytes(*length)).expect("a size");
+        let (bytes, behind) = behind.split_at(length);
+        let speaker = if *side == 0 { &mut client } else { &mut server };
+        speaker.extend_from_slice(bytes);
+        rest = behind;
+    }
+    let length = u16::try_from(client.len()).expect("a short conversation");
+    let bytes = [&length.to_be_bytes()[..], &client, &server].concat();
+    Original::of(name, bytes)
+}
+
 fn compile(
     folder: &Path,
     compiler: &str,

@@ -238,6 +238,16 @@ fn lines_of_other_protocols_are_none() {
 }
 
 #[test]
+fn lengths_beyond_64_bits_are_none() {
+    for reply in ["$", "*"] {
+        let mut driver = Driver::new(facts(1));
+        driver.call(&to_server(command(&["PING"])), WHOLE);
+        driver.call(&to_client(format!("{reply}{}\r\n", "9".repeat(40))), WHOLE);
+        assert_eq!(driver.connection.trouble().withdrawn_guesses, 1);
+    }
+}
+
+#[test]
 fn deep_and_long_values_are_bounded() {
     let mut driver = Driver::new(facts(1));
     for _ in 0..2 {

@@ -358,11 +358,10 @@ fn count(text: &[u8], most: u64) -> Option<Option<u64>> {
     if text == b"-1" {
         return Some(None);
     }
-    let digits = !text.is_empty() && text.len() <= 18 && text.iter().all(u8::is_ascii_digit);
-    let number = text
-        .iter()
-        .fold(0_u64, |number, digit| number * 10 + u64::from(digit & 0x0f));
-    (digits && number <= most).then_some(Some(number))
+    let digits = text.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(text).ok().filter(|_| digits)?;
+    let number: u64 = number.parse().ok()?;
+    (number <= most).then_some(Some(number))
 }
 
 /// The first word of an error in upper case, as errors have since they have codes; else `ERR`.

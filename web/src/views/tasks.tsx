@@ -5,7 +5,6 @@ import { api } from "../api/client";
 import type { Task } from "../api/types";
 import { count, moment, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
-import { hasEdges } from "../lib/task_kind";
 import { targetNames, targetText } from "../lib/task_spec";
 import { dropTask, putTask, tasks } from "../state/live";
 import { href, openView, patchRoute, route } from "../state/route";
@@ -38,6 +37,11 @@ function sortTasks(list: Task[], sort: string): Task[] {
     const right = value(b);
     return left < right ? -sign : left > right ? sign : Number(b.id) - Number(a.id);
   });
+}
+
+/** Results of connections and requests have no stacks. */
+function hasSamples(kind: string): boolean {
+  return kind !== "network" && kind !== "requests";
 }
 
 /** A kind that this page does not know yet, as the agent says it. */
@@ -139,7 +143,7 @@ const COLUMNS: readonly Column<Task>[] = [
     title: "Samples",
     numeric: true,
     sortable: true,
-    cell: (task) => (hasEdges(task.kind) ? "–" : count(task.samples)),
+    cell: (task) => (hasSamples(task.kind) ? count(task.samples) : "–"),
   },
   {
     key: "losses",

@@ -255,6 +255,30 @@ const INFERRED: &[Need] = &[
     ]),
 ];
 
+const TLS_SITES: &[Need] = &[
+    Need::Envoy,
+    Need::OlderEnvoys,
+    Need::Packages(&[
+        GO,
+        Package {
+            name: "libssl-dev",
+            evidence: "/usr/lib/x86_64-linux-gnu/libssl.a",
+        },
+        Package {
+            name: "libgnutls30",
+            evidence: "/usr/lib/x86_64-linux-gnu/libgnutls.so.30",
+        },
+        Package {
+            name: "binutils",
+            evidence: "/usr/bin/strip",
+        },
+        Package {
+            name: "nodejs",
+            evidence: "/usr/bin/node",
+        },
+    ]),
+];
+
 /// A step for one module of tests/it: its name with `-` for `_`.
 macro_rules! integration {
     ($name:literal, $needs:expr, $about:literal) => {
@@ -289,6 +313,12 @@ pub(super) const STEPS: &[Step] = &[
         about: "names inferred for stripped C++ programs, against their symbols",
         needs: INFERRED,
         run: cargo_test::inferred,
+    },
+    Step {
+        name: "tls-sites",
+        about: "TLS functions of libraries and stripped programs, and places for probes",
+        needs: TLS_SITES,
+        run: cargo_test::tls_sites,
     },
     Step {
         name: "unwind",

@@ -20,6 +20,7 @@ mod pods;
 mod process_symbols;
 mod processes;
 mod quality;
+mod request_plaintext;
 mod request_rules;
 mod request_samples;
 mod request_sidecars;

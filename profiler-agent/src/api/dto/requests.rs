@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     edges::{CountedWindow, EdgeEnd, end},
+    request_plaintext::RequestPlaintext,
     request_samples::{RequestSample, sample},
     request_sidecars::RequestSidecar,
     request_values::RequestValues,
@@ -45,6 +46,9 @@ pub struct TaskRequests {
     /// both are seen.
     connections_by_protocol: BTreeMap<String, u64>,
     incomplete: RequestGaps,
+    /// Where plaintext of TLS was captured and what that costs; null where it was not asked for.
+    #[schema(required)]
+    plaintext: Option<RequestPlaintext>,
     /// The stored result cannot be read: nothing here was counted.
     damaged: bool,
 }
@@ -83,6 +87,14 @@ pub(super) struct RequestEdge {
     /// Where the client asked to go (`ADDRESS:PORT`), when that is not where it came out.
     #[schema(required)]
     original_destination: Option<String>,
+}
+
+impl RequestEdge {
+    /// The edge of one connection.
+    pub(super) fn of_client_port(mut self, port: u16) -> Self {
+        self.client.port = Some(port);
+        self
+    }
 }
 
 /// Requests of one kind on one edge, each counted once, whichever ends saw it.
@@ -243,6 +255,7 @@ impl TaskRequests {
             sampled_one_of: counters.sampled_one_of.max(1),
             connections_by_protocol: counters.connections_by_protocol.clone(),
             incomplete: counters.into(),
+            plaintext: found.tls.as_ref().map(Into::into),
             damaged: found.is_damaged,
         }
     }

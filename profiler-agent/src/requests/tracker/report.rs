@@ -18,6 +18,7 @@ impl Tracker {
             samples_left_out: self.samples.left_out,
             sidecars: self.sidecars.rows(),
             counters: self.counted(),
+            tls: None,
             is_damaged: false,
             edges,
             operations,

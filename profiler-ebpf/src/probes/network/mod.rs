@@ -27,6 +27,8 @@ mod payload;
 mod payload_bytes;
 mod payload_datagrams;
 mod socket;
+mod tls;
+mod tls_calls;
 mod traffic;
 mod trouble;
 mod unix;

@@ -56,7 +56,7 @@ pub(super) use payload;
 
 /// Pieces, towards the agent.
 #[map]
-static PIECES: RingBuf = RingBuf::with_byte_size(PAYLOAD_BUFFER_BYTES, 0);
+pub(super) static PIECES: RingBuf = RingBuf::with_byte_size(PAYLOAD_BUFFER_BYTES, 0);
 
 /// Where pieces are put together: for each CPU one area for each program that does.
 #[map]
@@ -156,12 +156,8 @@ fn piece<const AREA: u32>(
     ready_ns: u64,
 ) -> u64 {
     let at_ns = now();
-    if connection.announced == 0 {
-        if announce(connection, at_ns) == 0 {
-            add_one(&mut connection.pieces_lost);
-            return 0;
-        }
-        connection.announced = 1;
+    if !is_announced(connection, at_ns) {
+        return 0;
     }
     let limit = if connection.capture_bytes == CAPTURE_DEFAULT {
         payload!(capture_bytes)
@@ -250,6 +246,19 @@ pub(super) fn send(scratch: &mut Scratch, at_ns: u64) -> u64 {
     }
     count(PIECES_SENT);
     1
+}
+
+/// Tells of the connection, if that was not done yet; false when there is no room.
+#[inline(always)]
+pub(super) fn is_announced(connection: &mut Connection, at_ns: u64) -> bool {
+    if connection.announced == 0 {
+        if announce(connection, at_ns) == 0 {
+            add_one(&mut connection.pieces_lost);
+            return false;
+        }
+        connection.announced = 1;
+    }
+    true
 }
 
 /// Tells the agent of a connection. 0 when the ring buffer is full.

@@ -14,9 +14,11 @@ use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
     names, payload, payload_datagrams,
     socket::{Socket, Stream},
-    unix,
+    tls, unix,
 };
 
+/// `-EAGAIN`.
+const BLOCKED: i32 = -11;
 /// `MSG_PEEK`: the data stays in the socket and is read again.
 const PEEK: u64 = 0x2;
 /// `MSG_ERRQUEUE`: notices about sent data.
@@ -29,6 +31,9 @@ static BOUNDS_8NS: [u32; SEARCH_TABLE] = search_table_8ns();
 pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
     let sent = context.arg::<u64>(1) as i32;
     if sent <= 0 {
+        if sent == BLOCKED && tls::is_watched() {
+            tls::blocked();
+        }
         return 0;
     }
     let socket = Socket::from_argument(context.arg(0));
@@ -41,7 +46,8 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
             };
             let offset = connection.sent_bytes;
             send(connection, rtt_us, bytes, 1);
-            if payload::is_watched() {
+            let is_plain = !tls::is_watched() || tls::sent(socket, connection, bytes) == 0;
+            if is_plain && payload::is_watched() {
                 payload::sent(socket, connection, offset, bytes);
             }
         }
@@ -97,7 +103,9 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
             };
             let offset = connection.received_bytes;
             let ready_ns = receive(connection, bytes, 1, stream);
-            if payload::is_watched() {
+            let is_plain =
+                !tls::is_watched() || tls::received(socket, connection, bytes, ready_ns) == 0;
+            if is_plain && payload::is_watched() {
                 payload::received(socket, connection, offset, bytes, ready_ns);
             }
         }
