@@ -14,7 +14,7 @@ use crate::{
     wait::wait_for,
 };
 
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 /// What the command says once it sees requests.
 const ATTACHED: &str = "looking for requests";
 
