@@ -18,7 +18,9 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS},
-    model::{EdgeKey, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport},
+    model::{
+        EdgeKey, MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
+    },
     process::ProcessTable,
     requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions},
 };
@@ -26,8 +28,6 @@ use crate::{
 /// The name of this in what a result says of its sources.
 const PAYLOAD: &str = "requests";
 const HOOKS: &str = "sock_send_length, sock_recv_length";
-/// Least number of the first bytes of a call of a TLS library.
-const TLS_BYTES: u32 = 4096 - 64;
 /// Both are needed: an answer without its request says nothing.
 const PROGRAMS: [&str; 2] = ["network_send", "network_receive"];
 /// What says of which connections how much is captured. It is run and not attached.
@@ -266,5 +266,5 @@ impl Session {
 /// First bytes of each call of a TLS library that are captured; `None`: none are. Frames of HTTP/2 lie
 /// in the middle of what a call moves.
 pub(super) fn tls_bytes(options: &RequestOptions) -> Option<u32> {
-    options.tls.then(|| options.capture_bytes.max(TLS_BYTES))
+    options.tls.then_some(MAX_CAPTURE_BYTES)
 }
