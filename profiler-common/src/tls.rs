@@ -62,25 +62,32 @@ pub struct SiteCookie {
 }
 
 impl SiteCookie {
-    #[inline(always)]
+    /// As the kernel keeps it beside a probe.
+    #[inline]
     pub const fn to_bits(self) -> u64 {
-        self.kind as u64
-            | (self.first as u64) << 8
-            | (self.buffer as u64) << 16
-            | (self.length as u64) << 24
-            | (self.moved as u64) << 32
-            | (self.frame_words as u64) << 40
+        let [low, high] = self.frame_words.to_le_bytes();
+        u64::from_le_bytes([
+            self.kind,
+            self.first,
+            self.buffer,
+            self.length,
+            self.moved,
+            low,
+            high,
+            0,
+        ])
     }
 
-    #[inline(always)]
+    #[inline]
     pub const fn from_bits(bits: u64) -> Self {
+        let [kind, first, buffer, length, moved, low, high, _] = bits.to_le_bytes();
         Self {
-            kind: bits as u8,
-            first: (bits >> 8) as u8,
-            buffer: (bits >> 16) as u8,
-            length: (bits >> 24) as u8,
-            moved: (bits >> 32) as u8,
-            frame_words: (bits >> 40) as u16,
+            kind,
+            first,
+            buffer,
+            length,
+            moved,
+            frame_words: u16::from_le_bytes([low, high]),
         }
     }
 }

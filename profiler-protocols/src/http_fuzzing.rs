@@ -102,7 +102,7 @@ fn feed(decoder: &mut dyn Decoder, sides: [&[u8]; 2], seed: u64, out: &mut Vec<E
         let length = usize::try_from(number / 2 % LONGEST_PIECE).unwrap_or(1);
         let (piece, rest) = side.split_at(length.clamp(1, side.len().max(1)).min(side.len()));
         *side = rest;
-        let captured = if number % 5 == 0 {
+        let captured = if number.is_multiple_of(5) {
             piece.len() / 2
         } else {
             piece.len()
@@ -119,8 +119,12 @@ fn feed(decoder: &mut dyn Decoder, sides: [&[u8]; 2], seed: u64, out: &mut Vec<E
         if fed.is_err() {
             return;
         }
-        if number % 31 == 0 {
-            decoder.gap(direction, (number % 2 == 0).then_some(number % 100), out);
+        if number.is_multiple_of(31) {
+            decoder.gap(
+                direction,
+                number.is_multiple_of(2).then_some(number % 100),
+                out,
+            );
         }
     }
 }

@@ -108,9 +108,10 @@ impl PieceReader {
             let Some(item) = self.ring.next() else {
                 return number;
             };
-            match PieceRecord::decode(&item) {
-                Some(record) => visit(record),
-                None => tracing::debug!(bytes = item.len(), "undecodable piece of payload"),
+            if let Some(record) = PieceRecord::decode(&item) {
+                visit(record);
+            } else {
+                tracing::debug!(bytes = item.len(), "undecodable piece of payload");
             }
         }
         most

@@ -51,6 +51,10 @@ pub(super) struct Asked {
 }
 
 /// Entries of every map whose size depends on what the object is for.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says of maps of their own whether they are there"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MapSizes {
     counts: u32,

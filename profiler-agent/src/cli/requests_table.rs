@@ -339,9 +339,8 @@ fn plaintext(report: &TlsReport) -> String {
             line(&mut text, &format!("{library} in {}: {reason}", file.path));
         }
     }
-    if report.hits > 0 {
-        let ns = report.cost_ns() / report.hits;
-        let hits = report.hits;
+    let hits = report.hits;
+    if let Some(ns) = report.cost_ns().checked_div(hits) {
         line(
             &mut text,
             &format!("probes of TLS were met {hits} times, at about {ns} ns"),

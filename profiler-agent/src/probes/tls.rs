@@ -319,12 +319,11 @@ impl TlsProbes {
                         Err(error) => reason = Some(error.to_string()),
                     }
                 }
-                if let Some(report) = report {
-                    if let Some(reason) = reason
-                        && !report.reasons.contains(&reason)
-                    {
-                        report.reasons.push(reason);
-                    }
+                if let Some(report) = report
+                    && let Some(reason) = reason
+                    && !report.reasons.contains(&reason)
+                {
+                    report.reasons.push(reason);
                 }
                 is_new = true;
                 process.links.insert(mapping.key, links);

@@ -110,6 +110,9 @@ pub(crate) fn find(
     }
 }
 
+/// Functions, and what they are known by.
+type Functions = (Evidence, Vec<(TlsCall, Bounds)>);
+
 /// The functions by the first evidence that has them for both directions.
 fn candidates(
     file: &File,
@@ -117,7 +120,7 @@ fn candidates(
     origin: Option<&Origin>,
     packs: &SymbolPacks,
     code: &Code<'_>,
-) -> Result<Option<(Evidence, Vec<(TlsCall, Bounds)>)>, stripped::Unclear> {
+) -> Result<Option<Functions>, stripped::Unclear> {
     let segments = &layout.segments;
     let by_symbols = |evidence, file: &File, layout: &Layout, table| {
         let found = symbols::functions(file, layout, table, segments);
@@ -187,7 +190,7 @@ fn bounds(code: &Code<'_>, address: u64, bytes: u64) -> Option<Bounds> {
         .filter(|bounds| bounds.start == address)
 }
 
-fn go(file: &File, layout: &Layout) -> Option<(Evidence, Vec<(TlsCall, Bounds)>)> {
+fn go(file: &File, layout: &Layout) -> Option<Functions> {
     let table = GoTable::read(file, layout, &RandomState::new())?;
     let found: Vec<_> = table
         .functions_named(GO.map(|call| call.name))

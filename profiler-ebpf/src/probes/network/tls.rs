@@ -336,7 +336,7 @@ fn record_type<const AREA: u32>(socket: Socket, bytes: u64) -> u8 {
 #[inline(always)]
 fn type_of(scratch: &Scratch) -> u8 {
     let [kind, version, ..] = scratch.bytes;
-    if version == VERSION && kind >= FIRST_TYPE && kind <= APPLICATION_DATA {
+    if version == VERSION && (FIRST_TYPE..=APPLICATION_DATA).contains(&kind) {
         kind
     } else {
         0
