@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 20] = [
     Target {
         name: "unwind",
         run: unwind,
@@ -61,6 +61,50 @@ pub const TARGETS: [Target; 9] = [
     Target {
         name: "envoy_admin",
         run: envoy_admin,
+    },
+    Target {
+        name: "http1",
+        run: profiler_protocols::http_fuzzing::http1,
+    },
+    Target {
+        name: "http2",
+        run: profiler_protocols::http_fuzzing::http2,
+    },
+    Target {
+        name: "hpack",
+        run: profiler_protocols::http_fuzzing::hpack,
+    },
+    Target {
+        name: "connection",
+        run: profiler_protocols::fuzzing::connection,
+    },
+    Target {
+        name: "tls",
+        run: profiler_protocols::fuzzing::tls,
+    },
+    Target {
+        name: "dns",
+        run: profiler_protocols::fuzzing::dns,
+    },
+    Target {
+        name: "redis",
+        run: profiler_protocols::fuzzing::redis,
+    },
+    Target {
+        name: "postgresql",
+        run: profiler_protocols::fuzzing::postgresql,
+    },
+    Target {
+        name: "mysql",
+        run: profiler_protocols::fuzzing::mysql,
+    },
+    Target {
+        name: "kafka",
+        run: profiler_protocols::fuzzing::kafka,
+    },
+    Target {
+        name: "mongodb",
+        run: profiler_protocols::fuzzing::mongodb,
     },
 ];
 

@@ -248,7 +248,7 @@ impl Connection {
     /// Asks what the held pieces are, until that is decided for now.
     fn look(&mut self, held: Held, out: &mut Vec<Exchange>) {
         loop {
-            let opening = held.opening(&self.facts);
+            let opening = held.opening(self.facts);
             match choose(self.candidates, &opening, &self.excluded) {
                 Choice::Taken(candidate) => {
                     let mut decoder = (candidate.start)(&self.options, self.facts.joined);

@@ -99,27 +99,26 @@ impl FrameReader {
             self.begin_ns = rest.at_ns;
             self.unbroken = true;
         }
-        let extent = match self.extent {
-            Some(extent) => extent,
-            None => {
-                let wanted = header.saturating_sub(self.head.len()) as u64;
-                let (taken, unseen) = rest.pass(wanted);
-                self.head.extend_from_slice(taken);
-                self.passed += taken.len() as u64;
-                if unseen > 0 {
-                    self.reset();
-                    return Step::Lost;
-                }
-                if self.head.len() < header {
-                    return Step::Wait;
-                }
-                let Some(extent) = measure(&self.head) else {
-                    self.reset();
-                    return Step::Invalid;
-                };
-                self.extent = Some(extent);
-                extent
+        let extent = if let Some(extent) = self.extent {
+            extent
+        } else {
+            let wanted = header.saturating_sub(self.head.len()) as u64;
+            let (taken, unseen) = rest.pass(wanted);
+            self.head.extend_from_slice(taken);
+            self.passed += taken.len() as u64;
+            if unseen > 0 {
+                self.reset();
+                return Step::Lost;
             }
+            if self.head.len() < header {
+                return Step::Wait;
+            }
+            let Some(extent) = measure(&self.head) else {
+                self.reset();
+                return Step::Invalid;
+            };
+            self.extent = Some(extent);
+            extent
         };
         let (taken, unseen) = rest.pass(extent.length.saturating_sub(self.passed));
         if self.unbroken {

@@ -8,48 +8,40 @@ use super::{
     detect::CANDIDATES,
 };
 
-/// A reader and its name.
-#[derive(Clone, Copy, Debug)]
-pub struct Target {
-    pub name: &'static str,
-    pub run: fn(&[u8]),
+/// Detection among all protocols.
+pub fn connection(bytes: &[u8]) {
+    detect(CANDIDATES, bytes);
 }
 
-/// Detection among all protocols, and each protocol by itself.
-pub const TARGETS: [Target; 8] = [
-    Target {
-        name: "connection",
-        run: |bytes| connection(CANDIDATES, bytes),
-    },
-    Target {
-        name: "tls",
-        run: |bytes| decoder(Protocol::Tls, bytes),
-    },
-    Target {
-        name: "dns",
-        run: |bytes| decoder(Protocol::Dns, bytes),
-    },
-    Target {
-        name: "redis",
-        run: |bytes| decoder(Protocol::Redis, bytes),
-    },
-    Target {
-        name: "postgresql",
-        run: |bytes| decoder(Protocol::PostgreSql, bytes),
-    },
-    Target {
-        name: "mysql",
-        run: |bytes| decoder(Protocol::MySql, bytes),
-    },
-    Target {
-        name: "kafka",
-        run: |bytes| decoder(Protocol::Kafka, bytes),
-    },
-    Target {
-        name: "mongodb",
-        run: |bytes| decoder(Protocol::MongoDb, bytes),
-    },
-];
+/// Records and hellos.
+pub fn tls(bytes: &[u8]) {
+    decode(Protocol::Tls, bytes);
+}
+
+/// Datagrams, and messages over TCP.
+pub fn dns(bytes: &[u8]) {
+    decode(Protocol::Dns, bytes);
+}
+
+pub fn redis(bytes: &[u8]) {
+    decode(Protocol::Redis, bytes);
+}
+
+pub fn postgresql(bytes: &[u8]) {
+    decode(Protocol::PostgreSql, bytes);
+}
+
+pub fn mysql(bytes: &[u8]) {
+    decode(Protocol::MySql, bytes);
+}
+
+pub fn kafka(bytes: &[u8]) {
+    decode(Protocol::Kafka, bytes);
+}
+
+pub fn mongodb(bytes: &[u8]) {
+    decode(Protocol::MongoDb, bytes);
+}
 
 /// Bytes before each call: a seed for its cuts, a capture limit, flags, its length (two bytes).
 const CALL_HEADER: usize = 5;
@@ -85,7 +77,7 @@ pub fn input(transcript: &str) -> Vec<u8> {
 }
 
 /// Lets candidates find out what an input is.
-fn connection(candidates: &'static [Candidate], bytes: &[u8]) {
+fn detect(candidates: &'static [Candidate], bytes: &[u8]) {
     let Some((flags, rest)) = bytes.split_first() else {
         return;
     };
@@ -126,7 +118,7 @@ fn connection(candidates: &'static [Candidate], bytes: &[u8]) {
 }
 
 /// Gives an input to the decoders of one protocol, whatever it looks like.
-fn decoder(protocol: Protocol, bytes: &[u8]) {
+fn decode(protocol: Protocol, bytes: &[u8]) {
     let Some((flags, rest)) = bytes.split_first() else {
         return;
     };

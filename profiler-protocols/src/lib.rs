@@ -32,10 +32,13 @@ mod http2;
 mod detect;
 mod connection;
 pub mod fuzzing;
+pub mod http_fuzzing;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod transcripts;
 
 pub use connection::{Connection, Facts, Trouble};
 pub use decoder::{

@@ -11,59 +11,77 @@ const SILENCE_NS: u64 = 200_000_000;
 /// Whether answers may be paired with requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
-    dirty: bool,
-    /// Pairs began anew because the client was taken for one that waits.
-    assumed: bool,
-    /// A call was made while answers were open. That may be because one was missed and nobody knows yet.
-    maybe_ahead: bool,
-    /// The client does not wait for its answers.
-    sends_ahead: bool,
+    state: State,
+    pace: Pace,
     /// When payload last went by.
     last_ns: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Known,
+    /// Pairs began anew because the client was taken for one that waits.
+    Assumed,
+    /// Nobody knows whose answer is whose.
+    Dirty,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// As far as is known the client waits for its answers.
+    Waits,
+    /// A call was made while answers were open: one of them may be missing, and nobody knows yet.
+    MaybeAhead,
+    SendsAhead,
 }
 
 impl Order {
     pub(crate) fn new(joined: bool) -> Self {
         Self {
-            dirty: joined,
-            assumed: false,
-            maybe_ahead: false,
-            sends_ahead: false,
+            state: if joined { State::Dirty } else { State::Known },
+            pace: Pace::Waits,
             last_ns: None,
         }
     }
 
-    /// Nobody knows whose answer is whose.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.dirty
+        self.state == State::Dirty
     }
 
     pub(crate) fn lose(&mut self) {
-        self.dirty = true;
-        self.maybe_ahead = false;
+        self.state = State::Dirty;
+        if self.pace == Pace::MaybeAhead {
+            self.pace = Pace::Waits;
+        }
     }
 
     /// A call of the client begins with a request, while so many are open.
     pub(crate) fn call(&mut self, at_ns: u64, open: usize) {
-        if !self.dirty {
-            self.maybe_ahead |= open > 0;
+        if self.state != State::Dirty {
+            if open > 0 && self.pace == Pace::Waits {
+                self.pace = Pace::MaybeAhead;
+            }
             return;
         }
         let silent = |last: u64| at_ns.saturating_sub(last) >= SILENCE_NS;
-        let silent = self.last_ns.is_none_or(silent);
-        if silent || !self.sends_ahead {
-            self.dirty = false;
-            self.assumed = !silent;
+        if self.last_ns.is_none_or(silent) {
+            self.state = State::Known;
+        } else if self.pace != Pace::SendsAhead {
+            self.state = State::Assumed;
         }
     }
 
     /// An answer has come, and nothing is missing before it. `true`: what was assumed is wrong, and the
     /// order is lost.
     pub(crate) fn answer(&mut self) -> bool {
-        let learned = std::mem::take(&mut self.maybe_ahead) && !self.sends_ahead;
-        self.sends_ahead |= learned;
-        let wrong = learned && self.assumed && !self.dirty;
-        self.dirty |= wrong;
+        if self.pace != Pace::MaybeAhead {
+            return false;
+        }
+        self.pace = Pace::SendsAhead;
+        let wrong = self.state == State::Assumed;
+        if wrong {
+            self.state = State::Dirty;
+        }
         wrong
     }
 

@@ -187,7 +187,7 @@ impl Folder<'_> {
         self.space = true;
     }
 
-    /// `PostgreSQL` nests comments, MySQL does not: one with another inside is read differently.
+    /// PostgreSQL nests comments, MySQL does not: one with another inside is read differently.
     fn comment(&mut self) -> End {
         let inside = self.rest.get(2..).unwrap_or_default();
         let Some(end) = inside.windows(2).position(|pair| pair == b"*/") else {

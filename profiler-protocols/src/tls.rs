@@ -282,7 +282,7 @@ const SERVER_NAME: u16 = 0;
 const ALPN: u16 = 16;
 const SUPPORTED_VERSIONS: u16 = 43;
 
-/// RFC 8446 section 4.1.3; a HelloRetryRequest has the same shape.
+/// RFC 8446 section 4.1.3; a `HelloRetryRequest` has the same shape.
 fn server_hello(body: &[u8], facts: &mut TlsFacts) -> Option<()> {
     let mut reader = Reader::new(body);
     let legacy = reader.u16_be()?;

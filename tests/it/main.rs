@@ -77,6 +77,10 @@ mod on_cpu;
 #[cfg(test)]
 mod requests_http;
 #[cfg(test)]
+mod requests_mesh;
+#[cfg(test)]
+mod requests_payload;
+#[cfg(test)]
 mod requests_stores;
 #[cfg(test)]
 mod requests_tls;

@@ -81,6 +81,16 @@ fn check_errors(report: &Report, port: u16, asked: &[Asked]) {
     assert_eq!(report.errors(Edges::To(port)).unwrap(), errors as u64);
 }
 
+/// Marks requests whose sizes are in frames that lie too far behind in what one call moved.
+fn sizes_may_be_unknown(asked: &mut [Asked], applies: impl Fn(&Asked) -> bool) {
+    for one in asked.iter_mut().filter(|one| applies(one)) {
+        one.sizes_may_be_unknown = true;
+    }
+}
+
+/// First bytes of each call that are looked at unless more is asked for.
+const LOOKED_AT: u64 = 1024;
+
 /// Every method, every kind of answer.
 fn kinds_of_requests() -> Vec<Call> {
     let mut calls = Vec::new();
@@ -130,7 +140,9 @@ fn every_request_of_curl_to_nginx_is_reported_with_method_path_status_and_sizes(
     calls.push(Call::new("GET", "/files/700", 200).option("http1.0"));
     calls.push(Call::new("GET", "/files/4096", 200).header("Connection: close"));
     calls.push(Call::new("GET", "/files/1", 200));
-    let done = curl::run(&server.folder, &server.base(), &calls, &["http1.1"]).unwrap();
+    let mut done = curl::run(&server.folder, &server.base(), &calls, &["http1.1"]).unwrap();
+    // The one in chunks: their sizes stand between them.
+    sizes_may_be_unknown(&mut done.asked, |one| one.request_bytes == Some(20_000));
     let report = watch.finish().unwrap();
     check_log(&server.nginx.log(calls.len()).unwrap(), &done.asked);
     report
@@ -138,15 +150,8 @@ fn every_request_of_curl_to_nginx_is_reported_with_method_path_status_and_sizes(
         .unwrap();
     check_errors(&report, server.nginx.port, &done.asked);
     // What nginx passed on is a request of its own, to itself.
-    let passed: Vec<Asked> = done
-        .asked
-        .iter()
-        .filter(|one| one.path == "/upload")
-        .map(|one| {
-            let sent = one.request_bytes.unwrap();
-            Asked::new(&one.method, "/upload", "200").sizes(sent, TEXT.len() as u64)
-        })
-        .collect();
+    let uploads = done.asked.iter().filter(|one| one.path == "/upload");
+    let passed: Vec<Asked> = uploads.cloned().collect();
     let backend = Expected {
         edges: Edges::To(server.nginx.backend_port),
         ..server.expect("http1", &server.pids, &passed)
@@ -177,7 +182,8 @@ fn a_slow_answer_takes_as_long_as_for_the_client() {
 fn pipelined_requests_are_told_apart_wherever_their_bytes_are_cut() {
     const REQUESTS: usize = 60;
     let server = Server::start(Speaks::Http1);
-    let watch = Watch::start(&server.pids).unwrap();
+    // Enough for all requests of one call.
+    let watch = Watch::start_with(&server.pids, &["--capture-bytes=16320"]).unwrap();
     let mut asked = Vec::new();
     // All in one write, cut anywhere, and one byte at a time.
     for piece in [1 << 20, 97, 1] {
@@ -237,7 +243,10 @@ fn every_request_over_http2_without_tls_is_reported_with_method_path_status_and_
     let watch = Watch::start(&server.pids).unwrap();
     let calls = kinds_of_requests();
     let options = ["http2-prior-knowledge"];
-    let done = curl::run_each(&server.folder, &server.base(), &calls, &options).unwrap();
+    let mut done = curl::run_each(&server.folder, &server.base(), &calls, &options).unwrap();
+    sizes_may_be_unknown(&mut done.asked, |one| {
+        one.request_bytes.max(one.response_bytes) > Some(LOOKED_AT / 2)
+    });
     let report = watch.finish().unwrap();
     check_log(&server.nginx.log(calls.len()).unwrap(), &done.asked);
     report
@@ -249,11 +258,14 @@ fn every_request_over_http2_without_tls_is_reported_with_method_path_status_and_
 #[test]
 fn two_thousand_streams_a_second_are_all_reported() {
     let server = Server::start(Speaks::Http2);
-    let watch = Watch::start(&server.pids).unwrap();
+    // Several answers are read at once.
+    let watch = Watch::start_with(&server.pids, &["--capture-bytes=16320"]).unwrap();
     let client = load(&server, false);
     let report = watch.finish().unwrap();
-    let asked = server.nginx.log(LOAD as usize).unwrap();
+    let mut asked = server.nginx.log(LOAD as usize).unwrap();
     assert_eq!(asked.len(), LOAD as usize);
+    // Their frames may still lie too far behind.
+    sizes_may_be_unknown(&mut asked, |_| true);
     report
         .check(&server.expect("http2", &[client], &asked))
         .unwrap();

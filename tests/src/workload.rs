@@ -28,6 +28,8 @@ pub enum Workload {
     Hostile,
     /// An HTTP server in Go and its client, stripped (`-ldflags=-s -w`).
     GoServer,
+    /// Go's HTTP server with the shortest answer.
+    GoHello,
     /// A TLS server and client in Go, stripped.
     TlsPeerGo,
     /// Two programs that exec each other.
@@ -72,6 +74,7 @@ impl Workload {
             Self::Contain => "contain.c",
             Self::Hostile => "hostile.c",
             Self::GoServer => "go_server.go",
+            Self::GoHello => "go_hello.go",
             Self::TlsPeerGo => "tls_peer.go",
             Self::ExecBusy | Self::ExecIdle => "exec_pair.c",
             Self::Unwind
@@ -117,7 +120,9 @@ impl Workload {
                     .chain(["-static", "-no-pie", "-DIDLE"])
                     .collect(),
             ),
-            Self::GoServer | Self::TlsPeerGo => ("go", vec!["build", "-ldflags=-s -w"]),
+            Self::GoServer | Self::GoHello | Self::TlsPeerGo => {
+                ("go", vec!["build", "-ldflags=-s -w"])
+            }
             Self::Unwind => ("gcc", without_frame_pointers(&["-Wl,-z,lazy"])),
             Self::UnwindStatic => ("gcc", without_frame_pointers(&["-static", "-no-pie"])),
             Self::UnwindStaticPie => ("gcc", without_frame_pointers(&["-static-pie"])),

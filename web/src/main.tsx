@@ -7,6 +7,7 @@ import { startPreferences } from "./state/preferences";
 import { followProbes } from "./state/probes";
 import { followHistory } from "./state/route";
 import { followTitle } from "./state/title";
+import { fetchPages } from "./views/later_pages";
 import { Shell } from "./views/shell";
 import "./styles/tokens.css";
 import "./styles/page.css";
@@ -21,6 +22,7 @@ import "./styles/heat.css";
 import "./styles/shell.css";
 import "./styles/diagnosis.css";
 import "./styles/checkup.css";
+import "./styles/requests.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {
@@ -36,3 +38,6 @@ followTitle();
 
 const root = document.getElementById("app");
 if (root !== null) render(<Shell />, root);
+
+// After the first page is drawn.
+setTimeout(() => void fetchPages(), 1_500);

@@ -120,7 +120,16 @@ fn name(operation: &Operation) -> String {
         return "other".to_owned();
     }
     let known = |text: &Option<String>| text.as_deref().map_or_else(|| "?".to_owned(), printable);
-    let text = format!("{} {}", known(&operation.method), known(&operation.route));
+    let (method, route) = (known(&operation.method), known(&operation.route));
+    // A statement begins with its first word.
+    let has_method = route
+        .strip_prefix(&method)
+        .is_some_and(|rest| rest.starts_with(' '));
+    let text = if has_method {
+        route
+    } else {
+        format!("{method} {route}")
+    };
     cut(&text, LONGEST_OPERATION)
 }
 

@@ -15,6 +15,7 @@ pub const MAX_CAPTURE_CPU_PERCENT: u32 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the API")]
 pub struct RequestOptions {
     /// Read plaintext at the functions of TLS libraries.
     pub tls: bool,

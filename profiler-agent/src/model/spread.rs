@@ -233,11 +233,8 @@ mod tests {
         for value in 0..500_u64 {
             let value = value * value;
             all.add(value);
-            if value % 2 == 0 {
-                even.add(value)
-            } else {
-                odd.add(value)
-            }
+            let half = if value % 2 == 0 { &mut even } else { &mut odd };
+            half.add(value);
         }
         even.merge(&odd);
         assert_eq!(even, all);

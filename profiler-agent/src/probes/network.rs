@@ -102,6 +102,7 @@ impl NetworkCollector {
         for program in NETWORK_PROGRAMS {
             statuses.announce(program.name, program.minimum_kernel, &config.denied);
         }
+        requests::announce(&statuses, &config.denied);
         announce_sources(&statuses, &config.denied);
         Self {
             table,
@@ -201,6 +202,9 @@ impl Collector for NetworkCollector {
                 .insert(EVICTION.to_owned(), failure.to_string());
         }
         let can_evict = evictor.is_none();
+        if options.is_some() {
+            self.statuses.set(requests::status(&links, &failures));
+        }
         let requests = match &options {
             Some(options) => Some(Requests::start(
                 &mut object,

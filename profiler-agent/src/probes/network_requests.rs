@@ -7,8 +7,10 @@ use profiler_common::{network::Connection, payload::PIECES_LOST};
 
 use super::{
     super::{
+        board::ProbeStatuses,
         network_sources::MetricSources,
         requests::{Counts, Listener, Payload},
+        status::{ProbeState, ProbeStatus},
         timeline::Origin,
         tls::{TlsProbes, TlsTargets},
     },
@@ -28,6 +30,15 @@ const HOOKS: &str = "sock_send_length, sock_recv_length";
 const TLS_BYTES: u32 = 4096 - 64;
 /// Both are needed: an answer without its request says nothing.
 const PROGRAMS: [&str; 2] = ["network_send", "network_receive"];
+/// What says of which connections how much is captured. It is run and not attached.
+const CONTROL: &str = "network_capture";
+/// That of the tracepoints above.
+const MINIMUM_KERNEL: &str = "6.3";
+
+/// Tells that requests can be looked for, before any task does.
+pub(super) fn announce(statuses: &ProbeStatuses, denied: &[String]) {
+    statuses.announce(CONTROL, MINIMUM_KERNEL, denied);
+}
 
 impl Listener for Tracker {
     fn connection(&mut self, cookie: u64, facts: Facts) {
@@ -68,14 +79,8 @@ impl Requests {
             probe: "requests",
             reason,
         };
-        if let Some(missing) = PROGRAMS.iter().find(|name| !links.is_attached(name)) {
-            let failure = failures
-                .iter()
-                .find(|failure| failure.program() == Some(missing));
-            return Err(failed(failure.map_or_else(
-                || format!("{missing} is not attached"),
-                ToString::to_string,
-            )));
+        if let Some(missing) = missing(links, failures) {
+            return Err(failed(missing));
         }
         let reader = object
             .take_pieces()
@@ -185,6 +190,37 @@ impl Requests {
                  {percent} % of a CPU, or did not fit the ring buffer"
             )
         })
+    }
+}
+
+/// Why there is no payload; `None` when there is.
+fn missing(links: &NetworkLinks, failures: &[LoadError]) -> Option<String> {
+    let failure_of = |name: &str| {
+        failures
+            .iter()
+            .find(|failure| failure.program() == Some(name))
+            .map(ToString::to_string)
+    };
+    let detached = PROGRAMS.iter().find(|name| !links.is_attached(name));
+    let detached =
+        detached.map(|name| failure_of(name).unwrap_or_else(|| format!("{name} is not attached")));
+    detached.or_else(|| failure_of(CONTROL))
+}
+
+/// What the board says of payload once a task has asked for it.
+pub(super) fn status(links: &NetworkLinks, failures: &[LoadError]) -> ProbeStatus {
+    let reason = missing(links, failures);
+    let is_denied =
+        |failure: &LoadError| matches!(failure, LoadError::Denied(name) if *name == CONTROL);
+    ProbeStatus {
+        name: CONTROL.to_owned(),
+        state: match &reason {
+            None => ProbeState::Attached,
+            Some(_) if failures.iter().any(is_denied) => ProbeState::Denied,
+            Some(_) => ProbeState::Unavailable,
+        },
+        reason,
+        minimum_kernel: MINIMUM_KERNEL.to_owned(),
     }
 }
 

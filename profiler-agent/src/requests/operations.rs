@@ -38,12 +38,30 @@ struct Counts {
     server: Timings,
 }
 
+/// The client's port of the connections of an edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ClientPort {
+    #[default]
+    None,
+    One(u16),
+    Several,
+}
+
+impl ClientPort {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, port) | (port, Self::None) => port,
+            (Self::One(a), Self::One(b)) if a == b => self,
+            (Self::One(_) | Self::Several, Self::One(_) | Self::Several) => Self::Several,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct EdgeCounts {
     operations: BTreeMap<Name, Counts>,
     connections: u64,
-    /// `None` before the first connection, `Some(None)` when they differ.
-    client_port: Option<Option<u16>>,
+    client_port: ClientPort,
     tls: Vec<TlsSeen>,
 }
 
@@ -64,16 +82,16 @@ pub(super) struct Operations {
     /// Operations that are told apart.
     told_apart: usize,
     /// Requests that went into `other` operations.
-    pub(super) in_other_operations: u64,
+    pub(super) folded: u64,
     /// Requests of edges for which there was no room.
-    pub(super) in_other_edges: u64,
+    pub(super) of_other_edges: u64,
 }
 
 impl Operations {
     pub(super) fn add(&mut self, edge: &EdgeKey, seen: &Seen, counted: Counted) {
         let has_room = self.make_room(edge);
         if !has_room {
-            self.in_other_edges += 1;
+            self.of_other_edges += 1;
         }
         let own = self.edges.get_mut(edge).filter(|_| has_room);
         let counts = own.unwrap_or(&mut self.rest);
@@ -95,7 +113,7 @@ impl Operations {
                     route: None,
                     ..name
                 };
-                self.in_other_operations += u64::from(has_room);
+                self.folded += u64::from(has_room);
             } else {
                 self.told_apart += 1;
             }
@@ -125,10 +143,7 @@ impl Operations {
         let own = self.edges.get_mut(edge).filter(|_| has_room);
         let counts = own.unwrap_or(&mut self.rest);
         counts.connections += 1;
-        counts.client_port = Some(match counts.client_port {
-            None => Some(client_port),
-            Some(known) => known.filter(|port| *port == client_port),
-        });
+        counts.client_port = counts.client_port.and(ClientPort::One(client_port));
     }
 
     /// A connection of the edge told something before encryption began.
@@ -154,12 +169,7 @@ impl Operations {
                 place.operations.insert(name, counts);
             }
         }
-        if moved.connections > 0 {
-            place.client_port = match (place.client_port, moved.client_port) {
-                (Some(here), Some(there)) if here != there => Some(None),
-                (here, there) => here.or(there),
-            };
-        }
+        place.client_port = place.client_port.and(moved.client_port);
         place.connections += moved.connections;
         for greeting in moved.tls {
             add_greeting(&mut place.tls, greeting);
@@ -179,7 +189,10 @@ impl Operations {
             };
             edges.push(RequestEdge {
                 key: key.clone(),
-                client_port: counts.client_port.flatten(),
+                client_port: match counts.client_port {
+                    ClientPort::One(port) => Some(port),
+                    ClientPort::None | ClientPort::Several => None,
+                },
                 connections: counts.connections,
                 tls: counts.tls.clone(),
             });

@@ -74,7 +74,7 @@ fn routes_beyond_the_room_of_an_edge_are_one_operation() {
         (other.tally.count, &other.method, &other.route),
         (20, &None, &None)
     );
-    assert_eq!(operations.in_other_operations, 20);
+    assert_eq!(operations.folded, 20);
     let all: u64 = rows.iter().map(|row| row.tally.count).sum();
     assert_eq!(all, 2 * (MAX_OPERATIONS_OF_EDGE as u64 + 10) + 1);
 }
@@ -96,7 +96,7 @@ fn edges_beyond_the_room_are_one_without_a_name() {
     assert!(rest[0].is_other);
     let left = 5000 - MAX_EDGES as u64;
     assert_eq!(
-        (rest[0].tally.count, operations.in_other_edges),
+        (rest[0].tally.count, operations.of_other_edges),
         (left, left)
     );
 }

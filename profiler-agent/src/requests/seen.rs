@@ -29,6 +29,10 @@ pub(super) struct Place {
 
 /// A request that is over, with what is known of it beside its payload.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the name is that of the type and of the results"
+)]
 pub(super) struct Seen {
     /// Of the socket.
     pub(super) cookie: u64,

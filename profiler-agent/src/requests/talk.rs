@@ -112,12 +112,11 @@ impl Talk {
             }
         });
         let reading = |seen_by| Reading::new(options, facts, seen_by);
-        let hearing = match seen_by {
-            Some(seen_by) => Hearing::Known(Box::new(listen(options, facts, seen_by))),
-            None => {
-                let both = [SeenBy::Client, SeenBy::Server].map(reading);
-                Hearing::Either(both.into(), 0)
-            }
+        let hearing = if let Some(seen_by) = seen_by {
+            Hearing::Known(Box::new(listen(options, facts, seen_by)))
+        } else {
+            let both = [SeenBy::Client, SeenBy::Server].map(reading);
+            Hearing::Either(both.into(), 0)
         };
         Self {
             hearing,

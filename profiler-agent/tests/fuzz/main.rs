@@ -19,6 +19,8 @@ const SECONDS: u64 = 12;
 const LEAST_INPUTS: u64 = 5;
 
 fn fuzz(target: &str, originals: &[Original]) {
+    // Readers catch panics of libraries on purpose; their texts would fill the log.
+    std::panic::set_hook(Box::new(|_| {}));
     let found = TARGETS.iter().find(|known| known.name == target);
     let target = found.unwrap_or_else(|| panic!("no target {target}"));
     let seconds = std::env::var("PROFILER_FUZZ_SECONDS");
@@ -37,6 +39,12 @@ fn fuzz(target: &str, originals: &[Original]) {
             if result.is_err() || took > LIMIT {
                 let kept = std::env::temp_dir().join(format!("fuzz-{}-{count}", target.name));
                 std::fs::write(&kept, &bytes).expect("keep the input");
+                drop(std::panic::take_hook());
+                if result.is_err() {
+                    eprintln!("kept as {}", kept.display());
+                    // Once more, so that the panic shows.
+                    (target.run)(&bytes);
+                }
                 panic!(
                     "{} of {}, input {count}: {took:?}, kept as {}",
                     target.name,
@@ -51,7 +59,11 @@ fn fuzz(target: &str, originals: &[Original]) {
             target.name, original.name
         );
     }
-    assert!(peak_megabytes() < 1024, "{} MB", peak_megabytes());
+    let peak = peak_megabytes();
+    if peak >= 1024 {
+        drop(std::panic::take_hook());
+        panic!("{peak} MB");
+    }
 }
 
 /// Most memory that this process has had.
@@ -118,4 +130,71 @@ fn process_maps() {
 #[test]
 fn socket_table() {
     fuzz("socket_table", &[Original::file("/proc/self/net/tcp")]);
+}
+
+#[test]
+fn connections() {
+    let recorded = [
+        "redis",
+        "postgresql",
+        "mysql",
+        "tls",
+        "kafka",
+        "mongodb",
+        "dns",
+    ];
+    fuzz("connection", &recorded.map(inputs::payload));
+}
+
+#[test]
+fn tls_records() {
+    fuzz("tls", &[inputs::payload("tls")]);
+}
+
+#[test]
+fn dns_messages() {
+    fuzz("dns", &[inputs::payload("dns")]);
+}
+
+#[test]
+fn redis_values() {
+    fuzz("redis", &[inputs::payload("redis")]);
+}
+
+#[test]
+fn postgresql_messages() {
+    fuzz("postgresql", &[inputs::payload("postgresql")]);
+}
+
+#[test]
+fn mysql_packets() {
+    fuzz("mysql", &[inputs::payload("mysql")]);
+}
+
+#[test]
+fn kafka_messages() {
+    fuzz("kafka", &[inputs::payload("kafka")]);
+}
+
+#[test]
+fn mongodb_messages() {
+    fuzz("mongodb", &[inputs::payload("mongodb")]);
+}
+
+#[test]
+fn http1_conversations() {
+    fuzz("http1", &[inputs::conversation("curl_http1")]);
+}
+
+#[test]
+fn http2_conversations() {
+    fuzz(
+        "http2",
+        &["curl_http2", "nghttp", "h2load"].map(inputs::conversation),
+    );
+}
+
+#[test]
+fn header_blocks() {
+    fuzz("hpack", &[inputs::conversation("h2load")]);
 }

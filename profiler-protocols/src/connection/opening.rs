@@ -80,7 +80,7 @@ impl Held {
         self.bytes.to_server.max(self.bytes.to_client)
     }
 
-    pub(super) fn opening(&self, facts: &Facts) -> Opening<'_> {
+    pub(super) fn opening(&self, facts: Facts) -> Opening<'_> {
         let shown = |shown: &'_ Shown| -> usize {
             if facts.is_udp {
                 shown.first_piece

@@ -132,6 +132,8 @@ fn an_unknown_connection_is_looked_at_again_after_a_gap_a_few_times() {
     for _ in 0..200 {
         hopeless.call(&noise, WHOLE).miss(&noise);
     }
+    // Each look takes some KiB before it gives up.
+    let noise = to_server([0xf7; 5000]);
     for _ in 0..300 {
         hopeless.call(&noise, WHOLE);
     }

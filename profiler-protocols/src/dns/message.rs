@@ -133,7 +133,8 @@ fn fold_label(label: &[u8]) -> String {
             .iter()
             .all(|byte| byte.is_ascii_hexdigit() || joined(byte))
     {
-        let is_uuid = hex == 32 && label.iter().filter(|byte| **byte == b'-').count() == 4;
+        // Four hyphens between 32 digits.
+        let is_uuid = label.len() == 36 && hex == 32;
         return if is_uuid { "{uuid}" } else { "{hex}" }.to_owned();
     }
     // Long labels with many digits carry data, such as tunnels and lookups of hashes do.

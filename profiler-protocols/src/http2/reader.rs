@@ -61,6 +61,10 @@ impl<'a> Input<'a> {
         count
     }
 
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.hole == 0
+    }
+
     fn drop_all(&mut self) {
         self.bytes = &[];
         self.hole = 0;
@@ -210,9 +214,11 @@ impl FrameReader {
                     if is_frames(input, self.limit) {
                         self.place = Place::Header;
                         None
+                    } else if input.is_empty() {
+                        Some(Event::Done)
                     } else {
                         input.drop_all();
-                        Some(Event::Done)
+                        Some(Event::Lost)
                     }
                 }
             };

@@ -32,16 +32,16 @@ pub(super) fn skip_tags(reader: &mut Reader<'_>) -> Option<()> {
     Some(())
 }
 
-/// A string that may be absent.
-fn string<'a>(reader: &mut Reader<'a>, flexible: bool) -> Option<Option<&'a [u8]>> {
+/// A string; one that is absent is empty.
+fn string<'a>(reader: &mut Reader<'a>, flexible: bool) -> Option<&'a [u8]> {
     let length = if flexible {
         i64::from(unsigned(reader)?) - 1
     } else {
         i64::from(reader.i16_be()?)
     };
     match usize::try_from(length) {
-        Ok(length) => reader.take(length).map(Some),
-        Err(_) => Some(None),
+        Ok(length) => reader.take(length),
+        Err(_) => Some(&[]),
     }
 }
 
@@ -114,7 +114,7 @@ fn metadata<'a>(version: i16, flexible: bool, reader: &mut Reader<'a>) -> Option
     if version >= 10 {
         reader.take(16)?;
     }
-    string(reader, flexible)?
+    string(reader, flexible)
 }
 
 /// The name of the first topic, when it is the only one.
@@ -122,7 +122,7 @@ fn only_topic<'a>(reader: &mut Reader<'a>, flexible: bool) -> Option<&'a [u8]> {
     if array(reader, flexible)? != 1 {
         return None;
     }
-    string(reader, flexible)?
+    string(reader, flexible)
 }
 
 /// The error of an answer, behind its header. `None`: not known.

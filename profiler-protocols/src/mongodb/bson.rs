@@ -15,7 +15,7 @@ pub(super) enum Value<'a> {
 }
 
 /// The elements of a document, up to its end or to that of what was captured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Elements<'a> {
     reader: Reader<'a>,
     ended: bool,
@@ -51,15 +51,9 @@ impl<'a> Elements<'a> {
                 let length = usize::try_from(ahead.i32_le()?)
                     .ok()
                     .filter(|length| *length >= 5)?;
-                match reader.take(length) {
-                    Some(nested) => Value::Nested(nested),
-                    None => {
-                        // It goes on behind what was captured, and nothing follows.
-                        let nested = reader.rest();
-                        reader.take(nested.len())?;
-                        Value::Nested(nested)
-                    }
-                }
+                // It may go on behind what was captured; then nothing follows.
+                let captured = length.min(reader.rest().len());
+                Value::Nested(reader.take(captured)?)
             }
             0x05 => {
                 let length = usize::try_from(reader.i32_le()?).ok()?;

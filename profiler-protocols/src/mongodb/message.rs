@@ -10,6 +10,8 @@ use super::{
 
 /// Bytes of the header: length, id, the id that is answered, operation.
 pub(super) const HEADER: usize = 16;
+/// A header and four bytes more.
+const LEAST_MESSAGE: u32 = 20;
 /// `maxMessageSizeBytes`.
 const MOST_MESSAGE: u32 = 48_000_000;
 
@@ -40,7 +42,7 @@ impl Header {
             header.operation,
             OP_REPLY | 2001 | 2002 | OP_QUERY | 2005..=2007 | OP_COMPRESSED | OP_MSG
         );
-        let fits = (HEADER as u32 + 4..=MOST_MESSAGE).contains(&header.length);
+        let fits = (LEAST_MESSAGE..=MOST_MESSAGE).contains(&header.length);
         (known && fits).then_some(header)
     }
 }

@@ -191,7 +191,7 @@ impl Speech for Session {
     }
 }
 
-/// Codes of errors that are the server's (src/mongo/base/error_codes.yml: network, shut-down,
+/// Codes of errors that are the server's (`error_codes.yml`: network, shut-down,
 /// interruption, not primary, time limits).
 fn outcome_of(code: Option<i64>) -> Outcome {
     match code {

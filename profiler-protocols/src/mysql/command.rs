@@ -1,4 +1,4 @@
-//! What a client asks for (`enum_server_command` in include/my_command.h; MariaDB's mysql_com.h).
+//! What a client asks for (`enum_server_command` in `my_command.h`; of MariaDB `mysql_com.h`).
 
 /// Commands whose answers are understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use super::{super::reader::Reader, HEADER};
 
-/// Bits of the capabilities (include/mysql_com.h).
+/// Bits of the capabilities (`mysql_com.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Capabilities(u32);
 

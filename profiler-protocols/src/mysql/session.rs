@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    fn from_client(
+    fn client_packet(
         &mut self,
         frame: &Frame<'_>,
         out: &mut Vec<Exchange>,
@@ -249,7 +249,7 @@ impl Session {
         Ok(())
     }
 
-    fn from_server(
+    fn server_packet(
         &mut self,
         frame: &Frame<'_>,
         out: &mut Vec<Exchange>,
@@ -384,8 +384,8 @@ impl Speech for Session {
                 }
                 Ok(())
             }
-            (Phase::Commands, Direction::ToServer) => self.from_client(frame, out),
-            (Phase::Commands, Direction::ToClient) => self.from_server(frame, out),
+            (Phase::Commands, Direction::ToServer) => self.client_packet(frame, out),
+            (Phase::Commands, Direction::ToClient) => self.server_packet(frame, out),
             (Phase::Greeting, Direction::ToServer) | (Phase::Answering, Direction::ToClient) => {
                 Err(WrongProtocol)
             }
@@ -462,7 +462,7 @@ fn give_unknown(mut exchange: Exchange, at_ns: u64, out: &mut Vec<Exchange>) {
 }
 
 /// Numbers of errors (MySQL, "Server Error Message Reference") that are the server's, and classes of
-/// SQLSTATEs that are: connections, roll-backs.
+/// states that are: connections, roll-backs.
 fn outcome_of(code: u16, state: Option<&str>) -> Outcome {
     let class = state.and_then(|state| state.get(..2));
     match code {

@@ -93,7 +93,7 @@ impl Session {
         Ok(())
     }
 
-    fn from_client(&mut self, frame: &Frame<'_>, out: &mut Vec<Exchange>) {
+    fn client_message(&mut self, frame: &Frame<'_>, out: &mut Vec<Exchange>) {
         let mut reader = Reader::new(frame.head);
         let kind = reader.u8();
         let _length = reader.u32_be();
@@ -200,7 +200,7 @@ impl Session {
         }
     }
 
-    fn from_server(
+    fn server_message(
         &mut self,
         frame: &Frame<'_>,
         out: &mut Vec<Exchange>,
@@ -401,10 +401,10 @@ impl Speech for Session {
                 Ok(())
             }
             (_, Direction::ToServer) => {
-                self.from_client(frame, out);
+                self.client_message(frame, out);
                 Ok(())
             }
-            (_, Direction::ToClient) => self.from_server(frame, out),
+            (_, Direction::ToClient) => self.server_message(frame, out),
         }
     }
 
@@ -472,7 +472,7 @@ fn error_state(fields: &[u8]) -> Option<String> {
     None
 }
 
-/// Classes of SQLSTATEs (PostgreSQL documentation, appendix "Error Codes") that are the server's.
+/// Classes of errors (PostgreSQL documentation, appendix "Error Codes") that are the server's.
 fn outcome_of(state: &str) -> Outcome {
     match state.get(..2) {
         Some("08" | "40" | "53" | "57" | "58" | "F0" | "XX") => Outcome::ServerError,

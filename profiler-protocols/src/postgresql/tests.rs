@@ -6,7 +6,7 @@ use crate::{
     },
 };
 
-/// psycopg2 (simple queries) and psycopg 3 (prepared statements, a pipeline) with `PostgreSQL` 15.
+/// psycopg2 (simple queries) and psycopg 3 (prepared statements, a pipeline) with PostgreSQL 15.
 const RECORDED: &str = include_str!("../../../tests/fixtures/protocols/postgresql.txt");
 
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {

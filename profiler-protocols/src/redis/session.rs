@@ -76,19 +76,19 @@ impl Session {
                 _ => Replies::On,
             };
             if self.replies != Replies::On {
-                self.unanswered(exchange, out);
+                give_unanswered(exchange, out);
                 return;
             }
         } else if self.replies != Replies::On {
             if self.replies == Replies::Skip {
                 self.replies = Replies::On;
             }
-            self.unanswered(exchange, out);
+            give_unanswered(exchange, out);
             return;
         }
         if self.order.is_dirty() {
             // Commands of which nobody knows whose reply is whose.
-            self.unanswered(exchange, out);
+            give_unknown(exchange, out);
             return;
         }
         let (kind, left) = match words.first().copied() {
@@ -107,7 +107,7 @@ impl Session {
         };
         if self.open.len() >= self.limits.open_exchanges {
             self.lost(value.end_ns, out);
-            self.unanswered(exchange, out);
+            give_unknown(exchange, out);
             return;
         }
         self.open.push_back(Open {
@@ -124,7 +124,7 @@ impl Session {
         }
         let mut exchange = self.begin(value);
         exchange.sizes_known = false;
-        self.unanswered(exchange, out);
+        give_unknown(exchange, out);
     }
 
     fn begin(&mut self, value: &Value) -> Exchange {
@@ -137,12 +137,6 @@ impl Session {
             exchange.route = Some(route);
         }
         exchange
-    }
-
-    fn unanswered(&mut self, mut exchange: Exchange, out: &mut Vec<Exchange>) {
-        exchange.outcome = Outcome::Unknown;
-        exchange.sizes_known = false;
-        out.push(exchange);
     }
 
     pub(super) fn reply(&mut self, value: &Value, out: &mut Vec<Exchange>) {
@@ -226,7 +220,7 @@ impl Session {
         self.order.lose();
         while let Some(Open { mut exchange, .. }) = self.open.pop_front() {
             exchange.end_ns = at_ns.max(exchange.begin_ns);
-            self.unanswered(exchange, out);
+            give_unknown(exchange, out);
         }
     }
 
@@ -260,6 +254,18 @@ impl Session {
     pub(super) fn is_opaque(&self) -> bool {
         self.opaque
     }
+}
+
+/// All that there will be of it: the client wants no reply.
+fn give_unanswered(mut exchange: Exchange, out: &mut Vec<Exchange>) {
+    exchange.outcome = Outcome::Ok;
+    out.push(exchange);
+}
+
+fn give_unknown(mut exchange: Exchange, out: &mut Vec<Exchange>) {
+    exchange.outcome = Outcome::Unknown;
+    exchange.sizes_known = false;
+    out.push(exchange);
 }
 
 /// What a command does: its name, and that with `?` for its arguments.

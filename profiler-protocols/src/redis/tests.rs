@@ -10,11 +10,11 @@ use crate::{
 const RECORDED: &str = include_str!("../../../tests/fixtures/protocols/redis.txt");
 
 fn command(words: &[&str]) -> String {
-    let words: String = words
+    let strings: Vec<String> = words
         .iter()
         .map(|word| format!("${}\r\n{word}\r\n", word.len()))
         .collect();
-    format!("*{}\r\n{words}", words.matches('$').count())
+    format!("*{}\r\n{}", words.len(), strings.concat())
 }
 
 fn joined() -> Driver {
@@ -72,8 +72,8 @@ fn real_connections() {
             "SUBSCRIBE ? => fine",
             "GET ? => fine",
             "PING => fine",
-            "CLIENT REPLY ? => - unknown",
-            "SET ? ? => - unknown",
+            "CLIENT REPLY ? => -",
+            "SET ? ? => -",
             "GET ? => fine",
         ],
     ];
@@ -234,6 +234,16 @@ fn lines_of_other_protocols_are_none() {
             Some(Protocol::Redis),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn lengths_beyond_64_bits_are_none() {
+    for reply in ["$", "*"] {
+        let mut driver = Driver::new(facts(1));
+        driver.call(&to_server(command(&["PING"])), WHOLE);
+        driver.call(&to_client(format!("{reply}{}\r\n", "9".repeat(40))), WHOLE);
+        assert_eq!(driver.connection.trouble().withdrawn_guesses, 1);
     }
 }
 

@@ -39,8 +39,7 @@ const MOST_LINE: u64 = 64 << 10;
 const KEPT_LINE: usize = 48;
 /// Longest name of a command or of a subcommand.
 const MOST_WORD: usize = 32;
-/// redis.h: PROTO_MAX_QUERYBUF and proto-max-bulk-len bound what is sent; 512 MB by default, at most
-/// this.
+/// Far above what servers take (`proto-max-bulk-len`, 512 MB by default).
 const MOST_STRING: u64 = 1 << 40;
 const MOST_ELEMENTS: u64 = 1 << 31;
 
@@ -359,11 +358,10 @@ fn count(text: &[u8], most: u64) -> Option<Option<u64>> {
     if text == b"-1" {
         return Some(None);
     }
-    let digits = !text.is_empty() && text.len() <= 18 && text.iter().all(u8::is_ascii_digit);
-    let number = text
-        .iter()
-        .fold(0_u64, |number, digit| number * 10 + u64::from(digit & 0x0f));
-    (digits && number <= most).then_some(Some(number))
+    let digits = text.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(text).ok().filter(|_| digits)?;
+    let number: u64 = number.parse().ok()?;
+    (number <= most).then_some(Some(number))
 }
 
 /// The first word of an error in upper case, as errors have since they have codes; else `ERR`.

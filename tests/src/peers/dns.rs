@@ -2,15 +2,15 @@
 
 use std::{
     fs,
-    net::TcpStream,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{asked::Asked, free_port};
+use super::asked::Asked;
 use crate::{
+    netns::Netns,
     process::{Launch, Running},
     wait::wait_until,
 };
@@ -27,17 +27,20 @@ pub const QUESTIONS: [(&str, &str, &str); 6] = [
     ("www.deep.one.test", "A", "ok"),
 ];
 
-/// A running dnsmasq.
+/// Where name servers listen.
+pub const PORT: u16 = 53;
+
+/// A running dnsmasq, in a network namespace of its own.
 #[derive(Debug)]
 pub struct Dnsmasq {
     server: Running,
-    pub port: u16,
     log: PathBuf,
+    netns: Netns,
 }
 
 impl Dnsmasq {
     pub fn start(folder: &Path) -> Result<Self> {
-        let port = free_port()?;
+        let netns = Netns::create("dns")?;
         let log = folder.join("queries.log");
         let mut server = Launch::new(Path::new("/usr/sbin/dnsmasq"), "dnsmasq", folder)
             // Without it a child would answer each connection.
@@ -58,15 +61,17 @@ impl Dnsmasq {
             .args(["--host-record=www.deep.one.test,192.0.2.2"])
             .args(["--txt-record=text.test,hello"])
             .args([
-                format!("--port={port}"),
+                format!("--port={PORT}"),
                 format!("--log-facility={}", log.display()),
             ])
+            .netns(&netns)
             .start()?;
         wait_until("dnsmasq listens", LIMIT, || {
-            !server.is_running() || TcpStream::connect(("127.0.0.1", port)).is_ok()
+            let started = fs::read_to_string(&log).is_ok_and(|log| log.contains("started"));
+            started || !server.is_running()
         })?;
         ensure!(server.is_running(), "it ended: {}", server.errors());
-        Ok(Self { server, port, log })
+        Ok(Self { server, log, netns })
     }
 
     pub fn pid(&self) -> u32 {
@@ -79,10 +84,11 @@ impl Dnsmasq {
         let lines = QUESTIONS.map(|(name, kind, _status)| format!("{name} {kind}\n"));
         fs::write(&file, lines.concat().repeat(times)).context("write the questions")?;
         let client = Launch::new(Path::new("/usr/bin/dig"), "dig", folder)
-            .args(["@127.0.0.1", "-p", &self.port.to_string(), "-f"])
+            .args(["@127.0.0.1", "-f"])
             .args([&file])
             .args(["+tries=1", "+qr"])
             .args(options)
+            .netns(&self.netns)
             .start()?;
         let pid = client.pid();
         let output = client.finish(LIMIT)?;
@@ -93,9 +99,11 @@ impl Dnsmasq {
         let (sent, received) = (sizes(";; QUERY SIZE: ")?, sizes(";; MSG SIZE  rcvd: ")?);
         let all = QUESTIONS.len() * times;
         ensure!((sent.len(), received.len()) == (all, all), "dig: {output}");
+        // Over TCP the length stands before each message (RFC 1035 section 4.2.2).
+        let more = if options.contains(&"+tcp") { 2 } else { 0 };
         let questions = QUESTIONS.iter().cycle().zip(sent.into_iter().zip(received));
         let asked = questions.map(|((name, kind, status), (sent, received))| {
-            Asked::new(kind, &format!("{kind} {name}"), status).sizes(sent, received)
+            Asked::new(kind, &format!("{kind} {name}"), status).sizes(sent + more, received + more)
         });
         Ok((pid, asked.collect()))
     }

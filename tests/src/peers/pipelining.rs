@@ -17,9 +17,13 @@ pub fn send_at_once(port: u16, requests: &[String], piece: usize) -> Result<Stri
         connection.write_all(part).context("send requests")?;
     }
     let mut answers = Vec::new();
-    connection
-        .read_to_end(&mut answers)
-        .context("read answers")?;
+    let mut buffer = [0; 4096];
+    loop {
+        match connection.read(&mut buffer).context("read answers")? {
+            0 => break,
+            count => answers.extend(buffer.iter().take(count)),
+        }
+    }
     ensure!(!answers.is_empty(), "no answer");
     Ok(String::from_utf8_lossy(&answers).into_owned())
 }

@@ -37,7 +37,6 @@ function drawn(index: FlameIndex, width: number, ratio: number): Rect[] {
     lastDepth: index.rows - 1,
     zoomed: 0,
     selected: -1,
-    hovered: -1,
     matches: null,
   };
   new Painter(context as unknown as CanvasRenderingContext2D, index, LIGHT).paint(scene);

@@ -6,6 +6,8 @@ import { fitName, partStarts, shortName, visible } from "../lib/format";
 import { type Colouring, type FrameStyle, styleOf, type Theme } from "./palette";
 
 export const ROW_HEIGHT = 18;
+/** Line around the selected frame. */
+const SELECTED_WIDTH = 2;
 const FONT_SIZE = 11.5;
 const FONT_FAMILY = 'ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, monospace';
 const PLAIN = `${FONT_SIZE}px ${FONT_FAMILY}`;
@@ -32,7 +34,6 @@ export interface Scene {
   readonly lastDepth: number;
   readonly zoomed: number;
   readonly selected: number;
-  readonly hovered: number;
   /** 1 for each matching node; null without a search. */
   readonly matches: Uint8Array | null;
 }
@@ -78,8 +79,7 @@ export class Painter {
     this.font = "";
     context.direction = "ltr";
     for (let depth = scene.firstDepth; depth <= scene.lastDepth; depth += 1) this.row(scene, depth);
-    this.outline(scene, scene.hovered, 1, 0.6);
-    this.outline(scene, scene.selected, 2, 1);
+    this.outline(scene, scene.selected);
   }
 
   /** One row, from left to right. All edges are whole device pixels, so neighbours share them. */
@@ -196,7 +196,7 @@ export class Painter {
     this.context.font = wanted;
   }
 
-  private outline(scene: Scene, node: number, lineWidth: number, alpha: number): void {
+  private outline(scene: Scene, node: number): void {
     const { index } = scene;
     if (node < 0 || node >= index.count) return;
     const depth = index.graph.depth[node]!;
@@ -206,18 +206,16 @@ export class Painter {
     const to = Math.min(scene.width + 4, (index.start[node]! + index.total[node]! - scene.left) * scale);
     if (to < 0 || from > scene.width) return;
     const { context } = this;
-    context.globalAlpha = alpha;
     context.strokeStyle = this.theme.selection;
-    context.lineWidth = lineWidth;
-    const inset = lineWidth / 2;
-    const width = Math.max(2, to - from - 1) - lineWidth;
+    context.lineWidth = SELECTED_WIDTH;
+    const inset = SELECTED_WIDTH / 2;
+    const width = Math.max(2, to - from - 1) - SELECTED_WIDTH;
     context.strokeRect(
       from + inset,
       scene.rowTop(depth) + inset,
       Math.max(1, width),
-      ROW_HEIGHT - 1 - lineWidth,
+      ROW_HEIGHT - 1 - SELECTED_WIDTH,
     );
-    context.globalAlpha = 1;
   }
 }
 
@@ -264,7 +262,6 @@ export function paintSwatch(
     lastDepth: 0,
     zoomed: 0,
     selected: -1,
-    hovered: -1,
     matches: null,
   });
 }

@@ -42,7 +42,6 @@ export function pictureOf(options: PictureOptions): Promise<Blob | null> {
     lastDepth: rows - 1,
     zoomed: options.zoomed,
     selected: options.selected,
-    hovered: -1,
     matches: options.matches,
   });
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));

@@ -59,6 +59,8 @@ export class FlameSurface {
   private leftZoom = false;
   private settling: ReturnType<typeof setTimeout> | undefined;
   private readonly minimap: Minimap | null;
+  /** Around the frame under the pointer: an element, so that a movement does not draw the graph again. */
+  private readonly mark = document.createElement("div");
 
   constructor(
     parts: {
@@ -98,6 +100,9 @@ export class FlameSurface {
       this.scroller.scrollTop = share * this.contentHeight() - this.height / 2;
     };
     this.minimap = parts.minimap ? new Minimap(parts.minimap, scrollTo, this.stop.signal) : null;
+    this.mark.className = "flame-mark";
+    this.mark.hidden = true;
+    this.scroller.append(this.mark);
     this.resize = new ResizeObserver(() => this.measure());
     this.resize.observe(this.scroller);
     this.measure();
@@ -106,6 +111,7 @@ export class FlameSurface {
   destroy(): void {
     this.stop.abort();
     this.resize.disconnect();
+    this.mark.remove();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.settling);
   }
@@ -330,9 +336,21 @@ export class FlameSurface {
     if (node !== this.hovered) {
       this.hovered = node;
       this.canvas.classList.toggle("over-frame", node >= 0);
-      this.requestPaint();
+      this.placeMark();
     }
     this.events.hovered(node, x, y);
+  }
+
+  private placeMark(): void {
+    const { index, hovered: node, mark } = this;
+    mark.hidden = index === null || node < 0 || node >= index.count;
+    if (index === null || mark.hidden) return;
+    const scale = this.width / (this.range.right - this.range.left);
+    const from = Math.max(0, (index.start[node]! - this.range.left) * scale);
+    const to = Math.min(this.width, (index.start[node]! + index.total[node]! - this.range.left) * scale);
+    mark.style.setProperty("width", `${Math.max(2, to - from - 1)}px`);
+    const top = this.rowTop(index.graph.depth[node]!) + this.scroller.scrollTop;
+    mark.style.setProperty("transform", `translate(${from}px, ${top}px)`);
   }
 
   /** The shown range with all its rows as a PNG; null when the browser makes none. */
@@ -397,7 +415,6 @@ export class FlameSurface {
       lastDepth: Math.min(this.rows - 1, Math.max(a, b)),
       zoomed: this.zoomed,
       selected: this.selected,
-      hovered: this.hovered,
       matches: this.matches,
     });
     this.minimap?.paint({
@@ -412,6 +429,7 @@ export class FlameSurface {
       to: (this.scroller.scrollTop + this.height) / this.contentHeight(),
       height: this.height,
     });
+    this.placeMark();
     this.report("flame.paint", began);
     if (this.arrivedAt !== null) {
       this.report("flame.first-paint", this.arrivedAt);

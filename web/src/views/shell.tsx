@@ -11,24 +11,26 @@ import { helpOpen, paletteOpen } from "../state/keys";
 import { access, connection, lossesBefore, meta, refreshError, self, tasks } from "../state/live";
 import { dark, nextTheme, themeChoice } from "../state/preferences";
 import { href, openView, patchRoute, route } from "../state/route";
-import { CheckupPage } from "./checkup";
-import { CompareCheckupsPage } from "./compare_checkups";
 import { CreateTask } from "./create_task";
-import { DiagnosePage } from "./diagnose";
-import { EdgePage } from "./edge_page";
 import { GroupPage } from "./group";
 import { Help } from "./help";
 import { Icon } from "./icons";
+import {
+  CheckupPage,
+  CompareCheckupsPage,
+  DiagnosePage,
+  EdgePage,
+  NetworkPage,
+  NodePage,
+  TaskDiagnosisPage,
+  TaskPage,
+} from "./later_pages";
 import { Menu } from "./menu";
-import { NetworkPage } from "./network";
-import { NodePage } from "./node";
 import { Palette } from "./palette";
 import { PodsPage } from "./pods";
 import { ProcessPanel } from "./process_panel";
 import { ProcessesPage } from "./processes";
 import { TokenPage } from "./states";
-import { TaskPage } from "./task";
-import { TaskDiagnosisPage } from "./task_diagnosis";
 import { TasksPage } from "./tasks";
 
 const PAGES = [

@@ -1,6 +1,7 @@
 //! Steps that are `cargo test` runs: their output is shown and counted.
 
 use std::{
+    fmt,
     io::{BufRead as _, BufReader},
     path::Path,
     process::{Command, Stdio},
@@ -137,16 +138,49 @@ fn counted(mut command: Command, tally: &mut Tally) -> Result<()> {
         .take()
         .context("a piped child has a standard output")?;
     let mut counts = Counts::default();
+    let mut failures = Failures::default();
     for line in BufReader::new(stdout).lines() {
         let line = line.context("read the output of cargo test")?;
         println!("{line}");
         counts.read(&line);
+        failures.read(&line);
     }
     let status = child.wait().context("wait for cargo test")?;
     tally.passed += counts.passed;
     tally.failed += counts.failed;
-    ensure!(status.success(), "cargo test: {status}");
+    ensure!(status.success(), "cargo test: {status}{failures}");
     counts.verdict()
+}
+
+/// Most lines of failed tests that are repeated at the end of the run.
+const FAILURE_LINES: usize = 60;
+
+/// What the test harness prints of failed tests behind the list of all.
+#[derive(Debug, Default)]
+struct Failures {
+    inside: bool,
+    lines: Vec<String>,
+}
+
+impl Failures {
+    fn read(&mut self, line: &str) {
+        match line {
+            "failures:" => self.inside = true,
+            _ if line.starts_with("test result: ") => self.inside = false,
+            _ if self.inside && !line.is_empty() && self.lines.len() < FAILURE_LINES => {
+                self.lines.push(line.to_owned());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines
+            .iter()
+            .try_for_each(|line| write!(f, "\n  {line}"))
+    }
 }
 
 /// What the test harness says about itself, summed over its binaries.
@@ -228,6 +262,17 @@ mod tests {
             ["--skip", "network_mesh::"]
         );
         assert!(others("network-mesh", steps.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn what_failed_is_kept_for_the_end() {
+        let mut failures = Failures::default();
+        let output = "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\n3 is not 4\n\nfailures:\n    a\n\ntest result: FAILED. 0 passed\nelse\n";
+        output.lines().for_each(|line| failures.read(line));
+        assert_eq!(
+            failures.to_string(),
+            "\n  ---- a stdout ----\n  3 is not 4\n      a"
+        );
     }
 
     #[test]

@@ -84,6 +84,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
             name: step.name,
             took: start.elapsed(),
             tally,
+            error: result.err().map(|error| format!("{error:#}")),
         });
     }
     print!("{report}");

@@ -11,6 +11,8 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) took: Duration,
     pub(super) tally: Tally,
+    /// What went wrong, so that the end of a long log tells it.
+    pub(super) error: Option<String>,
 }
 
 /// All finished steps.
@@ -48,7 +50,10 @@ impl fmt::Display for Report {
         for (what, took) in &self.notes {
             writeln!(f, "{what:20} {:>10}", seconds(*took))?;
         }
-        for Row { name, took, tally } in &self.rows {
+        for Row {
+            name, took, tally, ..
+        } in &self.rows
+        {
             writeln!(
                 f,
                 "{name:20} {:>10} {:>8} {:>8}",
@@ -56,6 +61,11 @@ impl fmt::Display for Report {
                 tally.passed,
                 tally.failed
             )?;
+        }
+        for Row { name, error, .. } in &self.rows {
+            if let Some(error) = error {
+                writeln!(f, "\n{name}: {error}")?;
+            }
         }
         let Tally { passed, failed } = self.total();
         writeln!(f, "\n{passed} passed, {failed} failed")
@@ -84,12 +94,14 @@ mod tests {
             report.add(Row {
                 name: "unit",
                 took: Duration::from_secs(1),
+                error: (tally.failed > 0).then(|| "2 tests failed\n  names::one".to_owned()),
                 tally,
             });
         }
-        assert_eq!(
-            report.to_string().lines().last(),
-            Some("4 passed, 2 failed")
+        let text = report.to_string();
+        assert!(
+            text.ends_with("unit: 2 tests failed\n  names::one\n\n4 passed, 2 failed\n"),
+            "{text}"
         );
     }
 }

@@ -211,7 +211,7 @@ pub(super) struct EdgeEnd {
     network_namespace: Option<u64>,
     /// Null for the client's end of several connections, and for Unix sockets.
     #[schema(required)]
-    port: Option<u16>,
+    pub(super) port: Option<u16>,
 }
 
 /// What each end measured; null for an end that was not watched.
@@ -430,7 +430,7 @@ pub(super) fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option
     EdgeEnd {
         pid: *pid,
         start_ticks: *start_ticks,
-        comm: pid.map(|_pid| comm.clone()),
+        comm: pid.filter(|_pid| !comm.is_empty()).map(|_pid| comm.clone()),
         container: container.clone(),
         name,
         address: address.to_string(),

@@ -139,7 +139,8 @@ pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) ->
     } = exchange;
     let since = |at: &Option<u64>| at.map(|at| at.saturating_sub(*began_ns));
     RequestSample {
-        edge,
+        // Of one request the connection is known.
+        edge: edge.map(|edge| edge.of_client_port(client.port())),
         protocol: protocol.name(),
         tls: *tls,
         method: method.clone(),

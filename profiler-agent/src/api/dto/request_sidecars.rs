@@ -50,6 +50,10 @@ struct RequestPairs {
 
 /// Where the time of pairs went.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "units are part of the names in the API"
+)]
 struct RequestTimes {
     /// The time of the request that came in less that of the one that went out.
     inside_ns: RequestValues,

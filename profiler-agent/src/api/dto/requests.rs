@@ -89,6 +89,14 @@ pub(super) struct RequestEdge {
     original_destination: Option<String>,
 }
 
+impl RequestEdge {
+    /// The edge of one connection.
+    pub(super) fn of_client_port(mut self, port: u16) -> Self {
+        self.client.port = Some(port);
+        self
+    }
+}
+
 /// Requests of one kind on one edge, each counted once, whichever ends saw it.
 #[derive(Debug, Serialize, ToSchema)]
 struct RequestOperation {

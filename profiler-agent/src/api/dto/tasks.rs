@@ -379,7 +379,7 @@ impl Task {
             timed: spec.timed,
             event_loop: spec.event_loop.map(Into::into),
             requests: requests_of(spec),
-            effective_frequency_hz: effective_frequency_hz.filter(|_| spec.kind.has_clock()),
+            effective_frequency_hz: *effective_frequency_hz,
             state: state_name,
             reason,
             created_at_ns: *created_ns,

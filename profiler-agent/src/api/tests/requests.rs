@@ -197,6 +197,7 @@ async fn samples_and_what_is_missing_are_told() {
     let result = result(&Api::new()).await;
     let sample = &result["samples"][0];
     assert_eq!(sample["method"], "GET");
+    assert_eq!(sample["edge"]["client"]["port"], 40_000);
     assert_eq!(sample["route"], "/users/*");
     assert_eq!(sample["path"], Value::Null);
     assert_eq!(sample["status"], 503);

@@ -6,6 +6,7 @@ mod both_ends;
 mod canary;
 mod directions;
 mod edges;
+mod sidecar;
 
 use std::{
     collections::HashMap,
@@ -147,11 +148,11 @@ impl Play {
 /// A command as clients send it.
 pub(super) fn resp(command: &str) -> Vec<u8> {
     let words: Vec<&str> = command.split(' ').collect();
-    let mut text = format!("*{}\r\n", words.len());
-    for word in words {
-        text += &format!("${}\r\n{word}\r\n", word.len());
-    }
-    text.into_bytes()
+    let count = words.len();
+    let words = words
+        .iter()
+        .map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    format!("*{count}\r\n{}", words.collect::<String>()).into_bytes()
 }
 
 /// The only operation with this method.

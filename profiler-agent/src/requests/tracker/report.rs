@@ -33,8 +33,8 @@ impl Tracker {
         counters.sampled_one_of = self.source.sampled_one_of.max(1);
         counters.unbound_bytes = self.source.unbound_bytes;
         counters.lost_pieces = counters.lost_pieces.saturating_add(self.source.lost_pieces);
-        counters.other_operations = self.operations.in_other_operations;
-        counters.other_edges = self.operations.in_other_edges;
+        counters.other_operations = self.operations.folded;
+        counters.other_edges = self.operations.of_other_edges;
         counters
     }
 }
