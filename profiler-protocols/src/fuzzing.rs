@@ -5,12 +5,12 @@
 
 use super::{
     Candidate, Connection, Direction, Exchange, Facts, Limits, Options, Piece, Protocol,
-    detect::CANDIDATES,
+    detect::ALL,
 };
 
 /// Detection among all protocols.
 pub fn connection(bytes: &[u8]) {
-    detect(CANDIDATES, bytes);
+    detect(ALL, bytes);
 }
 
 /// Records and hellos.
@@ -122,7 +122,7 @@ fn decode(protocol: Protocol, bytes: &[u8]) {
     let Some((flags, rest)) = bytes.split_first() else {
         return;
     };
-    for candidate in CANDIDATES.iter().filter(|known| known.protocol == protocol) {
+    for candidate in ALL.iter().filter(|known| known.protocol == protocol) {
         let mut decoder = (candidate.start)(&options(), flags & 1 != 0);
         let mut out = Vec::new();
         let mut at_ns = 0;

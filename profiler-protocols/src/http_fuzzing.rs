@@ -68,13 +68,13 @@ fn play(candidate: &Candidate, bytes: &[u8]) {
             } else {
                 (other, one)
             };
-            drop((candidate.recognise)(&Opening {
+            let _verdict = (candidate.recognise)(&Opening {
                 to_server,
                 to_client,
                 joined,
                 server_port: 80,
                 is_udp: false,
-            }));
+            });
             let mut decoder = (candidate.start)(&options, joined);
             let mut out = Vec::new();
             feed(decoder.as_mut(), [to_server, to_client], seed, &mut out);

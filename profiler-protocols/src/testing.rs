@@ -1,6 +1,6 @@
 //! Transcripts of real connections, cut and captured in any way, through a [`Connection`].
 
-use super::{Connection, Direction, Exchange, Facts, Options, Outcome, Piece, Status};
+use super::{Connection, Direction, Exchange, Facts, Options, Outcome, Piece, Status, detect::ALL};
 
 /// What one end sent in one call.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(facts: Facts) -> Self {
         Self {
-            connection: Connection::new(Options::default(), facts),
+            connection: Connection::among(ALL, Options::default(), facts),
             now_ns: 1_000 * MILLISECOND,
             out: Vec::new(),
             sent: [0; 2],
@@ -232,6 +232,7 @@ pub(crate) fn check_cuts(connections: &[Vec<Call>], facts: Facts) {
             };
             let run = run(calls, facts, cut);
             check_sound(&run.out);
+            check_secrets(&run.out);
             assert_eq!(timeless(&run.out), timeless(&whole.out), "seed {seed}");
         }
         for (capture, seed) in [
@@ -244,6 +245,7 @@ pub(crate) fn check_cuts(connections: &[Vec<Call>], facts: Facts) {
             let cut = Cut { capture, seed };
             let run = run(calls, facts, cut);
             check_sound(&run.out);
+            check_secrets(&run.out);
             let mut known = whole.out.iter();
             for exchange in run.out.iter().filter(|it| it.outcome != Outcome::Unknown) {
                 let same = |other: &&Exchange| {

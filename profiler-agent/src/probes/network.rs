@@ -274,6 +274,7 @@ impl Collector for NetworkCollector {
             sender,
         };
         session.add_existing(&target).map_err(failed)?;
+        session.settle_tls();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         std::thread::Builder::new()
             .name(format!("network-{id}"))
@@ -349,16 +350,13 @@ impl Session {
             let last = stopped.load(Ordering::Relaxed) || self.sender.is_closed();
             let mut detached_ns = None;
             if last {
-                self.requests.iter_mut().for_each(Requests::detach);
                 detached_ns = Some(monotonic_ns());
                 self.links.detach();
             } else {
                 self.reader.wait(LOOP_WAIT);
             }
             self.read();
-            if !last && let Some(requests) = &mut self.requests {
-                requests.turn(&mut self.object, &self.table);
-            }
+            self.probe_tls(last);
             if last || (reported.elapsed() >= pause && self.has_time(longest)) {
                 reported = Instant::now();
                 if let Err(error) = self.report(detached_ns) {

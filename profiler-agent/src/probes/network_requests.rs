@@ -14,11 +14,13 @@ use super::{
         timeline::Origin,
         tls::{TlsProbes, TlsTargets},
     },
-    CollectError,
+    CollectError, Session,
 };
 use crate::{
     bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS},
-    model::{EdgeKey, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport},
+    model::{
+        EdgeKey, MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
+    },
     process::ProcessTable,
     requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions},
 };
@@ -26,8 +28,6 @@ use crate::{
 /// The name of this in what a result says of its sources.
 const PAYLOAD: &str = "requests";
 const HOOKS: &str = "sock_send_length, sock_recv_length";
-/// Least number of the first bytes of a call of a TLS library.
-const TLS_BYTES: u32 = 4096 - 64;
 /// Both are needed: an answer without its request says nothing.
 const PROGRAMS: [&str; 2] = ["network_send", "network_receive"];
 /// What says of which connections how much is captured. It is run and not attached.
@@ -116,14 +116,14 @@ impl Requests {
     }
 
     /// Puts probes into TLS libraries, where that is asked for and due.
-    pub(super) fn turn(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
+    fn turn(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
         if let Some(tls) = &mut self.tls {
             tls.turn(object, table);
         }
     }
 
     /// Takes the probes in TLS libraries away.
-    pub(super) fn detach(&mut self) {
+    fn detach(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.stop();
         }
@@ -238,8 +238,33 @@ pub(super) fn wanted(spec: &TaskSpec) -> Option<RequestOptions> {
     wanted.then(|| spec.requests.clone().unwrap_or_default())
 }
 
+impl Session {
+    /// Waits for the probes in the processes that run already.
+    pub(super) fn settle_tls(&mut self) {
+        if let Some(tls) = self
+            .requests
+            .as_mut()
+            .and_then(|requests| requests.tls.as_mut())
+        {
+            tls.settle(&mut self.object, &self.table);
+        }
+    }
+
+    /// Does what is due of TLS, or at the end takes its probes away; reads and writes are still counted.
+    pub(super) fn probe_tls(&mut self, last: bool) {
+        let Some(requests) = &mut self.requests else {
+            return;
+        };
+        if last {
+            requests.detach();
+        } else {
+            requests.turn(&mut self.object, &self.table);
+        }
+    }
+}
+
 /// First bytes of each call of a TLS library that are captured; `None`: none are. Frames of HTTP/2 lie
 /// in the middle of what a call moves.
 pub(super) fn tls_bytes(options: &RequestOptions) -> Option<u32> {
-    options.tls.then(|| options.capture_bytes.max(TLS_BYTES))
+    options.tls.then_some(MAX_CAPTURE_BYTES)
 }

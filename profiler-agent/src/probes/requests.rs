@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     bpf::{CaptureControl, LoadError, PieceReader},
+    model::MAX_CAPTURE_BYTES,
     requests::{CaptureOrder, Facts, PayloadEvent},
 };
 
@@ -197,7 +198,7 @@ impl<L: Listener> Shared<L> {
         for (cookie, order) in self.listener.orders() {
             let capture_bytes = match order {
                 CaptureOrder::Stop => CAPTURE_STOP,
-                CaptureOrder::Bytes(bytes) => bytes.clamp(1, CAPTURE_STOP - 1),
+                CaptureOrder::Bytes(bytes) => bytes.clamp(1, MAX_CAPTURE_BYTES),
             };
             match self.control.order(cookie, capture_bytes) {
                 // It may have ended.

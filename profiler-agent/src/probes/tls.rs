@@ -39,6 +39,10 @@ const LOOK_SOON: Duration = Duration::from_millis(200);
 const YOUNG: Duration = Duration::from_secs(3);
 /// Time in which probes are attached once and taken away once.
 const DUTY_PERIOD: Duration = Duration::from_secs(2);
+/// How long a task waits for the processes that run when it begins, and how often it looks. A stripped
+/// program of 100 MB takes half a second.
+const SETTLE_LIMIT: Duration = Duration::from_secs(10);
+const SETTLE_PAUSE: Duration = Duration::from_millis(5);
 /// Processes that may wait to be looked at.
 const WAITING_LIMIT: usize = 64;
 /// Processes that are probed at once.
@@ -174,6 +178,20 @@ impl TlsProbes {
         let wanted = std::mem::take(&mut self.wanted);
         self.follow(object, &wanted);
         self.wanted = wanted;
+    }
+
+    /// Waits until the processes that run now were looked at and have their probes.
+    pub(super) fn settle(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
+        let began = Instant::now();
+        while self.unavailable.is_none() && began.elapsed() < SETTLE_LIMIT {
+            self.turn(object, table);
+            let is_looked_at =
+                |process: &Watched| process.looked.is_some() || !process.files.is_empty();
+            if !self.processes.is_empty() && self.processes.values().all(is_looked_at) {
+                break;
+            }
+            std::thread::sleep(SETTLE_PAUSE);
+        }
     }
 
     fn follow(&mut self, object: &mut LoadedObject, wanted: &BTreeSet<u32>) {

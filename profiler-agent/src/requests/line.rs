@@ -10,10 +10,11 @@ use super::{
     seen::Place,
     talk::{Deafness, Talk},
 };
-use crate::model::{Address, EdgeKey, Endpoint, SeenBy, TlsSeen};
+use crate::model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsSeen};
 
-/// First bytes of each call that HTTP/2 needs: headers of several streams may be in one.
-const HTTP2_BYTES: u32 = 4096;
+/// First bytes of each call that HTTP/2 needs: headers of several streams may be in one, behind bodies
+/// of others. The kernel side does the same by itself when it meets the preface.
+const HTTP2_BYTES: u32 = MAX_CAPTURE_BYTES;
 /// Pieces of a handshake that are waited for before no more payload is asked for.
 const HANDSHAKE_PIECES: u64 = 16;
 

@@ -122,8 +122,9 @@ pub fn compare(asked: &[Asked], seen: &[Asked]) -> Result<()> {
     }
     let rest: Vec<&Asked> = rest.into_values().flatten().collect();
     let list = |requests: &[&Asked]| -> String {
-        let lines = requests.iter().take(LISTED);
-        lines.map(|request| format!("\n  {request}")).collect()
+        let listed = requests.iter().take(LISTED);
+        let lines: Vec<String> = listed.map(|request| format!("\n  {request}")).collect();
+        lines.concat()
     };
     ensure!(
         missing.is_empty() && rest.is_empty(),

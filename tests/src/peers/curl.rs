@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::asked::Asked;
 use crate::process::Launch;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// One request.
 #[derive(Clone, Debug)]

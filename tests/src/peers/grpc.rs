@@ -11,7 +11,7 @@ use crate::{
     process::{Launch, Running},
 };
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Name of the service.
 pub const SERVICE: &str = "profiler.tests.Counter";

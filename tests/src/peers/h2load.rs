@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::process::Launch;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// How to load.
 #[derive(Clone, Copy, Debug)]

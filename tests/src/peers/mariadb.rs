@@ -14,7 +14,7 @@ use crate::{
     wait::wait_until,
 };
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A running server with a database `test` of its own.
 #[derive(Debug)]

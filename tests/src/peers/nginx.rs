@@ -44,7 +44,7 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// With Speaks::Tls, `server.pem` and `server.key` must lie in `folder`.
+    /// With [`Speaks::Tls`], `server.pem` and `server.key` must lie in `folder`.
     pub fn start(folder: &Path, speaks: Speaks) -> Result<Self> {
         let (port, backend_port) = (free_port()?, free_port()?);
         let files = folder.join("files");

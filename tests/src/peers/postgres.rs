@@ -15,7 +15,7 @@ use crate::{
     wait::wait_until,
 };
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// Debian's folder of the installed major version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 /// It does not run as root; this user (`nobody`) is there everywhere.

@@ -16,7 +16,7 @@ use crate::{
     workload::Workload,
 };
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Writes `server.pem`, which vouches for itself and for 127.0.0.1, and `server.key`.
 pub fn write_certificate(folder: &Path) -> Result<PathBuf> {

@@ -14,7 +14,7 @@ use crate::{
     wait::wait_for,
 };
 
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 /// What the command says once it sees requests.
 const ATTACHED: &str = "looking for requests";
 
@@ -47,7 +47,13 @@ impl Watch {
         let mut arguments = vec!["requests", "--json", "--raw-paths", "--duration=300s"];
         // The processor is busy with the peers as well: whether connections are sampled is not what is
         // tested here.
-        arguments.extend(["--samples=all", "--cpu-percent=100"]);
+        arguments.push("--samples=all");
+        if !options
+            .iter()
+            .any(|option| option.starts_with("--cpu-percent"))
+        {
+            arguments.push("--cpu-percent=100");
+        }
         arguments.extend(pids.iter().map(String::as_str));
         arguments.extend(options);
         let mut agent = agent::launch(&arguments, "requests", &folder)?;

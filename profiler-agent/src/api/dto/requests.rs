@@ -103,7 +103,7 @@ struct RequestOperation {
     /// Null: edges for which there was no room.
     #[schema(required)]
     edge: Option<RequestEdge>,
-    /// `http1`, `http2`, `grpc`, `websocket`, `dns`, `redis`, `postgresql`, `mysql`, `kafka`, `mongodb`.
+    /// `http1`, `http2`, `grpc`, `websocket`, `dns`, `redis`, `postgresql`, `mysql`.
     protocol: &'static str,
     /// The plaintext was read at a TLS library.
     tls: bool,

@@ -14,9 +14,9 @@ use profiler_common::{
     header::{KIND_PIECE, KIND_PIECE_CONNECTION, RecordHeader},
     network::Connection,
     payload::{
-        CAPTURE_DEFAULT, CAPTURE_STOP, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS, PIECE_SENT,
-        PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES, PayloadConfig, PieceConnection, PieceHead,
-        SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT,
+        CAPTURE_DEFAULT, CAPTURE_STOP, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
+        PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES, PayloadConfig, PieceConnection,
+        PieceHead, SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT,
     },
 };
 
@@ -173,13 +173,26 @@ fn piece<const AREA: u32>(
     };
     let wanted = bytes.min(u64::from(limit));
     let is_sent = match fill::<AREA>(source(socket, bytes), wanted, moved) {
-        Some(scratch) => send(scratch, at_ns),
+        Some(scratch) => {
+            if offset == 0 && begins_http2(scratch) && connection.capture_bytes == CAPTURE_DEFAULT {
+                connection.capture_bytes = MAX_PIECE_BYTES as u32;
+            }
+            send(scratch, at_ns)
+        }
         None => 0,
     };
     if is_sent == 0 {
         add_one(&mut connection.pieces_lost);
     }
     is_sent
+}
+
+/// Whether a client begins to speak HTTP/2 (RFC 9113, 3.4). Frames lie behind each other there, so that
+/// more is captured from the first answer on; the agent's order would come too late for it.
+#[inline(always)]
+fn begins_http2(scratch: &Scratch) -> bool {
+    let [first, second, third, fourth, ..] = scratch.bytes;
+    captured(scratch) >= 4 && [first, second, third, fourth] == *b"PRI "
 }
 
 /// What the running task has moved.
@@ -194,7 +207,8 @@ pub(super) struct Moved {
     pub(super) lost: u32,
 }
 
-/// Puts a piece together, with the first `wanted` bytes as far as they can be read.
+/// Puts a piece together, with the first `wanted` bytes as far as they can be read; none of a part beyond
+/// [`MAX_PIECE_BYTES`], which nobody asks for.
 #[inline(always)]
 pub(super) fn fill<const AREA: u32>(
     source: Option<Source>,
