@@ -13,7 +13,7 @@ use profiler_common::unwind::{state::State, x86_64::X86_64};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::{
-    import, network, symbolize,
+    import, network, symbolize, tls_sites,
     unwind::{CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture},
 };
 
@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     Target {
         name: "unwind",
         run: unwind,
@@ -37,6 +37,10 @@ pub const TARGETS: [Target; 20] = [
     Target {
         name: "inferred",
         run: inferred,
+    },
+    Target {
+        name: "tls_sites",
+        run: tls_sites,
     },
     Target {
         name: "perf_map",
@@ -168,6 +172,13 @@ pub fn inferred(bytes: &[u8]) {
         for claim in names.claims() {
             names.at(claim.start);
         }
+    }
+}
+
+/// Functions of TLS libraries in a program, and places for probes in them.
+pub fn tls_sites(bytes: &[u8]) {
+    if let Some(file) = memory_file(bytes) {
+        tls_sites::find_in_file(&file);
     }
 }
 

@@ -100,6 +100,12 @@ fn inferred_names() {
 }
 
 #[test]
+fn places_for_probes_of_tls() {
+    let libssl = Original::file("/usr/lib/x86_64-linux-gnu/libssl.so.3");
+    fuzz("tls_sites", &[libssl]);
+}
+
+#[test]
 fn perf_maps() {
     fuzz("perf_map", &[inputs::perf_map()]);
 }

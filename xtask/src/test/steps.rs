@@ -233,6 +233,10 @@ const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES
 const FUZZ: &[Need] = &[
     Need::Packages(&INFERRED_PACKAGES),
     Need::Packages(&[Package {
+        name: "libssl3",
+        evidence: "/usr/lib/x86_64-linux-gnu/libssl.so.3",
+    }]),
+    Need::Packages(&[Package {
         name: "musl-tools",
         evidence: "/usr/bin/musl-gcc",
     }]),
