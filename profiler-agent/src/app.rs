@@ -237,6 +237,7 @@ impl App {
             token,
             origin,
             arguments: config.arguments,
+            capture: config.capture,
             node: kernel.node,
             demo_data: kernel.demo_data,
             max_running_tasks: config.max_tasks,
@@ -372,6 +373,7 @@ async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
         frequency_hz: CONTINUOUS_FREQUENCY_HZ,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: false,
         waits: crate::model::WaitRules::default(),
     };

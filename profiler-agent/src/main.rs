@@ -38,6 +38,7 @@ fn run(cli: &Cli) -> Result<(), CliError> {
         Command::Serve(_) => Ok(()),
         Command::Record(args) => Ok(cli::record::run(args)?),
         Command::Net(args) => Ok(cli::net::run(args)?),
+        Command::Requests(args) => Ok(cli::requests::run(args)?),
         Command::Diagnose(args) => Ok(cli::diagnose::run(args)?),
         Command::Ps(args) => Ok(cli::ps::run(args)?),
         Command::Doctor(args) => Ok(cli::doctor::run(args)?),

@@ -75,6 +75,16 @@ mod off_cpu_sampling;
 #[cfg(test)]
 mod on_cpu;
 #[cfg(test)]
+mod requests_http;
+#[cfg(test)]
+mod requests_mesh;
+#[cfg(test)]
+mod requests_payload;
+#[cfg(test)]
+mod requests_stores;
+#[cfg(test)]
+mod requests_tls;
+#[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]
 mod throttling;

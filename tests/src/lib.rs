@@ -18,3 +18,5 @@ pub mod api;
 pub mod folded;
 pub mod stats;
 pub mod truth;
+
+pub mod peers;

@@ -21,8 +21,8 @@ use super::{
     guard, headers,
     http::{
         checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, event_loop,
-        events, health, imports, meta, node, pods, processes, profiles, quality, support_bundle,
-        symbols, tasks, timeline, waits,
+        events, health, imports, meta, node, pods, processes, profiles, quality, requests,
+        support_bundle, symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -96,6 +96,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(diagnosis::rules))
         .routes(routes!(quality::quality))
         .routes(routes!(event_loop::event_loop))
+        .routes(routes!(requests::requests))
         .routes(routes!(edges::edges))
         .routes(routes!(edges::edge_events))
         .routes(routes!(edges::node_edges))

@@ -186,6 +186,12 @@ impl LoadedObject {
             failures.extend(loaded.err());
         }
         failures.extend(self.load_evictor().err());
+        if facts.payload.watched == 1 {
+            failures.extend(self.load_capture().err());
+        }
+        if facts.tls.watched == 1 {
+            failures.extend(self.load_tls().err());
+        }
         Ok(NetworkLoad {
             failures,
             plan: *plan,
@@ -221,7 +227,7 @@ impl LoadedObject {
         Ok(AnswerReader { ring })
     }
 
-    fn take_ring(&mut self, name: &'static str) -> Result<RingBuf<MapData>, LoadError> {
+    pub(super) fn take_ring(&mut self, name: &'static str) -> Result<RingBuf<MapData>, LoadError> {
         let map = self.ebpf().take_map(name).ok_or(LoadError::NoMap(name))?;
         RingBuf::try_from(map).map_err(|source| LoadError::Map {
             map: name,

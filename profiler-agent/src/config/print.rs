@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::{ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, TlsConfig};
+use super::{
+    Allowance, ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, TlsConfig,
+};
 
 impl ServeConfig {
     /// The effective configuration as a file that `--config` accepts. It names files and holds no
@@ -40,6 +42,7 @@ impl ServeConfig {
             network,
             network_metrics_edges,
             arguments,
+            capture,
             retention_age,
             retention_bytes,
             max_tasks,
@@ -96,6 +99,14 @@ impl ServeConfig {
             (
                 "show_arguments",
                 (*arguments == ArgumentPolicy::Shown).into(),
+            ),
+            (
+                "allow_tls_capture",
+                (capture.tls == Allowance::Allowed).into(),
+            ),
+            (
+                "allow_bodies",
+                (capture.bodies == Allowance::Allowed).into(),
             ),
             ("retention_age", age.into()),
             (

@@ -86,6 +86,23 @@ pub enum ArgumentPolicy {
     Shown,
 }
 
+/// Whether tasks of the API may do something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Allowance {
+    #[default]
+    Refused,
+    Allowed,
+}
+
+/// What of payload tasks of the API may look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CapturePolicy {
+    /// Plaintext at the functions of TLS libraries.
+    pub tls: Allowance,
+    /// Bodies of requests.
+    pub bodies: Allowance,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServeConfig {
     pub listen: SocketAddr,
@@ -99,6 +116,7 @@ pub struct ServeConfig {
     /// Edges with Prometheus metrics of their own.
     pub network_metrics_edges: usize,
     pub arguments: ArgumentPolicy,
+    pub capture: CapturePolicy,
     pub retention_age: Duration,
     pub retention_bytes: u64,
     pub max_tasks: usize,
@@ -153,6 +171,8 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         network,
         network_metrics_edges,
         show_arguments,
+        allow_tls_capture,
+        allow_bodies,
         retention_age,
         retention_bytes,
         max_tasks,
@@ -203,6 +223,8 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
     let switches = [
         ("no_auth", no_auth),
         ("show_arguments", show_arguments),
+        ("allow_tls_capture", allow_tls_capture),
+        ("allow_bodies", allow_bodies),
         ("bpf_stats", bpf_stats),
         ("demo_data", demo_data),
     ];
@@ -265,6 +287,10 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
             ArgumentPolicy::Shown
         } else {
             ArgumentPolicy::Masked
+        },
+        capture: CapturePolicy {
+            tls: allowance(parse_or(settings, "allow_tls_capture", false, switch)?),
+            bodies: allowance(parse_or(settings, "allow_bodies", false, switch)?),
         },
         retention_age: parse_or(settings, "retention_age", DEFAULT_RETENTION_AGE, age)?,
         retention_bytes: parse_or(settings, "retention_bytes", DEFAULT_RETENTION_BYTES, size)?,
@@ -372,6 +398,14 @@ fn switch(setting: &Setting) -> Result<bool, ConfigError> {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
         _ => Err(setting.invalid("is not a switch: write true or false")),
+    }
+}
+
+fn allowance(is_allowed: bool) -> Allowance {
+    if is_allowed {
+        Allowance::Allowed
+    } else {
+        Allowance::Refused
     }
 }
 

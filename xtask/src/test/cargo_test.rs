@@ -24,6 +24,8 @@ pub(super) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
             "--package",
             "profiler-common",
             "--package",
+            "profiler-protocols",
+            "--package",
             "profiler-agent",
             "--package",
             "xtask",
@@ -34,9 +36,18 @@ pub(super) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
 
 /// What the agent infers about stripped C++ programs. Built as the unit tests are.
 pub(super) fn inferred(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    without_ebpf(workspace, "inferred", tally)
+}
+
+pub(super) fn tls_sites(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    without_ebpf(workspace, "tls_sites", tally)
+}
+
+/// A test target of the agent that needs files of other programs, and no kernel.
+fn without_ebpf(workspace: &Workspace, target: &str, tally: &mut Tally) -> Result<()> {
     let mut command = cargo_test(workspace);
     command
-        .args(["--package", "profiler-agent", "--test", "inferred"])
+        .args(["--package", "profiler-agent", "--test", target])
         .args(["--", "--nocapture"])
         .env("PROFILER_SKIP_EBPF", "1");
     counted(command, tally)

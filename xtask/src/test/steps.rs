@@ -116,6 +116,87 @@ const IDLE: &[Need] = &[
         },
     ]),
 ];
+const CURL: Package = Package {
+    name: "curl",
+    evidence: "/usr/bin/curl",
+};
+const H2LOAD: Package = Package {
+    name: "nghttp2-client",
+    evidence: "/usr/bin/h2load",
+};
+const REQUESTS_HTTP: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        NGINX,
+        CURL,
+        H2LOAD,
+        Package {
+            name: "python3-websockets",
+            evidence: "/usr/lib/python3/dist-packages/websockets",
+        },
+    ]),
+];
+/// Databases and name servers with their own clients.
+const REQUESTS_STORES: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&demo::PACKAGES),
+    Need::Packages(&[
+        REDIS,
+        Package {
+            name: "redis-tools",
+            evidence: "/usr/bin/redis-benchmark",
+        },
+        Package {
+            name: "postgresql",
+            evidence: "/usr/lib/postgresql",
+        },
+        Package {
+            name: "mariadb-server",
+            evidence: "/usr/sbin/mariadbd",
+        },
+        Package {
+            name: "mariadb-client",
+            evidence: "/usr/bin/mariadb",
+        },
+        Package {
+            name: "dnsmasq-base",
+            evidence: "/usr/sbin/dnsmasq",
+        },
+        Package {
+            name: "bind9-dnsutils",
+            evidence: "/usr/bin/dig",
+        },
+    ]),
+];
+/// TLS libraries.
+const REQUESTS_TLS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        NGINX,
+        CURL,
+        H2LOAD,
+        GO,
+        Package {
+            name: "nodejs",
+            evidence: "/usr/bin/node",
+        },
+        Package {
+            name: "python3-requests",
+            evidence: "/usr/lib/python3/dist-packages/requests",
+        },
+        Package {
+            name: "python3-aiohttp",
+            evidence: "/usr/lib/python3/dist-packages/aiohttp",
+        },
+        Package {
+            name: "gnutls-bin",
+            evidence: "/usr/bin/gnutls-serv",
+        },
+    ]),
+];
 const UI: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -152,6 +233,10 @@ const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES
 const FUZZ: &[Need] = &[
     Need::Packages(&INFERRED_PACKAGES),
     Need::Packages(&[Package {
+        name: "libssl3",
+        evidence: "/usr/lib/x86_64-linux-gnu/libssl.so.3",
+    }]),
+    Need::Packages(&[Package {
         name: "musl-tools",
         evidence: "/usr/bin/musl-gcc",
     }]),
@@ -170,6 +255,30 @@ const INFERRED: &[Need] = &[
         Package {
             name: "libssl3",
             evidence: "/usr/lib/x86_64-linux-gnu/libssl.so.3",
+        },
+    ]),
+];
+
+const TLS_SITES: &[Need] = &[
+    Need::Envoy,
+    Need::OlderEnvoys,
+    Need::Packages(&[
+        GO,
+        Package {
+            name: "libssl-dev",
+            evidence: "/usr/lib/x86_64-linux-gnu/libssl.a",
+        },
+        Package {
+            name: "libgnutls30",
+            evidence: "/usr/lib/x86_64-linux-gnu/libgnutls.so.30",
+        },
+        Package {
+            name: "binutils",
+            evidence: "/usr/bin/strip",
+        },
+        Package {
+            name: "nodejs",
+            evidence: "/usr/bin/node",
         },
     ]),
 ];
@@ -208,6 +317,12 @@ pub(super) const STEPS: &[Step] = &[
         about: "names inferred for stripped C++ programs, against their symbols",
         needs: INFERRED,
         run: cargo_test::inferred,
+    },
+    Step {
+        name: "tls-sites",
+        about: "TLS functions of libraries and stripped programs, and places for probes",
+        needs: TLS_SITES,
+        run: cargo_test::tls_sites,
     },
     Step {
         name: "unwind",
@@ -325,10 +440,31 @@ pub(super) const STEPS: &[Step] = &[
         "times of calls by the test's own clock, and what is counted from calls"
     ),
     integration!(
+        "requests-payload",
+        ROOT_AND_AGENT,
+        "the bytes of requests from every way to write and read a socket"
+    ),
+    integration!(
         "network-load",
         NETWORK,
         "20,000 open connections, 5,000 new a second, and a table that is too small"
     ),
+    integration!(
+        "requests-http",
+        REQUESTS_HTTP,
+        "requests of HTTP/1, HTTP/2, gRPC and WebSocket, against what real clients asked"
+    ),
+    integration!(
+        "requests-stores",
+        REQUESTS_STORES,
+        "statements, commands and questions, against what real clients asked"
+    ),
+    integration!(
+        "requests-tls",
+        REQUESTS_TLS,
+        "requests inside TLS of every library that is read, against what real clients asked"
+    ),
+    integration!("requests-mesh", MESH, "requests on every hop of the mesh"),
     integration!(
         "namespaces",
         ROOT_AND_AGENT,

@@ -12,11 +12,13 @@ use profiler_common::network::{
 
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
-    names,
+    names, payload, payload_datagrams,
     socket::{Socket, Stream},
-    unix,
+    tls, unix,
 };
 
+/// `-EAGAIN`.
+const BLOCKED: i32 = -11;
 /// `MSG_PEEK`: the data stays in the socket and is read again.
 const PEEK: u64 = 0x2;
 /// `MSG_ERRQUEUE`: notices about sent data.
@@ -29,6 +31,9 @@ static BOUNDS_8NS: [u32; SEARCH_TABLE] = search_table_8ns();
 pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
     let sent = context.arg::<u64>(1) as i32;
     if sent <= 0 {
+        if sent == BLOCKED && tls::is_watched() {
+            tls::blocked();
+        }
         return 0;
     }
     let socket = Socket::from_argument(context.arg(0));
@@ -39,11 +44,17 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
                 Some(tcp) => tcp.rtt_us(),
                 None => 0,
             };
+            let offset = connection.sent_bytes;
             send(connection, rtt_us, bytes, 1);
+            let is_plain = !tls::is_watched() || tls::sent(socket, connection, bytes) == 0;
+            if is_plain && payload::is_watched() {
+                payload::sent(socket, connection, offset, bytes);
+            }
         }
         Met::Unix => {
             unix::send(socket, socket.cookie(), bytes);
         }
+        Met::Other if payload::is_watched() => payload_datagrams::sent(socket, bytes),
         Met::Other => {}
     }
     0
@@ -90,11 +101,18 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
                 Some(tcp) => tcp.stream(),
                 None => Stream::default(),
             };
-            receive(connection, bytes, 1, stream);
+            let offset = connection.received_bytes;
+            let ready_ns = receive(connection, bytes, 1, stream);
+            let is_plain =
+                !tls::is_watched() || tls::received(socket, connection, bytes, ready_ns) == 0;
+            if is_plain && payload::is_watched() {
+                payload::received(socket, connection, offset, bytes, ready_ns);
+            }
         }
         Met::Unix => {
             unix::receive(socket, socket.cookie(), bytes);
         }
+        Met::Other if payload::is_watched() => payload_datagrams::received(socket, bytes),
         Met::Other => {}
     }
     0
@@ -106,9 +124,15 @@ pub(super) fn is_consumed(flags: u64) -> bool {
     flags & (PEEK | ERROR_QUEUE) == 0
 }
 
-/// Counts reads of the running task, after which the stream is as given.
+/// Counts reads of the running task, after which the stream is as given. Returns since when the data
+/// was there; 0 when that is not known.
 #[inline(always)]
-pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, stream: Stream) {
+pub(super) fn receive(
+    connection: &mut Connection,
+    bytes: u64,
+    operations: u64,
+    stream: Stream,
+) -> u64 {
     use_by_current(connection);
     add(&mut connection.received_bytes, bytes);
     let ready_ns = arrival(connection);
@@ -125,13 +149,13 @@ pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, 
     let has_left = stream.next != stream.copied;
     if ready_ns == 0 && !has_left {
         connection.left_ns = 0;
-        return;
+        return 0;
     }
     let read_ns = now();
     // What is left has waited from some time on that is not known, at the latest from now.
     connection.left_ns = if has_left { read_ns } else { 0 };
     if ready_ns == 0 {
-        return;
+        return 0;
     }
     let waited_ns = read_ns.saturating_sub(ready_ns);
     add(&mut connection.receive_wait_sum_ns, waited_ns);
@@ -140,6 +164,7 @@ pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, 
     if let Some(slot) = connection.receive_wait.counts.get_mut(place) {
         add(slot, 1);
     }
+    ready_ns
 }
 
 /// Since when the data that is read now was there; 0 when that is not known.
