@@ -34,7 +34,6 @@ use super::{
     node_sockets::{self, announce_sources, existing, identify, report_sources, wanted_pids},
     on_cpu::LOOP_WAIT,
     process_events::event,
-    status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{Origin, monotonic_ns},
     tls::TlsTargets,
@@ -141,37 +140,6 @@ impl NetworkCollector {
         }
         target.fill(&mut object)?;
         Ok(object)
-    }
-
-    /// Writes the state of every program, and says where each metric comes from.
-    fn report(&self, links: &NetworkLinks, failures: &[LoadError]) -> MetricSources {
-        let failure_of = |name: &str| {
-            failures
-                .iter()
-                .find(|failure| failure.program() == Some(name))
-        };
-        for program in NETWORK_PROGRAMS {
-            let failure = failure_of(program.name);
-            let state = match failure {
-                None if links.is_attached(program.name) => ProbeState::Attached,
-                None => ProbeState::Available,
-                Some(LoadError::Denied(_)) => ProbeState::Denied,
-                Some(_) => ProbeState::Unavailable,
-            };
-            self.statuses.set(ProbeStatus {
-                name: program.name.to_owned(),
-                state,
-                reason: failure.map(ToString::to_string),
-                minimum_kernel: program.minimum_kernel.to_owned(),
-            });
-        }
-        MetricSources::new(links.plan(), |name| {
-            if links.is_attached(name) {
-                return Ok(());
-            }
-            Err(failure_of(name)
-                .map_or_else(|| format!("{name} is not needed"), ToString::to_string))
-        })
     }
 }
 

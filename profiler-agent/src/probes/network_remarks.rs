@@ -6,8 +6,44 @@ use profiler_common::network_calls::{
     CALLS_LEFT_OUT, CALLS_UNBOUND, MESSAGES_LEFT_OUT, TIMES_LEFT_OUT,
 };
 
-use super::Session;
-use crate::bpf::LoadError;
+use super::{
+    MetricSources, NetworkCollector, Session,
+    super::status::{ProbeState, ProbeStatus},
+};
+use crate::bpf::{LoadError, NETWORK_PROGRAMS, NetworkLinks};
+
+impl NetworkCollector {
+    /// Writes the state of every program, and says where each metric comes from.
+    pub(super) fn report(&self, links: &NetworkLinks, failures: &[LoadError]) -> MetricSources {
+        let failure_of = |name: &str| {
+            failures
+                .iter()
+                .find(|failure| failure.program() == Some(name))
+        };
+        for program in NETWORK_PROGRAMS {
+            let failure = failure_of(program.name);
+            let state = match failure {
+                None if links.is_attached(program.name) => ProbeState::Attached,
+                None => ProbeState::Available,
+                Some(LoadError::Denied(_)) => ProbeState::Denied,
+                Some(_) => ProbeState::Unavailable,
+            };
+            self.statuses.set(ProbeStatus {
+                name: program.name.to_owned(),
+                state,
+                reason: failure.map(ToString::to_string),
+                minimum_kernel: program.minimum_kernel.to_owned(),
+            });
+        }
+        MetricSources::new(links.plan(), |name| {
+            if links.is_attached(name) {
+                return Ok(());
+            }
+            Err(failure_of(name)
+                .map_or_else(|| format!("{name} is not needed"), ToString::to_string))
+        })
+    }
+}
 
 impl Session {
     /// Calls that could not be counted or timed.

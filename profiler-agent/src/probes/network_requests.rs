@@ -29,7 +29,12 @@ use crate::{
 const PAYLOAD: &str = "requests";
 const HOOKS: &str = "sock_send_length, sock_recv_length";
 /// Both are needed: an answer without its request says nothing.
-const PROGRAMS: [&str; 2] = ["network_send", "network_receive"];
+const PROGRAMS: [&str; 4] = [
+    "network_send",
+    "network_receive",
+    "network_payload_sent",
+    "network_payload_received",
+];
 /// What says of which connections how much is captured. It is run and not attached.
 const CONTROL: &str = "network_capture";
 /// That of the tracepoints above.

@@ -25,6 +25,7 @@ mod segments;
 mod names;
 mod payload;
 mod payload_bytes;
+mod payload_calls;
 mod payload_datagrams;
 mod socket;
 mod tls;

@@ -1,7 +1,6 @@
 //! Payload of connections: the beginning of what each read and write moved, towards the agent.
 //!
-//! Called by the programs of [`super::traffic`] when the task wants payload; in others the verifier
-//! takes the calls away. Cost: a connection that is not captured costs two comparisons, a piece one
+//! Called by the programs of [`super::payload_calls`]. Cost: a connection that is not captured costs two comparisons, a piece one
 //! system call's arguments, the copy of its bytes and one copy into the ring buffer. There is no
 //! program at system calls: what announces a length runs within the call.
 
@@ -22,8 +21,8 @@ use profiler_common::{
 
 use super::{
     connection::{add, add_one, find, now},
-    payload_bytes::{Source, captured, copy, source},
-    socket::Socket,
+    payload_bytes::{Source, captured, copy},
+    payload_datagrams::Name,
 };
 use crate::{emit::Urgency, task};
 
@@ -74,6 +73,9 @@ static PIECE_COUNTS: PerCpuArray<u64> = PerCpuArray::with_max_entries(PAYLOAD_CO
 pub(super) struct Scratch {
     pub(super) head: PieceHead,
     pub(super) bytes: [u8; SCRATCH_BYTES - size_of::<PieceHead>()],
+    /// Where its bytes come from; not sent.
+    pub(super) source: Source,
+    pub(super) name: Name,
 }
 
 /// Whether the task captures payload.
@@ -82,27 +84,19 @@ pub(super) fn is_watched() -> bool {
     payload!(watched) != 0
 }
 
-/// The running task has written to a connection that had sent `offset` bytes before.
-#[inline(always)]
-pub(super) fn sent(socket: Socket, connection: &mut Connection, offset: u64, bytes: u64) {
-    if connection.capture_bytes != CAPTURE_STOP && is_sampled(connection) {
-        piece::<SCRATCH_SENT>(socket, connection, offset, bytes, 0);
-    }
+/// A part of a stream that the running task has moved.
+pub(super) struct Part {
+    pub(super) bytes: u64,
+    /// Bytes of the stream before it.
+    pub(super) offset: u64,
+    /// Since when it was there to be read; 0: not known.
+    pub(super) ready_ns: u64,
 }
 
-/// The running task has read from a connection that had received `offset` bytes before; the data was
-/// there at `ready_ns`, or that is not known.
+/// Whether anything of the connection is captured.
 #[inline(always)]
-pub(super) fn received(
-    socket: Socket,
-    connection: &mut Connection,
-    offset: u64,
-    bytes: u64,
-    ready_ns: u64,
-) {
-    if connection.capture_bytes != CAPTURE_STOP && is_sampled(connection) {
-        piece::<SCRATCH_RECEIVED>(socket, connection, offset, bytes, ready_ns);
-    }
+pub(super) fn is_wanted(connection: &Connection) -> bool {
+    connection.capture_bytes != CAPTURE_STOP && is_sampled(connection)
 }
 
 /// Whether the connection is one of those that are captured.
@@ -148,12 +142,10 @@ pub(super) fn scratch(area: u32) -> Option<&'static mut Scratch> {
 
 /// Sends a piece, and before it the connection, if that was not told yet.
 #[inline(never)]
-fn piece<const AREA: u32>(
-    socket: Socket,
+pub(super) fn piece<const AREA: u32>(
     connection: &mut Connection,
-    offset: u64,
-    bytes: u64,
-    ready_ns: u64,
+    scratch: &mut Scratch,
+    part: &Part,
 ) -> u64 {
     let at_ns = now();
     if !is_announced(connection, at_ns) {
@@ -166,21 +158,20 @@ fn piece<const AREA: u32>(
     };
     let moved = Moved {
         cookie: connection.cookie,
-        offset,
-        bytes,
-        ready_ns,
+        offset: part.offset,
+        bytes: part.bytes,
+        ready_ns: part.ready_ns,
         lost: connection.pieces_lost,
     };
-    let wanted = bytes.min(u64::from(limit));
-    let is_sent = match fill::<AREA>(source(socket, bytes), wanted, moved) {
-        Some(scratch) => {
-            if offset == 0 && begins_http2(scratch) && connection.capture_bytes == CAPTURE_DEFAULT {
-                connection.capture_bytes = MAX_PIECE_BYTES as u32;
-            }
-            send(scratch, at_ns)
-        }
-        None => 0,
-    };
+    let wanted = part.bytes.min(u64::from(limit));
+    fill::<AREA>(scratch, wanted, &moved);
+    if part.offset == 0
+        && connection.capture_bytes == CAPTURE_DEFAULT
+        && begins_http2(scratch)
+    {
+        connection.capture_bytes = MAX_PIECE_BYTES as u32;
+    }
+    let is_sent = send(scratch, at_ns);
     if is_sent == 0 {
         add_one(&mut connection.pieces_lost);
     }
@@ -196,7 +187,6 @@ fn begins_http2(scratch: &Scratch) -> bool {
 }
 
 /// What the running task has moved.
-#[derive(Clone, Copy)]
 pub(super) struct Moved {
     pub(super) cookie: u64,
     /// Bytes before it.
@@ -207,21 +197,12 @@ pub(super) struct Moved {
     pub(super) lost: u32,
 }
 
-/// Puts a piece together, with the first `wanted` bytes as far as they can be read; none of a part beyond
+/// Puts the piece of a source together, with the first `wanted` bytes as far as they can be read; none of a part beyond
 /// [`MAX_PIECE_BYTES`], which nobody asks for.
 #[inline(always)]
-pub(super) fn fill<const AREA: u32>(
-    source: Option<Source>,
-    wanted: u64,
-    moved: Moved,
-) -> Option<&'static mut Scratch> {
-    let scratch = scratch(AREA)?;
+pub(super) fn fill<const AREA: u32>(scratch: &mut Scratch, wanted: u64, moved: &Moved) {
     scratch.head.captured = 0;
-    let copied = match source {
-        Some(source) if wanted != 0 => copy(scratch, source, wanted),
-        _ => 0,
-    };
-    if copied == 0 && wanted != 0 {
+    if wanted != 0 && copy(scratch, wanted) == 0 {
         count(PIECES_WITHOUT_BYTES);
     }
     let (pid, tid) = match task::current_ids() {
@@ -236,7 +217,6 @@ pub(super) fn fill<const AREA: u32>(
     scratch.head.tid = tid;
     scratch.head.flags = if AREA == SCRATCH_SENT { PIECE_SENT } else { 0 };
     scratch.head.lost = moved.lost;
-    Some(scratch)
 }
 
 /// Hands a piece to the agent. 0 when the ring buffer is full.

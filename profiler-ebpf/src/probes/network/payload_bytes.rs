@@ -7,11 +7,15 @@
 //! program, and the socket has a file, so that it is none of the kernel's own. What goes through
 //! `io_uring`, `splice` or `sendfile` has no bytes here.
 
+use core::ffi::c_void;
+
 use aya_ebpf::{
     bindings::pt_regs,
     helpers::{
         bpf_get_current_pid_tgid, bpf_probe_read_user,
-        generated::{bpf_get_current_task_btf, bpf_probe_read_user as read_user, bpf_task_pt_regs},
+        generated::{
+            bpf_get_current_task_btf, bpf_loop, bpf_probe_read_user as read_user, bpf_task_pt_regs,
+        },
     },
     macros::map,
     maps::{Array, LruHashMap},
@@ -50,10 +54,12 @@ const MESSAGE_LENGTH: u64 = 56;
 /// `struct iovec` of 64-bit programs.
 const PART_BYTES: u64 = 16;
 
-/// Where the running system call says what it moves.
-#[derive(Clone, Copy)]
+/// Where the running system call says what it moves. It lies in an area of the CPU and not on the stack,
+/// so that the verifier knows nothing of it and walks what follows once, not once for each kind of call.
+#[repr(C)]
 pub(super) struct Source {
-    /// `PLACE_*`, but several messages: the one that is moved was found.
+    /// `PLACE_*`, but several messages: the one that is moved was found. `PLACE_NONE`: the bytes cannot
+    /// be told.
     place: u32,
     /// Its second argument, or the message.
     memory: u64,
@@ -66,7 +72,7 @@ pub(super) struct Source {
 impl Source {
     /// Address of where a datagram goes that is sent.
     #[inline(always)]
-    pub(super) fn name(self) -> Option<u64> {
+    pub(super) fn name(&self) -> Option<u64> {
         let name = match self.place {
             PLACE_BUFFER_TO => self.name,
             // SAFETY: the helper checks the address.
@@ -75,39 +81,65 @@ impl Source {
         };
         if name == 0 { None } else { Some(name) }
     }
+
+    /// The first eight bytes, where they lie in one part.
+    #[inline(always)]
+    pub(super) fn first(&self) -> Option<u64> {
+        let mut address = self.memory;
+        if self.place == PLACE_MESSAGE {
+            let message = address.wrapping_add(MESSAGE_PARTS) as *const u64;
+            // SAFETY: the helper checks the address.
+            address = unsafe { bpf_probe_read_user(message) }.ok()?;
+        }
+        if self.place == PLACE_MESSAGE || self.place == PLACE_PARTS {
+            // SAFETY: as above.
+            let part = unsafe { bpf_probe_read_user(address as *const [u64; 2]) }.ok()?;
+            if part[1] < 8 {
+                return None;
+            }
+            address = part[0];
+        } else if self.place == PLACE_NONE {
+            return None;
+        }
+        // SAFETY: as above.
+        unsafe { bpf_probe_read_user(address as *const u64) }.ok()
+    }
 }
 
-/// Where the bytes are that the socket has just moved by `bytes`; `None` when that cannot be told.
-#[inline(always)]
-pub(super) fn source(socket: Socket, bytes: u64) -> Option<Source> {
+/// Finds where the bytes are that the socket has just moved by `bytes`.
+#[inline(never)]
+pub(super) fn find_source(source: &mut Source, socket: Socket, bytes: u64) -> u64 {
+    source.place = PLACE_NONE;
     // SAFETY: helpers that give the place of the running task's registers.
     let registers: *const pt_regs =
         unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) as *const pt_regs };
     let registers = TypedPtr::new(registers);
     if !is_in_call(registers) || !socket.has_file() || is_compat() {
-        return None;
+        return 0;
     }
-    let mut source = Source {
-        place: place_of(registers),
-        memory: registers.member(calls!(registers_arguments[1])),
-        number: registers.member(calls!(registers_arguments[2])),
-        name: registers.member(payload!(registers_fifth)),
-    };
-    let flags = match source.place {
-        PLACE_NONE => return None,
-        PLACE_MESSAGE => source.number,
+    let place = place_of(registers);
+    let memory: u64 = registers.member(calls!(registers_arguments[1]));
+    let number: u64 = registers.member(calls!(registers_arguments[2]));
+    source.memory = memory;
+    source.number = number;
+    source.name = registers.member(payload!(registers_fifth));
+    let flags = match place {
+        PLACE_NONE => return 0,
+        PLACE_MESSAGE => number,
         PLACE_MESSAGES | PLACE_BUFFER_FROM => registers.member(calls!(registers_arguments[3])),
         _ => 0,
     };
     // It says how long the data is, which was not copied.
     if flags & TRUNCATED != 0 {
-        return None;
+        return 0;
     }
-    if source.place == PLACE_MESSAGES {
-        source.memory = message_of(source.memory, source.number, bytes);
+    if place == PLACE_MESSAGES {
+        source.memory = message_of(memory, number, bytes);
         source.place = PLACE_MESSAGE;
+    } else {
+        source.place = place;
     }
-    Some(source)
+    1
 }
 
 /// Which of several messages has just been moved, with so many bytes.
@@ -144,23 +176,72 @@ fn message_of(messages: u64, number: u64, bytes: u64) -> u64 {
 }
 
 /// Copies the first `wanted` bytes; the number of those that were copied, which is in the head, too.
-#[inline(never)]
-pub(super) fn copy(scratch: &mut Scratch, source: Source, wanted: u64) -> u64 {
-    match source.place {
-        PLACE_BUFFER | PLACE_BUFFER_FROM | PLACE_BUFFER_TO => {
-            append(scratch, source.memory, wanted, wanted);
-        }
-        PLACE_PARTS => append_parts(scratch, source.memory, source.number, wanted),
-        PLACE_MESSAGE => {
-            let message = source.memory.wrapping_add(MESSAGE_PARTS) as *const [u64; 2];
-            // SAFETY: the helper checks the address.
-            if let Ok([parts, number]) = unsafe { bpf_probe_read_user(message) } {
-                append_parts(scratch, parts, number, wanted);
-            }
-        }
-        _ => {}
+#[inline(always)]
+pub(super) fn copy(scratch: &mut Scratch, wanted: u64) -> u64 {
+    let place = scratch.source.place;
+    let mut copying = Copying {
+        scratch,
+        // SAFETY: a field of the area.
+        parts: unsafe { (&raw const (*scratch).source.memory).read_volatile() },
+        // SAFETY: as above.
+        number: unsafe { (&raw const (*scratch).source.number).read_volatile() },
+        wanted,
+    };
+    if place == PLACE_MESSAGE {
+        let message = copying.parts.wrapping_add(MESSAGE_PARTS) as *const [u64; 2];
+        // SAFETY: the helper checks the address.
+        let Ok([parts, number]) = (unsafe { bpf_probe_read_user(message) }) else {
+            return 0;
+        };
+        copying.parts = parts;
+        copying.number = number;
+    }
+    if place == PLACE_MESSAGE || place == PLACE_PARTS {
+        copy_parts(&mut copying);
+    } else if place != PLACE_NONE {
+        append(scratch, copying.parts, wanted, wanted);
     }
     u64::from(captured(scratch))
+}
+
+/// What the callback of the loop over parts is given.
+struct Copying {
+    scratch: *mut Scratch,
+    parts: u64,
+    number: u64,
+    wanted: u64,
+}
+
+/// Copies the beginning of the parts of a message. In a loop of the kernel, whose body is verified once.
+#[inline(always)]
+fn copy_parts(copying: &mut Copying) {
+    // SAFETY: the callback gets the pointer to `copying`, which outlives the call.
+    unsafe {
+        bpf_loop(
+            MAX_PARTS,
+            copy_part as *mut c_void,
+            (&raw mut *copying).cast(),
+            0,
+        )
+    };
+}
+
+/// 1 when there is nothing more to do.
+extern "C" fn copy_part(index: u64, context: *mut c_void) -> u64 {
+    // SAFETY: the pointer that `copy_parts` gave.
+    let copying = unsafe { &*context.cast::<Copying>() };
+    let index = index & 0xff;
+    if index >= copying.number {
+        return 1;
+    }
+    let part = copying.parts.wrapping_add(index * PART_BYTES) as *const [u64; 2];
+    // SAFETY: the helper checks the address.
+    let Ok([address, length]) = (unsafe { bpf_probe_read_user(part) }) else {
+        return 1;
+    };
+    // SAFETY: the area of this CPU.
+    let scratch = unsafe { &mut *copying.scratch };
+    u64::from(append(scratch, address, length, copying.wanted) == 0)
 }
 
 /// Whether the thread is in a system call that has no result yet.
@@ -187,24 +268,6 @@ fn place_of(registers: TypedPtr) -> u32 {
     match PAYLOAD_PLACES.get(number.min(u64::from(u32::MAX)) as u32) {
         Some(place) => *place,
         None => PLACE_NONE,
-    }
-}
-
-/// Copies the beginning of the parts of a message.
-#[inline(always)]
-fn append_parts(scratch: &mut Scratch, parts: u64, number: u64, wanted: u64) {
-    for index in 0..MAX_PARTS {
-        if u64::from(index) >= number {
-            break;
-        }
-        let part = parts.wrapping_add(u64::from(index) * PART_BYTES) as *const [u64; 2];
-        // SAFETY: the helper checks the address.
-        let Ok([address, length]) = (unsafe { bpf_probe_read_user(part) }) else {
-            break;
-        };
-        if append(scratch, address, length, wanted) == 0 {
-            break;
-        }
     }
 }
 

@@ -16,8 +16,8 @@ use profiler_common::{
 
 use super::{
     connection::{add, add_one, current_is_wanted, is_in_scope, now},
-    payload::{Moved, fill, is_sampled_by, reserve_connection, send},
-    payload_bytes::{Source, source},
+    payload::{Moved, Scratch, fill, is_sampled_by, reserve_connection, scratch, send},
+    payload_bytes::find_source,
     socket::Socket,
 };
 use crate::emit::Urgency;
@@ -34,10 +34,12 @@ const IPV6: u16 = 10;
 static DATAGRAM_SOCKETS: LruHashMap<u64, DatagramSocket> =
     LruHashMap::with_max_entries(DATAGRAM_ENTRIES, 0);
 
-/// The first bytes of a `struct sockaddr_in` or `struct sockaddr_in6`.
+/// The first bytes of a `struct sockaddr_in` or `struct sockaddr_in6`. That of IPv4 is shorter, but
+/// padded to 16 of these bytes; what is behind is not looked at. In an area of the CPU for the
+/// same reason as [`super::payload_bytes::Source`].
 #[repr(C)]
-#[derive(Clone, Copy)]
-struct Name {
+pub(super) struct Name {
+    /// 0: there is none.
     family: u16,
     /// In network order.
     port: u16,
@@ -45,37 +47,23 @@ struct Name {
     ipv6: [u8; 16],
 }
 
-/// The running task has sent something over a socket that is in no table.
-#[inline(always)]
-pub(super) fn sent(socket: Socket, bytes: u64) {
-    if socket.is_udp_argument() {
-        datagram::<SCRATCH_SENT>(socket, bytes);
-    }
-}
-
-/// The same of what it has received.
-#[inline(always)]
-pub(super) fn received(socket: Socket, bytes: u64) {
-    if socket.is_udp_argument() {
-        datagram::<SCRATCH_RECEIVED>(socket, bytes);
-    }
-}
-
+/// The running task has moved something over a UDP socket, which is in no table.
 #[inline(never)]
-fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
+pub(super) fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
     let (local, remote) = socket.ports_of_argument();
     let serves = local == NAME_SERVER;
     if !serves && remote != NAME_SERVER && remote != 0 {
         return 0;
     }
-    let source = source(socket, bytes);
-    let mut name = None;
+    let Some(scratch) = scratch(AREA) else {
+        return 0;
+    };
+    find_source(&mut scratch.source, socket, bytes);
+    scratch.name.family = 0;
     if !serves && remote == 0 {
         if AREA == SCRATCH_SENT {
-            name = name_of(source);
-            match name {
-                Some(Name { port, .. }) if u16::from_be(port) == NAME_SERVER => {}
-                _ => return 0,
+            if read_name(scratch) == 0 {
+                return 0;
             }
         } else if find(socket.cookie_so_far()).is_none() {
             return 0;
@@ -91,7 +79,7 @@ fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
     let at_ns = now();
     let rested = at_ns.saturating_sub(entry.used_ns) > DATAGRAM_REST_NS;
     entry.used_ns = at_ns;
-    if rested && announce(socket, cookie, name, at_ns) == 0 {
+    if rested && announce(socket, cookie, &scratch.name, at_ns) == 0 {
         entry.used_ns = 0;
         add_one(&mut entry.lost);
         return 0;
@@ -110,37 +98,40 @@ fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         ready_ns: 0,
         lost: entry.lost,
     };
-    let is_sent = match fill::<AREA>(source, bytes, moved) {
-        Some(scratch) => send(scratch, at_ns),
-        None => 0,
-    };
+    fill::<AREA>(scratch, bytes, &moved);
+    let is_sent = send(scratch, at_ns);
     if is_sent == 0 {
         add_one(&mut entry.lost);
     }
     is_sent
 }
 
-/// Where the datagram that the running call sends goes.
-#[inline(always)]
-fn name_of(source: Option<Source>) -> Option<Name> {
-    let address = source?.name()?;
-    // SAFETY: the helper checks the address. That of IPv4 is shorter, but padded by the kernel's
-    // `struct sockaddr_in` to 16 of these bytes; what is behind is not looked at.
-    let head = unsafe { bpf_probe_read_user(address as *const [u32; 2]) }.ok()?;
-    let family = head[0] as u16;
-    let port = (head[0] >> 16) as u16;
-    let ipv6 = if family == IPV6 {
-        // SAFETY: as above.
-        unsafe { bpf_probe_read_user((address + 8) as *const [u8; 16]) }.ok()?
-    } else {
-        [0; 16]
+/// Reads where the datagram goes that the running call sends; 0 when that is no name server.
+#[inline(never)]
+fn read_name(scratch: &mut Scratch) -> u64 {
+    let Some(address) = scratch.source.name() else {
+        return 0;
     };
-    Some(Name {
-        family,
-        port,
-        ipv4: head[1].to_ne_bytes(),
-        ipv6,
-    })
+    // SAFETY: the helper checks the address.
+    let Ok(head) = (unsafe { bpf_probe_read_user(address as *const [u32; 2]) }) else {
+        return 0;
+    };
+    let port = (head[0] >> 16) as u16;
+    if u16::from_be(port) != NAME_SERVER {
+        return 0;
+    }
+    // SAFETY: as above; read for IPv4 as well, where it says nothing.
+    let rest = unsafe { bpf_probe_read_user((address + 8) as *const [u8; 16]) };
+    let family = head[0] as u16;
+    scratch.name.ipv6 = match rest {
+        Ok(rest) => rest,
+        Err(_) if family == IPV6 => return 0,
+        Err(_) => [0; 16],
+    };
+    scratch.name.port = port;
+    scratch.name.ipv4 = head[1].to_ne_bytes();
+    scratch.name.family = family;
+    1
 }
 
 #[inline(always)]
@@ -173,8 +164,8 @@ fn entry_of(socket: Socket, cookie: u64) -> Option<&'static mut DatagramSocket> 
 
 /// Tells the agent of a socket; where it is not connected, `name` is where its first datagram goes. 0
 /// when the ring buffer is full.
-#[inline(always)]
-fn announce(socket: Socket, cookie: u64, name: Option<Name>, at_ns: u64) -> u64 {
+#[inline(never)]
+fn announce(socket: Socket, cookie: u64, name: &Name, at_ns: u64) -> u64 {
     let Some(mut record) = reserve_connection(at_ns) else {
         return 0;
     };
@@ -194,13 +185,12 @@ fn announce(socket: Socket, cookie: u64, name: Option<Name>, at_ns: u64) -> u64 
     };
     socket.addresses(family, &mut connection.local, &mut connection.remote);
     connection.remote_port = socket.remote_port();
-    if let Some(name) = name {
+    if name.family != 0 {
         connection.remote_port = u16::from_be(name.port);
         if name.family == IPV6 {
             connection.remote = name.ipv6;
-        } else if family == IPV6 {
-            connection.remote = [0; 16];
         } else {
+            connection.remote = [0; 16];
             connection.remote[..4].copy_from_slice(&name.ipv4);
         }
     }

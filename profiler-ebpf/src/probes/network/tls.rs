@@ -21,7 +21,7 @@ use aya_ebpf::{
 use profiler_common::{
     header::{KIND_PIECE, RecordHeader},
     network::{Connection, FLAG_JOINED},
-    payload::{PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead, SCRATCH_RECEIVED, SCRATCH_SENT},
+    payload::{PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
         SITE_GOROUTINE, SITE_READS, STATE_EPOCH, STATE_GOROUTINES, STATE_SINCE, STATE_WORDS,
         TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES, TLS_ROOM_LARGE,
@@ -32,9 +32,8 @@ use profiler_common::{
 
 use super::{
     connection::{add, add_one, find, now},
-    payload::{self, Scratch},
-    payload_bytes,
-    socket::Socket,
+    payload,
+    payload_bytes::Source,
 };
 use crate::{emit::Urgency, kernel::TypedPtr, task};
 
@@ -86,8 +85,6 @@ const GOROUTINE_WORD: u32 = 28;
 const FIRST_TYPE: u8 = 20;
 const APPLICATION_DATA: u8 = 23;
 const VERSION: u8 = 3;
-/// Bytes of a record's header.
-const RECORD_HEADER: u64 = 5;
 
 /// Whether the task captures plaintext.
 #[inline(always)]
@@ -146,7 +143,7 @@ pub(super) fn caller(kind: u8, registers: TypedPtr) -> TlsCaller {
 
 /// The call that the running thread is in, if a call of a library is on its stack.
 #[inline(always)]
-fn current_call() -> Option<&'static mut TlsCall> {
+pub(super) fn current_call() -> Option<&'static mut TlsCall> {
     let registers = registers();
     if let Some(call) = TLS_CALLS.get_ptr_mut(caller(0, registers)) {
         // SAFETY: a map value that only its thread writes.
@@ -183,46 +180,36 @@ pub(super) fn is_on_stack(call: &TlsCall, registers: TypedPtr) -> bool {
     }
 }
 
-/// The running thread has sent on a connection. 1 when plaintext of the connection is captured, so
-/// that what goes over the wire is not wanted.
+/// The call has sent on a connection.
 #[inline(never)]
-pub(super) fn sent(socket: Socket, connection: &mut Connection, bytes: u64) -> u64 {
-    let cookie = connection.cookie;
-    if let Some(call) = current_call() {
-        let kind = record_type::<SCRATCH_SENT>(socket, bytes);
-        if kind != 0 && bind(call, cookie) {
-            if kind == APPLICATION_DATA && call.kind & u32::from(SITE_READS) == 0 && call.done == 0
-            {
-                call.done = 1;
-                remember_write(call);
-                emit(connection, call, call.length, 1);
-            }
-        }
+pub(super) fn sent(call: &mut TlsCall, connection: &mut Connection, source: &Source) -> u64 {
+    let kind = record_type(source);
+    if kind == 0 || bind(call, connection.cookie) == 0 {
+        return 0;
     }
-    u64::from(is_bound(cookie))
+    if kind == APPLICATION_DATA && call.kind & u32::from(SITE_READS) == 0 && call.done == 0 {
+        call.done = 1;
+        remember_write(call);
+        emit(connection, call, call.length, 1);
+    }
+    1
 }
 
-/// The running thread has received on a connection; the data was there at `ready_ns`, or that is not
-/// known. As [`sent`].
+/// The call has received on a connection; the data was there at `ready_ns`, or that is not known.
 #[inline(never)]
 pub(super) fn received(
-    socket: Socket,
-    connection: &mut Connection,
-    bytes: u64,
+    call: &mut TlsCall,
+    connection: &Connection,
+    source: &Source,
     ready_ns: u64,
 ) -> u64 {
     let cookie = connection.cookie;
-    if let Some(call) = current_call() {
-        // A record's header and its body may be read one after the other.
-        let is_known = call.cookie == cookie || is_bound_to(call.session, cookie);
-        if is_known || record_type::<SCRATCH_RECEIVED>(socket, bytes) != 0 {
-            let is_bound = bind(call, cookie);
-            if is_bound {
-                call.ready_ns = ready_ns;
-            }
-        }
+    // A record's header and its body may be read one after the other.
+    let is_known = call.cookie == cookie || is_bound_to(call.session, cookie);
+    if (is_known || record_type(source) != 0) && bind(call, cookie) != 0 {
+        call.ready_ns = ready_ns;
     }
-    u64::from(is_bound(cookie))
+    1
 }
 
 /// The socket takes no more from the running thread: what it writes now it will write again.
@@ -242,7 +229,7 @@ pub(super) fn blocked() -> u64 {
 }
 
 #[inline(always)]
-fn is_bound(cookie: u64) -> bool {
+pub(super) fn is_bound(cookie: u64) -> bool {
     TLS_CONNECTIONS.get_ptr(cookie).is_some()
 }
 
@@ -265,10 +252,10 @@ fn is_bound_to(session: u64, cookie: u64) -> bool {
 
 /// Remembers the connection of a session; false when it belongs to another one that is open. The
 /// address of a session is used again only when the connection of the former one is closed.
-#[inline(always)]
-fn bind(call: &mut TlsCall, cookie: u64) -> bool {
+#[inline(never)]
+fn bind(call: &mut TlsCall, cookie: u64) -> u64 {
     if call.cookie == cookie {
-        return true;
+        return 1;
     }
     let key = session_key(call.session);
     if let Some(session) = TLS_SESSIONS.get_ptr_mut(key) {
@@ -276,13 +263,13 @@ fn bind(call: &mut TlsCall, cookie: u64) -> bool {
         let session = unsafe { &mut *session };
         if session.cookie != cookie {
             if is_open(session.cookie) {
-                return false;
+                return 0;
             }
             session.cookie = cookie;
             session.blocked = 0;
         }
         call.cookie = cookie;
-        return true;
+        return 1;
     }
     call.cookie = cookie;
     let session = TlsSession {
@@ -293,7 +280,7 @@ fn bind(call: &mut TlsCall, cookie: u64) -> bool {
     };
     // Fails only without memory: then the session stays unbound.
     let _made = TLS_SESSIONS.insert(key, session, 0);
-    true
+    1
 }
 
 /// Whether a connection is watched and its socket not closed.
@@ -306,8 +293,8 @@ fn is_open(cookie: u64) -> bool {
 }
 
 /// Remembers what is written, to know it when it is written again.
-#[inline(always)]
-fn remember_write(call: &TlsCall) {
+#[inline(never)]
+fn remember_write(call: &TlsCall) -> u64 {
     if let Some(session) = TLS_SESSIONS.get_ptr_mut(session_key(call.session)) {
         // SAFETY: a map value; sessions are used by one thread at a time.
         let session = unsafe { &mut *session };
@@ -315,27 +302,16 @@ fn remember_write(call: &TlsCall) {
         session.length = call.length;
         session.blocked = 0;
     }
+    0
 }
 
 /// Type of the record that the running system call has moved first; 0 when it is none.
 #[inline(always)]
-fn record_type<const AREA: u32>(socket: Socket, bytes: u64) -> u8 {
-    let Some(scratch) = payload::scratch(AREA) else {
+fn record_type(source: &Source) -> u8 {
+    let Some(first) = source.first() else {
         return 0;
     };
-    let Some(source) = payload_bytes::source(socket, bytes) else {
-        return 0;
-    };
-    scratch.head.captured = 0;
-    if payload_bytes::copy(scratch, source, RECORD_HEADER) < RECORD_HEADER {
-        return 0;
-    }
-    type_of(scratch)
-}
-
-#[inline(always)]
-fn type_of(scratch: &Scratch) -> u8 {
-    let [kind, version, ..] = scratch.bytes;
+    let [kind, version, ..] = first.to_le_bytes();
     if version == VERSION && (FIRST_TYPE..=APPLICATION_DATA).contains(&kind) {
         kind
     } else {
@@ -404,7 +380,7 @@ struct Room<const BYTES: usize> {
 
 /// Writes a piece right into the ring buffer: where probes of user space run, another thread may come
 /// between, so that no area of the CPU can be used.
-#[inline(always)]
+#[inline(never)]
 fn put<const BYTES: usize>(head: &PieceHead, buffer: u64) -> u64 {
     let Some(mut room) = payload::PIECES.reserve::<Room<BYTES>>(0) else {
         return 0;
@@ -438,7 +414,7 @@ fn put<const BYTES: usize>(head: &PieceHead, buffer: u64) -> u64 {
 
 /// Plaintext of this direction before what is moved now. Where some of it may have been missed, the
 /// offset jumps.
-#[inline(always)]
+#[inline(never)]
 fn offset(connection: &Connection, length: u64, is_send: u64) -> u64 {
     let cookie = connection.cookie;
     let epoch = state(STATE_EPOCH);

@@ -12,13 +12,11 @@ use profiler_common::network::{
 
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
-    names, payload, payload_datagrams,
+    names, payload,
     socket::{Socket, Stream},
-    tls, unix,
+    unix,
 };
 
-/// `-EAGAIN`.
-const BLOCKED: i32 = -11;
 /// `MSG_PEEK`: the data stays in the socket and is read again.
 const PEEK: u64 = 0x2;
 /// `MSG_ERRQUEUE`: notices about sent data.
@@ -31,9 +29,6 @@ static BOUNDS_8NS: [u32; SEARCH_TABLE] = search_table_8ns();
 pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
     let sent = context.arg::<u64>(1) as i32;
     if sent <= 0 {
-        if sent == BLOCKED && tls::is_watched() {
-            tls::blocked();
-        }
         return 0;
     }
     let socket = Socket::from_argument(context.arg(0));
@@ -44,17 +39,11 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
                 Some(tcp) => tcp.rtt_us(),
                 None => 0,
             };
-            let offset = connection.sent_bytes;
             send(connection, rtt_us, bytes, 1);
-            let is_plain = !tls::is_watched() || tls::sent(socket, connection, bytes) == 0;
-            if is_plain && payload::is_watched() {
-                payload::sent(socket, connection, offset, bytes);
-            }
         }
         Met::Unix => {
             unix::send(socket, socket.cookie(), bytes);
         }
-        Met::Other if payload::is_watched() => payload_datagrams::sent(socket, bytes),
         Met::Other => {}
     }
     0
@@ -101,18 +90,11 @@ pub(crate) fn network_receive(context: BtfTracePointContext) -> i32 {
                 Some(tcp) => tcp.stream(),
                 None => Stream::default(),
             };
-            let offset = connection.received_bytes;
-            let ready_ns = receive(connection, bytes, 1, stream);
-            let is_plain =
-                !tls::is_watched() || tls::received(socket, connection, bytes, ready_ns) == 0;
-            if is_plain && payload::is_watched() {
-                payload::received(socket, connection, offset, bytes, ready_ns);
-            }
+            receive(connection, bytes, 1, stream);
         }
         Met::Unix => {
             unix::receive(socket, socket.cookie(), bytes);
         }
-        Met::Other if payload::is_watched() => payload_datagrams::received(socket, bytes),
         Met::Other => {}
     }
     0
@@ -124,18 +106,15 @@ pub(super) fn is_consumed(flags: u64) -> bool {
     flags & (PEEK | ERROR_QUEUE) == 0
 }
 
-/// Counts reads of the running task, after which the stream is as given. Returns since when the data
-/// was there; 0 when that is not known.
+/// Counts reads of the running task, after which the stream is as given.
 #[inline(always)]
-pub(super) fn receive(
-    connection: &mut Connection,
-    bytes: u64,
-    operations: u64,
-    stream: Stream,
-) -> u64 {
+pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, stream: Stream) {
     use_by_current(connection);
     add(&mut connection.received_bytes, bytes);
     let ready_ns = arrival(connection);
+    if payload::is_watched() {
+        connection.taken_ns = ready_ns;
+    }
     connection.read_next = stream.copied;
     // As for writes.
     let others = if ready_ns == 0 {
@@ -149,13 +128,13 @@ pub(super) fn receive(
     let has_left = stream.next != stream.copied;
     if ready_ns == 0 && !has_left {
         connection.left_ns = 0;
-        return 0;
+        return;
     }
     let read_ns = now();
     // What is left has waited from some time on that is not known, at the latest from now.
     connection.left_ns = if has_left { read_ns } else { 0 };
     if ready_ns == 0 {
-        return 0;
+        return;
     }
     let waited_ns = read_ns.saturating_sub(ready_ns);
     add(&mut connection.receive_wait_sum_ns, waited_ns);
@@ -164,7 +143,6 @@ pub(super) fn receive(
     if let Some(slot) = connection.receive_wait.counts.get_mut(place) {
         add(slot, 1);
     }
-    ready_ns
 }
 
 /// Since when the data that is read now was there; 0 when that is not known.
