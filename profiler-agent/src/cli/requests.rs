@@ -12,8 +12,8 @@ use crate::{
     api,
     config::cli::{RequestsArgs, SamplesKept},
     model::{
-        DEFAULT_FREQUENCY_HZ, RequestOptions, RequestTable, TaskKind, TaskSpec, TaskState,
-        WaitRules,
+        DEFAULT_FREQUENCY_HZ, RequestOptions, RequestTable, SampleRule, TaskKind, TaskSpec,
+        TaskState, WaitRules,
     },
     probes::{
         CollectRequest, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
@@ -33,7 +33,7 @@ pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
         frequency_hz: DEFAULT_FREQUENCY_HZ,
         wakers: false,
         event_loop: None,
-        requests: Some(options(args)),
+        requests: Some(options(args)?),
         timed: false,
         waits: WaitRules::default(),
     };
@@ -48,18 +48,31 @@ pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
     Ok(print(&text)?)
 }
 
-fn options(args: &RequestsArgs) -> RequestOptions {
+fn options(args: &RequestsArgs) -> Result<RequestOptions, CliError> {
     let usual = RequestOptions::default();
-    RequestOptions {
+    Ok(RequestOptions {
         tls: args.tls,
         tls_duty_percent: args.tls_duty,
         bodies: false,
         raw_paths: args.raw_paths,
         samples_all: args.samples == SamplesKept::All,
-        rules: Vec::new(),
+        rules: rules(&args.rule)?,
         capture_bytes: args.capture_bytes.unwrap_or(usual.capture_bytes),
         cpu_percent: args.cpu_percent.unwrap_or(usual.cpu_percent),
-    }
+    })
+}
+
+fn rules(texts: &[String]) -> Result<Vec<SampleRule>, CliError> {
+    let parsed = texts.iter().map(|text| {
+        let rule = api::parse_sample_rule(text).with_context(|| {
+            format!(
+                "--rule {text}: no rule; its fields are operation, min_duration_ns, min_bytes, status (\"4xx\", \
+                 \"5xx\") and grpc_status"
+            )
+        });
+        rule.map_err(CliError::Config)
+    });
+    parsed.collect()
 }
 
 fn look(args: &RequestsArgs, spec: TaskSpec) -> Result<RequestTable> {
@@ -166,6 +179,32 @@ impl Live {
         if self.lines > 0 {
             let _gone = write!(std::io::stderr(), "\x1b[{}F\x1b[0J", self.lines);
             self.lines = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_read_as_the_api_has_it_and_what_is_none_is_said() {
+        let good = r#"{"operation":"^GET","min_duration_ns":5,"status":["5xx"]}"#.to_owned();
+        let parsed = rules(&[good]).expect("it is a rule");
+        assert_eq!(parsed[0].operation.as_deref(), Some("^GET"));
+        assert_eq!(
+            (parsed[0].min_duration_ns, parsed[0].statuses.len()),
+            (5, 1)
+        );
+        for bad in ["status=5xx", r#"{"slow":true}"#] {
+            let Err(CliError::Config(error)) = rules(&[bad.to_owned()]) else {
+                panic!("{bad} was taken for a rule");
+            };
+            let said = format!("{error:#}");
+            assert!(
+                said.contains("min_duration_ns") && said.contains(bad),
+                "{said}"
+            );
         }
     }
 }

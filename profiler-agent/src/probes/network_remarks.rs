@@ -7,8 +7,8 @@ use profiler_common::network_calls::{
 };
 
 use super::{
-    MetricSources, NetworkCollector, Session,
     super::status::{ProbeState, ProbeStatus},
+    MetricSources, NetworkCollector, Session,
 };
 use crate::bpf::{LoadError, NETWORK_PROGRAMS, NetworkLinks};
 

@@ -38,6 +38,7 @@ pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
 pub use pods::PodList;
 pub use processes::{Process, ProcessList};
+pub use request_rules::parse_sample_rule;
 pub use requests::TaskRequests;
 
 pub(super) use agent::{

@@ -65,6 +65,14 @@ impl From<RequestRule> for model::SampleRule {
     }
 }
 
+/// Reads a rule as a task of the API has it.
+///
+/// # Errors
+/// The text is no JSON, or has fields that a rule does not have.
+pub fn parse_sample_rule(text: &str) -> Result<model::SampleRule, serde_json::Error> {
+    serde_json::from_str::<RequestRule>(text).map(Into::into)
+}
+
 impl From<&model::SampleRule> for RequestRule {
     fn from(rule: &model::SampleRule) -> Self {
         let model::SampleRule {

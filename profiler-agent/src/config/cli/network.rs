@@ -57,6 +57,10 @@ pub struct RequestsArgs {
     /// Which requests are kept one by one
     #[arg(long, value_enum, default_value = "slow")]
     pub samples: SamplesKept,
+    /// Keep the requests that this rule fits as well: JSON as in a task's "rules", for example
+    /// '{"operation":"^GET /work","min_duration_ns":10000000}' (repeat it)
+    #[arg(long, value_name = "JSON")]
+    pub rule: Vec<String>,
     /// First bytes of each read and write that are looked at [default: 1024]
     #[arg(long, value_name = "N")]
     pub capture_bytes: Option<u32>,

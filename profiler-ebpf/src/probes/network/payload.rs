@@ -15,7 +15,7 @@ use profiler_common::{
     payload::{
         CAPTURE_DEFAULT, CAPTURE_STOP, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
         PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES, PayloadConfig, PieceConnection,
-        PieceHead, SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT,
+        PieceHead, SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_SENT,
     },
 };
 
@@ -165,10 +165,7 @@ pub(super) fn piece<const AREA: u32>(
     };
     let wanted = part.bytes.min(u64::from(limit));
     fill::<AREA>(scratch, wanted, &moved);
-    if part.offset == 0
-        && connection.capture_bytes == CAPTURE_DEFAULT
-        && begins_http2(scratch)
-    {
+    if part.offset == 0 && connection.capture_bytes == CAPTURE_DEFAULT && begins_http2(scratch) {
         connection.capture_bytes = MAX_PIECE_BYTES as u32;
     }
     let is_sent = send(scratch, at_ns);

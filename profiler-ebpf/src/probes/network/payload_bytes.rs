@@ -23,8 +23,8 @@ use aya_ebpf::{
 use profiler_common::{
     network_calls::SYSTEM_CALLS,
     payload::{
-        MAX_PARTS, MAX_PIECE_BYTES, MESSAGE_CALL_ENTRIES, MessageCall, PLACE_BUFFER,
-        PLACE_BUFFER_FROM, PLACE_BUFFER_TO, PLACE_MESSAGE, PLACE_MESSAGES, PLACE_NONE, PLACE_PARTS,
+        MAX_PARTS, MAX_PIECE_BYTES, MESSAGE_CALL_ENTRIES, MessageCall, PLACE_BUFFER_FROM,
+        PLACE_BUFFER_TO, PLACE_MESSAGE, PLACE_MESSAGES, PLACE_NONE, PLACE_PARTS,
     },
 };
 
@@ -182,9 +182,9 @@ pub(super) fn copy(scratch: &mut Scratch, wanted: u64) -> u64 {
     let mut copying = Copying {
         scratch,
         // SAFETY: a field of the area.
-        parts: unsafe { (&raw const (*scratch).source.memory).read_volatile() },
+        parts: unsafe { (&raw const scratch.source.memory).read_volatile() },
         // SAFETY: as above.
-        number: unsafe { (&raw const (*scratch).source.number).read_volatile() },
+        number: unsafe { (&raw const scratch.source.number).read_volatile() },
         wanted,
     };
     if place == PLACE_MESSAGE {

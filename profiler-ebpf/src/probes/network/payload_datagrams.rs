@@ -11,7 +11,7 @@ use aya_ebpf::{
 };
 use profiler_common::{
     network::{DIRECTION_CLIENT, DIRECTION_SERVER},
-    payload::{DATAGRAM_ENTRIES, DATAGRAM_REST_NS, DatagramSocket, SCRATCH_RECEIVED, SCRATCH_SENT},
+    payload::{DATAGRAM_ENTRIES, DATAGRAM_REST_NS, DatagramSocket, SCRATCH_SENT},
 };
 
 use super::{
