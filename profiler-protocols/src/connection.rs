@@ -28,7 +28,7 @@ pub struct Trouble {
     pub not_understood: PerDirection<u64>,
     /// Bytes that are missing, where it is known how many.
     pub missing: PerDirection<u64>,
-    /// Times that payload was missing.
+    /// Times that payload was missing which may have held messages.
     pub gaps: u64,
     /// Bytes that came again, or late.
     pub stale_bytes: u64,
@@ -174,6 +174,7 @@ impl Connection {
         let mut trouble = self.trouble;
         if let State::Trying(decoder, ..) | State::Decoding(decoder) = &self.state {
             add(&mut trouble.not_understood, decoder.not_understood());
+            trouble.gaps += decoder.gaps();
         }
         trouble
     }
@@ -318,6 +319,7 @@ impl Connection {
     }
 
     fn keep_trouble(&mut self, decoder: &dyn Decoder) {
+        self.trouble.gaps += decoder.gaps();
         add(&mut self.trouble.not_understood, decoder.not_understood());
     }
 }

@@ -57,6 +57,11 @@ pub trait Decoder: Debug + Send {
         false
     }
 
+    /// Times that the captured bytes of a piece ended where more requests or answers may have followed in it.
+    fn gaps(&self) -> u64 {
+        0
+    }
+
     /// Bytes that were passed over because they could not be read.
     fn not_understood(&self) -> PerDirection<u64> {
         PerDirection::default()

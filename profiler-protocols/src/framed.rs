@@ -78,6 +78,8 @@ struct Way {
     /// The next piece may begin anywhere.
     lost: bool,
     frames: u32,
+    /// Pieces of which the rest may hold frames.
+    gaps: u64,
     not_understood: u64,
 }
 
@@ -134,7 +136,11 @@ impl<S: Speech> Framed<S> {
                     }
                 }
                 Step::Invalid if !confirmed => return Err(WrongProtocol),
-                Step::Invalid | Step::Lost => break,
+                Step::Invalid => break,
+                Step::Lost => {
+                    way.gaps += 1;
+                    break;
+                }
             }
         }
         self.ways.get_mut(direction).not_understood += rest.length();
@@ -213,10 +219,16 @@ impl<S: Speech> Decoder for Framed<S> {
         self.speech.is_dirty() || to_server.lost || to_client.lost
     }
 
+    fn gaps(&self) -> u64 {
+        self.ways.to_server.gaps + self.ways.to_client.gaps
+    }
+
     fn not_understood(&self) -> PerDirection<u64> {
+        let encrypted = self.tls.as_ref().map(TlsDecoder::not_understood);
+        let encrypted = encrypted.unwrap_or_default();
         PerDirection {
-            to_server: self.ways.to_server.not_understood,
-            to_client: self.ways.to_client.not_understood,
+            to_server: self.ways.to_server.not_understood + encrypted.to_server,
+            to_client: self.ways.to_client.not_understood + encrypted.to_client,
         }
     }
 

@@ -8,6 +8,11 @@
 /// only when another was missed on a connection that sends ahead.
 const SILENCE_NS: u64 = 200_000_000;
 
+/// Whether nothing is under way after no bytes from one time to the other.
+pub(crate) fn is_silence(from_ns: u64, to_ns: u64) -> bool {
+    to_ns.saturating_sub(from_ns) >= SILENCE_NS
+}
+
 /// Whether answers may be paired with requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
@@ -63,8 +68,7 @@ impl Order {
             }
             return;
         }
-        let silent = |last: u64| at_ns.saturating_sub(last) >= SILENCE_NS;
-        if self.last_ns.is_none_or(silent) {
+        if self.last_ns.is_none_or(|last| is_silence(last, at_ns)) {
             self.state = State::Known;
         } else if self.pace != Pace::SendsAhead {
             self.state = State::Assumed;

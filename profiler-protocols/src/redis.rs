@@ -89,6 +89,8 @@ struct Way {
     /// The next piece may begin anywhere.
     lost: bool,
     count: u32,
+    /// Pieces of which the rest may hold values.
+    gaps: u64,
     not_understood: u64,
 }
 
@@ -98,6 +100,7 @@ impl Redis {
             values: Values::new(direction),
             lost: joined,
             count: 0,
+            gaps: 0,
             not_understood: 0,
         };
         Self {
@@ -165,6 +168,7 @@ impl Decoder for Redis {
                     break;
                 }
                 Found::Lost(cut) => {
+                    way.gaps += 1;
                     way.not_understood += rest.length();
                     self.lose(direction, cut, out);
                     break;
@@ -191,6 +195,10 @@ impl Decoder for Redis {
             to_client,
         } = &self.ways;
         self.session.is_dirty() || to_server.lost || to_client.lost
+    }
+
+    fn gaps(&self) -> u64 {
+        self.ways.to_server.gaps + self.ways.to_client.gaps
     }
 
     fn not_understood(&self) -> PerDirection<u64> {

@@ -246,6 +246,16 @@ pub(crate) fn check_cuts(connections: &[Vec<Call>], facts: Facts) {
             let run = run(calls, facts, cut);
             check_sound(&run.out);
             check_secrets(&run.out);
+            // Nothing is missing silently.
+            let trouble = run.connection.trouble();
+            let not_understood = trouble.not_understood;
+            assert!(
+                run.out.len() >= whole.out.len()
+                    || trouble.gaps > 0
+                    || not_understood.to_server + not_understood.to_client > 0,
+                "captured {capture}: {:#?}",
+                run.out
+            );
             let mut known = whole.out.iter();
             for exchange in run.out.iter().filter(|it| it.outcome != Outcome::Unknown) {
                 let same = |other: &&Exchange| {

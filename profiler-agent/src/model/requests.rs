@@ -202,12 +202,13 @@ pub struct RequestCounters {
     pub unbound_bytes: u64,
     /// Pieces of payload that did not fit the ring buffer.
     pub lost_pieces: u64,
-    /// Places where payload is missing.
+    /// Places where payload is missing that may have held messages.
     pub gaps: u64,
     /// Connections that had such a place.
     pub gap_connections: u64,
-    /// Connections that speak nothing that is known here, and their bytes.
+    /// Connections that speak nothing that is known here.
     pub undecoded_connections: u64,
+    /// Bytes that were read by nobody, of these connections and of others.
     pub undecoded_bytes: u64,
     /// Times that a connection turned out not to speak what it was taken for.
     pub withdrawn_guesses: u64,

@@ -77,13 +77,12 @@ impl Pairs {
         exchange.request_end_ns = Some(moved.end_ns);
         exchange.request_bytes = moved.bytes;
         if let Some(question) = &message.question {
-            let kind = question.kind();
-            let route = format!("{kind} {}", question.folded_name());
+            let name = question.folded_name();
+            exchange.method = Some(question.kind());
             exchange.route = Some(super::super::text::printable(
-                route.as_bytes(),
+                name.as_bytes(),
                 self.text_bytes,
             ));
-            exchange.method = Some(kind);
         }
         self.open.push_back(Open {
             id: message.id,

@@ -158,7 +158,7 @@ impl HpackDecoder {
 }
 
 /// An integer whose first bits are in a byte with other things (section 5.1).
-fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, HpackError> {
+pub(super) fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, HpackError> {
     let mask = (1_usize << prefix) - 1;
     let mut value = usize::from(byte(block)?) & mask;
     if value < mask {

@@ -1,5 +1,8 @@
+mod stories;
+
 use super::{
     HpackDecoder, HpackError,
+    decoder::integer,
     encoder::{Encoder, Form},
 };
 use crate::replay::Numbers;
@@ -37,26 +40,53 @@ fn check(decoder: &mut HpackDecoder, block: &str, fields: &[(&str, &str)]) {
     assert_eq!(decode(decoder, &hex(block)), Ok(expected), "{block}");
 }
 
-/// RFC 7541, appendix C.2.
+/// RFC 7541, appendix C.1: ten, 1337 and 42.
+#[test]
+fn integers_of_the_rfc() {
+    for (bytes, prefix, value) in [
+        (&[0x0a][..], 5, 10),
+        (&[0xea], 5, 10),
+        (&[0x1f, 0x9a, 0x0a], 5, 1337),
+        (&[0x2a], 8, 42),
+    ] {
+        let mut rest = bytes;
+        assert_eq!(integer(&mut rest, prefix), Ok(value), "{bytes:?}");
+        assert!(rest.is_empty());
+        for end in 0..bytes.len() {
+            assert_eq!(integer(&mut &bytes[..end], prefix), Err(HpackError::Cut));
+        }
+    }
+}
+
+/// RFC 7541, appendix C.2, with what is in the table behind each.
 #[test]
 fn single_fields_of_the_rfc() {
-    let new = || HpackDecoder::new(false);
-    check(
-        &mut new(),
-        "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572",
-        &[("custom-key", "custom-header")],
-    );
-    check(
-        &mut new(),
-        "040c 2f73 616d 706c 652f 7061 7468",
-        &[(":path", "/sample/path")],
-    );
-    check(
-        &mut new(),
-        "1008 7061 7373 776f 7264 0673 6563 7265 74",
-        &[("password", "secret")],
-    );
-    check(&mut new(), "82", &[(":method", "GET")]);
+    let custom = ("custom-key", "custom-header");
+    for (block, field, inserted) in [
+        (
+            "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572",
+            custom,
+            Some(custom),
+        ),
+        (
+            "040c 2f73 616d 706c 652f 7061 7468",
+            (":path", "/sample/path"),
+            None,
+        ),
+        (
+            "1008 7061 7373 776f 7264 0673 6563 7265 74",
+            ("password", "secret"),
+            None,
+        ),
+        ("82", (":method", "GET"), None),
+    ] {
+        let mut decoder = HpackDecoder::new(false);
+        check(&mut decoder, block, &[field]);
+        match inserted {
+            Some(field) => check(&mut decoder, "be", &[field]),
+            None => assert_eq!(decode(&mut decoder, &hex("be")), Err(HpackError::Malformed)),
+        }
+    }
 }
 
 const AUTHORITY: (&str, &str) = (":authority", "www.example.com");
@@ -92,6 +122,17 @@ fn check_requests(blocks: [&str; 3]) {
             ("custom-key", "custom-value"),
         ],
     );
+    // The table of appendix C.3.3, newest first.
+    check(
+        &mut decoder,
+        "be bf c0",
+        &[
+            ("custom-key", "custom-value"),
+            ("cache-control", "no-cache"),
+            AUTHORITY,
+        ],
+    );
+    assert_eq!(decode(&mut decoder, &hex("c1")), Err(HpackError::Malformed));
 }
 
 /// RFC 7541, appendices C.3 and C.4.
@@ -141,8 +182,19 @@ fn check_answers(blocks: [&str; 3]) {
             ),
         ],
     );
-    // What was evicted is gone: the table holds three entries.
-    assert!(decode(&mut decoder, &hex("c0")).is_ok());
+    // The table of appendix C.5.3: what was evicted is gone.
+    check(
+        &mut decoder,
+        "be bf c0",
+        &[
+            (
+                "set-cookie",
+                "foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1",
+            ),
+            ("content-encoding", "gzip"),
+            ("date", "Mon, 21 Oct 2013 20:13:22 GMT"),
+        ],
+    );
     assert_eq!(decode(&mut decoder, &hex("c1")), Err(HpackError::Malformed));
 }
 

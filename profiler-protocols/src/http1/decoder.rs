@@ -5,14 +5,13 @@ use std::collections::VecDeque;
 use super::{
     body::{Body, Chunked, End, Taken},
     head::{Extent, HeadBuffer, Malformed, Progress, RequestKind},
+    holes::Holes,
 };
 use crate::{
-    Decoder, Direction, Exchange, Options, Outcome, Piece, Protocol, Verdict, WrongProtocol,
-    http2::Http2,
+    Decoder, Direction, Exchange, Options, Outcome, PerDirection, Piece, Protocol, Verdict,
+    WrongProtocol, http2::Http2,
 };
 
-/// Bytes behind a request that may be the end of a line, and are not yet another request.
-const LINE_END_BYTES: u64 = 2;
 /// The end of a chunked body, when a call wrote nothing else, and at the end of what it wrote.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 const END_OF_CHUNKS: &[u8] = b"\r\n0\r\n\r\n";
@@ -35,6 +34,8 @@ pub(super) struct Side {
     pub(super) last_ns: u64,
     /// The head was found while the side was lost.
     pub(super) is_found_again: bool,
+    /// Bytes that were passed over.
+    pub(super) not_understood: u64,
 }
 
 impl Side {
@@ -44,13 +45,20 @@ impl Side {
             head: HeadBuffer::default(),
             last_ns: 0,
             is_found_again: false,
+            not_understood: 0,
         }
     }
 
     pub(super) fn lose(&mut self) {
         self.place = Place::Lost;
-        self.head.clear();
+        self.drop_head();
         self.is_found_again = false;
+    }
+
+    /// Passes over what there is of a head.
+    pub(super) fn drop_head(&mut self) {
+        self.not_understood += self.head.bytes().len() as u64;
+        self.head.clear();
     }
 }
 
@@ -92,6 +100,9 @@ pub(super) struct Http1 {
     pub(super) is_certain: bool,
     /// The client was seen to send a request before the answer to the last.
     pub(super) is_pipelined: bool,
+    pub(super) holes: Holes,
+    /// When payload last went by before the head of a request began.
+    pub(super) quiet_since_ns: u64,
     pub(super) then: Then,
 }
 
@@ -100,8 +111,8 @@ pub(super) struct Http1 {
 enum Next {
     /// So many bytes further on.
     Behind(usize),
-    /// The rest cannot be read.
-    Drop,
+    /// The rest behind so many bytes cannot be read.
+    Drop(usize),
 }
 
 impl Decoder for Http1 {
@@ -114,26 +125,30 @@ impl Decoder for Http1 {
     }
 
     fn feed(&mut self, piece: &Piece<'_>, out: &mut Vec<Exchange>) -> Result<(), WrongProtocol> {
+        if self.requests.head.is_empty() && piece.direction == Direction::ToServer {
+            self.quiet_since_ns = self.requests.last_ns.max(self.responses.last_ns);
+        }
         self.side(piece.direction).last_ns = piece.at_ns;
         let mut from = 0;
-        while from < piece.bytes.len() {
-            match &mut self.then {
-                Then::Http1 => {}
-                Then::Opaque(_) => return Ok(()),
-                Then::Http2(decoder) => return decoder.feed(&behind(piece, from), out),
-            }
+        while from < piece.bytes.len() && matches!(self.then, Then::Http1) {
             match self.step(piece, from, out)? {
                 Next::Behind(used) => from += used,
-                Next::Drop => break,
+                Next::Drop(used) => {
+                    let dropped = piece.bytes.len().saturating_sub(from + used);
+                    self.side(piece.direction).not_understood += dropped as u64;
+                    from = piece.bytes.len();
+                }
             }
         }
-        if piece.uncaptured() == 0 {
-            return Ok(());
-        }
+        let rest = behind(piece, from);
         match &mut self.then {
-            Then::Http1 => self.hole(piece.direction, piece.uncaptured(), piece.at_ns, out),
-            Then::Opaque(_) => Ok(()),
-            Then::Http2(decoder) => decoder.feed(&behind(piece, from), out),
+            _ if rest.length == 0 => Ok(()),
+            Then::Http1 => self.hole(piece, rest.length, out),
+            Then::Opaque(_) => {
+                self.side(piece.direction).not_understood += rest.length;
+                Ok(())
+            }
+            Then::Http2(decoder) => decoder.feed(&rest, out),
         }
     }
 
@@ -163,6 +178,8 @@ impl Decoder for Http1 {
             let exchange = &mut open.exchange;
             exchange.end_ns = at_ns;
             match (open.status, self.responses.place) {
+                // Of an answer to nobody knows what.
+                _ if open.kind == RequestKind::Unseen => {}
                 (Some(_), Place::Body(Body::UntilClose | Body::Chunked(Chunked::LikelyEnded))) => {
                     exchange.end_ns = self.responses.last_ns;
                 }
@@ -184,6 +201,38 @@ impl Decoder for Http1 {
             out.push(open.exchange);
         }
     }
+
+    fn is_dirty(&self) -> bool {
+        match &self.then {
+            Then::Http1 => {
+                self.pairing == Pairing::Lost
+                    || self.requests.place == Place::Lost
+                    || self.responses.place == Place::Lost
+            }
+            // No requests follow.
+            Then::Opaque(_) => false,
+            Then::Http2(decoder) => decoder.is_dirty(),
+        }
+    }
+
+    fn gaps(&self) -> u64 {
+        let behind = match &self.then {
+            Then::Http1 | Then::Opaque(_) => 0,
+            Then::Http2(decoder) => decoder.gaps(),
+        };
+        self.holes.gaps + behind
+    }
+
+    fn not_understood(&self) -> PerDirection<u64> {
+        let behind = match &self.then {
+            Then::Http1 | Then::Opaque(_) => PerDirection::default(),
+            Then::Http2(decoder) => decoder.not_understood(),
+        };
+        PerDirection {
+            to_server: self.requests.not_understood + behind.to_server,
+            to_client: self.responses.not_understood + behind.to_client,
+        }
+    }
 }
 
 impl Http1 {
@@ -202,11 +251,13 @@ impl Http1 {
             pairing,
             is_certain: false,
             is_pipelined: false,
+            holes: Holes::default(),
+            quiet_since_ns: 0,
             then: Then::Http1,
         }
     }
 
-    fn side(&mut self, direction: Direction) -> &mut Side {
+    pub(super) fn side(&mut self, direction: Direction) -> &mut Side {
         match direction {
             Direction::ToServer => &mut self.requests,
             Direction::ToClient => &mut self.responses,
@@ -221,7 +272,7 @@ impl Http1 {
     ) -> Result<Next, WrongProtocol> {
         match self.side(piece.direction).place {
             Place::Head => self.read_head(piece, from, out),
-            Place::Lost if from > 0 => Ok(Next::Drop),
+            Place::Lost if from > 0 => Ok(Next::Drop(0)),
             Place::Lost => self.find_head(piece, out),
             Place::Body(mut body) => {
                 let taken = body.take(piece.bytes.get(from..).unwrap_or_default());
@@ -268,11 +319,11 @@ impl Http1 {
             }
             (Verdict::Yes, Progress::TooLong) => {
                 self.head_ended(direction, Extent::Cut, at_ns, out)?;
-                Ok(Next::Drop)
+                Ok(Next::Drop(used))
             }
             (Verdict::No, _) | (Verdict::Undecided, Progress::Whole | Progress::TooLong) => {
                 self.garbage(direction, out)?;
-                Ok(Next::Drop)
+                Ok(Next::Drop(used))
             }
         }
     }
@@ -290,6 +341,7 @@ impl Http1 {
         for _ in 0..2 {
             let side = self.side(direction);
             let is_first = side.head.is_empty();
+            let earlier = side.head.bytes().len() as u64;
             let (used, progress) = side.head.push(piece, 0, limit);
             match (side.head.verdict(direction), progress) {
                 (Verdict::Undecided, Progress::More) => return Ok(Next::Behind(used)),
@@ -299,13 +351,17 @@ impl Http1 {
                     side.is_found_again = true;
                     return self.progress(direction, used, progress, piece.at_ns, out);
                 }
-                _ => self.side(direction).head.clear(),
+                _ => {
+                    let side = self.side(direction);
+                    side.head.clear();
+                    side.not_understood += earlier;
+                }
             }
             if is_first {
                 break;
             }
         }
-        Ok(Next::Drop)
+        Ok(Next::Drop(0))
     }
 
     /// Whether a head that a lost side shows can be believed.
@@ -321,7 +377,7 @@ impl Http1 {
         }
     }
 
-    fn head_ended(
+    pub(super) fn head_ended(
         &mut self,
         direction: Direction,
         extent: Extent,
@@ -333,16 +389,13 @@ impl Http1 {
             Direction::ToClient => self.begin_response(extent, at_ns, out),
         };
         match done {
-            Ok(()) => {
-                self.side(direction).head.clear();
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(Malformed) => self.garbage(direction, out),
         }
     }
 
     /// Bytes of a body were taken.
-    fn took(
+    pub(super) fn took(
         &mut self,
         direction: Direction,
         body: Body,
@@ -406,15 +459,6 @@ impl Http1 {
         }
     }
 
-    /// The end of a body is not known; what follows is searched for the next request.
-    pub(super) fn lose_request_body(&mut self, at_ns: u64) {
-        self.requests.lose();
-        if let Some(exchange) = self.request_in_progress() {
-            exchange.sizes_known = false;
-            exchange.request_end_ns = Some(at_ns);
-        }
-    }
-
     /// A piece came of which nobody knows what it is: most likely the rest of the last request.
     fn note_lost_request(&mut self, piece: &Piece<'_>) {
         if piece.direction == Direction::ToServer
@@ -435,51 +479,8 @@ impl Http1 {
         }
     }
 
-    /// Bytes were moved that were not captured.
-    fn hole(
-        &mut self,
-        direction: Direction,
-        count: u64,
-        at_ns: u64,
-        out: &mut Vec<Exchange>,
-    ) -> Result<(), WrongProtocol> {
-        let side = self.side(direction);
-        match side.place {
-            Place::Lost => side.head.clear(),
-            Place::Head if side.head.is_empty() => {
-                if direction == Direction::ToServer {
-                    if count <= LINE_END_BYTES {
-                        return Ok(());
-                    }
-                    self.is_pipelined |= !self.open.is_empty();
-                }
-                self.lose(direction, out);
-            }
-            Place::Head => {
-                let head = &mut self.side(direction).head;
-                let has_method = head.bytes().contains(&b' ');
-                match (head.verdict(direction), direction) {
-                    (Verdict::Yes, _) => self.head_ended(direction, Extent::Cut, at_ns, out)?,
-                    (Verdict::Undecided, Direction::ToServer) if has_method => {
-                        self.head_ended(direction, Extent::Cut, at_ns, out)?;
-                    }
-                    (Verdict::Undecided, _) => self.lose(direction, out),
-                    (Verdict::No, _) => self.garbage(direction, out)?,
-                }
-            }
-            Place::Body(mut body) => {
-                let taken = body.skip(count);
-                self.took(direction, body, taken, at_ns, out);
-                if taken.used < count {
-                    return self.hole(direction, count - taken.used, at_ns, out);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// What came is none of HTTP/1.
-    fn garbage(
+    pub(super) fn garbage(
         &mut self,
         direction: Direction,
         out: &mut Vec<Exchange>,
@@ -490,25 +491,9 @@ impl Http1 {
         self.lose(direction, out);
         Ok(())
     }
-
-    pub(super) fn lose(&mut self, direction: Direction, out: &mut Vec<Exchange>) {
-        match direction {
-            Direction::ToServer => {
-                let is_body = matches!(self.requests.place, Place::Body(_));
-                if is_body && let Some(exchange) = self.request_in_progress() {
-                    exchange.sizes_known = false;
-                }
-                self.requests.lose();
-            }
-            Direction::ToClient => {
-                self.give_up_pairs(out);
-                self.responses.lose();
-            }
-        }
-    }
 }
 
-/// The part of a piece that is of another protocol.
+/// The part of a piece behind so many bytes.
 fn behind<'a>(piece: &Piece<'a>, from: usize) -> Piece<'a> {
     Piece {
         length: piece.length.saturating_sub(from as u64),

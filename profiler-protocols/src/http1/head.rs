@@ -132,6 +132,8 @@ pub(super) enum RequestKind {
     Head,
     Connect,
     Other,
+    /// Not seen: only its answer was.
+    Unseen,
 }
 
 /// Reads a request into an exchange.

@@ -3,6 +3,7 @@
 mod recognise;
 mod decoder;
 mod pairs;
+mod holes;
 mod head;
 mod body;
 

@@ -4,7 +4,8 @@
 //! What was not captured may hold requests; then pairs are certain again from the next request that
 //! begins a piece and finds everything before it answered. This takes one thing for granted: a client
 //! that was never seen to send a request before the answer to the last did not do so where nobody saw
-//! it. Once it was, nothing is paired any more behind a gap, and requests are given out as unknown.
+//! it. Once it was, nothing is paired behind a gap before a silence, and requests are given out as
+//! unknown until then.
 
 use super::{
     body::{Body, Chunked},
@@ -13,6 +14,7 @@ use super::{
 };
 use crate::{
     Direction, Exchange, Outcome, Protocol, Status, http_message::outcome_of_status, http2::Http2,
+    order::is_silence,
 };
 
 impl Http1 {
@@ -25,8 +27,11 @@ impl Http1 {
         let side = &mut self.requests;
         let mut exchange = Exchange::new(Protocol::Http1, side.head.begin_ns);
         let read = read_request(side.head.bytes(), extent, &mut exchange, &self.options)?;
+        side.head.clear();
         let is_found_again = std::mem::take(&mut side.is_found_again);
-        let is_alone = side.head.begins_piece && !self.is_pipelined;
+        let begins_piece = side.head.begins_piece;
+        let is_silent = is_silence(self.quiet_since_ns, side.head.begin_ns);
+        let is_alone = begins_piece && !self.is_pipelined;
         self.is_certain = true;
         self.count += 1;
         exchange.stream = self.count;
@@ -36,8 +41,10 @@ impl Http1 {
         let is_idle = self.open.is_empty();
         self.is_pipelined |= !is_idle;
         if is_found_again || self.pairing == Pairing::Lost {
-            if is_alone && is_idle {
+            let is_between = !matches!(self.responses.place, Place::Body(_));
+            if is_idle && (is_alone || begins_piece && is_silent && is_between) {
                 self.pairing = Pairing::Sound;
+                self.holes.forget();
                 if self.responses.place != Place::Head {
                     self.responses.lose();
                 }
@@ -60,6 +67,7 @@ impl Http1 {
                 exchange.end_ns = at_ns;
                 exchange.sizes_known = false;
                 out.push(exchange);
+                self.holes.owed += 1;
             }
         }
         match read.body {
@@ -100,15 +108,18 @@ impl Http1 {
                 false,
             ),
         };
+        side.head.clear();
         side.is_found_again = false;
         self.is_certain = true;
         if !is_final(head.status) {
-            side.place = match extent {
-                Extent::Whole => Place::Head,
-                Extent::Cut => Place::Lost,
-            };
+            match extent {
+                Extent::Whole => self.responses.place = Place::Head,
+                // The answer itself may be behind it.
+                Extent::Cut => self.lose(Direction::ToClient, out),
+            }
             return Ok(());
         }
+        let is_answer = is_answer || self.answers_unseen(head.status, begin_ns);
         if self.is_upgraded(head, kind, at_ns, out) {
             return Ok(());
         }
@@ -190,6 +201,7 @@ impl Http1 {
         self.pairing = Pairing::Lost;
         let end_ns = self.requests.last_ns.max(self.responses.last_ns);
         for mut open in self.open.drain(..) {
+            self.holes.owed += u64::from(open.status.is_none());
             open.exchange.outcome = Outcome::Unknown;
             open.exchange.sizes_known = false;
             open.exchange.end_ns = end_ns.max(open.exchange.begin_ns);

@@ -1,3 +1,5 @@
+mod unseen;
+
 use super::HTTP1;
 use crate::{
     Exchange, Limits, Options, Outcome, Privacy, Protocol, Status, WrongProtocol,

@@ -4,7 +4,7 @@
 //! whatever was missed. What is lost with bytes is the header table of their direction
 //! ([`crate::hpack`]), and whether a stream has ended.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     block_of,
@@ -14,7 +14,8 @@ use super::{
     stream::{Answer, Stream},
 };
 use crate::{
-    Decoder, Direction, Exchange, Options, Piece, Protocol, WrongProtocol, hpack::HpackDecoder,
+    Decoder, Direction, Exchange, Options, PerDirection, Piece, Protocol, WrongProtocol,
+    hpack::HpackDecoder,
 };
 
 /// `SETTINGS_MAX_FRAME_SIZE` (RFC 9113, section 6.5.2).
@@ -29,6 +30,8 @@ pub(crate) struct Http2 {
     streams: BTreeMap<u32, Stream>,
     /// The newest stream of the client.
     last_stream: u32,
+    /// Numbers of streams whose requests may have been missed the last time.
+    unseen: Range<u32>,
     /// A preface or a head was seen.
     is_certain: bool,
 }
@@ -97,6 +100,23 @@ impl Decoder for Http2 {
         let streams = std::mem::take(&mut self.streams);
         out.extend(streams.into_values().map(|stream| stream.break_off(at_ns)));
     }
+
+    /// An answer always belongs to the request of its stream, but nobody knows where the next one begins.
+    /// Headers that a table no longer tells are unknown each for itself.
+    fn is_dirty(&self) -> bool {
+        self.to_server.reader.is_lost() || self.to_client.reader.is_lost()
+    }
+
+    fn gaps(&self) -> u64 {
+        self.to_server.reader.gaps + self.to_client.reader.gaps
+    }
+
+    fn not_understood(&self) -> PerDirection<u64> {
+        PerDirection {
+            to_server: self.to_server.reader.not_understood,
+            to_client: self.to_client.reader.not_understood,
+        }
+    }
 }
 
 impl Http2 {
@@ -113,6 +133,7 @@ impl Http2 {
             to_client: Half::new(to_client, pending_bytes),
             streams: BTreeMap::new(),
             last_stream: 0,
+            unseen: 0..0,
             is_certain: false,
         }
     }
@@ -168,6 +189,7 @@ impl Http2 {
                 Event::Lost => self.lost(direction),
                 Event::Garbage => {
                     self.garbage(direction)?;
+                    self.half(direction).reader.pass_over(&mut input);
                     return Ok(());
                 }
             }
@@ -275,6 +297,7 @@ impl Http2 {
         match direction {
             Direction::ToServer => self.request(&block, &fields, at_ns, out),
             Direction::ToClient => {
+                self.note_unseen(&block, &fields, at_ns, out);
                 if let Some(stream) = self.streams.get_mut(&block.stream) {
                     self.is_certain |= fields.has(":status");
                     let answer = stream.answer(block.begin_ns, &fields, is_end, &self.options);
@@ -304,13 +327,32 @@ impl Http2 {
             return;
         }
         self.last_stream = self.last_stream.max(block.stream);
+        self.unseen.end = self.unseen.end.min(block.stream);
+        let stream = Stream::open(block.stream, block.begin_ns, fields, &self.options);
+        self.insert(block.stream, stream, at_ns, out);
+    }
+
+    fn insert(&mut self, id: u32, stream: Stream, at_ns: u64, out: &mut Vec<Exchange>) {
         if self.streams.len() >= self.options.limits.open_exchanges
             && let Some((_, oldest)) = self.streams.pop_first()
         {
             out.push(oldest.give_up(at_ns));
         }
-        let stream = Stream::open(block.stream, block.begin_ns, fields, &self.options);
-        self.streams.insert(block.stream, stream);
+        self.streams.insert(id, stream);
+    }
+
+    /// An answer on a stream whose request may have been missed: that one was.
+    fn note_unseen(&mut self, block: &Block, fields: &Fields, at_ns: u64, out: &mut Vec<Exchange>) {
+        let id = block.stream;
+        let is_client = !id.is_multiple_of(2);
+        if is_client
+            && self.unseen.contains(&id)
+            && fields.has(":status")
+            && !self.streams.contains_key(&id)
+        {
+            let stream = Stream::unseen(id, block.begin_ns);
+            self.insert(id, stream, at_ns, out);
+        }
     }
 
     /// One direction of a stream has ended.
@@ -384,6 +426,9 @@ impl Http2 {
         half.block = None;
         let other = self.half(direction.reverse());
         other.reader.limit = other.reader.limit.max(UNKNOWN_LIMIT);
+        if direction == Direction::ToServer && self.last_stream > 0 {
+            self.unseen = self.last_stream.saturating_add(1)..u32::MAX;
+        }
         for stream in self.streams.values_mut() {
             stream.missed(direction);
         }

@@ -65,9 +65,12 @@ impl<'a> Input<'a> {
         self.bytes.is_empty() && self.hole == 0
     }
 
-    fn drop_all(&mut self) {
+    /// Passes over what is left; says how much that was.
+    fn drop_all(&mut self) -> u64 {
+        let count = self.bytes.len() as u64 + self.hole;
         self.bytes = &[];
         self.hole = 0;
+        count
     }
 }
 
@@ -145,6 +148,10 @@ pub(super) struct FrameReader {
     /// Largest payload that the peer may send.
     pub(super) limit: u32,
     pending_bytes: usize,
+    /// Pieces of which the rest may hold frames.
+    pub(super) gaps: u64,
+    /// Bytes that were passed over.
+    pub(super) not_understood: u64,
 }
 
 /// How reading begins.
@@ -170,11 +177,24 @@ impl FrameReader {
             begin_ns: 0,
             limit,
             pending_bytes,
+            gaps: 0,
+            not_understood: 0,
         }
+    }
+
+    /// Where the next frame begins is not known.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.place, Place::Lost)
+    }
+
+    /// Nothing more of a piece can be read.
+    pub(super) fn pass_over(&mut self, input: &mut Input<'_>) {
+        self.not_understood += input.drop_all();
     }
 
     pub(super) fn lose(&mut self) {
         self.place = Place::Lost;
+        self.not_understood += self.header.len() as u64;
         self.header.clear();
         self.payload = Vec::new();
     }
@@ -217,7 +237,7 @@ impl FrameReader {
                     } else if input.is_empty() {
                         Some(Event::Done)
                     } else {
-                        input.drop_all();
+                        self.pass_over(input);
                         Some(Event::Lost)
                     }
                 }
@@ -232,7 +252,8 @@ impl FrameReader {
         if input.hole == 0 {
             return Event::Done;
         }
-        input.drop_all();
+        self.gaps += 1;
+        self.pass_over(input);
         self.lose();
         Event::Lost
     }
@@ -264,10 +285,10 @@ impl FrameReader {
         let taken = input.take(HEADER_BYTES.saturating_sub(self.header.len()));
         self.header.extend_from_slice(taken);
         let header = FrameHeader::read(&self.header)?;
-        self.header.clear();
         if !header.is_valid(self.limit) {
             return Some(Event::Garbage);
         }
+        self.header.clear();
         self.place = if header.kind == Kind::Data {
             Place::Data {
                 header,

@@ -15,7 +15,7 @@ pub(super) struct Stream {
     exchange: Exchange,
     /// The route, should the answer say that this is gRPC.
     grpc_route: Option<String>,
-    is_tunnel: bool,
+    purpose: Purpose,
     has_answer: bool,
     status: Option<u16>,
     grpc_status: Option<u32>,
@@ -23,6 +23,15 @@ pub(super) struct Stream {
     to_client: MessageCounter,
     /// The beginning or the end of the answer may have been missed.
     may_have_ended: bool,
+}
+
+/// What a stream is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Request,
+    Tunnel,
+    /// A request that was missed: only its answer is seen.
+    Unseen,
 }
 
 /// What a block of an answer means for its stream.
@@ -44,8 +53,12 @@ impl Stream {
         }
         let method = fields.text(":method");
         let path = fields.text(":path");
-        let is_tunnel = method.as_deref() == Some("CONNECT");
-        if is_tunnel && fields.get(":protocol") == Some(b"websocket") {
+        let purpose = if method.as_deref() == Some("CONNECT") {
+            Purpose::Tunnel
+        } else {
+            Purpose::Request
+        };
+        if purpose == Purpose::Tunnel && fields.get(":protocol") == Some(b"websocket") {
             exchange.protocol = Protocol::WebSocket;
         }
         let mut intake = Intake::new(&mut exchange, options);
@@ -66,7 +79,7 @@ impl Stream {
             grpc_route: path
                 .filter(|_| may_be_grpc)
                 .map(|path| fold_grpc_path(&path)),
-            ..Self::of(exchange, is_tunnel)
+            ..Self::of(exchange, purpose)
         }
     }
 
@@ -74,14 +87,22 @@ impl Stream {
     pub(super) fn upgraded(mut exchange: Exchange) -> Self {
         exchange.protocol = Protocol::Http2;
         exchange.stream = 1;
-        Self::of(exchange, false)
+        Self::of(exchange, Purpose::Request)
     }
 
-    fn of(exchange: Exchange, is_tunnel: bool) -> Self {
+    /// A stream of which the answer comes and the request was missed.
+    pub(super) fn unseen(id: u32, begin_ns: u64) -> Self {
+        let mut exchange = Exchange::new(Protocol::Http2, begin_ns);
+        exchange.stream = u64::from(id);
+        exchange.sizes_known = false;
+        Self::of(exchange, Purpose::Unseen)
+    }
+
+    fn of(exchange: Exchange, purpose: Purpose) -> Self {
         Self {
             exchange,
             grpc_route: None,
-            is_tunnel,
+            purpose,
             has_answer: false,
             status: None,
             grpc_status: None,
@@ -125,7 +146,7 @@ impl Stream {
         for (name, value) in fields.headers() {
             intake.response_header(name, value);
         }
-        if self.is_tunnel && self.status.is_some_and(|status| status < 300) {
+        if self.purpose == Purpose::Tunnel && self.status.is_some_and(|status| status < 300) {
             return Answer::Tunnel;
         }
         Answer::GoesOn
@@ -159,14 +180,18 @@ impl Stream {
     /// The stream ended as it should.
     pub(super) fn finish(mut self, at_ns: u64) -> Exchange {
         (self.exchange.status, self.exchange.outcome) = self.result();
-        self.exchange.sizes_known &= self.exchange.request_end_ns.is_some() || self.is_tunnel;
+        if self.purpose == Purpose::Unseen {
+            self.exchange.outcome = Outcome::Unknown;
+        }
+        let is_tunnel = self.purpose == Purpose::Tunnel;
+        self.exchange.sizes_known &= self.exchange.request_end_ns.is_some() || is_tunnel;
         self.give_out(at_ns)
     }
 
     /// The stream was reset, or the connection ended.
     pub(super) fn break_off(mut self, at_ns: u64) -> Exchange {
         (self.exchange.status, _) = self.result();
-        self.exchange.outcome = if self.may_have_ended {
+        self.exchange.outcome = if self.may_have_ended || self.purpose == Purpose::Unseen {
             Outcome::Unknown
         } else {
             Outcome::Broken
@@ -202,6 +227,7 @@ impl Stream {
 
     fn give_out(mut self, at_ns: u64) -> Exchange {
         if self.exchange.protocol == Protocol::Grpc
+            && self.purpose != Purpose::Unseen
             && let (Some(to_server), Some(to_client)) =
                 (self.to_server.count(), self.to_client.count())
         {

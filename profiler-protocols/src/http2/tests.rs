@@ -1,3 +1,5 @@
+mod unseen;
+
 use super::HTTP2;
 use crate::{
     Direction, Exchange, HTTP1, Limits, Messages, Opening, Options, Outcome, Protocol, Status,

@@ -215,3 +215,45 @@ fn noise_is_no_greeting() {
         assert_eq!(driver.connection.protocol(), None);
     }
 }
+
+#[test]
+fn queries_behind_the_captured_bytes_are_a_gap_and_the_rest_of_one_is_none() {
+    let cut = Cut {
+        capture: 60,
+        seed: None,
+    };
+    let long = query(&format!(
+        "DELETE FROM users WHERE x = '{}'",
+        "y".repeat(500)
+    ));
+    let mut driver = joined();
+    driver
+        .call(&query("DELETE FROM a"), WHOLE)
+        .call(&ok(), WHOLE);
+    driver.call(&long, cut).call(&ok(), WHOLE);
+    assert_eq!(
+        driver.take(),
+        [
+            "DELETE FROM a => fine",
+            "DELETE FROM users WHERE x = ?... => fine"
+        ]
+    );
+    assert_eq!(driver.connection.trouble().gaps, 0);
+    let both = [long.bytes, query("DELETE FROM b").bytes].concat();
+    driver
+        .call(&to_server(both), cut)
+        .call(&ok(), WHOLE)
+        .call(&ok(), WHOLE);
+    assert_eq!(
+        driver.take(),
+        ["DELETE FROM users WHERE x = ?... => - unknown"]
+    );
+    assert_eq!(driver.connection.trouble().gaps, 1);
+    assert!(driver.connection.is_dirty());
+    driver.wait(300_000_000);
+    driver
+        .call(&query("DELETE FROM c"), WHOLE)
+        .call(&ok(), WHOLE);
+    assert_eq!(driver.take(), ["DELETE FROM c => fine"]);
+    assert!(!driver.connection.is_dirty());
+}

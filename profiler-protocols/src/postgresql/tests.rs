@@ -1,8 +1,8 @@
 use crate::{
     Facts, Outcome, Protocol,
     testing::{
-        Call, Driver, MILLISECOND, WHOLE, check_cuts, check_secrets, facts, run, shown, to_client,
-        to_server, transcript,
+        Call, Cut, Driver, MILLISECOND, WHOLE, check_cuts, check_secrets, facts, run, shown,
+        to_client, to_server, transcript,
     },
 };
 
@@ -225,4 +225,47 @@ fn lengths_that_cannot_be_are_no_start() {
         driver.call(&to_server(start), WHOLE);
         assert_eq!(driver.connection.protocol(), None);
     }
+}
+
+#[test]
+fn queries_behind_the_captured_bytes_are_a_gap_and_the_rest_of_one_is_none() {
+    let cut = Cut {
+        capture: 60,
+        seed: None,
+    };
+    let long = query(&format!(
+        "SELECT name FROM users WHERE x = '{}'",
+        "y".repeat(500)
+    ));
+    let other = query("DELETE FROM users");
+    let mut driver = joined();
+    driver
+        .call(&query("SELECT 1"), WHOLE)
+        .call(&done("SELECT 1"), WHOLE);
+    driver.call(&long, cut).call(&done("SELECT 1"), WHOLE);
+    assert_eq!(
+        driver.take(),
+        [
+            "SELECT ? => fine",
+            "SELECT name FROM users WHERE x = ?... => fine"
+        ]
+    );
+    assert_eq!(driver.connection.trouble().gaps, 0);
+    let both = [long.bytes, other.bytes].concat();
+    driver
+        .call(&to_server(both), cut)
+        .call(&done("SELECT 1"), WHOLE)
+        .call(&done("DELETE 3"), WHOLE);
+    assert_eq!(
+        driver.take(),
+        ["SELECT name FROM users WHERE x = ?... => - unknown"]
+    );
+    assert_eq!(driver.connection.trouble().gaps, 1);
+    assert!(driver.connection.is_dirty());
+    driver.wait(300 * MILLISECOND);
+    driver
+        .call(&query("SELECT 1"), WHOLE)
+        .call(&done("SELECT 1"), WHOLE);
+    assert_eq!(driver.take(), ["SELECT ? => fine"]);
+    assert!(!driver.connection.is_dirty());
 }

@@ -260,3 +260,33 @@ fn deep_and_long_values_are_bounded() {
     driver.call(&to_client("+".repeat(1 << 20)), WHOLE);
     assert!(driver.connection.is_dirty());
 }
+
+#[test]
+fn commands_behind_the_captured_bytes_are_a_gap_and_values_are_none() {
+    let set = command(&["SET", "k", &"v".repeat(500)]);
+    let cut = Cut {
+        capture: 60,
+        seed: None,
+    };
+    let mut driver = Driver::new(facts(6379));
+    driver
+        .call(&to_server(&set), cut)
+        .call(&to_client("+OK\r\n"), WHOLE);
+    assert_eq!(driver.take(), ["SET ? ? => fine"]);
+    assert_eq!(driver.connection.trouble().gaps, 0);
+    assert!(!driver.connection.is_dirty());
+    driver
+        .call(&to_server(set + &command(&["PING"])), cut)
+        .call(&to_client("+OK\r\n+PONG\r\n"), WHOLE);
+    assert_eq!(driver.take(), ["SET ? ? => - unknown"]);
+    assert_eq!(driver.connection.trouble().gaps, 1);
+    assert!(driver.connection.is_dirty());
+    driver
+        .wait(300 * MILLISECOND)
+        .call(&to_server(command(&["PING"])), WHOLE)
+        .call(&to_client("+PONG\r\n"), WHOLE);
+    assert_eq!(driver.take(), ["PING => fine"]);
+    assert!(!driver.connection.is_dirty());
+    driver.close();
+    assert_eq!(driver.connection.trouble().gaps, 1);
+}

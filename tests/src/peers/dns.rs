@@ -103,7 +103,7 @@ impl Dnsmasq {
         let more = if options.contains(&"+tcp") { 2 } else { 0 };
         let questions = QUESTIONS.iter().cycle().zip(sent.into_iter().zip(received));
         let asked = questions.map(|((name, kind, status), (sent, received))| {
-            Asked::new(kind, &format!("{kind} {name}"), status).sizes(sent + more, received + more)
+            Asked::new(kind, name, status).sizes(sent + more, received + more)
         });
         Ok((pid, asked.collect()))
     }
