@@ -13,14 +13,9 @@ use super::{
     tls::TLS,
 };
 
-/// Those that connections are taken for. Where two are sure, the one of the server's usual port is taken,
+/// What connections are taken for; a protocol is here when tests hold it against real peers. Where two are sure, the one of the server's usual port is taken,
 /// else the first.
 pub const CANDIDATES: &[Candidate] = &[
-    TLS, HTTP2, HTTP1, REDIS, POSTGRESQL, MYSQL, DNS_UDP, DNS_TCP,
-];
-
-/// Those, and others that no test holds against a real peer yet, so that nothing is taken for them.
-pub const ALL: &[Candidate] = &[
     TLS, HTTP2, HTTP1, REDIS, POSTGRESQL, MYSQL, DNS_UDP, DNS_TCP, KAFKA, MONGODB,
 ];
 

@@ -4,13 +4,12 @@
 //! way it goes and what is missing. Recorded transcripts are inputs of this form too ([`input`]).
 
 use super::{
-    Candidate, Connection, Direction, Exchange, Facts, Limits, Options, Piece, Protocol,
-    detect::ALL,
+    Connection, Direction, Exchange, Facts, Limits, Options, Piece, Protocol, detect::CANDIDATES,
 };
 
 /// Detection among all protocols.
 pub fn connection(bytes: &[u8]) {
-    detect(ALL, bytes);
+    detect(bytes);
 }
 
 /// Records and hellos.
@@ -76,8 +75,8 @@ pub fn input(transcript: &str) -> Vec<u8> {
     input
 }
 
-/// Lets candidates find out what an input is.
-fn detect(candidates: &'static [Candidate], bytes: &[u8]) {
+/// Finds out what an input is.
+fn detect(bytes: &[u8]) {
     let Some((flags, rest)) = bytes.split_first() else {
         return;
     };
@@ -86,7 +85,7 @@ fn detect(candidates: &'static [Candidate], bytes: &[u8]) {
         joined: flags & 1 != 0,
         is_udp: flags & 2 != 0,
     };
-    let mut connection = Connection::among(candidates, options(), facts);
+    let mut connection = Connection::new(options(), facts);
     let mut out = Vec::new();
     let (mut offsets, mut at_ns) = ([0_u64; 2], 0);
     for call in calls(rest) {
@@ -122,7 +121,7 @@ fn decode(protocol: Protocol, bytes: &[u8]) {
     let Some((flags, rest)) = bytes.split_first() else {
         return;
     };
-    for candidate in ALL.iter().filter(|known| known.protocol == protocol) {
+    for candidate in CANDIDATES.iter().filter(|known| known.protocol == protocol) {
         let mut decoder = (candidate.start)(&options(), flags & 1 != 0);
         let mut out = Vec::new();
         let mut at_ns = 0;

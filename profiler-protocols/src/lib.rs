@@ -44,7 +44,7 @@ pub use connection::{Connection, Facts, Trouble};
 pub use decoder::{
     Candidate, Decoder, Limits, Opening, Options, PerDirection, Verdict, WrongProtocol,
 };
-pub use detect::{ALL, CANDIDATES};
+pub use detect::CANDIDATES;
 pub use exchange::{Exchange, Messages, Outcome, Protocol, Status, TraceIds};
 pub use headers::REDACTED;
 pub use http1::HTTP1;

@@ -1,6 +1,6 @@
 //! Transcripts of real connections, cut and captured in any way, through a [`Connection`].
 
-use super::{Connection, Direction, Exchange, Facts, Options, Outcome, Piece, Status, detect::ALL};
+use super::{Connection, Direction, Exchange, Facts, Options, Outcome, Piece, Status};
 
 /// What one end sent in one call.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(facts: Facts) -> Self {
         Self {
-            connection: Connection::among(ALL, Options::default(), facts),
+            connection: Connection::new(Options::default(), facts),
             now_ns: 1_000 * MILLISECOND,
             out: Vec::new(),
             sent: [0; 2],

@@ -255,10 +255,9 @@ impl Counts {
         };
         let exchange = &seen.exchange;
         timings.count += 1;
-        if seen.is_whole() {
-            timings.latency_ns.add(exchange.duration_ns());
-        }
+        // What nobody answers, as Kafka's records without acknowledgements, takes no time that could be told.
         if let Some(first) = exchange.first_byte_ns.filter(|_| seen.is_whole()) {
+            timings.latency_ns.add(exchange.duration_ns());
             let until = first.saturating_sub(exchange.begin_ns);
             timings.first_byte_ns.add(until);
         }

@@ -58,6 +58,25 @@ fn add(operations: &mut Operations, edge: &EdgeKey, exchange: Exchange) {
 }
 
 #[test]
+fn what_nobody_answers_is_counted_and_has_no_latency() {
+    let mut operations = Operations::default();
+    let unanswered = Exchange {
+        first_byte_ns: None,
+        end_ns: 0,
+        ..get("/")
+    };
+    for exchange in [get("/"), unanswered] {
+        add(&mut operations, &edge(2), exchange);
+    }
+    let (_, rows, _) = operations.rows();
+    let [row] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!((row.tally.count, row.client.latency_ns.count), (2, 1));
+    assert_eq!(row.client.latency_ns.least, Some(1000));
+}
+
+#[test]
 fn routes_beyond_the_room_of_an_edge_are_one_operation() {
     let mut operations = Operations::default();
     for number in 0..MAX_OPERATIONS_OF_EDGE + 10 {

@@ -17,7 +17,9 @@ pub mod pipelining;
 pub mod websocket;
 
 pub mod dns;
+pub mod kafka;
 pub mod mariadb;
+pub mod mongo;
 pub mod postgres;
 pub mod redis;
 

@@ -17,6 +17,8 @@ pub(super) enum Need {
     Web,
     Envoy,
     OlderEnvoys,
+    /// Jars and wheels of what speaks Kafka's and MongoDB's protocols.
+    Brokers,
     Packages(&'static [Package]),
 }
 
@@ -169,6 +171,22 @@ const REQUESTS_STORES: &[Need] = &[
             evidence: "/usr/bin/dig",
         },
     ]),
+];
+/// What comes from other places than Debian; `maven` is needed to fetch it.
+const REQUESTS_BROKERS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        Package {
+            name: "default-jdk-headless",
+            evidence: "/usr/bin/javac",
+        },
+        Package {
+            name: "maven",
+            evidence: "/usr/bin/mvn",
+        },
+    ]),
+    Need::Brokers,
 ];
 /// TLS libraries.
 const REQUESTS_TLS: &[Need] = &[
@@ -458,6 +476,11 @@ pub(super) const STEPS: &[Step] = &[
         "requests-stores",
         REQUESTS_STORES,
         "statements, commands and questions, against what real clients asked"
+    ),
+    integration!(
+        "requests-brokers",
+        REQUESTS_BROKERS,
+        "requests of Kafka and MongoDB, against what the broker logged and the client asked"
     ),
     integration!(
         "requests-tls",
