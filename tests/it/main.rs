@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod edges;
 #[cfg(test)]
+mod hops;
+#[cfg(test)]
 mod targets;
 
 #[cfg(test)]
@@ -80,6 +82,8 @@ mod requests_brokers;
 mod requests_http;
 #[cfg(test)]
 mod requests_mesh;
+#[cfg(test)]
+mod requests_mesh_tls;
 #[cfg(test)]
 mod requests_payload;
 #[cfg(test)]

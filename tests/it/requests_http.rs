@@ -7,7 +7,7 @@ use profiler_tests::{
     peers::{
         asked::{Asked, compare},
         curl::{self, Call},
-        grpc::{self, GrpcServer},
+        grpc::{self, Calls, GrpcServer, ROUND},
         h2load::{self, Load},
         nginx::{FILE_SIZES, Nginx, STATUSES, Speaks, TEXT},
         pipelining,
@@ -277,9 +277,15 @@ fn calls_of_grpc_are_told_with_their_own_status_and_the_messages_of_their_stream
     let server = GrpcServer::start(&folder).unwrap();
     let watch = Watch::start(&[server.pid()]).unwrap();
     let address = format!("127.0.0.1:{}", server.port);
-    let done = grpc::call(&folder, &address, ROUNDS).unwrap();
+    let calls = Calls {
+        address: &address,
+        rounds: ROUNDS,
+        connections: 1,
+        netns: None,
+    };
+    let done = grpc::call(&folder, &calls).unwrap();
     let report = watch.finish().unwrap();
-    assert_eq!(done.asked.len(), 5 * ROUNDS as usize);
+    assert_eq!(done.asked.len(), (ROUND * ROUNDS) as usize);
     report
         .check(&Expected {
             protocol: "grpc",

@@ -1,42 +1,58 @@
 //! A client of `profiler.tests.Counter` (see `peers::grpc`), in tonic. For each call it prints the path,
-//! the status and the number of answers.
+//! the status, the number of answers, and the bytes of the body that it sent and got.
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use http::uri::PathAndQuery;
 use profiler_tests::peers::grpc::{ADD, COUNT, MISSING, Number};
+use prost::Message as _;
 use tonic::{Request, Status, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
 
 /// Answers of one stream.
 const STREAMED: i64 = 25;
-/// Rounds at once.
+/// Rounds at once on a connection.
 const AT_ONCE: u32 = 4;
+/// What stands before each message of gRPC: whether it is compressed, and its length.
+const MESSAGE_HEAD: usize = 5;
 
 #[derive(Parser)]
 struct Options {
     #[arg(long)]
     url: String,
-    /// Calls of each kind
+    /// Calls of each kind over each connection
     #[arg(long)]
-    calls: u32,
+    rounds: u32,
+    #[arg(long, default_value_t = 1)]
+    connections: u32,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let options = Options::parse();
-    let channel = Channel::from_shared(options.url)
+    let connections: Vec<_> = (0..options.connections)
+        .map(|_| tokio::spawn(connection(options.url.clone(), options.rounds)))
+        .collect();
+    for connection in connections {
+        connection.await.context("join")??;
+    }
+    Ok(())
+}
+
+/// All rounds of one connection.
+async fn connection(url: String, rounds: u32) -> Result<()> {
+    let channel = Channel::from_shared(url)
         .context("parse the URL")?
         .connect()
         .await
         .context("connect")?;
     let mut begun = 0;
-    while begun < options.calls {
-        let number = AT_ONCE.min(options.calls - begun);
-        let rounds: Vec<_> = (0..number)
+    while begun < rounds {
+        let number = AT_ONCE.min(rounds - begun);
+        let at_once: Vec<_> = (0..number)
             .map(|_| tokio::spawn(round(channel.clone())))
             .collect();
-        for round in rounds {
+        for round in at_once {
             round.await.context("join")??;
         }
         begun += number;
@@ -61,37 +77,42 @@ async fn ready(channel: &Channel) -> Result<Grpc<Channel>> {
 
 async fn unary(channel: &Channel, path: &'static str, value: i64) -> Result<()> {
     let mut grpc = ready(channel).await?;
-    let request = Request::new(Number { value });
+    let sent = Number { value };
+    let request = Request::new(sent.clone());
     let path_and_query = PathAndQuery::from_static(path);
     let codec = ProstCodec::<Number, Number>::default();
     match grpc.unary(request, path_and_query, codec).await {
-        Ok(_answer) => report(path, None, 1),
-        Err(status) => report(path, Some(&status), 0),
+        Ok(answer) => report(path, None, &sent, &[answer.into_inner()]),
+        Err(status) => report(path, Some(&status), &sent, &[]),
     }
     Ok(())
 }
 
 async fn streaming(channel: &Channel, value: i64) -> Result<()> {
     let mut grpc = ready(channel).await?;
-    let request = Request::new(Number { value });
+    let sent = Number { value };
+    let request = Request::new(sent.clone());
     let path = PathAndQuery::from_static(COUNT);
     let codec = ProstCodec::<Number, Number>::default();
     let mut answers = match grpc.server_streaming(request, path, codec).await {
         Ok(answer) => answer.into_inner(),
         Err(status) => {
-            report(COUNT, Some(&status), 0);
+            report(COUNT, Some(&status), &sent, &[]);
             return Ok(());
         }
     };
-    let mut count = 0;
-    while answers.message().await.context("read an answer")?.is_some() {
-        count += 1;
+    let mut received = Vec::new();
+    while let Some(answer) = answers.message().await.context("read an answer")? {
+        received.push(answer);
     }
-    report(COUNT, None, count);
+    report(COUNT, None, &sent, &received);
     Ok(())
 }
 
-fn report(path: &str, status: Option<&Status>, answers: u32) {
+fn report(path: &str, status: Option<&Status>, sent: &Number, received: &[Number]) {
     let code = status.map_or(0, |status| i32::from(status.code()));
-    println!("{path} {code} {answers}");
+    let bytes = |number: &Number| number.encoded_len() + MESSAGE_HEAD;
+    let received_bytes: usize = received.iter().map(bytes).sum();
+    let answers = received.len();
+    println!("{path} {code} {answers} {} {received_bytes}", bytes(sent));
 }

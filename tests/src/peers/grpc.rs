@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 
 use super::{asked::Asked, free_port};
 use crate::{
+    netns::Netns,
     paths,
     process::{Launch, Running},
 };
@@ -60,14 +61,31 @@ pub struct Done {
     pub messages: [u64; 2],
 }
 
-/// Makes `calls` rounds of calls of each kind over one connection, some at once.
-pub fn call(folder: &Path, address: &str, calls: u32) -> Result<Done> {
-    let client = Launch::new(&paths::own_program("grpc-client")?, "grpc-client", folder)
-        .args([
-            format!("--url=http://{address}"),
-            format!("--calls={calls}"),
-        ])
-        .start()?;
+/// What a client is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Calls<'a> {
+    pub address: &'a str,
+    /// Rounds of calls of each kind over each connection, some at once.
+    pub rounds: u32,
+    pub connections: u32,
+    /// Where the client runs; `None`: here.
+    pub netns: Option<&'a Netns>,
+}
+
+/// Calls of a round.
+pub const ROUND: u32 = 5;
+
+pub fn call(folder: &Path, calls: &Calls<'_>) -> Result<Done> {
+    let mut client =
+        Launch::new(&paths::own_program("grpc-client")?, "grpc-client", folder).args([
+            format!("--url=http://{}", calls.address),
+            format!("--rounds={}", calls.rounds),
+            format!("--connections={}", calls.connections),
+        ]);
+    if let Some(netns) = calls.netns {
+        client = client.netns(netns);
+    }
+    let client = client.start()?;
     let pid = client.pid();
     let output = client.finish(LIMIT)?;
     let mut done = Done {
@@ -77,10 +95,13 @@ pub fn call(folder: &Path, address: &str, calls: u32) -> Result<Done> {
     };
     for line in output.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        let [path, status, messages] = words.as_slice() else {
+        let [path, status, messages, sent, received] = words.as_slice() else {
             anyhow::bail!("the client says {line:?}");
         };
-        done.asked.push(Asked::new("POST", path, status));
+        let [sent, received] = [sent, received].map(|bytes| bytes.parse());
+        let (sent, received) = (sent.context("bytes sent")?, received.context("received")?);
+        done.asked
+            .push(Asked::new("POST", path, status).sizes(sent, received));
         done.messages[0] += 1;
         let received: u64 = messages.parse().context("number of messages")?;
         done.messages[1] += received;

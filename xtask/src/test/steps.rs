@@ -487,7 +487,16 @@ pub(super) const STEPS: &[Step] = &[
         REQUESTS_TLS,
         "requests inside TLS of every library that is read, against what real clients asked"
     ),
-    integration!("requests-mesh", MESH, "requests on every hop of the mesh"),
+    integration!(
+        "requests-mesh",
+        MESH,
+        "requests on every hop of the mesh, and their time in sidecars"
+    ),
+    integration!(
+        "requests-mesh-tls",
+        MESHES,
+        "requests inside TLS between the sidecars of three releases"
+    ),
     integration!(
         "namespaces",
         ROOT_AND_AGENT,
