@@ -9,6 +9,7 @@ use profiler_tests::{
         curl::{self, Call},
         grpc::{self, Calls, GrpcServer, ROUND},
         h2load::{self, Load},
+        late::LateConnection,
         nginx::{FILE_SIZES, Nginx, STATUSES, Speaks, TEXT},
         pipelining,
         watch::{Edges, Expected, Report, Watch},
@@ -268,6 +269,54 @@ fn two_thousand_streams_a_second_are_all_reported() {
     report
         .check(&server.expect("http2", &[client], &asked))
         .unwrap();
+}
+
+/// Half of what is asked for was asked for before, so that it stands in a table which nobody saw being
+/// filled.
+#[test]
+fn of_an_http2_connection_from_before_nothing_is_told_wrongly() {
+    let (folder, _guard) = scratch_directory("late").unwrap();
+    let connection = LateConnection::start(&folder).unwrap();
+    let pids = [connection.client_pid(), connection.server_pid()];
+    let watch = Watch::start(&pids).unwrap();
+    let port = connection.port;
+    let asked = connection.go_on().unwrap();
+    let report = watch.finish().unwrap();
+    report.check_whole().unwrap();
+    let mut samples = report.samples(Edges::Between(pids[0], pids[1])).unwrap();
+    assert_eq!(
+        report.samples(Edges::To(port)).unwrap().len(),
+        samples.len()
+    );
+    samples.sort_by_key(|sample| sample["stream"].as_u64());
+    assert_eq!(samples.len(), asked.len());
+    let mut unknown = 0;
+    for (sample, one) in samples.iter().zip(&asked) {
+        let right = sample["protocol"] == "http2"
+            && sample["method"] == "GET"
+            && sample["status"] == one.status
+            && sample["response_bytes"] == one.response_bytes;
+        assert!(right, "{one:?}: {sample}");
+        let took = sample["duration_ns"].as_u64().unwrap();
+        assert!((1..=one.at_most_ns).contains(&took), "{one:?}: {sample}");
+        let authority = &sample["authority"];
+        assert!(
+            authority.is_null() || authority == "late.example",
+            "{sample}"
+        );
+        let is_unknown = one.is_old && sample["path"].is_null() && sample["route"].is_null();
+        unknown += usize::from(is_unknown);
+        assert!(
+            is_unknown || sample["path"] == one.path.as_str(),
+            "{one:?}: {sample}"
+        );
+    }
+    // Such as are asked for again and again are known from the second time on.
+    let old = asked.iter().filter(|one| one.is_old).count();
+    assert!(
+        (1..old).contains(&unknown),
+        "{unknown} of {old} are not known"
+    );
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub mod watch;
 pub mod curl;
 pub mod grpc;
 pub mod h2load;
+pub mod late;
 pub mod nginx;
 pub mod pipelining;
 pub mod websocket;

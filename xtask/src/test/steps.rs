@@ -134,6 +134,14 @@ const REQUESTS_HTTP: &[Need] = &[
         CURL,
         H2LOAD,
         Package {
+            name: "nghttp2-server",
+            evidence: "/usr/sbin/nghttpd",
+        },
+        Package {
+            name: "python3-h2",
+            evidence: "/usr/lib/python3/dist-packages/h2",
+        },
+        Package {
             name: "python3-websockets",
             evidence: "/usr/lib/python3/dist-packages/websockets",
         },
