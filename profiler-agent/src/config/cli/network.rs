@@ -57,7 +57,7 @@ pub struct RequestsArgs {
     /// Which requests are kept one by one
     #[arg(long, value_enum, default_value = "slow")]
     pub samples: SamplesKept,
-    /// Keep the requests that this rule fits as well: JSON as in a task's "rules", for example
+    /// Keep the requests that this rule fits as well: JSON as in "rules" of a task, for example
     /// '{"operation":"^GET /work","min_duration_ns":10000000}' (repeat it)
     #[arg(long, value_name = "JSON")]
     pub rule: Vec<String>,
