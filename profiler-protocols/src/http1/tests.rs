@@ -1,3 +1,4 @@
+mod framing;
 mod unseen;
 
 use super::HTTP1;

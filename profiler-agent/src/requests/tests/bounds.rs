@@ -58,6 +58,32 @@ fn missing_payload_is_counted_and_answers_after_it_are_right() {
 }
 
 #[test]
+fn requests_behind_the_captured_bytes_are_counted_and_a_gap_is_told() {
+    const ASKED: &str = "GET /a HTTP/1.1\r\nHost: b\r\n\r\n";
+    const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.moved_in_part(1, true, ASKED.repeat(5).as_bytes(), ASKED.len());
+    play.moved(1, false, ANSWER.repeat(5).as_bytes());
+    play.close(1);
+    play.report(&[1]);
+    let table = play.report(&[1]);
+    assert_eq!(table.counters.gaps, 1);
+    assert_eq!(table.counters.gap_connections, 1);
+    assert_eq!(table.counters.undecoded_bytes, 4 * ASKED.len() as u64);
+    assert_eq!(operation(&table, "GET").tally.outcomes.unknown, 0);
+    let counts: Vec<(u64, u64)> = table
+        .operations
+        .iter()
+        .map(|operation| (operation.tally.count, operation.tally.outcomes.unknown))
+        .collect();
+    assert!(
+        counts.contains(&(1, 0)) && counts.contains(&(4, 4)),
+        "{counts:?}"
+    );
+}
+
+#[test]
 fn counts_of_the_kernel_side_are_in_the_table() {
     let mut play = Play::new();
     play.tracker.source(SourceCounts {

@@ -90,6 +90,17 @@ impl Play {
 
     /// Moves bytes over a socket.
     pub(super) fn moved(&mut self, cookie: u64, is_send: bool, bytes: &[u8]) {
+        self.moved_in_part(cookie, is_send, bytes, bytes.len());
+    }
+
+    /// The same in a call of which only the first bytes were captured.
+    pub(super) fn moved_in_part(
+        &mut self,
+        cookie: u64,
+        is_send: bool,
+        bytes: &[u8],
+        captured: usize,
+    ) {
         let is_server = cookie >= SERVER_COOKIE;
         let pid = if is_server { SERVER_PID } else { CLIENT_PID };
         let length = bytes.len() as u64;
@@ -104,7 +115,7 @@ impl Play {
             plaintext: self.plaintext,
             offset: *offset,
             length,
-            bytes: bytes.to_vec(),
+            bytes: bytes[..captured].to_vec(),
         };
         *offset += length;
         self.tracker.take(PayloadEvent::Piece(piece));

@@ -249,3 +249,18 @@ fn each_byte_that_was_not_read_is_counted_once() {
     );
     assert!(!player.decoder.is_dirty());
 }
+
+#[test]
+fn a_request_that_is_missing_takes_no_answer_of_another() {
+    let mut player = new(false);
+    player.say(CLIENT, ask("a").as_bytes());
+    player.gap(CLIENT, Some(28));
+    player.say(CLIENT, ask("c").as_bytes());
+    player.say(SERVER, OK);
+    player.say(SERVER, b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+    player.say(SERVER, OK);
+    assert_eq!(
+        summary(&player.out),
+        ["/a 200 Ok 0+5", "- 404 Unknown 0+0?", "- 200 Unknown 0+5?"]
+    );
+}

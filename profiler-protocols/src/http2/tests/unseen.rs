@@ -1,6 +1,8 @@
 //! Frames in bytes that were not captured.
 
-use super::{CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, LAST, PADDED, Peers, frame};
+use super::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, LAST, PADDED, PING, Peers, frame,
+};
 use crate::replay::{CLIENT, SERVER};
 
 #[test]
@@ -108,4 +110,19 @@ fn each_byte_that_was_not_read_is_counted_once() {
         (not_understood.to_server, not_understood.to_client),
         (0, 20)
     );
+}
+
+#[test]
+fn a_block_that_is_broken_off_leaves_the_table_unknown() {
+    let mut peers = Peers::new();
+    peers.get(1, "/a");
+    let broken = peers.request("/b", &[("x-new", "1"), ("te", "trailers")]);
+    peers.say(CLIENT, &frame(HEADERS, 0, 3, &broken));
+    peers.say(CLIENT, &frame(PING, 0, 0, &[0; 8]));
+    peers.get(5, "/c");
+    peers.ok(5);
+    let found = &peers.player.out[0];
+    // The name of the host is in the table, behind what the broken block put there.
+    assert_eq!((found.stream, found.route.as_deref()), (5, Some("/c")));
+    assert_eq!(found.authority, None);
 }
