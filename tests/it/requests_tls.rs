@@ -15,6 +15,7 @@ use profiler_tests::{
         watch::{Edges, Expected, Watch},
     },
 };
+use serde_json::Value;
 
 /// Rounds of requests of a client, 6 each.
 const ROUNDS: u32 = 20;
@@ -164,6 +165,46 @@ fn what_node_and_asyncio_move_is_bound_to_no_socket_and_counted() {
         assert!(unbound > Some(0), "{program:?}: {unbound:?}");
         let reported = report.samples(Edges::To(port)).unwrap().len();
         assert!(reported <= done.asked.len(), "{program:?}: {reported}");
+    }
+}
+
+/// rustls is given ciphertext in memory too, and is not read: its file says so with the reason, and its
+/// connections are seen to be TLS.
+#[test]
+fn a_service_with_rustls_is_said_not_to_be_read() {
+    for (program, library) in [
+        (Program::Rustls, Some("rustls")),
+        (Program::RustlsStripped, None),
+    ] {
+        let (folder, _guard) = folder();
+        let (server, port) = program.serve(&folder).unwrap();
+        let watch = Watch::start_tls(&[server.pid()]).unwrap();
+        let authority = format!("cacert = {}", folder.join("server.pem").display());
+        let base = format!("https://127.0.0.1:{port}");
+        let calls: Vec<Call> = (0..20)
+            .map(|number| Call::new("GET", format!("/things/{number}"), 200))
+            .collect();
+        let done = curl::run(&folder, &base, &calls, &[&authority]).unwrap();
+        let report = watch.finish().unwrap();
+        let samples = report.samples(Edges::To(port)).unwrap();
+        // curl's library is read as soon as the agent has seen that curl began.
+        assert!(samples.len() <= done.asked.len());
+        assert!(samples.iter().all(|sample| sample["seen_by"] == "client"));
+        let files = report.json["plaintext"]["files"].as_array().unwrap();
+        let of_rustls = |file: &&Value| file["path"].as_str().unwrap().contains("/rustls-");
+        let [file] = files.iter().filter(of_rustls).collect::<Vec<_>>()[..] else {
+            panic!("{program:?}: {files:?}");
+        };
+        assert_eq!(file["library"].as_str(), library, "{file}");
+        assert_eq!(file["probes"].as_array().unwrap().len(), 0, "{file}");
+        let reasons = file["reasons"].to_string();
+        assert!(reasons.contains("makes no socket calls"), "{file}");
+        let greetings = report.json["tls"].as_array().unwrap();
+        let of_server = |seen: &&Value| seen["edge"]["server"]["pid"] == server.pid();
+        let [greeting] = greetings.iter().filter(of_server).collect::<Vec<_>>()[..] else {
+            panic!("{program:?}: {greetings:?}");
+        };
+        assert_eq!(greeting["version"], "1.3");
     }
 }
 

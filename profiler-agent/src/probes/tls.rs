@@ -413,12 +413,7 @@ fn probes(content: &Arc<TlsContent>) -> Vec<TlsProbe> {
         probes.push(TlsProbe::arguments(function.call, &function.entry, offset)?);
         Some(probes)
     };
-    // Writer and Reader of rustls only fill buffers: no socket call comes from within.
-    let functions = found
-        .functions
-        .iter()
-        .filter(|function| function.call.library != Library::Rustls);
-    functions.filter_map(of).flatten().collect()
+    found.functions.iter().filter_map(of).flatten().collect()
 }
 
 fn file_report(mapping: &TlsMapping) -> TlsFileReport {
@@ -437,12 +432,7 @@ fn file_report(mapping: &TlsMapping) -> TlsFileReport {
         Finding::Found(found) => {
             report.library = Some(found.library.name().to_owned());
             report.found_by = Some(found.evidence.name().to_owned());
-            if found.library == Library::Rustls {
-                let reason = "its functions make no socket calls, so that nothing binds them";
-                report.reasons.push(reason.to_owned());
-            } else {
-                report.sites = found.functions.iter().flat_map(sites).collect();
-            }
+            report.sites = found.functions.iter().flat_map(sites).collect();
             let left_out = found.left_out.iter();
             report
                 .reasons

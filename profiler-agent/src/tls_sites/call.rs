@@ -22,6 +22,16 @@ impl Library {
             Self::Rustls => "rustls",
         }
     }
+
+    /// Why its functions are known but nothing is attached to them.
+    pub(super) fn why_not_probed(self) -> Option<&'static str> {
+        match self {
+            Self::OpenSsl | Self::BoringSsl | Self::GnuTls | Self::Go => None,
+            Self::Rustls => {
+                Some("only fills buffers and makes no socket calls, so that nothing binds it")
+            }
+        }
+    }
 }
 
 /// Which way plaintext goes.

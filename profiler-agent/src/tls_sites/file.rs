@@ -128,7 +128,10 @@ fn candidates(
             .into_iter()
             .filter_map(|symbol| Some((symbol.call, bounds(code, symbol.address, symbol.bytes)?)))
             .collect();
-        has_both(&found).then_some((evidence, found))
+        // Of a library that is not probed anything tells that it is there.
+        let is_known = |(call, _): &(TlsCall, Bounds)| call.library.why_not_probed().is_some();
+        let is_enough = has_both(&found) || found.iter().any(is_known);
+        is_enough.then_some((evidence, found))
     };
     let own = [
         (Evidence::ExportedSymbols, ".dynsym"),
@@ -215,7 +218,11 @@ fn with_sites(code: &Code<'_>, evidence: Evidence, found: &[(TlsCall, Bounds)]) 
         left_out: Vec::new(),
     };
     for (call, bounds) in found {
-        match function(code, *call, *bounds) {
+        let known = match call.library.why_not_probed() {
+            Some(reason) => Err(reason),
+            None => function(code, *call, *bounds),
+        };
+        match known {
             Ok(function) => file.functions.push(function),
             Err(reason) => file.left_out.push((call.name, reason)),
         }

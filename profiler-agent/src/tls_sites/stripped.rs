@@ -26,6 +26,8 @@ use crate::symbolize::inferred::{FoundReference, FoundText, NotInferred, Searche
 
 const BORINGSSL_PATH: &[u8] = b"/ssl/ssl_lib.cc";
 const OPENSSL_PATH: &[u8] = b"ssl/ssl_lib.c";
+/// In the paths of rustls' source, which its panics carry: a version's folder of cargo's, a copy in a tree.
+const RUSTLS_PATHS: [&[u8]; 2] = [b"/rustls-0.", b"/rustls/src/"];
 /// Functions that record errors with the path. OpenSSL has 150.
 const FUNCTIONS_LIMIT: usize = 4096;
 
@@ -72,6 +74,8 @@ pub(super) enum Unclear {
     NoCaller(&'static str),
     #[error("the library is linked in, but its functions cannot be told apart")]
     NotTold,
+    #[error("rustls is linked in, which cannot be read: it {0}")]
+    Rustls(&'static str),
 }
 
 /// The functions of a library that is linked in; empty when there is none.
@@ -85,7 +89,12 @@ pub(super) fn find(file: &File, code: &Code<'_>) -> Result<Vec<Found>, Unclear> 
     let boring = searched.texts(&|text| text.ends_with(BORINGSSL_PATH));
     let openssl = searched.texts(&is_openssl_path);
     match (boring.as_slice(), openssl.as_slice()) {
-        ([], []) => Ok(Vec::new()),
+        ([], []) => match Library::Rustls.why_not_probed() {
+            Some(reason) if !searched.texts(&is_of_rustls).is_empty() => {
+                Err(Unclear::Rustls(reason))
+            }
+            _ => Ok(Vec::new()),
+        },
         _ if !searched.is_x86_64() => Err(Unclear::Machine),
         ([path], []) => boringssl(&mut searched, code, path),
         ([], [path]) => super::stripped_openssl::find(&mut searched, code, path),
@@ -96,6 +105,21 @@ pub(super) fn find(file: &File, code: &Code<'_>) -> Result<Vec<Found>, Unclear> 
 fn is_openssl_path(text: &[u8]) -> bool {
     text.strip_suffix(OPENSSL_PATH)
         .is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
+}
+
+/// Whether paths of rustls are in it. Rust's texts need not end with a zero, so that many may stand together.
+fn is_of_rustls(text: &[u8]) -> bool {
+    RUSTLS_PATHS.into_iter().any(|path| {
+        let mut rest = text;
+        while let Some(at) = rest.iter().position(|byte| *byte == b'/') {
+            rest = &rest[at..];
+            if rest.starts_with(path) {
+                return true;
+            }
+            rest = &rest[1..];
+        }
+        false
+    })
 }
 
 /// A function that records errors with the path.
@@ -301,6 +325,16 @@ mod tests {
             (Err(text), Err(part)) => assert!(text.contains(part), "{text}"),
             (found, expected) => panic!("{found:?}, not {expected:?}"),
         }
+    }
+
+    #[test]
+    fn paths_of_rustls_are_told_from_those_of_its_users() {
+        assert!(is_of_rustls(
+            b"called on a NoneC:/x/rustls-0.23.46/src/conn.rs/rustc/src/lib.rs"
+        ));
+        assert!(is_of_rustls(b"/build/vendor/rustls/src/conn.rs"));
+        assert!(!is_of_rustls(b"/x/tokio-rustls-0.26.6/src/lib.rs"));
+        assert!(!is_of_rustls(b"/x/rustls-webpki-0.103.16/src/lib.rs"));
     }
 
     #[test]

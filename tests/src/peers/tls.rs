@@ -40,6 +40,10 @@ pub enum Program {
     PythonRequests,
     /// OpenSSL's library, on memory.
     PythonAsyncio,
+    /// rustls in a program of ours, with its symbols. A server only.
+    Rustls,
+    /// The same program without them.
+    RustlsStripped,
 }
 
 impl Program {
@@ -53,14 +57,27 @@ impl Program {
             Self::Node => script("/usr/bin/node", "node_peer.js"),
             Self::PythonRequests => script("/usr/bin/python3", "python_requests.py"),
             Self::PythonAsyncio => script("/usr/bin/python3", "python_asyncio.py"),
+            Self::Rustls => Launch::new(&paths::own_program("rustls-server")?, label, folder),
+            Self::RustlsStripped => {
+                let stripped = folder.join("rustls-stripped");
+                Launch::new(Path::new("/usr/bin/strip"), "strip", folder)
+                    .args([paths::own_program("rustls-server")?])
+                    .args(["-o".as_ref(), stripped.as_os_str()])
+                    .start()?
+                    .finish(LIMIT)?;
+                Launch::new(&stripped, label, folder)
+            }
         })
     }
 
     /// Starts the server with the certificate in `folder`; it and its port.
     pub fn serve(self, folder: &Path) -> Result<(Running, u16)> {
+        let serves_only = matches!(self, Self::Rustls | Self::RustlsStripped);
+        let mode = (!serves_only).then_some("serve");
         let mut server = self
             .launch(folder, "tls-server")?
-            .args(["serve".as_ref(), folder.join("server.pem").as_os_str()])
+            .args(mode)
+            .args([folder.join("server.pem")])
             .args([folder.join("server.key")])
             .start()?;
         let port = server.wait_for_line(LIMIT, |line| line.parse().ok())?;

@@ -221,18 +221,13 @@ const REQUESTS_TLS: &[Need] = &[
             name: "gnutls-bin",
             evidence: "/usr/bin/gnutls-serv",
         },
+        Package {
+            name: "binutils",
+            evidence: "/usr/bin/strip",
+        },
     ]),
 ];
 const UI: &[Need] = &[
-    Need::Root,
-    Need::Agent,
-    Need::Web,
-    Need::Envoy,
-    Need::Packages(&UI_PACKAGES),
-    Need::Packages(&demo::PACKAGES),
-];
-/// The page over the mesh.
-const UI_MESH: &[Need] = &[
     Need::Root,
     Need::Agent,
     Need::Web,
@@ -550,7 +545,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("compare", UI, "two results of a known difference"),
     integration!(
         "ui-topology",
-        UI_MESH,
+        UI,
         "the map of a pod and the page of an edge, over the mesh"
     ),
     integration!("mesh", MESH, "traffic through two real Envoys"),
