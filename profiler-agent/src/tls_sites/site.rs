@@ -41,7 +41,6 @@ impl SiteClass {
     }
 
     pub(super) fn of(instruction: &Instruction) -> Self {
-        let plain_jump = matches!(instruction.len(), 2 | 5 | 6);
         match instruction.code() {
             Code::Nopw | Code::Nopd | Code::Nopq
                 if instruction.mnemonic() == Mnemonic::Nop && instruction.len() <= 2 =>
@@ -51,10 +50,11 @@ impl SiteClass {
             Code::Push_r64 if instruction.len() <= 2 => Self::Push,
             // Longer ones have prefixes, with which the kernel refuses a probe.
             Code::Call_rel32_64 if instruction.len() == 5 => Self::Call,
-            Code::Jmp_rel8_64 | Code::Jmp_rel32_64 if plain_jump => Self::Jump,
+            Code::Jmp_rel8_64 if instruction.len() == 2 => Self::Jump,
+            Code::Jmp_rel32_64 if instruction.len() == 5 => Self::Jump,
             _ if instruction.flow_control() == FlowControl::ConditionalBranch
                 && instruction.is_jcc_short_or_near()
-                && plain_jump =>
+                && matches!(instruction.len(), 2 | 6) =>
             {
                 Self::Jump
             }

@@ -153,11 +153,11 @@ mod tests {
 
     #[test]
     fn methods_of_rustls_are_named_in_both_schemes() {
-        let writer = "_ZN80_$LT$rustls..conn..connection..Writer$u20$as$u20$std..io..Write$GT$5write17h0123456789abcdefE";
+        let writer = "_ZN67_$LT$rustls..conn..connection..Writer$u20$as$u20$std..io..Write$GT$5write17h0123456789abcdefE";
         assert_eq!(named(writer).map(|call| call.name), Some(RUSTLS[0].name));
-        let reader = "_ZN79_$LT$rustls..conn..connection..Reader$u20$as$u20$std..io..Read$GT$4read17h0123456789abcdefE";
+        let reader = "_ZN66_$LT$rustls..conn..connection..Reader$u20$as$u20$std..io..Read$GT$4read17h0123456789abcdefE";
         assert_eq!(named(reader).map(|call| call.name), Some(RUSTLS[1].name));
-        let flush = "_ZN80_$LT$rustls..conn..connection..Writer$u20$as$u20$std..io..Write$GT$5flush17h0123456789abcdefE";
+        let flush = "_ZN67_$LT$rustls..conn..connection..Writer$u20$as$u20$std..io..Write$GT$5flush17h0123456789abcdefE";
         assert_eq!(named(flush), None);
     }
 }
