@@ -18,6 +18,7 @@ mod recent_log;
 mod statistics_lease;
 mod support_bundle;
 pub mod telemetry;
+pub mod version;
 
 pub mod bpf;
 pub mod probes;

@@ -16,7 +16,7 @@ use axum::{
 use futures_util::StreamExt;
 
 use super::{
-    auth::is_shell,
+    auth::{is_health_check, is_shell},
     error::ApiError,
     state::{ApiState, Origin},
 };
@@ -181,7 +181,8 @@ pub(super) async fn limit_load(
     request: Request,
     next: Next,
 ) -> Response {
-    if request.uri().path() == EVENTS_PATH {
+    let path = request.uri().path();
+    if path == EVENTS_PATH || is_health_check(request.method(), path) {
         return next.run(request).await;
     }
     let Ok(_permit) = state.requests.try_acquire() else {

@@ -33,8 +33,8 @@ use super::{
 #[openapi(
     info(
         title = "profiler-agent",
-        description = "Profiles processes, containers and the whole node by eBPF. Every request needs the \
-            header `Authorization: Bearer TOKEN`. Errors are `application/problem+json` with a stable `code`. \
+        description = "Profiles processes, containers and the whole node by eBPF. Every request but those for \
+            `/healthz` and `/readyz` needs the header `Authorization: Bearer TOKEN`. Errors are `application/problem+json` with a stable `code`. \
             Times are nanoseconds since the Unix epoch. Text from processes is untrusted."
     ),
     components(schemas(
@@ -64,6 +64,7 @@ impl Modify for BearerToken {
 fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
         .routes(routes!(meta::meta))
         .routes(routes!(meta::probes))
