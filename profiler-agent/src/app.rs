@@ -263,7 +263,7 @@ impl App {
         tasks.spawn(async {
             (
                 "server",
-                server.run(router).await.map_err(AppError::from),
+                server.run_apart(router).await.map_err(AppError::from),
             )
         });
         tasks.spawn(async {

@@ -75,6 +75,8 @@ mod off_cpu_sampling;
 #[cfg(test)]
 mod on_cpu;
 #[cfg(test)]
+mod privileges;
+#[cfg(test)]
 mod requests_http;
 #[cfg(test)]
 mod requests_mesh;

@@ -14,6 +14,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     auth::{is_health_check, is_shell},
@@ -200,6 +202,20 @@ pub(super) async fn limit_load(
         Ok(response) => response,
         Err(_) => ApiError::TimedOut.into_response(),
     }
+}
+
+/// Hands a request that has passed every check to the agent's own threads: the one that reads connections has
+/// no privileges.
+pub(super) async fn run_inside(
+    State(inside): State<Handle>,
+    request: Request,
+    next: Next,
+) -> Response {
+    // A client that leaves ends the work, as without the detour.
+    let answering = AbortOnDropHandle::new(inside.spawn(next.run(request)));
+    answering
+        .await
+        .unwrap_or_else(|error| ApiError::internal(error).into_response())
 }
 
 #[cfg(test)]

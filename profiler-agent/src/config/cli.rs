@@ -162,6 +162,10 @@ pub struct ServeArgs {
     /// where one can be reached [default: auto]
     #[arg(long, value_name = "auto|off")]
     pub envoy_admin: Option<String>,
+    /// Capabilities that are kept, of those that the agent is started with: `base` does without `SYS_ADMIN`, and so
+    /// without the sockets of other network namespaces and the kernel's BPF statistics [default: sys-admin]
+    #[arg(long, value_name = "sys-admin|base")]
+    pub privileges: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]

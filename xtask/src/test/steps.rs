@@ -354,6 +354,11 @@ pub(super) const STEPS: &[Step] = &[
     integration!("cli", ROOT_AND_AGENT, "record, ps, doctor, configuration"),
     integration!("events", ROOT_AND_AGENT, "live updates"),
     integration!(
+        "privileges",
+        ROOT_AND_AGENT,
+        "what every thread keeps, and what works without SYS_ADMIN"
+    ),
+    integration!(
         "lifecycle",
         ROOT_AND_AGENT,
         "restarts, crashes and second agents"
