@@ -18,6 +18,7 @@ mod build;
 mod run;
 mod demo;
 mod record_demo_data;
+mod manifests;
 mod check;
 mod tidy;
 mod test;

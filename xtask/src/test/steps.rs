@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::{
     INFERRED_PACKAGES, Tally, UI_PACKAGES, cargo_test, toolchain_fallback, unwind_test, web_test,
 };
-use crate::{check, debian::Package, demo, vm, workspace::Workspace};
+use crate::{check, debian::Package, demo, manifests, vm, workspace::Workspace};
 
 /// What must be there before a step can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -349,6 +349,12 @@ pub(super) const STEPS: &[Step] = &[
         about: "unit tests and lints of the web UI",
         needs: &[Need::Web],
         run: web_test::run,
+    },
+    Step {
+        name: "manifests",
+        about: "deploy/ against the schemas of Kubernetes and of Compose, offline",
+        needs: &[],
+        run: manifests::run,
     },
     integration!("api", PPROF, "the HTTP contract and its refusals"),
     integration!("cli", ROOT_AND_AGENT, "record, ps, doctor, configuration"),
