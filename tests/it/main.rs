@@ -17,6 +17,8 @@ mod cli;
 #[cfg(test)]
 mod compare;
 #[cfg(test)]
+mod containers;
+#[cfg(test)]
 mod degraded;
 #[cfg(test)]
 mod demo;

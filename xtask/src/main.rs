@@ -15,6 +15,7 @@ mod setup;
 mod web;
 mod ebpf;
 mod build;
+mod engine;
 mod run;
 mod demo;
 mod record_demo_data;

@@ -197,6 +197,8 @@ const REQUESTS_TLS: &[Need] = &[
         },
     ]),
 ];
+/// The engine's own packages come with it.
+const CONTAINERS: &[Need] = &[Need::Root, Need::Agent, Need::Envoy];
 const UI: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -524,6 +526,12 @@ pub(super) const STEPS: &[Step] = &[
         UI_MESH,
         "the map of a pod and the page of an edge, over the mesh"
     ),
+    Step {
+        name: "containers",
+        about: "Envoy, an app and the profiler as containers of a Docker engine, with the manifest's privileges",
+        needs: CONTAINERS,
+        run: cargo_test::containers,
+    },
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
     integration!(
