@@ -140,9 +140,7 @@ impl Server {
                 sender.send(self.run_without_capabilities(router)).ok();
             })
             .map_err(ServerError::Thread)?;
-        ended
-            .await
-            .unwrap_or_else(|_dropped| Err(ServerError::Panicked))
+        ended.await.unwrap_or(Err(ServerError::Panicked))
     }
 
     /// Threads that the runtime starts inherit that there is none.
