@@ -14,10 +14,12 @@ pub mod config;
 pub mod descriptors;
 pub mod features;
 pub mod memory;
+pub mod privileges;
 mod recent_log;
 mod statistics_lease;
 mod support_bundle;
 pub mod telemetry;
+pub mod version;
 
 pub mod bpf;
 pub mod probes;

@@ -19,6 +19,8 @@ mod cli;
 #[cfg(test)]
 mod compare;
 #[cfg(test)]
+mod containers;
+#[cfg(test)]
 mod degraded;
 #[cfg(test)]
 mod demo;
@@ -78,6 +80,7 @@ mod off_cpu_sampling;
 mod on_cpu;
 #[cfg(test)]
 mod requests_brokers;
+mod privileges;
 #[cfg(test)]
 mod requests_http;
 #[cfg(test)]

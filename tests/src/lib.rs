@@ -4,6 +4,7 @@
 pub mod cgroup;
 pub mod cleanup;
 pub mod demo_data;
+pub mod docker;
 pub mod netns;
 pub mod paths;
 pub mod process;

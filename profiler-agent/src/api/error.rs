@@ -107,6 +107,8 @@ pub(crate) enum ApiError {
     },
     TimedOut,
     ShuttingDown,
+    /// No program can be loaded.
+    NotReady,
     /// There is no room for what the request makes.
     DiskFull {
         detail: String,
@@ -328,6 +330,13 @@ impl ApiError {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "shutting_down",
                 "the agent is shutting down".into(),
+            ),
+            // Not which and why: whoever asks has shown no token.
+            Self::NotReady => hinted(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not_ready",
+                "no eBPF program can be loaded here".into(),
+                "run `profiler-agent doctor`: it says what is missing",
             ),
             Self::DiskFull { detail } => hinted(
                 StatusCode::INSUFFICIENT_STORAGE,

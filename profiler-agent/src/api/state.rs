@@ -126,6 +126,8 @@ pub struct ApiParts {
     /// What of payload tasks may look at.
     pub capture: CapturePolicy,
     pub node: NodeInfo,
+    /// Programs can be loaded.
+    pub can_profile: bool,
     /// Results, processes and edges were recorded elsewhere.
     pub demo_data: bool,
     pub max_running_tasks: usize,

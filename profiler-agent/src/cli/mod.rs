@@ -5,6 +5,7 @@ pub mod diff;
 pub mod doctor;
 pub mod doctor_process;
 mod doctor_tls;
+pub mod health;
 pub mod import;
 pub mod net;
 mod net_table;

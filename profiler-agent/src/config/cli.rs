@@ -5,19 +5,22 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod health;
 mod network;
 
+pub use health::HealthArgs;
 pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
 
 use super::EnvoyAdminMode;
 use crate::{
     model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode},
     render::{Format, Value},
+    version,
 };
 
 /// Profiler for service meshes: eBPF agent, API and web UI in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "profiler-agent", version, propagate_version = true)]
+#[command(name = "profiler-agent", version = version::SHORT, long_version = version::LONG, propagate_version = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -52,6 +55,8 @@ pub enum Command {
     Import(ImportArgs),
     /// Save what a running agent knows about itself, without secrets, for a report about it
     SupportBundle(SupportBundleArgs),
+    /// Ask a running agent whether it works: exit code 0 when it does, for health checks of containers
+    Health(HealthArgs),
     /// Print the OpenAPI document of the HTTP API
     Openapi,
 }
@@ -157,6 +162,10 @@ pub struct ServeArgs {
     /// where one can be reached [default: auto]
     #[arg(long, value_name = "auto|off")]
     pub envoy_admin: Option<String>,
+    /// Capabilities that are kept, of those that the agent is started with: `base` does without `SYS_ADMIN`, and so
+    /// without the sockets of other network namespaces and the kernel's BPF statistics [default: sys-admin]
+    #[arg(long, value_name = "sys-admin|base")]
+    pub privileges: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]

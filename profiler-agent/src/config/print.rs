@@ -58,6 +58,7 @@ impl ServeConfig {
             unwind,
             off_cpu_mode,
             envoy_admin,
+            privileges,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![("listen", toml::Value::from(listen.to_string()))];
@@ -125,6 +126,7 @@ impl ServeConfig {
             ("unwind", unwind.name().into()),
             ("off_cpu_mode", off_cpu_mode.name().into()),
             ("envoy_admin", envoy_admin.name().into()),
+            ("privileges", privileges.name().into()),
         ]);
         if let Some(folder) = symbol_dir {
             lines.push(("symbol_dir", text(folder)));

@@ -13,7 +13,10 @@ use super::{
     file,
     settings::{ConfigError, Origin, Setting, Settings},
 };
-use crate::model::{UnwindMethod, WaitMode};
+use crate::{
+    model::{UnwindMethod, WaitMode},
+    privileges::Tier,
+};
 
 const DEFAULT_PORT: u16 = 7117;
 const DEFAULT_DATA_DIR: &str = "/var/lib/profiler-agent";
@@ -139,6 +142,7 @@ pub struct ServeConfig {
     /// Whether waits are sampled, where a task does not say.
     pub off_cpu_mode: WaitMode,
     pub envoy_admin: EnvoyAdminMode,
+    pub privileges: Tier,
 }
 
 /// Merges flags, environment and file, and checks the result. `log` is the global flag and
@@ -188,6 +192,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         unwind,
         off_cpu_mode,
         envoy_admin,
+        privileges,
     } = args;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
@@ -213,6 +218,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("unwind", unwind),
         ("off_cpu_mode", off_cpu_mode),
         ("envoy_admin", envoy_admin),
+        ("privileges", privileges),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -313,6 +319,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         unwind: parse_or(settings, "unwind", UnwindMethod::Tables, unwind_method)?,
         off_cpu_mode: parse_or(settings, "off_cpu_mode", WaitMode::Auto, wait_mode)?,
         envoy_admin: parse_or(settings, "envoy_admin", EnvoyAdminMode::Auto, envoy_admin)?,
+        privileges: parse_or(settings, "privileges", Tier::default(), privileges)?,
     })
 }
 
@@ -437,6 +444,13 @@ fn unwind_method(setting: &Setting) -> Result<UnwindMethod, ConfigError> {
         .text()
         .parse()
         .map_err(|problem: &str| setting.invalid(problem))
+}
+
+fn privileges(setting: &Setting) -> Result<Tier, ConfigError> {
+    [Tier::SysAdmin, Tier::Base]
+        .into_iter()
+        .find(|tier| tier.name() == setting.text())
+        .ok_or_else(|| setting.invalid("is not one of: sys-admin, base"))
 }
 
 fn envoy_admin(setting: &Setting) -> Result<EnvoyAdminMode, ConfigError> {

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::{
     INFERRED_PACKAGES, Tally, UI_PACKAGES, cargo_test, toolchain_fallback, unwind_test, web_test,
 };
-use crate::{check, debian::Package, demo, vm, workspace::Workspace};
+use crate::{check, debian::Package, demo, manifests, vm, workspace::Workspace};
 
 /// What must be there before a step can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,6 +227,8 @@ const REQUESTS_TLS: &[Need] = &[
         },
     ]),
 ];
+/// The engine's own packages come with it.
+const CONTAINERS: &[Need] = &[Need::Root, Need::Agent, Need::Envoy];
 const UI: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -371,9 +373,20 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[Need::Web],
         run: web_test::run,
     },
+    Step {
+        name: "manifests",
+        about: "deploy/ against the schemas of Kubernetes and of Compose, offline",
+        needs: &[],
+        run: manifests::run,
+    },
     integration!("api", PPROF, "the HTTP contract and its refusals"),
     integration!("cli", ROOT_AND_AGENT, "record, ps, doctor, configuration"),
     integration!("events", ROOT_AND_AGENT, "live updates"),
+    integration!(
+        "privileges",
+        ROOT_AND_AGENT,
+        "what every thread keeps, and what works without SYS_ADMIN"
+    ),
     integration!(
         "lifecycle",
         ROOT_AND_AGENT,
@@ -548,6 +561,12 @@ pub(super) const STEPS: &[Step] = &[
         UI,
         "the map of a pod and the page of an edge, over the mesh"
     ),
+    Step {
+        name: "containers",
+        about: "Envoy, an app and the profiler as containers of a Docker engine, with the manifest's privileges",
+        needs: CONTAINERS,
+        run: cargo_test::containers,
+    },
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
     integration!(

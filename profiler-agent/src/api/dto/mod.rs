@@ -42,7 +42,8 @@ pub use request_rules::parse_sample_rule;
 pub use requests::TaskRequests;
 
 pub(super) use agent::{
-    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
+    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem,
+    Readiness, losses,
 };
 pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
 pub use diagnosis::Diagnosis;

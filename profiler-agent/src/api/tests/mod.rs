@@ -207,6 +207,7 @@ struct Setup {
     capture: CapturePolicy,
     max_running: usize,
     max_queued: usize,
+    can_profile: bool,
 }
 
 impl Default for Setup {
@@ -217,6 +218,7 @@ impl Default for Setup {
             capture: CapturePolicy::default(),
             max_running: 8,
             max_queued: 8,
+            can_profile: true,
         }
     }
 }
@@ -264,6 +266,7 @@ impl Api {
             arguments: setup.arguments,
             capture: setup.capture,
             node: NodeInfo::read(),
+            can_profile: setup.can_profile,
             demo_data: false,
             max_running_tasks: setup.max_running,
             cpu_budget_percent: None,

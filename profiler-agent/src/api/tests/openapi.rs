@@ -80,6 +80,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/tasks/{id}/waits",
         "/healthz",
         "/metrics",
+        "/readyz",
     ];
     expected.sort_unstable();
     let mut paths = paths;
