@@ -79,8 +79,9 @@ mod off_cpu_sampling;
 #[cfg(test)]
 mod on_cpu;
 #[cfg(test)]
-mod requests_brokers;
 mod privileges;
+#[cfg(test)]
+mod requests_brokers;
 #[cfg(test)]
 mod requests_http;
 #[cfg(test)]
