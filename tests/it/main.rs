@@ -89,7 +89,11 @@ mod requests_mesh;
 #[cfg(test)]
 mod requests_mesh_tls;
 #[cfg(test)]
+mod requests_pairs;
+#[cfg(test)]
 mod requests_payload;
+#[cfg(test)]
+mod requests_sidecar;
 #[cfg(test)]
 mod requests_stores;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Requests on every hop of the demo mesh, and the time that they take in sidecars.
+//! Requests on every hop of the demo mesh.
 
 use profiler_tests::mesh::{App, MeshOptions, Upstream};
 

@@ -156,6 +156,8 @@ fn sidecars_follow_with_shares_and_parts() {
             agreeing: 1,
             ..UpstreamHeader::default()
         },
+        matched: Vec::new(),
+        matched_left_out: 0,
     }];
     let found = text(&with);
     assert!(

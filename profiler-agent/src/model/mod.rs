@@ -66,7 +66,7 @@ pub use requests::{
 };
 pub use sample_rule::{SampleRule, StatusClass};
 pub use select::Selection;
-pub use sidecar::{MatchClass, Sidecar, SidecarTimes, UpstreamHeader};
+pub use sidecar::{MatchClass, Matched, RequestPlace, Sidecar, SidecarTimes, UpstreamHeader};
 pub use significance::Pair;
 pub use spread::{Bounds, Spread};
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};

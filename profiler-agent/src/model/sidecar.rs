@@ -1,6 +1,6 @@
 //! What a process adds to the requests that pass through it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +57,27 @@ pub struct Sidecar {
     pub pairs: BTreeMap<MatchClass, SidecarTimes>,
     /// What the process itself says of the time that it waited.
     pub upstream_header: UpstreamHeader,
+    /// Each pair, where every request is kept.
+    pub matched: Vec<Matched>,
+    /// Pairs for which there was no room there.
+    pub matched_left_out: u64,
+}
+
+/// A request that came in and the one that went out for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matched {
+    pub class: MatchClass,
+    pub inner: RequestPlace,
+    pub outer: RequestPlace,
+}
+
+/// Where a request was, as samples say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestPlace {
+    /// The client's end of the connection.
+    pub client: SocketAddr,
+    /// Number of the request, or its stream, on that connection.
+    pub stream: u64,
 }
 
 impl Sidecar {

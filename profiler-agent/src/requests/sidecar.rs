@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 use half::Half;
 use pairing::pairs;
 
-use super::seen::Seen;
+use super::{samples::Keep, seen::Seen};
 use crate::model::{
-    Address, EdgeKey, Endpoint, MatchClass, SeenBy, Sidecar, SidecarTimes, UpstreamHeader,
+    Address, EdgeKey, Endpoint, MatchClass, Matched, SeenBy, Sidecar, SidecarTimes, UpstreamHeader,
 };
 
 /// Processes that are followed.
@@ -25,6 +25,8 @@ const MAX_PROCESSES: usize = 1024;
 const MAX_HALVES: usize = 16_384;
 /// The same of all processes.
 const MAX_ALL_HALVES: usize = 65_536;
+/// Pairs of all processes that are kept one by one.
+const MAX_MATCHED: usize = 32_768;
 /// Reports for which a request out waits for the request in, which ends after it.
 const PATIENCE: u64 = 3;
 /// How far the header's whole milliseconds may be from what was measured.
@@ -33,8 +35,11 @@ const AGREEMENT_MS: u64 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Sidecars {
     processes: HashMap<u32, Process>,
+    keep: Keep,
     waiting: usize,
     reports: u64,
+    /// Pairs that are kept one by one.
+    matched: usize,
 }
 
 #[derive(Debug, Default)]
@@ -51,9 +56,19 @@ struct Process {
     forgotten: u64,
     pairs: BTreeMap<MatchClass, SidecarTimes>,
     upstream_header: UpstreamHeader,
+    matched: Vec<Matched>,
+    matched_left_out: u64,
 }
 
 impl Sidecars {
+    /// With every request kept, pairs are as well.
+    pub(super) fn new(keep: Keep) -> Self {
+        Self {
+            keep,
+            ..Self::default()
+        }
+    }
+
     /// Takes a request that one end has seen; both ends of a connection are seen by different processes.
     pub(super) fn add(&mut self, edge: &EdgeKey, seen: &Seen) {
         if !seen.is_whole() {
@@ -93,7 +108,11 @@ impl Sidecars {
         let reports = self.reports;
         self.waiting = 0;
         for process in self.processes.values_mut() {
-            process.pair(reports, is_last);
+            let room = match self.keep {
+                Keep::All => Some(MAX_MATCHED - self.matched),
+                Keep::SlowAndFailing => None,
+            };
+            self.matched += process.pair(reports, is_last, room);
             self.waiting += process.ins.len() + process.outs.len();
         }
     }
@@ -112,24 +131,48 @@ impl Sidecars {
 }
 
 impl Process {
-    fn pair(&mut self, reports: u64, is_last: bool) {
+    /// How many pairs it has kept one by one, if there is room for any.
+    fn pair(&mut self, reports: u64, is_last: bool, room: Option<usize>) -> usize {
         if self.ins.is_empty() && self.outs.is_empty() {
-            return;
+            return 0;
         }
         let is_due = |half: &Half| is_last || half.since + 1 < reports;
-        let (due, early) = std::mem::take(&mut self.ins).into_iter().partition(is_due);
-        self.ins = early;
-        let outs = std::mem::take(&mut self.outs);
-        let found = pairs(due, outs);
+        let (ins, outs) = (
+            std::mem::take(&mut self.ins),
+            std::mem::take(&mut self.outs),
+        );
+        // Those that are not due are looked at as well: what fits them, too, is no certain pair.
+        let mut found = pairs(ins, outs);
+        let early = found.pairs.extract_if(.., |(_, inner, _)| !is_due(inner));
+        for (_, inner, outer) in early {
+            self.ins.push(inner);
+            found.outs.push(outer);
+        }
         for (class, inner, outer) in &found.pairs {
             self.pairs.entry(*class).or_default().add(inner, outer);
             add_header(&mut self.upstream_header, inner, outer);
         }
-        self.unmatched_in += found.ins.len() as u64;
+        let (due, early): (Vec<_>, Vec<_>) = found.ins.into_iter().partition(is_due);
+        self.unmatched_in += due.len() as u64;
+        self.ins.extend(early);
         let is_late = |half: &Half| is_last || half.since + PATIENCE < reports;
         let (late, waiting): (Vec<_>, Vec<_>) = found.outs.into_iter().partition(is_late);
         self.unmatched_out += late.len() as u64;
         self.outs = waiting;
+        room.map_or(0, |room| self.keep(&found.pairs, room))
+    }
+
+    fn keep(&mut self, pairs: &[(MatchClass, Half, Half)], room: usize) -> usize {
+        let kept = pairs.len().min(room);
+        self.matched_left_out += (pairs.len() - kept) as u64;
+        let kept_pairs = pairs.iter().take(kept);
+        self.matched
+            .extend(kept_pairs.map(|(class, inner, outer)| Matched {
+                class: *class,
+                inner: inner.place,
+                outer: outer.place,
+            }));
+        kept
     }
 
     fn row(&self, pid: u32) -> Sidecar {
@@ -151,6 +194,8 @@ impl Process {
             forgotten: self.forgotten,
             pairs: self.pairs.clone(),
             upstream_header: self.upstream_header,
+            matched: self.matched.clone(),
+            matched_left_out: self.matched_left_out,
         }
     }
 }

@@ -117,7 +117,7 @@ impl Tracker {
             waiting: VecDeque::new(),
             operations: Operations::default(),
             samples: Samples::new(keep, rules),
-            sidecars: Sidecars::default(),
+            sidecars: Sidecars::new(keep),
             orders: Vec::new(),
             counters: RequestCounters::default(),
             source: SourceCounts::default(),

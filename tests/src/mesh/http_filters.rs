@@ -55,13 +55,15 @@ fn slow(options: &MeshOptions) -> Vec<Value> {
         filters.push(filter("fault", "HTTPFault", &json!({ "delay": delay })));
     }
     if !options.inbound_work.is_zero() {
-        // The clock counts the CPU time of the process.
         let code = format!(
             "function envoy_on_request(handle)
-               local start = os.clock()
-               while os.clock() - start < {} do end
+               local function now()
+                 return tonumber(handle:timestampString(EnvoyTimestampResolution.MICROSECOND))
+               end
+               local start = now()
+               while now() - start < {} do end
              end",
-            options.inbound_work.as_secs_f64()
+            options.inbound_work.as_micros()
         );
         let code = json!({ "default_source_code": { "inline_string": code } });
         let mut work = filter("lua", "Lua", &code);

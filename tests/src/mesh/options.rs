@@ -102,7 +102,7 @@ pub struct MeshOptions {
     /// How long the server's sidecar holds each request back
     #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
     pub inbound_delay: Duration,
-    /// CPU time that a Lua filter of the server's sidecar uses for each request (with one worker)
+    /// How long a Lua filter of the server's sidecar keeps its thread busy with each request
     #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
     pub inbound_work: Duration,
     /// What the apps speak; requests of the load are HTTP/1 in any case

@@ -15,6 +15,8 @@ use crate::{
 };
 
 const START_LIMIT: Duration = Duration::from_mins(1);
+/// For the report of thousands of requests, on a machine that is busy with the peers.
+const REPORT_LIMIT: Duration = Duration::from_mins(1);
 /// What the command says once it sees requests.
 const ATTACHED: &str = "looking for requests";
 
@@ -75,7 +77,8 @@ impl Watch {
 
     /// Stops watching; what was reported.
     pub fn finish(mut self) -> Result<Report> {
-        let status = self.agent.interrupt(Signal::INT)?;
+        self.agent.signal(Signal::INT)?;
+        let status = self.agent.wait(REPORT_LIMIT)?;
         ensure!(status.success(), "{status}: {}", self.agent.errors());
         let json = serde_json::from_str(&self.agent.output()).context("parse the report")?;
         Ok(Report {
@@ -131,6 +134,13 @@ impl Report {
 
     pub fn operations(&self, edges: Edges) -> Result<Vec<&Value>> {
         self.entries("operations", edges)
+    }
+
+    /// What a process adds to the requests that pass through it.
+    pub fn sidecar(&self, pid: u32) -> Result<&Value> {
+        let all = self.json["sidecars"].as_array().context("no sidecars")?;
+        let found = all.iter().find(|sidecar| sidecar["process"]["pid"] == pid);
+        found.with_context(|| format!("{pid} is no sidecar: {}", self.losses()))
     }
 
     fn entries(&self, table: &str, edges: Edges) -> Result<Vec<&Value>> {

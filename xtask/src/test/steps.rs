@@ -503,15 +503,21 @@ pub(super) const STEPS: &[Step] = &[
         REQUESTS_TLS,
         "requests inside TLS of every library that is read, against what real clients asked"
     ),
-    integration!(
-        "requests-mesh",
-        MESH,
-        "requests on every hop of the mesh, and their time in sidecars"
-    ),
+    integration!("requests-mesh", MESH, "requests on every hop of the mesh"),
     integration!(
         "requests-mesh-tls",
         MESHES,
         "requests inside TLS between the sidecars of three releases"
+    ),
+    integration!(
+        "requests-sidecar",
+        MESH,
+        "time that real Envoys add, against delays of known size"
+    ),
+    integration!(
+        "requests-pairs",
+        MESH,
+        "which request out belongs to which request in, against numbered requests"
     ),
     integration!(
         "namespaces",

@@ -35,6 +35,38 @@ pub(super) struct RequestSidecar {
     /// `x-envoy-upstream-service-time` beside what was measured; null: no answer had it.
     #[schema(required)]
     upstream_header: Option<UpstreamHeader>,
+    /// Each pair, of tasks that keep every request; otherwise none.
+    matched: Vec<RequestPair>,
+    /// Pairs for which there was no room.
+    matched_left_out: u64,
+}
+
+/// A request that came in and the one that went out for it.
+#[derive(Debug, Serialize, ToSchema)]
+struct RequestPair {
+    /// As in `pairs`.
+    class: &'static str,
+    #[serde(rename = "in")]
+    inner: RequestPlace,
+    #[serde(rename = "out")]
+    outer: RequestPlace,
+}
+
+/// Which of the samples it is: these fields say the same there.
+#[derive(Debug, Serialize, ToSchema)]
+struct RequestPlace {
+    client: String,
+    stream: u64,
+}
+
+impl From<model::RequestPlace> for RequestPlace {
+    fn from(place: model::RequestPlace) -> Self {
+        let model::RequestPlace { client, stream } = place;
+        Self {
+            client: client.to_string(),
+            stream,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -93,6 +125,8 @@ impl From<&model::Sidecar> for RequestSidecar {
             forgotten,
             pairs,
             upstream_header,
+            matched,
+            matched_left_out,
         } = sidecar;
         let all = sidecar.pairs();
         let trusted = sidecar.trusted();
@@ -120,6 +154,15 @@ impl From<&model::Sidecar> for RequestSidecar {
                 measured_ns: upstream_header.measured_ns,
                 agreeing: upstream_header.agreeing,
             }),
+            matched: matched
+                .iter()
+                .map(|pair| RequestPair {
+                    class: pair.class.name(),
+                    inner: pair.inner.into(),
+                    outer: pair.outer.into(),
+                })
+                .collect(),
+            matched_left_out: *matched_left_out,
         }
     }
 }

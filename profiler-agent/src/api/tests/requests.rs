@@ -8,9 +8,9 @@ use crate::{
     api::{Origin, TaskRequests},
     config::{Allowance, CapturePolicy},
     model::{
-        MatchClass, Operation, Outcomes, RequestCounters, RequestEdge, RequestSample, RequestTable,
-        SampleReason, SeenBy, Sidecar, SidecarTimes, Spread, Tally, TaskState, Timings, TlsSeen,
-        UpstreamHeader, Window,
+        MatchClass, Matched, Operation, Outcomes, RequestCounters, RequestEdge, RequestPlace,
+        RequestSample, RequestTable, SampleReason, SeenBy, Sidecar, SidecarTimes, Spread, Tally,
+        TaskState, Timings, TlsSeen, UpstreamHeader, Window,
     },
 };
 
@@ -113,6 +113,18 @@ pub(super) fn table() -> RequestTable {
             forgotten: 0,
             pairs: [(MatchClass::RequestId, times), (MatchClass::Order, tied)].into(),
             upstream_header: UpstreamHeader::default(),
+            matched: vec![Matched {
+                class: MatchClass::RequestId,
+                inner: RequestPlace {
+                    client: ([10, 0, 0, 1], 40_000).into(),
+                    stream: 1,
+                },
+                outer: RequestPlace {
+                    client: ([10, 0, 0, 2], 50_000).into(),
+                    stream: 3,
+                },
+            }],
+            matched_left_out: 0,
         }],
         tls: None,
         counters: RequestCounters {
@@ -225,6 +237,16 @@ async fn sidecars_say_how_sure_their_pairs_are() {
     // Without what order alone decided.
     assert_eq!(sidecar["times"]["inside_ns"]["max"], 30);
     assert_eq!(sidecar["upstream_header"], Value::Null);
+    let (came, went) = (&sidecar["matched"][0]["in"], &sidecar["matched"][0]["out"]);
+    assert_eq!(sidecar["matched"][0]["class"], "request_id");
+    assert_eq!(
+        (&came["client"], &came["stream"]),
+        (&"10.0.0.1:40000".into(), &1.into())
+    );
+    assert_eq!(
+        (&went["client"], &went["stream"]),
+        (&"10.0.0.2:50000".into(), &3.into())
+    );
 }
 
 #[tokio::test]

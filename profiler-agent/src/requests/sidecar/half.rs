@@ -1,12 +1,13 @@
 //! What is kept of a request until the other one of its pair is there.
 
-use crate::requests::seen::Seen;
+use crate::{model::RequestPlace, requests::seen::Seen};
 
 /// A request into, or out of, a process.
 #[derive(Clone, Debug)]
 pub(super) struct Half {
     /// Reports before it came.
     pub(super) since: u64,
+    pub(super) place: RequestPlace,
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
     pub(super) request_end_ns: Option<u64>,
@@ -19,6 +20,9 @@ pub(super) struct Half {
     /// `None`: too little is known of it to tell it from others.
     pub(super) alike: Option<Alike>,
     pub(super) upstream_service_ms: Option<u64>,
+    /// It fitted a request out that was given to another one by order: what is left for it is no more
+    /// certain than that.
+    pub(super) is_doubtful: bool,
 }
 
 /// What a request and the one that goes out for it have in common.
@@ -46,6 +50,10 @@ impl Half {
         };
         Self {
             since,
+            place: RequestPlace {
+                client: seen.client,
+                stream: exchange.stream,
+            },
             begin_ns: exchange.begin_ns,
             end_ns: exchange.end_ns,
             request_end_ns: exchange.request_end_ns,
@@ -56,6 +64,7 @@ impl Half {
             trace_id: exchange.trace.trace_id.clone(),
             alike,
             upstream_service_ms: exchange.upstream_service_ms,
+            is_doubtful: false,
         }
     }
 

@@ -25,6 +25,7 @@ pub(super) fn pairs(mut ins: Vec<Half>, mut outs: Vec<Half>) -> Found {
     let mut matching = Matching {
         in_pairs: vec![None; ins.len()],
         out_pairs: vec![None; outs.len()],
+        doubtful: HashSet::new(),
         ins: &ins,
         outs: &outs,
     };
@@ -34,8 +35,14 @@ pub(super) fn pairs(mut ins: Vec<Half>, mut outs: Vec<Half>) -> Found {
     let Matching {
         in_pairs,
         out_pairs,
+        doubtful,
         ..
     } = matching;
+    for at in doubtful {
+        if let Some(half) = ins.get_mut(at) {
+            half.is_doubtful = true;
+        }
+    }
     let is_free = |pairs: &[Option<Pair>], at: usize| pairs.get(at).is_none_or(Option::is_none);
     let mut outs: Vec<Option<Half>> = outs.into_iter().map(Some).collect();
     let mut found = Found {
@@ -70,6 +77,8 @@ struct Matching<'a> {
     outs: &'a [Half],
     in_pairs: Vec<Option<Pair>>,
     out_pairs: Vec<Option<Pair>>,
+    /// Requests in, by their places, that fitted a request out for which others did as well.
+    doubtful: HashSet<usize>,
 }
 
 impl Matching<'_> {
@@ -104,19 +113,23 @@ impl Matching<'_> {
             for out in outs {
                 let candidates = self.containing(&ins, out);
                 // What order has decided might as well be otherwise.
-                let is_open = |inner: &&usize| self.is_free_in(**inner) || tied.contains(*inner);
-                let fitting = candidates.iter().filter(is_open).count();
+                let is_open = |inner: &usize| self.is_free_in(*inner) || tied.contains(inner);
+                let fitting: Vec<usize> = candidates.iter().copied().filter(is_open).collect();
                 let Some(first) = candidates.iter().find(|inner| self.is_free_in(**inner)) else {
                     several.extend(candidates);
                     continue;
                 };
-                let class = if fitting == 1 {
+                let was_doubtful = self.ins.get(*first).is_some_and(|half| half.is_doubtful);
+                let class = if fitting.len() == 1 && !was_doubtful {
                     MatchClass::Fingerprint
                 } else {
                     tied.insert(*first);
                     MatchClass::Order
                 };
                 self.join(class, *first, out);
+                if fitting.len() > 1 {
+                    self.doubtful.extend(fitting);
+                }
             }
             // One for which several went out is no pair.
             for inner in several.difference(&tied) {

@@ -38,6 +38,7 @@ struct Request {
     id: Option<&'static str>,
     trace: Option<&'static str>,
     tid: u32,
+    stream: u64,
     upstream_ms: Option<u64>,
 }
 
@@ -49,6 +50,7 @@ fn came(from: u64, to: u64) -> Request {
         id: None,
         trace: None,
         tid: PID,
+        stream: 1,
         upstream_ms: None,
     }
 }
@@ -77,6 +79,10 @@ impl Request {
 
     fn path(self, path: u64) -> Self {
         Self { path, ..self }
+    }
+
+    fn stream(self, stream: u64) -> Self {
+        Self { stream, ..self }
     }
 
     fn tid(self, tid: u32) -> Self {
@@ -113,6 +119,7 @@ impl Request {
                     span_id: None,
                 },
                 upstream_service_ms: self.upstream_ms,
+                stream: self.stream,
                 ..Exchange::new(Protocol::Http1, from)
             },
         }
@@ -320,6 +327,26 @@ fn the_other_half_may_come_with_the_next_report() {
 }
 
 #[test]
+fn a_request_that_has_just_ended_makes_others_less_certain() {
+    let mut sidecars = Sidecars::default();
+    for request in [came(10, 40), came(13, 50)] {
+        sidecars.add(&edge(SeenBy::Server), &request.seen());
+    }
+    sidecars.pair(false);
+    // The first that went out belongs to the last that came.
+    sidecars.add(&edge(SeenBy::Server), &came(11, 45).seen());
+    for request in [went(12, 39), went(14, 38), went(15, 48)] {
+        sidecars.add(&edge(SeenBy::Client), &request.seen());
+    }
+    sidecars.pair(false);
+    sidecars.pair(true);
+    let row = sidecars.rows().remove(0);
+    let of = |class| row.pairs.get(&class).map_or(0, |times| times.pairs);
+    assert_eq!(MatchClass::ALL.map(of), [0, 0, 1, 2], "{row:#?}");
+    assert_eq!((row.unmatched_in, row.unmatched_out), (0, 0));
+}
+
+#[test]
 fn what_waits_in_vain_is_dropped_and_counted() {
     let mut sidecars = Sidecars::default();
     sidecars.add(&edge(SeenBy::Client), &went(14, 33).seen());
@@ -331,6 +358,24 @@ fn what_waits_in_vain_is_dropped_and_counted() {
     assert!(sidecars.rows().is_empty());
     sidecars.add(&edge(SeenBy::Server), &came(50, 60).seen());
     assert_eq!(sidecars.rows()[0].unmatched_out, 1);
+}
+
+#[test]
+fn pairs_are_kept_one_by_one_where_every_request_is() {
+    let matched = |keep| {
+        let mut sidecars = Sidecars::new(keep);
+        for request in [came(10, 40).stream(7), went(14, 33).stream(9)] {
+            sidecars.add(&edge(request.seen_by), &request.seen());
+        }
+        sidecars.pair(true);
+        sidecars.rows().remove(0).matched
+    };
+    let places: Vec<_> = matched(Keep::All)
+        .iter()
+        .map(|pair| (pair.class, pair.inner.stream, pair.outer.stream))
+        .collect();
+    assert_eq!(places, [(MatchClass::Fingerprint, 7, 9)]);
+    assert!(matched(Keep::SlowAndFailing).is_empty());
 }
 
 #[test]
