@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use object::build::elf::{Builder, SectionData};
 
 /// The toolchain when `cargo xtask setup` has not written its own paths.
 const EBPF_TOOLCHAIN: &str = "nightly-2026-05-20";
@@ -23,6 +24,10 @@ const STUB_PAGE: &str = "<!doctype html>
 </body>
 </html>
 ";
+
+/// What `--version` says of the UI and of the eBPF programs.
+const EMBEDDED: &str = "embedded";
+const LEFT_OUT: &str = "left out";
 
 fn main() -> Result<()> {
     let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
@@ -40,8 +45,10 @@ fn main() -> Result<()> {
 fn ui(root: &Path, out: &Path) -> Result<()> {
     let built = root.join("web/dist");
     let dist = if built.join("index.html").is_file() {
+        println!("cargo:rustc-env=PROFILER_UI={EMBEDDED}");
         built.clone()
     } else {
+        println!("cargo:rustc-env=PROFILER_UI={LEFT_OUT}");
         let stub = out.join("ui-stub");
         fs::create_dir_all(&stub).with_context(|| format!("create {}", stub.display()))?;
         let page = stub.join("index.html");
@@ -120,9 +127,12 @@ struct EbpfToolchain {
 fn ebpf(root: &Path, out: &Path) -> Result<()> {
     println!("cargo:rerun-if-env-changed=PROFILER_SKIP_EBPF");
     let object = out.join("profiler-ebpf.o");
+    println!("cargo:rustc-env=PROFILER_TARGET={}", env::var("TARGET")?);
     if env::var("PROFILER_SKIP_EBPF").is_ok_and(|value| value == "1") {
+        println!("cargo:rustc-env=PROFILER_EBPF={LEFT_OUT}");
         return fs::write(&object, []).context("write the empty eBPF object");
     }
+    println!("cargo:rustc-env=PROFILER_EBPF={EMBEDDED}");
     for source in [
         "profiler-ebpf/src",
         "profiler-ebpf/Cargo.toml",
@@ -189,8 +199,27 @@ fn ebpf(root: &Path, out: &Path) -> Result<()> {
         bail!("the eBPF object could not be built: {REMEDY}");
     }
     let built = target.join("bpfel-unknown-none/release/profiler-ebpf");
-    fs::copy(&built, &object).with_context(|| format!("copy {}", built.display()))?;
-    Ok(())
+    let bytes = fs::read(&built).with_context(|| format!("read {}", built.display()))?;
+    let slim = without_dwarf(&bytes).with_context(|| format!("slim {}", built.display()))?;
+    fs::write(&object, slim).with_context(|| format!("write {}", object.display()))
+}
+
+/// The object without DWARF, which is two thirds of it: bpf-linker has made BTF of it, and nobody else reads it.
+fn without_dwarf(object: &[u8]) -> Result<Vec<u8>> {
+    let mut builder = Builder::read(object)?;
+    for section in &mut builder.sections {
+        let name = section.name.to_string();
+        section.delete = name.starts_with(".debug_") || name.starts_with(".rel.debug_");
+    }
+    builder.delete_orphans();
+    // LLVM keeps the names of sections with those of symbols; the builder wants a section for them.
+    let names = builder.sections.add();
+    names.name = ".shstrtab".into();
+    names.sh_type = object::elf::SHT_STRTAB;
+    names.data = SectionData::SectionString;
+    let mut slim = Vec::new();
+    builder.write(&mut slim)?;
+    Ok(slim)
 }
 
 const REMEDY: &str = "run `cargo xtask setup` to install the eBPF toolchain, \

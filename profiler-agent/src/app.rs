@@ -16,7 +16,7 @@ use crate::{
         self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, Server, ServerError,
         TlsError, Token,
     },
-    bpf::enable_statistics,
+    bpf::{enable_statistics, has_loop_helper, is_embedded},
     checkup::Checkups,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
     diagnosis::{DiagnosisRules, DiagnosisRulesError},
@@ -87,6 +87,8 @@ pub struct KernelSide {
     /// Symbol files, which the symbolizer looks into and the API adds to.
     pub symbols: SymbolPacks,
     pub node: NodeInfo,
+    /// Programs can be loaded.
+    pub can_profile: bool,
     /// Everything above was recorded elsewhere.
     pub demo_data: bool,
 }
@@ -105,6 +107,7 @@ impl KernelSide {
             statistics: None,
             symbols: SymbolPacks::none(),
             node: NodeInfo::read(),
+            can_profile: false,
             demo_data: false,
         }
     }
@@ -172,6 +175,8 @@ impl KernelSide {
             statistics,
             symbols,
             node: NodeInfo::read(),
+            // The question for a helper is the smallest program.
+            can_profile: is_embedded() && has_loop_helper().is_ok(),
             demo_data: false,
         })
     }
@@ -237,7 +242,9 @@ impl App {
             token,
             origin,
             arguments: config.arguments,
+            capture: config.capture,
             node: kernel.node,
+            can_profile: kernel.can_profile,
             demo_data: kernel.demo_data,
             max_running_tasks: config.max_tasks,
             cpu_budget_percent: config.cpu_budget_percent,
@@ -253,7 +260,12 @@ impl App {
         let handle = server.handle();
 
         let mut tasks = JoinSet::new();
-        tasks.spawn(async { ("server", server.run(router).await.map_err(AppError::from)) });
+        tasks.spawn(async {
+            (
+                "server",
+                server.run_apart(router).await.map_err(AppError::from),
+            )
+        });
         tasks.spawn(async {
             pump.run().await;
             ("event pump", Ok(()))
@@ -372,6 +384,7 @@ async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
         frequency_hz: CONTINUOUS_FREQUENCY_HZ,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: false,
         waits: crate::model::WaitRules::default(),
     };

@@ -13,7 +13,7 @@ use profiler_common::unwind::{state::State, x86_64::X86_64};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::{
-    import, network, symbolize,
+    import, network, symbolize, tls_sites,
     unwind::{CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture},
 };
 
@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 21] = [
     Target {
         name: "unwind",
         run: unwind,
@@ -37,6 +37,10 @@ pub const TARGETS: [Target; 9] = [
     Target {
         name: "inferred",
         run: inferred,
+    },
+    Target {
+        name: "tls_sites",
+        run: tls_sites,
     },
     Target {
         name: "perf_map",
@@ -61,6 +65,50 @@ pub const TARGETS: [Target; 9] = [
     Target {
         name: "envoy_admin",
         run: envoy_admin,
+    },
+    Target {
+        name: "http1",
+        run: profiler_protocols::http_fuzzing::http1,
+    },
+    Target {
+        name: "http2",
+        run: profiler_protocols::http_fuzzing::http2,
+    },
+    Target {
+        name: "hpack",
+        run: profiler_protocols::http_fuzzing::hpack,
+    },
+    Target {
+        name: "connection",
+        run: profiler_protocols::fuzzing::connection,
+    },
+    Target {
+        name: "tls",
+        run: profiler_protocols::fuzzing::tls,
+    },
+    Target {
+        name: "dns",
+        run: profiler_protocols::fuzzing::dns,
+    },
+    Target {
+        name: "redis",
+        run: profiler_protocols::fuzzing::redis,
+    },
+    Target {
+        name: "postgresql",
+        run: profiler_protocols::fuzzing::postgresql,
+    },
+    Target {
+        name: "mysql",
+        run: profiler_protocols::fuzzing::mysql,
+    },
+    Target {
+        name: "kafka",
+        run: profiler_protocols::fuzzing::kafka,
+    },
+    Target {
+        name: "mongodb",
+        run: profiler_protocols::fuzzing::mongodb,
     },
 ];
 
@@ -124,6 +172,13 @@ pub fn inferred(bytes: &[u8]) {
         for claim in names.claims() {
             names.at(claim.start);
         }
+    }
+}
+
+/// Functions of TLS libraries in a program, and places for probes in them.
+pub fn tls_sites(bytes: &[u8]) {
+    if let Some(file) = memory_file(bytes) {
+        tls_sites::find_in_file(&file);
     }
 }
 

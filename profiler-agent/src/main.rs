@@ -38,12 +38,14 @@ fn run(cli: &Cli) -> Result<(), CliError> {
         Command::Serve(_) => Ok(()),
         Command::Record(args) => Ok(cli::record::run(args)?),
         Command::Net(args) => Ok(cli::net::run(args)?),
+        Command::Requests(args) => Ok(cli::requests::run(args)?),
         Command::Diagnose(args) => Ok(cli::diagnose::run(args)?),
         Command::Ps(args) => Ok(cli::ps::run(args)?),
         Command::Doctor(args) => Ok(cli::doctor::run(args)?),
         Command::Diff(args) => Ok(cli::diff::run(args)?),
         Command::Import(args) => Ok(cli::import::run(args)?),
         Command::SupportBundle(args) => Ok(cli::support_bundle::run(args)?),
+        Command::Health(args) => Ok(cli::health::run(args)?),
         Command::Openapi => Ok(cli::openapi::run()?),
     }
 }

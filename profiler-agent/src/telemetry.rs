@@ -222,6 +222,7 @@ mod tests {
                 frequency_hz: 99,
                 wakers: false,
                 event_loop: None,
+                requests: None,
                 timed: false,
                 waits: crate::model::WaitRules::default(),
             },

@@ -13,6 +13,11 @@ pub const KIND_CONNECTION: u32 = 5;
 /// A [`crate::network::Answer`], in a ring buffer of its own.
 pub const KIND_ANSWER: u32 = 6;
 
+/// A [`crate::payload::PieceHead`] and the captured bytes behind it, in a ring buffer of its own.
+pub const KIND_PIECE: u32 = 9;
+/// A [`crate::payload::PieceConnection`], there as well.
+pub const KIND_PIECE_CONNECTION: u32 = 10;
+
 /// A [`crate::event_loop::StallRecord`].
 pub const KIND_STALL: u32 = 7;
 /// A [`crate::event_loop::LoopThread`] that has ended.
@@ -58,6 +63,7 @@ mod pods {
         network_calls::CallTimes,
         off_cpu::{Wait, WaitValue},
         on_cpu::CountKey,
+        payload::{PieceConnection, PieceHead},
         process::{ProcessRecord, ThreadRecord, ThreadState},
         stack::StackHead,
         unix_sockets::UnixSocket,
@@ -108,6 +114,10 @@ mod pods {
     unsafe impl Pod for DropKey {}
     // SAFETY: as above.
     unsafe impl Pod for CallTimes {}
+    // SAFETY: as above.
+    unsafe impl Pod for PieceHead {}
+    // SAFETY: as above.
+    unsafe impl Pod for PieceConnection {}
     // SAFETY: as above.
     unsafe impl Pod for ListenerKey {}
     // SAFETY: as above.

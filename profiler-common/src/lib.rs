@@ -19,6 +19,8 @@ pub mod event_loop;
 pub mod network;
 pub mod unix_sockets;
 pub mod network_calls;
+pub mod payload;
+pub mod tls;
 pub mod process;
 pub mod stack;
 pub mod unwind;

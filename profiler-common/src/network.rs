@@ -157,6 +157,12 @@ pub struct Connection {
     pub received_without_wait: u64,
     /// Writes that are not in [`Connection::rtt`].
     pub sent_without_rtt: u64,
+    /// First bytes of each read and write that are captured, or `CAPTURE_*` of [`crate::payload`].
+    pub capture_bytes: u32,
+    /// Pieces that did not fit the ring buffer for payload.
+    pub pieces_lost: u32,
+    /// Since when the data was there that was read last; 0: not known. Only where payload is captured.
+    pub taken_ns: u64,
     /// When this end said that it sends no more.
     pub closing_ns: u64,
     /// The socket's own totals when it was first seen, and last.
@@ -195,7 +201,8 @@ pub struct Connection {
     pub opened_by: u32,
     pub local_port: u16,
     pub remote_port: u16,
-    pub padding: u32,
+    /// 1: the agent was told of it by a [`crate::payload::PieceConnection`].
+    pub announced: u32,
     /// In network order; IPv4 in the first four bytes.
     pub local: [u8; 16],
     pub remote: [u8; 16],
@@ -311,7 +318,7 @@ pub const ANSWERS_BUFFER_BYTES: u32 = 256 << 10;
 
 const _: () = assert!(size_of::<Answer>() == 16 + 8 + ANSWER_BYTES);
 const _: () = assert!(size_of::<Histogram>() == 8 * BUCKETS);
-const _: () = assert!(size_of::<Connection>() == 3 * 64 + 9 * 8 + 2 * 280 + 12 * 4 + 4 + 4 + 48);
+const _: () = assert!(size_of::<Connection>() == 3 * 64 + 11 * 8 + 2 * 280 + 12 * 4 + 4 + 4 + 48);
 const _: () = assert!(size_of::<Connection>().is_multiple_of(8));
 const _: () = assert!(core::mem::offset_of!(Connection, ready_ns) == 64);
 const _: () = assert!(core::mem::offset_of!(Connection, user) == 128);

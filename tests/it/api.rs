@@ -119,7 +119,6 @@ fn every_path_but_the_shell_needs_the_token() {
         ("GET", "/api/v1/openapi.json".to_owned()),
         ("GET", "/api/v1/events".to_owned()),
         ("GET", "/metrics".to_owned()),
-        ("GET", "/healthz".to_owned()),
         ("GET", TASKS.to_owned()),
         ("GET", format!("{TASKS}/{id}/profile?format=folded")),
         ("POST", format!("{TASKS}/{id}/stop")),

@@ -334,3 +334,53 @@ fn a_server_without_a_token_says_so_and_serves() {
         .unwrap();
     agent.api.wait_task(&id, &["finished"], QUICK).unwrap();
 }
+
+#[test]
+fn health_asks_the_agent_and_needs_no_token() {
+    let mut agent = Agent::start().unwrap();
+    let url = format!("http://{}", agent.api.address);
+    for (more, said) in [(None, "ok\n"), (Some("--ready"), "ready\n")] {
+        let mut arguments = vec!["health", "--url", &url];
+        arguments.extend(more);
+        let (status, output, errors) = run(&arguments, QUICK).unwrap();
+        assert!(status.success(), "{errors}");
+        assert_eq!(output, said);
+    }
+    agent.stop().unwrap();
+    let (status, output, errors) = run(&["health", "--url", &url], QUICK).unwrap();
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(errors.contains("is it running?"), "{errors}");
+}
+
+#[test]
+fn an_agent_without_privileges_is_alive_and_not_ready() {
+    let wrapper = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"];
+    let options = ServeOptions {
+        wrapper: wrapper.map(str::to_owned).into(),
+        ..ServeOptions::default()
+    };
+    let agent = Agent::start_with(options).unwrap();
+    let url = format!("http://{}", agent.api.address);
+    let (status, _, errors) = run(&["health", "--url", &url], QUICK).unwrap();
+    assert!(status.success(), "{errors}");
+    let (status, output, errors) = run(&["health", "--ready", "--url", &url], QUICK).unwrap();
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(errors.contains("not_ready"), "{errors}");
+}
+
+#[test]
+fn the_version_names_the_commit_and_is_the_apis() {
+    let (status, output, errors) = run(&["--version"], QUICK).unwrap();
+    assert!(status.success(), "{errors}");
+    let (first, parts) = output.split_once('\n').unwrap();
+    assert!(
+        parts.starts_with("eBPF programs: embedded\nweb UI: embedded\n"),
+        "{output}"
+    );
+    let agent = Agent::start().unwrap();
+    let meta = agent.api.get_json("/api/v1/meta").unwrap();
+    let version = meta["version"].as_str().unwrap();
+    let revision = meta["git_revision"].as_str().unwrap();
+    assert_eq!(revision.len(), 40, "built outside a repository: {revision}");
+    assert_eq!(first, format!("profiler-agent {version} ({revision})"));
+}

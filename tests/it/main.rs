@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod edges;
 #[cfg(test)]
+mod hops;
+#[cfg(test)]
 mod targets;
 
 #[cfg(test)]
@@ -16,6 +18,8 @@ mod checkup;
 mod cli;
 #[cfg(test)]
 mod compare;
+#[cfg(test)]
+mod containers;
 #[cfg(test)]
 mod degraded;
 #[cfg(test)]
@@ -74,6 +78,26 @@ mod off_cpu_mesh;
 mod off_cpu_sampling;
 #[cfg(test)]
 mod on_cpu;
+#[cfg(test)]
+mod privileges;
+#[cfg(test)]
+mod requests_brokers;
+#[cfg(test)]
+mod requests_http;
+#[cfg(test)]
+mod requests_mesh;
+#[cfg(test)]
+mod requests_mesh_tls;
+#[cfg(test)]
+mod requests_pairs;
+#[cfg(test)]
+mod requests_payload;
+#[cfg(test)]
+mod requests_sidecar;
+#[cfg(test)]
+mod requests_stores;
+#[cfg(test)]
+mod requests_tls;
 #[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use profiler_tests::{
     agent::Agent,
     mesh::{
-        Mesh, MeshOptions, Pod, SERVER_ADDRESS, SERVER_PORT,
+        Load, Mesh, MeshOptions, Pod, SERVER_ADDRESS, SERVER_PORT,
         interception::{INBOUND_PORT, OUTBOUND_PORT},
         load_report,
         sidecar::{INBOUND_STATS, OUTBOUND_CLUSTER, OUTBOUND_STATS},
@@ -112,7 +112,7 @@ fn every_hop_has_its_processes_ports_destination_and_exactly_the_bytes_of_the_si
     mesh.resume_load().unwrap();
     // And these are newer.
     let other = mesh
-        .start_other_load(OTHER_REQUESTS, OTHER_CONNECTIONS)
+        .start_other_load(Load::new(OTHER_REQUESTS, OTHER_CONNECTIONS))
         .unwrap();
     let other_pid = other.pid();
     let other = load_report(&other.finish(EXIT).unwrap()).unwrap();

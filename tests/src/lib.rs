@@ -4,6 +4,7 @@
 pub mod cgroup;
 pub mod cleanup;
 pub mod demo_data;
+pub mod docker;
 pub mod netns;
 pub mod paths;
 pub mod process;
@@ -18,3 +19,5 @@ pub mod api;
 pub mod folded;
 pub mod stats;
 pub mod truth;
+
+pub mod peers;

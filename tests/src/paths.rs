@@ -76,6 +76,26 @@ pub fn envoy_release(version: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// The folder of a tool that `cargo xtask test` fetched, by the beginning of its name.
+pub fn tool(prefix: &str) -> Result<PathBuf> {
+    let tools = workspace().join("target/tools");
+    let entries = std::fs::read_dir(&tools).with_context(|| format!("list {}", tools.display()))?;
+    // Of several the one that was fetched last: pins change.
+    let fetched = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        let stamp = entry.path().join("stamp").metadata().ok()?;
+        let fits = name.to_string_lossy().starts_with(prefix);
+        fits.then_some((stamp.modified().ok()?, entry.path()))
+    });
+    let (_, path) = fetched.max().with_context(|| {
+        format!(
+            "no {prefix} in {}: run this step by `cargo xtask test`",
+            tools.display()
+        )
+    })?;
+    Ok(path)
+}
+
 /// Fails, rather than skips, where the effective user is not root.
 pub fn require_root() -> Result<()> {
     if !rustix::process::geteuid().is_root() {

@@ -28,6 +28,10 @@ pub enum Workload {
     Hostile,
     /// An HTTP server in Go and its client, stripped (`-ldflags=-s -w`).
     GoServer,
+    /// Go's HTTP server with the shortest answer.
+    GoHello,
+    /// A TLS server and client in Go, stripped.
+    TlsPeerGo,
     /// Two programs that exec each other.
     ExecBusy,
     ExecIdle,
@@ -70,6 +74,8 @@ impl Workload {
             Self::Contain => "contain.c",
             Self::Hostile => "hostile.c",
             Self::GoServer => "go_server.go",
+            Self::GoHello => "go_hello.go",
+            Self::TlsPeerGo => "tls_peer.go",
             Self::ExecBusy | Self::ExecIdle => "exec_pair.c",
             Self::Unwind
             | Self::UnwindStatic
@@ -114,7 +120,9 @@ impl Workload {
                     .chain(["-static", "-no-pie", "-DIDLE"])
                     .collect(),
             ),
-            Self::GoServer => ("go", vec!["build", "-ldflags=-s -w"]),
+            Self::GoServer | Self::GoHello | Self::TlsPeerGo => {
+                ("go", vec!["build", "-ldflags=-s -w"])
+            }
             Self::Unwind => ("gcc", without_frame_pointers(&["-Wl,-z,lazy"])),
             Self::UnwindStatic => ("gcc", without_frame_pointers(&["-static", "-no-pie"])),
             Self::UnwindStaticPie => ("gcc", without_frame_pointers(&["-static-pie"])),

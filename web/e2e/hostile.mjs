@@ -34,8 +34,15 @@ const OUTSIDE = new Set([
   "about",
   "rule",
   "user_file",
+  "method",
+  "route",
+  "authority",
+  "client",
+  "request_id",
+  "trace_id",
+  "span_id",
 ]);
-const LISTS = new Set(["arguments", "notes", "stack", "limits"]);
+const LISTS = new Set(["alpn_offered", "headers", "arguments", "notes", "stack", "limits"]);
 
 /** The same answer with hostile text in it; `next` numbers the texts so that all come up. */
 export function poisoned(value, next = { at: 0 }) {

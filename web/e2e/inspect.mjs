@@ -27,6 +27,24 @@ export async function assertFits(page, width) {
   assert(wide <= width, `${wide} wide instead of ${width}: ${culprits.join(", ")}`);
 }
 
+/** Every cell of a table stands on the line of its row: there is a width for each column. */
+export async function assertRowsOnOneLine(page) {
+  const broken = await page.evaluate(() =>
+    [...document.querySelectorAll("[role=grid] [role=row]")]
+      .filter((row) => {
+        const middles = [...row.children].map((cell) => {
+          const { top, bottom } = cell.getBoundingClientRect();
+          return (top + bottom) / 2;
+        });
+        return Math.max(...middles) - Math.min(...middles) > 6;
+      })
+      .map(
+        (row) => `${row.closest("[role=grid]").getAttribute("aria-label")}: ${row.textContent.slice(0, 40)}`,
+      ),
+  );
+  assert(broken.length === 0, `cells on several lines in ${broken[0]}`);
+}
+
 /**
  * Marks every control that Tab must reach; of a group of radio buttons and of a grid only one. Rows
  * of a list are alike and change places while they are walked: the first two stand for all.

@@ -9,6 +9,7 @@ import { graveFindings } from "./inspect.mjs";
 import { startMock, TOKEN } from "./mock-server.mjs";
 import { inspectPages } from "./pages.mjs";
 import { assert, Checks, walk } from "./real.mjs";
+import { requestsWalk } from "./requests.mjs";
 import { inspectStates } from "./states.mjs";
 import { topologyWalk } from "./topology.mjs";
 import { READY as ready } from "./visits.mjs";
@@ -39,6 +40,7 @@ const browser = await launch();
 
 await flameChecks(checks, browser, mock, shots);
 await diagnoseWalk(checks, browser, mock, shots);
+await requestsWalk(checks, browser, mock, shots);
 
 await checks.run("nothing on the map moves while its numbers change", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin);

@@ -15,6 +15,7 @@ import {
   makeProcesses,
   makeTask,
   manyProcesses,
+  requestSettings,
   selfNow,
   THREADS,
   WAITS,
@@ -22,6 +23,7 @@ import {
 import { edgeConnections, edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
 import { CONFIG, FEATURES, kernelObjects, processSymbols } from "./mock_node.mjs";
+import { requestsOf } from "./mock_requests.mjs";
 import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
 import { synthetic } from "./synthetic.mjs";
 
@@ -57,7 +59,7 @@ class Agent {
   startedAt = Date.now();
   processes = makeProcesses();
   tasks = new Map([...checkupTasks(makeTask), ...firstTasks()].map((task) => [task.id, task]));
-  nextId = 8;
+  nextId = 11;
   listeners = new Set();
   symbols = [];
   profiles = new Map();
@@ -134,6 +136,7 @@ class Agent {
       group,
       duration_s,
       frequency_hz,
+      requests: kind === "requests" ? requestSettings(body) : null,
       effective_frequency_hz: frequency_hz,
       state: "running",
       progress: 0,
@@ -245,9 +248,14 @@ function seriesRoute(table, seconds, [id, what], query, response, live) {
   return sendJson(response, 200, edgeSeries(edge, table.unavailable, seconds, range));
 }
 
-function edgesRoute(task, [more, last], query, response, crowd) {
+/** How long a task has counted. */
+function secondsOf(task) {
   const ended = task.ended_at_ns ?? Date.now() * 1e6;
-  const seconds = Math.round((ended - task.started_at_ns) / 1e9) % 600;
+  return Math.round((ended - task.started_at_ns) / 1e9) % 600;
+}
+
+function edgesRoute(task, [more, last], query, response, crowd) {
+  const seconds = secondsOf(task);
   const table = () => ({ state: task.state, reason: task.reason, ...edgeTable(seconds, crowd) });
   const events = more === "events";
   if (last !== undefined)
@@ -264,6 +272,7 @@ function taskRoute(agent, method, [id, part, more, last], query, response) {
     return sendJson(response, 200, task);
   }
   if (part === "edges") return edgesRoute(task, [more, last], query, response, agent.crowd);
+  if (part === "requests") return sendJson(response, 200, requestsOf(task, secondsOf(task)));
   if (part === "diagnosis") return sendJson(response, 200, taskDiagnosis(task));
   if (part === "threads") return sendJson(response, 200, { items: task.samples === 0 ? [] : THREADS });
   if (part === "waits") return sendJson(response, 200, WAITS);

@@ -185,6 +185,24 @@ const namesOf = ({ pids = [] }) =>
     .filter((pid) => pid in TARGET_NAMES)
     .map((pid) => ({ pid, start_ticks: pid * 37, comm: TARGET_NAMES[pid] }));
 
+/** What a task of requests looks for. */
+export function requestSettings({
+  tls = false,
+  tls_duty_percent = 100,
+  raw_paths = false,
+  samples = "slow",
+}) {
+  return {
+    tls,
+    tls_duty_percent,
+    raw_paths,
+    samples,
+    rules: [],
+    capture_bytes: 1024,
+    cpu_percent: 25,
+  };
+}
+
 export function makeTask(id, change = {}) {
   const now = Date.now() * 1e6;
   return {
@@ -196,6 +214,7 @@ export function makeTask(id, change = {}) {
     duration_s: 10,
     frequency_hz: 99,
     wakers: false,
+    requests: null,
     effective_frequency_hz: 99,
     state: "finished",
     reason: null,
@@ -258,6 +277,22 @@ export function firstTasks() {
       effective_frequency_hz: 19,
     }),
     makeTask(7, { kind: "network", target: { network_namespace: "/run/netns/shop" }, clock: null }),
+    makeTask(8, { kind: "requests", frequency_hz: null, clock: null, requests: requestSettings({}) }),
+    makeTask(9, {
+      kind: "requests",
+      frequency_hz: null,
+      clock: null,
+      requests: requestSettings({ tls: true, tls_duty_percent: 50, raw_paths: true, samples: "all" }),
+    }),
+    // That nothing was seen in is the stand-in's own mark.
+    makeTask(10, {
+      kind: "requests",
+      target: { pids: [1] },
+      frequency_hz: null,
+      clock: null,
+      requests: requestSettings({}),
+      requests_seen: 0,
+    }),
   ];
 }
 

@@ -112,5 +112,6 @@ export const CONFIG = [
   { name: "data_dir", value: '"/var/lib/profiler-agent"' },
   { name: "token_file", value: '"/etc/profiler/token"' },
   { name: "debuginfod", value: '"https://***@debug.example"' },
+  { name: "allow_tls_capture", value: "true" },
   { name: "retention_age", value: '"7days"' },
 ];

@@ -5,7 +5,13 @@
 import { mkdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { launch, openPage } from "./browser.mjs";
-import { assertFits, assertNotBlank, graveFindings, walkByKeyboard } from "./inspect.mjs";
+import {
+  assertFits,
+  assertNotBlank,
+  assertRowsOnOneLine,
+  graveFindings,
+  walkByKeyboard,
+} from "./inspect.mjs";
 import { assert, Checks } from "./real.mjs";
 import { client, READY, unvisited, visitsOf } from "./visits.mjs";
 
@@ -70,6 +76,7 @@ export async function inspectPages(checks, { agentUrl, shots, label = "", themes
     plain.faults.length = 0;
     await visit(plain.page, plain.origin, each);
     await assertNotBlank(plain.page);
+    await assertRowsOnOneLine(plain.page);
     await walkByKeyboard(plain.page);
     // A process may have ended when its names are asked for.
     const gone = each.fails || ["pods", "process"].includes(each.name);

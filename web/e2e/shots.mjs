@@ -29,6 +29,15 @@ const PAGES = [
   ["network-task", "view=task&id=7"],
   ["network", "view=network"],
   ["network-picked", "view=task&id=7&node=p:4242-156954"],
+  ["create-requests", "view=processes&create=1&pids=4242"],
+  ["requests", "view=task&id=8"],
+  ["requests-trouble", "view=task&id=9&sort=-errors"],
+  ["requests-samples", "view=task&id=9&requests=samples"],
+  ["requests-sidecars", "view=task&id=8&requests=sidecars"],
+  ["requests-connections", "view=task&id=8&requests=connections&net=table"],
+  ["requests-nothing", "view=task&id=10"],
+  ["requests-operation", "view=task&id=9"],
+  ["requests-sample", "view=task&id=9&requests=samples"],
   ["edge", "view=edge&id=7&edge=91a4dc2f61cb0ec5"],
   ["network-edge", "view=network&net=table&edge=91a4dc2f61cb0ec5"],
   ["node", "view=node"],
@@ -55,6 +64,12 @@ for (const colorScheme of ["light", "dark"]) {
     await page.goto(`${mock.origin}/?${query}`);
     await page.waitForTimeout(name === "processes" ? 7000 : 1200);
     if (name === "create-network") await page.getByLabel("Network", { exact: true }).check();
+    if (name === "create-requests") {
+      await page.getByLabel("Requests", { exact: true }).check();
+      await page.getByText("Also inside TLS").click();
+    }
+    if (name === "requests-operation" || name === "requests-sample")
+      await page.locator("[role=row][data-row='2']").click();
     if (name === "palette") {
       await page.keyboard.press("Control+k");
       await page.fill(".palette-field", "envoy");

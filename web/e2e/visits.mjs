@@ -84,6 +84,7 @@ export async function visitsOf(ask) {
   const network = tasks.find((each) => each.kind === "network");
   const group = tasks.find((each) => each.group !== null && each.group !== undefined)?.group;
   visits.push({ view: "group", name: "group", query: query({ view: "group", id: group ?? "none-such" }) });
+  await addRequests(ask, tasks, task);
   const other = tasks.find(
     (each) =>
       each.id !== onCpu?.id && each.kind === "on_cpu" && each.state === "finished" && each.samples > 0,
@@ -113,6 +114,22 @@ async function addNetwork(ask, visits, task) {
   add("task", "network-task-map", { id: task.id, net: "map" });
   add("task", "network-task-table", { id: task.id, net: "table" });
   if (edges.length > 0) add("edge", "edge-of-task", { id: task.id, edge: edges[0].id });
+}
+
+/** What tasks of requests found, and everything of one that found something. */
+async function addRequests(ask, tasks, task) {
+  const found = tasks.filter(({ kind, state }) => kind === "requests" && state === "finished");
+  let whole = false;
+  for (const [i, { id }] of found.entries()) {
+    task(`requests-${i + 1}`, id);
+    const { operations, sidecars } = await ask(`/tasks/${id}/requests`);
+    if (whole || operations.length === 0) continue;
+    whole = true;
+    task("requests-failing", id, { failing: 1, sort: "-errors_server" });
+    task("requests-samples", id, { requests: "samples" });
+    if (sidecars.length > 0) task("requests-sidecars", id, { requests: "sidecars" });
+    task("requests-connections", id, { requests: "connections", net: "table" });
+  }
 }
 
 /** Check-ups, their comparison, and the diagnoses of single results. */

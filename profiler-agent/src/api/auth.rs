@@ -272,7 +272,14 @@ pub(super) fn is_shell(method: &Method, path: &str) -> bool {
     reads && (matches!(path, "/" | "/index.html" | "/favicon.ico") || path.starts_with("/assets/"))
 }
 
-/// Refuses requests without the token, except for the static shell.
+/// What orchestrators ask: the answers are one word, so that no token is needed, and load must not
+/// make them fail, because whoever asks would then restart the agent.
+pub(super) fn is_health_check(method: &Method, path: &str) -> bool {
+    let reads = method == Method::GET || method == Method::HEAD;
+    reads && matches!(path, "/healthz" | "/readyz")
+}
+
+/// Refuses requests without the token, except for the static shell and for health checks.
 pub(super) async fn require_token(
     State(state): State<ApiState>,
     request: Request,
@@ -281,7 +288,8 @@ pub(super) async fn require_token(
     let Some(token) = state.token() else {
         return next.run(request).await;
     };
-    if is_shell(request.method(), request.uri().path()) {
+    let (method, path) = (request.method(), request.uri().path());
+    if is_shell(method, path) || is_health_check(method, path) {
         return next.run(request).await;
     }
     let mut all = request.headers().get_all(header::AUTHORIZATION).iter();

@@ -82,6 +82,14 @@ pub(crate) enum ApiError {
     NoEdges {
         id: TaskId,
     },
+    /// The task was not asked to look for requests.
+    NoRequests {
+        id: TaskId,
+    },
+    /// The operator did not allow that tasks read plaintext of TLS.
+    TlsCaptureNotAllowed,
+    /// The operator did not allow that tasks keep bodies.
+    BodiesNotAllowed,
     /// The task was not asked to watch event loops.
     NoEventLoop {
         id: TaskId,
@@ -99,6 +107,8 @@ pub(crate) enum ApiError {
     },
     TimedOut,
     ShuttingDown,
+    /// No program can be loaded.
+    NotReady,
     /// There is no room for what the request makes.
     DiskFull {
         detail: String,
@@ -274,6 +284,24 @@ impl ApiError {
                 format!("task {id} watches no connections: its result is a profile"),
                 &format!("ask for /api/v1/tasks/{id}/profile?format=folded"),
             ),
+            Self::NoRequests { id } => hinted(
+                StatusCode::CONFLICT,
+                "no_requests",
+                format!("task {id} does not look for requests"),
+                "create a task of kind requests",
+            ),
+            Self::TlsCaptureNotAllowed => hinted(
+                StatusCode::FORBIDDEN,
+                "tls_capture_not_allowed",
+                "tasks of this agent may not read plaintext of TLS libraries".into(),
+                "start the agent with --allow-tls-capture, or leave tls out",
+            ),
+            Self::BodiesNotAllowed => hinted(
+                StatusCode::FORBIDDEN,
+                "bodies_not_allowed",
+                "tasks of this agent may not keep bodies of requests".into(),
+                "start the agent with --allow-bodies, or leave bodies out",
+            ),
             Self::NoEventLoop { id } => hinted(
                 StatusCode::CONFLICT,
                 "no_event_loop",
@@ -302,6 +330,13 @@ impl ApiError {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "shutting_down",
                 "the agent is shutting down".into(),
+            ),
+            // Not which and why: whoever asks has shown no token.
+            Self::NotReady => hinted(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not_ready",
+                "no eBPF program can be loaded here".into(),
+                "run `profiler-agent doctor`: it says what is missing",
             ),
             Self::DiskFull { detail } => hinted(
                 StatusCode::INSUFFICIENT_STORAGE,

@@ -14,9 +14,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    auth::is_shell,
+    auth::{is_health_check, is_shell},
     error::ApiError,
     state::{ApiState, Origin},
 };
@@ -181,7 +183,8 @@ pub(super) async fn limit_load(
     request: Request,
     next: Next,
 ) -> Response {
-    if request.uri().path() == EVENTS_PATH {
+    let path = request.uri().path();
+    if path == EVENTS_PATH || is_health_check(request.method(), path) {
         return next.run(request).await;
     }
     let Ok(_permit) = state.requests.try_acquire() else {
@@ -199,6 +202,20 @@ pub(super) async fn limit_load(
         Ok(response) => response,
         Err(_) => ApiError::TimedOut.into_response(),
     }
+}
+
+/// Hands a request that has passed every check to the agent's own threads: the one that reads connections has
+/// no privileges.
+pub(super) async fn run_inside(
+    State(inside): State<Handle>,
+    request: Request,
+    next: Next,
+) -> Response {
+    // A client that leaves ends the work, as without the detour.
+    let answering = AbortOnDropHandle::new(inside.spawn(next.run(request)));
+    answering
+        .await
+        .unwrap_or_else(|error| ApiError::internal(error).into_response())
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod tests;
 pub use auth::{AuthError, Token, prepare_data_dir};
 pub use dto::{
     Diagnosis, Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList,
+    TaskRequests, parse_sample_rule,
 };
 pub use inspection::Inspection;
 pub use mask::{MASK, masked};

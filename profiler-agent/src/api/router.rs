@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use tokio::runtime::Handle;
 use utoipa::{
     Modify, OpenApi,
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
@@ -21,8 +22,8 @@ use super::{
     guard, headers,
     http::{
         checkups, containers, diagnosis, diff, edge_connections, edge_series, edges, event_loop,
-        events, health, imports, meta, node, pods, processes, profiles, quality, support_bundle,
-        symbols, tasks, timeline, waits,
+        events, health, imports, meta, node, pods, processes, profiles, quality, requests,
+        support_bundle, symbols, tasks, timeline, waits,
     },
     metrics,
     state::ApiState,
@@ -33,8 +34,8 @@ use super::{
 #[openapi(
     info(
         title = "profiler-agent",
-        description = "Profiles processes, containers and the whole node by eBPF. Every request needs the \
-            header `Authorization: Bearer TOKEN`. Errors are `application/problem+json` with a stable `code`. \
+        description = "Profiles processes, containers and the whole node by eBPF. Every request but those for \
+            `/healthz` and `/readyz` needs the header `Authorization: Bearer TOKEN`. Errors are `application/problem+json` with a stable `code`. \
             Times are nanoseconds since the Unix epoch. Text from processes is untrusted."
     ),
     components(schemas(
@@ -64,6 +65,7 @@ impl Modify for BearerToken {
 fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
         .routes(routes!(meta::meta))
         .routes(routes!(meta::probes))
@@ -96,6 +98,7 @@ fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
         .routes(routes!(diagnosis::rules))
         .routes(routes!(quality::quality))
         .routes(routes!(event_loop::event_loop))
+        .routes(routes!(requests::requests))
         .routes(routes!(edges::edges))
         .routes(routes!(edges::edge_events))
         .routes(routes!(edges::node_edges))
@@ -116,7 +119,8 @@ pub fn openapi_json() -> Result<String, serde_json::Error> {
     Ok(document.to_pretty_json()? + "\n")
 }
 
-/// The complete service: routes inside all layers.
+/// The complete service: routes inside all layers. Handlers run in the tokio runtime in which this is called,
+/// whatever runtime the connections are served in.
 pub fn router(state: ApiState) -> Result<Router, serde_json::Error> {
     let (api, _) = documented();
     let document = openapi_json()?;
@@ -132,6 +136,7 @@ pub fn router(state: ApiState) -> Result<Router, serde_json::Error> {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(guard::MAX_BODY_BYTES))
+        .layer(from_fn_with_state(Handle::current(), guard::run_inside))
         // The last layer is the outermost.
         .layer(from_fn_with_state(state.clone(), guard::limit_load))
         .layer(from_fn_with_state(state.clone(), guard::limit_body))

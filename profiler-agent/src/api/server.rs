@@ -24,11 +24,12 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::{Instant, Sleep, sleep},
 };
 
 use super::state::Origin;
+use crate::privileges::{PrivilegesError, keep_none};
 
 /// Largest head of a request.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
@@ -72,6 +73,12 @@ pub enum ServerError {
     },
     #[error("serve: {0}")]
     Serve(io::Error),
+    #[error("start the thread that serves HTTP: {0}")]
+    Thread(io::Error),
+    #[error("the thread that serves HTTP: {0}")]
+    Privileges(#[from] PrivilegesError),
+    #[error("the thread that serves HTTP panicked")]
+    Panicked,
 }
 
 /// A bound socket that does not answer yet.
@@ -120,6 +127,30 @@ impl Server {
     /// Stops the server: no new connections, open ones get up to the given time.
     pub fn handle(&self) -> Handle<SocketAddr> {
         self.handle.clone()
+    }
+
+    /// Answers requests on a thread of its own, which keeps no capability: it reads what anybody sends.
+    /// Handlers run where the router was made. Completes when the handle has stopped the server.
+    pub async fn run_apart(self, router: axum::Router) -> Result<(), ServerError> {
+        let (sender, ended) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("http".into())
+            .spawn(move || {
+                // The receiver is gone when nobody waits for the end any more.
+                sender.send(self.run_without_capabilities(router)).ok();
+            })
+            .map_err(ServerError::Thread)?;
+        ended.await.unwrap_or(Err(ServerError::Panicked))
+    }
+
+    /// Threads that the runtime starts inherit that there is none.
+    fn run_without_capabilities(self, router: axum::Router) -> Result<(), ServerError> {
+        keep_none()?;
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(ServerError::Thread)?
+            .block_on(self.run(router))
     }
 
     /// Answers requests until the handle stops it.

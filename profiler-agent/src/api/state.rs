@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     checkup::Checkups,
-    config::ArgumentPolicy,
+    config::{ArgumentPolicy, CapturePolicy},
     diagnosis::DiagnosisRules,
     idle::IdleRules,
     model::{Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
@@ -123,7 +123,11 @@ pub struct ApiParts {
     pub token: Option<Token>,
     pub origin: Origin,
     pub arguments: ArgumentPolicy,
+    /// What of payload tasks may look at.
+    pub capture: CapturePolicy,
     pub node: NodeInfo,
+    /// Programs can be loaded.
+    pub can_profile: bool,
     /// Results, processes and edges were recorded elsewhere.
     pub demo_data: bool,
     pub max_running_tasks: usize,

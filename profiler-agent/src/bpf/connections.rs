@@ -56,6 +56,12 @@ pub const NETWORK_PROGRAMS: [NetworkProgram; 13] = [
     program("network_call", "sys_enter", "5.15"),
 ];
 
+/// Where payload is captured: behind the programs of the same hooks, which count.
+const PAYLOAD_PROGRAMS: [NetworkProgram; 2] = [
+    program("network_payload_received", "sock_recv_length", "6.3"),
+    program("network_payload_sent", "sock_send_length", "6.3"),
+];
+
 /// What became of loading the programs.
 #[derive(Debug, Default)]
 pub(super) struct NetworkLoad {
@@ -169,7 +175,11 @@ impl LoadedObject {
         } = facts;
         self.fill_call_kinds()?;
         let mut failures = Vec::new();
-        for program in NETWORK_PROGRAMS {
+        let payload: &[NetworkProgram] = match facts.payload.watched {
+            1 => &PAYLOAD_PROGRAMS,
+            _ => &[],
+        };
+        for program in NETWORK_PROGRAMS.iter().chain(payload) {
             if !plan.needs(program.name) {
                 continue;
             }
@@ -186,6 +196,12 @@ impl LoadedObject {
             failures.extend(loaded.err());
         }
         failures.extend(self.load_evictor().err());
+        if facts.payload.watched == 1 {
+            failures.extend(self.load_capture().err());
+        }
+        if facts.tls.watched == 1 {
+            failures.extend(self.load_tls().err());
+        }
         Ok(NetworkLoad {
             failures,
             plan: *plan,
@@ -197,7 +213,7 @@ impl LoadedObject {
     pub fn attach_network(&mut self) -> (NetworkLinks, Vec<LoadError>) {
         let NetworkLoad { mut failures, plan } = self.take_network();
         let mut links = Vec::new();
-        for NetworkProgram { name, .. } in NETWORK_PROGRAMS {
+        for NetworkProgram { name, .. } in NETWORK_PROGRAMS.into_iter().chain(PAYLOAD_PROGRAMS) {
             if !self.is_loaded(name) {
                 continue; // Not needed, or among the failures.
             }
@@ -221,7 +237,7 @@ impl LoadedObject {
         Ok(AnswerReader { ring })
     }
 
-    fn take_ring(&mut self, name: &'static str) -> Result<RingBuf<MapData>, LoadError> {
+    pub(super) fn take_ring(&mut self, name: &'static str) -> Result<RingBuf<MapData>, LoadError> {
         let map = self.ebpf().take_map(name).ok_or(LoadError::NoMap(name))?;
         RingBuf::try_from(map).map_err(|source| LoadError::Map {
             map: name,

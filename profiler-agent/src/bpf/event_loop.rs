@@ -37,8 +37,8 @@ const REMEDY: &str = "mount tracefs at /sys/kernel/tracing, or run with CAP_SYS_
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 /// `_IO('$', 0)` and `_IOW('$', 8, __u32)`.
-const PERF_EVENT_IOC_ENABLE: libc::c_ulong = 0x2400;
-const PERF_EVENT_IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
+const PERF_EVENT_IOC_ENABLE: libc::Ioctl = 0x2400;
+const PERF_EVENT_IOC_SET_BPF: libc::Ioctl = 0x4004_2408;
 
 /// The first version of `struct perf_event_attr`.
 #[repr(C)]

@@ -27,7 +27,7 @@ use super::{
     reader::RecordReader,
     sizes::{Asked, Counting, MapSizes},
     switches::Measured,
-    unix_sockets,
+    tls, unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 
@@ -229,6 +229,8 @@ impl LoadedObject {
         if let Some(network) = &network {
             loader.override_global("NETWORK", network.config.as_bytes(), true);
             loader.override_global("NETWORK_CALLS", network.calls.as_bytes(), true);
+            loader.override_global("PAYLOAD", network.payload.as_bytes(), true);
+            loader.override_global("TLS", network.tls.as_bytes(), true);
         }
         let (unix, unix_failure) = match network.as_ref().map(|_network| unix_sockets::resolve()) {
             Some(Ok(offsets)) => (Some(offsets), None),
@@ -238,7 +240,7 @@ impl LoadedObject {
         if let Some(unix) = &unix {
             loader.override_global("UNIX", unix.as_bytes(), true);
         }
-        for (map, entries) in sizes.entries() {
+        for (map, entries) in sizes.entries().into_iter().chain(tls::entries(sizes.tls)) {
             loader.map_max_entries(map, entries);
         }
         let ebpf = loader

@@ -9,6 +9,8 @@ use profiler_common::{
         NetworkConfig,
     },
     network_calls::NetworkCallConfig,
+    payload::PayloadConfig,
+    tls::TlsConfig,
 };
 
 use super::{
@@ -16,14 +18,19 @@ use super::{
     connections::NETWORK_PROGRAMS,
     network_calls::{self, CallPlan},
     offsets::{OffsetError, kernel_btf, member_offset, tracepoint_parameters},
+    payload,
     sizes::Counting,
+    tls,
 };
+use crate::model::DEFAULT_CAPTURE_BYTES;
 
 /// What the network programs need to know of this kernel.
 #[derive(Debug)]
 pub(super) struct NetworkFacts {
     pub(super) config: NetworkConfig,
     pub(super) calls: NetworkCallConfig,
+    pub(super) payload: PayloadConfig,
+    pub(super) tls: TlsConfig,
     /// What system calls are watched for.
     pub(super) plan: CallPlan,
     /// Tracepoints that this kernel does not have.
@@ -38,6 +45,9 @@ enum Wanted<'a> {
         network_namespace: u32,
         /// Whether system calls are timed.
         timed: bool,
+        /// First bytes of each piece of payload that are captured; `None`: there is no payload.
+        capture_bytes: Option<u32>,
+        tls_bytes: Option<u32>,
         /// Names of programs that must not be used.
         denied: &'a [String],
     },
@@ -54,10 +64,14 @@ pub(super) fn wanted(
         Counting::Connections {
             network_namespace,
             timed,
-            ..
+            capture_bytes,
+            tls_bytes,
+            entries: _,
         } => resolve(Wanted::Task {
             network_namespace,
             timed,
+            capture_bytes,
+            tls_bytes,
             denied,
         })
         .map(Some),
@@ -74,11 +88,18 @@ fn resolve(wanted: Wanted<'_>) -> Result<NetworkFacts, OffsetError> {
         .map(|program| program.hook)
         .filter(|hook| tracepoint_parameters(&btf, &format!("btf_trace_{hook}")).is_none())
         .collect();
-    let (network_namespace, plan) = match wanted {
-        Wanted::Check => (CHECK_NAMESPACE, CallPlan::EVERYTHING),
+    let (network_namespace, plan, capture_bytes, tls_bytes) = match wanted {
+        Wanted::Check => (
+            CHECK_NAMESPACE,
+            CallPlan::EVERYTHING,
+            Some(DEFAULT_CAPTURE_BYTES),
+            Some(DEFAULT_CAPTURE_BYTES),
+        ),
         Wanted::Task {
             network_namespace,
             timed,
+            capture_bytes,
+            tls_bytes,
             denied,
         } => {
             let is_usable = |name: &str| {
@@ -87,12 +108,15 @@ fn resolve(wanted: Wanted<'_>) -> Result<NetworkFacts, OffsetError> {
                     .any(|program| program.name == name && !missing_hooks.contains(&program.hook))
                     && !denied.iter().any(|denied| denied == name)
             };
-            (network_namespace, CallPlan::new(timed, is_usable))
+            let plan = CallPlan::new(timed, is_usable);
+            (network_namespace, plan, capture_bytes, tls_bytes)
         }
     };
     Ok(NetworkFacts {
         config: offsets(&btf, network_namespace)?,
         calls: network_calls::config(&btf, plan)?,
+        payload: payload::config(&btf, capture_bytes)?,
+        tls: tls::config(tls_bytes),
         plan,
         missing_hooks,
     })
@@ -193,6 +217,8 @@ mod tests {
         } = resolve(Wanted::Task {
             network_namespace: 7,
             timed: false,
+            capture_bytes: None,
+            tls_bytes: None,
             denied: &[],
         })
         .expect("this kernel has BTF");

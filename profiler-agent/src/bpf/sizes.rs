@@ -9,6 +9,7 @@ use profiler_common::{
     },
     network::{ANSWERS_BUFFER_BYTES, DROP_ENTRIES, ENDED_BUFFER_BYTES, LISTENER_ENTRIES},
     network_calls::CALL_ENTRIES,
+    payload::{DATAGRAM_ENTRIES, MESSAGE_CALL_ENTRIES, PAYLOAD_BUFFER_BYTES, SCRATCH_AREAS},
     unix_sockets::UNIX_ENTRIES,
 };
 
@@ -33,6 +34,10 @@ pub enum Counting {
         network_namespace: u32,
         /// Whether system calls are timed.
         timed: bool,
+        /// First bytes of each piece of payload that are captured; `None`: there is no payload.
+        capture_bytes: Option<u32>,
+        /// The same of each call of a TLS library; `None`: no plaintext is captured.
+        tls_bytes: Option<u32>,
     },
     /// All of them, for checks.
     Everything(u32),
@@ -46,6 +51,10 @@ pub(super) struct Asked {
 }
 
 /// Entries of every map whose size depends on what the object is for.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says of maps of their own whether they are there"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MapSizes {
     counts: u32,
@@ -60,6 +69,8 @@ pub(super) struct MapSizes {
     connections: Option<u32>,
     /// Of connections whose calls are timed.
     call_times: u32,
+    payload: bool,
+    pub(super) tls: bool,
     tables: bool,
     slots: u32,
 }
@@ -94,6 +105,20 @@ impl MapSizes {
                 | Counting::Everything(entries) => entries,
                 _ => 1,
             },
+            tls: match counting {
+                Counting::Connections { tls_bytes, .. } => tls_bytes.is_some(),
+                Counting::Everything(_) => true,
+                Counting::Nothing | Counting::Samples(_) | Counting::Waits | Counting::Wall => {
+                    false
+                }
+            },
+            payload: match counting {
+                Counting::Connections { capture_bytes, .. } => capture_bytes.is_some(),
+                Counting::Everything(_) => true,
+                Counting::Nothing | Counting::Samples(_) | Counting::Waits | Counting::Wall => {
+                    false
+                }
+            },
             stacks: if sampling { STACK_TABLE_ENTRIES } else { 1 },
             threads: if sampling { THREAD_TABLE_ENTRIES } else { 1 },
             tables: sampling && tables,
@@ -106,7 +131,7 @@ impl MapSizes {
     }
 
     /// Maps by name.
-    pub(super) fn entries(self) -> [(&'static str, u32); 30] {
+    pub(super) fn entries(self) -> [(&'static str, u32); 34] {
         let Self {
             counts,
             stacks,
@@ -117,12 +142,15 @@ impl MapSizes {
             loops,
             connections,
             call_times,
+            payload,
+            tls: _,
             tables,
             slots,
         } = self;
         let waited = |entries| if waits { entries } else { 1 };
         let woken = |entries| if wakers { entries } else { 1 };
         let table = |entries| if tables { entries } else { 1 };
+        let heard = |entries| if payload { entries } else { 1 };
         let network = |entries| connections.map_or(1, |_entries| entries);
         [
             ("COUNTS_EVEN", counts),
@@ -155,6 +183,17 @@ impl MapSizes {
                 "ENDED",
                 connections.map_or(NO_BUFFER, |_entries| ENDED_BUFFER_BYTES),
             ),
+            (
+                "PIECES",
+                if payload {
+                    PAYLOAD_BUFFER_BYTES
+                } else {
+                    NO_BUFFER
+                },
+            ),
+            ("MESSAGE_CALLS", heard(MESSAGE_CALL_ENTRIES)),
+            ("DATAGRAM_SOCKETS", heard(DATAGRAM_ENTRIES)),
+            ("PIECE_SCRATCH", if payload { scratch_areas() } else { 1 }),
             ("PROCESSES", table(FILTER_PID_ENTRIES)),
             ("MAPPINGS", table(slots)),
             ("PAGES", table(TABLE_PAGES)),
@@ -170,4 +209,12 @@ impl MapSizes {
             ),
         ]
     }
+}
+
+/// Areas in which pieces of payload are put together, on every CPU that there may be.
+fn scratch_areas() -> u32 {
+    let cpus = aya::util::nr_cpus().unwrap_or(1);
+    u32::try_from(cpus)
+        .unwrap_or(u32::MAX)
+        .saturating_mul(SCRATCH_AREAS)
 }

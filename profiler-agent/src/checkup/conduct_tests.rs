@@ -33,6 +33,7 @@ impl Collector for Collections {
             let chunk = Chunk {
                 profile: ProfileBuilder::new(origin_ns, 20_000_000, Clock::CpuClock).finish(),
                 edges: None,
+                requests: None,
                 event_loop: None,
                 effective_frequency_hz: 99,
                 waits: WaitCounts::default(),

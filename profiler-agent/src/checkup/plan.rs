@@ -30,9 +30,11 @@ pub fn specs(request: &CheckupRequest) -> [TaskSpec; 3] {
         duration_s: Some(request.duration_s),
         frequency_hz: match kind {
             TaskKind::OnCpu => request.frequency_hz,
-            TaskKind::OffCpu | TaskKind::Wall | TaskKind::Network | TaskKind::Imported => {
-                DEFAULT_FREQUENCY_HZ
-            }
+            TaskKind::OffCpu
+            | TaskKind::Wall
+            | TaskKind::Network
+            | TaskKind::Requests
+            | TaskKind::Imported => DEFAULT_FREQUENCY_HZ,
         },
         wakers: false,
         timed: false,
@@ -40,6 +42,7 @@ pub fn specs(request: &CheckupRequest) -> [TaskSpec; 3] {
         event_loop: (kind == TaskKind::OnCpu).then_some(LoopRules {
             threshold_ms: STALL_MS,
         }),
+        requests: None,
     })
 }
 

@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
-use super::print;
+use super::{
+    doctor_tls::{self, TlsReport},
+    print,
+};
 use crate::{
     config::cli::DoctorArgs,
     model::NameSource,
@@ -20,6 +23,8 @@ struct Report {
     refusal: Option<String>,
     files: Vec<File>,
     anonymous_executable_mappings: usize,
+    /// Files with a TLS library.
+    tls: Vec<TlsReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,7 +54,8 @@ pub fn run(pid: u32, args: &DoctorArgs) -> Result<()> {
         packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
         ..SymbolizeConfig::default()
     };
-    let report = report(pid, forecast(pid, &config, Depth::Unwinding)?);
+    let forecast = forecast(pid, &config, Depth::Unwinding)?;
+    let report = report(pid, forecast, doctor_tls::examine(pid, &config));
     if args.json {
         let text = serde_json::to_string_pretty(&report).context("encode the report")?;
         print(&(text + "\n"))?;
@@ -62,7 +68,7 @@ pub fn run(pid: u32, args: &DoctorArgs) -> Result<()> {
     }
 }
 
-fn report(pid: u32, forecast: Forecast) -> Report {
+fn report(pid: u32, forecast: Forecast, tls: Vec<TlsReport>) -> Report {
     let Forecast {
         comm,
         files,
@@ -76,6 +82,7 @@ fn report(pid: u32, forecast: Forecast) -> Report {
         comm,
         files: files.into_iter().map(file).collect(),
         anonymous_executable_mappings: anonymous,
+        tls,
     }
 }
 
@@ -153,5 +160,6 @@ fn text(report: &Report) -> String {
             report.anonymous_executable_mappings
         );
     }
+    doctor_tls::write_text(&report.tls, &mut text);
     text
 }

@@ -4,6 +4,8 @@ pub mod diagnose;
 pub mod diff;
 pub mod doctor;
 pub mod doctor_process;
+mod doctor_tls;
+pub mod health;
 pub mod import;
 pub mod net;
 mod net_table;
@@ -11,10 +13,15 @@ pub mod openapi;
 pub mod ps;
 pub mod record;
 mod record_loops;
+pub mod requests;
+mod requests_table;
 pub mod serve;
 pub mod support_bundle;
 
 use std::process::ExitCode;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::ConfigError;
 
@@ -84,5 +91,34 @@ fn print(text: &str) -> anyhow::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
+    }
+}
+
+/// What asks the command to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("listen for SIGINT")?,
+            terminate: signal(SignalKind::terminate()).context("listen for SIGTERM")?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Tells remarks of a collection.
+fn say(notes: &[String]) {
+    for note in notes {
+        eprintln!("note: {note}");
     }
 }

@@ -4,20 +4,17 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
-    CliError,
+    CliError, Signals,
     net_table::{self, Shown},
-    print,
+    print, say,
 };
 use crate::{
     api,
     config::cli::{NetArgs, NetPart},
     edge_series::{EdgeSeries, SeriesCut, StepRecorder},
-    model::{
-        DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, Target, TaskKind, TaskSpec, WaitRules,
-    },
+    model::{DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules},
     probes::{
         CollectRequest, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
         TARGET_ENDED,
@@ -30,11 +27,12 @@ use crate::{
 pub fn run(args: &NetArgs) -> Result<(), CliError> {
     let spec = TaskSpec {
         kind: TaskKind::Network,
-        target: target(args),
+        target: args.target.to_target(),
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: DEFAULT_FREQUENCY_HZ,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: args.timed,
         waits: WaitRules::default(),
     };
@@ -103,19 +101,6 @@ fn all_series(table: &EdgeTable, steps: &[EdgeStep]) -> Vec<api::EdgeSeries> {
     all.collect()
 }
 
-fn target(args: &NetArgs) -> Target {
-    let given = &args.target;
-    if let Some(id) = &given.container {
-        Target::Container(id.clone())
-    } else if let Some(path) = &given.netns {
-        Target::NetworkNamespace(path.clone())
-    } else if given.pid.is_empty() {
-        Target::All
-    } else {
-        Target::Pids(given.pid.clone())
-    }
-}
-
 fn watch(args: &NetArgs, spec: TaskSpec) -> Result<Seen> {
     let mut config = NetworkConfig {
         denied: args.deny_probe.clone(),
@@ -138,28 +123,6 @@ fn watch(args: &NetArgs, spec: TaskSpec) -> Result<Seen> {
     // Programs that are still being loaded end with the process.
     runtime.shutdown_background();
     table
-}
-
-/// What asks the command to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).context("listen for SIGINT")?,
-            terminate: signal(SignalKind::terminate()).context("listen for SIGTERM")?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 async fn collect(
@@ -208,10 +171,4 @@ async fn collect(
     steps.extend(recorder.rest());
     let table = newest.context("the collection ended without a result")?;
     Ok(Seen { table, steps })
-}
-
-fn say(notes: &[String]) {
-    for note in notes {
-        eprintln!("note: {note}");
-    }
 }

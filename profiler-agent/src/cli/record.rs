@@ -44,6 +44,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
         wakers: args.wakers,
         timed: false,
         event_loop: loop_rules(args)?,
+        requests: None,
         waits: WaitRules {
             mode: Some(args.off_cpu_mode),
             min_ns: args.min_wait.map_or(0, nanoseconds),

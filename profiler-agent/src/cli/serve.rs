@@ -12,6 +12,7 @@ use crate::{
     demo_data::{self, DemoFolder},
     diagnosis::DiagnosisRules,
     idle::IdleRules,
+    privileges::{self, Tier},
     telemetry,
 };
 
@@ -35,6 +36,12 @@ pub fn run(
     // What the agent writes is its user's alone.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     telemetry::init(&config.log).context("start the log")?;
+    privileges::keep_at_most(if config.demo_data {
+        Tier::Nothing
+    } else {
+        config.privileges
+    })
+    .map_err(anyhow::Error::from)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("agent")

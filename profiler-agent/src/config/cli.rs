@@ -5,15 +5,22 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod health;
+mod network;
+
+pub use health::HealthArgs;
+pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
+
 use super::EnvoyAdminMode;
 use crate::{
     model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode},
     render::{Format, Value},
+    version,
 };
 
 /// Profiler for service meshes: eBPF agent, API and web UI in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "profiler-agent", version, propagate_version = true)]
+#[command(name = "profiler-agent", version = version::SHORT, long_version = version::LONG, propagate_version = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -34,6 +41,8 @@ pub enum Command {
     Record(RecordArgs),
     /// Say which processes talk to which over TCP and Unix sockets, and how well
     Net(NetArgs),
+    /// Say what processes ask each other, how often, how long it takes and what fails
+    Requests(RequestsArgs),
     /// Say which part of a process costs what and which setting changes it, without a server
     Diagnose(DiagnoseArgs),
     /// List the processes of this machine
@@ -46,6 +55,8 @@ pub enum Command {
     Import(ImportArgs),
     /// Save what a running agent knows about itself, without secrets, for a report about it
     SupportBundle(SupportBundleArgs),
+    /// Ask a running agent whether it works: exit code 0 when it does, for health checks of containers
+    Health(HealthArgs),
     /// Print the OpenAPI document of the HTTP API
     Openapi,
 }
@@ -96,6 +107,12 @@ pub struct ServeArgs {
     /// Show the arguments of processes; they may hold secrets
     #[arg(long)]
     pub show_arguments: bool,
+    /// Let tasks of the API read plaintext at the functions of TLS libraries; each use is logged
+    #[arg(long)]
+    pub allow_tls_capture: bool,
+    /// Let tasks of the API keep bodies of requests; each use is logged
+    #[arg(long)]
+    pub allow_bodies: bool,
     /// Delete results older than this [default: 7d]
     #[arg(long, value_name = "DURATION")]
     pub retention_age: Option<String>,
@@ -145,6 +162,10 @@ pub struct ServeArgs {
     /// where one can be reached [default: auto]
     #[arg(long, value_name = "auto|off")]
     pub envoy_admin: Option<String>,
+    /// Capabilities that are kept, of those that the agent is started with: `base` does without `SYS_ADMIN`, and so
+    /// without the sockets of other network namespaces and the kernel's BPF statistics [default: sys-admin]
+    #[arg(long, value_name = "sys-admin|base")]
+    pub privileges: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -299,60 +320,6 @@ impl From<RecordFormat> for Format {
             RecordFormat::Flamegraph => Self::Flamegraph,
         }
     }
-}
-
-#[derive(Clone, Debug, Args)]
-pub struct NetArgs {
-    #[command(flatten)]
-    pub target: NetTarget,
-    /// How long to watch: 1s to 1h
-    #[arg(long, default_value = "10s", value_parser = task_duration)]
-    pub duration: Duration,
-    /// Also how long reads, writes and accepts take; slows every system call of the machine
-    #[arg(long)]
-    pub timed: bool,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub json: bool,
-    /// More for the JSON, of each edge: what it counted second by second, its open connections (separate
-    /// by commas)
-    #[arg(long, requires = "json", value_name = "PART", value_delimiter = ',')]
-    pub with: Vec<NetPart>,
-    /// Also list pairs of unnamed Unix sockets that nobody used; JSON always has them
-    #[arg(long)]
-    pub all_sockets: bool,
-    /// Connections that are watched at once; more are counted as lost [default: 65536]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
-    pub max_connections: Option<u32>,
-    /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
-    /// separate by commas)
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub deny_probe: Vec<String>,
-}
-
-/// What `net --json --with` adds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum NetPart {
-    Series,
-    Connections,
-}
-
-/// Whose connections to watch; exactly one kind.
-#[derive(Clone, Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct NetTarget {
-    /// These processes and the children they fork (repeat it, or separate by commas)
-    #[arg(long, value_name = "PID", value_delimiter = ',')]
-    pub pid: Vec<u32>,
-    /// Every process of this container: full id or a prefix of at least 12 digits
-    #[arg(long, value_name = "ID")]
-    pub container: Option<String>,
-    /// Every connection in this network namespace, for example /run/netns/NAME
-    #[arg(long, value_name = "PATH")]
-    pub netns: Option<String>,
-    /// Every connection of the machine
-    #[arg(long)]
-    pub all: bool,
 }
 
 #[derive(Clone, Debug, Args)]

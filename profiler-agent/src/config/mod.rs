@@ -10,7 +10,7 @@ mod settings;
 mod tests;
 
 pub use resolved::{
-    ArgumentPolicy, AuthConfig, ContinuousProfile, EnvoyAdminMode, NetworkMode, ServeConfig,
-    TlsConfig, resolve_serve,
+    Allowance, ArgumentPolicy, AuthConfig, CapturePolicy, ContinuousProfile, EnvoyAdminMode,
+    NetworkMode, ServeConfig, TlsConfig, resolve_serve,
 };
 pub use settings::ConfigError;

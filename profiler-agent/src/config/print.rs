@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::{ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, TlsConfig};
+use super::{
+    Allowance, ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, TlsConfig,
+};
 
 impl ServeConfig {
     /// The effective configuration as a file that `--config` accepts. It names files and holds no
@@ -40,6 +42,7 @@ impl ServeConfig {
             network,
             network_metrics_edges,
             arguments,
+            capture,
             retention_age,
             retention_bytes,
             max_tasks,
@@ -55,6 +58,7 @@ impl ServeConfig {
             unwind,
             off_cpu_mode,
             envoy_admin,
+            privileges,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![("listen", toml::Value::from(listen.to_string()))];
@@ -97,6 +101,14 @@ impl ServeConfig {
                 "show_arguments",
                 (*arguments == ArgumentPolicy::Shown).into(),
             ),
+            (
+                "allow_tls_capture",
+                (capture.tls == Allowance::Allowed).into(),
+            ),
+            (
+                "allow_bodies",
+                (capture.bodies == Allowance::Allowed).into(),
+            ),
             ("retention_age", age.into()),
             (
                 "retention_bytes",
@@ -114,6 +126,7 @@ impl ServeConfig {
             ("unwind", unwind.name().into()),
             ("off_cpu_mode", off_cpu_mode.name().into()),
             ("envoy_admin", envoy_admin.name().into()),
+            ("privileges", privileges.name().into()),
         ]);
         if let Some(folder) = symbol_dir {
             lines.push(("symbol_dir", text(folder)));

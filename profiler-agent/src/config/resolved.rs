@@ -13,7 +13,10 @@ use super::{
     file,
     settings::{ConfigError, Origin, Setting, Settings},
 };
-use crate::model::{UnwindMethod, WaitMode};
+use crate::{
+    model::{UnwindMethod, WaitMode},
+    privileges::Tier,
+};
 
 const DEFAULT_PORT: u16 = 7117;
 const DEFAULT_DATA_DIR: &str = "/var/lib/profiler-agent";
@@ -86,6 +89,23 @@ pub enum ArgumentPolicy {
     Shown,
 }
 
+/// Whether tasks of the API may do something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Allowance {
+    #[default]
+    Refused,
+    Allowed,
+}
+
+/// What of payload tasks of the API may look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CapturePolicy {
+    /// Plaintext at the functions of TLS libraries.
+    pub tls: Allowance,
+    /// Bodies of requests.
+    pub bodies: Allowance,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServeConfig {
     pub listen: SocketAddr,
@@ -99,6 +119,7 @@ pub struct ServeConfig {
     /// Edges with Prometheus metrics of their own.
     pub network_metrics_edges: usize,
     pub arguments: ArgumentPolicy,
+    pub capture: CapturePolicy,
     pub retention_age: Duration,
     pub retention_bytes: u64,
     pub max_tasks: usize,
@@ -121,6 +142,7 @@ pub struct ServeConfig {
     /// Whether waits are sampled, where a task does not say.
     pub off_cpu_mode: WaitMode,
     pub envoy_admin: EnvoyAdminMode,
+    pub privileges: Tier,
 }
 
 /// Merges flags, environment and file, and checks the result. `log` is the global flag and
@@ -153,6 +175,8 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         network,
         network_metrics_edges,
         show_arguments,
+        allow_tls_capture,
+        allow_bodies,
         retention_age,
         retention_bytes,
         max_tasks,
@@ -168,6 +192,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         unwind,
         off_cpu_mode,
         envoy_admin,
+        privileges,
     } = args;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
@@ -193,6 +218,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("unwind", unwind),
         ("off_cpu_mode", off_cpu_mode),
         ("envoy_admin", envoy_admin),
+        ("privileges", privileges),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -203,6 +229,8 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
     let switches = [
         ("no_auth", no_auth),
         ("show_arguments", show_arguments),
+        ("allow_tls_capture", allow_tls_capture),
+        ("allow_bodies", allow_bodies),
         ("bpf_stats", bpf_stats),
         ("demo_data", demo_data),
     ];
@@ -266,6 +294,10 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         } else {
             ArgumentPolicy::Masked
         },
+        capture: CapturePolicy {
+            tls: allowance(parse_or(settings, "allow_tls_capture", false, switch)?),
+            bodies: allowance(parse_or(settings, "allow_bodies", false, switch)?),
+        },
         retention_age: parse_or(settings, "retention_age", DEFAULT_RETENTION_AGE, age)?,
         retention_bytes: parse_or(settings, "retention_bytes", DEFAULT_RETENTION_BYTES, size)?,
         max_tasks: parse_or(settings, "max_tasks", DEFAULT_MAX_TASKS, task_count)?,
@@ -287,6 +319,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         unwind: parse_or(settings, "unwind", UnwindMethod::Tables, unwind_method)?,
         off_cpu_mode: parse_or(settings, "off_cpu_mode", WaitMode::Auto, wait_mode)?,
         envoy_admin: parse_or(settings, "envoy_admin", EnvoyAdminMode::Auto, envoy_admin)?,
+        privileges: parse_or(settings, "privileges", Tier::default(), privileges)?,
     })
 }
 
@@ -375,6 +408,14 @@ fn switch(setting: &Setting) -> Result<bool, ConfigError> {
     }
 }
 
+fn allowance(is_allowed: bool) -> Allowance {
+    if is_allowed {
+        Allowance::Allowed
+    } else {
+        Allowance::Refused
+    }
+}
+
 fn continuous_profile(setting: &Setting) -> Result<ContinuousProfile, ConfigError> {
     match setting.text() {
         "always" => Ok(ContinuousProfile::Always),
@@ -403,6 +444,13 @@ fn unwind_method(setting: &Setting) -> Result<UnwindMethod, ConfigError> {
         .text()
         .parse()
         .map_err(|problem: &str| setting.invalid(problem))
+}
+
+fn privileges(setting: &Setting) -> Result<Tier, ConfigError> {
+    [Tier::SysAdmin, Tier::Base]
+        .into_iter()
+        .find(|tier| tier.name() == setting.text())
+        .ok_or_else(|| setting.invalid("is not one of: sys-admin, base"))
 }
 
 fn envoy_admin(setting: &Setting) -> Result<EnvoyAdminMode, ConfigError> {

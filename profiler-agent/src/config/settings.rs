@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 27] = [
+pub(super) const KEYS: [&str; 30] = [
     "listen",
     "data_dir",
     "token_file",
@@ -16,6 +16,8 @@ pub(super) const KEYS: [&str; 27] = [
     "network",
     "network_metrics_edges",
     "show_arguments",
+    "allow_tls_capture",
+    "allow_bodies",
     "retention_age",
     "retention_bytes",
     "max_tasks",
@@ -31,6 +33,7 @@ pub(super) const KEYS: [&str; 27] = [
     "unwind",
     "off_cpu_mode",
     "envoy_admin",
+    "privileges",
     "config",
 ];
 

@@ -43,6 +43,7 @@ impl Collector for Recorded {
             event_loop: None,
             profile: ProfileBuilder::new(origin_ns, 1, Clock::Switches).finish(),
             edges: Some(self.edges.clone()),
+            requests: None,
             effective_frequency_hz: request.spec.frequency_hz,
             waits: WaitCounts::default(),
             notes: Vec::new(),

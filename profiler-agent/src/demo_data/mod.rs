@@ -92,6 +92,7 @@ pub fn prepare(folder: &DemoFolder) -> Result<KernelSide, DemoDataError> {
             cpus: node.cpus,
             btf: node.btf,
         },
+        can_profile: false,
         demo_data: true,
     })
 }

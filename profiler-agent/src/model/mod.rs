@@ -17,11 +17,17 @@ mod observed;
 mod process;
 mod profile;
 mod profile_builder;
+mod request_options;
+mod sample_rule;
+mod requests;
 mod select;
+mod sidecar;
 pub mod significance;
+mod spread;
 mod stack_quality;
 mod task;
 mod thread_state;
+mod tls;
 mod wait_reason;
 mod waker;
 mod wait_rules;
@@ -50,14 +56,26 @@ pub use profile::{
     StrId, ThreadId,
 };
 pub use profile_builder::ProfileBuilder;
+pub use request_options::{
+    DEFAULT_CAPTURE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MIN_CAPTURE_BYTES,
+    RequestOptions,
+};
+pub use requests::{
+    Operation, Outcomes, RequestCounters, RequestEdge, RequestSample, RequestTable, SampleReason,
+    SeenBy, Tally, Timings, TlsSeen,
+};
+pub use sample_rule::{SampleRule, StatusClass};
 pub use select::Selection;
+pub use sidecar::{MatchClass, Matched, RequestPlace, Sidecar, SidecarTimes, UpstreamHeader};
 pub use significance::Pair;
+pub use spread::{Bounds, Spread};
 pub use stack_quality::{StackFault, StackQuality, TableCounts, UnwindMethod, elided_marker};
 pub use task::{
     DEFAULT_FREQUENCY_HZ, MAX_DURATION_S, MAX_FREQUENCY_HZ, Target, TargetName, Task, TaskId,
     TaskKind, TaskSpec, TaskState,
 };
 pub use thread_state::ThreadState;
+pub use tls::{TlsFileReport, TlsProbeSite, TlsReport};
 pub use wait_reason::WaitReason;
 pub use wait_rules::{WaitCounts, WaitMode, WaitRules};
 pub use waker::{Interrupt, WokenBy, woken_by};

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clock, ImportedFile, LoopRules, Losses, StackQuality, WaitCounts, WaitRules};
+use super::{
+    Clock, ImportedFile, LoopRules, Losses, RequestOptions, StackQuality, WaitCounts, WaitRules,
+};
 
 /// Longest duration of a task with an end, in seconds.
 pub const MAX_DURATION_S: u64 = 3600;
@@ -29,6 +31,8 @@ pub enum TaskKind {
     Wall,
     /// Connections between processes.
     Network,
+    /// The same, and what is asked and answered over them.
+    Requests,
     /// A profile from a file.
     Imported,
 }
@@ -41,7 +45,15 @@ impl TaskKind {
     pub fn has_clock(self) -> bool {
         match self {
             Self::OnCpu | Self::Wall | Self::Imported => true,
-            Self::OffCpu | Self::Network => false,
+            Self::OffCpu | Self::Network | Self::Requests => false,
+        }
+    }
+
+    /// Whether it watches connections: its result has edges and no stacks.
+    pub fn has_edges(self) -> bool {
+        match self {
+            Self::Network | Self::Requests => true,
+            Self::OnCpu | Self::OffCpu | Self::Wall | Self::Imported => false,
         }
     }
 
@@ -52,6 +64,7 @@ impl TaskKind {
             Self::OffCpu => "off_cpu",
             Self::Wall => "wall",
             Self::Network => "network",
+            Self::Requests => "requests",
             Self::Imported => "imported",
         }
     }
@@ -104,6 +117,9 @@ pub struct TaskSpec {
     /// Also how long threads stay away from epoll, in kinds whose result is a profile.
     #[serde(default)]
     pub event_loop: Option<LoopRules>,
+    /// With [`TaskKind::Requests`], and only there; `None` there: the defaults.
+    #[serde(default)]
+    pub requests: Option<RequestOptions>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

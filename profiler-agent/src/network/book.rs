@@ -13,6 +13,7 @@ use std::{
 use super::{
     directory::{Directory, Peer},
     flow::{Direction, Flow},
+    homes::Homes,
     mates::mates,
     names::{AddressName, Names},
     nat::Followed,
@@ -159,6 +160,8 @@ pub(crate) struct Book {
     /// Those that were silent for long, and those without room.
     pub(super) folded: FoldedEdges,
     pub(super) names: Names,
+    /// Where single connections belong, if somebody wants to know.
+    pub(super) homes: Option<Homes>,
     unresolved: BTreeMap<String, u64>,
     /// Time of the last settling.
     pub(super) now_ns: u64,
@@ -170,6 +173,7 @@ impl Book {
         self.name_user(&flow);
         if let Some(place) = self.places.remove(&flow.cookie) {
             self.note_shared(&flow);
+            self.note_home(flow.cookie, place.pair);
             self.fold(place, &flow.metrics);
         } else {
             self.waiting.push((flow, now_ns));
@@ -233,6 +237,7 @@ impl Book {
             if let Some(slot) = done.get_mut(index) {
                 *slot = true;
                 self.note_shared(flow);
+                self.note_home(flow.cookie, place.pair);
                 self.fold(place, &flow.metrics);
             } else {
                 self.places.insert(flow.cookie, place);
@@ -266,6 +271,7 @@ impl Book {
             edges: self.edges.clone(),
             folded: self.folded.clone(),
             names: Names::default(),
+            homes: None,
             unresolved: self.unresolved.clone(),
             now_ns: self.now_ns,
         };
@@ -304,7 +310,7 @@ impl Book {
         let Pair {
             client,
             server,
-            server_port,
+            server_port: _,
             original_destination,
         } = pair;
         let Sums {
@@ -338,13 +344,7 @@ impl Book {
         Edge {
             client_name: address_name(client.address),
             server_name: address_name(asked_for),
-            key: EdgeKey {
-                client: self.endpoint(client),
-                server: self.endpoint(server),
-                server_port: Some(server_port),
-                original_destination: original_destination
-                    .map(|address| (address.ip(), address.port())),
-            },
+            key: self.key(pair),
             // 0: one that never got a port.
             client_port: client_port.get().filter(|port| *port != 0),
             namespaces: EdgeNamespaces {
@@ -353,6 +353,23 @@ impl Book {
             },
             client: client_metrics,
             server: server_metrics,
+        }
+    }
+
+    /// What stands for an edge, with the names of its ends.
+    pub(super) fn key(&self, pair: Pair) -> EdgeKey {
+        let Pair {
+            client,
+            server,
+            server_port,
+            original_destination,
+        } = pair;
+        EdgeKey {
+            client: self.endpoint(client),
+            server: self.endpoint(server),
+            server_port: Some(server_port),
+            original_destination: original_destination
+                .map(|address| (address.ip(), address.port())),
         }
     }
 

@@ -365,3 +365,37 @@ fn the_largest_connections_are_listed_with_the_id_of_their_edge() {
     assert_eq!(largest.local.to_string(), "10.0.0.1:40150");
     assert!(listed.iter().all(|(_, one)| one.write.bytes > 50));
 }
+
+#[test]
+fn single_connections_are_told_with_their_edge_also_when_they_have_ended() {
+    let ends = ("10.0.0.1:40000", "10.0.0.2:80");
+    let directory = Directory::default();
+    let (client, server) = (
+        flow(1, 1, ends, CLIENT, 11),
+        flow(2, 2, (ends.1, ends.0), SERVER, 22),
+    );
+    let open = flow(3, 1, ("10.0.0.1:40001", ends.1), CLIENT, 11);
+    for remembers in [false, true] {
+        let mut book = Book::default();
+        if remembers {
+            book.remember_homes();
+        }
+        book.end(client.clone(), 0);
+        book.end(server.clone(), 0);
+        book.settle(&[], (&directory, 0), 0, true);
+        let mut met = Vec::new();
+        let listed = std::slice::from_ref(&open);
+        book.table_with(listed, &directory, |pair, _, flow| {
+            met.push((flow.cookie, pair));
+        });
+        let homes = book.take_homes(&met);
+        let pids = |cookie| {
+            let key: Option<&EdgeKey> = homes.get(&cookie);
+            key.map(|key| (key.client.pid, key.server.pid))
+        };
+        let ended = remembers.then_some((Some(11), Some(22)));
+        assert_eq!((pids(1), pids(2)), (ended, ended));
+        assert_eq!(pids(3), Some((Some(11), None)));
+        assert_eq!(book.take_homes(&[]), HashMap::new(), "they are told once");
+    }
+}

@@ -49,13 +49,12 @@ impl Flow {
     /// Decodes an entry of the kernel's table or a record; any bytes are accepted.
     pub(crate) fn decode(connection: &Connection) -> Self {
         let ended = connection.header.kind != 0;
-        let local = address(connection.family, connection.local);
-        let remote = address(connection.family, connection.remote);
+        let family = connection.family;
         Self {
             cookie: connection.cookie,
             network_namespace: connection.network_namespace,
-            local: SocketAddr::new(local, connection.local_port),
-            remote: SocketAddr::new(remote, connection.remote_port),
+            local: socket_address(family, connection.local, connection.local_port),
+            remote: socket_address(family, connection.remote, connection.remote_port),
             direction: match connection.direction {
                 DIRECTION_CLIENT => Some(Direction::Client),
                 DIRECTION_SERVER => Some(Direction::Server),
@@ -98,13 +97,14 @@ pub(crate) fn user_of(connection: &Connection) -> Option<ProcessKey> {
 }
 
 /// An address as users know it: an IPv4 address that an IPv6 socket uses is one.
-fn address(family: u32, bytes: [u8; 16]) -> IpAddr {
-    if family == IPV6 {
+pub(crate) fn socket_address(family: u32, bytes: [u8; 16], port: u16) -> SocketAddr {
+    let address = if family == IPV6 {
         IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
     } else {
         let [a, b, c, d, ..] = bytes;
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
-    }
+    };
+    SocketAddr::new(address, port)
 }
 
 pub(super) fn text(bytes: &[u8]) -> String {
@@ -202,10 +202,10 @@ mod tests {
     fn mapped_addresses_are_ipv4() {
         let mut bytes = [0; 16];
         bytes[10..].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
-        assert_eq!(address(IPV6, bytes).to_string(), "10.0.0.1");
+        assert_eq!(socket_address(IPV6, bytes, 80).to_string(), "10.0.0.1:80");
         assert_eq!(
-            address(2, [127, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]).to_string(),
-            "127.0.0.1"
+            socket_address(2, [127, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9], 7).to_string(),
+            "127.0.0.1:7"
         );
     }
 

@@ -6,7 +6,7 @@
 //! who listens; [`conntrack`] lists translated connections, [`nat`] follows them, [`originals`] asks
 //! sockets where that fails. [`directory`] puts all of it together. [`mates`] joins both ends of a
 //! connection, [`names`] keeps what addresses and processes are called, [`resting`] keeps connections
-//! for which the kernel's table has no room, and [`book`] adds everything up; [`connections`] lists the largest ones. [`unix_diag`] and
+//! for which the kernel's table has no room, and [`book`] adds everything up, [`homes`] tells of single connections where they are; [`connections`] lists the largest ones. [`unix_diag`] and
 //! [`unix_book`] do the same for Unix sockets, whose names [`printable`] makes harmless; [`silent`] keeps what has no end small.
 
 mod flow;
@@ -25,6 +25,7 @@ mod mates;
 mod names;
 mod resting;
 mod book;
+mod homes;
 mod connections;
 mod printable;
 mod unix_diag;
@@ -35,7 +36,7 @@ pub(crate) use book::Book;
 pub(crate) use connections::{Connections, MOST_OF_EDGE};
 pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner, Sources};
-pub(crate) use flow::{Flow, user_of};
+pub(crate) use flow::{Flow, socket_address, user_of};
 pub(crate) use names::{Identity, read_answer};
 pub(crate) use namespaces::enter_namespace_of;
 pub(crate) use printable::push_printable;

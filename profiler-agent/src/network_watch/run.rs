@@ -78,6 +78,7 @@ async fn collect(
             frequency_hz: DEFAULT_FREQUENCY_HZ,
             wakers: false,
             event_loop: None,
+            requests: None,
             waits: WaitRules::default(),
             timed: false,
         },

@@ -67,6 +67,7 @@ impl Collector for Flaky {
                 event_loop: None,
                 profile: profile.finish(),
                 edges: Some(table(start as u64 * 10)),
+                requests: None,
                 effective_frequency_hz: 0,
                 waits: WaitCounts::default(),
                 notes: Vec::new(),

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use crate::model::{Clock, EdgeTable, EventLoopTable, Profile, TaskSpec, WaitCounts};
+use crate::model::{Clock, EdgeTable, EventLoopTable, Profile, RequestTable, TaskSpec, WaitCounts};
 
 /// What a collection is started with.
 #[derive(Clone, Debug)]
@@ -24,8 +24,10 @@ pub struct CollectRequest {
 #[derive(Debug)]
 pub struct Chunk {
     pub profile: Profile,
-    /// The whole result so far of a network task, in place of samples.
+    /// The whole result so far of a task that watches connections, in place of samples.
     pub edges: Option<EdgeTable>,
+    /// The requests so far, of a task that looks for them; beside the edges.
+    pub requests: Option<RequestTable>,
     /// What was seen of event loops so far, beside the samples.
     pub event_loop: Option<EventLoopTable>,
     pub effective_frequency_hz: u32,

@@ -16,7 +16,7 @@ impl Collector for KindCollector {
     fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
         match request.spec.kind {
             TaskKind::OnCpu | TaskKind::OffCpu | TaskKind::Wall => self.samples.start(request),
-            TaskKind::Network => self.network.start(request),
+            TaskKind::Network | TaskKind::Requests => self.network.start(request),
             // Refused when a task is created.
             TaskKind::Imported => Err(CollectError::Probe {
                 probe: "import",

@@ -1,6 +1,10 @@
 //! Connections: starts the programs that watch them, and adds up what they count, on a thread of its
 //! own for each task.
 
+#[path = "network_remarks.rs"]
+mod remarks;
+#[path = "network_requests.rs"]
+mod requests;
 #[path = "network_upkeep.rs"]
 mod upkeep;
 
@@ -17,8 +21,9 @@ use std::{
 use profiler_common::{
     config::ProbeConfig,
     network::{CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS},
-    network_calls::{CALLS_LEFT_OUT, CALLS_UNBOUND, CallTimes, MESSAGES_LEFT_OUT, TIMES_LEFT_OUT},
+    network_calls::CallTimes,
 };
+use requests::Requests;
 use tokio::sync::mpsc;
 
 use super::{
@@ -29,9 +34,9 @@ use super::{
     node_sockets::{self, announce_sources, existing, identify, report_sources, wanted_pids},
     on_cpu::LOOP_WAIT,
     process_events::event,
-    status::{ProbeState, ProbeStatus},
     targets::ResolvedTarget,
     timeline::{Origin, monotonic_ns},
+    tls::TlsTargets,
     unix_sockets::{self, UnixSockets},
 };
 use crate::{
@@ -39,7 +44,10 @@ use crate::{
         AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
-    model::{Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, WaitCounts, Window},
+    model::{
+        Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable,
+        WaitCounts, Window,
+    },
     network::{
         Book, Connections, Directory, Flow, Resting, Room, Sources, UnixEnd, fold_silent, user_of,
     },
@@ -93,6 +101,7 @@ impl NetworkCollector {
         for program in NETWORK_PROGRAMS {
             statuses.announce(program.name, program.minimum_kernel, &config.denied);
         }
+        requests::announce(&statuses, &config.denied);
         announce_sources(&statuses, &config.denied);
         Self {
             table,
@@ -102,7 +111,12 @@ impl NetworkCollector {
         }
     }
 
-    fn load(&self, target: &ResolvedTarget, timed: bool) -> Result<LoadedObject, LoadError> {
+    fn load(
+        &self,
+        target: &ResolvedTarget,
+        timed: bool,
+        options: Option<&RequestOptions>,
+    ) -> Result<LoadedObject, LoadError> {
         let mut config = ProbeConfig {
             bucket_ns: 1,
             buckets_per_epoch: 1,
@@ -116,6 +130,8 @@ impl NetworkCollector {
                 entries: self.config.connections,
                 network_namespace: target.network_namespace,
                 timed,
+                capture_bytes: options.map(|options| options.capture_bytes),
+                tls_bytes: options.and_then(requests::tls_bytes),
             },
             denied: self.config.denied.clone(),
         })?;
@@ -124,37 +140,6 @@ impl NetworkCollector {
         }
         target.fill(&mut object)?;
         Ok(object)
-    }
-
-    /// Writes the state of every program, and says where each metric comes from.
-    fn report(&self, links: &NetworkLinks, failures: &[LoadError]) -> MetricSources {
-        let failure_of = |name: &str| {
-            failures
-                .iter()
-                .find(|failure| failure.program() == Some(name))
-        };
-        for program in NETWORK_PROGRAMS {
-            let failure = failure_of(program.name);
-            let state = match failure {
-                None if links.is_attached(program.name) => ProbeState::Attached,
-                None => ProbeState::Available,
-                Some(LoadError::Denied(_)) => ProbeState::Denied,
-                Some(_) => ProbeState::Unavailable,
-            };
-            self.statuses.set(ProbeStatus {
-                name: program.name.to_owned(),
-                state,
-                reason: failure.map(ToString::to_string),
-                minimum_kernel: program.minimum_kernel.to_owned(),
-            });
-        }
-        MetricSources::new(links.plan(), |name| {
-            if links.is_attached(name) {
-                return Ok(());
-            }
-            Err(failure_of(name)
-                .map_or_else(|| format!("{name} is not needed"), ToString::to_string))
-        })
     }
 }
 
@@ -165,7 +150,10 @@ impl Collector for NetworkCollector {
             probe: "network",
             reason: error.to_string(),
         };
-        let mut object = self.load(&target, request.spec.timed).map_err(failed)?;
+        let options = requests::wanted(&request.spec);
+        let mut object = self
+            .load(&target, request.spec.timed, options.as_ref())
+            .map_err(failed)?;
         let reader = object.take_reader().map_err(failed)?;
         let ended = object.take_ended().map_err(failed)?;
         let answers = object.take_answers().map_err(failed)?;
@@ -182,6 +170,20 @@ impl Collector for NetworkCollector {
                 .insert(EVICTION.to_owned(), failure.to_string());
         }
         let can_evict = evictor.is_none();
+        if options.is_some() {
+            self.statuses.set(requests::status(&links, &failures));
+        }
+        let requests = match &options {
+            Some(options) => Some(Requests::start(
+                &mut object,
+                &links,
+                &failures,
+                (options, TlsTargets::of(&target)),
+                origin,
+                &mut sources,
+            )?),
+            None => None,
+        };
         if links.is_empty()
             && let Some(first) = failures.into_iter().next()
         {
@@ -198,8 +200,14 @@ impl Collector for NetworkCollector {
         let (stop, stopped) = StopHandle::new();
         let unix =
             UnixSockets::start(&mut object, &self.table, &target, &wanted).map_err(failed)?;
+        let mut book = Book::default();
+        if requests.is_some() {
+            book.remember_homes();
+        }
         let mut session = Session {
             unix,
+            requests,
+            closed: 0,
             object,
             reader,
             answers,
@@ -220,7 +228,7 @@ impl Collector for NetworkCollector {
             can_evict,
             can_end: target.can_end(),
             resting: Resting::new(self.config.connections),
-            book: Book::default(),
+            book,
             sought: HashSet::new(),
             room: Room::of(request.spec.duration_s),
             finished: Vec::new(),
@@ -234,6 +242,7 @@ impl Collector for NetworkCollector {
             sender,
         };
         session.add_existing(&target).map_err(failed)?;
+        session.settle_tls();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         std::thread::Builder::new()
             .name(format!("network-{id}"))
@@ -288,6 +297,10 @@ struct Session {
     room: Option<Room>,
     /// Ended since the last result.
     finished: Vec<Connection>,
+    /// Where the task looks for requests.
+    requests: Option<Requests>,
+    /// Of [`Self::finished`], those whose end was told there.
+    closed: usize,
     reasons: BTreeMap<u32, String>,
     sources: MetricSources,
     origin: Origin,
@@ -311,6 +324,7 @@ impl Session {
                 self.reader.wait(LOOP_WAIT);
             }
             self.read();
+            self.probe_tls(last);
             if last || (reported.elapsed() >= pause && self.has_time(longest)) {
                 reported = Instant::now();
                 if let Err(error) = self.report(detached_ns) {
@@ -353,6 +367,15 @@ impl Session {
         for process in users {
             self.name_process(process);
         }
+        self.close_ended();
+    }
+
+    /// Tells of the newest ends where requests are looked for.
+    fn close_ended(&mut self) {
+        if let Some(requests) = &self.requests {
+            requests.close(self.finished.get(self.closed..).unwrap_or_default());
+        }
+        self.closed = self.finished.len();
     }
 
     /// Whether a result that takes so long is made before the end, which must not wait for it: the
@@ -393,6 +416,8 @@ impl Session {
         }
         let mut times = self.times()?;
         let now_ns = monotonic_ns();
+        self.close_ended();
+        self.closed = 0;
         for connection in std::mem::take(&mut self.finished) {
             let mut flow = Flow::decode(&connection);
             if let Some(times) = times.remove(&flow.cookie) {
@@ -416,10 +441,19 @@ impl Session {
         let directory = (&self.directory, self.directory_read_ns);
         self.book.settle(&open, directory, now_ns, last);
         let mut connections = Connections::default();
-        let note = |pair, direction, flow| connections.note(pair, direction, flow);
+        let mut met = Vec::new();
         let (mut edges, folded, mut unresolved) =
-            self.book.table_with(&open, &self.directory, note);
+            self.book
+                .table_with(&open, &self.directory, |pair, direction, flow| {
+                    met.push((flow.cookie, pair));
+                    connections.note(pair, direction, flow);
+                });
         let connections = connections.finish(now_ns);
+        let homes = self.book.take_homes(&met);
+        let requests = match &mut self.requests {
+            Some(requests) => Some(requests.table(&self.object, &homes, counted_ns, last)?),
+            None => None,
+        };
         unresolved.extend(self.uncounted_calls()?);
         let (unix_edges, unix_unresolved) = self.report_unix(unix_ends)?;
         let folded = self.unix.with_folded(folded);
@@ -458,8 +492,10 @@ impl Session {
             connections,
         };
         let gone = self.is_target_gone()?;
-        let notes = gone.then(|| TARGET_ENDED.to_owned());
-        if self.send(result, notes, last) && gone {
+        let remark = self.requests.as_mut().and_then(Requests::remark);
+        let ended = gone.then(|| TARGET_ENDED.to_owned());
+        let notes = ended.into_iter().chain(remark).collect();
+        if self.send((result, requests), notes, last) && gone {
             // It is said once.
             self.can_end = false;
         }
@@ -508,59 +544,22 @@ impl Session {
         Ok(self.object.call_times()?.into_iter().collect())
     }
 
-    /// Calls that could not be counted or timed.
-    fn uncounted_calls(&self) -> Result<BTreeMap<String, u64>, LoadError> {
-        let counters = self.object.call_counters()?;
-        let named = [
-            ("calls_left_out", CALLS_LEFT_OUT),
-            ("calls_of_unknown_sockets", CALLS_UNBOUND),
-            ("messages_left_out", MESSAGES_LEFT_OUT),
-            ("times_left_out", TIMES_LEFT_OUT),
-        ];
-        let numbers = named.into_iter().filter_map(|(name, counter)| {
-            let number = *counters.get(counter as usize)?;
-            (number > 0).then(|| (name.to_owned(), number))
-        });
-        Ok(numbers.collect())
-    }
-
-    /// Where metrics come from, and what was there before.
-    fn sources_now(&self) -> BTreeMap<String, String> {
-        let mut sources = self.sources.from.clone();
-        let sockets = match self.directory.without_diag() {
-            None => "inet_diag",
-            Some(_) => "inet_diag, /proc/PID/net/tcp",
-        };
-        sources.insert("sockets".to_owned(), sockets.to_owned());
-        sources
-    }
-
-    /// Metrics that are missing, and facts that may be.
-    fn unavailable(&self) -> BTreeMap<String, String> {
-        let mut unavailable = self.sources.unavailable.clone();
-        let (conntrack, originals) = self.directory.failures();
-        if let Some(reason) = conntrack {
-            unavailable.insert("translated_addresses".to_owned(), reason.to_owned());
-        }
-        if let Some(reason) = self.directory.without_diag() {
-            unavailable.insert("older_connections".to_owned(), reason.to_owned());
-        }
-        if let Some(reason) = originals {
-            unavailable.insert("original_destination".to_owned(), reason.to_owned());
-        }
-        unavailable
-    }
-
     /// Hands a result over; false when there is no room for it.
-    fn send(&self, table: EdgeTable, note: Option<String>, last: bool) -> bool {
+    fn send(
+        &self,
+        (edges, requests): (EdgeTable, Option<RequestTable>),
+        notes: Vec<String>,
+        last: bool,
+    ) -> bool {
         let profile = ProfileBuilder::new(self.origin.epoch_ns, 1, Clock::Switches).finish();
         let chunk = Chunk {
             event_loop: None,
             profile,
-            edges: Some(table),
+            edges: Some(edges),
+            requests,
             effective_frequency_hz: 0,
             waits: WaitCounts::default(),
-            notes: note.into_iter().collect(),
+            notes,
         };
         if last {
             // Nobody listens any more: then nobody misses it.

@@ -125,7 +125,9 @@ impl OnCpuCollector {
             v1_controller: target.v1_controller.clone(),
             counting: match spec.kind {
                 TaskKind::OnCpu => Counting::Samples(count_entries(cpu_count(), spec.frequency_hz)),
-                TaskKind::OffCpu | TaskKind::Network | TaskKind::Imported => Counting::Waits,
+                TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests | TaskKind::Imported => {
+                    Counting::Waits
+                }
                 TaskKind::Wall => Counting::Wall,
             },
             denied: self.config.denied.clone(),
@@ -133,7 +135,7 @@ impl OnCpuCollector {
         target.fill(&mut object)?;
         match spec.kind {
             TaskKind::OnCpu => object.load_sampler(Sampler::OnCpu)?,
-            TaskKind::OffCpu | TaskKind::Network | TaskKind::Imported => {}
+            TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests | TaskKind::Imported => {}
             TaskKind::Wall => object.load_sampler(Sampler::Wall)?,
         }
         Ok((object, failures))
@@ -207,9 +209,11 @@ impl Collector for OnCpuCollector {
             let (maps, captures) = object.take_unwind_maps().map_err(failed)?;
             let notice = match request.spec.kind {
                 TaskKind::OnCpu => Notice::Woken,
-                TaskKind::OffCpu | TaskKind::Wall | TaskKind::Network | TaskKind::Imported => {
-                    Notice::Polling
-                }
+                TaskKind::OffCpu
+                | TaskKind::Wall
+                | TaskKind::Network
+                | TaskKind::Requests
+                | TaskKind::Imported => Notice::Polling,
             };
             let unwinder = Unwinder::start(id, maps, captures, notice).map_err(failed)?;
             unwinder.know(target.pids.iter().copied());

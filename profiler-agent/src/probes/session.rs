@@ -308,6 +308,7 @@ impl Session {
         notes.append(&mut rows.notes);
         Chunk {
             edges: None,
+            requests: None,
             event_loop: None,
             profile: rows.take(range.start, range.end),
             effective_frequency_hz,

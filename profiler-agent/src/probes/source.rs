@@ -47,7 +47,7 @@ impl Source {
     ) -> Result<Self, LoadError> {
         Ok(match kind {
             TaskKind::OnCpu => Self::Ticks(object.sample(Sampler::OnCpu, frequency_hz)?),
-            TaskKind::OffCpu | TaskKind::Network | TaskKind::Imported => {
+            TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests | TaskKind::Imported => {
                 Self::Switches(object.attach_switches(Measured::Waits)?)
             }
             TaskKind::Wall => Self::Wall {

@@ -16,6 +16,8 @@ pub enum Stream {
     Observed,
     /// What was seen of event loops.
     EventLoops,
+    /// Requests over the connections of the edges.
+    Requests,
 }
 
 impl Stream {
@@ -26,6 +28,7 @@ impl Stream {
             Self::EdgeSteps => 2,
             Self::Observed => 4,
             Self::EventLoops => 3,
+            Self::Requests => 5,
         }
     }
 
@@ -36,6 +39,7 @@ impl Stream {
             2 => Some(Self::EdgeSteps),
             4 => Some(Self::Observed),
             3 => Some(Self::EventLoops),
+            5 => Some(Self::Requests),
             _ => None,
         }
     }

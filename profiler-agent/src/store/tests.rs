@@ -624,6 +624,7 @@ fn task(id: u64) -> Task {
             frequency_hz: 99,
             wakers: false,
             event_loop: None,
+            requests: None,
             timed: false,
             waits: crate::model::WaitRules::default(),
         },

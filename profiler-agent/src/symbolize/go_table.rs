@@ -189,6 +189,87 @@ impl GoTable {
         })
     }
 
+    /// Where the functions of some names begin and end, in the order of the names.
+    pub(crate) fn functions_named<const COUNT: usize>(
+        &self,
+        names: [&str; COUNT],
+    ) -> [Option<(u64, u64)>; COUNT] {
+        let mut found = [None; COUNT];
+        let places = names.map(|name| self.place_of_name(name));
+        if places.iter().all(Option::is_none) {
+            return found;
+        }
+        let mut index = vec![0; CHUNK_BYTES];
+        let mut number = 0;
+        // Entries of eight bytes; the one behind the last says where the last function ends.
+        while number < self.functions {
+            let Some(at) = self.index_at.checked_add(number * 8) else {
+                break;
+            };
+            let Some(count) = self.table.read_some(at, &mut index) else {
+                break;
+            };
+            let words: Vec<(u32, u32)> = index
+                .get(..count)
+                .unwrap_or_default()
+                .chunks_exact(8)
+                .filter_map(|entry| {
+                    let (entry, record) = entry.split_first_chunk::<4>()?;
+                    let record = u32::from_le_bytes(record.try_into().ok()?);
+                    Some((u32::from_le_bytes(*entry), record))
+                })
+                .collect();
+            if words.len() < 2 {
+                break;
+            }
+            for pair in words.windows(2) {
+                let [(entry, record), (end, _)] = pair else {
+                    continue;
+                };
+                let name = self.index_at.checked_add(u64::from(*record) + 4);
+                let name = name.and_then(|at| self.table.u32(at));
+                for (place, found) in places.iter().zip(&mut found) {
+                    if place.is_some() && *place == name {
+                        *found = Some((
+                            self.text.wrapping_add(u64::from(*entry)),
+                            self.text.wrapping_add(u64::from(*end)),
+                        ));
+                    }
+                }
+            }
+            number += words.len() as u64 - 1;
+        }
+        found
+    }
+
+    /// Where a name is among the names.
+    fn place_of_name(&self, name: &str) -> Option<u32> {
+        let pattern = [&[0], name.as_bytes(), &[0]].concat();
+        let end = self.units_at.min(self.table.bytes);
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut at = self.names_at;
+        while at < end {
+            let room = usize::try_from(end - at).unwrap_or(usize::MAX);
+            let length = chunk.len().min(room);
+            let count = self.table.read_some(at, chunk.get_mut(..length)?)?;
+            let bytes = chunk.get(..count)?;
+            let found = bytes
+                .windows(pattern.len())
+                .position(|window| window == pattern);
+            if let Some(found) = found {
+                let place = at.checked_add(found as u64 + 1)?;
+                return u32::try_from(place.checked_sub(self.names_at)?).ok();
+            }
+            // The pattern may lie across the end of this piece.
+            let step = count.saturating_sub(pattern.len() - 1);
+            if step == 0 {
+                return None;
+            }
+            at = at.checked_add(step as u64)?;
+        }
+        None
+    }
+
     /// The record of the function around an offset in the code.
     fn find(&self, offset: u64) -> Option<Record> {
         let wanted = u32::try_from(offset).ok()?;

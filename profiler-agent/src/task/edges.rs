@@ -1,10 +1,5 @@
 //! Results of network tasks: one table of edges that each newer one replaces.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
-
 use crate::{
     model::{EdgeTable, TaskId},
     store::{
@@ -12,31 +7,6 @@ use crate::{
         codec::{Density, decode_edges, encode_edges},
     },
 };
-
-/// Tables of the tasks that run, so that whoever follows one does not read the store each second.
-#[derive(Debug, Default)]
-pub(super) struct NewestEdges {
-    tables: Mutex<HashMap<TaskId, Arc<EdgeTable>>>,
-}
-
-impl NewestEdges {
-    fn tables(&self) -> MutexGuard<'_, HashMap<TaskId, Arc<EdgeTable>>> {
-        // Every change is one insertion or removal, so a holder that panicked left nothing half done.
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn get(&self, task: TaskId) -> Option<Arc<EdgeTable>> {
-        self.tables().get(&task).cloned()
-    }
-
-    pub(super) fn put(&self, task: TaskId, table: Arc<EdgeTable>) {
-        self.tables().insert(task, table);
-    }
-
-    pub(super) fn remove(&self, task: TaskId) {
-        self.tables().remove(&task);
-    }
-}
 
 /// A network task has one segment, however long it runs.
 fn key(task: TaskId) -> SegmentKey {

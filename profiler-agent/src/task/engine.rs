@@ -12,19 +12,18 @@ use tokio::{sync::broadcast, time::Instant};
 use crate::{
     edge_series::{EdgeSeries, SeriesCut},
     model::{
-        Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, Selection, StackQuality, Task,
-        TaskId, TaskSpec, TaskState, WaitCounts,
+        Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, RequestTable, Selection,
+        StackQuality, Task, TaskId, TaskSpec, TaskState, WaitCounts,
     },
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
 };
 
 use super::{
-    EngineConfig, TaskChange, TaskError, edge_steps,
-    edges::{self, NewestEdges},
-    event_loops,
+    EngineConfig, TaskChange, TaskError, edge_steps, edges, event_loops,
+    newest::Newest,
     registry::{Registry, Stopping, add_notes},
-    result,
+    requests, result,
     retention::Limits,
     run::{self, AGENT_STOPPED, NEVER_STARTED},
     target_names::target_names,
@@ -56,7 +55,8 @@ pub(super) struct Inner {
     clock: WallClock,
     store_file: PathBuf,
     pub(super) limits: Limits,
-    pub(super) newest_edges: NewestEdges,
+    pub(super) newest_edges: Newest<EdgeTable>,
+    pub(super) newest_requests: Newest<RequestTable>,
     /// Tasks that have ended and whose result the disk refused, with the blobs that wait.
     pub(super) unwritten: Mutex<BTreeMap<TaskId, u64>>,
 }
@@ -103,7 +103,8 @@ impl Engine {
                 age_ns: config.retention_age_s.saturating_mul(1_000_000_000),
                 bytes: config.retention_bytes,
             },
-            newest_edges: NewestEdges::default(),
+            newest_edges: Newest::default(),
+            newest_requests: Newest::default(),
             unwritten: Mutex::default(),
         });
         tokio::spawn(upkeep::maintain(Arc::downgrade(&inner)));
@@ -227,6 +228,20 @@ impl Engine {
         }
         let store = self.inner.store.clone();
         let loaded = tokio::task::spawn_blocking(move || edges::load(&store, id))
+            .await
+            .map_err(|error| TaskError::Store(error.to_string()))?;
+        Ok(loaded?.map(Arc::new))
+    }
+
+    /// The requests that a task has seen so far; `None` when it has no result, which tasks of other kinds
+    /// never have.
+    pub async fn requests(&self, id: TaskId) -> Result<Option<Arc<RequestTable>>, TaskError> {
+        self.get(id)?;
+        if let Some(newest) = self.inner.newest_requests.get(id) {
+            return Ok(Some(newest));
+        }
+        let store = self.inner.store.clone();
+        let loaded = tokio::task::spawn_blocking(move || requests::load(&store, id))
             .await
             .map_err(|error| TaskError::Store(error.to_string()))?;
         Ok(loaded?.map(Arc::new))

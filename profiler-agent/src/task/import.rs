@@ -98,6 +98,7 @@ fn described(imported: Imported, now_ns: u64) -> Task {
             frequency_hz: frequency_hz.unwrap_or(0),
             wakers: false,
             event_loop: None,
+            requests: None,
             timed: false,
             waits: WaitRules::default(),
         },

@@ -111,7 +111,7 @@ fn units_of(task: &Task, segments: &[(SegmentKey, Segment)], units: &mut Vec<Uni
 /// Whether the only segment of a stream is not a minute: it has all of them.
 fn is_whole(stream: Stream) -> bool {
     match stream {
-        Stream::Edges | Stream::EventLoops | Stream::Observed => true,
+        Stream::Edges | Stream::Requests | Stream::EventLoops | Stream::Observed => true,
         Stream::Profile | Stream::EdgeSteps => false,
     }
 }

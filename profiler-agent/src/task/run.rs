@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use crate::{
-    model::{EdgeTable, EventLoopTable, LossKind, Task, TaskId, TaskState},
+    model::{EdgeTable, EventLoopTable, LossKind, RequestTable, Task, TaskId, TaskState},
     probes::{Chunk, CollectError, CollectRequest, Collection},
     store::{
         Append, SegmentKey, StoreError, Stream,
@@ -27,6 +27,7 @@ use super::{
     engine::Inner,
     event_loops,
     registry::{Slot, StopCause, add_notes, say_written, waits_note},
+    requests,
     result::segment_number,
     target_names::target_names,
     upkeep::merge_any,
@@ -201,11 +202,15 @@ impl<'a> Run<'a> {
         let Chunk {
             profile,
             edges,
+            requests,
             event_loop,
             effective_frequency_hz,
             waits,
             notes,
         } = chunk;
+        if let Some(requests) = requests {
+            self.keep_requests(requests).await;
+        }
         if let Some(edges) = edges {
             self.update(|task| add_notes(task, notes));
             return self.keep_edges(edges).await;
@@ -309,6 +314,21 @@ impl<'a> Run<'a> {
         if let Some(segment) = segment {
             self.merge_before(edge_steps::key(id, segment));
         }
+    }
+
+    /// Keeps the requests so far in place of the earlier table.
+    async fn keep_requests(&mut self, table: RequestTable) {
+        let id = self.id;
+        let now_ns = self.inner.now_ns();
+        let table = Arc::new(table);
+        self.inner.newest_requests.put(id, Arc::clone(&table));
+        let kept = self
+            .inner
+            .store
+            .run(move |store| requests::keep(store, id, &table, now_ns))
+            .await
+            .and_then(|kept| kept);
+        self.kept_table(kept);
     }
 
     /// Keeps what was seen of event loops in place of the earlier table.
@@ -420,6 +440,7 @@ impl<'a> Run<'a> {
         self.commit().await;
         // From now on it is read from the store.
         self.inner.newest_edges.remove(self.id);
+        self.inner.newest_requests.remove(self.id);
         if self.failing.is_some() {
             let id = self.id;
             let waiting = self

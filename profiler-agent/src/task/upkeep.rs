@@ -168,7 +168,7 @@ pub(super) fn merge_any(store: &StoreHandle, key: SegmentKey) -> Result<(), Stor
         Stream::Profile => merge_segment(store, key),
         Stream::EdgeSteps => edge_steps::merge_segment(store, key),
         // One table in place of the one before, and one record.
-        Stream::Edges | Stream::EventLoops | Stream::Observed => Ok(()),
+        Stream::Edges | Stream::Requests | Stream::EventLoops | Stream::Observed => Ok(()),
     }
 }
 

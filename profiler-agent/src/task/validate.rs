@@ -1,11 +1,13 @@
 //! Bounds of a task specification, each with its exact message.
 
 use crate::model::{
-    DEFAULT_FREQUENCY_HZ, LoopRules, MAX_DURATION_S, MAX_FREQUENCY_HZ, MAX_STALL_MS, Target,
-    TaskKind, TaskSpec, WaitRules,
+    DEFAULT_FREQUENCY_HZ, LoopRules, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MAX_DURATION_S,
+    MAX_FREQUENCY_HZ, MAX_STALL_MS, MIN_CAPTURE_BYTES, RequestOptions, Target, TaskKind, TaskSpec,
+    WaitRules,
 };
 
 use super::TaskError;
+use crate::requests::Rules;
 
 /// Processes that one task may name.
 pub const MAX_PIDS: usize = 4096;
@@ -41,21 +43,21 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
             format!("frequency_hz must be between 1 and {MAX_FREQUENCY_HZ}, got {got}"),
         );
     }
-    if spec.kind == TaskKind::Network && spec.frequency_hz != DEFAULT_FREQUENCY_HZ {
+    if spec.kind.has_edges() && spec.frequency_hz != DEFAULT_FREQUENCY_HZ {
+        let kind = spec.kind.name();
         return invalid(
             "frequency_hz",
-            "frequency_hz is a rate of samples, which network does not take: leave it out"
-                .to_owned(),
+            format!("frequency_hz is a rate of samples, which {kind} does not take: leave it out"),
         );
     }
-    if spec.wakers && matches!(spec.kind, TaskKind::OnCpu | TaskKind::Network) {
+    if spec.wakers && !measures_waits(spec.kind) {
         let kind = spec.kind.name();
         return invalid(
             "wakers",
             format!("wakers end waits, which {kind} does not record: take off_cpu or wall"),
         );
     }
-    if spec.timed && spec.kind != TaskKind::Network {
+    if spec.timed && !spec.kind.has_edges() {
         let kind = spec.kind.name();
         return invalid(
             "timed",
@@ -63,6 +65,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
         );
     }
     loops_hold(spec)?;
+    requests_hold(spec)?;
     let WaitRules { min_ns, max_ns, .. } = spec.waits;
     if max_ns.is_some_and(|most| most < min_ns || most == 0) {
         return invalid(
@@ -89,12 +92,14 @@ fn loops_hold(spec: &TaskSpec) -> Result<(), TaskError> {
     let Some(LoopRules { threshold_ms }) = spec.event_loop else {
         return Ok(());
     };
-    if spec.kind == TaskKind::Network {
+    if spec.kind.has_edges() {
+        let kind = spec.kind.name();
         return invalid(
             "event_loop",
-            "event loops are watched beside samples, which network does not take: take on_cpu, \
-             off_cpu or wall"
-                .to_owned(),
+            format!(
+                "event loops are watched beside samples, which {kind} does not take: take on_cpu, \
+                 off_cpu or wall"
+            ),
         );
     }
     if !(1..=MAX_STALL_MS).contains(&threshold_ms) {
@@ -108,22 +113,82 @@ fn loops_hold(spec: &TaskSpec) -> Result<(), TaskError> {
     Ok(())
 }
 
+fn requests_hold(spec: &TaskSpec) -> Result<(), TaskError> {
+    let Some(options) = &spec.requests else {
+        return Ok(());
+    };
+    if spec.kind != TaskKind::Requests {
+        let kind = spec.kind.name();
+        return invalid(
+            "requests",
+            format!("requests are not what {kind} records: take requests"),
+        );
+    }
+    let RequestOptions {
+        tls: _,
+        tls_duty_percent,
+        bodies,
+        raw_paths: _,
+        samples_all: _,
+        rules,
+        capture_bytes,
+        cpu_percent,
+    } = options;
+    if *bodies {
+        return invalid(
+            "bodies",
+            "bodies are not kept by this version of the agent: leave bodies out".to_owned(),
+        );
+    }
+    if let Err(error) = Rules::compile(rules) {
+        return invalid("rules", error.to_string());
+    }
+    if !(1..=100).contains(tls_duty_percent) {
+        return invalid(
+            "tls_duty_percent",
+            format!("tls_duty_percent must be between 1 and 100, got {tls_duty_percent}"),
+        );
+    }
+    if !(MIN_CAPTURE_BYTES..=MAX_CAPTURE_BYTES).contains(capture_bytes) {
+        return invalid(
+            "capture_bytes",
+            format!(
+                "capture_bytes must be between {MIN_CAPTURE_BYTES} and {MAX_CAPTURE_BYTES}, got \
+                 {capture_bytes}"
+            ),
+        );
+    }
+    if !(1..=MAX_CAPTURE_CPU_PERCENT).contains(cpu_percent) {
+        return invalid(
+            "cpu_percent",
+            format!(
+                "cpu_percent must be between 1 and {MAX_CAPTURE_CPU_PERCENT}, got {cpu_percent}"
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn measures_waits(kind: TaskKind) -> bool {
+    match kind {
+        TaskKind::OffCpu | TaskKind::Wall | TaskKind::Imported => true,
+        TaskKind::OnCpu | TaskKind::Network | TaskKind::Requests => false,
+    }
+}
+
 fn waits_hold(spec: &TaskSpec) -> Result<(), TaskError> {
     let WaitRules {
         mode,
         min_ns,
         max_ns,
     } = spec.waits;
-    if matches!(spec.kind, TaskKind::OnCpu | TaskKind::Network) {
+    if !measures_waits(spec.kind) {
         let kind = spec.kind.name();
         let given = [
             ("min_wait_ns", min_ns != 0),
             ("max_wait_ns", max_ns.is_some()),
             // One agent-wide setting stands for on_cpu as well.
-            (
-                "off_cpu_mode",
-                mode.is_some() && spec.kind == TaskKind::Network,
-            ),
+            ("off_cpu_mode", mode.is_some() && spec.kind.has_edges()),
         ];
         if let Some((field, _)) = given.into_iter().find(|(_, given)| *given) {
             return invalid(
@@ -224,10 +289,10 @@ fn cgroup_holds(path: &str) -> Result<(), TaskError> {
 
 fn network_namespace_holds(path: &str, kind: TaskKind) -> Result<(), TaskError> {
     const FIELD: &str = "target.network_namespace";
-    if kind != TaskKind::Network {
+    if !kind.has_edges() {
         return invalid(
             FIELD,
-            "target.network_namespace is for tasks of kind network".to_owned(),
+            "target.network_namespace is for tasks of kind network and requests".to_owned(),
         );
     }
     if !path.starts_with('/') || path.contains('\0') {

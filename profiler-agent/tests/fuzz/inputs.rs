@@ -234,6 +234,14 @@ pub(crate) fn pprof() -> Original {
     Original::of("a pprof file", bytes)
 }
 
+/// Recorded connections of a protocol, with how they are cut into pieces.
+pub(crate) fn payload(protocol: &str) -> Original {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/protocols");
+    let path = format!("{folder}/{protocol}.txt");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    Original::of(&path, profiler_protocols::fuzzing::input(&text))
+}
+
 pub(crate) fn folded() -> Original {
     Original::of("folded stacks", FOLDED.as_bytes().to_vec())
 }
@@ -247,6 +255,26 @@ pub(crate) fn perf_map() -> Original {
         ));
     }
     Original::of("a perf-map", text.into_bytes())
+}
+
+/// A conversation that was recorded from real peers: how many bytes the client said, these, and those of
+/// the server. The file holds one record for each read: who spoke, the length in four bytes, the bytes.
+pub(crate) fn conversation(name: &str) -> Original {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/protocols");
+    let file = fs::read(format!("{folder}/{name}.bin")).expect("a fixture");
+    let (mut client, mut server) = (Vec::new(), Vec::new());
+    let mut rest = file.as_slice();
+    while let [side, behind @ ..] = rest {
+        let (length, behind) = behind.split_first_chunk().expect("a length");
+        let length = usize::try_from(u32::from_be_bytes(*length)).expect("a size");
+        let (bytes, behind) = behind.split_at(length);
+        let speaker = if *side == 0 { &mut client } else { &mut server };
+        speaker.extend_from_slice(bytes);
+        rest = behind;
+    }
+    let length = u16::try_from(client.len()).expect("a short conversation");
+    let bytes = [&length.to_be_bytes()[..], &client, &server].concat();
+    Original::of(name, bytes)
 }
 
 fn compile(

@@ -100,6 +100,12 @@ fn inferred_names() {
 }
 
 #[test]
+fn places_for_probes_of_tls() {
+    let libssl = Original::file("/usr/lib/x86_64-linux-gnu/libssl.so.3");
+    fuzz("tls_sites", &[libssl]);
+}
+
+#[test]
 fn perf_maps() {
     fuzz("perf_map", &[inputs::perf_map()]);
 }
@@ -130,4 +136,71 @@ fn process_maps() {
 #[test]
 fn socket_table() {
     fuzz("socket_table", &[Original::file("/proc/self/net/tcp")]);
+}
+
+#[test]
+fn connections() {
+    let recorded = [
+        "redis",
+        "postgresql",
+        "mysql",
+        "tls",
+        "kafka",
+        "mongodb",
+        "dns",
+    ];
+    fuzz("connection", &recorded.map(inputs::payload));
+}
+
+#[test]
+fn tls_records() {
+    fuzz("tls", &[inputs::payload("tls")]);
+}
+
+#[test]
+fn dns_messages() {
+    fuzz("dns", &[inputs::payload("dns")]);
+}
+
+#[test]
+fn redis_values() {
+    fuzz("redis", &[inputs::payload("redis")]);
+}
+
+#[test]
+fn postgresql_messages() {
+    fuzz("postgresql", &[inputs::payload("postgresql")]);
+}
+
+#[test]
+fn mysql_packets() {
+    fuzz("mysql", &[inputs::payload("mysql")]);
+}
+
+#[test]
+fn kafka_messages() {
+    fuzz("kafka", &[inputs::payload("kafka")]);
+}
+
+#[test]
+fn mongodb_messages() {
+    fuzz("mongodb", &[inputs::payload("mongodb")]);
+}
+
+#[test]
+fn http1_conversations() {
+    fuzz("http1", &[inputs::conversation("curl_http1")]);
+}
+
+#[test]
+fn http2_conversations() {
+    fuzz(
+        "http2",
+        &["curl_http2", "nghttp", "h2load"].map(inputs::conversation),
+    );
+}
+
+#[test]
+fn header_blocks() {
+    fuzz("hpack", &[inputs::conversation("h2load")]);
 }

@@ -4,12 +4,16 @@
 mod diagnosis;
 #[path = "bench/event_loop.rs"]
 mod event_loop;
+#[path = "bench/load.rs"]
+mod load;
 #[path = "bench/network.rs"]
 mod network;
 #[path = "bench/off_cpu.rs"]
 mod off_cpu;
 #[path = "bench/perf_dwarf.rs"]
 mod perf_dwarf;
+#[path = "bench/protocols.rs"]
+mod protocols;
 #[path = "bench/unwind.rs"]
 mod unwind;
 
@@ -87,6 +91,21 @@ enum What {
         mesh_pairs: u32,
         /// Length of each run of the mesh in seconds
         #[arg(long, default_value_t = 5.0)]
+        mesh_seconds: f64,
+    },
+    /// Cost of reading requests, without and with TLS, to nginx, a Go server and the mesh
+    Protocols {
+        /// Pairs of runs for each setting
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
+        pairs: u32,
+        /// Length of each run in seconds
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Pairs of runs of the mesh
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
+        mesh_pairs: u32,
+        /// Length of each run of the mesh in seconds
+        #[arg(long, default_value_t = 3.0)]
         mesh_seconds: f64,
     },
     /// What the diagnosis puts down to a setting of Envoy, beside what switching it off saves
@@ -222,6 +241,27 @@ fn main() -> Result<()> {
             "program": "nginx on one CPU and wrk with 32 connections on the other, over loopback",
             "interval": "95 % bootstrap of the median",
             "figures": table(network::figures(&network::Options {
+                pairs,
+                seconds,
+                mesh_pairs,
+                mesh_seconds,
+            })?),
+        }),
+        What::Protocols {
+            pairs,
+            seconds,
+            mesh_pairs,
+            mesh_seconds,
+        } => json!({
+            "bench": "protocols",
+            "machine": machine,
+            "pairs": pairs,
+            "seconds_per_run": seconds,
+            "mesh_pairs": mesh_pairs,
+            "mesh_seconds_per_run": mesh_seconds,
+            "program": "one worker on one CPU and wrk with 32 connections on the other, over loopback",
+            "interval": "95 % bootstrap of the median",
+            "figures": table(protocols::figures(&protocols::Options {
                 pairs,
                 seconds,
                 mesh_pairs,

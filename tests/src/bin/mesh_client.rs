@@ -18,7 +18,7 @@ use hdrhistogram::Histogram;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::{Request, Uri, body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use profiler_tests::mesh::{LOADING, LatencyReport, LoadReport};
+use profiler_tests::mesh::{LOADING, LatencyReport, LoadReport, Unique};
 use tokio::{
     net::TcpStream,
     signal::unix::{SignalKind, signal},
@@ -65,6 +65,9 @@ struct Options {
     /// Ends after this many requests
     #[arg(long, default_value_t = u64::MAX)]
     requests: u64,
+    /// In what requests differ: each has its number there
+    #[arg(long, value_enum, default_value = "nothing")]
+    unique: Unique,
 }
 
 struct Tally {
@@ -211,11 +214,11 @@ async fn send_all(
         let taken = progress
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        if taken.is_err() {
+        let Ok(number) = taken else {
             return;
-        }
+        };
         let started = Instant::now();
-        match timeout(REQUEST_LIMIT, exchange(&options.url, &mut sender)).await {
+        match timeout(REQUEST_LIMIT, exchange(options, number, &mut sender)).await {
             Ok(Ok(true)) => {
                 let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
                 tally.latency_us.saturating_record(micros);
@@ -234,7 +237,14 @@ async fn send_all(
 type Sender = http1::SendRequest<Empty<Bytes>>;
 
 /// One request on the kept connection (made when there is none); whether the status was 2xx.
-async fn exchange(url: &Uri, kept: &mut Option<Sender>) -> Result<bool> {
+async fn exchange(options: &Options, number: u64, kept: &mut Option<Sender>) -> Result<bool> {
+    let url = &options.url;
+    let (mut path, mut user_agent) = (url.path().to_owned(), "mesh-client".to_owned());
+    match options.unique {
+        Unique::Nothing => {}
+        Unique::Path => path = format!("{path}/{number}"),
+        Unique::UserAgent => user_agent = format!("{user_agent}/{number}"),
+    }
     let authority = url.authority().context("the URL names no server")?.as_str();
     let mut sender = match kept.take() {
         Some(sender) if sender.is_ready() => sender,
@@ -246,9 +256,9 @@ async fn exchange(url: &Uri, kept: &mut Option<Sender>) -> Result<bool> {
             sender
         }
     };
-    let request = Request::get(url.path())
+    let request = Request::get(path)
         .header("host", authority)
-        .header("user-agent", "mesh-client")
+        .header("user-agent", user_agent)
         .body(Empty::new())?;
     let response = sender.send_request(request).await?;
     let good = response.status().is_success();

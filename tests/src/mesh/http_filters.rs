@@ -16,8 +16,15 @@ function envoy_on_response(handle)
 end
 ";
 
+/// Whose filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Outbound,
+    Inbound,
+}
+
 /// The filters that are asked for, in Istio's order; the router is the last one.
-pub(super) fn all(options: &MeshOptions) -> Value {
+pub(super) fn all(options: &MeshOptions, pod: &str, way: Way) -> Value {
     let mut filters = Vec::new();
     if options.rbac_policies > 0 {
         filters.push(filter(
@@ -30,8 +37,40 @@ pub(super) fn all(options: &MeshOptions) -> Value {
         let code = json!({ "default_source_code": { "inline_string": LUA } });
         filters.push(filter("lua", "Lua", &code));
     }
+    if pod == "server" && way == Way::Inbound {
+        filters.extend(slow(options));
+    }
     filters.push(filter("router", "Router", &json!({})));
     filters.into()
+}
+
+/// Filters that take time of a known size.
+fn slow(options: &MeshOptions) -> Vec<Value> {
+    let mut filters = Vec::new();
+    if !options.inbound_delay.is_zero() {
+        let delay = json!({
+            "fixed_delay": format!("{}s", options.inbound_delay.as_secs_f64()),
+            "percentage": { "numerator": 100, "denominator": "HUNDRED" },
+        });
+        filters.push(filter("fault", "HTTPFault", &json!({ "delay": delay })));
+    }
+    if !options.inbound_work.is_zero() {
+        let code = format!(
+            "function envoy_on_request(handle)
+               local function now()
+                 return tonumber(handle:timestampString(EnvoyTimestampResolution.MICROSECOND))
+               end
+               local start = now()
+               while now() - start < {} do end
+             end",
+            options.inbound_work.as_micros()
+        );
+        let code = json!({ "default_source_code": { "inline_string": code } });
+        let mut work = filter("lua", "Lua", &code);
+        work["name"] = json!("work");
+        filters.push(work);
+    }
+    filters
 }
 
 fn filter(folder: &str, message: &str, fields: &Value) -> Value {

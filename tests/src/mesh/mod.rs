@@ -13,9 +13,11 @@ pub mod sidecar;
 pub mod http_filters;
 pub mod telemetry;
 pub mod slow_pipe;
+pub mod load;
 
 use std::{
     fs,
+    net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -25,7 +27,9 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use options::{AccessLog, MeshOptions, Tracer, Tracing, Upstream};
+use interception::INBOUND_PORT;
+pub use load::{Load, Unique};
+pub use options::{AccessLog, App, MeshOptions, Tracer, Tracing, Upstream};
 use slow_pipe::SlowPipe;
 
 use crate::{
@@ -158,7 +162,7 @@ pub struct MeshReport {
 }
 
 impl Mesh {
-    /// Brings everything up and returns when a request has gone the whole way.
+    /// Brings everything up and returns when a request has gone the whole way (with gRPC: could go).
     pub fn up(options: &MeshOptions) -> Result<Self> {
         paths::require_root()?;
         let (folder, folder_guard) = scratch_directory("mesh")?;
@@ -180,11 +184,7 @@ impl Mesh {
         interception::install(&client_netns)?;
         interception::install(&server_netns)?;
 
-        let app = Launch::new(&paths::own_program("mesh-server")?, "server", &folder)
-            .args(["--listen".to_owned(), format!("0.0.0.0:{SERVER_PORT}")])
-            .args(["--body-bytes".to_owned(), options.body_bytes.to_string()])
-            .netns(&server_netns)
-            .start()?;
+        let app = start_app(&server_netns, &folder, options)?;
         let sink = |program: &str, label: &str, port: u16| -> Result<Running> {
             Launch::new(&paths::own_program(program)?, label, &folder)
                 .args(["--listen".to_owned(), format!("0.0.0.0:{port}")])
@@ -239,6 +239,9 @@ impl Mesh {
                 pod.envoy.errors()
             );
         }
+        if self.options.app == App::Grpc {
+            return self.wait_for_listeners();
+        }
         let url = format!("http://{SERVER_ADDRESS}:{SERVER_PORT}/ready");
         wait_until("a request goes through the mesh", START_LIMIT, || {
             self.client
@@ -246,6 +249,20 @@ impl Mesh {
                 .within(|| Ok(ureq::get(&url).call()?))
                 .is_ok()
         })
+    }
+
+    /// Waits until both sidecars take connections, without a request: the sidecars would keep the connection
+    /// of HTTP/2 that it went over, whose headers nobody can read who has not seen them from the start.
+    fn wait_for_listeners(&self) -> Result<()> {
+        for pod in [&self.client, &self.server] {
+            let label = pod.envoy.label();
+            wait_until(&format!("{label} listens"), START_LIMIT, || {
+                pod.netns
+                    .within(|| Ok(TcpStream::connect((Ipv4Addr::LOCALHOST, INBOUND_PORT))?))
+                    .is_ok()
+            })?;
+        }
+        Ok(())
     }
 
     /// Starts the bounded load generator in the client's pod.
@@ -284,24 +301,6 @@ impl Mesh {
         let load = self.launch_load(rps, duration, "measured-client")?;
         let output = load.finish(duration + START_LIMIT)?;
         load_report(&output)
-    }
-
-    /// Starts a second load of so many requests over connections of its own.
-    pub fn start_other_load(&self, requests: u64, connections: u32) -> Result<Running> {
-        let arguments = [
-            format!("--url=http://{SERVER_ADDRESS}:{SERVER_PORT}/work"),
-            format!("--requests={requests}"),
-            format!("--connections={connections}"),
-            format!("--duration={}ms", self.options.duration.as_millis()),
-        ];
-        Launch::new(
-            &paths::own_program("mesh-client")?,
-            "other-client",
-            &self.folder,
-        )
-        .args(arguments)
-        .netns(&self.client.netns)
-        .start()
     }
 
     /// Lets the load pause when every request has its answer; returns the number of requests so
@@ -410,6 +409,27 @@ impl Mesh {
 pub fn load_report(output: &str) -> Result<LoadReport> {
     let last = output.lines().next_back().unwrap_or_default();
     serde_json::from_str(last).with_context(|| format!("parse load report {output:?}"))
+}
+
+fn start_app(netns: &Netns, folder: &Path, options: &MeshOptions) -> Result<Running> {
+    let listen = format!("--listen=0.0.0.0:{SERVER_PORT}");
+    let (program, arguments) = match options.app {
+        App::Http1 => {
+            let millis = |delay: Duration| format!("{}ms", delay.as_millis());
+            let arguments = vec![
+                listen,
+                format!("--body-bytes={}", options.body_bytes),
+                format!("--delay={}", millis(options.app_delay)),
+                format!("--delay-spread={}", millis(options.app_delay_spread)),
+            ];
+            ("mesh-server", arguments)
+        }
+        App::Grpc => ("grpc-server", vec![listen]),
+    };
+    Launch::new(&paths::own_program(program)?, "server", folder)
+        .args(arguments)
+        .netns(netns)
+        .start()
 }
 
 fn start_pod(

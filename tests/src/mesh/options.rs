@@ -23,6 +23,14 @@ pub enum Upstream {
     Http2,
 }
 
+/// What the apps speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum App {
+    Http1,
+    /// The server app is the tonic service of the tests; sidecars must speak HTTP/2 with each other.
+    Grpc,
+}
+
 /// Where spans go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Tracer {
@@ -56,6 +64,7 @@ impl FromStr for Tracing {
 }
 
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the demo")]
 pub struct MeshOptions {
     /// Envoy to run instead of the one that the set-up fetched
     #[arg(long)]
@@ -87,6 +96,24 @@ pub struct MeshOptions {
     /// Optional statistics of clusters and endpoints, all handed to a statsd collector
     #[arg(long)]
     pub many_stats: bool,
+    /// Sidecars give no x-request-id to requests without one
+    #[arg(long)]
+    pub no_request_ids: bool,
+    /// How long the server's sidecar holds each request back
+    #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
+    pub inbound_delay: Duration,
+    /// How long a Lua filter of the server's sidecar keeps its thread busy with each request
+    #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
+    pub inbound_work: Duration,
+    /// What the apps speak; requests of the load are HTTP/1 in any case
+    #[arg(long, value_enum, default_value = "http1")]
+    pub app: App,
+    /// How long the server app waits before it answers
+    #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
+    pub app_delay: Duration,
+    /// Up to how much longer it waits, so that answers come in another order than requests
+    #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
+    pub app_delay_spread: Duration,
     /// Requests per second; 0 sends as fast as answers come
     #[arg(long, default_value_t = 0)]
     pub rps: u32,
@@ -131,6 +158,12 @@ impl Default for MeshOptions {
             lua: false,
             rbac_policies: 0,
             many_stats: false,
+            no_request_ids: false,
+            inbound_delay: Duration::ZERO,
+            inbound_work: Duration::ZERO,
+            app: App::Http1,
+            app_delay: Duration::ZERO,
+            app_delay_spread: Duration::ZERO,
             rps: 0,
             connections: 16,
             body_bytes: 512,

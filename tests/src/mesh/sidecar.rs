@@ -10,7 +10,8 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::{
-    ADMIN_PORT, MeshOptions, SERVER_ADDRESS, SERVER_PORT, Upstream, certificates, http_filters,
+    ADMIN_PORT, App, MeshOptions, SERVER_ADDRESS, SERVER_PORT, Upstream, certificates,
+    http_filters::{self, Way},
     interception::{INBOUND_PORT, OUTBOUND_PORT, PASSTHROUGH_SOURCE},
     telemetry,
 };
@@ -78,7 +79,7 @@ impl Parts<'_> {
             "address": socket(SERVER_ADDRESS, SERVER_PORT),
             "bind_to_port": false,
             "traffic_direction": "OUTBOUND",
-            "filter_chains": [{ "filters": [self.http(OUTBOUND_STATS, OUTBOUND_CLUSTER)] }],
+            "filter_chains": [{ "filters": [self.http(Way::Outbound, OUTBOUND_CLUSTER)] }],
         })
     }
 
@@ -87,7 +88,7 @@ impl Parts<'_> {
         let mut http = json!({
             "name": "app",
             "filter_chain_match": { "destination_port": SERVER_PORT },
-            "filters": [self.http(INBOUND_STATS, &cluster)],
+            "filters": [self.http(Way::Inbound, &cluster)],
         });
         let mut filters = vec![listener_filter("original_dst", "OriginalDst")];
         if self.options.mtls {
@@ -114,7 +115,11 @@ impl Parts<'_> {
         })
     }
 
-    fn http(&self, stats: &str, cluster: &str) -> Value {
+    fn http(&self, way: Way, cluster: &str) -> Value {
+        let stats = match way {
+            Way::Outbound => OUTBOUND_STATS,
+            Way::Inbound => INBOUND_STATS,
+        };
         let mut manager = json!({
             "@type": format!("{TYPES}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"),
             "stat_prefix": stats,
@@ -133,7 +138,8 @@ impl Parts<'_> {
                     }],
                 }],
             },
-            "http_filters": http_filters::all(self.options),
+            "http_filters": http_filters::all(self.options, self.pod, way),
+            "generate_request_id": !self.options.no_request_ids,
         });
         if let Some(log) = telemetry::access_log(self.options, self.access_log) {
             manager["access_log"] = json!([log]);
@@ -173,14 +179,18 @@ impl Parts<'_> {
                 },
             });
         }
+        let mut inbound = original_destination(
+            &format!("inbound|{SERVER_PORT}||"),
+            Some(PASSTHROUGH_SOURCE),
+        );
+        if self.options.app == App::Grpc {
+            inbound["typed_extension_protocol_options"] = http2();
+        }
         let mut clusters = vec![
             outbound,
             original_destination("PassthroughCluster", None),
             original_destination("InboundPassthroughCluster", Some(PASSTHROUGH_SOURCE)),
-            original_destination(
-                &format!("inbound|{SERVER_PORT}||"),
-                Some(PASSTHROUGH_SOURCE),
-            ),
+            inbound,
         ];
         clusters.extend(telemetry::clusters(self.options));
         if self.options.many_stats {

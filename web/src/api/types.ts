@@ -153,7 +153,7 @@ export interface ImportedFile {
   readonly has_threads: boolean;
 }
 
-export type TaskKind = "on_cpu" | "off_cpu" | "wall" | "network";
+export type TaskKind = "on_cpu" | "off_cpu" | "wall" | "network" | "requests";
 
 export interface TaskSpec {
   readonly kind: TaskKind;
@@ -167,8 +167,29 @@ export interface TaskSpec {
   readonly off_cpu_mode?: OffCpuMode;
   readonly min_wait_ns?: number;
   readonly max_wait_ns?: number;
+  /** Also plaintext at the functions of TLS libraries; for kind requests, as what follows. */
+  readonly tls?: boolean;
+  /** Part of the time in which that is on. */
+  readonly tls_duty_percent?: number;
+  /** Samples have the path as it was sent. */
+  readonly raw_paths?: boolean;
+  readonly samples?: SamplesKept;
   /** Name of the tasks that are started together. */
   readonly group?: string;
+}
+
+/** Which requests are kept one by one. */
+export type SamplesKept = "slow" | "all";
+
+/** What a task of kind requests looks for. */
+export interface RequestSettings {
+  readonly tls: boolean;
+  readonly tls_duty_percent: number;
+  readonly raw_paths: boolean;
+  readonly samples: SamplesKept;
+  readonly rules: readonly unknown[];
+  readonly capture_bytes: number;
+  readonly cpu_percent: number;
 }
 
 export type OffCpuMode = "every" | "sampled" | "auto";
@@ -217,6 +238,8 @@ export interface Task {
   /** Null for kinds that no clock drives. */
   readonly frequency_hz: number | null;
   readonly wakers: boolean;
+  /** Null for other kinds, missing in answers of older agents. */
+  readonly requests?: RequestSettings | null;
   readonly effective_frequency_hz: number | null;
   readonly state: TaskState;
   readonly reason: string | null;

@@ -32,6 +32,10 @@ const FORM: TaskForm = {
   mode: "",
   minWait: "",
   maxWait: "",
+  tls: false,
+  duty: "100",
+  rawPaths: false,
+  samples: "slow",
 };
 
 const member = (pid: number, change: Partial<Process> = {}): Process =>
@@ -65,6 +69,7 @@ describe("the estimate", () => {
       cores: 0.84,
       sampled: false,
       timed: false,
+      tlsPercent: 0,
       programs: [],
     };
     expect(costLines(input)[0]).toEqual({
@@ -80,6 +85,10 @@ describe("the estimate", () => {
     expect(measured?.source).toContain("this node");
     expect(costLines({ ...input, cores: null })[0]?.text).toContain("not known yet");
     expect(costLines({ ...input, kind: "off_cpu" })[0]?.text).toContain("not known before");
+    const requests = costLines({ ...input, kind: "requests" });
+    expect(requests).toHaveLength(1);
+    const tls = costLines({ ...input, kind: "requests", tlsPercent: 50 })[1];
+    expect(tls?.text).toContain("in 50 % of the time: some 3 to 40 µs of its CPU for a request");
     expect(measuredRun("on_cpu", [{ ...programs[0]!, run_count: 3 }])).toBeNull();
     expect(corePercent(0.000001)).toBe("under 0.01 %");
     expect(corePercent(0)).toBe("0.00 %");
@@ -121,6 +130,30 @@ describe("the form", () => {
     });
     const onCpu = specOf({ ...waits, kind: "on_cpu" }, [member(7)]);
     expect(onCpu.ok && "min_wait_ns" in onCpu.spec).toBe(false);
+  });
+
+  it("asks of requests only what is not so anyway", () => {
+    const form: TaskForm = { ...FORM, kind: "requests" };
+    const plain = specOf(form, [member(7)]);
+    if (!plain.ok) throw new Error(plain.detail);
+    expect(plain.spec).toEqual({
+      kind: "requests",
+      target: { network_namespace: "/proc/7/ns/net" },
+      duration_s: 30,
+      frequency_hz: 99,
+      wakers: false,
+    });
+    expect(asCli(plain.spec)).toBe("profiler-agent requests --netns /proc/7/ns/net --duration 30s");
+    const full = specOf({ ...form, tls: true, duty: "20", rawPaths: true, samples: "all" }, [member(7)]);
+    if (!full.ok) throw new Error(full.detail);
+    expect(full.spec).toMatchObject({ tls: true, tls_duty_percent: 20, raw_paths: true, samples: "all" });
+    expect(asCli(full.spec)).toContain("--tls --tls-duty 20 --raw-paths --samples all");
+    for (const duty of ["0", "101", "half", ""])
+      expect(specOf({ ...form, tls: true, duty }, [member(7)])).toMatchObject({ field: "tls_duty_percent" });
+    // A duty of what is off is nothing.
+    expect(specOf({ ...form, duty: "half" }, [member(7)]).ok).toBe(true);
+    const network = specOf({ ...form, kind: "network", tls: true, rawPaths: true }, [member(7)]);
+    expect(network.ok && ("tls" in network.spec || "raw_paths" in network.spec)).toBe(false);
   });
 
   it("lists a few pids and counts the rest", () => {
@@ -166,7 +199,7 @@ describe("the check-up", () => {
 describe("what is possible", () => {
   it("is told by kind with the reason", () => {
     const kinds = kindStatuses(PROBES);
-    expect(kinds.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok"]);
+    expect(kinds.map(({ state }) => state)).toEqual(["ok", "ok", "ok", "ok", "ok"]);
     expect(kindsText(kinds)).toBe("all kinds");
     const denied = PROBES.map((probe) =>
       probe.name === "wall" || probe.name === "network_send"
@@ -177,7 +210,7 @@ describe("what is possible", () => {
     expect(less[2]).toMatchObject({ state: "impossible", reason: "it is denied" });
     expect(less[3]).toMatchObject({ state: "degraded" });
     expect(less[3]?.reason).toContain("network_send: it is denied");
-    expect(kindsText(less)).toBe("3 of 4 kinds");
+    expect(kindsText(less)).toBe("4 of 5 kinds");
     expect(kindsText(kindStatuses([]))).toBe("unknown");
   });
 

@@ -1,6 +1,7 @@
 // The edges of a result as files for other programs.
 
 import type { Edge, EdgeTable } from "../api/types";
+import { type Cell, csv } from "./csv";
 import { edgeRow } from "./edges";
 
 const COLUMNS = [
@@ -26,8 +27,6 @@ const COLUMNS = [
   "resets",
   "errors",
 ] as const;
-
-type Cell = string | number | null;
 
 function cells(edge: Edge): Record<(typeof COLUMNS)[number], Cell> {
   const row = edgeRow(edge);
@@ -57,20 +56,7 @@ function cells(edge: Edge): Record<(typeof COLUMNS)[number], Cell> {
   };
 }
 
-/** Text in quotes; what a spreadsheet would take for a formula is told apart by an apostrophe. */
-function quoted(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return `"${safe.replaceAll('"', '""')}"`;
-}
-
-/** One line for each edge, after the names of the columns; what was not measured is empty. */
+/** One line for each edge; what was not measured is empty. */
 export function edgesCsv(table: EdgeTable): string {
-  const lines = table.edges.map((edge) => {
-    const row = cells(edge);
-    return COLUMNS.map((column) => {
-      const value = row[column];
-      return value === null ? "" : typeof value === "number" ? String(value) : quoted(value);
-    }).join(",");
-  });
-  return `${[COLUMNS.join(","), ...lines].join("\r\n")}\r\n`;
+  return csv(COLUMNS, table.edges.map(cells));
 }

@@ -135,6 +135,10 @@ describe("a network task", () => {
     mode: "",
     minWait: "",
     maxWait: "",
+    tls: false,
+    duty: "100",
+    rawPaths: false,
+    samples: "slow",
   };
 
   test("has no rate and no wakers, and its command is net", () => {

@@ -17,12 +17,13 @@ export const KIND_TITLES: Readonly<Record<TaskKind, string>> = {
   off_cpu: "Off CPU",
   wall: "Wall clock",
   network: "Network",
+  requests: "Requests",
 };
 
 const works = (probe: Probe): boolean => probe.state === "attached" || probe.state === "available";
 
 function statusOf(kind: TaskKind, probes: readonly Probe[]): Omit<KindStatus, "kind" | "title"> {
-  if (kind !== "network") {
+  if (kind !== "network" && kind !== "requests") {
     const probe = probes.find(({ name }) => name === kind);
     if (probe === undefined)
       return { state: "unknown", reason: `the agent says nothing of the probe ${kind}` };
@@ -43,7 +44,7 @@ function statusOf(kind: TaskKind, probes: readonly Probe[]): Omit<KindStatus, "k
 
 /** All kinds, in the order of the dialog. */
 export function kindStatuses(probes: readonly Probe[]): KindStatus[] {
-  const kinds: readonly TaskKind[] = ["on_cpu", "off_cpu", "wall", "network"];
+  const kinds: readonly TaskKind[] = ["on_cpu", "off_cpu", "wall", "network", "requests"];
   return kinds.map((kind) => ({ kind, title: KIND_TITLES[kind], ...statusOf(kind, probes) }));
 }
 

@@ -42,6 +42,10 @@ const FORM: TaskForm = {
   mode: "",
   minWait: "",
   maxWait: "",
+  tls: false,
+  duty: "100",
+  rawPaths: false,
+  samples: "slow",
 };
 
 describe("process list", () => {

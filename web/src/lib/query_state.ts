@@ -28,6 +28,8 @@ export type Tab = "graph" | "table" | "order";
 export type TimeView = "bars" | "subsecond" | "threads";
 export type DiffNorm = "share" | "rate";
 export type NetView = "map" | "table";
+/** What is shown of a task of requests. */
+export type RequestsTab = "operations" | "samples" | "sidecars" | "connections";
 export type NetProtocol = "all" | "tcp" | "unix";
 
 export interface PageState {
@@ -115,6 +117,14 @@ export interface PageState {
   /** Edges too on which nothing happens now. */
   readonly silent: boolean;
   readonly protocol: NetProtocol;
+  readonly requests: RequestsTab;
+  /** Key of the picked operation, and of the picked sample; empty for none. */
+  readonly operation: string;
+  readonly sample: string;
+  /** What requests that are shown speak, empty for all. */
+  readonly speaks: string;
+  /** Only requests that failed. */
+  readonly failing: boolean;
   /** What the address asks for and is not possible, in words; not part of the address that is written. */
   readonly dead: string;
 }
@@ -170,6 +180,11 @@ export const START: PageState = {
   b: "",
   silent: false,
   protocol: "all",
+  requests: "operations",
+  operation: "",
+  sample: "",
+  speaks: "",
+  failing: false,
   dead: "",
 };
 
@@ -187,6 +202,7 @@ const VIEWS: readonly View[] = [
   "diagnosis",
   "compare-checkups",
 ];
+const REQUESTS_TABS: readonly RequestsTab[] = ["operations", "samples", "sidecars", "connections"];
 const LAYOUTS: readonly Layout[] = ["flame", "icicle", "inverted", "sandwich"];
 const MAX_LIST = 256;
 const PROCESS_ID = /^\d{1,10}-\d{1,20}$/;
@@ -316,6 +332,11 @@ export function parseState(search: string): PageState {
     b: named("b"),
     silent: params.get("silent") === "1",
     protocol: oneOf<NetProtocol>(params.get("proto"), ["all", "tcp", "unix"], "all"),
+    requests: oneOf<RequestsTab>(params.get("requests"), REQUESTS_TABS, START.requests),
+    operation: key("operation"),
+    sample: key("sample"),
+    speaks: /^[a-z0-9_]{1,20}$/.test(text("speaks")) ? text("speaks") : "",
+    failing: params.get("failing") === "1",
     dead: deadParts(text, view, id).join("; "),
   };
 }
@@ -377,5 +398,10 @@ export function formatState(state: PageState): string {
   put("b", state.b);
   put("silent", state.silent ? "1" : "");
   put("proto", state.protocol === START.protocol ? "" : state.protocol);
+  put("requests", state.requests === START.requests ? "" : state.requests);
+  put("operation", state.operation);
+  put("sample", state.sample);
+  put("speaks", state.speaks);
+  put("failing", state.failing ? "1" : "");
   return `?${params.toString()}`;
 }

@@ -15,6 +15,11 @@ const DOCUMENTED = {
   sample_ns: 2030,
   switch_ns: 1300,
   sampled_switch_ns: 260,
+  /** One stop at a function of a TLS library, on the cheapest instructions and on others. */
+  cheap_stop_us: 0.7,
+  dear_stop_us: 10,
+  /** Calls of a TLS library for a request, at each end that is TLS. */
+  tls_calls: 4,
   agent_percent: "0.6 to 2.7",
 } as const;
 
@@ -50,6 +55,8 @@ export interface CostInput {
   readonly cores: number | null;
   readonly sampled: boolean;
   readonly timed: boolean;
+  /** Part of the time in percent in which TLS libraries are watched; 0 is never. */
+  readonly tlsPercent: number;
   readonly programs: readonly (BpfProgram | KernelProgram)[];
 }
 
@@ -75,6 +82,17 @@ function switching({ sampled }: CostInput): CostLine {
   };
 }
 
+function tls(percent: number): CostLine {
+  const { cheap_stop_us, dear_stop_us, tls_calls } = DOCUMENTED;
+  const least = (cheap_stop_us * tls_calls).toFixed(0);
+  const most = (dear_stop_us * tls_calls).toFixed(0);
+  const part = percent < 100 ? `, in ${percent} % of the time` : "";
+  return {
+    text: `TLS: the target stops at each read and write of its TLS library, ${cheap_stop_us} µs where there is a cheap instruction for it and ${dear_stop_us} µs elsewhere${part}: some ${least} to ${most} µs of its CPU for a request with ${tls_calls} such calls`,
+    source: "measured on another machine",
+  };
+}
+
 /** One line for each part of the cost. */
 export function costLines(input: CostInput): CostLine[] {
   const agent: CostLine = {
@@ -96,6 +114,14 @@ export function costLines(input: CostInput): CostLine[] {
             : "each read, write and segment of a connection runs a program; how many is not known before",
           source: "docs/network.md",
         },
+      ];
+    case "requests":
+      return [
+        {
+          text: "each read and write of a connection runs a program that copies its first bytes; how many is not known before. When it needs more than a quarter of one CPU, connections are sampled, and the result says so",
+          source: "the agent's own limit",
+        },
+        ...(input.tlsPercent > 0 ? [tls(input.tlsPercent)] : []),
       ];
   }
 }

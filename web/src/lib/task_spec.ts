@@ -1,6 +1,6 @@
 // The create form as plain data: what it asks the agent, and the same as commands.
 
-import type { OffCpuMode, Process, Target, Task, TaskKind, TaskSpec } from "../api/types";
+import type { OffCpuMode, Process, SamplesKept, Target, Task, TaskKind, TaskSpec } from "../api/types";
 
 export type TargetKind = "pids" | "pod" | "container" | "comm" | "cgroup" | "netns" | "all";
 
@@ -14,7 +14,7 @@ export interface TaskForm {
   readonly pod: string;
   readonly comm: string;
   readonly cgroup: string;
-  /** Path of a network namespace; for kind network. */
+  /** Path of a network namespace; for kinds of connections. */
   readonly netns: string;
   /** Seconds, as typed. */
   readonly duration: string;
@@ -30,6 +30,12 @@ export interface TaskForm {
   /** Milliseconds, as typed; empty is no bound. */
   readonly minWait: string;
   readonly maxWait: string;
+  /** Plaintext at TLS libraries too; for kind requests, as what follows. */
+  readonly tls: boolean;
+  /** Percent of the time, as typed. */
+  readonly duty: string;
+  readonly rawPaths: boolean;
+  readonly samples: SamplesKept;
 }
 
 export type FormResult =
@@ -54,6 +60,11 @@ export function measuresWaits(kind: TaskKind): boolean {
   return kind === "off_cpu" || kind === "wall";
 }
 
+/** Kinds that watch connections. */
+export function watchesConnections(kind: TaskKind): boolean {
+  return kind === "network" || kind === "requests";
+}
+
 function targetOf(form: TaskForm, matched: readonly Process[]): Target | string {
   switch (form.target) {
     case "pids":
@@ -63,7 +74,7 @@ function targetOf(form: TaskForm, matched: readonly Process[]): Target | string 
       const [first] = matched;
       if (first === undefined) return "no process of this pod is running";
       // All connections of the pod, also those of processes that come later.
-      if (form.kind === "network") return { network_namespace: `/proc/${first.pid}/ns/net` };
+      if (watchesConnections(form.kind)) return { network_namespace: `/proc/${first.pid}/ns/net` };
       return { pids: matched.map(({ pid }) => pid) };
     }
     case "container":
@@ -81,6 +92,18 @@ function targetOf(form: TaskForm, matched: readonly Process[]): Target | string 
   }
 }
 
+/** What is asked of requests, without what is so anyway; null for a duty that is none. */
+function captureOf({ tls, duty, rawPaths, samples }: TaskForm): Partial<TaskSpec> | null {
+  const percent = wholeNumber(duty);
+  if (tls && (percent === null || percent < 1 || percent > 100)) return null;
+  return {
+    ...(tls ? { tls } : {}),
+    ...(tls && percent !== null && percent < 100 ? { tls_duty_percent: percent } : {}),
+    ...(rawPaths ? { raw_paths: true } : {}),
+    ...(samples === "all" ? { samples } : {}),
+  };
+}
+
 /**
  * Checks only what would not make a request; limits are the agent's to check. `matched` are the processes
  * that the target means now.
@@ -94,12 +117,17 @@ export function specOf(form: TaskForm, matched: readonly Process[] = []): FormRe
   }
   // Everything is counted; there is no rate to choose.
   const frequency =
-    form.kind === "off_cpu" || form.kind === "network" ? DEFAULT_FREQUENCY_HZ : wholeNumber(form.frequency);
+    form.kind === "off_cpu" || watchesConnections(form.kind)
+      ? DEFAULT_FREQUENCY_HZ
+      : wholeNumber(form.frequency);
   if (frequency === null) return { ok: false, field: "frequency_hz", detail: "a whole number of hertz" };
   const waits = measuresWaits(form.kind);
   const [least, most] = waits ? [waitBound(form.minWait), waitBound(form.maxWait)] : [null, null];
   if (least === undefined) return { ok: false, field: "min_wait_ns", detail: "a number of milliseconds" };
   if (most === undefined) return { ok: false, field: "max_wait_ns", detail: "a number of milliseconds" };
+  const capture = form.kind === "requests" ? captureOf(form) : {};
+  if (capture === null)
+    return { ok: false, field: "tls_duty_percent", detail: "a whole number of percent, 1 to 100" };
   return {
     ok: true,
     spec: {
@@ -112,6 +140,7 @@ export function specOf(form: TaskForm, matched: readonly Process[] = []): FormRe
       ...(waits && form.mode !== "" ? { off_cpu_mode: form.mode } : {}),
       ...(least !== null && least > 0 ? { min_wait_ns: least } : {}),
       ...(most !== null ? { max_wait_ns: most } : {}),
+      ...capture,
     },
   };
 }
@@ -159,7 +188,7 @@ export function asCurl(spec: TaskSpec, origin: string): string {
 export function asCli(spec: TaskSpec): string | null {
   const { target } = spec;
   const duration = spec.duration_s === null ? "1h" : `${spec.duration_s}s`;
-  if (spec.kind === "network") {
+  if (spec.kind === "network" || spec.kind === "requests") {
     const which =
       "pids" in target
         ? target.pids.map((pid) => `--pid ${pid}`).join(" ")
@@ -170,9 +199,16 @@ export function asCli(spec: TaskSpec): string | null {
             : "all" in target
               ? "--all"
               : null;
-    return which === null
-      ? null
-      : `profiler-agent net ${which} --duration ${duration}${spec.timed ? " --timed" : ""}`;
+    if (which === null) return null;
+    if (spec.kind === "network")
+      return `profiler-agent net ${which} --duration ${duration}${spec.timed ? " --timed" : ""}`;
+    const duty = spec.tls_duty_percent === undefined ? "" : ` --tls-duty ${spec.tls_duty_percent}`;
+    const capture = [
+      spec.tls ? ` --tls${duty}` : "",
+      spec.raw_paths ? " --raw-paths" : "",
+      spec.samples === "all" ? " --samples all" : "",
+    ].join("");
+    return `profiler-agent requests ${which} --duration ${duration}${capture}`;
   }
   const which =
     "pids" in target

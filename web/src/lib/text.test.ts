@@ -127,6 +127,11 @@ describe("query state", () => {
       local: true,
       silent: true,
       protocol: "unix" as const,
+      requests: "samples" as const,
+      operation: "0123456789abcdef",
+      sample: "fedcba9876543210",
+      speaks: "grpc",
+      failing: true,
       dead: "",
     };
     expect(parseState(formatState(state))).toEqual(state);

@@ -23,6 +23,8 @@ export function failureOf(error: unknown): Failure {
 }
 
 const AGAIN_MS = 2_000;
+/** Time between answers, in times of what one took: a large one is asked for less often. */
+const REST = 8;
 
 /** `again` says of an answer that another is worth asking for; `keys` name what is asked for. */
 export function useAnswer<T>(
@@ -38,11 +40,13 @@ export function useAnswer<T>(
     const ask = async (): Promise<void> => {
       await whenVisible(stop.signal);
       if (stop.signal.aborted) return;
+      const asked = performance.now();
       try {
         const value = await load(stop.signal);
         if (stop.signal.aborted) return;
         setAnswer({ value, failure: null });
-        if (again(value)) timer = setTimeout(ask, AGAIN_MS);
+        const rest = Math.max(AGAIN_MS, (performance.now() - asked) * REST);
+        if (again(value)) timer = setTimeout(ask, rest);
       } catch (error) {
         if (stop.signal.aborted) return;
         setAnswer((before) => ({ ...before, failure: failureOf(error) }));

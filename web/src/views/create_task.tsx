@@ -19,10 +19,12 @@ import {
   specOf,
   type TargetKind,
   type TaskForm,
+  watchesConnections,
 } from "../lib/task_spec";
 import { meta, processes, putTask, tasks } from "../state/live";
 import { probes } from "../state/probes";
 import { openView, patchRoute, route } from "../state/route";
+import { CaptureFields } from "./capture_fields";
 import { CopyButton } from "./copy_button";
 import { Dialog } from "./dialog";
 import { TargetFields } from "./target_fields";
@@ -35,6 +37,7 @@ const KINDS: readonly (readonly [TaskKind, string])[] = [
   ["off_cpu", "Off CPU"],
   ["wall", "Wall clock"],
   ["network", "Network"],
+  ["requests", "Requests"],
 ];
 const TARGETS: readonly (readonly [TargetKind, string])[] = [
   ["pids", "Processes"],
@@ -68,7 +71,7 @@ export function FieldError({ failure, field }: { failure: Failure | null; field:
   );
 }
 
-const PLACED = ["target", "duration_s", "frequency_hz", "min_wait_ns", "max_wait_ns"];
+const PLACED = ["target", "duration_s", "frequency_hz", "min_wait_ns", "max_wait_ns", "tls"];
 
 function close(): void {
   patchRoute({ create: false, pids: [], container: "", pod: "", checkup: false }, "replace");
@@ -92,6 +95,10 @@ export function CreateTask() {
     mode: "",
     minWait: "",
     maxWait: "",
+    tls: false,
+    duty: "100",
+    rawPaths: false,
+    samples: "slow",
   }));
   const [failure, setFailure] = useState<Failure | null>(null);
   const [sending, setSending] = useState(false);
@@ -160,7 +167,11 @@ export function CreateTask() {
                 checked={!checkup && form.kind === kind}
                 onChange={() => {
                   patchRoute({ checkup: false }, "replace");
-                  change(kind !== "network" && form.target === "netns" ? { kind, target: "pids" } : { kind });
+                  change(
+                    !watchesConnections(kind) && form.target === "netns"
+                      ? { kind, target: "pids" }
+                      : { kind },
+                  );
                 }}
               />
               <span>{title}</span>
@@ -178,7 +189,7 @@ export function CreateTask() {
                   duration: "60",
                   endless: false,
                   ...(form.target === "netns" ? { target: "pids" as const } : {}),
-                  ...(form.kind === "network" ? { kind: "on_cpu" as const } : {}),
+                  ...(watchesConnections(form.kind) ? { kind: "on_cpu" as const } : {}),
                 });
               }}
             />
@@ -193,7 +204,7 @@ export function CreateTask() {
         )}
         <fieldset class="segments">
           <legend>Target</legend>
-          {TARGETS.filter(([kind]) => kind !== "netns" || (form.kind === "network" && !checkup)).map(
+          {TARGETS.filter(([kind]) => kind !== "netns" || (watchesConnections(form.kind) && !checkup)).map(
             ([kind, title]) => (
               <label key={kind} class="segment">
                 <input
@@ -248,7 +259,7 @@ export function CreateTask() {
             </label>
             <FieldError failure={failure} field="duration_s" />
           </div>
-          <div class="field" hidden={form.kind === "network" && !checkup}>
+          <div class="field" hidden={watchesConnections(form.kind) && !checkup}>
             <label for="frequency">Frequency, Hz</label>
             <input
               id="frequency"
@@ -290,6 +301,10 @@ export function CreateTask() {
             />
             Also how long calls took, and how long connections waited to be accepted (costs more)
           </label>
+        )}
+
+        {!checkup && form.kind === "requests" && (
+          <CaptureFields form={form} change={change} failure={failure} FieldError={FieldError} />
         )}
 
         <TaskEstimate

@@ -1,11 +1,12 @@
 // One edge: what both ends measured beside each other, over time, for the whole time or a range of it.
 
 import { useEffect, useMemo } from "preact/hooks";
-import type { Edge, EdgeEnd, EdgeSeries, NetworkEdges, SideSeries, TaskEdges } from "../api/types";
+import type { Edge, EdgeEnd, EdgeSeries, NetworkEdges, SideSeries, Task, TaskEdges } from "../api/types";
 import { ROWS, type Row, type RowKey, rowsOf, seconds, span, timeBefore } from "../lib/edge_series";
 import { endName } from "../lib/edges";
 import { count, shortId, visible } from "../lib/format";
 import { tableRemarks } from "../lib/kernel_table";
+import { tasksWithRequests } from "../lib/requests";
 import { useEdgeSeries } from "../state/edge_series";
 import { useEdges } from "../state/edges";
 import { tasks } from "../state/live";
@@ -16,7 +17,10 @@ import { EdgeConnectionList } from "./edge_connections";
 import { reasonsOf } from "./edge_panel";
 import { EdgeRange } from "./edge_range";
 import { type Earlier, perSecond, RowCard } from "./edge_row";
+import { PageLink } from "./page_link";
 import { ErrorBox, Loading } from "./states";
+
+const MOST_REQUEST_TASKS = 4;
 
 function EndHead({ title, end }: { title: string; end: EdgeEnd | null }) {
   if (end === null) return <h2>{title}</h2>;
@@ -131,6 +135,22 @@ function Measurement({ table }: { table: KnownTable }) {
   );
 }
 
+/** The way to requests on this edge, where a task looks for them. */
+function RequestLinks({ edge, task }: { edge: Edge; task: Task | null }) {
+  const found = tasksWithRequests(edge, task?.target ?? null, tasks.value?.values() ?? []);
+  if (found.length === 0) return null;
+  return (
+    <p class="small edge-requests">
+      Requests on this edge, with samples and the time of sidecars:{" "}
+      {found.slice(0, MOST_REQUEST_TASKS).map(({ id, state }) => (
+        <PageLink key={id} to={{ view: "task", id, edge: edge.id }}>
+          {`task ${id}${state === "running" ? " (running)" : ""}`}
+        </PageLink>
+      ))}
+    </p>
+  );
+}
+
 function title(edge: Edge | null, id: string): string {
   if (edge === null) return `Edge ${id}`;
   const port = edge.server.port === null ? "" : ` :${edge.server.port}`;
@@ -217,6 +237,7 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
         </p>
       )}
       {table !== null && <Measurement table={table} />}
+      {edge !== null && <RequestLinks edge={edge} task={task} />}
       <Remarks series={series} />
       {whole.series !== null && (
         <EdgeRange whole={span(whole.series.steps_ms)} from={from} to={to}>

@@ -266,6 +266,7 @@ export function EdgeTableView({
             columns={COLUMNS}
             rowKey={(row) => row.key}
             sort={sort}
+            picked={picked}
             onSort={(next) => patchRoute({ sort: next }, "replace")}
             onOpen={(row) => patchRoute({ edge: row.key === picked ? "" : row.key }, "replace")}
           />

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
+import { type TaskRequests, taskRequests } from "../api/requests";
 import type { EdgeTable, Task, Waits } from "../api/types";
 import { tasksOfGroup } from "../lib/checkup";
 import { resolutionPoints } from "../lib/estimate";
@@ -109,11 +110,44 @@ function Network({ task }: { task: Task }) {
   );
 }
 
+function Requests({ task }: { task: Task }) {
+  const load = (signal: AbortSignal) => taskRequests(task.id, signal);
+  const answer = useRefetched<TaskRequests | null>(null, load, !isFinal(task), REFETCH_MS, [
+    task.id,
+    task.state,
+  ]);
+  if (answer === null) return <Fact title="Requests">not known yet</Fact>;
+  const sum = (of: (operation: TaskRequests["operations"][number]) => number): number =>
+    answer.operations.reduce((all, operation) => all + of(operation), 0);
+  const failed = sum(({ errors }) => errors);
+  return (
+    <>
+      <Fact title="Requests">{count(sum((operation) => operation.count))}</Fact>
+      <Fact title="With an error" warn={failed > 0}>
+        {count(failed)}
+      </Fact>
+      {answer.sampled_one_of > 1 && (
+        <Fact title="Counted" warn>{`1 of ${count(answer.sampled_one_of)} connections`}</Fact>
+      )}
+      <Fact title="Lost pieces" warn={answer.lost > 0}>
+        {answer.lost === 0 ? "none" : count(answer.lost)}
+      </Fact>
+    </>
+  );
+}
+
 function Findings({ task }: { task: Task }) {
   if (task.kind === "network") return <Network task={task} />;
+  if (task.kind === "requests") return <Requests task={task} />;
   if (task.kind === "off_cpu" || task.kind === "wall") return <OffCpu task={task} />;
   return <OnCpu task={task} />;
 }
+
+/** What kinds without a flame graph lead to. */
+const OPEN_TEXT: Readonly<Record<string, string>> = {
+  network: "Open the connections",
+  requests: "Open the requests",
+};
 
 function Card({ task }: { task: Task }) {
   const title = KIND_TITLES[task.kind as keyof typeof KIND_TITLES] ?? task.kind;
@@ -146,7 +180,7 @@ function Card({ task }: { task: Task }) {
           openView({ view: "task", id: task.id });
         }}
       >
-        {task.kind === "network" ? "Open the connections" : "Open the flame graph"}
+        {OPEN_TEXT[task.kind] ?? "Open the flame graph"}
       </a>
     </section>
   );

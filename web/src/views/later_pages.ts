@@ -5,6 +5,7 @@ import { later } from "./later";
 const profiles = later("the profile page", () => import("./task"));
 const map = later("the network page", () => import("./network"));
 const edge = later("the page of an edge", () => import("./edge_page"));
+const requests = later("the page of requests", () => import("./requests"));
 const node = later("the node page", () => import("./node"));
 const diagnose = later("the page of check-ups", () => import("./diagnose"));
 const checkup = later("the check-up page", () => import("./checkup"));
@@ -14,6 +15,7 @@ const diagnosis = later("the diagnosis page", () => import("./task_diagnosis"));
 export const TaskPage = profiles.page((module) => module.TaskPage);
 export const NetworkPage = map.page((module) => module.NetworkPage);
 export const EdgePage = edge.page((module) => module.EdgePage);
+export const RequestsResult = requests.page((module) => module.RequestsResult);
 export const NodePage = node.page((module) => module.NodePage);
 export const DiagnosePage = diagnose.page((module) => module.DiagnosePage);
 export const CheckupPage = checkup.page((module) => module.CheckupPage);
@@ -22,6 +24,6 @@ export const TaskDiagnosisPage = diagnosis.page((module) => module.TaskDiagnosis
 
 /** Fetches the code of all pages, one after another, so that they open at once and while the agent is away. */
 export async function fetchPages(): Promise<void> {
-  for (const group of [profiles, map, edge, node, diagnose, checkup, compared, diagnosis])
+  for (const group of [profiles, map, edge, requests, node, diagnose, checkup, compared, diagnosis])
     await group.fetch();
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, ProblemError, type ProfileCut, type WaitCut } from "../api/client";
-import type { ImportedFile, Task } from "../api/types";
+import type { ImportedFile, RequestSettings, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { dropTask, putTask, tasks } from "../state/live";
 import { useProfile } from "../state/profile";
@@ -12,10 +12,12 @@ import { CellChip } from "./cell_chip";
 import { DiffView } from "./diff_view";
 import { EdgeExportMenu } from "./edge_export_menu";
 import { ExportMenu } from "./export_menu";
+import { RequestsResult } from "./later_pages";
 import { NetworkResult } from "./network";
 import { PageLink } from "./page_link";
 import { ProfileView } from "./profile_view";
 import { QualityStrip } from "./quality_strip";
+import { RequestExportMenu } from "./request_export_menu";
 import { ErrorBox, Loading } from "./states";
 import { elapsedSeconds, isFinal, StateChip } from "./task_state";
 import { namedTarget } from "./tasks";
@@ -83,10 +85,31 @@ function Times({ task }: { task: Task }) {
   );
 }
 
+/** What the task was asked to look at. */
+function CaptureFacts({ settings }: { settings: RequestSettings }) {
+  const { tls, tls_duty_percent, raw_paths, samples, rules, capture_bytes } = settings;
+  const duty = tls_duty_percent < 100 ? `, ${tls_duty_percent} % of the time` : "";
+  const kept = samples === "all" ? "all" : "slowest and failing";
+  return (
+    <>
+      <Fact title="Inside TLS" help="Plaintext is read at the functions of TLS libraries, or not">
+        {tls ? `yes${duty}` : "no"}
+      </Fact>
+      <Fact title="Samples">
+        {`${kept}${rules.length === 0 ? "" : ` and ${count(rules.length)} rules`}, ${raw_paths ? "paths as sent" : "routes only"}`}
+      </Fact>
+      <Fact title="Looked at" help="The first bytes of each read and write">
+        {`first ${count(capture_bytes)} bytes`}
+      </Fact>
+    </>
+  );
+}
+
 function Facts({ task }: { task: Task }) {
-  if (task.kind === "network") {
+  if (task.kind === "network" || task.kind === "requests") {
     return (
       <dl class="facts">
+        {task.requests && <CaptureFacts settings={task.requests} />}
         <Times task={task} />
       </dl>
     );
@@ -202,6 +225,8 @@ function Buttons({ task }: { task: Task }) {
       {["on_cpu", "wall", "imported"].includes(task.kind) && <DiagnoseLink id={task.id} />}
       {task.kind === "network" ? (
         <EdgeExportMenu id={task.id} />
+      ) : task.kind === "requests" ? (
+        <RequestExportMenu id={task.id} />
       ) : (
         <ExportMenu id={task.id} waits={waitCut(task)} />
       )}
@@ -256,6 +281,7 @@ const KIND_TITLE: Readonly<Record<string, string>> = {
   wall: "wall clock",
   imported: "imported",
   network: "network",
+  requests: "requests",
 };
 
 /** Stacks in time order, with the way back to the other views. */
@@ -326,6 +352,12 @@ function Result({ task }: { task: Task }) {
   );
 }
 
+function KindResult({ task }: { task: Task }) {
+  if (task.kind === "network") return <NetworkResult task={task} />;
+  if (task.kind === "requests") return <RequestsResult task={task} />;
+  return <Result task={task} />;
+}
+
 export function TaskPage({ id }: { id: string }) {
   const { task, problem } = useTask(id);
   useTick(task?.state === "running");
@@ -369,7 +401,7 @@ export function TaskPage({ id }: { id: string }) {
       )}
       <Facts task={task} />
       <Remarks task={task} />
-      {task.kind === "network" ? <NetworkResult task={task} /> : <Result task={task} />}
+      <KindResult task={task} />
     </section>
   );
 }

@@ -22,6 +22,8 @@ const GIVES: Readonly<Record<TaskSpec["kind"], string>> = {
   off_cpu: "Every time that a thread leaves the CPU is measured, with its stack.",
   wall: "All time of each thread: waits are measured, time on the CPU is shared out over the samples.",
   network: "Every connection is counted at both ends: bytes, calls, times, losses. Payload is not looked at.",
+  requests:
+    "Every connection is counted, and what is asked and answered over it: operations with their times, sizes and errors. No bodies are kept, and secrets are masked.",
 };
 
 function resolution(spec: TaskSpec, cores: number | null): string {
@@ -56,6 +58,7 @@ export function TaskEstimate({ specs, matched, isMatched, problem }: Props) {
               cores,
               sampled: spec.off_cpu_mode === "sampled",
               timed: spec.timed ?? false,
+              tlsPercent: spec.tls ? (spec.tls_duty_percent ?? 100) : 0,
               programs,
             })
               .filter(

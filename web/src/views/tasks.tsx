@@ -39,6 +39,11 @@ function sortTasks(list: Task[], sort: string): Task[] {
   });
 }
 
+/** Results of connections and requests have no stacks. */
+function hasSamples(kind: string): boolean {
+  return kind !== "network" && kind !== "requests";
+}
+
 /** A kind that this page does not know yet, as the agent says it. */
 function kindTitle(kind: string): string {
   return (KIND_TITLES as Readonly<Record<string, string>>)[kind] ?? visible(kind);
@@ -138,7 +143,7 @@ const COLUMNS: readonly Column<Task>[] = [
     title: "Samples",
     numeric: true,
     sortable: true,
-    cell: (task) => (task.kind === "network" ? "–" : count(task.samples)),
+    cell: (task) => (hasSamples(task.kind) ? count(task.samples) : "–"),
   },
   {
     key: "losses",

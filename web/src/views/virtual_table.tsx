@@ -28,6 +28,8 @@ export interface VirtualTableProps<T> {
   readonly sort: string;
   readonly onSort: (sort: string) => void;
   readonly onOpen?: (row: T) => void;
+  /** Key of the row whose details are shown elsewhere. */
+  readonly picked?: string;
 }
 
 /** The next sort when a header is used: numbers begin with the largest. */
@@ -141,6 +143,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
         aria-rowindex={i + 2}
         data-row={i}
         tabIndex={i === current ? 0 : -1}
+        aria-selected={props.picked === undefined ? undefined : props.rowKey(row) === props.picked}
         class={`tr${i % 2 === 1 ? " odd" : ""}${span === null ? "" : " spanning"}${props.onOpen ? " openable" : ""}`}
         style={{ transform: `translateY(${i * ROW_PX}px)` }}
         onFocus={() => setActive(i)}

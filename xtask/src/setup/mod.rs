@@ -4,7 +4,9 @@ mod prerequisites;
 mod toolchain;
 mod private_sysroot;
 mod bpf_linker;
+mod wheel;
 mod envoy;
+mod jars;
 
 use anyhow::Result;
 
@@ -31,6 +33,9 @@ pub(crate) enum Part {
     Envoy,
     /// Older releases of the same proxy, which only tests use.
     OlderEnvoys,
+    /// Kafka, a server of MongoDB's protocol and clients of both, which only tests use. They need Debian's
+    /// `maven`.
+    Brokers,
     /// Debian packages that only tests and the demo use.
     Packages(&'static [Package]),
 }
@@ -68,6 +73,14 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
                     fetch(workspace, &mut progress, envoy)?;
                 }
             }
+            Part::Brokers => {
+                for program in [&pins::KAFKA, &pins::MONGO_JAVA_SERVER] {
+                    progress.quiet(&jars::label(program), || jars::ensure(workspace, program))?;
+                }
+                for client in [&pins::PYMONGO, &pins::KAFKA_PYTHON] {
+                    progress.quiet(&wheel::label(client), || wheel::ensure(workspace, client))?;
+                }
+            }
             Part::Packages(packages) => {
                 progress.quiet("install Debian packages for tests and demo", || {
                     let installed = debian::install(workspace, packages)?;
@@ -88,6 +101,7 @@ impl Part {
         match self {
             Self::Ebpf | Self::Web => 2,
             Self::Envoy | Self::Packages(_) => 1,
+            Self::Brokers => 4,
             Self::OlderEnvoys => pins::OLDER_ENVOYS.len(),
         }
     }

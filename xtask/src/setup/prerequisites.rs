@@ -38,7 +38,8 @@ pub(crate) fn check(parts: &[Part]) -> Result<Outcome> {
             "npm: it comes with Node from https://nodejs.org".to_owned()
         });
     }
-    if parts.contains(&Part::Envoy) || parts.contains(&Part::OlderEnvoys) {
+    let wheels = [Part::Envoy, Part::OlderEnvoys, Part::Brokers];
+    if wheels.iter().any(|part| parts.contains(part)) {
         let pip = Command::new("python3")
             .args(["-m", "pip", "--version"])
             .output();

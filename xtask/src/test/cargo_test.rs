@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{Tally, steps::STEPS};
-use crate::{exec, workspace::Workspace};
+use crate::{engine::Engine, exec, workspace::Workspace};
 
 /// One step, compilation included.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -24,6 +24,8 @@ pub(super) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
             "--package",
             "profiler-common",
             "--package",
+            "profiler-protocols",
+            "--package",
             "profiler-agent",
             "--package",
             "xtask",
@@ -34,16 +36,38 @@ pub(super) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
 
 /// What the agent infers about stripped C++ programs. Built as the unit tests are.
 pub(super) fn inferred(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    without_ebpf(workspace, "inferred", tally)
+}
+
+pub(super) fn tls_sites(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    without_ebpf(workspace, "tls_sites", tally)
+}
+
+/// A test target of the agent that needs files of other programs, and no kernel.
+fn without_ebpf(workspace: &Workspace, target: &str, tally: &mut Tally) -> Result<()> {
     let mut command = cargo_test(workspace);
     command
-        .args(["--package", "profiler-agent", "--test", "inferred"])
+        .args(["--package", "profiler-agent", "--test", target])
         .args(["--", "--nocapture"])
         .env("PROFILER_SKIP_EBPF", "1");
     counted(command, tally)
 }
 
-/// One module of tests/it. Tests share the kernel, so they run one after the other.
+/// The module that needs a Docker engine: the machine's, or one for as long as the tests run.
+pub(super) fn containers(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    let engine = Engine::start(workspace)?;
+    let mut command = integration_of(workspace, "containers");
+    command.env("DOCKER_HOST", &engine.host);
+    counted(command, tally)
+}
+
+/// One module of tests/it.
 pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
+    counted(integration_of(workspace, name), tally)
+}
+
+/// Tests share the kernel, so they run one after the other.
+fn integration_of(workspace: &Workspace, name: &str) -> Command {
     let module = module_of(name);
     let mut command = cargo_test(workspace);
     command
@@ -59,7 +83,7 @@ pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) 
         .arg(module)
         .args(others(name, STEPS.iter().map(|step| step.name)))
         .env("PROFILER_AGENT", workspace.agent_under_test());
-    counted(command, tally)
+    command
 }
 
 /// What the names of the tests of an integration module begin with.

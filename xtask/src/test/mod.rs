@@ -123,6 +123,7 @@ fn parts(steps: &[&Step], builds_agent: bool) -> Vec<Part> {
         .filter_map(|need| match need {
             Need::Packages(packages) => Some(Part::Packages(packages)),
             Need::OlderEnvoys => Some(Part::OlderEnvoys),
+            Need::Brokers => Some(Part::Brokers),
             Need::Agent | Need::Envoy | Need::Ebpf | Need::Web | Need::Root => None,
         })
         .fold(Vec::new(), |mut unique, part| {

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::{
     INFERRED_PACKAGES, Tally, UI_PACKAGES, cargo_test, toolchain_fallback, unwind_test, web_test,
 };
-use crate::{check, debian::Package, demo, vm, workspace::Workspace};
+use crate::{check, debian::Package, demo, manifests, vm, workspace::Workspace};
 
 /// What must be there before a step can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(super) enum Need {
     Web,
     Envoy,
     OlderEnvoys,
+    /// Jars and wheels of what speaks Kafka's and MongoDB's protocols.
+    Brokers,
     Packages(&'static [Package]),
 }
 
@@ -116,16 +118,118 @@ const IDLE: &[Need] = &[
         },
     ]),
 ];
-const UI: &[Need] = &[
+const CURL: Package = Package {
+    name: "curl",
+    evidence: "/usr/bin/curl",
+};
+const H2LOAD: Package = Package {
+    name: "nghttp2-client",
+    evidence: "/usr/bin/h2load",
+};
+const REQUESTS_HTTP: &[Need] = &[
     Need::Root,
     Need::Agent,
-    Need::Web,
-    Need::Envoy,
-    Need::Packages(&UI_PACKAGES),
-    Need::Packages(&demo::PACKAGES),
+    Need::Packages(&[
+        NGINX,
+        CURL,
+        H2LOAD,
+        Package {
+            name: "nghttp2-server",
+            evidence: "/usr/sbin/nghttpd",
+        },
+        Package {
+            name: "python3-h2",
+            evidence: "/usr/lib/python3/dist-packages/h2",
+        },
+        Package {
+            name: "python3-websockets",
+            evidence: "/usr/lib/python3/dist-packages/websockets",
+        },
+    ]),
 ];
-/// The page over the mesh.
-const UI_MESH: &[Need] = &[
+/// Databases and name servers with their own clients.
+const REQUESTS_STORES: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&demo::PACKAGES),
+    Need::Packages(&[
+        REDIS,
+        Package {
+            name: "redis-tools",
+            evidence: "/usr/bin/redis-benchmark",
+        },
+        Package {
+            name: "postgresql",
+            evidence: "/usr/lib/postgresql",
+        },
+        Package {
+            name: "mariadb-server",
+            evidence: "/usr/sbin/mariadbd",
+        },
+        Package {
+            name: "mariadb-client",
+            evidence: "/usr/bin/mariadb",
+        },
+        Package {
+            name: "dnsmasq-base",
+            evidence: "/usr/sbin/dnsmasq",
+        },
+        Package {
+            name: "bind9-dnsutils",
+            evidence: "/usr/bin/dig",
+        },
+    ]),
+];
+/// What comes from other places than Debian; `maven` is needed to fetch it.
+const REQUESTS_BROKERS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        Package {
+            name: "default-jdk-headless",
+            evidence: "/usr/bin/javac",
+        },
+        Package {
+            name: "maven",
+            evidence: "/usr/bin/mvn",
+        },
+    ]),
+    Need::Brokers,
+];
+/// TLS libraries.
+const REQUESTS_TLS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        NGINX,
+        CURL,
+        H2LOAD,
+        GO,
+        Package {
+            name: "nodejs",
+            evidence: "/usr/bin/node",
+        },
+        Package {
+            name: "python3-requests",
+            evidence: "/usr/lib/python3/dist-packages/requests",
+        },
+        Package {
+            name: "python3-aiohttp",
+            evidence: "/usr/lib/python3/dist-packages/aiohttp",
+        },
+        Package {
+            name: "gnutls-bin",
+            evidence: "/usr/bin/gnutls-serv",
+        },
+        Package {
+            name: "binutils",
+            evidence: "/usr/bin/strip",
+        },
+    ]),
+];
+/// The engine's own packages come with it.
+const CONTAINERS: &[Need] = &[Need::Root, Need::Agent, Need::Envoy];
+const UI: &[Need] = &[
     Need::Root,
     Need::Agent,
     Need::Web,
@@ -152,6 +256,10 @@ const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES
 const FUZZ: &[Need] = &[
     Need::Packages(&INFERRED_PACKAGES),
     Need::Packages(&[Package {
+        name: "libssl3",
+        evidence: "/usr/lib/x86_64-linux-gnu/libssl.so.3",
+    }]),
+    Need::Packages(&[Package {
         name: "musl-tools",
         evidence: "/usr/bin/musl-gcc",
     }]),
@@ -170,6 +278,30 @@ const INFERRED: &[Need] = &[
         Package {
             name: "libssl3",
             evidence: "/usr/lib/x86_64-linux-gnu/libssl.so.3",
+        },
+    ]),
+];
+
+const TLS_SITES: &[Need] = &[
+    Need::Envoy,
+    Need::OlderEnvoys,
+    Need::Packages(&[
+        GO,
+        Package {
+            name: "libssl-dev",
+            evidence: "/usr/lib/x86_64-linux-gnu/libssl.a",
+        },
+        Package {
+            name: "libgnutls30",
+            evidence: "/usr/lib/x86_64-linux-gnu/libgnutls.so.30",
+        },
+        Package {
+            name: "binutils",
+            evidence: "/usr/bin/strip",
+        },
+        Package {
+            name: "nodejs",
+            evidence: "/usr/bin/node",
         },
     ]),
 ];
@@ -210,6 +342,12 @@ pub(super) const STEPS: &[Step] = &[
         run: cargo_test::inferred,
     },
     Step {
+        name: "tls-sites",
+        about: "TLS functions of libraries and stripped programs, and places for probes",
+        needs: TLS_SITES,
+        run: cargo_test::tls_sites,
+    },
+    Step {
         name: "unwind",
         about: "unwind tables of real files against gimli, and of hostile ones",
         needs: &[
@@ -235,9 +373,20 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[Need::Web],
         run: web_test::run,
     },
+    Step {
+        name: "manifests",
+        about: "deploy/ against the schemas of Kubernetes and of Compose, offline",
+        needs: &[],
+        run: manifests::run,
+    },
     integration!("api", PPROF, "the HTTP contract and its refusals"),
     integration!("cli", ROOT_AND_AGENT, "record, ps, doctor, configuration"),
     integration!("events", ROOT_AND_AGENT, "live updates"),
+    integration!(
+        "privileges",
+        ROOT_AND_AGENT,
+        "what every thread keeps, and what works without SYS_ADMIN"
+    ),
     integration!(
         "lifecycle",
         ROOT_AND_AGENT,
@@ -325,9 +474,50 @@ pub(super) const STEPS: &[Step] = &[
         "times of calls by the test's own clock, and what is counted from calls"
     ),
     integration!(
+        "requests-payload",
+        ROOT_AND_AGENT,
+        "the bytes of requests from every way to write and read a socket"
+    ),
+    integration!(
         "network-load",
         NETWORK,
         "20,000 open connections, 5,000 new a second, and a table that is too small"
+    ),
+    integration!(
+        "requests-http",
+        REQUESTS_HTTP,
+        "requests of HTTP/1, HTTP/2, gRPC and WebSocket, against what real clients asked"
+    ),
+    integration!(
+        "requests-stores",
+        REQUESTS_STORES,
+        "statements, commands and questions, against what real clients asked"
+    ),
+    integration!(
+        "requests-brokers",
+        REQUESTS_BROKERS,
+        "requests of Kafka and MongoDB, against what the broker logged and the client asked"
+    ),
+    integration!(
+        "requests-tls",
+        REQUESTS_TLS,
+        "requests inside TLS of every library that is read, against what real clients asked"
+    ),
+    integration!("requests-mesh", MESH, "requests on every hop of the mesh"),
+    integration!(
+        "requests-mesh-tls",
+        MESHES,
+        "requests inside TLS between the sidecars of three releases"
+    ),
+    integration!(
+        "requests-sidecar",
+        MESH,
+        "time that real Envoys add, against delays of known size"
+    ),
+    integration!(
+        "requests-pairs",
+        MESH,
+        "which request out belongs to which request in, against numbered requests"
     ),
     integration!(
         "namespaces",
@@ -374,9 +564,15 @@ pub(super) const STEPS: &[Step] = &[
     integration!("compare", UI, "two results of a known difference"),
     integration!(
         "ui-topology",
-        UI_MESH,
+        UI,
         "the map of a pod and the page of an edge, over the mesh"
     ),
+    Step {
+        name: "containers",
+        about: "Envoy, an app and the profiler as containers of a Docker engine, with the manifest's privileges",
+        needs: CONTAINERS,
+        run: cargo_test::containers,
+    },
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
     integration!(

@@ -36,6 +36,12 @@ pub(in crate::api) struct Health {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Readiness {
+    /// Always `ready`.
+    pub(in crate::api) status: &'static str,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
 pub(in crate::api) struct Meta {
     pub(in crate::api) version: &'static str,
     /// Commit the agent was built from, or `unknown`.

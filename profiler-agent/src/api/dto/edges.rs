@@ -36,11 +36,20 @@ pub struct EdgeTable {
 
 /// Nanoseconds since the Unix epoch.
 #[derive(Debug, Serialize, ToSchema)]
-struct CountedWindow {
+pub(super) struct CountedWindow {
     /// When the programs were attached.
     from_ns: u64,
     /// When the counts were read; at the end, when the programs were detached.
     to_ns: u64,
+}
+
+impl From<model::Window> for CountedWindow {
+    fn from(window: model::Window) -> Self {
+        Self {
+            from_ns: window.from_ns,
+            to_ns: window.to_ns,
+        }
+    }
 }
 
 /// The edges of a task, with what became of the task.
@@ -178,8 +187,8 @@ struct Edge {
     metrics: EdgeMetrics,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct EdgeEnd {
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct EdgeEnd {
     /// Null when the end is not on this node or was not seen.
     #[schema(required)]
     pid: Option<u32>,
@@ -202,7 +211,7 @@ struct EdgeEnd {
     network_namespace: Option<u64>,
     /// Null for the client's end of several connections, and for Unix sockets.
     #[schema(required)]
-    port: Option<u16>,
+    pub(super) port: Option<u16>,
 }
 
 /// What each end measured; null for an end that was not watched.
@@ -370,10 +379,7 @@ impl From<&model::EdgeTable> for EdgeTable {
                 missed_runs: table.kernel_table.missed_runs.clone(),
                 delayed: table.kernel_table.delayed,
             },
-            window: table.window.map(|window| CountedWindow {
-                from_ns: window.from_ns,
-                to_ns: window.to_ns,
-            }),
+            window: table.window.map(Into::into),
         }
     }
 }
@@ -413,7 +419,7 @@ fn edge(found: &model::Edge, table: &model::EdgeTable) -> Edge {
     }
 }
 
-fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option<u16>) -> EdgeEnd {
+pub(super) fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option<u16>) -> EdgeEnd {
     let model::Endpoint {
         pid,
         start_ticks,
@@ -424,7 +430,7 @@ fn end(endpoint: &model::Endpoint, name: Option<String>, port: Option<u16>) -> E
     EdgeEnd {
         pid: *pid,
         start_ticks: *start_ticks,
-        comm: pid.map(|_pid| comm.clone()),
+        comm: pid.filter(|_pid| !comm.is_empty()).map(|_pid| comm.clone()),
         container: container.clone(),
         name,
         address: address.to_string(),

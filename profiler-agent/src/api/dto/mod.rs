@@ -20,6 +20,12 @@ mod pods;
 mod process_symbols;
 mod processes;
 mod quality;
+mod request_plaintext;
+mod request_rules;
+mod request_samples;
+mod request_sidecars;
+mod request_values;
+mod requests;
 mod stacks;
 mod symbols;
 mod tasks;
@@ -32,9 +38,12 @@ pub use edge_series::EdgeSeries;
 pub use edges::EdgeTable;
 pub use pods::PodList;
 pub use processes::{Process, ProcessList};
+pub use request_rules::parse_sample_rule;
+pub use requests::TaskRequests;
 
 pub(super) use agent::{
-    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem, losses,
+    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem,
+    Readiness, losses,
 };
 pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
 pub use diagnosis::Diagnosis;

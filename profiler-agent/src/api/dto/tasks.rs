@@ -7,6 +7,7 @@ use super::{
     agent::{Loss, losses},
     event_loop::LoopRules,
     imports::ImportedFile,
+    request_rules::{Asked, RequestRule, RequestSamples, RequestSettings},
     stacks::StackQuality,
     wait_counts::{OffCpuMode, WaitCounts},
 };
@@ -20,6 +21,8 @@ pub(in crate::api) enum TaskKind {
     Wall,
     /// Connections between processes; the result is at `/edges`.
     Network,
+    /// The same, and what is asked and answered over them; that is at `/requests`.
+    Requests,
     /// A profile from a file; made by `POST /api/v1/imports`.
     Imported,
 }
@@ -31,6 +34,7 @@ impl From<TaskKind> for model::TaskKind {
             TaskKind::OffCpu => Self::OffCpu,
             TaskKind::Wall => Self::Wall,
             TaskKind::Network => Self::Network,
+            TaskKind::Requests => Self::Requests,
             TaskKind::Imported => Self::Imported,
         }
     }
@@ -43,6 +47,7 @@ impl From<model::TaskKind> for TaskKind {
             model::TaskKind::OffCpu => Self::OffCpu,
             model::TaskKind::Wall => Self::Wall,
             model::TaskKind::Network => Self::Network,
+            model::TaskKind::Requests => Self::Requests,
             model::TaskKind::Imported => Self::Imported,
         }
     }
@@ -129,14 +134,46 @@ pub(in crate::api) struct CreateTask {
     /// `/event-loop`.
     #[serde(default)]
     pub(in crate::api) event_loop: Option<LoopRules>,
+    /// Also plaintext at the functions of TLS libraries, with `requests`; the agent must have been started
+    /// with `--allow-tls-capture`.
+    #[serde(default)]
+    #[schema(default = false)]
+    pub(in crate::api) tls: Option<bool>,
+    /// Part of the time in which that is on, 1 to 100.
+    #[serde(default)]
+    #[schema(default = 100, minimum = 1, maximum = 100)]
+    pub(in crate::api) tls_duty_percent: Option<u8>,
+    /// Keep bodies, with `requests`; not available yet, and needs `--allow-bodies`.
+    #[serde(default)]
+    #[schema(default = false)]
+    pub(in crate::api) bodies: Option<bool>,
+    /// Samples have the path as it was sent, its query masked, with `requests`.
+    #[serde(default)]
+    #[schema(default = false)]
+    pub(in crate::api) raw_paths: Option<bool>,
+    /// Which requests are kept one by one, with `requests`.
+    #[serde(default)]
+    pub(in crate::api) samples: Option<RequestSamples>,
+    /// Requests that are kept besides, with `requests`; at most 16.
+    #[serde(default)]
+    pub(in crate::api) rules: Option<Vec<RequestRule>>,
+    /// First bytes of each read and write that are looked at, 64 to 16384, with `requests`.
+    #[serde(default)]
+    #[schema(default = 1024, minimum = 64, maximum = 16384)]
+    pub(in crate::api) capture_bytes: Option<u32>,
+    /// Share of one CPU in percent, 1 to 100, that reading payload may use before connections are sampled,
+    /// with `requests`.
+    #[serde(default)]
+    #[schema(default = 25, minimum = 1, maximum = 100)]
+    pub(in crate::api) cpu_percent: Option<u32>,
     /// Name that tasks share which belong together: 1 to 64 letters, digits, `-`, `_` and `.`.
     #[serde(default)]
     pub(in crate::api) group: Option<String>,
 }
 
 impl CreateTask {
-    /// The specification; `Err` is the detail for the field `target`. Bounds are the engine's.
-    pub(in crate::api) fn into_spec(self) -> Result<model::TaskSpec, &'static str> {
+    /// The specification; `Err` is a field with what is wrong with it. Bounds are the engine's.
+    pub(in crate::api) fn into_spec(self) -> Result<model::TaskSpec, (&'static str, String)> {
         let Self {
             kind,
             target,
@@ -148,11 +185,37 @@ impl CreateTask {
             min_wait_ns,
             max_wait_ns,
             event_loop,
+            tls,
+            tls_duty_percent,
+            bodies,
+            raw_paths,
+            samples,
+            rules,
+            capture_bytes,
+            cpu_percent,
             group: _,
         } = self;
+        let kind = model::TaskKind::from(kind);
+        let asked = Asked {
+            tls,
+            tls_duty_percent,
+            bodies,
+            raw_paths,
+            samples,
+            rules: rules.map(|rules| rules.into_iter().map(Into::into).collect()),
+            capture_bytes,
+            cpu_percent,
+        };
+        let requests = asked.of_kind(kind).map_err(|field| {
+            let kind = kind.name();
+            (
+                field,
+                format!("{field} is about requests, which {kind} does not look for: take requests"),
+            )
+        })?;
         Ok(model::TaskSpec {
-            kind: kind.into(),
-            target: target_of(target)?,
+            kind,
+            target: target_of(target).map_err(|detail| ("target", detail.to_owned()))?,
             duration_s,
             frequency_hz,
             wakers,
@@ -163,6 +226,7 @@ impl CreateTask {
                 max_ns: max_wait_ns,
             },
             event_loop: event_loop.map(Into::into),
+            requests,
         })
     }
 }
@@ -248,6 +312,9 @@ pub(in crate::api) struct Task {
     /// Whether it watches event loops.
     #[schema(required)]
     event_loop: Option<LoopRules>,
+    /// What requests it looks for; null for kinds that look for none.
+    #[schema(required)]
+    requests: Option<RequestSettings>,
     /// The rate in force; lower than asked for when the CPU budget lowered it.
     #[schema(required)]
     effective_frequency_hz: Option<u32>,
@@ -311,6 +378,7 @@ impl Task {
             wakers: spec.wakers,
             timed: spec.timed,
             event_loop: spec.event_loop.map(Into::into),
+            requests: requests_of(spec),
             effective_frequency_hz: *effective_frequency_hz,
             state: state_name,
             reason,
@@ -331,6 +399,16 @@ impl Task {
             losses: losses(task_losses),
             notes: notes.clone(),
         }
+    }
+}
+
+fn requests_of(spec: &model::TaskSpec) -> Option<RequestSettings> {
+    match &spec.requests {
+        Some(options) => Some(options.into()),
+        None if spec.kind == model::TaskKind::Requests => {
+            Some((&model::RequestOptions::default()).into())
+        }
+        None => None,
     }
 }
 

@@ -250,7 +250,7 @@ async fn evidences(
                 let edges = state.parts.engine.edges(task.id).await?;
                 evidences.edges = edges.map(Arc::unwrap_or_clone);
             }
-            TaskKind::Wall | TaskKind::Imported => {}
+            TaskKind::Wall | TaskKind::Requests | TaskKind::Imported => {}
         }
     }
     if evidences.record.is_none() && checkup.state != CheckupState::Running {
@@ -280,5 +280,6 @@ fn what(kind: TaskKind) -> &'static str {
         TaskKind::OnCpu | TaskKind::Wall | TaskKind::Imported => "On-CPU samples",
         TaskKind::OffCpu => "Waits",
         TaskKind::Network => "Connections",
+        TaskKind::Requests => "Requests",
     }
 }

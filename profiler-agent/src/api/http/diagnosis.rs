@@ -50,7 +50,9 @@ pub(in crate::api) async fn diagnosis(
     let has_waits = match state.parts.engine.get(id)?.spec.kind {
         TaskKind::Wall => true,
         TaskKind::OnCpu | TaskKind::Imported => false,
-        TaskKind::OffCpu | TaskKind::Network => return Err(ApiError::NoProfile { id }),
+        TaskKind::OffCpu | TaskKind::Network | TaskKind::Requests => {
+            return Err(ApiError::NoProfile { id });
+        }
     };
     let pids = selection.pids.clone();
     // Turns are counted for the whole task: of a part of its time or threads nothing can be said.

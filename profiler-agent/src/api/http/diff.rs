@@ -158,8 +158,8 @@ fn comparable(
     value: Option<Value>,
 ) -> Result<Option<Value>, ApiError> {
     let [a, b] = tasks.each_ref().map(|task| measured(task));
-    if a == TaskKind::Network || b == TaskKind::Network {
-        let detail = "network tasks have edges, not stacks: they have no flame graph to compare";
+    if a.has_edges() || b.has_edges() {
+        let detail = "tasks of kind network and requests have edges, not stacks: they have no flame graph to compare";
         return Err(ApiError::invalid_field("b", detail));
     }
     if a != b {

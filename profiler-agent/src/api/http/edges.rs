@@ -18,7 +18,7 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    model::{self, TaskId, TaskKind, TaskState},
+    model::{self, TaskId, TaskState},
 };
 
 /// Connections between processes so far, with what both ends measured, and the state of the task: a table
@@ -50,7 +50,7 @@ async fn result(
     id: TaskId,
 ) -> Result<(Arc<model::Task>, Option<Arc<model::EdgeTable>>), ApiError> {
     let task = state.parts.engine.get(id)?;
-    if task.spec.kind != TaskKind::Network {
+    if !task.spec.kind.has_edges() {
         return Err(ApiError::NoEdges { id });
     }
     let table = state.parts.engine.edges(id).await?;

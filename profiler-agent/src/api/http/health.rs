@@ -1,4 +1,4 @@
-//! Liveness and metrics.
+//! Liveness, readiness and metrics.
 
 use axum::{
     Json,
@@ -7,21 +7,42 @@ use axum::{
 };
 
 use crate::api::{
-    dto::{Health, Problem},
+    dto::{Health, Problem, Readiness},
     error::ApiError,
     extract::Query,
     metrics,
     state::ApiState,
 };
 
-/// Says that the agent answers.
+/// Says that the agent answers. Needs no token.
 #[utoipa::path(
-    get, path = "/healthz", tag = "agent",
-    responses((status = 200, body = Health), (status = 401, body = Problem, content_type = "application/problem+json"))
+    get, path = "/healthz", tag = "agent", security(()),
+    responses((status = 200, body = Health))
 )]
 pub(in crate::api) async fn healthz(query: Query) -> Result<Json<Health>, ApiError> {
     query.only(&[])?;
     Ok(Json(Health { status: "ok" }))
+}
+
+/// Says whether the agent can profile: not while it stops, nor when privileges or the kernel let it
+/// load no program. Needs no token.
+#[utoipa::path(
+    get, path = "/readyz", tag = "agent", security(()),
+    responses((status = 200, body = Readiness), (status = 503, body = Problem, content_type = "application/problem+json"))
+)]
+pub(in crate::api) async fn readyz(
+    State(state): State<ApiState>,
+    query: Query,
+) -> Result<Json<Readiness>, ApiError> {
+    query.only(&[])?;
+    if state.is_shutting_down() {
+        return Err(ApiError::ShuttingDown);
+    }
+    if state.parts.can_profile || state.parts.demo_data {
+        Ok(Json(Readiness { status: "ready" }))
+    } else {
+        Err(ApiError::NotReady)
+    }
 }
 
 /// Prometheus metrics as text.

@@ -2,11 +2,14 @@
 
 use axum::{Json, extract::State};
 
-use crate::api::{
-    dto::{AgentSelf, AuthKind, Meta, NetworkMode, Probe, ProbeList, Problem},
-    error::ApiError,
-    extract::Query,
-    state::ApiState,
+use crate::{
+    api::{
+        dto::{AgentSelf, AuthKind, Meta, NetworkMode, Probe, ProbeList, Problem},
+        error::ApiError,
+        extract::Query,
+        state::ApiState,
+    },
+    version,
 };
 
 pub(super) fn probe_list(state: &ApiState) -> Vec<Probe> {
@@ -29,8 +32,8 @@ pub(in crate::api) async fn meta(
 pub(super) fn meta_of(state: &ApiState) -> Meta {
     let node = state.parts.node.clone();
     Meta {
-        version: env!("CARGO_PKG_VERSION"),
-        git_revision: env!("PROFILER_GIT_REVISION"),
+        version: version::NUMBER,
+        git_revision: version::REVISION,
         node: node.node,
         kernel: node.kernel,
         arch: node.arch,

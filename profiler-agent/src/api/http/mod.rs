@@ -17,6 +17,7 @@ pub(super) mod pods;
 pub(super) mod processes;
 pub(super) mod profiles;
 pub(super) mod quality;
+pub(super) mod requests;
 pub(super) mod support_bundle;
 pub(super) mod symbols;
 pub(super) mod tasks;

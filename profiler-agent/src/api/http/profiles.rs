@@ -82,7 +82,7 @@ pub(super) async fn read(
     id: TaskId,
     selection: Selection,
 ) -> Result<Profile, ApiError> {
-    if state.parts.engine.get(id)?.spec.kind == TaskKind::Network {
+    if state.parts.engine.get(id)?.spec.kind.has_edges() {
         return Err(ApiError::NoProfile { id });
     }
     let profile = state.parts.engine.profile(id, selection).await?;
@@ -222,6 +222,7 @@ fn title(task: &Task) -> String {
         TaskKind::OffCpu => "Off-CPU",
         TaskKind::Wall => "Wall-clock",
         TaskKind::Network => "Network",
+        TaskKind::Requests => "Requests",
         TaskKind::Imported => "Imported",
     };
     format!("{time} time of {target} (task {})", task.id)

@@ -13,7 +13,8 @@ use crate::{
         extract::{JsonBody, Query},
         state::{ApiState, now_ns},
     },
-    model::TaskId,
+    config::{Allowance, CapturePolicy},
+    model::{TaskId, TaskSpec},
 };
 
 /// The id in a path. What is not a number names no task.
@@ -62,6 +63,7 @@ pub(in crate::api) async fn list(
         (status = 201, body = Task, headers(("Location" = String, description = "Address of the task"))),
         (status = 400, body = Problem, content_type = "application/problem+json", description = "`malformed_json`"),
         (status = 401, body = Problem, content_type = "application/problem+json"),
+        (status = 403, body = Problem, content_type = "application/problem+json", description = "`tls_capture_not_allowed`, `bodies_not_allowed`"),
         (status = 413, body = Problem, content_type = "application/problem+json", description = "`body_too_large`"),
         (status = 415, body = Problem, content_type = "application/problem+json", description = "`unsupported_media_type`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
@@ -81,14 +83,37 @@ pub(in crate::api) async fn create(
     let group = body.group.clone();
     let spec = body
         .into_spec()
-        .map_err(|detail| ApiError::invalid_field("target", detail))?;
+        .map_err(|(field, detail)| ApiError::invalid_field(field, detail))?;
+    let wanted = allowed(&spec, state.parts.capture)?;
     let task = state.parts.engine.create_in(spec, group).await?;
+    if let Some(wanted) = wanted {
+        tracing::info!(task = %task.id, %wanted, "a task of the API looks into payload");
+    }
     let location = [(header::LOCATION, format!("/api/v1/tasks/{}", task.id))];
     Ok((
         StatusCode::CREATED,
         location,
         Json(Task::new(&task, now_ns())),
     ))
+}
+
+/// What of payload the task looks at beyond what goes over sockets as it is, when that is allowed.
+fn allowed(spec: &TaskSpec, policy: CapturePolicy) -> Result<Option<&'static str>, ApiError> {
+    let Some(options) = &spec.requests else {
+        return Ok(None);
+    };
+    if options.tls && policy.tls == Allowance::Refused {
+        return Err(ApiError::TlsCaptureNotAllowed);
+    }
+    if options.bodies && policy.bodies == Allowance::Refused {
+        return Err(ApiError::BodiesNotAllowed);
+    }
+    Ok(match (options.tls, options.bodies) {
+        (false, false) => None,
+        (true, false) => Some("plaintext of TLS libraries"),
+        (false, true) => Some("bodies"),
+        (true, true) => Some("plaintext of TLS libraries, with bodies"),
+    })
 }
 
 /// Shows a task.

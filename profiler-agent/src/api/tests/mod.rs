@@ -11,6 +11,7 @@ mod live;
 mod masking;
 mod node;
 mod openapi;
+mod requests;
 mod results;
 mod security;
 mod sockets;
@@ -36,7 +37,7 @@ use tower::ServiceExt;
 use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Token, router};
 use crate::{
     checkup::Checkups,
-    config::{ArgumentPolicy, EnvoyAdminMode},
+    config::{ArgumentPolicy, CapturePolicy, EnvoyAdminMode},
     diagnosis::DiagnosisRules,
     idle::IdleRules,
     model::{
@@ -124,8 +125,12 @@ impl Collector for FakeCollector {
         let (sender, chunks) = mpsc::channel(4);
         let chunk = Chunk {
             event_loop: None,
-            edges: (request.spec.kind == crate::model::TaskKind::Network)
+            edges: request
+                .spec
+                .kind
+                .has_edges()
                 .then(edges::table_with_connection),
+            requests: (request.spec.kind == crate::model::TaskKind::Requests).then(requests::table),
             profile: sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5)]),
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: request.spec.frequency_hz,
@@ -199,8 +204,10 @@ struct Api {
 struct Setup {
     network: NetworkWatch,
     arguments: ArgumentPolicy,
+    capture: CapturePolicy,
     max_running: usize,
     max_queued: usize,
+    can_profile: bool,
 }
 
 impl Default for Setup {
@@ -208,8 +215,10 @@ impl Default for Setup {
         Self {
             network: NetworkWatch::off(),
             arguments: ArgumentPolicy::Masked,
+            capture: CapturePolicy::default(),
             max_running: 8,
             max_queued: 8,
+            can_profile: true,
         }
     }
 }
@@ -255,7 +264,9 @@ impl Api {
             token: Some(token.clone()),
             origin,
             arguments: setup.arguments,
+            capture: setup.capture,
             node: NodeInfo::read(),
+            can_profile: setup.can_profile,
             demo_data: false,
             max_running_tasks: setup.max_running,
             cpu_budget_percent: None,

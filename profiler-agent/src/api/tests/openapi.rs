@@ -72,6 +72,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/tasks/{id}/event-loop",
         "/api/v1/tasks/{id}/profile",
         "/api/v1/tasks/{id}/quality",
+        "/api/v1/tasks/{id}/requests",
         "/api/v1/tasks/{id}/sequence",
         "/api/v1/tasks/{id}/stop",
         "/api/v1/tasks/{id}/threads",
@@ -79,6 +80,7 @@ async fn the_served_document_is_the_same_and_names_every_route() {
         "/api/v1/tasks/{id}/waits",
         "/healthz",
         "/metrics",
+        "/readyz",
     ];
     expected.sort_unstable();
     let mut paths = paths;

@@ -5,13 +5,14 @@ use axum::{body::Body, http::header};
 use super::{Api, bytes};
 use crate::api::headers::{CSP, FIXED, SVG_CSP};
 
-const GETS: [&str; 16] = [
+const GETS: [&str; 17] = [
     "/",
     "/index.html",
     "/favicon.ico",
     "/assets/none.js",
     "/healthz",
     "/metrics",
+    "/readyz",
     "/nothing",
     "/api/v1/meta",
     "/api/v1/probes",
@@ -91,17 +92,55 @@ async fn svg_is_sandboxed_and_downloaded() {
 }
 
 #[tokio::test]
-async fn only_the_shell_is_open_without_a_token() {
+async fn only_the_shell_and_health_checks_are_open_without_a_token() {
     let api = Api::new();
     for path in GETS {
         let bare = http::Request::builder()
             .uri(path)
             .header(header::HOST, "127.0.0.1:7117");
         let status = api.send(bare.body(Body::empty()).unwrap()).await.status();
-        let shell =
-            matches!(path, "/" | "/index.html" | "/favicon.ico") || path.starts_with("/assets/");
-        assert_eq!(status == 401, !shell, "{path} {status}");
+        let open = matches!(
+            path,
+            "/" | "/index.html" | "/favicon.ico" | "/healthz" | "/readyz"
+        ) || path.starts_with("/assets/");
+        assert_eq!(status == 401, !open, "{path} {status}");
+        // To write nothing is open.
+        let posted = http::Request::builder()
+            .method("POST")
+            .uri(path)
+            .header(header::HOST, "127.0.0.1:7117");
+        let status = api.send(posted.body(Body::empty()).unwrap()).await.status();
+        assert_eq!(status, 401, "POST {path}");
     }
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_profile_or_stops_is_alive_and_not_ready() {
+    async fn code(api: &Api) -> serde_json::Value {
+        let response = api.get("/readyz").await;
+        assert_eq!(response.status(), 503);
+        super::json(response).await["code"].clone()
+    }
+    let origin = crate::api::Origin {
+        address: ([127, 0, 0, 1], 7117).into(),
+        tls: false,
+    };
+    let setup = super::Setup {
+        can_profile: false,
+        ..super::Setup::default()
+    };
+    let blind = Api::with(setup, origin);
+    assert_eq!(code(&blind).await, "not_ready");
+    assert_eq!(blind.get_json("/healthz").await["status"], "ok");
+
+    let api = Api::new();
+    assert_eq!(api.get_json("/readyz").await["status"], "ready");
+    // Health checks are answered when nothing else is.
+    let _all = api.state.requests.try_acquire_many(64).unwrap();
+    assert_eq!(api.get("/api/v1/meta").await.status(), 503);
+    assert_eq!(api.get_json("/readyz").await["status"], "ready");
+    api.shutdown.cancel();
+    assert_eq!(code(&api).await, "shutting_down");
 }
 
 #[tokio::test]

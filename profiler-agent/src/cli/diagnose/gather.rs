@@ -231,6 +231,7 @@ fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {
     let Chunk {
         profile,
         edges,
+        requests: _,
         event_loop,
         effective_frequency_hz: _,
         waits: _,

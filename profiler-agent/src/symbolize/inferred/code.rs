@@ -65,7 +65,7 @@ impl References {
     }
 }
 
-fn scan_section(
+pub(super) fn scan_section(
     input: &mut Input<'_>,
     section: &Section,
     placement: Placement,

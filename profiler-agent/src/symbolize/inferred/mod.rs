@@ -38,6 +38,8 @@ mod owners;
 mod sources;
 mod neighbours;
 
+mod searched;
+
 use std::fs::File;
 
 use classes::Classes;
@@ -51,6 +53,7 @@ use table::Evidence;
 
 pub(crate) use cache::{InferredCache, Stripped};
 pub use labels::class_name;
+pub(crate) use searched::{FoundReference, FoundText, SearchedFile};
 pub use sources::FileEvidence;
 pub use table::{Claim, Inferred, InferredNames, Lineage};
 

@@ -36,6 +36,7 @@ impl Session {
         let chunk = Chunk {
             event_loop: None,
             edges: None,
+            requests: None,
             profile,
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: 49,
@@ -48,6 +49,7 @@ impl Session {
         let chunk = Chunk {
             event_loop: Some(table),
             edges: None,
+            requests: None,
             profile,
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: 49,
@@ -61,6 +63,7 @@ impl Session {
         let chunk = Chunk {
             event_loop: None,
             edges: None,
+            requests: None,
             profile: profile(0, 0, 0),
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: 49,
@@ -73,6 +76,24 @@ impl Session {
         let chunk = Chunk {
             event_loop: None,
             edges: Some(edges),
+            requests: None,
+            profile: profile(0, 0, 0),
+            waits: crate::model::WaitCounts::default(),
+            effective_frequency_hz: 0,
+            notes: Vec::new(),
+        };
+        self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
+    }
+
+    pub(super) async fn send_requests(
+        &self,
+        edges: crate::model::EdgeTable,
+        requests: crate::model::RequestTable,
+    ) {
+        let chunk = Chunk {
+            event_loop: None,
+            edges: Some(edges),
+            requests: Some(requests),
             profile: profile(0, 0, 0),
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: 0,
@@ -201,6 +222,7 @@ pub(super) fn spec(duration_s: Option<u64>) -> TaskSpec {
         frequency_hz: 99,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: false,
         waits: crate::model::WaitRules::default(),
     }

@@ -3,6 +3,7 @@ mod edge_steps;
 mod event_loops;
 mod fake;
 mod lifecycle;
+mod requests;
 mod retention;
 mod storage;
 mod validation;

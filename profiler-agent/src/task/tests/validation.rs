@@ -1,5 +1,5 @@
 use crate::{
-    model::{LoopRules, Target, TaskKind, TaskSpec, WaitMode, WaitRules},
+    model::{LoopRules, RequestOptions, Target, TaskKind, TaskSpec, WaitMode, WaitRules},
     task::{TaskError, validate},
 };
 
@@ -16,6 +16,7 @@ fn check(
         frequency_hz,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: false,
         waits: WaitRules::default(),
     };
@@ -149,6 +150,7 @@ fn event_loops_are_watched_beside_samples_with_a_threshold_within_bounds() {
             frequency_hz: 99,
             wakers: false,
             event_loop: Some(LoopRules { threshold_ms }),
+            requests: None,
             timed: false,
             waits: WaitRules::default(),
         };
@@ -195,10 +197,12 @@ fn only_network_tasks_are_timed() {
         frequency_hz: 99,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: true,
         waits: WaitRules::default(),
     };
     validate(&spec(TaskKind::Network)).unwrap();
+    validate(&spec(TaskKind::Requests)).unwrap();
     for kind in TaskKind::PROFILES {
         let Err(TaskError::InvalidSpec { field, detail }) = validate(&spec(kind)) else {
             panic!("{kind:?} cannot be timed");
@@ -221,6 +225,7 @@ fn fields_about_samples_and_waits_are_not_for_tasks_without_them() {
         frequency_hz,
         wakers: false,
         event_loop: None,
+        requests: None,
         timed: false,
         waits,
     };
@@ -240,6 +245,9 @@ fn fields_about_samples_and_waits_are_not_for_tasks_without_them() {
         (TaskKind::Network, 99, least, Some("min_wait_ns")),
         (TaskKind::Network, 99, most, Some("max_wait_ns")),
         (TaskKind::Network, 99, mode, Some("off_cpu_mode")),
+        (TaskKind::Requests, 99, none, None),
+        (TaskKind::Requests, 100, none, Some("frequency_hz")),
+        (TaskKind::Requests, 99, mode, Some("off_cpu_mode")),
         (TaskKind::OnCpu, 100, mode, None),
         (TaskKind::OnCpu, 100, least, Some("min_wait_ns")),
         (TaskKind::OnCpu, 100, most, Some("max_wait_ns")),
@@ -252,5 +260,68 @@ fn fields_about_samples_and_waits_are_not_for_tasks_without_them() {
             Ok(()) => None,
         };
         assert_eq!(found, refused, "{kind:?} {frequency_hz} {waits:?}");
+    }
+}
+
+#[test]
+fn options_of_requests_are_within_bounds_and_only_for_them() {
+    let none = RequestOptions::default();
+    let with = |change: fn(&mut RequestOptions)| {
+        let mut options = none.clone();
+        change(&mut options);
+        options
+    };
+    for (kind, options, refused) in [
+        (TaskKind::Requests, none.clone(), None),
+        (TaskKind::Network, none.clone(), Some("requests")),
+        (TaskKind::OnCpu, none.clone(), Some("requests")),
+        (
+            TaskKind::Requests,
+            with(|options| options.tls_duty_percent = 0),
+            Some("tls_duty_percent"),
+        ),
+        (
+            TaskKind::Requests,
+            with(|options| options.tls_duty_percent = 101),
+            Some("tls_duty_percent"),
+        ),
+        (
+            TaskKind::Requests,
+            with(|options| options.capture_bytes = 63),
+            Some("capture_bytes"),
+        ),
+        (
+            TaskKind::Requests,
+            with(|options| options.capture_bytes = 16_321),
+            Some("capture_bytes"),
+        ),
+        (
+            TaskKind::Requests,
+            with(|options| options.cpu_percent = 0),
+            Some("cpu_percent"),
+        ),
+        (
+            TaskKind::Requests,
+            with(|options| options.cpu_percent = 101),
+            Some("cpu_percent"),
+        ),
+    ] {
+        let spec = TaskSpec {
+            kind,
+            target: Target::All,
+            duration_s: Some(1),
+            frequency_hz: 99,
+            wakers: false,
+            event_loop: None,
+            requests: Some(options.clone()),
+            timed: false,
+            waits: WaitRules::default(),
+        };
+        let found = match validate(&spec) {
+            Err(TaskError::InvalidSpec { field, .. }) => Some(field),
+            Err(other) => panic!("{other}"),
+            Ok(()) => None,
+        };
+        assert_eq!(found, refused, "{kind:?} {options:?}");
     }
 }

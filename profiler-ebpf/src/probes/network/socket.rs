@@ -3,6 +3,7 @@
 use aya_ebpf::helpers::generated::{bpf_get_socket_cookie, bpf_skc_to_tcp_sock};
 use profiler_common::network::{Connection, NetworkConfig};
 
+use super::payload::payload;
 use crate::kernel::{KernelPtr, TypedPtr};
 
 /// `IPPROTO_TCP` and `IPPROTO_UDP`.
@@ -130,6 +131,26 @@ impl Socket {
         family == IPV4 || family == IPV6
     }
 
+    /// Local and remote port of an argument, without a helper; the remote one is 0 while it is not
+    /// connected.
+    #[inline(always)]
+    pub(super) fn ports_of_argument(self) -> (u16, u16) {
+        let local = self.typed().member(network!(sock_num));
+        let remote: u16 = self.typed().member(network!(sock_dport));
+        (local, u16::from_be(remote))
+    }
+
+    /// Whether a process has an argument as a file; without a helper.
+    #[inline(always)]
+    pub(super) fn has_file(self) -> bool {
+        let socket: u64 = self.typed().member(payload!(sock_socket));
+        if socket == 0 {
+            return false;
+        }
+        let socket = TypedPtr::new(socket as *const core::ffi::c_void);
+        socket.member::<u64>(payload!(socket_file)) != 0
+    }
+
     /// Inode of the socket's network namespace; 0 when it cannot be read.
     #[inline(always)]
     pub(super) fn network_namespace(self) -> u32 {
@@ -150,15 +171,26 @@ impl Socket {
         let family = self.family();
         connection.family = u32::from(family);
         connection.local_port = self.local_port();
-        connection.remote_port = u16::from_be(self.0.read(network!(sock_dport)).unwrap_or(0));
+        connection.remote_port = self.remote_port();
+        self.addresses(family, &mut connection.local, &mut connection.remote);
+    }
+
+    #[inline(always)]
+    pub(super) fn remote_port(self) -> u16 {
+        u16::from_be(self.0.read(network!(sock_dport)).unwrap_or(0))
+    }
+
+    /// Writes the addresses of both ends.
+    #[inline(always)]
+    pub(super) fn addresses(self, family: u16, local: &mut [u8; 16], remote: &mut [u8; 16]) {
         if family == IPV6 {
-            connection.local = self.0.read(network!(sock_v6_rcv_saddr)).unwrap_or([0; 16]);
-            connection.remote = self.0.read(network!(sock_v6_daddr)).unwrap_or([0; 16]);
+            *local = self.0.read(network!(sock_v6_rcv_saddr)).unwrap_or([0; 16]);
+            *remote = self.0.read(network!(sock_v6_daddr)).unwrap_or([0; 16]);
         } else {
-            let local: [u8; 4] = self.0.read(network!(sock_rcv_saddr)).unwrap_or([0; 4]);
-            let remote: [u8; 4] = self.0.read(network!(sock_daddr)).unwrap_or([0; 4]);
-            connection.local[..4].copy_from_slice(&local);
-            connection.remote[..4].copy_from_slice(&remote);
+            let own: [u8; 4] = self.0.read(network!(sock_rcv_saddr)).unwrap_or([0; 4]);
+            let other: [u8; 4] = self.0.read(network!(sock_daddr)).unwrap_or([0; 4]);
+            local[..4].copy_from_slice(&own);
+            remote[..4].copy_from_slice(&other);
         }
     }
 

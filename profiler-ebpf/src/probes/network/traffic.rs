@@ -12,7 +12,7 @@ use profiler_common::network::{
 
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
-    names,
+    names, payload,
     socket::{Socket, Stream},
     unix,
 };
@@ -112,6 +112,9 @@ pub(super) fn receive(connection: &mut Connection, bytes: u64, operations: u64, 
     use_by_current(connection);
     add(&mut connection.received_bytes, bytes);
     let ready_ns = arrival(connection);
+    if payload::is_watched() {
+        connection.taken_ns = ready_ns;
+    }
     connection.read_next = stream.copied;
     // As for writes.
     let others = if ready_ns == 0 {

@@ -1,0 +1,200 @@
+//! Single requests of a task.
+
+use profiler_protocols::{Exchange, Outcome, Status};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::requests::{RequestEdge, RequestEnd};
+use crate::{model, requests::status_name};
+
+/// One request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RequestSample {
+    #[schema(required)]
+    edge: Option<RequestEdge>,
+    protocol: &'static str,
+    tls: bool,
+    #[schema(required)]
+    method: Option<String>,
+    #[schema(required)]
+    route: Option<String>,
+    /// As it was sent, its query masked; null unless the task was asked for raw paths.
+    #[schema(required)]
+    path: Option<String>,
+    #[schema(required)]
+    authority: Option<String>,
+    #[schema(required)]
+    status: Option<RequestStatus>,
+    outcome: RequestOutcome,
+    /// Nanoseconds since the Unix epoch.
+    begin_ns: u64,
+    duration_ns: u64,
+    /// From the first byte of the request to its last, and to the first of the answer.
+    #[schema(required)]
+    request_end_ns: Option<u64>,
+    #[schema(required)]
+    first_byte_ns: Option<u64>,
+    /// Null: not known.
+    #[schema(required)]
+    request_bytes: Option<u64>,
+    #[schema(required)]
+    response_bytes: Option<u64>,
+    /// Messages of a stream: to the server, to the client.
+    #[schema(required)]
+    messages: Option<[u64; 2]>,
+    trace: RequestTrace,
+    /// Chosen headers of request and answer: name, value.
+    headers: Vec<[String; 2]>,
+    /// Number of the request on its connection; with HTTP/2 that of its stream.
+    stream: u64,
+    seen_by: RequestEnd,
+    /// Who moved its first byte.
+    pid: u32,
+    #[schema(required)]
+    tid: Option<u32>,
+    /// The client's end of the connection.
+    client: String,
+    kept_as: KeptAs,
+    /// Number of the rule that wanted it, from 0.
+    #[schema(required)]
+    rule: Option<u8>,
+}
+
+/// A number for HTTP and gRPC; otherwise the protocol's own code, or `ok`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum RequestStatus {
+    Number(u32),
+    Code(String),
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum RequestOutcome {
+    Ok,
+    ClientError,
+    ServerError,
+    Broken,
+    /// Its end was not seen whole.
+    Unknown,
+}
+
+/// Why a request is among the samples.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum KeptAs {
+    Slow,
+    Failed,
+    Rule,
+    All,
+}
+
+/// Ids that tie requests together.
+#[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "they are names of the API")]
+struct RequestTrace {
+    /// `x-request-id`.
+    #[schema(required)]
+    request_id: Option<String>,
+    /// Of `traceparent`, `b3` or `sw8`.
+    #[schema(required)]
+    trace_id: Option<String>,
+    #[schema(required)]
+    span_id: Option<String>,
+}
+
+pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) -> RequestSample {
+    let model::RequestSample {
+        edge: _,
+        tls,
+        seen_by,
+        pid,
+        tid,
+        client,
+        begin_ns,
+        reason,
+        exchange,
+    } = found;
+    let Exchange {
+        protocol,
+        method,
+        route,
+        path,
+        authority,
+        status,
+        outcome,
+        begin_ns: began_ns,
+        request_end_ns,
+        first_byte_ns,
+        end_ns: _,
+        request_bytes,
+        response_bytes,
+        sizes_known,
+        messages,
+        trace,
+        headers,
+        stream,
+        upstream_service_ms: _,
+        path_hash: _,
+    } = exchange;
+    let since = |at: &Option<u64>| at.map(|at| at.saturating_sub(*began_ns));
+    RequestSample {
+        // Of one request the connection is known.
+        edge: edge.map(|edge| edge.of_client_port(client.port())),
+        protocol: protocol.name(),
+        tls: *tls,
+        method: method.clone(),
+        route: route.clone(),
+        path: path.clone(),
+        authority: authority.clone(),
+        status: status.as_ref().map(status_of),
+        outcome: match outcome {
+            Outcome::Ok => RequestOutcome::Ok,
+            Outcome::ClientError => RequestOutcome::ClientError,
+            Outcome::ServerError => RequestOutcome::ServerError,
+            Outcome::Broken => RequestOutcome::Broken,
+            Outcome::Unknown => RequestOutcome::Unknown,
+        },
+        begin_ns: *begin_ns,
+        duration_ns: exchange.duration_ns(),
+        request_end_ns: since(request_end_ns),
+        first_byte_ns: since(first_byte_ns),
+        request_bytes: sizes_known.then_some(*request_bytes),
+        response_bytes: sizes_known.then_some(*response_bytes),
+        messages: messages.map(|messages| [messages.to_server, messages.to_client]),
+        trace: RequestTrace {
+            request_id: trace.request_id.clone(),
+            trace_id: trace.trace_id.clone(),
+            span_id: trace.span_id.clone(),
+        },
+        headers: headers
+            .iter()
+            .map(|(name, value)| [name.clone(), value.clone()])
+            .collect(),
+        stream: *stream,
+        seen_by: (*seen_by).into(),
+        pid: *pid,
+        tid: *tid,
+        client: client.to_string(),
+        kept_as: match reason {
+            model::SampleReason::Slow => KeptAs::Slow,
+            model::SampleReason::Failed => KeptAs::Failed,
+            model::SampleReason::Rule(_) => KeptAs::Rule,
+            model::SampleReason::All => KeptAs::All,
+        },
+        rule: match reason {
+            model::SampleReason::Rule(number) => Some(*number),
+            model::SampleReason::Slow | model::SampleReason::Failed | model::SampleReason::All => {
+                None
+            }
+        },
+    }
+}
+
+fn status_of(status: &Status) -> RequestStatus {
+    match status {
+        Status::Http(code) => RequestStatus::Number((*code).into()),
+        Status::Grpc(number) => RequestStatus::Number(*number),
+        Status::Code(_) | Status::Fine => RequestStatus::Code(status_name(status)),
+    }
+}

@@ -1,0 +1,389 @@
+//! Requests of a task.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    edges::{CountedWindow, EdgeEnd, end},
+    request_plaintext::RequestPlaintext,
+    request_samples::{RequestSample, sample},
+    request_sidecars::RequestSidecar,
+    request_values::RequestValues,
+    tasks::{TaskState, state_of},
+};
+use crate::model;
+
+/// Requests between processes, from the task's start until now, with the state of the task. Text comes
+/// from payload and is untrusted. Times are nanoseconds.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TaskRequests {
+    state: TaskState,
+    /// Why the task failed.
+    #[schema(required)]
+    reason: Option<String>,
+    /// In which time this was counted; null before the first result.
+    #[schema(required)]
+    window: Option<CountedWindow>,
+    /// Most requests first.
+    operations: Vec<RequestOperation>,
+    /// In the order of their ends.
+    samples: Vec<RequestSample>,
+    /// Samples for which there was no room.
+    samples_left_out: u64,
+    /// What was told before encryption began, by edge.
+    tls: Vec<RequestTls>,
+    /// Processes that requests go into and out of, with the time that they add.
+    sidecars: Vec<RequestSidecar>,
+    /// Bytes of TLS that belong to no known socket.
+    unbound_bytes: u64,
+    /// Pieces of payload that did not fit the ring buffer.
+    lost: u64,
+    /// One connection in so many is looked at; 1 is all. Counts are those of the connections that are.
+    sampled_one_of: u32,
+    /// Connections whose payload was looked at, by what they speak. Both ends of a connection count, where
+    /// both are seen.
+    connections_by_protocol: BTreeMap<String, u64>,
+    incomplete: RequestGaps,
+    /// Where plaintext of TLS was captured and what that costs; null where it was not asked for.
+    #[schema(required)]
+    plaintext: Option<RequestPlaintext>,
+    /// The stored result cannot be read: nothing here was counted.
+    damaged: bool,
+}
+
+/// What could not be told.
+#[derive(Debug, Default, Serialize, ToSchema)]
+struct RequestGaps {
+    /// Places where payload is missing, and connections that have one.
+    gaps: u64,
+    gap_connections: u64,
+    /// Connections that speak nothing that is known here.
+    undecoded_connections: u64,
+    /// Bytes that no decoder understood.
+    undecoded_bytes: u64,
+    /// Times that a connection did not speak what it was taken for.
+    withdrawn_guesses: u64,
+    /// Connections of which nobody can tell which end is the client.
+    unknown_direction: u64,
+    /// Connections for which there was no room, and bytes of connections that are not known.
+    refused_connections: u64,
+    refused_bytes: u64,
+    /// Requests whose operation is one of those that are told as `other`.
+    other_operations: u64,
+    /// Requests of edges for which there was no room.
+    other_edges: u64,
+}
+
+/// From which process to which.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct RequestEdge {
+    /// As at `/edges`.
+    id: String,
+    /// Its port is null for several connections.
+    client: EdgeEnd,
+    server: EdgeEnd,
+    /// Where the client asked to go (`ADDRESS:PORT`), when that is not where it came out.
+    #[schema(required)]
+    original_destination: Option<String>,
+}
+
+impl RequestEdge {
+    /// The edge of one connection.
+    pub(super) fn of_client_port(mut self, port: u16) -> Self {
+        self.client.port = Some(port);
+        self
+    }
+}
+
+/// Requests of one kind on one edge, each counted once, whichever ends saw it.
+#[derive(Debug, Serialize, ToSchema)]
+struct RequestOperation {
+    /// Null: edges for which there was no room.
+    #[schema(required)]
+    edge: Option<RequestEdge>,
+    /// `http1`, `http2`, `grpc`, `websocket`, `dns`, `redis`, `postgresql`, `mysql`.
+    protocol: &'static str,
+    /// The plaintext was read at a TLS library.
+    tls: bool,
+    /// `GET`, the first word of a statement, a command; null: not seen.
+    #[schema(required)]
+    method: Option<String>,
+    /// The path with its numbers folded, a statement without values; null: not seen.
+    #[schema(required)]
+    route: Option<String>,
+    /// Operations of the edge for which there was no room.
+    other: bool,
+    /// Requests that are over.
+    count: u64,
+    /// Of these, those that are known to have gone wrong.
+    errors: u64,
+    errors_by_class: RequestErrors,
+    /// Requests whose end was not seen whole; they are no errors.
+    unknown: u64,
+    counted_from: CountedFrom,
+    /// Requests by status: `404`, `grpc 14`, `42P01`, `ok`; after some different ones `other`.
+    statuses: BTreeMap<String, u64>,
+    /// From the first byte of the request to the last one of the answer, of requests whose answer was seen
+    /// whole: as `latency_from` saw it.
+    latency_ns: RequestValues,
+    latency_from: RequestEnd,
+    /// What each end's socket saw; null: nothing.
+    #[schema(required)]
+    client: Option<RequestTimings>,
+    #[schema(required)]
+    server: Option<RequestTimings>,
+    /// Bytes of bodies (HTTP) or messages, of requests whose sizes are known.
+    request_bytes: RequestValues,
+    response_bytes: RequestValues,
+    /// Messages of streams; null: there are none.
+    #[schema(required)]
+    messages: Option<RequestMessages>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct RequestErrors {
+    /// The answer says that the request was wrong (HTTP 4xx).
+    client: u64,
+    /// The answer says that the server failed (HTTP 5xx).
+    server: u64,
+    /// The connection ended or the stream was reset before the answer was complete.
+    broken: u64,
+}
+
+/// Whose sockets requests were counted at.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum CountedFrom {
+    Client,
+    /// The clients' sockets are not seen.
+    Server,
+    /// Each request at one of them.
+    Both,
+    /// These were counted as another operation, of which the other end knows more.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RequestEnd {
+    Client,
+    Server,
+}
+
+impl From<model::SeenBy> for RequestEnd {
+    fn from(seen_by: model::SeenBy) -> Self {
+        match seen_by {
+            model::SeenBy::Client => Self::Client,
+            model::SeenBy::Server => Self::Server,
+        }
+    }
+}
+
+/// What one end's socket saw.
+#[derive(Debug, Serialize, ToSchema)]
+struct RequestTimings {
+    count: u64,
+    latency_ns: RequestValues,
+    /// From the first byte of the request to the first one of the answer.
+    first_byte_ns: RequestValues,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct RequestMessages {
+    /// Requests that are streams.
+    streams: u64,
+    to_server: u64,
+    to_client: u64,
+}
+
+/// What clients and servers of an edge told each other before encryption began.
+#[derive(Debug, Serialize, ToSchema)]
+struct RequestTls {
+    edge: RequestEdge,
+    /// Name of the server that the client asked for.
+    #[schema(required)]
+    server_name: Option<String>,
+    /// Protocols that the client offered.
+    alpn_offered: Vec<String>,
+    /// The one that the server chose; null from TLS 1.3 on, where that is encrypted.
+    #[schema(required)]
+    alpn_chosen: Option<String>,
+    /// `1.3`; null: the server's answer was not seen.
+    #[schema(required)]
+    version: Option<String>,
+    /// Connections that told this.
+    connections: u64,
+}
+
+impl TaskRequests {
+    /// Without a `table` nothing has been counted yet, or nothing was.
+    pub fn new(state: &model::TaskState, table: Option<&model::RequestTable>) -> Self {
+        let (state, reason) = state_of(state);
+        let empty = model::RequestTable::default();
+        let found = table.unwrap_or(&empty);
+        let counters = &found.counters;
+        let edges: Vec<RequestEdge> = found.edges.iter().map(edge).collect();
+        let edge_at = |place: Option<u32>| {
+            place
+                .and_then(|place| edges.get(usize::try_from(place).unwrap_or(usize::MAX)))
+                .cloned()
+        };
+        let mut operations: Vec<_> = found.operations.iter().collect();
+        operations.sort_by_key(|operation| std::cmp::Reverse(operation.tally.count));
+        Self {
+            state,
+            reason,
+            window: table
+                .filter(|table| !table.is_damaged)
+                .map(|table| table.window.into()),
+            operations: operations
+                .into_iter()
+                .map(|found| operation(found, edge_at(found.edge)))
+                .collect(),
+            samples: found
+                .samples
+                .iter()
+                .map(|found| sample(found, edge_at(found.edge)))
+                .collect(),
+            samples_left_out: found.samples_left_out,
+            tls: found.edges.iter().flat_map(tls).collect(),
+            sidecars: found.sidecars.iter().map(Into::into).collect(),
+            unbound_bytes: counters.unbound_bytes,
+            lost: counters.lost_pieces,
+            sampled_one_of: counters.sampled_one_of.max(1),
+            connections_by_protocol: counters.connections_by_protocol.clone(),
+            incomplete: counters.into(),
+            plaintext: found.tls.as_ref().map(Into::into),
+            damaged: found.is_damaged,
+        }
+    }
+}
+
+impl From<&model::RequestCounters> for RequestGaps {
+    fn from(counters: &model::RequestCounters) -> Self {
+        let model::RequestCounters {
+            connections_by_protocol: _,
+            sampled_one_of: _,
+            unbound_bytes: _,
+            lost_pieces: _,
+            gaps,
+            gap_connections,
+            undecoded_connections,
+            undecoded_bytes,
+            withdrawn_guesses,
+            unknown_direction,
+            refused_connections,
+            refused_bytes,
+            other_operations,
+            other_edges,
+        } = counters;
+        Self {
+            gaps: *gaps,
+            gap_connections: *gap_connections,
+            undecoded_connections: *undecoded_connections,
+            undecoded_bytes: *undecoded_bytes,
+            withdrawn_guesses: *withdrawn_guesses,
+            unknown_direction: *unknown_direction,
+            refused_connections: *refused_connections,
+            refused_bytes: *refused_bytes,
+            other_operations: *other_operations,
+            other_edges: *other_edges,
+        }
+    }
+}
+
+fn edge(found: &model::RequestEdge) -> RequestEdge {
+    let model::RequestEdge {
+        key,
+        client_port,
+        connections: _,
+        tls: _,
+    } = found;
+    let original = key.original_destination;
+    RequestEdge {
+        id: model::EdgeId::of(key).to_string(),
+        client: end(&key.client, None, *client_port),
+        server: end(&key.server, None, key.server_port),
+        original_destination: original
+            .map(|(address, port)| std::net::SocketAddr::new(address, port).to_string()),
+    }
+}
+
+fn tls(found: &model::RequestEdge) -> impl Iterator<Item = RequestTls> + '_ {
+    found.tls.iter().map(|seen| RequestTls {
+        edge: edge(found),
+        server_name: seen.server_name.clone(),
+        alpn_offered: seen.offered.clone(),
+        alpn_chosen: seen.chosen.clone(),
+        version: seen.version.clone(),
+        connections: seen.connections,
+    })
+}
+
+fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOperation {
+    let model::Operation {
+        edge: _,
+        protocol,
+        tls,
+        method,
+        route,
+        is_other,
+        tally,
+        server_only,
+        client,
+        server,
+    } = found;
+    let from_client = client.count > 0;
+    RequestOperation {
+        edge,
+        protocol: protocol.name(),
+        tls: *tls,
+        method: method.clone(),
+        route: route.clone(),
+        other: *is_other,
+        count: tally.count,
+        errors: tally.outcomes.errors(),
+        errors_by_class: RequestErrors {
+            client: tally.outcomes.client_error,
+            server: tally.outcomes.server_error,
+            broken: tally.outcomes.broken,
+        },
+        unknown: tally.outcomes.unknown,
+        counted_from: match (tally.count, *server_only) {
+            (0, _) => CountedFrom::None,
+            (_, 0) => CountedFrom::Client,
+            (all, of_server) if all == of_server => CountedFrom::Server,
+            _ => CountedFrom::Both,
+        },
+        statuses: tally.statuses.clone(),
+        latency_ns: if from_client {
+            (&client.latency_ns).into()
+        } else {
+            (&server.latency_ns).into()
+        },
+        latency_from: if from_client {
+            RequestEnd::Client
+        } else {
+            RequestEnd::Server
+        },
+        client: timings(client),
+        server: timings(server),
+        request_bytes: (&tally.request_bytes).into(),
+        response_bytes: (&tally.response_bytes).into(),
+        messages: (tally.streams > 0).then_some(RequestMessages {
+            streams: tally.streams,
+            to_server: tally.messages_to_server,
+            to_client: tally.messages_to_client,
+        }),
+    }
+}
+
+fn timings(found: &model::Timings) -> Option<RequestTimings> {
+    (found.count > 0).then(|| RequestTimings {
+        count: found.count,
+        latency_ns: (&found.latency_ns).into(),
+        first_byte_ns: (&found.first_byte_ns).into(),
+    })
+}

@@ -1,0 +1,272 @@
+//! The kernel side of TLS: its maps, and probes at chosen instructions of files.
+
+use std::{fs::File, num::NonZeroU32, os::fd::AsRawFd as _, time::Instant};
+
+use aya::programs::{
+    ProgramError, UProbe,
+    uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
+};
+use profiler_common::tls::{
+    FRAME_UNKNOWN, PLACE_STACK, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT, SITE_MOVED, SITE_READS,
+    SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_SESSION_ENTRIES,
+    TlsConfig,
+};
+
+use super::loader::{LoadError, LoadedObject};
+use crate::tls_sites::{
+    Convention, EntrySite, Operation, Place, RegisterNumber, ReturnSite, TlsCall,
+};
+
+/// The programs of arguments and of results.
+pub const TLS_PROGRAMS: [&str; 2] = ["tls_call", "tls_result"];
+/// `bpf_get_attach_cookie`.
+pub const TLS_MINIMUM_KERNEL: &str = "5.15";
+
+/// Words of `struct pt_regs` by the number of the register: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8
+/// to r15 (`arch/x86/include/asm/ptrace.h`).
+const WORDS: [u8; 16] = [10, 11, 12, 5, 19, 4, 13, 14, 9, 8, 7, 6, 3, 2, 1, 0];
+
+/// A probe in a file; it is gone when this is dropped.
+#[derive(Debug)]
+pub struct TlsLink {
+    _link: UProbeLink,
+}
+
+/// A place for a probe, as the kernel is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlsProbe {
+    /// Which of [`TLS_PROGRAMS`].
+    program: &'static str,
+    /// In the file.
+    pub offset: u64,
+    cookie: SiteCookie,
+}
+
+impl TlsProbe {
+    /// The probe for the arguments of a call.
+    pub fn arguments(call: TlsCall, site: &EntrySite, offset: u64) -> Option<Self> {
+        Some(Self {
+            program: TLS_PROGRAMS[0],
+            offset,
+            cookie: SiteCookie {
+                kind: kind(call),
+                first: place(site.session)?,
+                buffer: place(site.buffer)?,
+                length: place(site.length)?,
+                moved: match site.moved {
+                    Some(moved) => place(moved)?,
+                    None => 0,
+                },
+                frame_words: frame_words(site.site.frame_bytes),
+            },
+        })
+    }
+
+    /// The probe for the result of a call.
+    pub fn result(call: TlsCall, site: &ReturnSite, offset: u64) -> Option<Self> {
+        Some(Self {
+            program: TLS_PROGRAMS[1],
+            offset,
+            cookie: SiteCookie {
+                kind: kind(call),
+                first: word(site.result)?,
+                buffer: 0,
+                length: 0,
+                moved: 0,
+                frame_words: frame_words(site.site.frame_bytes),
+            },
+        })
+    }
+}
+
+fn kind(call: TlsCall) -> u8 {
+    let reads = match call.operation {
+        Operation::Read => SITE_READS,
+        Operation::Write => 0,
+        Operation::Handshake => SITE_HANDSHAKE,
+    };
+    let form = match call.convention {
+        Convention::Int => SITE_INT,
+        Convention::MovedByPointer => SITE_MOVED,
+        Convention::Go | Convention::GoSession => SITE_GOROUTINE,
+        Convention::Session | Convention::Size | Convention::Long | Convention::RustResult => 0,
+    };
+    reads | form
+}
+
+fn word(register: RegisterNumber) -> Option<u8> {
+    WORDS.get(usize::from(register.number())).copied()
+}
+
+fn place(place: Place) -> Option<u8> {
+    match place {
+        Place::Register(register) => word(register),
+        Place::Stack(words) => u8::try_from(words)
+            .ok()
+            .filter(|words| words & PLACE_STACK == 0)
+            .map(|words| words | PLACE_STACK),
+    }
+}
+
+fn frame_words(bytes: Option<u32>) -> u16 {
+    bytes
+        .filter(|bytes| bytes % 8 == 0)
+        .and_then(|bytes| u16::try_from(bytes / 8).ok())
+        .unwrap_or(FRAME_UNKNOWN)
+}
+
+/// The global of the programs; `None`: no plaintext is captured.
+pub(super) fn config(tls_bytes: Option<u32>) -> TlsConfig {
+    match tls_bytes {
+        Some(capture_bytes) => TlsConfig {
+            watched: 1,
+            capture_bytes,
+        },
+        None => TlsConfig::default(),
+    }
+}
+
+/// Entries of the maps.
+pub(super) fn entries(is_watched: bool) -> [(&'static str, u32); 3] {
+    let watched = |entries| if is_watched { entries } else { 1 };
+    [
+        ("TLS_CALLS", watched(TLS_CALL_ENTRIES)),
+        ("TLS_SESSIONS", watched(TLS_SESSION_ENTRIES)),
+        ("TLS_CONNECTIONS", watched(TLS_CONNECTION_ENTRIES)),
+    ]
+}
+
+impl LoadedObject {
+    /// Loads the programs, without attaching them.
+    pub(super) fn load_tls(&mut self) -> Result<(), LoadError> {
+        for name in TLS_PROGRAMS {
+            self.allow(name)?;
+            let began = Instant::now();
+            self.tls_program(name)?
+                .load()
+                .map_err(|source| LoadError::Program {
+                    program: name,
+                    source: source.into(),
+                })?;
+            self.note_load_time(name, began.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Puts a probe into a file, for one process or, without a pid, for all that run it.
+    pub fn attach_tls(
+        &mut self,
+        probe: &TlsProbe,
+        file: &File,
+        pid: Option<u32>,
+    ) -> Result<TlsLink, LoadError> {
+        let failed = |source: ProgramError| LoadError::Attach {
+            program: probe.program,
+            source: source.into(),
+        };
+        let point = UProbeAttachPoint {
+            location: UProbeAttachLocation::AbsoluteOffset(probe.offset),
+            cookie: Some(probe.cookie.to_bits()),
+        };
+        // The file itself, whatever has its name by now.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let scope = match pid.and_then(NonZeroU32::new) {
+            Some(pid) => UProbeScope::OneProcess(pid),
+            None => UProbeScope::AllProcesses,
+        };
+        let program = self.tls_program(probe.program)?;
+        let id = program.attach(point, path, scope).map_err(failed)?;
+        let link = program.take_link(id).map_err(failed)?;
+        Ok(TlsLink { _link: link })
+    }
+
+    /// Sets a word of the state, by `profiler_common::tls::STATE_*`.
+    pub fn set_tls_state(&mut self, word: u32, value: u64) -> Result<(), LoadError> {
+        const MAP: &str = "TLS_STATE";
+        let failed = |source: aya::maps::MapError| LoadError::Map {
+            map: MAP,
+            source: source.into(),
+        };
+        let map = self.ebpf().map_mut(MAP).ok_or(LoadError::NoMap(MAP))?;
+        let mut words: aya::maps::Array<_, u64> =
+            aya::maps::Array::try_from(map).map_err(failed)?;
+        words.set(word, value, 0).map_err(failed)
+    }
+
+    /// Counters by `profiler_common::tls`, summed over CPUs.
+    pub fn tls_counters(&self) -> Result<[u64; TLS_COUNTERS as usize], LoadError> {
+        self.sums("TLS_COUNTS")
+    }
+
+    fn tls_program(&mut self, name: &'static str) -> Result<&mut UProbe, LoadError> {
+        self.ebpf()
+            .program_mut(name)
+            .ok_or(LoadError::NoProgram(name))?
+            .try_into()
+            .map_err(|source: ProgramError| LoadError::Program {
+                program: name,
+                source: source.into(),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls_sites::{Library, Site, SiteClass};
+
+    const CALL: TlsCall = TlsCall {
+        name: "SSL_read_ex",
+        library: Library::OpenSsl,
+        operation: Operation::Read,
+        convention: Convention::MovedByPointer,
+    };
+
+    fn site(frame_bytes: Option<u32>) -> Site {
+        Site {
+            address: 0x1000,
+            class: SiteClass::Push,
+            frame_bytes,
+        }
+    }
+
+    #[test]
+    fn places_are_words_of_the_registers_or_of_the_stack() {
+        let entry = EntrySite {
+            site: site(Some(24)),
+            session: Place::Register(RegisterNumber::RDI),
+            buffer: Place::Stack(3),
+            length: Place::Register(RegisterNumber::RDX),
+            moved: Some(Place::Register(RegisterNumber::RCX)),
+        };
+        let probe = TlsProbe::arguments(CALL, &entry, 0x2000).unwrap();
+        let expected = SiteCookie {
+            kind: SITE_READS | SITE_MOVED,
+            first: 14,
+            buffer: PLACE_STACK | 3,
+            length: 12,
+            moved: 11,
+            frame_words: 3,
+        };
+        assert_eq!(probe.cookie, expected);
+        let far = EntrySite {
+            buffer: Place::Stack(128),
+            ..entry
+        };
+        assert_eq!(TlsProbe::arguments(CALL, &far, 0), None);
+    }
+
+    #[test]
+    fn a_frame_that_is_not_known_stays_so() {
+        assert_eq!(frame_words(None), FRAME_UNKNOWN);
+        assert_eq!(frame_words(Some(7)), FRAME_UNKNOWN);
+        assert_eq!(frame_words(Some(u32::MAX)), FRAME_UNKNOWN);
+        assert_eq!(frame_words(Some(0)), 0);
+        let one = ReturnSite {
+            site: site(None),
+            result: RegisterNumber::RBX,
+        };
+        let probe = TlsProbe::result(CALL, &one, 1).unwrap();
+        assert_eq!((probe.cookie.first, probe.program), (5, "tls_result"));
+    }
+}

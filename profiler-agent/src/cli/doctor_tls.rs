@@ -1,0 +1,170 @@
+//! `doctor --pid`: what of the process's TLS could be read, and why not the rest.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::{
+    model::ProcessKey,
+    process::proc_dir::read_stat,
+    symbolize::SymbolizeConfig,
+    tls_sites::{Finding, Site, TlsFinder, TlsFunction, TlsMapping},
+};
+
+/// One file with a TLS library in it.
+#[derive(Debug, Serialize)]
+pub(super) struct TlsReport {
+    path: String,
+    build_id: String,
+    library: Option<&'static str>,
+    /// How its functions were found.
+    found_by: Option<&'static str>,
+    probes: Vec<Probe>,
+    /// Why the file, or a function of it, would not be probed.
+    not_probed: Vec<String>,
+}
+
+/// A place for a probe.
+#[derive(Debug, Serialize)]
+struct Probe {
+    function: &'static str,
+    /// `arguments` or `result`.
+    what: &'static str,
+    /// As linked, hexadecimal.
+    address: String,
+    /// Bytes behind the function's beginning; none when it lies elsewhere.
+    offset: Option<u64>,
+    /// What the kernel does with the instruction there.
+    class: &'static str,
+    price_ns: u32,
+}
+
+/// Looks at the files of a process; empty when it is gone.
+pub(super) fn examine(pid: u32, config: &SymbolizeConfig) -> Vec<TlsReport> {
+    let Ok(stat) = read_stat(pid) else {
+        return Vec::new();
+    };
+    let key = ProcessKey {
+        pid,
+        start_ticks: stat.start_ticks,
+    };
+    let mut finder = TlsFinder::new(config.max_file_bytes, config.packs.clone());
+    match finder.find(key) {
+        Ok(found) => found.files.iter().map(report).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn report(mapping: &TlsMapping) -> TlsReport {
+    let mut report = TlsReport {
+        path: mapping.path.to_string(),
+        build_id: mapping.content.build_id.clone(),
+        library: None,
+        found_by: None,
+        probes: Vec::new(),
+        not_probed: Vec::new(),
+    };
+    match &mapping.content.finding {
+        Finding::None => {}
+        Finding::Refused(reason) => report.not_probed.push(reason.clone()),
+        Finding::Found(file) => {
+            report.library = Some(file.library.name());
+            report.found_by = Some(file.evidence.name());
+            report.probes = file.functions.iter().flat_map(probes).collect();
+            let reasons = file.left_out.iter();
+            report.not_probed = reasons
+                .map(|(name, reason)| format!("{name}: {reason}"))
+                .collect();
+        }
+    }
+    report
+}
+
+fn probes(function: &TlsFunction) -> Vec<Probe> {
+    let probe = |what, site: &Site| Probe {
+        function: function.call.name,
+        what,
+        address: format!("{:#x}", site.address),
+        offset: site.address.checked_sub(function.address),
+        class: site.class.name(),
+        price_ns: site.class.price_ns(),
+    };
+    let results = function.returns.iter();
+    std::iter::once(probe("arguments", &function.entry.site))
+        .chain(results.map(|one| probe("result", &one.site)))
+        .collect()
+}
+
+/// Appends the files to the text of the report.
+pub(super) fn write_text(files: &[TlsReport], text: &mut String) {
+    // Writing to a String cannot fail.
+    if files.is_empty() {
+        let _infallible = writeln!(
+            text,
+            "\nTLS: none of its files has functions of OpenSSL, BoringSSL, GnuTLS, Go or rustls"
+        );
+        return;
+    }
+    for file in files {
+        let _infallible = writeln!(text, "\nTLS in {}", file.path);
+        if let (Some(library), Some(found_by)) = (file.library, file.found_by) {
+            let _infallible = writeln!(text, "  {:15} {library}, by {found_by}", "library");
+        }
+        for probe in &file.probes {
+            let offset = probe
+                .offset
+                .map_or_else(String::new, |offset| format!("+{offset:#x}"));
+            let place = format!("{}{offset}", probe.function);
+            let _infallible = writeln!(
+                text,
+                "  {:15} {place}, {}, about {} ns a hit",
+                probe.what, probe.class, probe.price_ns
+            );
+        }
+        for reason in &file.not_probed {
+            let _infallible = writeln!(text, "  {:15} {reason}", "not probed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_listed_with_their_probes_and_refusals() {
+        let files = [
+            TlsReport {
+                path: "/lib/libssl.so.3".to_owned(),
+                build_id: "ab".to_owned(),
+                library: Some("OpenSSL"),
+                found_by: Some("exported symbols"),
+                probes: vec![Probe {
+                    function: "SSL_read",
+                    what: "arguments",
+                    address: "0x16".to_owned(),
+                    offset: Some(0x16),
+                    class: "jump",
+                    price_ns: 725,
+                }],
+                not_probed: Vec::new(),
+            },
+            TlsReport {
+                path: "/envoy".to_owned(),
+                build_id: String::new(),
+                library: None,
+                found_by: None,
+                probes: Vec::new(),
+                not_probed: vec!["it holds 2 paths of the library's source".to_owned()],
+            },
+        ];
+        let mut text = String::new();
+        write_text(&files, &mut text);
+        assert!(text.contains("OpenSSL, by exported symbols"), "{text}");
+        assert!(text.contains("SSL_read+0x16, jump, about 725 ns"), "{text}");
+        assert!(text.contains("not probed      it holds 2 paths"), "{text}");
+        let mut text = String::new();
+        write_text(&[], &mut text);
+        assert!(text.contains("none of its files"), "{text}");
+    }
+}

@@ -1,0 +1,46 @@
+//! `health`: asks a running agent whether it works. Images have no shell and no curl, so that the
+//! program asks itself.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::print;
+use crate::config::cli::HealthArgs;
+
+/// Shorter than the time that a health check of a container usually has.
+const TIMEOUT: Duration = Duration::from_secs(3);
+const MOST_BYTES: u64 = 4096;
+
+pub fn run(args: &HealthArgs) -> Result<()> {
+    let path = if args.ready { "readyz" } else { "healthz" };
+    let url = format!("{}/{path}", args.url.trim_end_matches('/'));
+    // Nothing secret goes there and only a status comes back, so that any certificate will do: it is
+    // rarely one for 127.0.0.1.
+    let tls = ureq::tls::TlsConfig::builder()
+        .disable_verification(true)
+        .build();
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(TIMEOUT))
+        .max_redirects(0)
+        .http_status_as_error(false)
+        .proxy(None)
+        .tls_config(tls)
+        .build()
+        .into();
+    let mut answer = agent
+        .get(&url)
+        .call()
+        .with_context(|| format!("ask the agent at {}; is it running?", args.url))?;
+    let status = answer.status().as_u16();
+    let said = answer
+        .body_mut()
+        .with_config()
+        .limit(MOST_BYTES)
+        .read_to_string()
+        .context("read the agent's answer")?;
+    if status != 200 {
+        bail!("the agent answered {status}: {}", said.trim());
+    }
+    print(if args.ready { "ready\n" } else { "ok\n" })
+}

@@ -1,0 +1,384 @@
+//! The tables that `requests` prints.
+
+use std::fmt::Write as _;
+
+use crate::model::{
+    Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable, Sidecar,
+    SidecarTimes, Spread, TlsReport,
+};
+
+/// Longest text of an end and of an operation; longer ones are cut, and say so.
+const LONGEST_END: usize = 32;
+const LONGEST_OPERATION: usize = 56;
+
+const HEADER: [&str; 10] = [
+    "CLIENT",
+    "SERVER",
+    "PROTOCOL",
+    "OPERATION",
+    "COUNT",
+    "RATE/s",
+    "ERRORS",
+    "p50",
+    "p90",
+    "p99",
+];
+
+/// Operations with the most requests first, sidecars, and below them what is missing.
+pub(super) fn text(table: &RequestTable) -> String {
+    let mut text = operations(table, usize::MAX);
+    if table.operations.is_empty() {
+        text.push_str("no requests were seen\n");
+    }
+    text.push_str(&samples(table));
+    text.push_str(&sidecars(&table.sidecars));
+    text.push_str(&remarks(table));
+    text
+}
+
+/// What fits a screen while the table grows.
+pub(super) fn live(table: &RequestTable, most: usize) -> String {
+    operations(table, most)
+}
+
+fn operations(table: &RequestTable, most: usize) -> String {
+    let mut sorted: Vec<&Operation> = table.operations.iter().collect();
+    sorted.sort_by_key(|operation| std::cmp::Reverse(operation.tally.count));
+    let window_ns = table.window.to_ns.saturating_sub(table.window.from_ns);
+    let mut rows = vec![HEADER.map(str::to_owned)];
+    rows.extend(
+        sorted
+            .iter()
+            .take(most)
+            .map(|operation| row(operation, table, window_ns)),
+    );
+    let mut text = aligned(&rows);
+    let hidden = sorted.len().saturating_sub(most);
+    if hidden > 0 {
+        line(&mut text, &format!("and {hidden} more operations"));
+    }
+    text
+}
+
+fn row(operation: &Operation, table: &RequestTable, window_ns: u64) -> [String; 10] {
+    let edge = operation.edge.and_then(|place| {
+        table
+            .edges
+            .get(usize::try_from(place).unwrap_or(usize::MAX))
+    });
+    let [client, server] = ends(edge);
+    let timings = if operation.client.count > 0 {
+        &operation.client
+    } else {
+        &operation.server
+    };
+    let percentile = |thousandths| percentile(&timings.latency_ns, thousandths);
+    let tls = if operation.tls { "+tls" } else { "" };
+    [
+        client,
+        server,
+        format!("{}{tls}", operation.protocol.name()),
+        name(operation),
+        operation.tally.count.to_string(),
+        rate(operation.tally.count, window_ns),
+        operation.tally.outcomes.errors().to_string(),
+        percentile(500),
+        percentile(900),
+        percentile(990),
+    ]
+}
+
+fn ends(edge: Option<&RequestEdge>) -> [String; 2] {
+    let Some(RequestEdge {
+        key, client_port, ..
+    }) = edge
+    else {
+        return ["other edges".to_owned(), "-".to_owned()];
+    };
+    [
+        end(&key.client, *client_port),
+        end(&key.server, key.server_port),
+    ]
+}
+
+fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
+    let mut text = match endpoint.pid {
+        Some(pid) if endpoint.comm.is_empty() => format!("[{pid}] "),
+        Some(pid) => format!("{}[{pid}] ", printable(&endpoint.comm)),
+        None => String::new(),
+    };
+    text.push_str(&endpoint.address.to_string());
+    if let Some(port) = port {
+        // Writing to a String cannot fail.
+        let _infallible = write!(text, ":{port}");
+    }
+    cut(&text, LONGEST_END)
+}
+
+fn name(operation: &Operation) -> String {
+    if operation.is_other {
+        return "other".to_owned();
+    }
+    let known = |text: &Option<String>| text.as_deref().map_or_else(|| "?".to_owned(), printable);
+    let (method, route) = (known(&operation.method), known(&operation.route));
+    // A statement begins with its first word.
+    let has_method = route
+        .strip_prefix(&method)
+        .is_some_and(|rest| rest.starts_with(' '));
+    let text = if has_method {
+        route
+    } else {
+        format!("{method} {route}")
+    };
+    cut(&text, LONGEST_OPERATION)
+}
+
+/// Text of payload without what would steer a terminal.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '.' } else { c })
+        .collect()
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+/// Requests for each second, with a tenth below 100.
+fn rate(count: u64, window_ns: u64) -> String {
+    let tenths = (u128::from(count) * 10_000_000_000).checked_div(window_ns.into());
+    match tenths {
+        None => "-".to_owned(),
+        Some(tenths @ 0..1000) => format!("{}.{}", tenths / 10, tenths % 10),
+        Some(tenths) => (tenths / 10).to_string(),
+    }
+}
+
+/// The upper bound of where the percentile lies.
+fn percentile(values: &Spread, thousandths: u64) -> String {
+    let found = values.percentile(thousandths);
+    found.map_or_else(|| "-".to_owned(), |Bounds { to, .. }| duration(to))
+}
+
+/// Three digits and a unit.
+fn duration(ns: u64) -> String {
+    let (unit_ns, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        1_000_000_000.. => (1_000_000_000, "s"),
+    };
+    let whole = ns / unit_ns;
+    let digits = match whole {
+        0..10 => 2,
+        10..100 => 1,
+        100.. => 0,
+    };
+    if digits == 0 {
+        return format!("{whole} {unit}");
+    }
+    let scale = 10_u64.pow(digits);
+    let rest = ns % unit_ns * scale / unit_ns;
+    let width = usize::try_from(digits).unwrap_or(0);
+    format!("{whole}.{rest:0width$} {unit}")
+}
+
+/// The slowest and failing requests are in the JSON; here is how many.
+fn samples(table: &RequestTable) -> String {
+    let mut text = String::new();
+    if !table.samples.is_empty() {
+        let count = table.samples.len();
+        line(
+            &mut text,
+            &format!("{count} requests were kept one by one (--json)"),
+        );
+    }
+    if table.samples_left_out > 0 {
+        let count = table.samples_left_out;
+        line(
+            &mut text,
+            &format!("{count} more were not, for want of room"),
+        );
+    }
+    text
+}
+
+fn sidecars(sidecars: &[Sidecar]) -> String {
+    let mut text = String::new();
+    for sidecar in sidecars {
+        let process = end(&sidecar.process, None);
+        let mean = sidecar.mean_ns().map_or_else(|| "-".to_owned(), duration);
+        let (came, went) = (sidecar.requests_in, sidecar.requests_out);
+        text.push('\n');
+        line(
+            &mut text,
+            &format!("time in {process}: {mean} in the mean ({came} requests in, {went} out)"),
+        );
+        let all = sidecar.pairs();
+        if all == 0 {
+            continue;
+        }
+        let shares: Vec<String> = MatchClass::ALL
+            .into_iter()
+            .filter_map(|class| {
+                let pairs = sidecar.pairs.get(&class)?.pairs;
+                let percent = pairs * 100 / all;
+                Some(format!("{} {percent} %", class.name().replace('_', " ")))
+            })
+            .collect();
+        line(&mut text, &format!("  {all} pairs: {}", shares.join(", ")));
+        text.push_str(&parts(&sidecar.trusted()));
+        let header = sidecar.upstream_header;
+        if header.pairs > 0 {
+            let (agreeing, pairs) = (header.agreeing, header.pairs);
+            line(
+                &mut text,
+                &format!(
+                    "  x-envoy-upstream-service-time agrees within 2 ms for {agreeing} of {pairs}"
+                ),
+            );
+        }
+    }
+    text
+}
+
+fn parts(times: &SidecarTimes) -> String {
+    let SidecarTimes {
+        pairs: _,
+        inside_ns,
+        read_wait_ns,
+        to_upstream_ns,
+        upstream_ns,
+        answer_wait_ns,
+        to_client_ns,
+    } = times;
+    let row = |name: &str, values: &Spread| {
+        [
+            format!("  {name}"),
+            values.mean().map_or_else(|| "-".to_owned(), duration),
+            percentile(values, 500),
+            percentile(values, 990),
+        ]
+    };
+    aligned(&[
+        ["  PART", "mean", "p50", "p99"].map(str::to_owned),
+        row("waits to be read", read_wait_ns),
+        row("read to upstream write", to_upstream_ns),
+        row("upstream", upstream_ns),
+        row("  of it waits to be read", answer_wait_ns),
+        row("upstream read to client write", to_client_ns),
+        row("inside, in all", inside_ns),
+    ])
+}
+
+/// What could not be told.
+fn remarks(table: &RequestTable) -> String {
+    let RequestCounters {
+        connections_by_protocol: _,
+        sampled_one_of,
+        unbound_bytes,
+        lost_pieces,
+        gaps,
+        gap_connections,
+        undecoded_connections,
+        undecoded_bytes: _,
+        withdrawn_guesses: _,
+        unknown_direction,
+        refused_connections,
+        refused_bytes: _,
+        other_operations,
+        other_edges,
+    } = &table.counters;
+    let mut text = String::new();
+    let mut say = |number: &u64, what: &str| {
+        if *number > 0 {
+            line(&mut text, &format!("{number} {what}"));
+        }
+    };
+    say(lost_pieces, "pieces of payload were lost");
+    say(
+        gaps,
+        &format!("places without payload, on {gap_connections} connections"),
+    );
+    say(unbound_bytes, "bytes of TLS belong to no known socket");
+    say(
+        undecoded_connections,
+        "connections speak nothing that is known here",
+    );
+    say(
+        unknown_direction,
+        "connections were there before, and nobody can tell which end is the client",
+    );
+    say(refused_connections, "connections found no room");
+    say(other_operations, "requests are counted as other operations");
+    say(other_edges, "requests are of edges that found no room");
+    text.push_str(&table.tls.as_ref().map_or_else(String::new, plaintext));
+    if *sampled_one_of > 1 {
+        line(
+            &mut text,
+            &format!("one connection in {sampled_one_of} was looked at: counts are of these"),
+        );
+    }
+    text
+}
+
+/// What became of TLS libraries.
+fn plaintext(report: &TlsReport) -> String {
+    let mut text = String::new();
+    if let Some(reason) = &report.unavailable {
+        line(&mut text, &format!("TLS is not captured: {reason}"));
+    }
+    for file in &report.files {
+        let library = file.library.as_deref().unwrap_or("a TLS library");
+        for reason in &file.reasons {
+            line(&mut text, &format!("{library} in {}: {reason}", file.path));
+        }
+    }
+    let hits = report.hits;
+    if let Some(ns) = report.cost_ns().checked_div(hits) {
+        line(
+            &mut text,
+            &format!("probes of TLS were met {hits} times, at about {ns} ns"),
+        );
+    }
+    text
+}
+
+fn line(text: &mut String, content: &str) {
+    text.push_str(content);
+    text.push('\n');
+}
+
+/// Columns as wide as their widest cell; numbers, which follow the first text columns, to the right.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    // The wide table has four; the narrow one has one.
+    let texts = if N == HEADER.len() { 4 } else { 1 };
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(column, (cell, width))| {
+            if column < texts {
+                format!("{cell:<width$}")
+            } else {
+                format!("{cell:>width$}")
+            }
+        });
+        let cells: Vec<String> = cells.collect();
+        line(&mut text, cells.join("  ").trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "requests_table_tests.rs"]
+mod tests;

@@ -1,0 +1,189 @@
+use std::collections::BTreeMap;
+
+use profiler_protocols::Protocol;
+
+use super::*;
+use crate::model::{Address, EdgeKey, Outcomes, Tally, Timings, UpstreamHeader, Window};
+
+fn endpoint(pid: Option<u32>, last: u8) -> Endpoint {
+    Endpoint {
+        pid,
+        start_ticks: None,
+        comm: "app".to_owned(),
+        container: None,
+        address: Address::Ip([10, 0, 0, last].into()),
+    }
+}
+
+fn spread(values: &[u64]) -> Spread {
+    let mut spread = Spread::default();
+    for value in values {
+        spread.add(*value);
+    }
+    spread
+}
+
+fn operation(route: &str, count: u64) -> Operation {
+    Operation {
+        edge: Some(0),
+        protocol: Protocol::Http1,
+        tls: false,
+        method: Some("GET".to_owned()),
+        route: Some(route.to_owned()),
+        is_other: false,
+        tally: Tally {
+            count,
+            outcomes: Outcomes {
+                ok: count - 1,
+                server_error: 1,
+                ..Outcomes::default()
+            },
+            ..Tally::default()
+        },
+        server_only: 0,
+        client: Timings {
+            count,
+            latency_ns: spread(&[1_500_000, 1_500_000, 2_000_000_000]),
+            first_byte_ns: Spread::default(),
+        },
+        server: Timings::default(),
+    }
+}
+
+fn table(operations: Vec<Operation>) -> RequestTable {
+    RequestTable {
+        window: Window {
+            from_ns: 0,
+            to_ns: 10_000_000_000,
+        },
+        edges: vec![RequestEdge {
+            key: EdgeKey {
+                client: endpoint(Some(17), 1),
+                server: endpoint(None, 2),
+                server_port: Some(80),
+                original_destination: None,
+            },
+            client_port: None,
+            connections: 2,
+            tls: Vec::new(),
+        }],
+        operations,
+        ..RequestTable::default()
+    }
+}
+
+#[test]
+fn operations_are_a_row_each_the_most_frequent_first() {
+    let found = text(&table(vec![operation("/few", 5), operation("/many", 2500)]));
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "CLIENT            SERVER       PROTOCOL  OPERATION  COUNT  RATE/s  ERRORS      p50     p90     p99",
+            "app[17] 10.0.0.1  10.0.0.2:80  http1     GET /many   2500     250       1  1.50 ms  2.00 s  2.00 s",
+            "app[17] 10.0.0.1  10.0.0.2:80  http1     GET /few       5     0.5       1  1.50 ms  2.00 s  2.00 s",
+        ]
+    );
+}
+
+#[test]
+fn a_statement_is_told_without_saying_its_first_word_twice() {
+    let mut query = operation("SELECT ? FROM t", 1);
+    query.method = Some("SELECT".to_owned());
+    let found = text(&table(vec![query]));
+    assert!(found.contains("  SELECT ? FROM t  "), "{found}");
+}
+
+#[test]
+fn text_of_payload_does_not_steer_the_terminal() {
+    let found = text(&table(vec![operation("/\x1b[2J\r\n", 1)]));
+    assert!(found.contains("GET /.[2J.."), "{found}");
+    assert!(!found.contains('\x1b'), "{found}");
+}
+
+#[test]
+fn a_screen_has_only_so_many_rows() {
+    let operations = (0..30).map(|number| operation(&format!("/{number}"), 2));
+    let found = live(&table(operations.collect()), 20);
+    assert_eq!(found.lines().count(), 22);
+    assert!(found.ends_with("and 10 more operations\n"), "{found}");
+}
+
+#[test]
+fn nothing_is_said_as_such() {
+    let found = text(&RequestTable::default());
+    assert!(found.contains("no requests were seen"), "{found}");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let mut lacking = table(Vec::new());
+    lacking.counters.lost_pieces = 3;
+    lacking.counters.sampled_one_of = 4;
+    let found = text(&lacking);
+    assert!(found.contains("3 pieces of payload were lost\n"), "{found}");
+    assert!(
+        found.contains("one connection in 4 was looked at"),
+        "{found}"
+    );
+    assert!(!found.contains("no known socket"), "{found}");
+}
+
+#[test]
+fn sidecars_follow_with_shares_and_parts() {
+    let mut with = table(vec![operation("/", 2)]);
+    let times = SidecarTimes {
+        pairs: 3,
+        to_upstream_ns: spread(&[250_000]),
+        ..SidecarTimes::default()
+    };
+    let tied = SidecarTimes {
+        pairs: 1,
+        ..SidecarTimes::default()
+    };
+    with.sidecars = vec![Sidecar {
+        process: endpoint(Some(9), 3),
+        requests_in: 4,
+        requests_out: 4,
+        time_in_ns: 8_000_000,
+        time_out_ns: 4_000_000,
+        unmatched_in: 0,
+        unmatched_out: 0,
+        forgotten: 0,
+        pairs: BTreeMap::from([(MatchClass::RequestId, times), (MatchClass::Order, tied)]),
+        upstream_header: UpstreamHeader {
+            pairs: 2,
+            agreeing: 1,
+            ..UpstreamHeader::default()
+        },
+        matched: Vec::new(),
+        matched_left_out: 0,
+    }];
+    let found = text(&with);
+    assert!(
+        found.contains("time in app[9] 10.0.0.3: 1.00 ms in the mean (4 requests in, 4 out)"),
+        "{found}"
+    );
+    assert!(
+        found.contains("4 pairs: request id 75 %, order 25 %"),
+        "{found}"
+    );
+    assert!(found.contains("read to upstream write"), "{found}");
+    assert!(found.contains("250 us"), "{found}");
+    assert!(found.contains("agrees within 2 ms for 1 of 2"), "{found}");
+}
+
+#[test]
+fn durations_have_three_digits() {
+    for (ns, expected) in [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1_050, "1.05 us"),
+        (12_345, "12.3 us"),
+        (999_999, "999 us"),
+        (1_000_000, "1.00 ms"),
+        (61_000_000_000, "61.0 s"),
+    ] {
+        assert_eq!(duration(ns), expected);
+    }
+}

@@ -1,0 +1,51 @@
+//! What a task of kind `requests` was asked to record.
+
+use serde::{Deserialize, Serialize};
+
+use super::SampleRule;
+
+/// First bytes of each read and write that are captured where nothing else is said: the head of an
+/// HTTP/1 request.
+pub const DEFAULT_CAPTURE_BYTES: u32 = 1024;
+/// Bounds of [`RequestOptions::capture_bytes`]: with its head a piece has at most 16 KiB.
+pub const MIN_CAPTURE_BYTES: u32 = 64;
+pub const MAX_CAPTURE_BYTES: u32 = (16 << 10) - 64;
+/// Highest share of one CPU, in percent, that reading payload may be allowed.
+pub const MAX_CAPTURE_CPU_PERCENT: u32 = 100;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the API")]
+pub struct RequestOptions {
+    /// Read plaintext at the functions of TLS libraries.
+    pub tls: bool,
+    /// Part of the time, in percent, in which that is on.
+    pub tls_duty_percent: u8,
+    /// Keep bodies.
+    pub bodies: bool,
+    /// Samples carry the path as it was sent, its query masked.
+    pub raw_paths: bool,
+    /// Every request is a sample.
+    pub samples_all: bool,
+    /// Requests that are samples beside the slowest and the failing ones.
+    pub rules: Vec<SampleRule>,
+    /// First bytes of each read and write that leave the kernel.
+    pub capture_bytes: u32,
+    /// Share of one CPU, in percent, that reading payload may use before connections are sampled.
+    pub cpu_percent: u32,
+}
+
+impl Default for RequestOptions {
+    fn default() -> Self {
+        Self {
+            tls: false,
+            tls_duty_percent: 100,
+            bodies: false,
+            raw_paths: false,
+            samples_all: false,
+            rules: Vec::new(),
+            capture_bytes: DEFAULT_CAPTURE_BYTES,
+            cpu_percent: 25,
+        }
+    }
+}

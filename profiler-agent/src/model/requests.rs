@@ -1,0 +1,224 @@
+//! Requests between processes: operations with their counts and times, and single requests that stand
+//! out.
+
+use std::{collections::BTreeMap, net::SocketAddr};
+
+use profiler_protocols::{Exchange, Outcome, Protocol};
+use serde::{Deserialize, Serialize};
+
+use super::{EdgeKey, Sidecar, Spread, TlsReport, Window};
+
+/// The result of a requests task, from its start until now. Times are nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestTable {
+    pub window: Window,
+    /// Those that operations and samples belong to.
+    pub edges: Vec<RequestEdge>,
+    /// Ordered by edge, then by protocol, method and route.
+    pub operations: Vec<Operation>,
+    /// In the order of their ends.
+    pub samples: Vec<RequestSample>,
+    /// Samples for which there was no room.
+    pub samples_left_out: u64,
+    /// Processes through which requests pass.
+    pub sidecars: Vec<Sidecar>,
+    pub counters: RequestCounters,
+    /// Of TLS libraries, where their plaintext is captured.
+    pub tls: Option<TlsReport>,
+    /// What was stored could not be read: nothing here was counted.
+    #[serde(skip)]
+    pub is_damaged: bool,
+}
+
+/// Connections over which requests went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestEdge {
+    pub key: EdgeKey,
+    /// The client's port, when all connections have the same.
+    pub client_port: Option<u16>,
+    /// Each once, whichever ends were seen.
+    pub connections: u64,
+    /// What was told before encryption began.
+    pub tls: Vec<TlsSeen>,
+}
+
+/// What a client and a server told each other before encryption began. Text is untrusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TlsSeen {
+    /// Name of the server that the client asked for.
+    pub server_name: Option<String>,
+    /// Protocols that the client offered.
+    pub offered: Vec<String>,
+    /// The one that the server chose; from TLS 1.3 on it is told encrypted.
+    pub chosen: Option<String>,
+    /// `TLS 1.3`.
+    pub version: Option<String>,
+    /// Connections that told this.
+    pub connections: u64,
+}
+
+/// Which end's socket saw a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum SeenBy {
+    Client,
+    Server,
+}
+
+/// Requests of one kind on one edge. Text is untrusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Place in [`RequestTable::edges`]; `None`: edges for which there was no room.
+    pub edge: Option<u32>,
+    pub protocol: Protocol,
+    /// The bytes were read at a TLS library.
+    pub tls: bool,
+    /// `None`: not seen, or one of several.
+    pub method: Option<String>,
+    /// As `method`.
+    pub route: Option<String>,
+    /// Operations for which there was no room on this edge.
+    pub is_other: bool,
+    /// Each request once, whichever ends saw it.
+    pub tally: Tally,
+    /// Of these, those whose client's socket was not seen.
+    pub server_only: u64,
+    /// What the clients' sockets saw.
+    pub client: Timings,
+    /// What the servers' sockets saw.
+    pub server: Timings,
+}
+
+/// How many requests, what became of them, and how large they were.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    pub count: u64,
+    pub outcomes: Outcomes,
+    /// Requests by what the answer said of itself; beyond some different ones `other`.
+    pub statuses: BTreeMap<String, u64>,
+    /// Bytes of requests and answers whose size is known.
+    pub request_bytes: Spread,
+    pub response_bytes: Spread,
+    /// Messages of streams, of requests that are such.
+    pub streams: u64,
+    pub messages_to_server: u64,
+    pub messages_to_client: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcomes {
+    pub ok: u64,
+    pub client_error: u64,
+    pub server_error: u64,
+    pub broken: u64,
+    pub unknown: u64,
+}
+
+impl Outcomes {
+    pub fn add(&mut self, outcome: Outcome) {
+        let slot = match outcome {
+            Outcome::Ok => &mut self.ok,
+            Outcome::ClientError => &mut self.client_error,
+            Outcome::ServerError => &mut self.server_error,
+            Outcome::Broken => &mut self.broken,
+            Outcome::Unknown => &mut self.unknown,
+        };
+        *slot += 1;
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        let Self {
+            ok,
+            client_error,
+            server_error,
+            broken,
+            unknown,
+        } = other;
+        self.ok += ok;
+        self.client_error += client_error;
+        self.server_error += server_error;
+        self.broken += broken;
+        self.unknown += unknown;
+    }
+
+    /// Requests that went wrong, as far as that is known.
+    pub fn errors(&self) -> u64 {
+        self.client_error + self.server_error + self.broken
+    }
+}
+
+/// How long requests took, of those whose answer was seen whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timings {
+    /// Requests that were seen here, whatever became of them.
+    pub count: u64,
+    /// From the first byte of the request to the last one of the answer.
+    pub latency_ns: Spread,
+    /// From the first byte of the request to the first one of the answer.
+    pub first_byte_ns: Spread,
+}
+
+/// Why a request was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum SampleReason {
+    /// One of the slowest of its edge in its time.
+    Slow,
+    /// One of the first that failed on its edge in its time.
+    Failed,
+    /// The rule with this number, from 0, holds.
+    Rule(u8),
+    /// All are kept.
+    All,
+}
+
+/// One request. Text is untrusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestSample {
+    /// As in [`Operation`].
+    pub edge: Option<u32>,
+    pub tls: bool,
+    /// Where it was seen; when both ends saw it, the client.
+    pub seen_by: SeenBy,
+    /// The process and the thread that moved its first byte; the thread where it is still known.
+    pub pid: u32,
+    pub tid: Option<u32>,
+    /// The client's end, as it was seen.
+    pub client: SocketAddr,
+    /// Nanoseconds since the Unix epoch.
+    pub begin_ns: u64,
+    pub reason: SampleReason,
+    /// Its times are those of the kernel's monotonic clock.
+    pub exchange: Exchange,
+}
+
+/// What could not be told, and what was left out. All count from the start of the task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestCounters {
+    /// Connections whose payload was looked at, by what they speak; `unknown` for those that nobody
+    /// could tell. Both ends of a connection count, where both are seen.
+    pub connections_by_protocol: BTreeMap<String, u64>,
+    /// Connections of which one in so many is looked at; 1 is all.
+    pub sampled_one_of: u32,
+    /// Bytes of TLS that belong to no known socket.
+    pub unbound_bytes: u64,
+    /// Pieces of payload that did not fit the ring buffer.
+    pub lost_pieces: u64,
+    /// Places where payload is missing that may have held messages.
+    pub gaps: u64,
+    /// Connections that had such a place.
+    pub gap_connections: u64,
+    /// Connections that speak nothing that is known here.
+    pub undecoded_connections: u64,
+    /// Bytes that were read by nobody, of these connections and of others.
+    pub undecoded_bytes: u64,
+    /// Times that a connection turned out not to speak what it was taken for.
+    pub withdrawn_guesses: u64,
+    /// Connections of which nobody can tell which end is the client.
+    pub unknown_direction: u64,
+    /// Connections for which there was no room, and their bytes.
+    pub refused_connections: u64,
+    pub refused_bytes: u64,
+    /// Operations that were put together as `other`, each time a request was.
+    pub other_operations: u64,
+    /// Requests of edges for which there was no room.
+    pub other_edges: u64,
+}

@@ -1,0 +1,275 @@
+//! The part of a session that looks for requests: starts to capture payload, tells who listens which
+//! connections have ended and where each belongs, and hands the table of requests on with the edges.
+
+use std::collections::HashMap;
+
+use profiler_common::{network::Connection, payload::PIECES_LOST};
+
+use super::{
+    super::{
+        board::ProbeStatuses,
+        network_sources::MetricSources,
+        requests::{Counts, Listener, Payload},
+        status::{ProbeState, ProbeStatus},
+        timeline::Origin,
+        tls::{TlsProbes, TlsTargets},
+    },
+    CollectError, Session,
+};
+use crate::{
+    bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS},
+    model::{
+        EdgeKey, MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
+    },
+    process::ProcessTable,
+    requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions},
+};
+
+/// The name of this in what a result says of its sources.
+const PAYLOAD: &str = "requests";
+const HOOKS: &str = "sock_send_length, sock_recv_length";
+/// Both are needed: an answer without its request says nothing.
+const PROGRAMS: [&str; 4] = [
+    "network_send",
+    "network_receive",
+    "network_payload_sent",
+    "network_payload_received",
+];
+/// What says of which connections how much is captured. It is run and not attached.
+const CONTROL: &str = "network_capture";
+/// That of the tracepoints above.
+const MINIMUM_KERNEL: &str = "6.3";
+
+/// Tells that requests can be looked for, before any task does.
+pub(super) fn announce(statuses: &ProbeStatuses, denied: &[String]) {
+    statuses.announce(CONTROL, MINIMUM_KERNEL, denied);
+}
+
+impl Listener for Tracker {
+    fn connection(&mut self, cookie: u64, facts: Facts) {
+        self.connection(cookie, facts);
+    }
+
+    fn take(&mut self, event: PayloadEvent) {
+        self.take(event);
+    }
+
+    fn orders(&mut self) -> Vec<(u64, CaptureOrder)> {
+        self.orders()
+    }
+}
+
+/// Requests of one task.
+#[derive(Debug)]
+pub(super) struct Requests {
+    payload: Payload<Tracker>,
+    /// Where plaintext of TLS is asked for.
+    tls: Option<TlsProbes>,
+    /// One connection in so many, when that was last said.
+    said_one_of: u32,
+    cpu_percent: u32,
+}
+
+impl Requests {
+    /// Starts to read payload; the programs are attached. Notes in `sources` where requests come from.
+    pub(super) fn start(
+        object: &mut LoadedObject,
+        links: &NetworkLinks,
+        failures: &[LoadError],
+        (options, targets): (&RequestOptions, TlsTargets),
+        origin: Origin,
+        sources: &mut MetricSources,
+    ) -> Result<Self, CollectError> {
+        let failed = |reason: String| CollectError::Probe {
+            probe: "requests",
+            reason,
+        };
+        if let Some(missing) = missing(links, failures) {
+            return Err(failed(missing));
+        }
+        let reader = object
+            .take_pieces()
+            .map_err(|error| failed(error.to_string()))?;
+        let control = object
+            .take_capture_control()
+            .map_err(|error| failed(error.to_string()))?;
+        let monotonic_zero_ns = origin.epoch_ns.saturating_sub(origin.kernel_ns);
+        let tracker = TrackerOptions::of(options, monotonic_zero_ns, origin.kernel_ns)
+            .map_err(|error| failed(error.to_string()))?;
+        let tracker = Tracker::new(tracker);
+        let payload = Payload::start(reader, control, tracker, options.cpu_percent)
+            .map_err(|error| failed(format!("start the thread that reads payload: {error}")))?;
+        sources.from.insert(PAYLOAD.to_owned(), HOOKS.to_owned());
+        let tls = if options.tls {
+            let is_of_tls = |failure: &&LoadError| {
+                failure
+                    .program()
+                    .is_some_and(|name| TLS_PROGRAMS.contains(&name))
+            };
+            let failure = failures.iter().find(is_of_tls).map(ToString::to_string);
+            let probes = TlsProbes::start(options.tls_duty_percent, targets, failure);
+            Some(probes.map_err(|error| failed(format!("start the thread of TLS: {error}")))?)
+        } else {
+            None
+        };
+        Ok(Self {
+            payload,
+            tls,
+            said_one_of: 1,
+            cpu_percent: options.cpu_percent,
+        })
+    }
+
+    /// Puts probes into TLS libraries, where that is asked for and due.
+    fn turn(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
+        if let Some(tls) = &mut self.tls {
+            tls.turn(object, table);
+        }
+    }
+
+    /// Takes the probes in TLS libraries away.
+    fn detach(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.stop();
+        }
+    }
+
+    /// Tells of connections that have ended.
+    pub(super) fn close(&self, ended: &[Connection]) {
+        if ended.is_empty() {
+            return;
+        }
+        let ended: Vec<(u64, u64)> = ended
+            .iter()
+            .map(|connection| (connection.cookie, ended_ns(connection)))
+            .collect();
+        self.payload.close(&ended);
+    }
+
+    /// The requests until now; `homes` says where connections belong. `last`: nothing more comes.
+    pub(super) fn table(
+        &mut self,
+        object: &LoadedObject,
+        homes: &HashMap<u64, EdgeKey>,
+        now_ns: u64,
+        last: bool,
+    ) -> Result<RequestTable, LoadError> {
+        let tls = match &self.tls {
+            Some(tls) => Some(tls.report(object)?),
+            None => None,
+        };
+        self.payload.with(|tracker, counts| {
+            let Counts {
+                sampled_one_of,
+                lost_pieces,
+            } = counts;
+            let counters = object.payload_counters()?;
+            let lost = counters.get(PIECES_LOST as usize).copied().unwrap_or(0);
+            tracker.edges(homes);
+            tracker.source(SourceCounts {
+                unbound_bytes: tls.as_ref().map_or(0, TlsReport::unbound_bytes),
+                lost_pieces: lost.saturating_sub(lost_pieces),
+                sampled_one_of,
+            });
+            let table = if last {
+                tracker.finish(now_ns)
+            } else {
+                tracker.table(now_ns)
+            };
+            Ok(RequestTable { tls, ..table })
+        })
+    }
+
+    /// A remark for the user when the number of connections that are captured has changed.
+    pub(super) fn remark(&mut self) -> Option<String> {
+        let one_of = self.payload.sampled_one_of();
+        if one_of == std::mem::replace(&mut self.said_one_of, one_of) {
+            return None;
+        }
+        let percent = self.cpu_percent;
+        Some(if one_of == 1 {
+            "requests of every connection are captured again".to_owned()
+        } else {
+            format!(
+                "requests of one connection in {one_of} are captured: all of them need more than \
+                 {percent} % of a CPU, or did not fit the ring buffer"
+            )
+        })
+    }
+}
+
+/// Why there is no payload; `None` when there is.
+fn missing(links: &NetworkLinks, failures: &[LoadError]) -> Option<String> {
+    let failure_of = |name: &str| {
+        failures
+            .iter()
+            .find(|failure| failure.program() == Some(name))
+            .map(ToString::to_string)
+    };
+    let detached = PROGRAMS.iter().find(|name| !links.is_attached(name));
+    let detached =
+        detached.map(|name| failure_of(name).unwrap_or_else(|| format!("{name} is not attached")));
+    detached.or_else(|| failure_of(CONTROL))
+}
+
+/// What the board says of payload once a task has asked for it.
+pub(super) fn status(links: &NetworkLinks, failures: &[LoadError]) -> ProbeStatus {
+    let reason = missing(links, failures);
+    let is_denied =
+        |failure: &LoadError| matches!(failure, LoadError::Denied(name) if *name == CONTROL);
+    ProbeStatus {
+        name: CONTROL.to_owned(),
+        state: match &reason {
+            None => ProbeState::Attached,
+            Some(_) if failures.iter().any(is_denied) => ProbeState::Denied,
+            Some(_) => ProbeState::Unavailable,
+        },
+        reason,
+        minimum_kernel: MINIMUM_KERNEL.to_owned(),
+    }
+}
+
+/// When a connection ended, on the kernel's clock.
+fn ended_ns(connection: &Connection) -> u64 {
+    match connection.closed_ns {
+        0 => connection.header.time_ns,
+        closed_ns => closed_ns,
+    }
+}
+
+/// What a task wants of requests; `None`: it does not look for them.
+pub(super) fn wanted(spec: &TaskSpec) -> Option<RequestOptions> {
+    let wanted = spec.kind == TaskKind::Requests;
+    wanted.then(|| spec.requests.clone().unwrap_or_default())
+}
+
+impl Session {
+    /// Waits for the probes in the processes that run already.
+    pub(super) fn settle_tls(&mut self) {
+        if let Some(tls) = self
+            .requests
+            .as_mut()
+            .and_then(|requests| requests.tls.as_mut())
+        {
+            tls.settle(&mut self.object, &self.table);
+        }
+    }
+
+    /// Does what is due of TLS, or at the end takes its probes away; reads and writes are still counted.
+    pub(super) fn probe_tls(&mut self, last: bool) {
+        let Some(requests) = &mut self.requests else {
+            return;
+        };
+        if last {
+            requests.detach();
+        } else {
+            requests.turn(&mut self.object, &self.table);
+        }
+    }
+}
+
+/// First bytes of each call of a TLS library that are captured; `None`: none are. Frames of HTTP/2 lie
+/// in the middle of what a call moves.
+pub(super) fn tls_bytes(options: &RequestOptions) -> Option<u32> {
+    options.tls.then_some(MAX_CAPTURE_BYTES)
+}

@@ -1,0 +1,151 @@
+//! Records of payload to what a listener is told.
+
+use std::collections::HashMap;
+
+use profiler_common::{
+    network::{DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_JOINED},
+    payload::{DATAGRAM_REST_NS, PIECE_SENT, PIECE_TLS, PieceConnection, PieceHead},
+};
+
+use crate::{
+    bpf::PieceRecord,
+    network::socket_address,
+    requests::{Facts, PayloadEvent, PayloadPiece, Plaintext},
+};
+
+/// `IPPROTO_UDP`.
+const UDP: u32 = 17;
+
+/// What one record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Connection {
+        cookie: u64,
+        facts: Facts,
+    },
+    Piece {
+        /// Pieces before it that were lost.
+        lost: Option<PayloadEvent>,
+        piece: PayloadEvent,
+    },
+}
+
+/// After so much time without a piece a socket of UDP is taken for closed: nobody tells of its end. The
+/// kernel side tells of it anew when it is used after a rest.
+const DATAGRAM_END_NS: u64 = 3 * DATAGRAM_REST_NS;
+
+/// Remembers what was lost of each open connection that lost something, and which sockets of UDP are in
+/// use.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    lost: HashMap<u64, u32>,
+    lost_in_all: u64,
+    /// Sockets of UDP with the time of their last piece.
+    datagrams: HashMap<u64, u64>,
+}
+
+impl Heard {
+    pub(super) fn tell(&mut self, record: PieceRecord<'_>) -> Told {
+        match record {
+            PieceRecord::Connection(connection) => {
+                let (cookie, facts) = (connection.cookie, facts(&connection));
+                if facts.is_udp {
+                    self.datagrams.insert(cookie, connection.header.time_ns);
+                }
+                Told::Connection { cookie, facts }
+            }
+            PieceRecord::Piece { head, bytes } => {
+                if let Some(used_ns) = self.datagrams.get_mut(&head.cookie) {
+                    *used_ns = head.header.time_ns;
+                }
+                Told::Piece {
+                    lost: self.lost_before(&head),
+                    piece: PayloadEvent::Piece(piece(&head, bytes)),
+                }
+            }
+        }
+    }
+
+    /// The end of a connection.
+    pub(super) fn closed(&mut self, cookie: u64, at_ns: u64) -> PayloadEvent {
+        self.lost.remove(&cookie);
+        PayloadEvent::Closed { cookie, at_ns }
+    }
+
+    /// Ends of sockets of UDP that were not used for long.
+    pub(super) fn rested(&mut self, now_ns: u64) -> Vec<PayloadEvent> {
+        let rests = |used_ns: &mut u64| now_ns.saturating_sub(*used_ns) > DATAGRAM_END_NS;
+        let ended: Vec<(u64, u64)> = self
+            .datagrams
+            .extract_if(|_cookie, used_ns| rests(used_ns))
+            .collect();
+        ended
+            .into_iter()
+            .map(|(cookie, used_ns)| self.closed(cookie, used_ns))
+            .collect()
+    }
+
+    /// Pieces that were lost until the newest piece of their connection.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost_in_all
+    }
+
+    fn lost_before(&mut self, head: &PieceHead) -> Option<PayloadEvent> {
+        if head.lost == 0 {
+            return None;
+        }
+        let known = self.lost.insert(head.cookie, head.lost).unwrap_or(0);
+        // A connection that had left the kernel's table begins anew there.
+        let more = head.lost.checked_sub(known).unwrap_or(head.lost);
+        self.lost_in_all = self.lost_in_all.saturating_add(u64::from(more));
+        (more > 0).then_some(PayloadEvent::Lost {
+            cookie: head.cookie,
+            pieces: u64::from(more),
+        })
+    }
+}
+
+fn facts(connection: &PieceConnection) -> Facts {
+    let PieceConnection {
+        family,
+        local,
+        local_port,
+        remote,
+        remote_port,
+        ..
+    } = *connection;
+    Facts {
+        local: socket_address(family, local, local_port),
+        remote: socket_address(family, remote, remote_port),
+        is_client: match connection.direction {
+            DIRECTION_CLIENT => Some(true),
+            DIRECTION_SERVER => Some(false),
+            _ => None,
+        },
+        joined: connection.flags & FLAG_JOINED != 0,
+        is_udp: connection.protocol == UDP,
+    }
+}
+
+fn piece(head: &PieceHead, bytes: &[u8]) -> PayloadPiece {
+    PayloadPiece {
+        cookie: head.cookie,
+        pid: head.pid,
+        tid: head.tid,
+        at_ns: head.header.time_ns,
+        ready_ns: (head.ready_ns != 0).then_some(head.ready_ns),
+        is_send: head.flags & PIECE_SENT != 0,
+        plaintext: if head.flags & PIECE_TLS == 0 {
+            Plaintext::Wire
+        } else {
+            Plaintext::Tls
+        },
+        offset: head.offset,
+        length: u64::from(head.length),
+        bytes: bytes.to_vec(),
+    }
+}
+
+#[cfg(test)]
+#[path = "requests_events_tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+use profiler_common::header::RecordHeader;
+
+use super::*;
+
+fn head(lost: u32) -> PieceHead {
+    PieceHead {
+        header: RecordHeader {
+            time_ns: 9,
+            ..RecordHeader::default()
+        },
+        cookie: 42,
+        offset: 100,
+        length: 20,
+        captured: 3,
+        pid: 11,
+        tid: 12,
+        flags: PIECE_SENT,
+        lost,
+        ..PieceHead::default()
+    }
+}
+
+fn lost_of(heard: &mut Heard, head: PieceHead) -> Option<u64> {
+    match heard.tell(PieceRecord::Piece {
+        head,
+        bytes: b"GET",
+    }) {
+        Told::Piece {
+            lost: Some(PayloadEvent::Lost { cookie, pieces }),
+            ..
+        } => {
+            assert_eq!(cookie, head.cookie);
+            Some(pieces)
+        }
+        Told::Piece { lost: None, .. } => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_piece_is_told_with_its_bytes() {
+    let record = PieceRecord::Piece {
+        head: head(0),
+        bytes: b"GET",
+    };
+    let expected = PayloadPiece {
+        cookie: 42,
+        pid: 11,
+        tid: 12,
+        at_ns: 9,
+        ready_ns: None,
+        is_send: true,
+        plaintext: Plaintext::Wire,
+        offset: 100,
+        length: 20,
+        bytes: b"GET".to_vec(),
+    };
+    assert_eq!(
+        Heard::default().tell(record),
+        Told::Piece {
+            lost: None,
+            piece: PayloadEvent::Piece(expected)
+        }
+    );
+}
+
+#[test]
+fn what_was_lost_is_told_once_and_added_up() {
+    let mut heard = Heard::default();
+    assert_eq!(lost_of(&mut heard, head(0)), None);
+    assert_eq!(lost_of(&mut heard, head(3)), Some(3));
+    assert_eq!(lost_of(&mut heard, head(3)), None);
+    assert_eq!(lost_of(&mut heard, head(5)), Some(2));
+    // The kernel's entry was made anew.
+    assert_eq!(lost_of(&mut heard, head(1)), Some(1));
+    assert_eq!(heard.lost(), 6);
+    let closed = PayloadEvent::Closed {
+        cookie: 42,
+        at_ns: 7,
+    };
+    assert_eq!(heard.closed(42, 7), closed);
+    assert!(heard.lost.is_empty());
+}
+
+#[test]
+fn a_connection_is_told_with_what_is_known_of_it() {
+    let mut local = [0; 16];
+    local[..4].copy_from_slice(&[10, 0, 0, 1]);
+    let mut remote = [0; 16];
+    remote[..4].copy_from_slice(&[10, 0, 0, 2]);
+    for (direction, is_client) in [(0, None), (1, Some(true)), (2, Some(false)), (99, None)] {
+        let connection = PieceConnection {
+            cookie: 5,
+            direction,
+            flags: FLAG_JOINED,
+            family: 2,
+            protocol: 6,
+            local_port: 80,
+            remote_port: 5000,
+            local,
+            remote,
+            ..PieceConnection::default()
+        };
+        let told = Heard::default().tell(PieceRecord::Connection(connection));
+        let facts = Facts {
+            local: "10.0.0.1:80".parse().unwrap(),
+            remote: "10.0.0.2:5000".parse().unwrap(),
+            is_client,
+            joined: true,
+            is_udp: false,
+        };
+        assert_eq!(told, Told::Connection { cookie: 5, facts });
+    }
+}
+
+#[test]
+fn a_socket_of_udp_ends_when_it_rests() {
+    let mut heard = Heard::default();
+    for (cookie, protocol) in [(42, UDP), (6, 6)] {
+        heard.tell(PieceRecord::Connection(PieceConnection {
+            cookie,
+            protocol,
+            family: 2,
+            ..PieceConnection::default()
+        }));
+    }
+    lost_of(&mut heard, head(2));
+    assert_eq!(heard.rested(9 + DATAGRAM_END_NS), Vec::new());
+    let closed = PayloadEvent::Closed {
+        cookie: 42,
+        at_ns: 9,
+    };
+    assert_eq!(heard.rested(10 + DATAGRAM_END_NS), vec![closed]);
+    assert_eq!(heard.rested(u64::MAX), Vec::new(), "once");
+    assert!(heard.lost.is_empty());
+}

@@ -1,0 +1,123 @@
+//! Keeps the reading of payload inside its share of a CPU: where more comes than it can take, only one
+//! connection in so many is captured. Edges count all of them in any case.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// One connection in so many, at most.
+const MOST: u32 = 1 << 16;
+/// Part of the share, in percent, that may be used before more connections are captured again: twice as
+/// many need about twice the time.
+const FREE_PERCENT: u64 = 35;
+/// So many looks in a row must find that much unused: what is captured anew begins in the middle.
+const CALM_LOOKS: u32 = 5;
+
+#[derive(Debug)]
+pub(super) struct Share {
+    percent: u64,
+    one_of: u32,
+    calm: u32,
+}
+
+impl Share {
+    /// `percent` of one CPU may be used.
+    pub(super) fn new(percent: u32) -> Self {
+        Self {
+            percent: u64::from(percent),
+            one_of: 1,
+            calm: 0,
+        }
+    }
+
+    /// One connection in so many is captured; a power of two.
+    pub(super) fn one_of(&self) -> u32 {
+        self.one_of
+    }
+
+    /// Of the last `elapsed` time `cpu` was used for reading, and `lost` pieces did not fit the ring
+    /// buffer. `Some`: from now on one connection in so many.
+    pub(super) fn look(&mut self, elapsed: Duration, cpu: Duration, lost: u64) -> Option<u32> {
+        let elapsed_us = u64::try_from(elapsed.as_micros())
+            .unwrap_or(u64::MAX)
+            .max(1);
+        let cpu_us = u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX);
+        let allowed_us = (elapsed_us / 100).saturating_mul(self.percent).max(1);
+        let before = self.one_of;
+        if cpu_us > allowed_us || lost > 0 {
+            self.calm = 0;
+            // So much too much, but at least half of it goes.
+            let too_much = u32::try_from(cpu_us.div_ceil(allowed_us)).unwrap_or(MOST);
+            let factor = too_much.clamp(2, MOST).next_power_of_two();
+            self.one_of = before.saturating_mul(factor).min(MOST);
+        } else if before > 1 && cpu_us < allowed_us.saturating_mul(FREE_PERCENT) / 100 {
+            self.calm += 1;
+            if self.calm >= CALM_LOOKS {
+                self.calm = 0;
+                self.one_of = before / 2;
+            }
+        } else {
+            self.calm = 0;
+        }
+        (self.one_of != before).then_some(self.one_of)
+    }
+}
+
+/// CPU time of the calling thread.
+pub(super) fn thread_cpu() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(used.tv_sec).unwrap_or(0);
+    let nanoseconds = u32::try_from(used.tv_nsec).unwrap_or(0);
+    Duration::new(seconds, nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second in which so many milliseconds were used.
+    fn look(share: &mut Share, used_ms: u64, lost: u64) -> Option<u32> {
+        share.look(Duration::from_secs(1), Duration::from_millis(used_ms), lost)
+    }
+
+    #[test]
+    fn within_the_share_every_connection_is_captured() {
+        let mut share = Share::new(25);
+        for used_ms in [0, 100, 250] {
+            assert_eq!(look(&mut share, used_ms, 0), None, "{used_ms}");
+        }
+        assert_eq!(share.one_of(), 1);
+    }
+
+    #[test]
+    fn beyond_it_so_many_less_are() {
+        for (used_ms, expected) in [(251, 2), (499, 2), (501, 4), (1000, 4), (4000, 16)] {
+            let mut share = Share::new(25);
+            assert_eq!(look(&mut share, used_ms, 0), Some(expected), "{used_ms}");
+        }
+        let mut share = Share::new(25);
+        assert_eq!(look(&mut share, 10, 1), Some(2), "a loss counts as well");
+    }
+
+    #[test]
+    fn more_are_captured_again_when_much_is_unused_for_some_time() {
+        let mut share = Share::new(25);
+        assert_eq!(look(&mut share, 1000, 0), Some(4));
+        for _ in 0..4 {
+            assert_eq!(look(&mut share, 50, 0), None);
+        }
+        assert_eq!(look(&mut share, 200, 0), None, "not in a row");
+        for _ in 0..4 {
+            assert_eq!(look(&mut share, 50, 0), None);
+        }
+        assert_eq!(look(&mut share, 50, 0), Some(2));
+        assert_eq!(share.one_of(), 2);
+    }
+
+    #[test]
+    fn there_is_an_end_to_it() {
+        let mut share = Share::new(1);
+        while look(&mut share, 1000, 1).is_some() {}
+        assert_eq!(share.one_of(), MOST);
+    }
+}

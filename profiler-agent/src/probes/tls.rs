@@ -1,0 +1,551 @@
+//! Probes in the TLS functions of a task's processes: puts them there, takes them away, and says what
+//! they cost.
+//!
+//! Files are looked at by a thread of its own, because that may take a second; probes are attached by
+//! the session, for one process at a time. With a duty below the whole, probes are there for a part of
+//! each period and nothing of them is left in between.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel},
+    },
+    time::{Duration, Instant},
+};
+
+use profiler_common::{
+    config::{FILTER_CGROUPS, FILTER_PIDS},
+    tls::{
+        STATE_EPOCH, STATE_GOROUTINES, STATE_SINCE, TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET,
+        TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
+    },
+};
+
+use super::{targets::ResolvedTarget, timeline::monotonic_ns};
+use crate::{
+    bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
+    model::{ProcessKey, TlsFileReport, TlsProbeSite, TlsReport},
+    process::{ProcessTable, proc_dir::read_stat},
+    symbolize::{SymbolizeConfig, module_file::FileKey},
+    tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
+};
+
+/// Processes are looked at again after so long: libraries are loaded late.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// The same for one that has begun just now.
+const LOOK_SOON: Duration = Duration::from_millis(200);
+/// A process is young for so long.
+const YOUNG: Duration = Duration::from_secs(3);
+/// Time in which probes are attached once and taken away once.
+const DUTY_PERIOD: Duration = Duration::from_secs(2);
+/// How long a task waits for the processes that run when it begins, and how often it looks. A stripped
+/// program of 100 MB takes half a second.
+const SETTLE_LIMIT: Duration = Duration::from_secs(10);
+const SETTLE_PAUSE: Duration = Duration::from_millis(5);
+/// Processes that may wait to be looked at.
+const WAITING_LIMIT: usize = 64;
+/// Processes that are probed at once.
+const PROCESSES_LIMIT: usize = 512;
+
+/// A process with TLS.
+#[derive(Debug)]
+struct Watched {
+    key: ProcessKey,
+    seen: Instant,
+    /// When it was asked for last; not answered yet.
+    asked: Option<Instant>,
+    looked: Option<Instant>,
+    files: Vec<TlsMapping>,
+    /// By file; empty while probes are away.
+    links: HashMap<FileKey, Vec<TlsLink>>,
+}
+
+/// What the finder's thread answers.
+#[derive(Debug)]
+struct Answer {
+    key: ProcessKey,
+    found: Option<ProcessTls>,
+}
+
+/// Which processes a task is about.
+#[derive(Clone, Debug)]
+pub(super) enum TlsTargets {
+    /// Those that the kernel side has in its table, with their children.
+    Listed,
+    /// Those of cgroups, by the paths of these.
+    Groups(Vec<String>),
+    All,
+}
+
+impl TlsTargets {
+    pub(super) fn of(target: &ResolvedTarget) -> Self {
+        match target.filter {
+            FILTER_PIDS => Self::Listed,
+            FILTER_CGROUPS => Self::Groups(target.cgroup_paths.clone()),
+            _ => Self::All,
+        }
+    }
+
+    fn pids(
+        &self,
+        object: &LoadedObject,
+        table: &ProcessTable,
+    ) -> Result<BTreeSet<u32>, LoadError> {
+        let below = |cgroup: &str, path: &String| {
+            cgroup
+                .strip_prefix(path.trim_end_matches('/'))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        Ok(match self {
+            Self::Listed => object.target_pids()?.into_iter().collect(),
+            Self::Groups(paths) => table
+                .snapshot()
+                .iter()
+                .filter(|process| paths.iter().any(|path| below(&process.cgroup, path)))
+                .map(|process| process.key.pid)
+                .collect(),
+            Self::All => table
+                .snapshot()
+                .iter()
+                .map(|process| process.key.pid)
+                .collect(),
+        })
+    }
+}
+
+/// Probes of one task.
+#[derive(Debug)]
+pub(super) struct TlsProbes {
+    duty: Duty,
+    processes: BTreeMap<u32, Watched>,
+    questions: SyncSender<ProcessKey>,
+    answers: Receiver<Answer>,
+    /// Every file that was found, for the report.
+    files: HashMap<FileKey, TlsFileReport>,
+    has_goroutines: bool,
+    epoch: u64,
+    /// Why nothing is captured.
+    unavailable: Option<String>,
+    targets: TlsTargets,
+    /// The processes that were listed last.
+    wanted: BTreeSet<u32>,
+    listed: Option<Instant>,
+}
+
+impl TlsProbes {
+    /// Starts the thread that looks at files. `failure`: why the programs are not loaded.
+    pub(super) fn start(
+        duty_percent: u8,
+        targets: TlsTargets,
+        failure: Option<String>,
+    ) -> std::io::Result<Self> {
+        let (questions, asked) = sync_channel(WAITING_LIMIT);
+        let (answer, answers) = sync_channel(WAITING_LIMIT);
+        std::thread::Builder::new()
+            .name("tls-finder".into())
+            .spawn(move || look(&asked, &answer))?;
+        Ok(Self {
+            duty: Duty::new(duty_percent),
+            processes: BTreeMap::new(),
+            questions,
+            answers,
+            files: HashMap::new(),
+            has_goroutines: false,
+            epoch: 0,
+            unavailable: failure,
+            targets,
+            wanted: BTreeSet::new(),
+            listed: None,
+        })
+    }
+
+    /// Does what is due: for all processes of the target as they are now. Called some times a second.
+    pub(super) fn turn(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
+        if self.unavailable.is_some() {
+            return;
+        }
+        if self
+            .listed
+            .is_none_or(|listed| listed.elapsed() >= LOOK_SOON)
+        {
+            self.listed = Some(Instant::now());
+            match self.targets.pids(object, table) {
+                Ok(pids) => self.wanted = pids,
+                Err(error) => tracing::debug!(%error, "list the processes of the target"),
+            }
+        }
+        let wanted = std::mem::take(&mut self.wanted);
+        self.follow(object, &wanted);
+        self.wanted = wanted;
+    }
+
+    /// Waits until the processes that run now were looked at and have their probes.
+    pub(super) fn settle(&mut self, object: &mut LoadedObject, table: &ProcessTable) {
+        let began = Instant::now();
+        while self.unavailable.is_none() && began.elapsed() < SETTLE_LIMIT {
+            self.turn(object, table);
+            let is_looked_at =
+                |process: &Watched| process.looked.is_some() || !process.files.is_empty();
+            if !self.processes.is_empty() && self.processes.values().all(is_looked_at) {
+                break;
+            }
+            std::thread::sleep(SETTLE_PAUSE);
+        }
+    }
+
+    fn follow(&mut self, object: &mut LoadedObject, wanted: &BTreeSet<u32>) {
+        self.processes.retain(|pid, _| wanted.contains(pid));
+        for pid in wanted {
+            self.ask(*pid);
+        }
+        self.take_answers();
+        match self.duty.turn(Instant::now()) {
+            Turn::Attach => {
+                if let Err(error) = self.attach(object) {
+                    tracing::warn!(%error, "TLS is not captured");
+                    self.unavailable = Some(error.to_string());
+                    self.detach();
+                }
+            }
+            Turn::Detach => self.detach(),
+        }
+    }
+
+    /// Takes all probes away.
+    pub(super) fn stop(&mut self) {
+        self.duty.stop(Instant::now());
+        self.detach();
+    }
+
+    fn detach(&mut self) {
+        for process in self.processes.values_mut() {
+            process.links.clear();
+        }
+    }
+
+    /// Has a process looked at when that is due.
+    fn ask(&mut self, pid: u32) {
+        let now = Instant::now();
+        let is_known = self.processes.contains_key(&pid);
+        if !is_known {
+            if self.processes.len() >= PROCESSES_LIMIT {
+                return;
+            }
+            let Ok(stat) = read_stat(pid) else { return };
+            let key = ProcessKey {
+                pid,
+                start_ticks: stat.start_ticks,
+            };
+            let process = Watched {
+                key,
+                seen: now,
+                asked: None,
+                looked: None,
+                files: Vec::new(),
+                links: HashMap::new(),
+            };
+            self.processes.insert(pid, process);
+        }
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        let rest = if process.seen.elapsed() < YOUNG {
+            LOOK_SOON
+        } else {
+            LOOK_AGAIN
+        };
+        let is_due = process.looked.is_none_or(|looked| looked.elapsed() >= rest);
+        if process.asked.is_none() && is_due {
+            match self.questions.try_send(process.key) {
+                Ok(()) => process.asked = Some(now),
+                // Later.
+                Err(TrySendError::Full(_)) => {}
+                Err(TrySendError::Disconnected(_)) => {
+                    self.unavailable = Some("the thread that looks at files has ended".to_owned());
+                }
+            }
+        }
+    }
+
+    fn take_answers(&mut self) {
+        loop {
+            let answer = match self.answers.try_recv() {
+                Ok(answer) => answer,
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
+            };
+            let Some(process) = self.processes.get_mut(&answer.key.pid) else {
+                continue;
+            };
+            process.asked = None;
+            process.looked = Some(Instant::now());
+            let Some(found) = answer.found else {
+                // It has ended, or runs another program by now: then it is another process.
+                self.processes.remove(&answer.key.pid);
+                continue;
+            };
+            for mapping in &found.files {
+                self.files
+                    .entry(mapping.key)
+                    .or_insert_with(|| file_report(mapping));
+            }
+            let still = |key: &FileKey| found.files.iter().any(|mapping| mapping.key == *key);
+            process.links.retain(|key, _| still(key));
+            process.files = found.files;
+        }
+    }
+
+    /// Puts probes into every file of every process that has none there.
+    fn attach(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
+        let mut is_new = false;
+        for process in self.processes.values_mut() {
+            for mapping in &process.files {
+                if process.links.contains_key(&mapping.key) {
+                    continue;
+                }
+                let Finding::Found(found) = &mapping.content.finding else {
+                    continue;
+                };
+                if found.library == Library::Go && !self.has_goroutines {
+                    object.set_tls_state(STATE_GOROUTINES, 1)?;
+                    self.has_goroutines = true;
+                }
+                let mut links = Vec::new();
+                let report = self.files.get_mut(&mapping.key);
+                let mut reason = None;
+                for probe in probes(&mapping.content) {
+                    match object.attach_tls(&probe, &mapping.file, Some(process.key.pid)) {
+                        Ok(link) => links.push(link),
+                        Err(error) => reason = Some(error.to_string()),
+                    }
+                }
+                if let Some(report) = report
+                    && let Some(reason) = reason
+                    && !report.reasons.contains(&reason)
+                {
+                    report.reasons.push(reason);
+                }
+                is_new = true;
+                process.links.insert(mapping.key, links);
+            }
+        }
+        if is_new {
+            self.epoch += 1;
+            object.set_tls_state(STATE_EPOCH, self.epoch)?;
+            object.set_tls_state(STATE_SINCE, monotonic_ns())?;
+        }
+        Ok(())
+    }
+
+    /// Processes that run a file whose probes are known.
+    fn processes_with(&self, key: FileKey) -> u64 {
+        let runs = |process: &&Watched| {
+            process.files.iter().any(|mapping| {
+                mapping.key == key && matches!(mapping.content.finding, Finding::Found(_))
+            })
+        };
+        self.processes.values().filter(runs).count() as u64
+    }
+
+    pub(super) fn report(&self, object: &LoadedObject) -> Result<TlsReport, LoadError> {
+        let counters = object.tls_counters()?;
+        let of = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
+        let mut files: Vec<TlsFileReport> = self
+            .files
+            .iter()
+            .map(|(key, file)| TlsFileReport {
+                processes: self.processes_with(*key),
+                ..file.clone()
+            })
+            .collect();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(TlsReport {
+            files,
+            unavailable: self.unavailable.clone(),
+            attached_percent: self.duty.attached_percent(Instant::now()),
+            hits: of(TLS_CALLS_MET) + of(TLS_RESULTS_MET),
+            program_ns_per_hit: program_ns(object),
+            pieces: of(TLS_PIECES),
+            unbound_written_bytes: of(TLS_UNBOUND_WRITTEN),
+            unbound_read_bytes: of(TLS_UNBOUND_READ),
+            unreadable: of(TLS_UNREADABLE),
+        })
+    }
+}
+
+/// Mean time of a run of the programs, while the kernel measures it.
+fn program_ns(object: &LoadedObject) -> Option<u64> {
+    let programs = object.programs();
+    let tls = programs
+        .iter()
+        .filter(|program| TLS_PROGRAMS.contains(&program.name.as_str()));
+    let (runs, time) = tls.fold((0, Duration::ZERO), |(runs, time), program| {
+        (runs + program.run_count, time + program.run_time)
+    });
+    let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    time_ns.checked_div(runs)
+}
+
+/// Looks at processes until nobody asks any more.
+fn look(asked: &Receiver<ProcessKey>, answer: &SyncSender<Answer>) {
+    let config = SymbolizeConfig::default();
+    let mut finder = TlsFinder::new(config.max_file_bytes, config.packs);
+    while let Ok(key) = asked.recv() {
+        let found = finder.find(key).ok();
+        if answer.send(Answer { key, found }).is_err() {
+            return;
+        }
+    }
+}
+
+/// The probes of a file, results first: no call is remembered whose result would not be seen.
+fn probes(content: &Arc<TlsContent>) -> Vec<TlsProbe> {
+    let Finding::Found(found) = &content.finding else {
+        return Vec::new();
+    };
+    let of = |function: &TlsFunction| -> Option<Vec<TlsProbe>> {
+        let mut probes = Vec::new();
+        for site in &function.returns {
+            let offset = content.offset(site.site.address)?;
+            probes.push(TlsProbe::result(function.call, site, offset)?);
+        }
+        let offset = content.offset(function.entry.site.address)?;
+        probes.push(TlsProbe::arguments(function.call, &function.entry, offset)?);
+        Some(probes)
+    };
+    found.functions.iter().filter_map(of).flatten().collect()
+}
+
+fn file_report(mapping: &TlsMapping) -> TlsFileReport {
+    let mut report = TlsFileReport {
+        path: mapping.path.to_string(),
+        build_id: mapping.content.build_id.clone(),
+        library: None,
+        found_by: None,
+        sites: Vec::new(),
+        processes: 0,
+        reasons: Vec::new(),
+    };
+    match &mapping.content.finding {
+        Finding::None => {}
+        Finding::Refused(reason) => report.reasons.push(reason.clone()),
+        Finding::Found(found) => {
+            report.library = Some(found.library.name().to_owned());
+            report.found_by = Some(found.evidence.name().to_owned());
+            report.sites = found.functions.iter().flat_map(sites).collect();
+            let left_out = found.left_out.iter();
+            report
+                .reasons
+                .extend(left_out.map(|(name, reason)| format!("{name}: {reason}")));
+        }
+    }
+    report
+}
+
+fn sites(function: &TlsFunction) -> Vec<TlsProbeSite> {
+    let site = |is_result, site: &crate::tls_sites::Site| TlsProbeSite {
+        function: function.call.name.to_owned(),
+        is_result,
+        address: site.address,
+        class: site.class.name().to_owned(),
+        price_ns: site.class.price_ns(),
+    };
+    let results = function.returns.iter().map(|one| site(true, &one.site));
+    std::iter::once(site(false, &function.entry.site))
+        .chain(results)
+        .collect()
+}
+
+/// When probes are there.
+#[derive(Debug)]
+struct Duty {
+    /// Part of each period; the whole for 100 percent.
+    on: Duration,
+    period_began: Option<Instant>,
+    attached_since: Option<Instant>,
+    attached: Duration,
+    began: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Attach,
+    Detach,
+}
+
+impl Duty {
+    fn new(percent: u8) -> Self {
+        Self {
+            on: DUTY_PERIOD * u32::from(percent.clamp(1, 100)) / 100,
+            period_began: None,
+            attached_since: None,
+            attached: Duration::ZERO,
+            began: None,
+        }
+    }
+
+    fn turn(&mut self, now: Instant) -> Turn {
+        self.began.get_or_insert(now);
+        let began = *self.period_began.get_or_insert(now);
+        let mut into = now.saturating_duration_since(began);
+        if into >= DUTY_PERIOD {
+            self.period_began = Some(now);
+            into = Duration::ZERO;
+        }
+        if into < self.on {
+            self.attached_since.get_or_insert(now);
+            Turn::Attach
+        } else {
+            self.stop(now);
+            Turn::Detach
+        }
+    }
+
+    fn stop(&mut self, now: Instant) {
+        if let Some(since) = self.attached_since.take() {
+            self.attached += now.saturating_duration_since(since);
+        }
+    }
+
+    fn attached_percent(&self, now: Instant) -> u8 {
+        let Some(began) = self.began else { return 0 };
+        let current = self
+            .attached_since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let all = now.saturating_duration_since(began).as_millis();
+        let attached = (self.attached + current).as_millis();
+        let percent = (attached * 100).checked_div(all).unwrap_or(0);
+        u8::try_from(percent.min(100)).unwrap_or(100)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_each_period_is_attached() {
+        let start = Instant::now();
+        let mut duty = Duty::new(25);
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let turns: Vec<Turn> = (0..8).map(|step| duty.turn(at(step * 400))).collect();
+        let (on, off) = (Turn::Attach, Turn::Detach);
+        // 500 ms of each 2,000 ms: the second period begins at 2,000 ms.
+        assert_eq!(turns, [on, on, off, off, off, on, on, off]);
+        // Until 800 ms, and until 2,800 ms.
+        assert_eq!(duty.attached_percent(at(2800)), 57);
+    }
+
+    #[test]
+    fn the_whole_duty_never_detaches() {
+        let start = Instant::now();
+        let mut duty = Duty::new(100);
+        for step in 0..100 {
+            let now = start + Duration::from_millis(step * 150);
+            assert_eq!(duty.turn(now), Turn::Attach, "{step}");
+        }
+        let end = start + Duration::from_millis(99 * 150);
+        duty.stop(end);
+        assert_eq!(duty.attached_percent(end), 100);
+    }
+}

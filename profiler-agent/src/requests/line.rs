@@ -1,0 +1,205 @@
+//! One end of a connection: what is known of it, and what goes over it.
+
+use std::net::SocketAddr;
+
+use profiler_protocols::{Limits, Options, Privacy, Protocol};
+
+use super::{
+    event::Plaintext,
+    facts::{CaptureOrder, Facts},
+    seen::Place,
+    talk::{Deafness, Talk},
+};
+use crate::model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsSeen};
+
+/// First bytes of each call that HTTP/2 needs: headers of several streams may be in one, behind bodies
+/// of others. The kernel side does the same by itself when it meets the preface.
+const HTTP2_BYTES: u32 = MAX_CAPTURE_BYTES;
+/// Pieces of a handshake that are waited for before no more payload is asked for.
+const HANDSHAKE_PIECES: u64 = 16;
+
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) facts: Facts,
+    /// Who last moved something.
+    pub(super) pid: u32,
+    /// What goes over the socket as it is.
+    wire: Option<Talk>,
+    /// What a TLS library gives and takes; then the wire carries nothing to be read.
+    tls: Option<Talk>,
+    pieces: u64,
+    /// Pieces that were lost on their way here.
+    pub(super) lost_pieces: u64,
+    pub(super) edge: Option<EdgeKey>,
+    /// Nobody has told the edge: it is made of what this end knows.
+    pub(super) is_guess: bool,
+    /// A request of it has been counted.
+    pub(super) is_counted: bool,
+    /// What it said before encryption began has been counted.
+    pub(super) is_greeted: bool,
+    /// When it ended, in reports.
+    pub(super) gone: Option<u64>,
+    ordered: Option<CaptureOrder>,
+}
+
+impl Line {
+    pub(super) fn new(facts: Facts) -> Self {
+        Self {
+            facts,
+            pid: 0,
+            wire: None,
+            tls: None,
+            pieces: 0,
+            lost_pieces: 0,
+            edge: None,
+            is_guess: false,
+            is_counted: false,
+            is_greeted: false,
+            gone: None,
+            ordered: None,
+        }
+    }
+
+    /// Where a piece of this kind goes; `None`: nowhere, because better is known.
+    pub(super) fn talk_of(
+        &mut self,
+        plaintext: Plaintext,
+        limits: Limits,
+        privacy: &Privacy,
+    ) -> Option<&mut Talk> {
+        self.pieces += 1;
+        let start = |facts| {
+            let privacy = privacy.clone();
+            Talk::new(&Options { limits, privacy }, facts)
+        };
+        let facts = &self.facts;
+        match plaintext {
+            Plaintext::Tls => Some(self.tls.get_or_insert_with(|| start(facts))),
+            Plaintext::Wire if self.tls.is_some() => None,
+            Plaintext::Wire => Some(self.wire.get_or_insert_with(|| start(facts))),
+        }
+    }
+
+    pub(super) fn talk_mut(&mut self, plaintext: Plaintext) -> Option<&mut Talk> {
+        match plaintext {
+            Plaintext::Wire => self.wire.as_mut(),
+            Plaintext::Tls => self.tls.as_mut(),
+        }
+    }
+
+    pub(super) fn talks(&self) -> impl Iterator<Item = &Talk> {
+        self.wire.iter().chain(&self.tls)
+    }
+
+    /// Which end it is, as far as that is known.
+    pub(super) fn seen_by(&self) -> Option<SeenBy> {
+        let of_talk = |talk: &Option<Talk>| talk.as_ref().and_then(|talk| talk.seen_by);
+        of_talk(&self.tls).or_else(|| of_talk(&self.wire))
+    }
+
+    /// What its requests are seen with.
+    pub(super) fn place(&self, cookie: u64) -> Place {
+        Place {
+            cookie,
+            pid: self.pid,
+            local: self.facts.local,
+            remote: self.facts.remote,
+        }
+    }
+
+    pub(super) fn exchanges(&self) -> u64 {
+        self.talks().map(|talk| talk.exchanges).sum()
+    }
+
+    /// What it speaks, by name; `None`: nothing was moved, or it has not shown yet.
+    pub(super) fn protocol_name(&self) -> Option<&'static str> {
+        let talk = self.tls.as_ref().or(self.wire.as_ref())?;
+        match (talk.protocol, talk.deafness()) {
+            (Some(protocol), _) => Some(protocol.name()),
+            (None, Some(Deafness::Unknown | Deafness::Undirected)) => Some("unknown"),
+            (None, Some(Deafness::Ended)) => Some("unknown"),
+            (None, None) => None,
+        }
+    }
+
+    /// What it said before encryption began, when that is all that it will say, or nothing more is
+    /// heard.
+    pub(super) fn greeting(&self, is_last: bool) -> Option<TlsSeen> {
+        let wire = self.wire.as_ref()?;
+        let facts = wire.tls.as_ref()?;
+        let is_over =
+            facts.version.is_some() || self.gone.is_some() || self.tls.is_some() || is_last;
+        is_over.then(|| TlsSeen {
+            server_name: facts.server_name.clone(),
+            offered: facts.alpn_offered.clone(),
+            chosen: facts.alpn_chosen.clone(),
+            version: facts.version.map(|version| version.name().to_owned()),
+            connections: 1,
+        })
+    }
+
+    /// What the kernel side should do from now on, when that has changed.
+    pub(super) fn order(&mut self) -> Option<CaptureOrder> {
+        let wanted = self.wanted()?;
+        if self.ordered == Some(wanted) || self.ordered == Some(CaptureOrder::Stop) {
+            return None;
+        }
+        self.ordered = Some(wanted);
+        Some(wanted)
+    }
+
+    fn wanted(&self) -> Option<CaptureOrder> {
+        if self.tls.is_some() {
+            return Some(CaptureOrder::Stop);
+        }
+        let wire = self.wire.as_ref()?;
+        match (wire.protocol, wire.deafness()) {
+            (_, Some(Deafness::Unknown | Deafness::Undirected)) => Some(CaptureOrder::Stop),
+            (_, Some(Deafness::Ended)) => None,
+            (Some(Protocol::Tls), None) => {
+                let is_told = wire.tls.as_ref().is_some_and(|tls| tls.version.is_some());
+                (is_told || self.pieces >= HANDSHAKE_PIECES).then_some(CaptureOrder::Stop)
+            }
+            (Some(Protocol::Http2 | Protocol::Grpc), None) => {
+                Some(CaptureOrder::Bytes(HTTP2_BYTES))
+            }
+            (
+                None
+                | Some(
+                    Protocol::Http1
+                    | Protocol::WebSocket
+                    | Protocol::Dns
+                    | Protocol::Redis
+                    | Protocol::PostgreSql
+                    | Protocol::MySql
+                    | Protocol::Kafka
+                    | Protocol::MongoDb,
+                ),
+                None,
+            ) => None,
+        }
+    }
+
+    /// The edge as far as this end alone tells it, for connections that went before anybody else could.
+    pub(super) fn own_edge(&self, seen_by: SeenBy) -> EdgeKey {
+        let Facts { local, remote, .. } = self.facts;
+        let end = |address: SocketAddr, pid| Endpoint {
+            pid,
+            start_ticks: None,
+            comm: String::new(),
+            container: None,
+            address: Address::Ip(address.ip().to_canonical()),
+        };
+        let (own, other) = (end(local, Some(self.pid)), end(remote, None));
+        let (client, server, port) = match seen_by {
+            SeenBy::Client => (own, other, remote.port()),
+            SeenBy::Server => (other, own, local.port()),
+        };
+        EdgeKey {
+            client,
+            server,
+            server_port: Some(port),
+            original_destination: None,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! From captured payload to requests: which connection a piece belongs to, what it speaks, and what was
+//! asked over it.
+//!
+//! [`event`] is what the kernel side hands over; [`Tracker`] makes a table of it.
+
+mod event;
+mod facts;
+mod stamps;
+mod talk;
+mod line;
+mod seen;
+mod tracker;
+mod rules;
+mod operations;
+mod samples;
+mod sidecar;
+
+pub use event::{PayloadEvent, PayloadPiece, Plaintext};
+pub use facts::{CaptureOrder, Facts, SourceCounts};
+pub(crate) use operations::status_name;
+pub use rules::{MAX_EXPRESSION_BYTES, MAX_RULES, RuleError, Rules};
+pub use samples::Keep;
+pub use tracker::{Tracker, TrackerOptions};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+use std::net::Ipv4Addr;
+
+use profiler_protocols::{Exchange, Messages, Outcome};
+
+use super::*;
+use crate::{
+    model::{Address, Endpoint},
+    requests::seen::Moved,
+};
+
+fn edge(server: u8) -> EdgeKey {
+    let end = |last| Endpoint {
+        pid: Some(last),
+        start_ticks: Some(1),
+        comm: "app".to_owned(),
+        container: None,
+        address: Address::Ip(Ipv4Addr::new(10, 0, 0, 1).into()),
+    };
+    EdgeKey {
+        client: end(1),
+        server: end(server.into()),
+        server_port: Some(80),
+        original_destination: None,
+    }
+}
+
+fn seen(seen_by: SeenBy, exchange: Exchange) -> Seen {
+    Seen {
+        cookie: 1,
+        seen_by,
+        tls: false,
+        client: ([10, 0, 0, 1], 4000).into(),
+        begin: Moved {
+            pid: 1,
+            tid: None,
+            ready_ns: None,
+        },
+        answer: None,
+        exchange,
+    }
+}
+
+/// `GET` of this route, answered after 1 us.
+fn get(route: &str) -> Exchange {
+    Exchange {
+        method: Some("GET".to_owned()),
+        route: Some(route.to_owned()),
+        status: Some(Status::Http(200)),
+        outcome: Outcome::Ok,
+        first_byte_ns: Some(400),
+        end_ns: 1000,
+        ..Exchange::new(Protocol::Http1, 0)
+    }
+}
+
+fn add(operations: &mut Operations, edge: &EdgeKey, exchange: Exchange) {
+    operations.add(edge, &seen(SeenBy::Client, exchange), Counted::Here);
+}
+
+#[test]
+fn what_nobody_answers_is_counted_and_has_no_latency() {
+    let mut operations = Operations::default();
+    let unanswered = Exchange {
+        first_byte_ns: None,
+        end_ns: 0,
+        ..get("/")
+    };
+    for exchange in [get("/"), unanswered] {
+        add(&mut operations, &edge(2), exchange);
+    }
+    let (_, rows, _) = operations.rows();
+    let [row] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!((row.tally.count, row.client.latency_ns.count), (2, 1));
+    assert_eq!(row.client.latency_ns.least, Some(1000));
+}
+
+#[test]
+fn routes_beyond_the_room_of_an_edge_are_one_operation() {
+    let mut operations = Operations::default();
+    for number in 0..MAX_OPERATIONS_OF_EDGE + 10 {
+        add(&mut operations, &edge(2), get(&format!("/{number}")));
+        add(&mut operations, &edge(2), get(&format!("/{number}")));
+    }
+    add(&mut operations, &edge(3), get("/"));
+    let (edges, rows, _) = operations.rows();
+    assert_eq!(edges.len(), 2);
+    let of_first: Vec<_> = rows.iter().filter(|row| row.edge == Some(0)).collect();
+    assert_eq!(of_first.len(), MAX_OPERATIONS_OF_EDGE + 1);
+    let other = of_first.iter().find(|row| row.is_other).unwrap();
+    assert_eq!(
+        (other.tally.count, &other.method, &other.route),
+        (20, &None, &None)
+    );
+    assert_eq!(operations.folded, 20);
+    let all: u64 = rows.iter().map(|row| row.tally.count).sum();
+    assert_eq!(all, 2 * (MAX_OPERATIONS_OF_EDGE as u64 + 10) + 1);
+}
+
+#[test]
+fn edges_beyond_the_room_are_one_without_a_name() {
+    let mut operations = Operations::default();
+    for port in 0..5000_u16 {
+        let key = EdgeKey {
+            server_port: Some(port),
+            ..edge(2)
+        };
+        add(&mut operations, &key, get("/"));
+    }
+    let (edges, rows, _) = operations.rows();
+    assert_eq!(edges.len(), MAX_EDGES);
+    let rest: Vec<_> = rows.iter().filter(|row| row.edge.is_none()).collect();
+    assert_eq!(rest.len(), 1);
+    assert!(rest[0].is_other);
+    let left = 5000 - MAX_EDGES as u64;
+    assert_eq!(
+        (rest[0].tally.count, operations.of_other_edges),
+        (left, left)
+    );
+}
+
+#[test]
+fn broken_and_unknown_requests_have_no_latency() {
+    let mut operations = Operations::default();
+    for outcome in [Outcome::Broken, Outcome::Unknown, Outcome::ServerError] {
+        let exchange = Exchange {
+            outcome,
+            ..get("/")
+        };
+        add(&mut operations, &edge(2), exchange);
+    }
+    let (_, rows, _) = operations.rows();
+    let row = &rows[0];
+    assert_eq!(row.tally.count, 3);
+    assert_eq!(row.tally.outcomes.errors(), 2);
+    assert_eq!(row.tally.outcomes.unknown, 1);
+    assert_eq!(row.client.count, 3);
+    assert_eq!(row.client.latency_ns.count, 1);
+    assert_eq!(row.client.first_byte_ns.sum, 400);
+}
+
+#[test]
+fn sizes_that_are_not_known_are_not_counted() {
+    let mut operations = Operations::default();
+    add(
+        &mut operations,
+        &edge(2),
+        Exchange {
+            response_bytes: 5,
+            ..get("/")
+        },
+    );
+    let unknown = Exchange {
+        sizes_known: false,
+        response_bytes: 9,
+        ..get("/")
+    };
+    add(&mut operations, &edge(2), unknown);
+    let (_, rows, _) = operations.rows();
+    assert_eq!(rows[0].tally.response_bytes.count, 1);
+    assert_eq!(rows[0].tally.response_bytes.sum, 5);
+}
+
+#[test]
+fn messages_of_streams_add_up() {
+    let mut operations = Operations::default();
+    let messages = Messages {
+        to_server: 1,
+        to_client: 7,
+    };
+    let stream = Exchange {
+        messages: Some(messages),
+        ..get("/")
+    };
+    add(&mut operations, &edge(2), stream.clone());
+    add(&mut operations, &edge(2), stream);
+    let (_, rows, _) = operations.rows();
+    let tally = &rows[0].tally;
+    assert_eq!(
+        (
+            tally.streams,
+            tally.messages_to_server,
+            tally.messages_to_client
+        ),
+        (2, 2, 14)
+    );
+}
+
+#[test]
+fn statuses_are_told_apart_up_to_a_bound() {
+    let mut operations = Operations::default();
+    for number in 0..30_u32 {
+        let exchange = Exchange {
+            status: Some(Status::Grpc(number)),
+            ..get("/")
+        };
+        add(&mut operations, &edge(2), exchange);
+    }
+    let (_, rows, _) = operations.rows();
+    let statuses = &rows[0].tally.statuses;
+    assert_eq!(statuses.len(), MAX_STATUSES + 1);
+    assert_eq!(statuses["grpc 0"], 1);
+    assert_eq!(statuses[OTHER], 6);
+}
+
+#[test]
+fn an_edge_that_is_renamed_keeps_everything() {
+    let mut operations = Operations::default();
+    add(&mut operations, &edge(2), get("/a"));
+    add(&mut operations, &edge(2), get("/b"));
+    operations.connected(&edge(2), 4000);
+    add(&mut operations, &edge(3), get("/a"));
+    operations.connected(&edge(3), 4001);
+    operations.greeted(
+        &edge(2),
+        TlsSeen {
+            connections: 1,
+            ..TlsSeen::default()
+        },
+    );
+    operations.greeted(
+        &edge(3),
+        TlsSeen {
+            connections: 2,
+            ..TlsSeen::default()
+        },
+    );
+    operations.rename(&edge(2), &edge(3));
+    let (edges, rows, _) = operations.rows();
+    assert_eq!(edges.len(), 1);
+    assert_eq!(edges[0].key, edge(3));
+    assert_eq!((edges[0].connections, edges[0].client_port), (2, None));
+    assert_eq!(edges[0].tls.len(), 1);
+    assert_eq!(edges[0].tls[0].connections, 3);
+    let counts: Vec<_> = rows
+        .iter()
+        .map(|row| (row.route.as_deref(), row.tally.count))
+        .collect();
+    assert_eq!(counts, [(Some("/a"), 2), (Some("/b"), 1)]);
+    assert_eq!(rows[0].client.latency_ns.count, 2);
+}
+
+#[test]
+fn one_that_the_client_counts_leaves_only_its_times() {
+    let mut operations = Operations::default();
+    operations.add(&edge(2), &seen(SeenBy::Server, get("/")), Counted::ByClient);
+    let (_, rows, _) = operations.rows();
+    assert_eq!((rows[0].tally.count, rows[0].server.count), (0, 1));
+}

@@ -1,0 +1,234 @@
+//! Single requests that are kept: the slowest and the first failing ones of each edge in each window of
+//! ten seconds, those that a rule wants, or all.
+
+use std::collections::{HashMap, VecDeque};
+
+use profiler_protocols::{Exchange, Outcome};
+
+use super::{rules::Rules, seen::Seen};
+use crate::model::{EdgeKey, RequestSample, SampleReason};
+
+/// Within how much time requests compete for being the slowest.
+const WINDOW_NS: u64 = 10_000_000_000;
+/// Of each edge and window.
+const SLOWEST: usize = 5;
+const FAILING: usize = 5;
+/// Edges whose window is kept apart; requests of others are kept for rules only.
+const MAX_EDGES: usize = 4096;
+/// Samples of a result, and where all requests are kept.
+const MAX_SAMPLES: usize = 2000;
+const MAX_ALL: usize = 32_768;
+/// Memory of all samples, texts included.
+const MAX_BYTES: usize = 24 << 20;
+
+/// Which requests are kept without a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    #[default]
+    SlowAndFailing,
+    All,
+}
+
+#[derive(Debug)]
+pub(super) struct Samples {
+    keep: Keep,
+    rules: Rules,
+    windows: HashMap<EdgeKey, Window>,
+    kept: VecDeque<Kept>,
+    kept_bytes: usize,
+    pub(super) left_out: u64,
+}
+
+/// The candidates of one edge.
+#[derive(Debug, Default)]
+struct Window {
+    /// Windows since the clock's beginning.
+    number: u64,
+    /// The fastest of them first.
+    slow: Vec<Seen>,
+    failing: Vec<Seen>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    edge: EdgeKey,
+    reason: SampleReason,
+    seen: Seen,
+}
+
+impl Samples {
+    pub(super) fn new(keep: Keep, rules: Rules) -> Self {
+        Self {
+            keep,
+            rules,
+            windows: HashMap::new(),
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Takes a request that is counted where it was seen.
+    pub(super) fn add(&mut self, edge: &EdgeKey, seen: Seen) {
+        if self.keep == Keep::All {
+            return self.keep(edge, SampleReason::All, seen);
+        }
+        if let Some(reason) = self.rules.first_of(&seen.exchange) {
+            return self.keep(edge, reason, seen);
+        }
+        let number = seen.exchange.end_ns / WINDOW_NS;
+        if !self.windows.contains_key(edge) && self.windows.len() >= MAX_EDGES {
+            return;
+        }
+        let window = self.windows.entry(edge.clone()).or_default();
+        if number > window.number {
+            let over = std::mem::take(window);
+            window.number = number;
+            window.put(seen);
+            for (reason, seen) in over.into_seen() {
+                self.keep(edge, reason, seen);
+            }
+        } else {
+            window.put(seen);
+        }
+    }
+
+    fn keep(&mut self, edge: &EdgeKey, reason: SampleReason, seen: Seen) {
+        let bytes = bytes_of(&seen.exchange);
+        match self.keep {
+            // From the beginning on without a hole, as long as there is room.
+            Keep::All => {
+                if self.kept.len() >= MAX_ALL || self.kept_bytes + bytes > MAX_BYTES {
+                    self.left_out += 1;
+                    return;
+                }
+            }
+            Keep::SlowAndFailing => {
+                while self.kept.len() >= MAX_SAMPLES || self.kept_bytes + bytes > MAX_BYTES {
+                    let Some(oldest) = self.kept.pop_front() else {
+                        break;
+                    };
+                    self.kept_bytes -= bytes_of(&oldest.seen.exchange).min(self.kept_bytes);
+                    self.left_out += 1;
+                }
+            }
+        }
+        self.kept_bytes += bytes;
+        self.kept.push_back(Kept {
+            edge: edge.clone(),
+            reason,
+            seen,
+        });
+    }
+
+    /// An edge turned out to be another.
+    pub(super) fn rename(&mut self, old: &EdgeKey, new: &EdgeKey) {
+        for kept in self.kept.iter_mut().filter(|kept| kept.edge == *old) {
+            kept.edge = new.clone();
+        }
+        let Some(moved) = self.windows.remove(old) else {
+            return;
+        };
+        if let Some(place) = self.windows.get_mut(new) {
+            place.number = place.number.max(moved.number);
+            for (_, seen) in moved.into_seen() {
+                place.put(seen);
+            }
+        } else {
+            self.windows.insert(new.clone(), moved);
+        }
+    }
+
+    /// All samples so far in the order of their ends. `epoch_ns` is what the clock's zero is since the
+    /// Unix epoch.
+    pub(super) fn rows(
+        &self,
+        places: &HashMap<&EdgeKey, u32>,
+        epoch_ns: u64,
+    ) -> Vec<RequestSample> {
+        let row = |edge: &EdgeKey, reason, seen: &Seen| RequestSample {
+            edge: places.get(edge).copied(),
+            tls: seen.tls,
+            seen_by: seen.seen_by,
+            pid: seen.begin.pid,
+            tid: seen.begin.tid,
+            client: seen.client,
+            begin_ns: epoch_ns.saturating_add(seen.exchange.begin_ns),
+            reason,
+            exchange: seen.exchange.clone(),
+        };
+        let kept = self.kept.iter();
+        let mut rows: Vec<_> = kept
+            .map(|kept| row(&kept.edge, kept.reason, &kept.seen))
+            .collect();
+        for (edge, window) in &self.windows {
+            rows.extend(window.seen().map(|(reason, seen)| row(edge, reason, seen)));
+        }
+        rows.sort_by_key(|row| row.exchange.end_ns);
+        rows
+    }
+}
+
+impl Window {
+    fn put(&mut self, seen: Seen) {
+        let failed = match seen.exchange.outcome {
+            Outcome::ClientError | Outcome::ServerError | Outcome::Broken => true,
+            Outcome::Ok => false,
+            // Its duration says nothing.
+            Outcome::Unknown => return,
+        };
+        if failed && self.failing.len() < FAILING {
+            self.failing.push(seen);
+            return;
+        }
+        let duration_ns = seen.exchange.duration_ns();
+        let place = self
+            .slow
+            .partition_point(|known| known.exchange.duration_ns() <= duration_ns);
+        if self.slow.len() < SLOWEST {
+            self.slow.insert(place, seen);
+        } else if place > 0 {
+            self.slow.insert(place, seen);
+            self.slow.remove(0);
+        }
+    }
+
+    fn seen(&self) -> impl Iterator<Item = (SampleReason, &Seen)> {
+        let slow = self.slow.iter().map(|seen| (SampleReason::Slow, seen));
+        let failing = self.failing.iter().map(|seen| (SampleReason::Failed, seen));
+        slow.chain(failing)
+    }
+
+    fn into_seen(self) -> impl Iterator<Item = (SampleReason, Seen)> {
+        let slow = self.slow.into_iter().map(|seen| (SampleReason::Slow, seen));
+        let failing = self
+            .failing
+            .into_iter()
+            .map(|seen| (SampleReason::Failed, seen));
+        slow.chain(failing)
+    }
+}
+
+/// About how much memory a sample needs.
+fn bytes_of(exchange: &Exchange) -> usize {
+    let trace = &exchange.trace;
+    let texts = [
+        &exchange.method,
+        &exchange.route,
+        &exchange.path,
+        &exchange.authority,
+        &trace.request_id,
+        &trace.trace_id,
+        &trace.span_id,
+    ];
+    let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+    let headers = exchange.headers.iter();
+    let headers: usize = headers
+        .map(|(name, value)| name.len() + value.len() + 48)
+        .sum();
+    size_of::<Kept>() + texts + headers
+}
+
+#[cfg(test)]
+#[path = "samples_tests.rs"]
+mod tests;

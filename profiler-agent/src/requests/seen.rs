@@ -1,0 +1,59 @@
+//! A request as one socket saw it.
+
+use std::net::SocketAddr;
+
+use profiler_protocols::{Exchange, Outcome};
+
+use crate::model::SeenBy;
+
+/// When bytes were moved, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moved {
+    pub(super) pid: u32,
+    /// `None`: no longer known.
+    pub(super) tid: Option<u32>,
+    /// When they had arrived, where that was measured.
+    pub(super) ready_ns: Option<u64>,
+}
+
+/// Where a request is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Of the socket.
+    pub(super) cookie: u64,
+    /// Who moved something there last.
+    pub(super) pid: u32,
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
+}
+
+/// A request that is over, with what is known of it beside its payload.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the name is that of the type and of the results"
+)]
+pub(super) struct Seen {
+    /// Of the socket.
+    pub(super) cookie: u64,
+    pub(super) seen_by: SeenBy,
+    /// The bytes were read at a TLS library.
+    pub(super) tls: bool,
+    /// The client's end of the connection, as this socket has it.
+    pub(super) client: SocketAddr,
+    /// Who moved its first byte.
+    pub(super) begin: Moved,
+    /// Who moved the first byte of the answer; `None`: not kept until the end, or there was none.
+    pub(super) answer: Option<Moved>,
+    pub(super) exchange: Exchange,
+}
+
+impl Seen {
+    /// Whether the answer was seen to its end, so that its times mean something.
+    pub(super) fn is_whole(&self) -> bool {
+        match self.exchange.outcome {
+            Outcome::Ok | Outcome::ClientError | Outcome::ServerError => true,
+            Outcome::Broken | Outcome::Unknown => false,
+        }
+    }
+}

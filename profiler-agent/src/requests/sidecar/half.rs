@@ -1,0 +1,79 @@
+//! What is kept of a request until the other one of its pair is there.
+
+use crate::{model::RequestPlace, requests::seen::Seen};
+
+/// A request into, or out of, a process.
+#[derive(Clone, Debug)]
+pub(super) struct Half {
+    /// Reports before it came.
+    pub(super) since: u64,
+    pub(super) place: RequestPlace,
+    pub(super) begin_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) request_end_ns: Option<u64>,
+    pub(super) first_byte_ns: Option<u64>,
+    /// When its first byte had arrived, and that of its answer.
+    pub(super) ready_ns: Option<u64>,
+    pub(super) answer_ready_ns: Option<u64>,
+    pub(super) request_id: Option<String>,
+    pub(super) trace_id: Option<String>,
+    /// `None`: too little is known of it to tell it from others.
+    pub(super) alike: Option<Alike>,
+    pub(super) upstream_service_ms: Option<u64>,
+    /// It fitted a request out that was given to another one by order: what is left for it is no more
+    /// certain than that.
+    pub(super) is_doubtful: bool,
+}
+
+/// What a request and the one that goes out for it have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Alike {
+    tid: u32,
+    method: String,
+    authority: Option<String>,
+    path_hash: u64,
+    request_bytes: u64,
+}
+
+impl Half {
+    pub(super) fn new(seen: &Seen, since: u64) -> Self {
+        let exchange = &seen.exchange;
+        let alike = match (seen.begin.tid, &exchange.method, exchange.path_hash) {
+            (Some(tid), Some(method), Some(path_hash)) if exchange.sizes_known => Some(Alike {
+                tid,
+                method: method.clone(),
+                authority: exchange.authority.clone(),
+                path_hash,
+                request_bytes: exchange.request_bytes,
+            }),
+            _ => None,
+        };
+        Self {
+            since,
+            place: RequestPlace {
+                client: seen.client,
+                stream: exchange.stream,
+            },
+            begin_ns: exchange.begin_ns,
+            end_ns: exchange.end_ns,
+            request_end_ns: exchange.request_end_ns,
+            first_byte_ns: exchange.first_byte_ns,
+            ready_ns: seen.begin.ready_ns,
+            answer_ready_ns: seen.answer.and_then(|answer| answer.ready_ns),
+            request_id: exchange.trace.request_id.clone(),
+            trace_id: exchange.trace.trace_id.clone(),
+            alike,
+            upstream_service_ms: exchange.upstream_service_ms,
+            is_doubtful: false,
+        }
+    }
+
+    pub(super) fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+
+    /// Whether `other` may have gone out for this one.
+    pub(super) fn contains(&self, other: &Self) -> bool {
+        self.begin_ns <= other.begin_ns && other.end_ns <= self.end_ns
+    }
+}

@@ -1,0 +1,300 @@
+//! What goes over one connection in one kind of plaintext, and which of its ends is the client.
+
+use profiler_protocols::{
+    Connection, Direction, Exchange, Facts as Opened, Options, Piece, Protocol, TlsFacts, Trouble,
+};
+
+use super::{
+    event::{PayloadPiece, Plaintext},
+    facts::Facts,
+    seen::{Moved, Place, Seen},
+    stamps::Stamps,
+};
+use crate::model::SeenBy;
+
+/// Pieces of a connection within which its direction has to show.
+const MOST_UNDECIDED: u32 = 128;
+/// Pieces after which a reading that makes sense wins over one that does not yet.
+const ENOUGH: u32 = 8;
+
+#[derive(Debug)]
+pub(super) struct Talk {
+    hearing: Hearing,
+    pub(super) stamps: Stamps,
+    pub(super) bytes: u64,
+    pub(super) exchanges: u64,
+    /// Which end this is, once that is known.
+    pub(super) seen_by: Option<SeenBy>,
+    pub(super) protocol: Option<Protocol>,
+    /// What was said before encryption began.
+    pub(super) tls: Option<TlsFacts>,
+    /// Of what was listened to until it ended.
+    trouble: Trouble,
+    /// Bytes that went by while nobody listened.
+    unheard_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Hearing {
+    Known(Box<Connection>),
+    /// Both are tried until one of them makes sense.
+    Either(Vec<Reading>, u32),
+    Deaf(Deafness),
+}
+
+/// Why a connection is not listened to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deafness {
+    Ended,
+    /// It speaks nothing that is known here.
+    Unknown,
+    /// Nobody can tell which end is the client.
+    Undirected,
+}
+
+/// A connection read as if this end were the client, or the server.
+#[derive(Debug)]
+struct Reading {
+    seen_by: SeenBy,
+    connection: Connection,
+    exchanges: Vec<Exchange>,
+}
+
+impl Reading {
+    fn new(options: &Options, facts: &Facts, seen_by: SeenBy) -> Self {
+        Self {
+            seen_by,
+            connection: listen(options, facts, seen_by),
+            exchanges: Vec::new(),
+        }
+    }
+
+    /// How much sense it makes: none, a protocol, requests with their answers.
+    fn sense(&self) -> u8 {
+        let is_spoken = self
+            .connection
+            .protocol()
+            .is_some_and(|protocol| protocol != Protocol::Tls || self.connection.tls().is_some());
+        if self
+            .exchanges
+            .iter()
+            .any(|exchange| exchange.method.is_some())
+        {
+            2
+        } else {
+            u8::from(is_spoken)
+        }
+    }
+}
+
+fn listen(options: &Options, facts: &Facts, seen_by: SeenBy) -> Connection {
+    let server = match seen_by {
+        SeenBy::Client => facts.remote,
+        SeenBy::Server => facts.local,
+    };
+    Connection::new(
+        options.clone(),
+        Opened {
+            server_port: server.port(),
+            joined: facts.joined,
+            is_udp: facts.is_udp,
+        },
+    )
+}
+
+impl Talk {
+    pub(super) fn new(options: &Options, facts: &Facts) -> Self {
+        let seen_by = facts.is_client.map(|is_client| {
+            if is_client {
+                SeenBy::Client
+            } else {
+                SeenBy::Server
+            }
+        });
+        let reading = |seen_by| Reading::new(options, facts, seen_by);
+        let hearing = if let Some(seen_by) = seen_by {
+            Hearing::Known(Box::new(listen(options, facts, seen_by)))
+        } else {
+            let both = [SeenBy::Client, SeenBy::Server].map(reading);
+            Hearing::Either(both.into(), 0)
+        };
+        Self {
+            hearing,
+            stamps: Stamps::default(),
+            bytes: 0,
+            exchanges: 0,
+            seen_by,
+            protocol: None,
+            tls: None,
+            trouble: Trouble::default(),
+            unheard_bytes: 0,
+        }
+    }
+
+    pub(super) fn deafness(&self) -> Option<Deafness> {
+        match &self.hearing {
+            Hearing::Deaf(why) => Some(*why),
+            Hearing::Known(_) | Hearing::Either(..) => None,
+        }
+    }
+
+    /// What went wrong so far.
+    pub(super) fn trouble(&self) -> Trouble {
+        let mut trouble = match &self.hearing {
+            Hearing::Known(connection) => connection.trouble(),
+            Hearing::Either(readings, _) => readings
+                .first()
+                .map_or(self.trouble, |reading| reading.connection.trouble()),
+            Hearing::Deaf(_) => self.trouble,
+        };
+        // Which way they went is not asked.
+        trouble.not_understood.to_server += self.unheard_bytes;
+        trouble
+    }
+
+    /// Takes the next piece; requests that are over are appended to `out`.
+    pub(super) fn take(&mut self, piece: &PayloadPiece, out: &mut Vec<Exchange>) {
+        self.bytes = self.bytes.saturating_add(piece.length);
+        match &mut self.hearing {
+            Hearing::Known(connection) => {
+                let Some(seen_by) = self.seen_by else {
+                    return;
+                };
+                self.stamps.add(piece);
+                connection.feed(&as_seen(piece, seen_by), piece.offset, out);
+                self.note();
+            }
+            Hearing::Either(readings, pieces) => {
+                self.stamps.add(piece);
+                *pieces += 1;
+                for Reading {
+                    seen_by,
+                    connection,
+                    exchanges,
+                } in readings.iter_mut()
+                {
+                    connection.feed(&as_seen(piece, *seen_by), piece.offset, exchanges);
+                }
+                self.decide(out);
+            }
+            Hearing::Deaf(_) => {
+                self.unheard_bytes = self.unheard_bytes.saturating_add(piece.length);
+            }
+        }
+    }
+
+    /// The connection has ended.
+    pub(super) fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        let why = match &mut self.hearing {
+            Hearing::Known(connection) => {
+                connection.close(at_ns, out);
+                Deafness::Ended
+            }
+            Hearing::Either(..) => Deafness::Undirected,
+            Hearing::Deaf(_) => return,
+        };
+        self.go_deaf(why);
+    }
+
+    /// A request that went over it, with who moved its bytes. `None`: nobody knows which end this is.
+    pub(super) fn seen(
+        &mut self,
+        place: Place,
+        plaintext: Plaintext,
+        exchange: Exchange,
+    ) -> Option<Seen> {
+        let seen_by = self.seen_by?;
+        self.exchanges += 1;
+        let (client, sends_request) = match seen_by {
+            SeenBy::Client => (place.local, true),
+            SeenBy::Server => (place.remote, false),
+        };
+        let begin = self.stamps.find(exchange.begin_ns, sends_request);
+        let answer = exchange
+            .first_byte_ns
+            .and_then(|at_ns| self.stamps.find(at_ns, !sends_request));
+        Some(Seen {
+            cookie: place.cookie,
+            seen_by,
+            tls: plaintext == Plaintext::Tls,
+            client,
+            begin: begin.unwrap_or(Moved {
+                pid: place.pid,
+                tid: None,
+                ready_ns: None,
+            }),
+            answer,
+            exchange,
+        })
+    }
+
+    fn go_deaf(&mut self, why: Deafness) {
+        self.trouble = self.trouble();
+        self.hearing = Hearing::Deaf(why);
+    }
+
+    /// Remembers what it speaks, which is forgotten when it ends, and gives up what nobody understands.
+    fn note(&mut self) {
+        let Hearing::Known(connection) = &self.hearing else {
+            return;
+        };
+        self.protocol = connection.protocol().or(self.protocol);
+        if let Some(tls) = connection
+            .tls()
+            .filter(|tls| self.tls.as_ref() != Some(tls))
+        {
+            self.tls = Some(tls.clone());
+        }
+        if connection.is_unknown() {
+            self.protocol = None;
+            self.go_deaf(Deafness::Unknown);
+        }
+    }
+
+    /// Takes one of two readings when only that one makes sense, and none when neither ever does.
+    fn decide(&mut self, out: &mut Vec<Exchange>) {
+        let Hearing::Either(readings, pieces) = &mut self.hearing else {
+            return;
+        };
+        let pieces = *pieces;
+        readings.sort_by_key(|reading| std::cmp::Reverse(reading.sense()));
+        let [best, other] = readings.as_slice() else {
+            return;
+        };
+        let is_clear = best.sense() > other.sense()
+            && (best.sense() == 2 || other.connection.is_unknown() || pieces >= ENOUGH);
+        let is_hopeless = best.connection.is_unknown() && other.connection.is_unknown();
+        let is_encrypted = |reading: &Reading| reading.connection.protocol() == Some(Protocol::Tls);
+        if is_clear {
+            let Reading {
+                seen_by,
+                connection,
+                mut exchanges,
+            } = readings.swap_remove(0);
+            out.append(&mut exchanges);
+            self.seen_by = Some(seen_by);
+            self.hearing = Hearing::Known(Box::new(connection));
+            self.note();
+        } else if is_hopeless {
+            self.go_deaf(Deafness::Unknown);
+        } else if pieces >= MOST_UNDECIDED {
+            // Encrypted either way: nothing is missed by not knowing.
+            self.protocol = is_encrypted(best).then_some(Protocol::Tls);
+            self.go_deaf(Deafness::Undirected);
+        }
+    }
+}
+
+/// A piece as the decoders have it.
+fn as_seen(piece: &PayloadPiece, seen_by: SeenBy) -> Piece<'_> {
+    let direction = match (seen_by, piece.is_send) {
+        (SeenBy::Client, true) | (SeenBy::Server, false) => Direction::ToServer,
+        (SeenBy::Client, false) | (SeenBy::Server, true) => Direction::ToClient,
+    };
+    Piece {
+        direction,
+        at_ns: piece.at_ns,
+        length: piece.length,
+        bytes: &piece.bytes,
+    }
+}

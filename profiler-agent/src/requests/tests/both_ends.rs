@@ -1,0 +1,101 @@
+use super::{Play, SERVER_COOKIE, edge, facts, operation};
+use crate::model::SeenBy;
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn a_request_that_both_ends_see_is_counted_once() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.tracker.connection(SERVER_COOKIE + 1, facts(1, false));
+    for _ in 0..10 {
+        play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+    }
+    // Nobody tells which sockets belong together but their addresses.
+    let table = play.tracker.finish(play.now_ns);
+    let counts: u64 = table.operations.iter().map(|row| row.tally.count).sum();
+    assert_eq!(counts, 10);
+}
+
+#[test]
+fn each_end_has_its_own_times() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.tracker.connection(SERVER_COOKIE + 1, facts(1, false));
+    for _ in 0..10 {
+        play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+    }
+    let both = [1, SERVER_COOKIE + 1];
+    play.report(&both);
+    let table = play.report(&both);
+    let get = operation(&table, "GET");
+    assert_eq!(get.tally.count, 10);
+    assert_eq!(get.server_only, 0);
+    assert_eq!((get.client.count, get.server.count), (10, 10));
+    assert_eq!(get.client.latency_ns.least, Some(3 * MS));
+    assert_eq!(get.server.latency_ns.least, Some(MS));
+    assert_eq!(table.edges.len(), 1);
+    assert_eq!(table.edges[0].key, edge());
+    assert_eq!(table.edges[0].connections, 1);
+    assert_eq!(table.edges[0].client_port, Some(40_001));
+}
+
+#[test]
+fn the_server_counts_where_the_client_is_not_seen() {
+    let mut play = Play::new();
+    let server = SERVER_COOKIE + 1;
+    play.tracker.connection(server, facts(1, false));
+    play.moved(server, false, &super::resp("GET k"));
+    play.now_ns += 2 * MS;
+    play.moved(server, true, b"$1\r\nv\r\n");
+    play.report(&[server]);
+    let table = play.report(&[server]);
+    let get = operation(&table, "GET");
+    assert_eq!((get.tally.count, get.server_only), (1, 1));
+    assert_eq!(get.client.count, 0);
+    assert_eq!(get.server.latency_ns.sum, 2 * MS);
+    assert_eq!(table.samples.len(), 1);
+    assert_eq!(table.samples[0].seen_by, SeenBy::Server);
+}
+
+#[test]
+fn a_client_that_understands_nothing_does_not_count() {
+    let mut play = Play::new();
+    let server = SERVER_COOKIE + 1;
+    play.tracker.connection(1, facts(1, true));
+    play.tracker.connection(server, facts(1, false));
+    // The client's wire is encrypted, and its library is not known; the server's is.
+    play.moved(1, true, &[0x17; 40]);
+    play.plaintext = super::Plaintext::Tls;
+    play.moved(server, false, &super::resp("GET k"));
+    play.moved(server, true, b"$1\r\nv\r\n");
+    play.report(&[1, server]);
+    let table = play.report(&[1, server]);
+    let get = operation(&table, "GET");
+    assert_eq!((get.tally.count, get.server_only), (1, 1));
+    assert!(get.tls);
+}
+
+#[test]
+fn requests_wait_until_their_edge_is_known() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.ask(1, "GET k", "$1\r\nv\r\n");
+    for _ in 0..3 {
+        assert!(play.report(&[]).operations.is_empty());
+    }
+    let table = play.report(&[1]);
+    assert_eq!(operation(&table, "GET").tally.count, 1);
+    assert_eq!(table.edges[0].key, edge());
+}
+
+#[test]
+fn nothing_is_left_waiting_at_the_end() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.ask(1, "GET k", "$1\r\nv\r\n");
+    let table = play.tracker.finish(play.now_ns);
+    assert_eq!(operation(&table, "GET").tally.count, 1);
+    assert_eq!(table.edges[0].key.client.pid, Some(super::CLIENT_PID));
+    assert_eq!(table.edges[0].key.server_port, Some(6379));
+}

@@ -1,0 +1,111 @@
+use super::{PayloadEvent, Play, facts, operation};
+use crate::requests::{CaptureOrder, SourceCounts};
+
+#[test]
+fn connections_beyond_the_room_are_refused_and_counted() {
+    let mut play = Play::new();
+    for number in 0..8200 {
+        play.tracker.connection(number, facts(number, true));
+    }
+    assert_eq!(play.tracker.orders().len(), 8);
+    play.moved(8199, true, &[1; 70]);
+    let table = play.report(&[]);
+    assert_eq!(table.counters.refused_connections, 8);
+    assert_eq!(table.counters.refused_bytes, 70);
+}
+
+#[test]
+fn there_is_room_again_when_connections_have_ended() {
+    let mut play = Play::new();
+    for number in 0..8192 {
+        play.tracker.connection(number, facts(number, true));
+        play.close(number);
+    }
+    for _ in 0..8 {
+        play.report(&[]);
+    }
+    play.tracker.connection(9000, facts(9000, true));
+    assert_eq!(play.tracker.orders(), [] as [(u64, CaptureOrder); 0]);
+    play.ask(9000, "PING", "+PONG\r\n");
+    let table = play.tracker.finish(play.now_ns);
+    assert_eq!(operation(&table, "PING").tally.count, 1);
+}
+
+#[test]
+fn missing_payload_is_counted_and_answers_after_it_are_right() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.ask(1, "GET k", "$1\r\nv\r\n");
+    // Something went by that did not reach the tracker.
+    play.offsets.insert((1, true), 5000);
+    play.offsets.insert((1, false), 7000);
+    play.tracker.take(PayloadEvent::Lost {
+        cookie: 1,
+        pieces: 3,
+    });
+    play.ask(1, "PING", "+PONG\r\n");
+    play.ask(1, "PING", "+PONG\r\n");
+    play.report(&[1]);
+    let table = play.report(&[1]);
+    assert_eq!(table.counters.lost_pieces, 3);
+    assert_eq!(table.counters.gap_connections, 1);
+    assert!(table.counters.gaps >= 2);
+    for operation in &table.operations {
+        assert_eq!(operation.tally.outcomes.errors(), 0, "{operation:?}");
+        let slowest = operation.client.latency_ns.greatest.unwrap_or(0);
+        assert!(slowest <= 3_000_000, "{operation:?}");
+    }
+}
+
+#[test]
+fn requests_behind_the_captured_bytes_are_counted_and_a_gap_is_told() {
+    const ASKED: &str = "GET /a HTTP/1.1\r\nHost: b\r\n\r\n";
+    const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.moved_in_part(1, true, ASKED.repeat(5).as_bytes(), ASKED.len());
+    play.moved(1, false, ANSWER.repeat(5).as_bytes());
+    play.close(1);
+    play.report(&[1]);
+    let table = play.report(&[1]);
+    assert_eq!(table.counters.gaps, 1);
+    assert_eq!(table.counters.gap_connections, 1);
+    assert_eq!(table.counters.undecoded_bytes, 4 * ASKED.len() as u64);
+    assert_eq!(operation(&table, "GET").tally.outcomes.unknown, 0);
+    let counts: Vec<(u64, u64)> = table
+        .operations
+        .iter()
+        .map(|operation| (operation.tally.count, operation.tally.outcomes.unknown))
+        .collect();
+    assert!(
+        counts.contains(&(1, 0)) && counts.contains(&(4, 4)),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn counts_of_the_kernel_side_are_in_the_table() {
+    let mut play = Play::new();
+    play.tracker.source(SourceCounts {
+        unbound_bytes: 11,
+        lost_pieces: 12,
+        sampled_one_of: 4,
+    });
+    let counters = play.report(&[]).counters;
+    assert_eq!(counters.unbound_bytes, 11);
+    assert_eq!(counters.lost_pieces, 12);
+    assert_eq!(counters.sampled_one_of, 4);
+    let none = Play::new().report(&[]).counters;
+    assert_eq!(none.sampled_one_of, 1);
+}
+
+#[test]
+fn many_requests_at_once_are_all_counted() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    for _ in 0..40_000 {
+        play.ask(1, "GET k", "$1\r\nv\r\n");
+    }
+    let table = play.tracker.finish(play.now_ns);
+    assert_eq!(operation(&table, "GET").tally.count, 40_000);
+}

@@ -1,0 +1,184 @@
+//! The tracker over real payload: events as the kernel side hands them over, and the table that comes of
+//! them.
+
+mod bounds;
+mod both_ends;
+mod canary;
+mod directions;
+mod edges;
+mod sidecar;
+
+use std::{
+    collections::HashMap,
+    net::{Ipv4Addr, SocketAddr},
+};
+
+use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions};
+use crate::model::{Address, EdgeKey, Endpoint, Operation, RequestTable};
+
+pub(super) const CLIENT_PID: u32 = 100;
+pub(super) const SERVER_PID: u32 = 200;
+/// Of the two ends of a connection: the client's has the number of the connection.
+pub(super) const SERVER_COOKIE: u64 = 1_000_000;
+const MS: u64 = 1_000_000;
+
+pub(super) fn server() -> SocketAddr {
+    (Ipv4Addr::new(10, 0, 0, 2), 6379).into()
+}
+
+/// The client's end of the connection with this number.
+pub(super) fn client(number: u64) -> SocketAddr {
+    let port = 40_000 + u16::try_from(number % 20_000).unwrap();
+    (Ipv4Addr::new(10, 0, 0, 1), port).into()
+}
+
+/// One end of a connection that is seen from its beginning.
+pub(super) fn facts(number: u64, is_client: bool) -> Facts {
+    let (local, remote) = if is_client {
+        (client(number), server())
+    } else {
+        (server(), client(number))
+    };
+    Facts {
+        local,
+        remote,
+        is_client: Some(is_client),
+        joined: false,
+        is_udp: false,
+    }
+}
+
+/// The edge of all connections here.
+pub(super) fn edge() -> EdgeKey {
+    let end = |pid, comm: &str, address: SocketAddr| Endpoint {
+        pid: Some(pid),
+        start_ticks: Some(7),
+        comm: comm.to_owned(),
+        container: None,
+        address: Address::Ip(address.ip()),
+    };
+    EdgeKey {
+        client: end(CLIENT_PID, "app", client(0)),
+        server: end(SERVER_PID, "redis-server", server()),
+        server_port: Some(6379),
+        original_destination: None,
+    }
+}
+
+/// Plays the kernel side.
+pub(super) struct Play {
+    pub(super) tracker: Tracker,
+    /// Bytes so far by socket and whether they were sent.
+    offsets: HashMap<(u64, bool), u64>,
+    pub(super) now_ns: u64,
+    pub(super) plaintext: Plaintext,
+}
+
+impl Play {
+    pub(super) fn new() -> Self {
+        Self::with(TrackerOptions::default())
+    }
+
+    pub(super) fn with(options: TrackerOptions) -> Self {
+        Self {
+            tracker: Tracker::new(options),
+            offsets: HashMap::new(),
+            now_ns: 1000 * MS,
+            plaintext: Plaintext::Wire,
+        }
+    }
+
+    /// Moves bytes over a socket.
+    pub(super) fn moved(&mut self, cookie: u64, is_send: bool, bytes: &[u8]) {
+        self.moved_in_part(cookie, is_send, bytes, bytes.len());
+    }
+
+    /// The same in a call of which only the first bytes were captured.
+    pub(super) fn moved_in_part(
+        &mut self,
+        cookie: u64,
+        is_send: bool,
+        bytes: &[u8],
+        captured: usize,
+    ) {
+        let is_server = cookie >= SERVER_COOKIE;
+        let pid = if is_server { SERVER_PID } else { CLIENT_PID };
+        let length = bytes.len() as u64;
+        let offset = self.offsets.entry((cookie, is_send)).or_default();
+        let piece = PayloadPiece {
+            cookie,
+            pid,
+            tid: pid + 1,
+            at_ns: self.now_ns,
+            ready_ns: (!is_send).then_some(self.now_ns - MS / 2),
+            is_send,
+            plaintext: self.plaintext,
+            offset: *offset,
+            length,
+            bytes: bytes[..captured].to_vec(),
+        };
+        *offset += length;
+        self.tracker.take(PayloadEvent::Piece(piece));
+    }
+
+    /// A command and its answer on the client's socket, 3 ms apart.
+    pub(super) fn ask(&mut self, number: u64, command: &str, answer: &str) {
+        self.now_ns += MS;
+        self.moved(number, true, &resp(command));
+        self.now_ns += 3 * MS;
+        self.moved(number, false, answer.as_bytes());
+    }
+
+    /// The same on both sockets: the server sees it 1 ms after, and answers within 1 ms.
+    pub(super) fn ask_seen_by_both(&mut self, number: u64, command: &str, answer: &str) {
+        let server = SERVER_COOKIE + number;
+        self.now_ns += MS;
+        self.moved(number, true, &resp(command));
+        self.now_ns += MS;
+        self.moved(server, false, &resp(command));
+        self.now_ns += MS;
+        self.moved(server, true, answer.as_bytes());
+        self.now_ns += MS;
+        self.moved(number, false, answer.as_bytes());
+    }
+
+    pub(super) fn close(&mut self, cookie: u64) {
+        let at_ns = self.now_ns;
+        self.tracker.take(PayloadEvent::Closed { cookie, at_ns });
+    }
+
+    /// Says to which edge the sockets belong, and reports.
+    pub(super) fn report(&mut self, sockets: &[u64]) -> RequestTable {
+        let edges = sockets.iter().map(|cookie| (*cookie, edge())).collect();
+        self.tracker.edges(&edges);
+        self.now_ns += 1000 * MS;
+        self.tracker.table(self.now_ns)
+    }
+}
+
+/// A command as clients send it.
+pub(super) fn resp(command: &str) -> Vec<u8> {
+    let words: Vec<&str> = command.split(' ').collect();
+    let count = words.len();
+    let words = words
+        .iter()
+        .map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    format!("*{count}\r\n{}", words.collect::<String>()).into_bytes()
+}
+
+/// The only operation with this method.
+#[track_caller]
+pub(super) fn operation<'a>(table: &'a RequestTable, method: &str) -> &'a Operation {
+    let mut found = table
+        .operations
+        .iter()
+        .filter(|operation| operation.method.as_deref() == Some(method));
+    let first = found
+        .next()
+        .unwrap_or_else(|| panic!("no {method}: {table:#?}"));
+    assert!(
+        found.next().is_none(),
+        "{method} is there twice: {table:#?}"
+    );
+    first
+}

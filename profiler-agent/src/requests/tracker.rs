@@ -1,0 +1,278 @@
+//! Keeps what is known of every connection of a task, and adds up the requests that go over them.
+//!
+//! Both ends of a connection may be watched on one node, and then both see the same request. Each is
+//! counted once, where the client's socket saw it; a server's socket counts where no client's is seen.
+//! Which connections belong together shows with their edges, about a second after they began: until
+//! then requests that are over wait.
+
+mod report;
+mod settle;
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    net::SocketAddr,
+};
+
+use profiler_protocols::{Exchange, Limits, Privacy};
+
+use super::{
+    event::{PayloadEvent, PayloadPiece, Plaintext},
+    facts::{CaptureOrder, Facts, SourceCounts},
+    line::Line,
+    operations::Operations,
+    rules::{RuleError, Rules},
+    samples::{Keep, Samples},
+    seen::Seen,
+    sidecar::Sidecars,
+};
+use crate::model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy};
+
+/// Connections that are followed at once.
+const MAX_CONNECTIONS: usize = 8192;
+/// Requests that wait for their edge.
+const MAX_WAITING: usize = 32_768;
+/// Reports after which a request is counted without the edge that others would tell.
+const PATIENCE: u64 = 4;
+/// Whether requests may still wait for their edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    Some,
+    None,
+}
+
+/// Reports after its end for which a connection is remembered: its requests are counted by then.
+const REMEMBERED: u64 = PATIENCE + 2;
+
+/// How requests are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct TrackerOptions {
+    pub privacy: Privacy,
+    pub keep: Keep,
+    pub rules: Rules,
+    /// Nanoseconds since the Unix epoch at which the monotonic clock was 0.
+    pub epoch_ns: u64,
+    /// When payload began to be looked at, on the monotonic clock.
+    pub begin_ns: u64,
+}
+
+impl TrackerOptions {
+    /// What a task asked for.
+    pub fn of(options: &RequestOptions, epoch_ns: u64, begin_ns: u64) -> Result<Self, RuleError> {
+        Ok(Self {
+            privacy: Privacy {
+                raw_paths: options.raw_paths,
+                ..Privacy::default()
+            },
+            keep: if options.samples_all {
+                Keep::All
+            } else {
+                Keep::SlowAndFailing
+            },
+            rules: Rules::compile(&options.rules)?,
+            epoch_ns,
+            begin_ns,
+        })
+    }
+}
+
+/// Turns events of the kernel side into a table of requests. Memory is bounded; what there is no room
+/// for is counted.
+#[derive(Debug)]
+pub struct Tracker {
+    privacy: Privacy,
+    epoch_ns: u64,
+    begin_ns: u64,
+    lines: HashMap<u64, Line>,
+    /// Sockets of clients by their address.
+    clients: HashMap<SocketAddr, Vec<u64>>,
+    /// Requests that are over and wait for their edge, with the report before which they came.
+    waiting: VecDeque<(u64, Seen)>,
+    operations: Operations,
+    samples: Samples,
+    sidecars: Sidecars,
+    orders: Vec<(u64, CaptureOrder)>,
+    /// Of connections that are no longer remembered, and of what never was one.
+    counters: RequestCounters,
+    source: SourceCounts,
+    reports: u64,
+    /// Reused for what one piece brings.
+    ended: Vec<Exchange>,
+}
+
+impl Tracker {
+    pub fn new(options: TrackerOptions) -> Self {
+        let TrackerOptions {
+            privacy,
+            keep,
+            rules,
+            epoch_ns,
+            begin_ns,
+        } = options;
+        Self {
+            privacy,
+            epoch_ns,
+            begin_ns,
+            lines: HashMap::new(),
+            clients: HashMap::new(),
+            waiting: VecDeque::new(),
+            operations: Operations::default(),
+            samples: Samples::new(keep, rules),
+            sidecars: Sidecars::new(keep),
+            orders: Vec::new(),
+            counters: RequestCounters::default(),
+            source: SourceCounts::default(),
+            reports: 0,
+            ended: Vec::new(),
+        }
+    }
+
+    /// A connection begins, or is found; before its first piece.
+    pub fn connection(&mut self, cookie: u64, facts: Facts) {
+        if self.lines.contains_key(&cookie) {
+            return;
+        }
+        if self.lines.len() >= MAX_CONNECTIONS {
+            self.counters.refused_connections += 1;
+            self.orders.push((cookie, CaptureOrder::Stop));
+            return;
+        }
+        self.lines.insert(cookie, Line::new(facts));
+    }
+
+    pub fn take(&mut self, event: PayloadEvent) {
+        match event {
+            PayloadEvent::Piece(piece) => self.piece(&piece),
+            PayloadEvent::Closed { cookie, at_ns } => self.closed(cookie, at_ns),
+            PayloadEvent::Lost { cookie, pieces } => {
+                self.counters.lost_pieces = self.counters.lost_pieces.saturating_add(pieces);
+                if let Some(line) = self.lines.get_mut(&cookie) {
+                    line.lost_pieces = line.lost_pieces.saturating_add(pieces);
+                }
+            }
+        }
+    }
+
+    /// What only the kernel side can count, from the start of the task.
+    pub fn source(&mut self, counts: SourceCounts) {
+        self.source = counts;
+    }
+
+    /// Which edge each connection belongs to, as far as that is known by now.
+    pub fn edges(&mut self, edges: &HashMap<u64, EdgeKey>) {
+        // What connections of an edge that was known belong to now.
+        let mut successors: HashMap<EdgeKey, HashSet<EdgeKey>> = HashMap::new();
+        for (cookie, line) in &mut self.lines {
+            let told = edges.get(cookie);
+            line.is_guess &= told.is_none();
+            let found = told.or(line.edge.as_ref()).cloned();
+            let known = std::mem::replace(&mut line.edge, found.clone());
+            if let (Some(known), Some(found)) = (known, found) {
+                successors.entry(known).or_default().insert(found);
+            }
+        }
+        for (old, new) in successors {
+            // Several were one before more was known: nobody can tell what belongs to which.
+            let only = new.into_iter().collect::<Vec<_>>();
+            if let [new] = only.as_slice()
+                && *new != old
+            {
+                self.operations.rename(&old, new);
+                self.samples.rename(&old, new);
+            }
+        }
+    }
+
+    /// What the kernel side should do from now on, since the last call.
+    pub fn orders(&mut self) -> Vec<(u64, CaptureOrder)> {
+        std::mem::take(&mut self.orders)
+    }
+
+    /// Everything so far. Requests that ended within the last seconds may still wait for what is known of
+    /// their connections. To be called after [`Tracker::edges`], about once a second.
+    pub fn table(&mut self, now_ns: u64) -> RequestTable {
+        self.reports += 1;
+        self.settle(Patience::Some);
+        self.forget();
+        self.rows(now_ns)
+    }
+
+    /// Everything, after the last event. Requests that go on are left out: nobody knows how they end.
+    pub fn finish(&mut self, now_ns: u64) -> RequestTable {
+        self.reports += 1;
+        self.settle(Patience::None);
+        self.rows(now_ns)
+    }
+
+    fn piece(&mut self, piece: &PayloadPiece) {
+        let limits = self.limits();
+        let Some(line) = self.lines.get_mut(&piece.cookie) else {
+            self.counters.refused_bytes = self.counters.refused_bytes.saturating_add(piece.length);
+            return;
+        };
+        line.pid = piece.pid;
+        let was = line.seen_by();
+        if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
+            talk.take(piece, &mut self.ended);
+        }
+        if was.is_none() && line.seen_by() == Some(SeenBy::Client) {
+            let known = self.clients.entry(line.facts.local).or_default();
+            known.push(piece.cookie);
+        }
+        if let Some(order) = line.order() {
+            self.orders.push((piece.cookie, order));
+        }
+        self.collect(piece.cookie, piece.plaintext);
+    }
+
+    fn closed(&mut self, cookie: u64, at_ns: u64) {
+        let Some(line) = self.lines.get_mut(&cookie) else {
+            return;
+        };
+        line.gone.get_or_insert(self.reports);
+        for plaintext in [Plaintext::Wire, Plaintext::Tls] {
+            if let Some(line) = self.lines.get_mut(&cookie)
+                && let Some(talk) = line.talk_mut(plaintext)
+            {
+                talk.close(at_ns, &mut self.ended);
+            }
+            self.collect(cookie, plaintext);
+        }
+    }
+
+    /// How much each connection may keep: the more there are, the less.
+    fn limits(&self) -> Limits {
+        let full = Limits::default();
+        let open_exchanges = match self.lines.len() {
+            0..1024 => full.open_exchanges,
+            1024..4096 => 256,
+            4096.. => 64,
+        };
+        Limits {
+            open_exchanges,
+            ..full
+        }
+    }
+
+    /// Puts what has just ended to the requests that wait for their edge.
+    fn collect(&mut self, cookie: u64, plaintext: Plaintext) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let mut ended = std::mem::take(&mut self.ended);
+        if let Some(line) = self.lines.get_mut(&cookie) {
+            let place = line.place(cookie);
+            if let Some(talk) = line.talk_mut(plaintext) {
+                let seen = ended.drain(..);
+                let seen = seen.filter_map(|exchange| talk.seen(place, plaintext, exchange));
+                self.waiting.extend(seen.map(|seen| (self.reports, seen)));
+            }
+        }
+        ended.clear();
+        self.ended = ended;
+        while self.waiting.len() > MAX_WAITING
+            && let Some((_, seen)) = self.waiting.pop_front()
+        {
+            self.count(seen);
+        }
+    }
+}

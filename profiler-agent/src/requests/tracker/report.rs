@@ -1,0 +1,70 @@
+//! The table of everything so far.
+
+use super::Tracker;
+use crate::{
+    model::{RequestCounters, RequestTable, Window},
+    requests::{line::Line, talk::Deafness},
+};
+
+impl Tracker {
+    pub(super) fn rows(&self, now_ns: u64) -> RequestTable {
+        let (edges, operations, places) = self.operations.rows();
+        RequestTable {
+            window: Window {
+                from_ns: self.epoch_ns.saturating_add(self.begin_ns),
+                to_ns: self.epoch_ns.saturating_add(now_ns),
+            },
+            samples: self.samples.rows(&places, self.epoch_ns),
+            samples_left_out: self.samples.left_out,
+            sidecars: self.sidecars.rows(),
+            counters: self.counted(),
+            tls: None,
+            is_damaged: false,
+            edges,
+            operations,
+        }
+    }
+
+    fn counted(&self) -> RequestCounters {
+        let mut counters = self.counters.clone();
+        for line in self.lines.values() {
+            add(&mut counters, line);
+        }
+        counters.sampled_one_of = self.source.sampled_one_of.max(1);
+        counters.unbound_bytes = self.source.unbound_bytes;
+        counters.lost_pieces = counters.lost_pieces.saturating_add(self.source.lost_pieces);
+        counters.other_operations = self.operations.folded;
+        counters.other_edges = self.operations.of_other_edges;
+        counters
+    }
+}
+
+/// Adds what a connection has to say of itself.
+pub(super) fn add(counters: &mut RequestCounters, line: &Line) {
+    if let Some(name) = line.protocol_name() {
+        *counters
+            .connections_by_protocol
+            .entry(name.to_owned())
+            .or_default() += 1;
+    }
+    let mut gaps = 0;
+    for talk in line.talks() {
+        let trouble = talk.trouble();
+        gaps += trouble.gaps;
+        counters.withdrawn_guesses += trouble.withdrawn_guesses;
+        let bytes = trouble.not_understood;
+        counters.undecoded_bytes = counters
+            .undecoded_bytes
+            .saturating_add(bytes.to_server)
+            .saturating_add(bytes.to_client);
+        match talk.deafness() {
+            Some(Deafness::Unknown) => counters.undecoded_connections += 1,
+            Some(Deafness::Undirected) if talk.protocol.is_none() => {
+                counters.unknown_direction += 1;
+            }
+            Some(Deafness::Undirected | Deafness::Ended) | None => {}
+        }
+    }
+    counters.gaps += gaps;
+    counters.gap_connections += u64::from(gaps > 0 || line.lost_pieces > 0);
+}

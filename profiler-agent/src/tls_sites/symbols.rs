@@ -1,0 +1,163 @@
+//! Functions of TLS libraries by the symbols of a file.
+
+use std::fs::File;
+
+use object::{
+    Endianness,
+    elf::{SHN_ABS, SHN_COMMON, SHN_UNDEF, STT_FUNC, Sym64},
+    pod,
+    read::elf::Sym as _,
+};
+
+use super::call::{NAMED, RUSTLS, TlsCall};
+use crate::symbolize::{
+    demangle::demangle,
+    elf_layout::{Layout, Section, Segment, read_range, text_at},
+};
+
+/// Largest string table of symbols. Node's has 20 MB.
+const STRINGS_LIMIT: u64 = 256 << 20;
+/// Symbols of one table that are read.
+const SYMBOLS_LIMIT: u64 = 4_000_000;
+/// Symbols that are read at once.
+const AT_ONCE: u64 = 16_384;
+const SYMBOL_BYTES: u64 = 24;
+/// Functions of one file; a program has one library, seldom two.
+const FOUND_LIMIT: usize = 64;
+
+/// A function by its symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Symbol {
+    pub(super) call: TlsCall,
+    pub(super) address: u64,
+    /// Zero when the table does not say.
+    pub(super) bytes: u64,
+}
+
+/// The functions that one symbol table names. `segments` are those of the program, which may be
+/// another file than the one with the table.
+pub(super) fn functions(
+    file: &File,
+    layout: &Layout,
+    table: &str,
+    segments: &[Segment],
+) -> Vec<Symbol> {
+    let mut found = Vec::new();
+    if !layout.wide {
+        return found;
+    }
+    let Some(table) = layout.section(table) else {
+        return found;
+    };
+    let Some(strings) = strings(file, layout, table) else {
+        return found;
+    };
+    let mut left = (table.bytes / SYMBOL_BYTES).min(SYMBOLS_LIMIT);
+    let mut at = table.offset;
+    while left > 0 && found.len() < FOUND_LIMIT {
+        let bytes = left.min(AT_ONCE) * SYMBOL_BYTES;
+        let Ok(data) = read_range(file, at, bytes, bytes, "symbols") else {
+            break;
+        };
+        let Ok(symbols) = pod::slice_from_all_bytes::<Sym64<Endianness>>(&data) else {
+            break;
+        };
+        found.extend(
+            symbols
+                .iter()
+                .filter_map(|symbol| function(symbol, &strings, segments)),
+        );
+        at = at.saturating_add(bytes);
+        left -= bytes / SYMBOL_BYTES;
+    }
+    found.truncate(FOUND_LIMIT);
+    // Versions of a symbol have several entries.
+    found.sort_by_key(|symbol| (symbol.call.name, symbol.address));
+    found.dedup_by_key(|symbol| (symbol.call.name, symbol.address));
+    found
+}
+
+fn strings(file: &File, layout: &Layout, table: &Section) -> Option<Vec<u8>> {
+    let strings = layout.sections.get(table.link)?.as_ref()?;
+    read_range(
+        file,
+        strings.offset,
+        strings.bytes,
+        STRINGS_LIMIT,
+        "symbol names",
+    )
+    .ok()
+}
+
+fn function(symbol: &Sym64<Endianness>, strings: &[u8], segments: &[Segment]) -> Option<Symbol> {
+    let endian = Endianness::Little;
+    let section = symbol.st_shndx(endian);
+    if symbol.st_type() != STT_FUNC || [SHN_UNDEF, SHN_ABS, SHN_COMMON].contains(&section) {
+        return None;
+    }
+    let name = text_at(strings, symbol.st_name(endian) as usize)?;
+    let call = named(name)?;
+    let (address, bytes) = (symbol.st_value(endian), symbol.st_size(endian));
+    let is_code = segments
+        .iter()
+        .any(|segment| segment.contains(address, bytes.max(1)));
+    is_code.then_some(Symbol {
+        call,
+        address,
+        bytes,
+    })
+}
+
+/// The function that a symbol names, if it is one that plaintext goes through.
+fn named(name: &str) -> Option<TlsCall> {
+    if let Some(call) = NAMED.iter().find(|call| call.name == name) {
+        return Some(*call);
+    }
+    // Mangled names of Rust hold their parts as they are.
+    if !name.starts_with('_') || !name.contains("rustls") {
+        return None;
+    }
+    let (name, readable) = (name, demangle(name));
+    let is_method = |part: &str, end: &str| {
+        name.contains(part) && readable.starts_with("<rustls::conn::") && readable.ends_with(end)
+    };
+    let [write, read] = RUSTLS;
+    if is_method("Writer", "::Writer as std::io::Write>::write") {
+        Some(write)
+    } else if is_method("Reader", "::Reader as std::io::Read>::read") {
+        Some(read)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_functions_themselves_are_named() {
+        let name = |text| named(text).map(|call| call.name);
+        assert_eq!(name("SSL_read"), Some("SSL_read"));
+        assert_eq!(name("SSL_write_ex"), Some("SSL_write_ex"));
+        for other in [
+            "SSL_read_early_data",
+            "my_SSL_read",
+            "ssl_read",
+            "_SSL_read",
+            "",
+        ] {
+            assert_eq!(name(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn methods_of_rustls_are_named_in_both_schemes() {
+        let writer = "_ZN67_$LT$rustls..conn..connection..Writer$u20$as$u20$std..io..Write$GT$5write17h0123456789abcdefE";
+        assert_eq!(named(writer).map(|call| call.name), Some(RUSTLS[0].name));
+        let reader = "_ZN66_$LT$rustls..conn..connection..Reader$u20$as$u20$std..io..Read$GT$4read17h0123456789abcdefE";
+        assert_eq!(named(reader).map(|call| call.name), Some(RUSTLS[1].name));
+        let flush = "_ZN67_$LT$rustls..conn..connection..Writer$u20$as$u20$std..io..Write$GT$5flush17h0123456789abcdefE";
+        assert_eq!(named(flush), None);
+    }
+}

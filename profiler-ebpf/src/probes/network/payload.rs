@@ -1,0 +1,330 @@
+//! Payload of connections: the beginning of what each read and write moved, towards the agent.
+//!
+//! Called by the programs of [`super::payload_calls`]. Cost: a connection that is not captured costs two comparisons, a piece one
+//! system call's arguments, the copy of its bytes and one copy into the ring buffer. There is no
+//! program at system calls: what announces a length runs within the call.
+
+use aya_ebpf::{
+    helpers::bpf_get_smp_processor_id,
+    macros::map,
+    maps::{Array, PerCpuArray, RingBuf, ring_buf::RingBufEntry},
+};
+use profiler_common::{
+    header::{KIND_PIECE, KIND_PIECE_CONNECTION, RecordHeader},
+    network::Connection,
+    payload::{
+        CAPTURE_DEFAULT, CAPTURE_STOP, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
+        PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES, PayloadConfig, PieceConnection,
+        PieceHead, SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_SENT,
+    },
+};
+
+use super::{
+    connection::{add, add_one, find, now},
+    payload_bytes::{Source, captured, copy},
+    payload_datagrams::Name,
+};
+use crate::{emit::Urgency, task};
+
+/// `IPPROTO_TCP`.
+const TCP: u32 = 6;
+
+#[unsafe(no_mangle)]
+pub(super) static PAYLOAD: PayloadConfig = PayloadConfig {
+    watched: 0,
+    capture_bytes: 0,
+    sock_socket: 0,
+    socket_file: 0,
+    registers_result: 0,
+    registers_first: 0,
+    registers_fifth: 0,
+    padding: 0,
+};
+
+/// Reads one field of [`PAYLOAD`]; volatile for the reason given at [`crate::config::config`].
+macro_rules! payload {
+    ($field:ident) => {
+        // SAFETY: the pointer is to a field of a static of this program.
+        unsafe {
+            core::ptr::read_volatile(&raw const $crate::probes::network::payload::PAYLOAD.$field)
+        }
+    };
+}
+
+pub(super) use payload;
+
+/// Pieces, towards the agent.
+#[map]
+pub(super) static PIECES: RingBuf = RingBuf::with_byte_size(PAYLOAD_BUFFER_BYTES, 0);
+
+/// Where pieces are put together: for each CPU one area for each program that does.
+#[map]
+static PIECE_SCRATCH: Array<Scratch> = Array::with_max_entries(SCRATCH_AREAS, 0);
+
+/// Connections are captured whose hash has none of these bits.
+#[map]
+static PIECE_SAMPLING: Array<u32> = Array::with_max_entries(1, 0);
+
+#[map]
+static PIECE_COUNTS: PerCpuArray<u64> = PerCpuArray::with_max_entries(PAYLOAD_COUNTERS, 0);
+
+/// A piece that is being put together.
+#[repr(C)]
+pub(super) struct Scratch {
+    pub(super) head: PieceHead,
+    pub(super) bytes: [u8; SCRATCH_BYTES - size_of::<PieceHead>()],
+    /// Where its bytes come from; not sent.
+    pub(super) source: Source,
+    pub(super) name: Name,
+}
+
+/// Whether the task captures payload.
+#[inline(always)]
+pub(super) fn is_watched() -> bool {
+    payload!(watched) != 0
+}
+
+/// A part of a stream that the running task has moved.
+pub(super) struct Part {
+    pub(super) bytes: u64,
+    /// Bytes of the stream before it.
+    pub(super) offset: u64,
+    /// Since when it was there to be read; 0: not known.
+    pub(super) ready_ns: u64,
+}
+
+/// Whether anything of the connection is captured.
+#[inline(always)]
+pub(super) fn is_wanted(connection: &Connection) -> bool {
+    connection.capture_bytes != CAPTURE_STOP && is_sampled(connection)
+}
+
+/// Whether the connection is one of those that are captured.
+#[inline(always)]
+fn is_sampled(connection: &Connection) -> bool {
+    is_sampled_by(connection.local_port, connection.remote_port)
+}
+
+/// The same by its ports, so that both of its ends give the same answer.
+#[inline(always)]
+pub(super) fn is_sampled_by(local_port: u16, remote_port: u16) -> bool {
+    let mask = match PIECE_SAMPLING.get(0) {
+        Some(mask) => *mask,
+        None => 0,
+    };
+    if mask == 0 {
+        return true;
+    }
+    let ports = u64::from(local_port) + u64::from(remote_port);
+    // Fibonacci hashing: the upper bits depend on all of the number.
+    let hash = ports.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    hash as u32 & mask == 0
+}
+
+#[inline(always)]
+pub(super) fn count(counter: u32) {
+    if let Some(slot) = PIECE_COUNTS.get_ptr_mut(counter) {
+        // SAFETY: a per-CPU slot.
+        add(unsafe { &mut *slot }, 1);
+    }
+}
+
+/// An area of this CPU.
+#[inline(always)]
+pub(super) fn scratch(area: u32) -> Option<&'static mut Scratch> {
+    // SAFETY: a helper without arguments.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    let index = cpu.wrapping_mul(SCRATCH_AREAS) + area;
+    let scratch = PIECE_SCRATCH.get_ptr_mut(index)?;
+    // SAFETY: a map value that only one program on this CPU writes.
+    Some(unsafe { &mut *scratch })
+}
+
+/// Sends a piece, and before it the connection, if that was not told yet.
+#[inline(never)]
+pub(super) fn piece<const AREA: u32>(
+    connection: &mut Connection,
+    scratch: &mut Scratch,
+    part: &Part,
+) -> u64 {
+    let at_ns = now();
+    if !is_announced(connection, at_ns) {
+        return 0;
+    }
+    let limit = if connection.capture_bytes == CAPTURE_DEFAULT {
+        payload!(capture_bytes)
+    } else {
+        connection.capture_bytes
+    };
+    let moved = Moved {
+        cookie: connection.cookie,
+        offset: part.offset,
+        bytes: part.bytes,
+        ready_ns: part.ready_ns,
+        lost: connection.pieces_lost,
+    };
+    let wanted = part.bytes.min(u64::from(limit));
+    fill::<AREA>(scratch, wanted, &moved);
+    if part.offset == 0 && connection.capture_bytes == CAPTURE_DEFAULT && begins_http2(scratch) {
+        connection.capture_bytes = MAX_PIECE_BYTES as u32;
+    }
+    let is_sent = send(scratch, at_ns);
+    if is_sent == 0 {
+        add_one(&mut connection.pieces_lost);
+    }
+    is_sent
+}
+
+/// Whether a client begins to speak HTTP/2 (RFC 9113, 3.4). Frames lie behind each other there, so that
+/// more is captured from the first answer on; the agent's order would come too late for it.
+#[inline(always)]
+fn begins_http2(scratch: &Scratch) -> bool {
+    let [first, second, third, fourth, ..] = scratch.bytes;
+    captured(scratch) >= 4 && [first, second, third, fourth] == *b"PRI "
+}
+
+/// What the running task has moved.
+pub(super) struct Moved {
+    pub(super) cookie: u64,
+    /// Bytes before it.
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) ready_ns: u64,
+    /// Pieces of the socket that were lost.
+    pub(super) lost: u32,
+}
+
+/// Puts the piece of a source together, with the first `wanted` bytes as far as they can be read; none of a part beyond
+/// [`MAX_PIECE_BYTES`], which nobody asks for.
+#[inline(always)]
+pub(super) fn fill<const AREA: u32>(scratch: &mut Scratch, wanted: u64, moved: &Moved) {
+    scratch.head.captured = 0;
+    if wanted != 0 && copy(scratch, wanted) == 0 {
+        count(PIECES_WITHOUT_BYTES);
+    }
+    let (pid, tid) = match task::current_ids() {
+        Some(ids) => (ids.pid, ids.tid),
+        None => (0, 0),
+    };
+    scratch.head.cookie = moved.cookie;
+    scratch.head.ready_ns = moved.ready_ns;
+    scratch.head.offset = moved.offset;
+    scratch.head.length = moved.bytes as u32;
+    scratch.head.pid = pid;
+    scratch.head.tid = tid;
+    scratch.head.flags = if AREA == SCRATCH_SENT { PIECE_SENT } else { 0 };
+    scratch.head.lost = moved.lost;
+}
+
+/// Hands a piece to the agent. 0 when the ring buffer is full.
+#[inline(always)]
+pub(super) fn send(scratch: &mut Scratch, at_ns: u64) -> u64 {
+    let length = u64::from(captured(scratch)) + size_of::<PieceHead>() as u64;
+    scratch.head.header = RecordHeader {
+        kind: KIND_PIECE,
+        bytes: length as u32,
+        time_ns: at_ns,
+    };
+    // SAFETY: the area is longer than any piece.
+    let record =
+        unsafe { core::slice::from_raw_parts((&raw const *scratch).cast::<u8>(), length as usize) };
+    if PIECES
+        .output::<[u8]>(record, Urgency::Polled.flags())
+        .is_err()
+    {
+        count(PIECES_LOST);
+        return 0;
+    }
+    count(PIECES_SENT);
+    1
+}
+
+/// Tells of the connection, if that was not done yet; false when there is no room.
+#[inline(always)]
+pub(super) fn is_announced(connection: &mut Connection, at_ns: u64) -> bool {
+    if connection.announced == 0 {
+        if announce(connection, at_ns) == 0 {
+            add_one(&mut connection.pieces_lost);
+            return false;
+        }
+        connection.announced = 1;
+    }
+    true
+}
+
+/// Tells the agent of a connection. 0 when the ring buffer is full.
+#[inline(never)]
+fn announce(connection: &Connection, at_ns: u64) -> u64 {
+    let Some(mut record) = reserve_connection(at_ns) else {
+        return 0;
+    };
+    // SAFETY: the record is reserved, of this type, and every member was written.
+    let announced = unsafe { &mut *record.as_mut_ptr() };
+    announced.cookie = connection.cookie;
+    announced.network_namespace = connection.network_namespace;
+    announced.direction = connection.direction;
+    announced.flags = connection.flags;
+    announced.family = connection.family;
+    announced.protocol = TCP;
+    announced.pid = connection.pid;
+    announced.local_port = connection.local_port;
+    announced.remote_port = connection.remote_port;
+    announced.local = connection.local;
+    announced.remote = connection.remote;
+    record.submit(Urgency::Polled.flags());
+    1
+}
+
+/// Room for what is told of a connection, nothing of which is known yet. `None`: the ring buffer is
+/// full.
+#[inline(always)]
+pub(super) fn reserve_connection(at_ns: u64) -> Option<RingBufEntry<PieceConnection>> {
+    let Some(mut record) = PIECES.reserve::<PieceConnection>(0) else {
+        count(PIECES_LOST);
+        return None;
+    };
+    record.write(PieceConnection {
+        header: RecordHeader {
+            kind: KIND_PIECE_CONNECTION,
+            bytes: size_of::<PieceConnection>() as u32,
+            time_ns: at_ns,
+        },
+        cookie: 0,
+        network_namespace: 0,
+        direction: 0,
+        flags: 0,
+        family: 0,
+        protocol: 0,
+        pid: 0,
+        local_port: 0,
+        remote_port: 0,
+        padding: 0,
+        local: [0; 16],
+        remote: [0; 16],
+    });
+    Some(record)
+}
+
+/// What the agent hands over.
+#[repr(C)]
+pub(crate) struct Order {
+    cookie: u64,
+    /// For [`Connection::capture_bytes`].
+    capture_bytes: u64,
+}
+
+/// Never attached: the agent runs it, because it cannot write a part of an entry itself. Returns 1
+/// when the connection is there.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = "raw_tp/sys_enter")]
+pub(crate) extern "C" fn network_capture(order: *const Order) -> i32 {
+    // SAFETY: the verifier checks accesses to the context.
+    let (cookie, capture_bytes) = unsafe { ((*order).cookie, (*order).capture_bytes) };
+    match find(cookie) {
+        Some(connection) => {
+            connection.capture_bytes = capture_bytes as u32;
+            1
+        }
+        None => 0,
+    }
+}

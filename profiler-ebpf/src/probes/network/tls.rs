@@ -1,0 +1,451 @@
+//! Plaintext of TLS libraries: which connection a call of a library belongs to, and what it wrote.
+//!
+//! A library that is asked to write or read calls the socket from within. What announces a length of
+//! the socket then runs on the same thread, above the frame of the call, and its bytes are records of
+//! TLS: that binds the session to the connection, anew each time. A write is handed out at its first
+//! record, a read when it returns ([`super::tls_calls`]). Nothing is guessed: what is not bound is
+//! counted.
+//!
+//! The state of a call is kept under its thread, and under its goroutine in Go programs, which move
+//! between threads (`r14` is theirs in Go's calling convention, also in a system call).
+
+use aya_ebpf::{
+    bindings::pt_regs,
+    helpers::{
+        bpf_get_current_pid_tgid, bpf_probe_read_user,
+        generated::{bpf_get_current_task_btf, bpf_probe_read_user as read_user, bpf_task_pt_regs},
+    },
+    macros::map,
+    maps::{Array, LruHashMap, PerCpuArray},
+};
+use profiler_common::{
+    header::{KIND_PIECE, RecordHeader},
+    network::{Connection, FLAG_JOINED},
+    payload::{PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
+    tls::{
+        SITE_GOROUTINE, SITE_READS, STATE_EPOCH, STATE_GOROUTINES, STATE_SINCE, STATE_WORDS,
+        TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES, TLS_ROOM_LARGE,
+        TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_UNREADABLE,
+        TlsCall, TlsCaller, TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
+    },
+};
+
+use super::{
+    connection::{add, add_one, find, now},
+    payload,
+    payload_bytes::Source,
+};
+use crate::{emit::Urgency, kernel::TypedPtr, task};
+
+#[unsafe(no_mangle)]
+static TLS: TlsConfig = TlsConfig {
+    watched: 0,
+    capture_bytes: 0,
+};
+
+/// Reads one field of [`TLS`]; volatile for the reason given at [`crate::config::config`].
+macro_rules! tls {
+    ($field:ident) => {
+        // SAFETY: the pointer is to a field of a static of this program.
+        unsafe { core::ptr::read_volatile(&raw const TLS.$field) }
+    };
+}
+
+/// `STATE_*`.
+#[map]
+static TLS_STATE: Array<u64> = Array::with_max_entries(STATE_WORDS, 0);
+
+#[map]
+pub(super) static TLS_CALLS: LruHashMap<TlsCaller, TlsCall> =
+    LruHashMap::with_max_entries(TLS_CALL_ENTRIES, 0);
+
+#[map]
+pub(super) static TLS_SESSIONS: LruHashMap<TlsSessionKey, TlsSession> =
+    LruHashMap::with_max_entries(TLS_SESSION_ENTRIES, 0);
+
+#[map]
+static TLS_CONNECTIONS: LruHashMap<u64, TlsConnection> =
+    LruHashMap::with_max_entries(TLS_CONNECTION_ENTRIES, 0);
+
+#[map]
+static TLS_COUNTS: PerCpuArray<u64> = PerCpuArray::with_max_entries(TLS_COUNTERS, 0);
+
+/// Words of `struct pt_regs`: the stack pointer, and the register that holds the goroutine.
+#[cfg(bpf_target_arch = "x86_64")]
+const STACK_WORD: u32 = 19;
+#[cfg(bpf_target_arch = "x86_64")]
+const GOROUTINE_WORD: u32 = 1;
+#[cfg(bpf_target_arch = "aarch64")]
+const STACK_WORD: u32 = 31;
+#[cfg(bpf_target_arch = "aarch64")]
+const GOROUTINE_WORD: u32 = 28;
+
+/// Types of records: `change_cipher_spec` to `application_data` (RFC 8446, section 5.1), and the
+/// first byte of their version.
+const FIRST_TYPE: u8 = 20;
+const APPLICATION_DATA: u8 = 23;
+const VERSION: u8 = 3;
+
+/// Whether the task captures plaintext.
+#[inline(always)]
+pub(super) fn is_watched() -> bool {
+    tls!(watched) != 0
+}
+
+#[inline(always)]
+pub(super) fn count(counter: u32, number: u64) {
+    if let Some(slot) = TLS_COUNTS.get_ptr_mut(counter) {
+        // SAFETY: a per-CPU slot; another thread of this CPU may come between, hence atomic.
+        add(unsafe { &mut *slot }, number);
+    }
+}
+
+#[inline(always)]
+fn state(word: u32) -> u64 {
+    match TLS_STATE.get(word) {
+        Some(value) => *value,
+        None => 0,
+    }
+}
+
+/// The registers with which the running thread has entered the kernel.
+#[inline(always)]
+pub(super) fn registers() -> TypedPtr {
+    // SAFETY: helpers that give the place of the running task's registers.
+    let registers: *const pt_regs =
+        unsafe { bpf_task_pt_regs(bpf_get_current_task_btf()) as *const pt_regs };
+    TypedPtr::new(registers)
+}
+
+#[inline(always)]
+pub(super) fn stack_pointer(registers: TypedPtr) -> u64 {
+    registers.member(STACK_WORD * 8)
+}
+
+/// Who runs.
+#[inline(always)]
+pub(super) fn caller(kind: u8, registers: TypedPtr) -> TlsCaller {
+    let both = bpf_get_current_pid_tgid();
+    if kind & SITE_GOROUTINE == 0 {
+        TlsCaller {
+            process: (both >> 32) as u32,
+            thread: both as u32,
+            goroutine: 0,
+        }
+    } else {
+        TlsCaller {
+            process: (both >> 32) as u32,
+            thread: 0,
+            goroutine: registers.member(GOROUTINE_WORD * 8),
+        }
+    }
+}
+
+/// The call that the running thread is in, if a call of a library is on its stack.
+#[inline(always)]
+pub(super) fn current_call() -> Option<&'static mut TlsCall> {
+    let registers = registers();
+    if let Some(call) = TLS_CALLS.get_ptr_mut(caller(0, registers)) {
+        // SAFETY: a map value that only its thread writes.
+        let call = unsafe { &mut *call };
+        return if is_on_stack(call, registers) {
+            Some(call)
+        } else {
+            None
+        };
+    }
+    if state(STATE_GOROUTINES) == 0 {
+        return None;
+    }
+    // Stacks of goroutines are moved: their frames say nothing.
+    let call = TLS_CALLS.get_ptr_mut(caller(SITE_GOROUTINE, registers))?;
+    // SAFETY: a map value that only its goroutine writes.
+    Some(unsafe { &mut *call })
+}
+
+/// Whether a call is not over: its frame lies above the stack pointer, and its return address is
+/// still there. Of a goroutine's call, whose stack is moved, nothing can be said.
+#[inline(always)]
+pub(super) fn is_on_stack(call: &TlsCall, registers: TypedPtr) -> bool {
+    if call.frame == 0 {
+        return true;
+    }
+    if stack_pointer(registers) >= call.frame {
+        return false;
+    }
+    // SAFETY: the helper checks the address.
+    match unsafe { bpf_probe_read_user(call.frame as *const u64) } {
+        Ok(address) => address == call.return_address,
+        Err(_) => false,
+    }
+}
+
+/// The call has sent on a connection.
+#[inline(never)]
+pub(super) fn sent(call: &mut TlsCall, connection: &mut Connection, source: &Source) -> u64 {
+    let kind = record_type(source);
+    if kind == 0 || bind(call, connection.cookie) == 0 {
+        return 0;
+    }
+    if kind == APPLICATION_DATA && call.kind & u32::from(SITE_READS) == 0 && call.done == 0 {
+        call.done = 1;
+        remember_write(call);
+        emit(connection, call, call.length, 1);
+    }
+    1
+}
+
+/// The call has received on a connection; the data was there at `ready_ns`, or that is not known.
+#[inline(never)]
+pub(super) fn received(
+    call: &mut TlsCall,
+    connection: &Connection,
+    source: &Source,
+    ready_ns: u64,
+) -> u64 {
+    let cookie = connection.cookie;
+    // A record's header and its body may be read one after the other.
+    let is_known = call.cookie == cookie || is_bound_to(call.session, cookie);
+    if (is_known || record_type(source) != 0) && bind(call, cookie) != 0 {
+        call.ready_ns = ready_ns;
+    }
+    1
+}
+
+/// The socket takes no more from the running thread: what it writes now it will write again.
+#[inline(never)]
+pub(super) fn blocked() -> u64 {
+    let Some(call) = current_call() else {
+        return 0;
+    };
+    if call.done == 1
+        && call.kind & u32::from(SITE_READS) == 0
+        && let Some(session) = TLS_SESSIONS.get_ptr_mut(session_key(call.session))
+    {
+        // SAFETY: a map value; sessions are used by one thread at a time.
+        unsafe { (*session).blocked = 1 };
+    }
+    1
+}
+
+#[inline(always)]
+pub(super) fn is_bound(cookie: u64) -> bool {
+    TLS_CONNECTIONS.get_ptr(cookie).is_some()
+}
+
+#[inline(always)]
+pub(super) fn session_key(session: u64) -> TlsSessionKey {
+    TlsSessionKey {
+        session,
+        process: bpf_get_current_pid_tgid() >> 32,
+    }
+}
+
+#[inline(always)]
+fn is_bound_to(session: u64, cookie: u64) -> bool {
+    match TLS_SESSIONS.get_ptr(session_key(session)) {
+        // SAFETY: a map value.
+        Some(known) => unsafe { (*known).cookie == cookie },
+        None => false,
+    }
+}
+
+/// Remembers the connection of a session; false when it belongs to another one that is open. The
+/// address of a session is used again only when the connection of the former one is closed.
+#[inline(never)]
+fn bind(call: &mut TlsCall, cookie: u64) -> u64 {
+    if call.cookie == cookie {
+        return 1;
+    }
+    let key = session_key(call.session);
+    if let Some(session) = TLS_SESSIONS.get_ptr_mut(key) {
+        // SAFETY: a map value; sessions are used by one thread at a time.
+        let session = unsafe { &mut *session };
+        if session.cookie != cookie {
+            if is_open(session.cookie) {
+                return 0;
+            }
+            session.cookie = cookie;
+            session.blocked = 0;
+        }
+        call.cookie = cookie;
+        return 1;
+    }
+    call.cookie = cookie;
+    let session = TlsSession {
+        cookie,
+        end: 0,
+        length: 0,
+        blocked: 0,
+    };
+    // Fails only without memory: then the session stays unbound.
+    let _made = TLS_SESSIONS.insert(key, session, 0);
+    1
+}
+
+/// Whether a connection is watched and its socket not closed.
+#[inline(always)]
+fn is_open(cookie: u64) -> bool {
+    match find(cookie) {
+        Some(connection) => connection.closed_ns == 0,
+        None => false,
+    }
+}
+
+/// Remembers what is written, to know it when it is written again.
+#[inline(never)]
+fn remember_write(call: &TlsCall) -> u64 {
+    if let Some(session) = TLS_SESSIONS.get_ptr_mut(session_key(call.session)) {
+        // SAFETY: a map value; sessions are used by one thread at a time.
+        let session = unsafe { &mut *session };
+        session.end = call.buffer.wrapping_add(call.length);
+        session.length = call.length;
+        session.blocked = 0;
+    }
+    0
+}
+
+/// Type of the record that the running system call has moved first; 0 when it is none.
+#[inline(always)]
+fn record_type(source: &Source) -> u8 {
+    let Some(first) = source.first() else {
+        return 0;
+    };
+    let [kind, version, ..] = first.to_le_bytes();
+    if version == VERSION && (FIRST_TYPE..=APPLICATION_DATA).contains(&kind) {
+        kind
+    } else {
+        0
+    }
+}
+
+/// Hands out what a call has moved: `length` bytes from its buffer on. 0 when that failed.
+#[inline(never)]
+pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_send: u64) -> u64 {
+    let at_ns = now();
+    if !payload::is_announced(connection, at_ns) {
+        return 0;
+    }
+    let offset = offset(connection, length, is_send);
+    let (pid, tid) = match task::current_ids() {
+        Some(ids) => (ids.pid, ids.tid),
+        None => (0, 0),
+    };
+    let wanted = length.min(u64::from(tls!(capture_bytes)));
+    let head = PieceHead {
+        header: RecordHeader {
+            kind: KIND_PIECE,
+            bytes: (size_of::<PieceHead>() as u64 + wanted) as u32,
+            time_ns: at_ns,
+        },
+        cookie: connection.cookie,
+        ready_ns: if is_send == 0 { call.ready_ns } else { 0 },
+        offset,
+        length: length as u32,
+        captured: wanted as u32,
+        pid,
+        tid,
+        flags: if is_send == 0 {
+            PIECE_TLS
+        } else {
+            PIECE_TLS | PIECE_SENT
+        },
+        lost: connection.pieces_lost,
+    };
+    const HEAD: u64 = size_of::<PieceHead>() as u64;
+    let handed = if wanted <= TLS_ROOM_SMALL as u64 - HEAD {
+        put::<{ TLS_ROOM_SMALL - size_of::<PieceHead>() }>(&head, call.buffer)
+    } else if wanted <= TLS_ROOM_MIDDLE as u64 - HEAD {
+        put::<{ TLS_ROOM_MIDDLE - size_of::<PieceHead>() }>(&head, call.buffer)
+    } else if wanted <= TLS_ROOM_LARGE as u64 - HEAD {
+        put::<{ TLS_ROOM_LARGE - size_of::<PieceHead>() }>(&head, call.buffer)
+    } else {
+        put::<{ TLS_ROOM_LARGEST - size_of::<PieceHead>() }>(&head, call.buffer)
+    };
+    if handed == 0 {
+        payload::count(PIECES_LOST);
+        add_one(&mut connection.pieces_lost);
+        return 0;
+    }
+    count(TLS_PIECES, 1);
+    1
+}
+
+/// A record of fixed length, as the ring buffer wants it; the piece's own length is in its head.
+#[repr(C)]
+struct Room<const BYTES: usize> {
+    head: PieceHead,
+    bytes: [u8; BYTES],
+}
+
+/// Writes a piece right into the ring buffer: where probes of user space run, another thread may come
+/// between, so that no area of the CPU can be used.
+#[inline(never)]
+fn put<const BYTES: usize>(head: &PieceHead, buffer: u64) -> u64 {
+    let Some(mut room) = payload::PIECES.reserve::<Room<BYTES>>(0) else {
+        return 0;
+    };
+    let mut captured = u64::from(head.captured);
+    if captured > BYTES as u64 {
+        captured = BYTES as u64;
+    }
+    let to = room.as_mut_ptr();
+    // SAFETY: the room is ours until it is handed over.
+    unsafe { (&raw mut (*to).head).write(*head) };
+    // SAFETY: the room has so many bytes, and the helper checks the source.
+    let read = unsafe {
+        read_user(
+            (&raw mut (*to).bytes).cast(),
+            captured as u32,
+            buffer as *const _,
+        )
+    };
+    if read != 0 {
+        // The memory may be swapped out: the length is known all the same.
+        // SAFETY: as above.
+        unsafe { (*to).head.captured = 0 };
+        // SAFETY: as above.
+        unsafe { (*to).head.header.bytes = size_of::<PieceHead>() as u32 };
+        count(TLS_UNREADABLE, 1);
+    }
+    room.submit(Urgency::Polled.flags());
+    1
+}
+
+/// Plaintext of this direction before what is moved now. Where some of it may have been missed, the
+/// offset jumps.
+#[inline(never)]
+fn offset(connection: &Connection, length: u64, is_send: u64) -> u64 {
+    let cookie = connection.cookie;
+    let epoch = state(STATE_EPOCH);
+    if TLS_CONNECTIONS.get_ptr(cookie).is_none() {
+        let is_late =
+            connection.flags & FLAG_JOINED != 0 || connection.seen_ns < state(STATE_SINCE);
+        let missed = u64::from(is_late);
+        let made = TlsConnection {
+            sent: missed,
+            received: missed,
+            epoch,
+        };
+        // Fails only without memory.
+        let _made = TLS_CONNECTIONS.insert(cookie, made, 0);
+    }
+    let Some(known) = TLS_CONNECTIONS.get_ptr_mut(cookie) else {
+        return 0;
+    };
+    // SAFETY: a map value; additions are atomic.
+    let known = unsafe { &mut *known };
+    if known.epoch != epoch {
+        known.epoch = epoch;
+        add(&mut known.sent, 1);
+        add(&mut known.received, 1);
+    }
+    let moved = if is_send == 0 {
+        &mut known.received
+    } else {
+        &mut known.sent
+    };
+    let before = *moved;
+    add(moved, length);
+    before
+}

@@ -1,0 +1,212 @@
+//! Probes in the functions of TLS libraries that plaintext goes through.
+//!
+//! Attach point: uprobes at instructions that the agent chooses (`profiler-agent/src/tls_sites`), which
+//! tells each by a cookie where the arguments are (`bpf_get_attach_cookie`, Linux 5.15). Expected: two
+//! hits for each read of a process, one for each write; 0.7 us each at a cheap instruction. There is
+//! no fallback: without them nothing is said of what is encrypted.
+
+use aya_ebpf::{
+    EbpfContext as _,
+    helpers::{bpf_probe_read_user, generated::bpf_get_attach_cookie},
+    macros::uprobe,
+    programs::ProbeContext,
+};
+use profiler_common::tls::{
+    FRAME_UNKNOWN, PLACE_STACK, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT, SITE_MOVED, SITE_READS,
+    SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
+    TLS_UNREADABLE, TlsCall,
+};
+
+use super::{
+    connection::{current_is_wanted, find},
+    tls::{
+        TLS_CALLS, TLS_SESSIONS, caller, count, emit, is_on_stack, registers, session_key,
+        stack_pointer,
+    },
+};
+use crate::kernel::TypedPtr;
+
+/// Where the arguments of a call are.
+#[uprobe]
+pub(crate) fn tls_call(context: ProbeContext) -> u32 {
+    // SAFETY: the context of this program.
+    let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
+    if !current_is_wanted() {
+        return 0;
+    }
+    count(TLS_CALLS_MET, 1);
+    if try_call(site).is_none() {
+        count(TLS_UNREADABLE, 1);
+    }
+    0
+}
+
+/// Where a call has its result.
+#[uprobe]
+pub(crate) fn tls_result(context: ProbeContext) -> u32 {
+    // SAFETY: the context of this program.
+    let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
+    if !current_is_wanted() {
+        return 0;
+    }
+    count(TLS_RESULTS_MET, 1);
+    if try_result(site).is_none() {
+        count(TLS_UNREADABLE, 1);
+    }
+    0
+}
+
+/// Remembers the call that begins. `None` when an argument cannot be read.
+#[inline(always)]
+fn try_call(site: SiteCookie) -> Option<()> {
+    let registers = registers();
+    let session = value(registers, site.first)?;
+    let buffer = value(registers, site.buffer)?;
+    let mut length = value(registers, site.length)?;
+    if site.kind & SITE_INT != 0 {
+        // Below zero is refused by the function itself.
+        length &= 0xffff_ffff;
+        if length > 0x7fff_ffff {
+            length = 0;
+        }
+    }
+    let moved = if site.kind & SITE_MOVED != 0 {
+        value(registers, site.moved)?
+    } else {
+        0
+    };
+    let key = caller(site.kind, registers);
+    let frame = frame(site, registers);
+    let return_address = if frame == 0 {
+        0
+    } else {
+        // SAFETY: the helper checks the address.
+        unsafe { bpf_probe_read_user(frame as *const u64) }.ok()?
+    };
+    let mut call = TlsCall {
+        session,
+        buffer,
+        length,
+        moved,
+        frame,
+        return_address,
+        cookie: 0,
+        ready_ns: 0,
+        kind: u32::from(site.kind),
+        done: 0,
+    };
+    let writes = site.kind & SITE_READS == 0;
+    let is_handshake = site.kind & SITE_HANDSHAKE != 0;
+    if is_handshake || writes && (length == 0 || is_repeated(&call)) {
+        call.done = 1;
+    }
+    if let Some(before) = TLS_CALLS.get_ptr_mut(key) {
+        // SAFETY: a map value of the thread that runs here.
+        let before = unsafe { &mut *before };
+        if is_handshake && before.session == session && is_on_stack(before, registers) {
+            // A read or write asks for it, and stands for it.
+            return Some(());
+        }
+        settle(before, &call);
+        *before = call;
+    } else {
+        // Fails only without memory: then the call is not known.
+        let _made = TLS_CALLS.insert(key, call, 0);
+    }
+    Some(())
+}
+
+/// Counts a write of which nothing was sent, unless it is tried again now.
+#[inline(always)]
+fn settle(before: &TlsCall, next: &TlsCall) {
+    let was_write = before.kind & u32::from(SITE_READS) == 0;
+    let is_again =
+        before.session == next.session && before.length == next.length && before.kind == next.kind;
+    if was_write && before.done == 0 && !is_again {
+        count(TLS_UNBOUND_WRITTEN, before.length);
+    }
+}
+
+/// Whether the session writes again what the socket had not taken whole, of which all was handed out.
+#[inline(always)]
+fn is_repeated(call: &TlsCall) -> bool {
+    let Some(session) = TLS_SESSIONS.get_ptr_mut(session_key(call.session)) else {
+        return false;
+    };
+    // SAFETY: a map value; sessions are used by one thread at a time.
+    let session = unsafe { &mut *session };
+    if session.blocked == 0 {
+        return false;
+    }
+    let end = call.buffer.wrapping_add(call.length);
+    session.blocked = 0;
+    end == session.end || call.length == session.length
+}
+
+/// Hands out what a call has read. `None` when its length cannot be read.
+#[inline(always)]
+fn try_result(site: SiteCookie) -> Option<()> {
+    let registers = registers();
+    let key = caller(site.kind, registers);
+    let Some(call) = TLS_CALLS.get_ptr_mut(key) else {
+        return Some(());
+    };
+    // SAFETY: a map value of the thread that runs here.
+    let call = unsafe { &mut *call };
+    let frame = frame(site, registers);
+    let is_other = frame != 0 && call.frame != 0 && frame != call.frame;
+    if call.done == 1 || call.kind & u32::from(SITE_READS) == 0 || is_other {
+        return Some(());
+    }
+    let mut length = value(registers, site.first)?;
+    if site.kind & (SITE_INT | SITE_MOVED) != 0 {
+        length &= 0xffff_ffff;
+        if length > 0x7fff_ffff {
+            length = 0;
+        }
+    }
+    if site.kind & SITE_MOVED != 0 && length == 1 {
+        // SAFETY: the helper checks the address.
+        length = unsafe { bpf_probe_read_user(call.moved as *const u64) }.ok()?;
+    }
+    call.done = 1;
+    // Errors are below zero, and no call reads more than it has room for.
+    if length == 0 || length > call.length {
+        return Some(());
+    }
+    let mut cookie = call.cookie;
+    if cookie == 0
+        && let Some(session) = TLS_SESSIONS.get_ptr(session_key(call.session))
+    {
+        // SAFETY: a map value.
+        cookie = unsafe { (*session).cookie };
+    }
+    match find(cookie) {
+        Some(connection) if cookie != 0 && connection.closed_ns == 0 => {
+            emit(connection, call, length, 0);
+        }
+        _ => count(TLS_UNBOUND_READ, length),
+    }
+    Some(())
+}
+
+/// Address of the call's return address; 0 when it is not known, or moves.
+#[inline(always)]
+fn frame(site: SiteCookie, registers: TypedPtr) -> u64 {
+    if site.frame_words == FRAME_UNKNOWN || site.kind & SITE_GOROUTINE != 0 {
+        return 0;
+    }
+    stack_pointer(registers).wrapping_add(u64::from(site.frame_words) * 8)
+}
+
+/// The value at a place: a register, or a word of the stack.
+#[inline(always)]
+fn value(registers: TypedPtr, place: u8) -> Option<u64> {
+    let word = u64::from(place & !PLACE_STACK);
+    if place & PLACE_STACK == 0 {
+        return registers.untyped().read(word as u32 * 8);
+    }
+    let address = stack_pointer(registers).wrapping_add(word * 8) as *const u64;
+    // SAFETY: the helper checks the address.
+    unsafe { bpf_probe_read_user(address) }.ok()
+}

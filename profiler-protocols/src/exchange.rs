@@ -1,0 +1,154 @@
+//! What comes out of a decoder.
+
+use serde::{Deserialize, Serialize};
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Protocol {
+    Http1,
+    Http2,
+    Grpc,
+    WebSocket,
+    /// A connection whose plaintext is not seen.
+    Tls,
+    Dns,
+    Redis,
+    PostgreSql,
+    MySql,
+    Kafka,
+    MongoDb,
+}
+
+impl Protocol {
+    /// Name in the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http1",
+            Self::Http2 => "http2",
+            Self::Grpc => "grpc",
+            Self::WebSocket => "websocket",
+            Self::Tls => "tls",
+            Self::Dns => "dns",
+            Self::Redis => "redis",
+            Self::PostgreSql => "postgresql",
+            Self::MySql => "mysql",
+            Self::Kafka => "kafka",
+            Self::MongoDb => "mongodb",
+        }
+    }
+}
+
+/// What the answer said of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    Http(u16),
+    /// The number of `grpc-status`, with the HTTP status where that is not 200.
+    Grpc(u32),
+    /// A code of the protocol's own: `NXDOMAIN`, `42P01`, `WRONGTYPE`.
+    Code(String),
+    /// The answer names no code and is none of an error.
+    Fine,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Outcome {
+    Ok,
+    /// The answer says that the request was wrong (HTTP 4xx, a syntax error).
+    ClientError,
+    /// The answer says that the server failed (HTTP 5xx).
+    ServerError,
+    /// The connection ended, or the stream was reset, before the answer was complete.
+    Broken,
+    /// The answer was not seen whole: payload is missing.
+    Unknown,
+}
+
+/// Messages of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Messages {
+    pub to_server: u64,
+    pub to_client: u64,
+}
+
+/// Ids that tie requests of several connections together. Untrusted text, at most 128 bytes each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceIds {
+    /// `x-request-id`.
+    pub request_id: Option<String>,
+    /// The trace of `traceparent`, `b3`, `x-b3-traceid` or `sw8`.
+    pub trace_id: Option<String>,
+    /// The span of the same.
+    pub span_id: Option<String>,
+}
+
+/// A request with what became of it. Text is untrusted and bounded. `None`: not seen, or not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    pub protocol: Protocol,
+    /// `GET`, a statement's first word, a command.
+    pub method: Option<String>,
+    /// The operation: a path with its numbers folded, `/service/Method`, a statement without values.
+    pub route: Option<String>,
+    /// As it was sent, query masked; only with [`super::Privacy::raw_paths`].
+    pub path: Option<String>,
+    pub authority: Option<String>,
+    pub status: Option<Status>,
+    pub outcome: Outcome,
+    /// When the first byte of the request was moved.
+    pub begin_ns: u64,
+    /// When the last byte of the request was.
+    pub request_end_ns: Option<u64>,
+    /// When the first byte of the answer was.
+    pub first_byte_ns: Option<u64>,
+    /// When the last byte of the answer was, or when it broke.
+    pub end_ns: u64,
+    /// Body bytes (HTTP), or those of whole messages.
+    pub request_bytes: u64,
+    pub response_bytes: u64,
+    /// Whether both sizes were seen whole.
+    pub sizes_known: bool,
+    pub messages: Option<Messages>,
+    pub trace: TraceIds,
+    /// Chosen headers of request and answer (`name`, `value`), values redacted where they must be.
+    pub headers: Vec<(String, String)>,
+    /// Number of the request on its connection and, with HTTP/2, of its stream.
+    pub stream: u64,
+    /// Milliseconds of `x-envoy-upstream-service-time`.
+    pub upstream_service_ms: Option<u64>,
+    /// A hash of the path as it was sent, query included: tells requests apart without keeping it.
+    pub path_hash: Option<u64>,
+}
+
+impl Exchange {
+    /// One of which nothing is known but when it began.
+    pub fn new(protocol: Protocol, begin_ns: u64) -> Self {
+        Self {
+            protocol,
+            method: None,
+            route: None,
+            path: None,
+            authority: None,
+            status: None,
+            outcome: Outcome::Unknown,
+            begin_ns,
+            request_end_ns: None,
+            first_byte_ns: None,
+            end_ns: begin_ns,
+            request_bytes: 0,
+            response_bytes: 0,
+            sizes_known: true,
+            messages: None,
+            trace: TraceIds::default(),
+            headers: Vec::new(),
+            stream: 0,
+            upstream_service_ms: None,
+            path_hash: None,
+        }
+    }
+
+    /// From the first byte of the request to the last one of the answer.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+}

@@ -1,0 +1,507 @@
+//! The bytes of one connection: where messages begin and end, and what is done when some were missed.
+
+use std::collections::VecDeque;
+
+use super::{
+    body::{Body, Chunked, End, Taken},
+    head::{Extent, HeadBuffer, Malformed, Progress, RequestKind},
+    holes::Holes,
+};
+use crate::{
+    Decoder, Direction, Exchange, Options, Outcome, PerDirection, Piece, Protocol, Verdict,
+    WrongProtocol, http2::Http2,
+};
+
+/// The end of a chunked body, when a call wrote nothing else, and at the end of what it wrote.
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+const END_OF_CHUNKS: &[u8] = b"\r\n0\r\n\r\n";
+
+/// What comes next in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A head begins, or has begun.
+    Head,
+    Body(Body),
+    /// Something was missed: a head is taken for one only at the beginning of a piece.
+    Lost,
+}
+
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) place: Place,
+    pub(super) head: HeadBuffer,
+    /// When the last piece was moved.
+    pub(super) last_ns: u64,
+    /// The head was found while the side was lost.
+    pub(super) is_found_again: bool,
+    /// Bytes that were passed over.
+    pub(super) not_understood: u64,
+}
+
+impl Side {
+    fn new(place: Place) -> Self {
+        Self {
+            place,
+            head: HeadBuffer::default(),
+            last_ns: 0,
+            is_found_again: false,
+            not_understood: 0,
+        }
+    }
+
+    pub(super) fn lose(&mut self) {
+        self.place = Place::Lost;
+        self.drop_head();
+        self.is_found_again = false;
+    }
+
+    /// Passes over what there is of a head.
+    pub(super) fn drop_head(&mut self) {
+        self.not_understood += self.head.bytes().len() as u64;
+        self.head.clear();
+    }
+}
+
+/// Whether the next answer is known to be that of the first open request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pairing {
+    Sound,
+    Lost,
+}
+
+/// A request whose answer is not complete.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) exchange: Exchange,
+    pub(super) kind: RequestKind,
+    /// Of its final answer, once the head of that was seen.
+    pub(super) status: Option<u16>,
+}
+
+/// What the connection has become.
+#[derive(Debug)]
+pub(super) enum Then {
+    Http1,
+    /// Bytes that are not looked at.
+    Opaque(Protocol),
+    Http2(Box<Http2>),
+}
+
+#[derive(Debug)]
+pub(super) struct Http1 {
+    pub(super) options: Options,
+    pub(super) requests: Side,
+    pub(super) responses: Side,
+    pub(super) open: VecDeque<Open>,
+    /// Requests so far.
+    pub(super) count: u64,
+    pub(super) pairing: Pairing,
+    /// A head of HTTP/1 was seen.
+    pub(super) is_certain: bool,
+    /// The client was seen to send a request before the answer to the last.
+    pub(super) is_pipelined: bool,
+    pub(super) holes: Holes,
+    /// When payload last went by before the head of a request began.
+    pub(super) quiet_since_ns: u64,
+    pub(super) then: Then,
+}
+
+/// Where to go on in a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// So many bytes further on.
+    Behind(usize),
+    /// The rest behind so many bytes cannot be read.
+    Drop(usize),
+}
+
+impl Decoder for Http1 {
+    fn protocol(&self) -> Protocol {
+        match &self.then {
+            Then::Http1 => Protocol::Http1,
+            Then::Opaque(protocol) => *protocol,
+            Then::Http2(decoder) => decoder.protocol(),
+        }
+    }
+
+    fn feed(&mut self, piece: &Piece<'_>, out: &mut Vec<Exchange>) -> Result<(), WrongProtocol> {
+        if self.requests.head.is_empty() && piece.direction == Direction::ToServer {
+            self.quiet_since_ns = self.requests.last_ns.max(self.responses.last_ns);
+        }
+        self.side(piece.direction).last_ns = piece.at_ns;
+        let mut from = 0;
+        while from < piece.bytes.len() && matches!(self.then, Then::Http1) {
+            match self.step(piece, from, out)? {
+                Next::Behind(used) => from += used,
+                Next::Drop(used) => {
+                    let dropped = piece.bytes.len().saturating_sub(from + used);
+                    self.side(piece.direction).not_understood += dropped as u64;
+                    from = piece.bytes.len();
+                }
+            }
+        }
+        let rest = behind(piece, from);
+        match &mut self.then {
+            _ if rest.length == 0 => Ok(()),
+            Then::Http1 => self.hole(piece, rest.length, out),
+            Then::Opaque(_) => {
+                self.side(piece.direction).not_understood += rest.length;
+                Ok(())
+            }
+            Then::Http2(decoder) => decoder.feed(&rest, out),
+        }
+    }
+
+    fn gap(&mut self, direction: Direction, missing: Option<u64>, out: &mut Vec<Exchange>) {
+        match &mut self.then {
+            Then::Http1 => {}
+            Then::Opaque(_) => return,
+            Then::Http2(decoder) => return decoder.gap(direction, missing, out),
+        }
+        // Bytes from the middle of a body can be counted; an end that was missed has no time.
+        if let (Some(missing), Place::Body(mut body)) = (missing, self.side(direction).place) {
+            let taken = body.skip(missing);
+            if taken.end == End::More && body.is_framed() {
+                self.side(direction).place = Place::Body(body);
+                self.add_content(direction, taken.content);
+                return;
+            }
+        }
+        self.lose(direction, out);
+    }
+
+    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        if let Then::Http2(decoder) = &mut self.then {
+            decoder.close(at_ns, out);
+        }
+        while let Some(mut open) = self.open.pop_front() {
+            let exchange = &mut open.exchange;
+            exchange.end_ns = at_ns;
+            match (open.status, self.responses.place) {
+                // Of an answer to nobody knows what.
+                _ if open.kind == RequestKind::Unseen => {}
+                (Some(_), Place::Body(Body::UntilClose | Body::Chunked(Chunked::LikelyEnded))) => {
+                    exchange.end_ns = self.responses.last_ns;
+                }
+                (Some(_), Place::Body(Body::Unknown | Body::LostChunks) | Place::Lost) => {
+                    exchange.end_ns = self.responses.last_ns;
+                    exchange.outcome = Outcome::Unknown;
+                    exchange.sizes_known = false;
+                }
+                (None, Place::Lost) if self.responses.last_ns >= exchange.begin_ns => {
+                    exchange.outcome = Outcome::Unknown;
+                    exchange.sizes_known = false;
+                }
+                (Some(_), Place::Body(Body::Length(_) | Body::Chunked(_)) | Place::Head)
+                | (None, Place::Head | Place::Body(_) | Place::Lost) => {
+                    exchange.outcome = Outcome::Broken;
+                }
+            }
+            exchange.sizes_known &= exchange.request_end_ns.is_some();
+            out.push(open.exchange);
+        }
+    }
+
+    fn is_dirty(&self) -> bool {
+        match &self.then {
+            Then::Http1 => {
+                self.pairing == Pairing::Lost
+                    || self.requests.place == Place::Lost
+                    || self.responses.place == Place::Lost
+            }
+            // No requests follow.
+            Then::Opaque(_) => false,
+            Then::Http2(decoder) => decoder.is_dirty(),
+        }
+    }
+
+    fn gaps(&self) -> u64 {
+        let behind = match &self.then {
+            Then::Http1 | Then::Opaque(_) => 0,
+            Then::Http2(decoder) => decoder.gaps(),
+        };
+        self.holes.gaps + behind
+    }
+
+    fn not_understood(&self) -> PerDirection<u64> {
+        let behind = match &self.then {
+            Then::Http1 | Then::Opaque(_) => PerDirection::default(),
+            Then::Http2(decoder) => decoder.not_understood(),
+        };
+        PerDirection {
+            to_server: self.requests.not_understood + behind.to_server,
+            to_client: self.responses.not_understood + behind.to_client,
+        }
+    }
+}
+
+impl Http1 {
+    pub(super) fn new(options: &Options, joined: bool) -> Self {
+        let (place, pairing) = if joined {
+            (Place::Lost, Pairing::Lost)
+        } else {
+            (Place::Head, Pairing::Sound)
+        };
+        Self {
+            options: options.clone(),
+            requests: Side::new(place),
+            responses: Side::new(place),
+            open: VecDeque::new(),
+            count: 0,
+            pairing,
+            is_certain: false,
+            is_pipelined: false,
+            holes: Holes::default(),
+            quiet_since_ns: 0,
+            then: Then::Http1,
+        }
+    }
+
+    pub(super) fn side(&mut self, direction: Direction) -> &mut Side {
+        match direction {
+            Direction::ToServer => &mut self.requests,
+            Direction::ToClient => &mut self.responses,
+        }
+    }
+
+    fn step(
+        &mut self,
+        piece: &Piece<'_>,
+        from: usize,
+        out: &mut Vec<Exchange>,
+    ) -> Result<Next, WrongProtocol> {
+        match self.side(piece.direction).place {
+            Place::Head => self.read_head(piece, from, out),
+            Place::Lost if from > 0 => Ok(Next::Drop(0)),
+            Place::Lost => self.find_head(piece, out),
+            Place::Body(mut body) => {
+                let taken = body.take(piece.bytes.get(from..).unwrap_or_default());
+                self.took(piece.direction, body, taken, piece.at_ns, out);
+                if body == Body::LostChunks && is_end_of_chunks(piece) {
+                    self.lost_chunks_end(piece.direction, piece.at_ns, out);
+                }
+                Ok(Next::Behind(
+                    usize::try_from(taken.used).unwrap_or(usize::MAX),
+                ))
+            }
+        }
+    }
+
+    /// A head is due.
+    fn read_head(
+        &mut self,
+        piece: &Piece<'_>,
+        from: usize,
+        out: &mut Vec<Exchange>,
+    ) -> Result<Next, WrongProtocol> {
+        let limit = self.options.limits.pending_bytes;
+        let side = self.side(piece.direction);
+        let (used, progress) = side.head.push(piece, from, limit);
+        if side.head.is_empty() {
+            return Ok(Next::Behind(used));
+        }
+        self.progress(piece.direction, used, progress, piece.at_ns, out)
+    }
+
+    fn progress(
+        &mut self,
+        direction: Direction,
+        used: usize,
+        progress: Progress,
+        at_ns: u64,
+        out: &mut Vec<Exchange>,
+    ) -> Result<Next, WrongProtocol> {
+        match (self.side(direction).head.verdict(direction), progress) {
+            (Verdict::Yes | Verdict::Undecided, Progress::More) => Ok(Next::Behind(used)),
+            (Verdict::Yes, Progress::Whole) => {
+                self.head_ended(direction, Extent::Whole, at_ns, out)?;
+                Ok(Next::Behind(used))
+            }
+            (Verdict::Yes, Progress::TooLong) => {
+                self.head_ended(direction, Extent::Cut, at_ns, out)?;
+                Ok(Next::Drop(used))
+            }
+            (Verdict::No, _) | (Verdict::Undecided, Progress::Whole | Progress::TooLong) => {
+                self.garbage(direction, out)?;
+                Ok(Next::Drop(used))
+            }
+        }
+    }
+
+    /// Looks for a head at the beginning of a piece, or at that of pieces before when these were too
+    /// short to tell.
+    fn find_head(
+        &mut self,
+        piece: &Piece<'_>,
+        out: &mut Vec<Exchange>,
+    ) -> Result<Next, WrongProtocol> {
+        let limit = self.options.limits.pending_bytes;
+        let direction = piece.direction;
+        self.note_lost_request(piece);
+        for _ in 0..2 {
+            let side = self.side(direction);
+            let is_first = side.head.is_empty();
+            let earlier = side.head.bytes().len() as u64;
+            let (used, progress) = side.head.push(piece, 0, limit);
+            match (side.head.verdict(direction), progress) {
+                (Verdict::Undecided, Progress::More) => return Ok(Next::Behind(used)),
+                (Verdict::Yes, _) if self.may_begin(direction) => {
+                    let side = self.side(direction);
+                    side.place = Place::Head;
+                    side.is_found_again = true;
+                    return self.progress(direction, used, progress, piece.at_ns, out);
+                }
+                _ => {
+                    let side = self.side(direction);
+                    side.head.clear();
+                    side.not_understood += earlier;
+                }
+            }
+            if is_first {
+                break;
+            }
+        }
+        Ok(Next::Drop(0))
+    }
+
+    /// Whether a head that a lost side shows can be believed.
+    fn may_begin(&self, direction: Direction) -> bool {
+        match (direction, self.pairing) {
+            (Direction::ToServer, Pairing::Lost) => true,
+            // Before the answer it may be the body of the request before.
+            (Direction::ToServer, Pairing::Sound) => self.open.is_empty() || self.is_settled(),
+            (Direction::ToClient, Pairing::Lost) => false,
+            (Direction::ToClient, Pairing::Sound) => {
+                self.open.front().is_some_and(|open| open.status.is_none())
+            }
+        }
+    }
+
+    pub(super) fn head_ended(
+        &mut self,
+        direction: Direction,
+        extent: Extent,
+        at_ns: u64,
+        out: &mut Vec<Exchange>,
+    ) -> Result<(), WrongProtocol> {
+        let done = match direction {
+            Direction::ToServer => self.begin_request(extent, at_ns, out),
+            Direction::ToClient => self.begin_response(extent, at_ns, out),
+        };
+        match done {
+            Ok(()) => Ok(()),
+            Err(Malformed) => self.garbage(direction, out),
+        }
+    }
+
+    /// Bytes of a body were taken.
+    pub(super) fn took(
+        &mut self,
+        direction: Direction,
+        body: Body,
+        taken: Taken,
+        at_ns: u64,
+        out: &mut Vec<Exchange>,
+    ) {
+        self.side(direction).place = Place::Body(body);
+        self.add_content(direction, taken.content);
+        match (taken.end, direction) {
+            (End::More, Direction::ToServer) if !body.is_framed() => self.lose_request_body(at_ns),
+            (End::More, _) => {
+                if !body.is_framed() && self.open.len() > 1 {
+                    self.lose(direction, out);
+                }
+            }
+            (End::Complete, Direction::ToServer) => {
+                self.requests.place = Place::Head;
+                if let Some(exchange) = self.request_in_progress() {
+                    exchange.request_end_ns = Some(at_ns);
+                }
+            }
+            (End::Complete, Direction::ToClient) => self.end_response(at_ns, out),
+            (End::Malformed, _) => self.lose(direction, out),
+        }
+    }
+
+    /// The request whose body is being sent, unless its answer came before.
+    pub(super) fn request_in_progress(&mut self) -> Option<&mut Exchange> {
+        let count = self.count;
+        let last = self.open.back_mut().map(|open| &mut open.exchange);
+        last.filter(|exchange| exchange.stream == count)
+    }
+
+    fn add_content(&mut self, direction: Direction, bytes: u64) {
+        match direction {
+            Direction::ToServer => {
+                if let Some(exchange) = self.request_in_progress() {
+                    exchange.request_bytes += bytes;
+                }
+            }
+            Direction::ToClient => {
+                if let Some(open) = self.open.front_mut()
+                    && open.status.is_some()
+                {
+                    open.exchange.response_bytes += bytes;
+                }
+            }
+        }
+    }
+
+    pub(super) fn end_response(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        self.responses.place = Place::Head;
+        if self.open.front().is_none_or(|open| open.status.is_none()) {
+            return;
+        }
+        if let Some(mut open) = self.open.pop_front() {
+            open.exchange.end_ns = at_ns;
+            open.exchange.sizes_known &= open.exchange.request_end_ns.is_some();
+            out.push(open.exchange);
+        }
+    }
+
+    /// A piece came of which nobody knows what it is: most likely the rest of the last request.
+    fn note_lost_request(&mut self, piece: &Piece<'_>) {
+        if piece.direction == Direction::ToServer
+            && let Some(open) = self.open.back_mut()
+            && open.status.is_none()
+        {
+            open.exchange.request_end_ns = Some(piece.at_ns);
+        }
+    }
+
+    fn lost_chunks_end(&mut self, direction: Direction, at_ns: u64, out: &mut Vec<Exchange>) {
+        if direction == Direction::ToClient {
+            if let Some(open) = self.open.front_mut() {
+                open.exchange.sizes_known = false;
+            }
+            self.end_response(at_ns, out);
+            self.responses.lose();
+        }
+    }
+
+    /// What came is none of HTTP/1.
+    pub(super) fn garbage(
+        &mut self,
+        direction: Direction,
+        out: &mut Vec<Exchange>,
+    ) -> Result<(), WrongProtocol> {
+        if !self.is_certain {
+            return Err(WrongProtocol);
+        }
+        self.lose(direction, out);
+        Ok(())
+    }
+}
+
+/// The part of a piece behind so many bytes.
+fn behind<'a>(piece: &Piece<'a>, from: usize) -> Piece<'a> {
+    Piece {
+        length: piece.length.saturating_sub(from as u64),
+        bytes: piece.bytes.get(from..).unwrap_or_default(),
+        ..*piece
+    }
+}
+
+fn is_end_of_chunks(piece: &Piece<'_>) -> bool {
+    piece.uncaptured() == 0 && (piece.bytes == LAST_CHUNK || piece.bytes.ends_with(END_OF_CHUNKS))
+}

@@ -1,0 +1,200 @@
+//! Bytes that nobody saw, and what may have been in them.
+//!
+//! Where the rest of a piece was not captured, it may hold requests. Their answers come all the same: an
+//! answer to nothing is given out as a request of which only the answer is known, so that none is missing
+//! without being told.
+
+use super::{
+    body::End,
+    decoder::{Http1, Open, Place},
+    head::{Extent, RequestKind},
+};
+use crate::{Direction, Exchange, Piece, Protocol, Status, Verdict, WrongProtocol};
+
+/// Bytes behind a request that may be the end of a line, and are not yet another request.
+const LINE_END_BYTES: u64 = 2;
+/// What a server says to a client that has asked nothing (RFC 9110, section 15.5.9).
+const REQUEST_TIMEOUT: u16 = 408;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holes {
+    /// Pieces of which the rest may hold messages.
+    pub(super) gaps: u64,
+    requests: Unseen,
+    /// Requests that were given out before their answers came: these are no answers to unseen ones.
+    pub(super) owed: u64,
+}
+
+/// Requests that nobody saw since it was last known whose answer is whose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Unseen {
+    #[default]
+    None,
+    /// The end of one request was not seen: as far as is known, nothing but its rest is missing.
+    Rest,
+    Requests,
+}
+
+impl Holes {
+    /// From here on it is known again whose answer is whose.
+    pub(super) fn forget(&mut self) {
+        self.requests = Unseen::None;
+        self.owed = 0;
+    }
+}
+
+impl Http1 {
+    /// The last `count` bytes of a piece were not captured.
+    pub(super) fn hole(
+        &mut self,
+        piece: &Piece<'_>,
+        count: u64,
+        out: &mut Vec<Exchange>,
+    ) -> Result<(), WrongProtocol> {
+        let (direction, at_ns) = (piece.direction, piece.at_ns);
+        let side = self.side(direction);
+        match side.place {
+            Place::Lost => {
+                side.drop_head();
+                side.not_understood += count;
+            }
+            Place::Head if side.head.is_empty() => {
+                if direction == Direction::ToServer {
+                    if count <= LINE_END_BYTES {
+                        return Ok(());
+                    }
+                    self.is_pipelined |= !self.open.is_empty() || !piece.bytes.is_empty();
+                }
+                self.miss(direction, count, out);
+            }
+            Place::Head => {
+                let has_method = side.head.bytes().contains(&b' ');
+                match (side.head.verdict(direction), direction) {
+                    (Verdict::Yes, _) => self.cut_head(direction, count, at_ns, out)?,
+                    (Verdict::Undecided, Direction::ToServer) if has_method => {
+                        self.cut_head(direction, count, at_ns, out)?;
+                    }
+                    (Verdict::Undecided, _) => self.miss(direction, count, out),
+                    (Verdict::No, _) => {
+                        self.garbage(direction, out)?;
+                        self.side(direction).not_understood += count;
+                    }
+                }
+            }
+            Place::Body(mut body) => {
+                let taken = body.skip(count);
+                let more = taken.end == End::More && !body.is_framed();
+                // More answers may be in it.
+                if more && direction == Direction::ToClient && self.open.len() > 1 {
+                    self.holes.gaps += 1;
+                }
+                self.took(direction, body, taken, at_ns, out);
+                if more && direction == Direction::ToServer {
+                    self.tell_rest(count);
+                }
+                if taken.used < count {
+                    return self.hole(piece, count - taken.used, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Messages begin in what was not captured.
+    fn miss(&mut self, direction: Direction, count: u64, out: &mut Vec<Exchange>) {
+        self.holes.gaps += 1;
+        self.side(direction).not_understood += count;
+        self.lose(direction, out);
+    }
+
+    /// The end of a head was not captured, nor what follows it.
+    fn cut_head(
+        &mut self,
+        direction: Direction,
+        count: u64,
+        at_ns: u64,
+        out: &mut Vec<Exchange>,
+    ) -> Result<(), WrongProtocol> {
+        self.head_ended(direction, Extent::Cut, at_ns, out)?;
+        match (direction, self.responses.place) {
+            (Direction::ToServer, _) => self.tell_rest(count),
+            // The only answer that is due goes on in there.
+            (Direction::ToClient, Place::Body(_)) => {}
+            (Direction::ToClient, Place::Head | Place::Lost) => {
+                self.holes.gaps += 1;
+                self.responses.not_understood += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// The end of a request was not captured. A client that sends ahead may have put others behind it.
+    fn tell_rest(&mut self, count: u64) {
+        if self.is_pipelined {
+            self.holes.gaps += 1;
+            self.requests.not_understood += count;
+            self.holes.requests = Unseen::Requests;
+        }
+    }
+
+    /// The end of a body is not known; what follows is searched for the next request.
+    pub(super) fn lose_request_body(&mut self, at_ns: u64) {
+        if self.holes.requests == Unseen::None {
+            self.holes.requests = Unseen::Rest;
+        }
+        self.requests.lose();
+        if let Some(exchange) = self.request_in_progress() {
+            exchange.sizes_known = false;
+            exchange.request_end_ns = Some(at_ns);
+        }
+    }
+
+    pub(super) fn lose(&mut self, direction: Direction, out: &mut Vec<Exchange>) {
+        match direction {
+            Direction::ToServer => {
+                let is_body = matches!(self.requests.place, Place::Body(_));
+                if is_body && let Some(exchange) = self.request_in_progress() {
+                    exchange.sizes_known = false;
+                }
+                self.requests.lose();
+                self.holes.requests = Unseen::Requests;
+            }
+            Direction::ToClient => {
+                self.give_up_pairs(out);
+                self.responses.lose();
+            }
+        }
+    }
+
+    /// Whether a final answer that nobody is known to wait for is that to a request that nobody saw, which
+    /// is open from here on.
+    pub(super) fn answers_unseen(&mut self, status: u16, begin_ns: u64) -> bool {
+        if !self.open.is_empty() || status == REQUEST_TIMEOUT {
+            return false;
+        }
+        if self.holes.owed > 0 {
+            self.holes.owed -= 1;
+            return false;
+        }
+        match self.holes.requests {
+            Unseen::None => return false,
+            Unseen::Rest => {
+                // More than the rest of one request was missed, and nobody was told.
+                self.holes.gaps += 1;
+                self.holes.requests = Unseen::Requests;
+                self.is_pipelined = true;
+            }
+            Unseen::Requests => {}
+        }
+        let mut exchange = Exchange::new(Protocol::Http1, begin_ns);
+        exchange.first_byte_ns = Some(begin_ns);
+        exchange.status = Some(Status::Http(status));
+        exchange.sizes_known = false;
+        self.open.push_back(Open {
+            exchange,
+            kind: RequestKind::Unseen,
+            status: Some(status),
+        });
+        true
+    }
+}

@@ -1,0 +1,452 @@
+//! Frames of one direction over pieces of which only the beginning was captured.
+//!
+//! A frame says how long it is, so what was not captured of it is skipped. When bytes were missed that
+//! may hold headers of frames, reading begins again at a piece that consists of whole frames, or that
+//! begins with a chain of frames too long for chance.
+
+use super::frame::{FrameHeader, HEADER_BYTES, Kind, PADDED, UNKNOWN_LIMIT};
+use crate::Piece;
+
+/// What a client says first (RFC 9113, section 3.4).
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Headers in a row that are not chance.
+const CHAIN: usize = 3;
+
+/// What is left of a piece.
+#[derive(Debug)]
+pub(super) struct Input<'a> {
+    bytes: &'a [u8],
+    /// Bytes behind them that were not captured.
+    hole: u64,
+    /// All bytes of the piece, as long as none was used.
+    whole: Option<u64>,
+    at_ns: u64,
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn new(piece: &Piece<'a>) -> Self {
+        Self {
+            bytes: piece.bytes,
+            hole: piece.uncaptured(),
+            whole: Some(piece.length),
+            at_ns: piece.at_ns,
+        }
+    }
+
+    /// Bytes that were missed.
+    pub(super) fn missing(count: u64, at_ns: u64) -> Self {
+        Self {
+            bytes: &[],
+            hole: count,
+            whole: None,
+            at_ns,
+        }
+    }
+
+    fn take(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self
+            .bytes
+            .split_at_checked(count)
+            .unwrap_or((self.bytes, &[]));
+        self.bytes = rest;
+        if !taken.is_empty() {
+            self.whole = None;
+        }
+        taken
+    }
+
+    fn skip(&mut self, count: u64) -> u64 {
+        let count = count.min(self.hole);
+        self.hole -= count;
+        count
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.hole == 0
+    }
+
+    /// Passes over what is left; says how much that was.
+    fn drop_all(&mut self) -> u64 {
+        let count = self.bytes.len() as u64 + self.hole;
+        self.bytes = &[];
+        self.hole = 0;
+        count
+    }
+}
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Event<'a> {
+    /// The piece has nothing more.
+    Done,
+    /// The client has said what it speaks.
+    Preface,
+    Frame(Frame),
+    /// Content of a DATA frame.
+    Content {
+        stream: u32,
+        bytes: &'a [u8],
+    },
+    /// The same, not captured.
+    MissingContent {
+        stream: u32,
+        count: u64,
+    },
+    /// A part of a DATA frame of which it is not known whether it is padding.
+    MissingPadding {
+        stream: u32,
+    },
+    DataEnd(FrameHeader),
+    /// Frames may have been missed.
+    Lost,
+    /// These are no frames.
+    Garbage,
+}
+
+/// A frame other than DATA.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) header: FrameHeader,
+    /// When its first byte was moved.
+    pub(super) begin_ns: u64,
+    /// As far as it was captured.
+    pub(super) payload: Vec<u8>,
+    pub(super) is_whole: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// So many bytes of the preface have come.
+    Preface(usize),
+    Header,
+    Payload {
+        header: FrameHeader,
+        left: u32,
+        is_whole: bool,
+    },
+    Data {
+        header: FrameHeader,
+        content: u32,
+        padding: Padding,
+    },
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Padding {
+    /// The next byte says how long it is.
+    Due,
+    Bytes(u32),
+}
+
+#[derive(Debug)]
+pub(super) struct FrameReader {
+    place: Place,
+    header: Vec<u8>,
+    payload: Vec<u8>,
+    begin_ns: u64,
+    /// Largest payload that the peer may send.
+    pub(super) limit: u32,
+    pending_bytes: usize,
+    /// Pieces of which the rest may hold frames.
+    pub(super) gaps: u64,
+    /// Bytes that were passed over.
+    pub(super) not_understood: u64,
+}
+
+/// How reading begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Preface,
+    Frames,
+    /// In the middle.
+    Joined,
+}
+
+impl FrameReader {
+    pub(super) fn new(start: Start, pending_bytes: usize) -> Self {
+        let (place, limit) = match start {
+            Start::Preface => (Place::Preface(0), super::frame::SMALLEST_LIMIT),
+            Start::Frames => (Place::Header, super::frame::SMALLEST_LIMIT),
+            Start::Joined => (Place::Lost, UNKNOWN_LIMIT),
+        };
+        Self {
+            place,
+            header: Vec::new(),
+            payload: Vec::new(),
+            begin_ns: 0,
+            limit,
+            pending_bytes,
+            gaps: 0,
+            not_understood: 0,
+        }
+    }
+
+    /// Where the next frame begins is not known.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.place, Place::Lost)
+    }
+
+    /// Nothing more of a piece can be read.
+    pub(super) fn pass_over(&mut self, input: &mut Input<'_>) {
+        self.not_understood += input.drop_all();
+    }
+
+    pub(super) fn lose(&mut self) {
+        self.place = Place::Lost;
+        self.not_understood += self.header.len() as u64;
+        self.header.clear();
+        self.payload = Vec::new();
+    }
+
+    /// Whether so many bytes end within the content of a frame, and hide nothing but content.
+    pub(super) fn is_content(&self, count: u64) -> bool {
+        match self.place {
+            Place::Data {
+                header: _,
+                content,
+                padding: Padding::Bytes(_),
+            } => count < u64::from(content),
+            Place::Data { .. }
+            | Place::Preface(_)
+            | Place::Header
+            | Place::Payload { .. }
+            | Place::Lost => false,
+        }
+    }
+
+    pub(super) fn next<'a>(&mut self, input: &mut Input<'a>) -> Event<'a> {
+        loop {
+            let event = match self.place {
+                Place::Preface(seen) => self.preface(seen, input),
+                Place::Header => self.header(input),
+                Place::Payload {
+                    header,
+                    left,
+                    is_whole,
+                } => Some(self.payload(header, left, is_whole, input)),
+                Place::Data {
+                    header,
+                    content,
+                    padding,
+                } => self.data(header, content, padding, input),
+                Place::Lost => {
+                    if is_frames(input, self.limit) {
+                        self.place = Place::Header;
+                        None
+                    } else if input.is_empty() {
+                        Some(Event::Done)
+                    } else {
+                        self.pass_over(input);
+                        Some(Event::Lost)
+                    }
+                }
+            };
+            if let Some(event) = event {
+                return event;
+            }
+        }
+    }
+
+    fn missed(&mut self, input: &mut Input<'_>) -> Event<'static> {
+        if input.hole == 0 {
+            return Event::Done;
+        }
+        self.gaps += 1;
+        self.pass_over(input);
+        self.lose();
+        Event::Lost
+    }
+
+    fn preface(&mut self, seen: usize, input: &mut Input<'_>) -> Option<Event<'static>> {
+        if input.bytes.is_empty() {
+            return Some(self.missed(input));
+        }
+        let expected = PREFACE.get(seen..).unwrap_or_default();
+        let taken = input.take(expected.len());
+        if !expected.starts_with(taken) {
+            return Some(Event::Garbage);
+        }
+        if taken.len() == expected.len() {
+            self.place = Place::Header;
+            return Some(Event::Preface);
+        }
+        self.place = Place::Preface(seen + taken.len());
+        None
+    }
+
+    fn header(&mut self, input: &mut Input<'_>) -> Option<Event<'static>> {
+        if input.bytes.is_empty() {
+            return Some(self.missed(input));
+        }
+        if self.header.is_empty() {
+            self.begin_ns = input.at_ns;
+        }
+        let taken = input.take(HEADER_BYTES.saturating_sub(self.header.len()));
+        self.header.extend_from_slice(taken);
+        let header = FrameHeader::read(&self.header)?;
+        if !header.is_valid(self.limit) {
+            return Some(Event::Garbage);
+        }
+        self.header.clear();
+        self.place = if header.kind == Kind::Data {
+            Place::Data {
+                header,
+                content: header.length,
+                padding: if header.has(PADDED) {
+                    Padding::Due
+                } else {
+                    Padding::Bytes(0)
+                },
+            }
+        } else {
+            Place::Payload {
+                header,
+                left: header.length,
+                is_whole: true,
+            }
+        };
+        None
+    }
+
+    fn payload(
+        &mut self,
+        header: FrameHeader,
+        mut left: u32,
+        mut is_whole: bool,
+        input: &mut Input<'_>,
+    ) -> Event<'static> {
+        let taken = input.take(usize::try_from(left).unwrap_or(usize::MAX));
+        left = left.saturating_sub(u32::try_from(taken.len()).unwrap_or(u32::MAX));
+        if header.kind.is_read() && is_whole {
+            let room = self.pending_bytes.saturating_sub(self.payload.len());
+            is_whole = taken.len() <= room;
+            self.payload
+                .extend_from_slice(taken.get(..room).unwrap_or(taken));
+        }
+        if left > 0 && input.bytes.is_empty() && input.hole > 0 {
+            is_whole = false;
+            let skipped = input.skip(u64::from(left));
+            left = left.saturating_sub(u32::try_from(skipped).unwrap_or(u32::MAX));
+        }
+        if left > 0 {
+            self.place = Place::Payload {
+                header,
+                left,
+                is_whole,
+            };
+            return Event::Done;
+        }
+        self.place = Place::Header;
+        Event::Frame(Frame {
+            header,
+            begin_ns: self.begin_ns,
+            payload: std::mem::take(&mut self.payload),
+            is_whole,
+        })
+    }
+
+    fn data<'a>(
+        &mut self,
+        header: FrameHeader,
+        content: u32,
+        padding: Padding,
+        input: &mut Input<'a>,
+    ) -> Option<Event<'a>> {
+        let stream = header.stream;
+        let (content, padding, event) = match padding {
+            Padding::Due => match (input.take(1), input.hole) {
+                ([length], _) => {
+                    let padding = u32::from(*length);
+                    let Some(content) = content.checked_sub(1 + padding) else {
+                        return Some(Event::Garbage);
+                    };
+                    (content, padding, None)
+                }
+                (_, 0) => return Some(Event::Done),
+                (_, _) => (0, content, Some(Event::MissingPadding { stream })),
+            },
+            Padding::Bytes(padding) if content > 0 => {
+                let bytes = input.take(usize::try_from(content).unwrap_or(usize::MAX));
+                if !bytes.is_empty() {
+                    let taken = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+                    let content = content.saturating_sub(taken);
+                    (content, padding, Some(Event::Content { stream, bytes }))
+                } else if input.hole > 0 {
+                    let count = input.skip(u64::from(content));
+                    let taken = u32::try_from(count).unwrap_or(u32::MAX);
+                    let content = content.saturating_sub(taken);
+                    (
+                        content,
+                        padding,
+                        Some(Event::MissingContent { stream, count }),
+                    )
+                } else {
+                    return Some(Event::Done);
+                }
+            }
+            Padding::Bytes(padding) if padding > 0 => {
+                let taken = input
+                    .take(usize::try_from(padding).unwrap_or(usize::MAX))
+                    .len() as u64;
+                let taken = if taken == 0 {
+                    input.skip(u64::from(padding))
+                } else {
+                    taken
+                };
+                if taken == 0 {
+                    return Some(Event::Done);
+                }
+                (
+                    0,
+                    padding.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX)),
+                    None,
+                )
+            }
+            Padding::Bytes(_) => {
+                self.place = Place::Header;
+                return Some(Event::DataEnd(header));
+            }
+        };
+        self.place = Place::Data {
+            header,
+            content,
+            padding: Padding::Bytes(padding),
+        };
+        event
+    }
+}
+
+/// Whether a piece begins with a frame, as far as that can be told.
+fn is_frames(input: &Input<'_>, limit: u32) -> bool {
+    input
+        .whole
+        .is_some_and(|length| frames_of(input.bytes, length, limit) == Frames::Yes)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frames {
+    Yes,
+    /// So far they are, but they are too few.
+    Few,
+    No,
+}
+
+/// Whether bytes, the first of `length`, are frames one after the other.
+pub(super) fn frames_of(bytes: &[u8], length: u64, limit: u32) -> Frames {
+    let (mut at, mut count) = (0_u64, 0);
+    loop {
+        if count >= CHAIN || count > 0 && at == length {
+            return Frames::Yes;
+        }
+        let rest = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
+        let Some(header) = rest.and_then(FrameHeader::read) else {
+            return Frames::Few;
+        };
+        if !header.is_likely(limit) {
+            return Frames::No;
+        }
+        count += 1;
+        at += HEADER_BYTES as u64 + u64::from(header.length);
+    }
+}

@@ -1,0 +1,211 @@
+//! Requests with their answers.
+
+use std::collections::VecDeque;
+
+use super::{
+    super::{
+        Direction, Exchange, Limits, Options, Outcome, Protocol, Status, WrongProtocol,
+        framed::Speech,
+        frames::{Extent, Frame},
+        reader::Reader,
+    },
+    LENGTH_BYTES, MOST_MESSAGE, RequestHead,
+    apis::{API_VERSIONS, Api, SASL_HANDSHAKE, error_name, is_of_server},
+    body,
+};
+
+#[derive(Debug)]
+pub(super) struct Session {
+    limits: Limits,
+    open: VecDeque<Open>,
+    count: u64,
+    /// After a handshake of version 0 tokens go to and fro without a header.
+    bare_tokens: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    exchange: Exchange,
+    correlation: i32,
+    api: Api,
+    version: i16,
+}
+
+/// Bytes of a request that may say what it is about: header, transaction, topic.
+const KEPT_REQUEST: usize = 1024;
+const KEPT_ANSWER: usize = 512;
+
+impl Session {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            limits: options.limits,
+            open: VecDeque::new(),
+            count: 0,
+            bare_tokens: false,
+        }
+    }
+
+    fn request(&mut self, frame: &Frame<'_>, out: &mut Vec<Exchange>) -> Result<(), WrongProtocol> {
+        let bytes = frame.head.get(LENGTH_BYTES..).unwrap_or_default();
+        let Some(head) = RequestHead::read(bytes) else {
+            return if self.bare_tokens {
+                Ok(())
+            } else {
+                Err(WrongProtocol)
+            };
+        };
+        let RequestHead {
+            api,
+            version,
+            correlation,
+            body,
+        } = head;
+        self.bare_tokens = api.key == SASL_HANDSHAKE && version == 0;
+        let subject = body.map(|mut body| body::subject(api, version, &mut body));
+        let subject = subject.unwrap_or_default();
+        let mut exchange = Exchange::new(Protocol::Kafka, frame.begin_ns);
+        exchange.request_end_ns = Some(frame.end_ns);
+        exchange.end_ns = frame.end_ns;
+        exchange.request_bytes = frame.length;
+        exchange.stream = self.count;
+        self.count += 1;
+        exchange.method = Some(api.name.to_owned());
+        exchange.route = Some(match subject.topic {
+            Some(topic) => format!("{} {topic}", api.name),
+            None => api.name.to_owned(),
+        });
+        if subject.is_silent {
+            // All that there will be of it.
+            exchange.outcome = Outcome::Ok;
+            out.push(exchange);
+            return Ok(());
+        }
+        if self.open.len() >= self.limits.open_exchanges.max(1) {
+            self.give_oldest(Outcome::Unknown, frame.end_ns, out);
+        }
+        self.open.push_back(Open {
+            exchange,
+            correlation,
+            api,
+            version,
+        });
+        Ok(())
+    }
+
+    fn answer(&mut self, frame: &Frame<'_>, out: &mut Vec<Exchange>) {
+        let mut reader = Reader::new(frame.head.get(LENGTH_BYTES..).unwrap_or_default());
+        let Some(correlation) = reader.i32_be() else {
+            return;
+        };
+        let found = self
+            .open
+            .iter()
+            .position(|open| open.correlation == correlation);
+        // To a request that was not seen.
+        let Some(open) = found.and_then(|found| self.open.remove(found)) else {
+            return;
+        };
+        let Open {
+            mut exchange,
+            api,
+            version,
+            ..
+        } = open;
+        exchange.first_byte_ns = Some(frame.begin_ns);
+        exchange.end_ns = frame.end_ns.max(exchange.end_ns);
+        exchange.response_bytes = frame.length;
+        // That of ApiVersions has the old header whatever its version.
+        let tagged = api.is_flexible(version) && api.key != API_VERSIONS;
+        let body = if tagged {
+            body::skip_tags(&mut reader)
+        } else {
+            Some(())
+        };
+        let error = body.and_then(|()| body::error(api, version, &mut reader));
+        exchange.status = error.map(|code| match code {
+            0 => Status::Fine,
+            code => Status::Code(error_name(code)),
+        });
+        exchange.outcome = match error {
+            None | Some(0) => Outcome::Ok,
+            Some(code) if is_of_server(code) => Outcome::ServerError,
+            Some(_) => Outcome::ClientError,
+        };
+        out.push(exchange);
+    }
+
+    fn give_oldest(&mut self, outcome: Outcome, at_ns: u64, out: &mut Vec<Exchange>) {
+        if let Some(Open { mut exchange, .. }) = self.open.pop_front() {
+            exchange.outcome = outcome;
+            exchange.sizes_known &= outcome != Outcome::Unknown;
+            exchange.end_ns = at_ns.max(exchange.end_ns);
+            out.push(exchange);
+        }
+    }
+}
+
+impl Speech for Session {
+    fn protocol(&self) -> Protocol {
+        Protocol::Kafka
+    }
+
+    fn header(&self, _direction: Direction) -> usize {
+        LENGTH_BYTES
+    }
+
+    fn measure(&self, direction: Direction, header: &[u8]) -> Option<Extent> {
+        let length = Reader::new(header).u32_be()?;
+        let (least, keep) = match direction {
+            Direction::ToServer if self.bare_tokens => (0, KEPT_REQUEST),
+            Direction::ToServer => (10, KEPT_REQUEST),
+            Direction::ToClient if self.bare_tokens => (0, KEPT_ANSWER),
+            Direction::ToClient => (4, KEPT_ANSWER),
+        };
+        (least..=MOST_MESSAGE).contains(&length).then_some(Extent {
+            length: LENGTH_BYTES as u64 + u64::from(length),
+            keep: keep.min(self.limits.pending_bytes),
+        })
+    }
+
+    fn resumes(&self, direction: Direction, bytes: &[u8], _at_ns: u64) -> bool {
+        let body = bytes.get(LENGTH_BYTES..).unwrap_or_default();
+        match direction {
+            Direction::ToServer => RequestHead::read(body).is_some(),
+            Direction::ToClient => {
+                let correlation = Reader::new(body).i32_be();
+                let awaited = |open: &Open| Some(open.correlation) == correlation;
+                self.open.iter().any(awaited)
+            }
+        }
+    }
+
+    fn frame(
+        &mut self,
+        direction: Direction,
+        frame: &Frame<'_>,
+        out: &mut Vec<Exchange>,
+    ) -> Result<(), WrongProtocol> {
+        match direction {
+            Direction::ToServer => self.request(frame, out),
+            Direction::ToClient => {
+                self.answer(frame, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ids tell what belongs together whatever was missed: only whose answer was is not known.
+    fn lost(&mut self, direction: Direction, at_ns: u64, out: &mut Vec<Exchange>) {
+        if direction == Direction::ToClient {
+            while !self.open.is_empty() {
+                self.give_oldest(Outcome::Unknown, at_ns, out);
+            }
+        }
+    }
+
+    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        while !self.open.is_empty() {
+            self.give_oldest(Outcome::Broken, at_ns, out);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Payload of connections to requests, without input or output.
+//!
+//! A [`Piece`] is what one call moved over a connection, of which the beginning was captured. A
+//! [`Decoder`] of one protocol turns pieces into [`Exchange`]s: requests with their answers. What was
+//! not captured is counted and never guessed, and what could be a secret is masked before it leaves a
+//! decoder ([`Privacy`]).
+
+mod piece;
+mod privacy;
+mod exchange;
+mod decoder;
+mod text;
+mod reader;
+mod frames;
+mod framed;
+mod order;
+mod tls;
+mod dns;
+mod redis;
+mod sql;
+mod postgresql;
+mod mysql;
+mod kafka;
+mod mongodb;
+mod route;
+mod headers;
+mod trace;
+mod http_message;
+mod http1;
+mod hpack;
+mod http2;
+mod detect;
+mod connection;
+pub mod fuzzing;
+pub mod http_fuzzing;
+#[cfg(test)]
+mod replay;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod transcripts;
+
+pub use connection::{Connection, Facts, Trouble};
+pub use decoder::{
+    Candidate, Decoder, Limits, Opening, Options, PerDirection, Verdict, WrongProtocol,
+};
+pub use detect::CANDIDATES;
+pub use exchange::{Exchange, Messages, Outcome, Protocol, Status, TraceIds};
+pub use headers::REDACTED;
+pub use http1::HTTP1;
+pub use http2::HTTP2;
+pub use piece::{Direction, Piece};
+pub use privacy::Privacy;
+pub use route::{fold_path, mask_query};
+pub use tls::{TlsFacts, TlsVersion};

@@ -1,0 +1,204 @@
+//! Requests with their replies.
+
+use std::collections::VecDeque;
+
+use super::{
+    super::{
+        Direction, Exchange, Limits, Options, Outcome, Protocol, Status, WrongProtocol,
+        framed::Speech,
+        frames::{Extent, Frame},
+    },
+    message::{HEADER, Header, Message, Reply, read},
+};
+
+#[derive(Debug)]
+pub(super) struct Session {
+    limits: Limits,
+    open: VecDeque<Open>,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    exchange: Exchange,
+    request_id: u32,
+}
+
+/// Bytes of a request that may hold the name of its command.
+const KEPT_REQUEST: usize = HEADER + 512;
+/// Bytes of a reply that may hold how it went.
+const KEPT_REPLY: usize = HEADER + 2048;
+
+impl Session {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            limits: options.limits,
+            open: VecDeque::new(),
+            count: 0,
+        }
+    }
+
+    fn request(
+        &mut self,
+        header: &Header,
+        frame: &Frame<'_>,
+        out: &mut Vec<Exchange>,
+    ) -> Result<(), WrongProtocol> {
+        let body = frame.head.get(HEADER..).unwrap_or_default();
+        let (name, collection, is_silent) = match read(header, body) {
+            Some(Message::Command {
+                name,
+                collection,
+                is_silent,
+            }) => (name, collection, is_silent),
+            Some(Message::Opaque) => (None, None, false),
+            Some(Message::Silent) => return Ok(()),
+            Some(Message::Reply(_)) | None => return Err(WrongProtocol),
+        };
+        let mut exchange = Exchange::new(Protocol::MongoDb, frame.begin_ns);
+        exchange.request_end_ns = Some(frame.end_ns);
+        exchange.end_ns = frame.end_ns;
+        exchange.request_bytes = frame.length;
+        exchange.stream = self.count;
+        self.count += 1;
+        exchange.route = match (&name, collection) {
+            (Some(name), Some(collection)) => Some(format!("{name} {collection}")),
+            (name, _) => name.clone(),
+        };
+        exchange.method = name;
+        if is_silent {
+            // All that there will be of it.
+            exchange.outcome = Outcome::Ok;
+            out.push(exchange);
+            return Ok(());
+        }
+        if self.open.len() >= self.limits.open_exchanges.max(1) {
+            self.give_oldest(Outcome::Unknown, frame.end_ns, out);
+        }
+        self.open.push_back(Open {
+            exchange,
+            request_id: header.request_id,
+        });
+        Ok(())
+    }
+
+    fn reply(
+        &mut self,
+        header: &Header,
+        frame: &Frame<'_>,
+        out: &mut Vec<Exchange>,
+    ) -> Result<(), WrongProtocol> {
+        let body = frame.head.get(HEADER..).unwrap_or_default();
+        let message = read(header, body).ok_or(WrongProtocol)?;
+        let asked = |open: &Open| open.request_id == header.response_to;
+        // To a request that was not seen, or one more to a request that has had its reply (exhaust).
+        let found = self.open.iter().position(asked);
+        let Some(open) = found.and_then(|found| self.open.remove(found)) else {
+            return Ok(());
+        };
+        let mut exchange = open.exchange;
+        exchange.first_byte_ns = Some(frame.begin_ns);
+        exchange.end_ns = frame.end_ns.max(exchange.end_ns);
+        exchange.response_bytes = frame.length;
+        let reply = match message {
+            Message::Reply(reply) => reply,
+            Message::Opaque | Message::Command { .. } | Message::Silent => Reply::NotCaptured,
+        };
+        (exchange.status, exchange.outcome) = match reply {
+            Reply::Fine => (Some(Status::Fine), Outcome::Ok),
+            Reply::ProbablyFine => (None, Outcome::Ok),
+            Reply::Failed { code, name } => {
+                let shown = name.or_else(|| code.map(|code| code.to_string()));
+                (shown.map(Status::Code), outcome_of(code))
+            }
+            Reply::NotCaptured => (None, Outcome::Unknown),
+        };
+        out.push(exchange);
+        Ok(())
+    }
+
+    fn give_oldest(&mut self, outcome: Outcome, at_ns: u64, out: &mut Vec<Exchange>) {
+        if let Some(Open { mut exchange, .. }) = self.open.pop_front() {
+            exchange.outcome = outcome;
+            exchange.sizes_known &= outcome != Outcome::Unknown;
+            exchange.end_ns = at_ns.max(exchange.end_ns);
+            out.push(exchange);
+        }
+    }
+}
+
+impl Speech for Session {
+    fn protocol(&self) -> Protocol {
+        Protocol::MongoDb
+    }
+
+    fn header(&self, _direction: Direction) -> usize {
+        HEADER
+    }
+
+    fn measure(&self, direction: Direction, header: &[u8]) -> Option<Extent> {
+        let header = Header::read(header)?;
+        let keep = match direction {
+            Direction::ToServer if header.response_to != 0 => return None,
+            Direction::ToServer => KEPT_REQUEST,
+            Direction::ToClient => KEPT_REPLY,
+        };
+        Some(Extent {
+            length: u64::from(header.length),
+            keep: keep.min(self.limits.pending_bytes.max(HEADER)),
+        })
+    }
+
+    fn resumes(&self, direction: Direction, bytes: &[u8], _at_ns: u64) -> bool {
+        let Some(header) = Header::read(bytes) else {
+            return false;
+        };
+        match direction {
+            Direction::ToServer => header.response_to == 0,
+            Direction::ToClient => {
+                let asked = |open: &Open| open.request_id == header.response_to;
+                self.open.iter().any(asked)
+            }
+        }
+    }
+
+    fn frame(
+        &mut self,
+        direction: Direction,
+        frame: &Frame<'_>,
+        out: &mut Vec<Exchange>,
+    ) -> Result<(), WrongProtocol> {
+        let header = Header::read(frame.head).ok_or(WrongProtocol)?;
+        match direction {
+            Direction::ToServer => self.request(&header, frame, out),
+            Direction::ToClient => self.reply(&header, frame, out),
+        }
+    }
+
+    /// Ids tell what belongs together whatever was missed: only whose reply was is not known.
+    fn lost(&mut self, direction: Direction, at_ns: u64, out: &mut Vec<Exchange>) {
+        if direction == Direction::ToClient {
+            while !self.open.is_empty() {
+                self.give_oldest(Outcome::Unknown, at_ns, out);
+            }
+        }
+    }
+
+    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        while !self.open.is_empty() {
+            self.give_oldest(Outcome::Broken, at_ns, out);
+        }
+    }
+}
+
+/// Codes of errors that are the server's (`error_codes.yml`: network, shut-down,
+/// interruption, not primary, time limits).
+fn outcome_of(code: Option<i64>) -> Outcome {
+    match code {
+        Some(
+            1 | 6 | 7 | 24 | 50 | 63 | 64 | 89 | 91 | 112 | 133 | 189 | 202 | 262 | 365 | 9001
+            | 10_107 | 11_600 | 11_602 | 13_435 | 13_436,
+        ) => Outcome::ServerError,
+        _ => Outcome::ClientError,
+    }
+}

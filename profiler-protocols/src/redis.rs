@@ -1,0 +1,236 @@
+//! Redis, and what speaks its protocol (Valkey, KeyDB, Dragonfly).
+//!
+//! Replies come in the order of the commands. Arguments are values and keys: of them only the number is
+//! kept. What is pushed (subscriptions, invalidations) is no reply.
+
+mod commands;
+mod session;
+mod values;
+
+use super::{
+    Candidate, Decoder, Direction, Exchange, Opening, Options, Piece, Protocol, Verdict,
+    WrongProtocol, decoder::PerDirection, frames::Rest,
+};
+use session::Session;
+use values::{Found, Value, Values};
+
+pub(crate) const REDIS: Candidate = Candidate {
+    protocol: Protocol::Redis,
+    recognise,
+    start: |options, joined| Box::new(Redis::new(options, joined)),
+};
+
+/// A connection is recognised by a command that is known, sent as an array. Commands in a line look
+/// like those of other protocols.
+fn recognise(opening: &Opening<'_>) -> Verdict {
+    if opening.is_udp {
+        return Verdict::No;
+    }
+    let reply = b"+-:$*%~>_#,(=!|";
+    let first_reply = opening.to_client.first();
+    if !opening.joined && first_reply.is_some_and(|kind| !reply.contains(kind)) {
+        return Verdict::No;
+    }
+    let Some(first) = opening.to_server.first() else {
+        // The server does not speak first.
+        let silent = opening.to_client.is_empty() || opening.joined;
+        return if silent {
+            Verdict::Undecided
+        } else {
+            Verdict::No
+        };
+    };
+    if *first != b'*' {
+        return Verdict::No;
+    }
+    match command_of(opening.to_server) {
+        Some(command) if commands::is_known(&command) => Verdict::Yes,
+        Some(_) => Verdict::No,
+        None if begins_an_array(opening.to_server) => Verdict::Undecided,
+        None => Verdict::No,
+    }
+}
+
+/// The command of an array of strings, once it is there.
+fn command_of(bytes: &[u8]) -> Option<String> {
+    let behind_count = bytes.iter().position(|byte| *byte == b'\n')? + 1;
+    let rest = bytes.get(behind_count..)?;
+    let behind_length = rest.iter().position(|byte| *byte == b'\n')? + 1;
+    let (length, rest) = rest.split_at_checked(behind_length)?;
+    let digits = length.strip_prefix(b"$")?.strip_suffix(b"\r\n")?;
+    let length: usize = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    let word = rest.get(..length)?;
+    Some(String::from_utf8_lossy(word).to_ascii_uppercase())
+}
+
+fn begins_an_array(bytes: &[u8]) -> bool {
+    let mut values = Values::new(Direction::ToServer);
+    let mut rest = Rest {
+        bytes,
+        uncaptured: 0,
+        at_ns: 0,
+    };
+    matches!(values.next(&mut rest), Found::Wait)
+}
+
+/// Values of a direction after which the protocol is taken for granted.
+const CONFIRMED: u32 = 2;
+
+#[derive(Debug)]
+struct Redis {
+    session: Session,
+    ways: PerDirection<Way>,
+    last_ns: u64,
+}
+
+#[derive(Debug)]
+struct Way {
+    values: Values,
+    /// The next piece may begin anywhere.
+    lost: bool,
+    count: u32,
+    /// Pieces of which the rest may hold values.
+    gaps: u64,
+    not_understood: u64,
+}
+
+impl Redis {
+    fn new(options: &Options, joined: bool) -> Self {
+        let way = |direction| Way {
+            values: Values::new(direction),
+            lost: joined,
+            count: 0,
+            gaps: 0,
+            not_understood: 0,
+        };
+        Self {
+            session: Session::new(options, joined),
+            ways: PerDirection {
+                to_server: way(Direction::ToServer),
+                to_client: way(Direction::ToClient),
+            },
+            last_ns: 0,
+        }
+    }
+
+    fn lose(&mut self, direction: Direction, cut: Option<Value>, out: &mut Vec<Exchange>) {
+        let way = self.ways.get_mut(direction);
+        way.lost = true;
+        let cut = cut.or_else(|| way.values.abandon());
+        if direction == Direction::ToServer
+            && let Some(value) = cut
+        {
+            self.session.cut_command(&value, out);
+        }
+        self.session.lost(self.last_ns, out);
+    }
+}
+
+impl Decoder for Redis {
+    fn protocol(&self) -> Protocol {
+        Protocol::Redis
+    }
+
+    fn feed(&mut self, piece: &Piece<'_>, out: &mut Vec<Exchange>) -> Result<(), WrongProtocol> {
+        let direction = piece.direction;
+        self.last_ns = self.last_ns.max(piece.at_ns);
+        let way = self.ways.get_mut(direction);
+        if self.session.is_opaque() || (way.lost && !resumes(&self.session, piece)) {
+            way.not_understood += piece.length;
+            self.session.passed(piece.at_ns);
+            return Ok(());
+        }
+        way.lost = false;
+        if direction == Direction::ToServer && !way.values.is_inside() {
+            self.session.call(piece.at_ns);
+        }
+        let mut rest = Rest::of(piece);
+        loop {
+            let way = self.ways.get_mut(direction);
+            if self.session.is_opaque() {
+                way.not_understood += rest.length();
+                break;
+            }
+            match way.values.next(&mut rest) {
+                Found::Wait => break,
+                Found::Value(value) => {
+                    way.count = way.count.saturating_add(1);
+                    match direction {
+                        Direction::ToServer => self.session.command(&value, out),
+                        Direction::ToClient => self.session.reply(&value, out),
+                    }
+                }
+                Found::Invalid if way.count < CONFIRMED => return Err(WrongProtocol),
+                Found::Invalid => {
+                    way.not_understood += rest.length();
+                    way.values.abandon();
+                    self.lose(direction, None, out);
+                    break;
+                }
+                Found::Lost(cut) => {
+                    way.gaps += 1;
+                    way.not_understood += rest.length();
+                    self.lose(direction, cut, out);
+                    break;
+                }
+            }
+        }
+        self.session.passed(piece.at_ns);
+        Ok(())
+    }
+
+    fn gap(&mut self, direction: Direction, missing: Option<u64>, out: &mut Vec<Exchange>) {
+        if !self.ways.get_mut(direction).values.gap(missing) {
+            self.lose(direction, None, out);
+        }
+    }
+
+    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        self.session.close(at_ns, out);
+    }
+
+    fn is_dirty(&self) -> bool {
+        let PerDirection {
+            to_server,
+            to_client,
+        } = &self.ways;
+        self.session.is_dirty() || to_server.lost || to_client.lost
+    }
+
+    fn gaps(&self) -> u64 {
+        self.ways.to_server.gaps + self.ways.to_client.gaps
+    }
+
+    fn not_understood(&self) -> PerDirection<u64> {
+        PerDirection {
+            to_server: self.ways.to_server.not_understood,
+            to_client: self.ways.to_client.not_understood,
+        }
+    }
+}
+
+/// Whether a piece begins with a value, after a gap: a known command, or replies to commands
+/// that are known, that are whole or run on behind the piece.
+fn resumes(session: &Session, piece: &Piece<'_>) -> bool {
+    let mut values = Values::new(piece.direction);
+    let mut rest = Rest::of(piece);
+    let mut whole = 0_u32;
+    let valid = loop {
+        match values.next(&mut rest) {
+            Found::Value(_) => whole += 1,
+            Found::Wait | Found::Lost(_) => break true,
+            Found::Invalid => break false,
+        }
+    };
+    match piece.direction {
+        Direction::ToServer => {
+            let command = command_of(piece.bytes);
+            let known = command.is_some_and(|command| commands::is_known(&command));
+            valid && known && piece.bytes.first() == Some(&b'*')
+        }
+        Direction::ToClient => valid && (whole > 0 || values.is_inside()) && session.awaits_reply(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

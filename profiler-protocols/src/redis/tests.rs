@@ -1,0 +1,292 @@
+use crate::{
+    Outcome, Protocol,
+    testing::{
+        Cut, Driver, MILLISECOND, WHOLE, check_cuts, check_secrets, facts, run, shown, to_client,
+        to_server, transcript,
+    },
+};
+
+/// redis-py with redis-server 7.0, and a client of its own with RESP3.
+const RECORDED: &str = include_str!("../../../tests/fixtures/protocols/redis.txt");
+
+fn command(words: &[&str]) -> String {
+    let strings: Vec<String> = words
+        .iter()
+        .map(|word| format!("${}\r\n{word}\r\n", word.len()))
+        .collect();
+    format!("*{}\r\n{}", words.len(), strings.concat())
+}
+
+fn joined() -> Driver {
+    Driver::new(crate::Facts {
+        joined: true,
+        ..facts(6379)
+    })
+}
+
+#[test]
+fn real_connections() {
+    let expected: [&[&str]; 3] = [
+        &[
+            "ACL SETUSER ? ? ... => fine",
+            "AUTH ? ? => fine",
+            "AUTH ? => ERR client error",
+            "SET ? ? => fine",
+            "GET ? => fine",
+            "SET ? ? => fine",
+            "GET ? => fine",
+            "MSET ? ? ... => fine",
+            "MGET ? ? => fine",
+            "LPUSH ? ? ... => fine",
+            "LRANGE ? ? ... => fine",
+            "INCRBY ? ? => WRONGTYPE client error",
+            "- => ERR client error",
+            "MULTI => fine",
+            "SET ? ? => fine",
+            "INCRBY ? ? => fine",
+            "EXEC => fine",
+            "INCRBY ? ? => fine",
+            "INCRBY ? ? => fine",
+            "INCRBY ? ? => fine",
+            "INCRBY ? ? => fine",
+            "INCRBY ? ? => fine",
+            "CONFIG GET ? => fine",
+            "CLIENT SETNAME ? => fine",
+            "DBSIZE => fine",
+            "PING => fine",
+            "EVAL ? ? ... => fine",
+            "EVAL ? ? => CUSTOMERR client error",
+        ],
+        &[
+            "SUBSCRIBE ? ? => fine",
+            "UNSUBSCRIBE ? => fine",
+            "PING ? => fine",
+        ],
+        &[
+            "HELLO ? ? ... => fine",
+            "HSET ? ? ... => fine",
+            "HGETALL ? => fine",
+            "CLIENT TRACKING ? => fine",
+            "GET ? => fine",
+            "GET ? => fine",
+            "SUBSCRIBE ? => fine",
+            "GET ? => fine",
+            "PING => fine",
+            "CLIENT REPLY ? => -",
+            "SET ? ? => -",
+            "GET ? => fine",
+        ],
+    ];
+    for (calls, expected) in transcript(RECORDED).iter().zip(expected) {
+        let driver = run(calls, facts(6379), WHOLE);
+        assert_eq!(shown(&driver.out), expected);
+        assert_eq!(driver.connection.trouble(), crate::Trouble::default());
+        check_secrets(&driver.out);
+    }
+}
+
+#[test]
+fn real_connections_cut_anywhere() {
+    check_cuts(&transcript(RECORDED), facts(6379));
+}
+
+#[test]
+fn sizes_and_times_are_those_of_the_messages() {
+    let mut driver = Driver::new(facts(1));
+    let set = command(&["SET", "k", &"v".repeat(5000)]);
+    let (first, second) = set.split_at(3000);
+    let begin = driver.now_ns;
+    let cut = Cut {
+        capture: 100,
+        seed: None,
+    };
+    driver
+        .call(&to_server(first), cut)
+        .call(&to_server(second), cut);
+    driver
+        .wait(7 * MILLISECOND)
+        .call(&to_client("+OK\r\n"), cut);
+    let [exchange] = driver.out.as_slice() else {
+        panic!("{:?}", driver.out);
+    };
+    assert_eq!(exchange.begin_ns, begin);
+    assert_eq!(exchange.request_end_ns, Some(begin + MILLISECOND + 10));
+    assert_eq!(exchange.first_byte_ns, Some(begin + 9 * MILLISECOND + 20));
+    assert_eq!(exchange.end_ns, begin + 9 * MILLISECOND + 20);
+    assert_eq!(
+        (exchange.request_bytes, exchange.response_bytes),
+        (set.len() as u64, 5)
+    );
+    assert!(exchange.sizes_known);
+}
+
+#[test]
+fn a_lost_reply_leaves_one_unknown() {
+    let get = to_server(command(&["GET", "k"]));
+    let mut driver = Driver::new(facts(1));
+    for reply in ["$1\r\na\r\n", "$1\r\nb\r\n"] {
+        driver.call(&get, WHOLE).call(&to_client(reply), WHOLE);
+    }
+    assert_eq!(driver.take(), ["GET ? => fine", "GET ? => fine"]);
+    driver.call(&get, WHOLE).miss(&to_client("-ERR lost\r\n"));
+    let ping = to_server(command(&["PING"]));
+    driver
+        .call(&ping, WHOLE)
+        .call(&to_client("+PONG\r\n"), WHOLE);
+    // Whose reply this is was not known yet.
+    assert_eq!(driver.take(), ["GET ? => - unknown", "PING => - unknown"]);
+    driver
+        .call(&get, WHOLE)
+        .call(&to_client("$1\r\nc\r\n"), WHOLE);
+    assert_eq!(driver.take(), ["GET ? => fine"]);
+    assert!(!driver.connection.is_dirty());
+}
+
+#[test]
+fn pipelines_begin_anew_after_a_silence_only() {
+    let get = to_server(command(&["GET", "k"]));
+    let fine = to_client("$1\r\na\r\n");
+    let mut driver = Driver::new(facts(1));
+    driver.call(&get, WHOLE).call(&get, WHOLE);
+    driver.call(&fine, WHOLE).call(&fine, WHOLE);
+    assert_eq!(driver.take(), ["GET ? => fine", "GET ? => fine"]);
+    driver.call(&get, WHOLE).miss(&get).call(&get, WHOLE);
+    driver
+        .call(&fine, WHOLE)
+        .call(&to_client("-ERR no\r\n"), WHOLE)
+        .call(&fine, WHOLE);
+    driver.call(&get, WHOLE).call(&fine, WHOLE);
+    assert!(driver.connection.is_dirty());
+    let unknown = "GET ? => - unknown";
+    assert_eq!(driver.take(), [unknown, unknown, unknown]);
+    driver
+        .wait(300 * MILLISECOND)
+        .call(&get, WHOLE)
+        .call(&fine, WHOLE);
+    assert_eq!(driver.take(), ["GET ? => fine"]);
+}
+
+#[test]
+fn a_command_that_is_cut_is_counted_and_unknown() {
+    let mut driver = Driver::new(facts(1));
+    driver
+        .call(&to_server(command(&["PING"])), WHOLE)
+        .call(&to_client("+PONG\r\n"), WHOLE);
+    let many: Vec<String> = (0..200).map(|number| format!("key{number}")).collect();
+    let words: Vec<&str> = std::iter::once("MGET")
+        .chain(many.iter().map(String::as_str))
+        .collect();
+    let cut = Cut {
+        capture: 64,
+        seed: None,
+    };
+    driver
+        .call(&to_server(command(&words)), cut)
+        .call(&to_client("*1\r\n$1\r\nx\r\n"), WHOLE);
+    driver
+        .call(&to_server(command(&["PING"])), WHOLE)
+        .call(&to_client("+PONG\r\n"), WHOLE);
+    assert_eq!(
+        driver.take(),
+        ["PING => fine", "MGET ? ? ... => - unknown", "PING => fine"]
+    );
+}
+
+#[test]
+fn joined_connections_begin_with_a_whole_command() {
+    let mut driver = joined();
+    driver.call(&to_client("lue\r\n"), WHOLE);
+    driver.call(&to_client("$3\r\nabc\r\n"), WHOLE);
+    driver.call(&to_server(command(&["HGET", "canary", "f"])), WHOLE);
+    driver.call(&to_client("-LOADING canary\r\n"), WHOLE);
+    assert_eq!(driver.take(), ["HGET ? ? => LOADING server error"]);
+    assert_eq!(driver.connection.protocol(), Some(Protocol::Redis));
+}
+
+#[test]
+fn an_end_breaks_what_is_open() {
+    let mut driver = Driver::new(facts(1));
+    driver
+        .call(&to_server(command(&["BLPOP", "k", "0"])), WHOLE)
+        .wait(5)
+        .close();
+    let [exchange] = driver.out.as_slice() else {
+        panic!("{:?}", driver.out);
+    };
+    assert_eq!(exchange.outcome, Outcome::Broken);
+    assert_eq!(exchange.end_ns, driver.now_ns);
+}
+
+#[test]
+fn lines_of_other_protocols_are_none() {
+    for text in [
+        "GET / HTTP/1.1\r\n\r\n",
+        "*3\r\n$6\r\nCANARY\r\n",
+        "*1\r\n+OK\r\n",
+        "EHLO a\r\n",
+    ] {
+        let mut driver = Driver::new(facts(6379));
+        driver
+            .call(&to_server(text), WHOLE)
+            .call(&to_client("+OK\r\n"), WHOLE);
+        assert_ne!(
+            driver.connection.protocol(),
+            Some(Protocol::Redis),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn lengths_beyond_64_bits_are_none() {
+    for reply in ["$", "*"] {
+        let mut driver = Driver::new(facts(1));
+        driver.call(&to_server(command(&["PING"])), WHOLE);
+        driver.call(&to_client(format!("{reply}{}\r\n", "9".repeat(40))), WHOLE);
+        assert_eq!(driver.connection.trouble().withdrawn_guesses, 1);
+    }
+}
+
+#[test]
+fn deep_and_long_values_are_bounded() {
+    let mut driver = Driver::new(facts(1));
+    for _ in 0..2 {
+        driver
+            .call(&to_server(command(&["PING"])), WHOLE)
+            .call(&to_client("+PONG\r\n"), WHOLE);
+    }
+    driver.call(&to_server(command(&["PING"])), WHOLE);
+    driver.call(&to_client("*1\r\n".repeat(100_000)), WHOLE);
+    driver.call(&to_client("+".repeat(1 << 20)), WHOLE);
+    assert!(driver.connection.is_dirty());
+}
+
+#[test]
+fn commands_behind_the_captured_bytes_are_a_gap_and_values_are_none() {
+    let set = command(&["SET", "k", &"v".repeat(500)]);
+    let cut = Cut {
+        capture: 60,
+        seed: None,
+    };
+    let mut driver = Driver::new(facts(6379));
+    driver
+        .call(&to_server(&set), cut)
+        .call(&to_client("+OK\r\n"), WHOLE);
+    assert_eq!(driver.take(), ["SET ? ? => fine"]);
+    assert_eq!(driver.connection.trouble().gaps, 0);
+    assert!(!driver.connection.is_dirty());
+    driver
+        .call(&to_server(set + &command(&["PING"])), cut)
+        .call(&to_client("+OK\r\n+PONG\r\n"), WHOLE);
+    assert_eq!(driver.take(), ["SET ? ? => - unknown"]);
+    assert_eq!(driver.connection.trouble().gaps, 1);
+    assert!(driver.connection.is_dirty());
+    driver
+        .wait(300 * MILLISECOND)
+        .call(&to_server(command(&["PING"])), WHOLE)
+        .call(&to_client("+PONG\r\n"), WHOLE);
+    assert_eq!(driver.take(), ["PING => fine"]);
+    assert!(!driver.connection.is_dirty());
+    driver.close();
+    assert_eq!(driver.connection.trouble().gaps, 1);
+}

@@ -1,0 +1,236 @@
+//! Paths to routes: what changes from request to request is folded, so that few routes remain.
+
+/// Most bytes of a route.
+pub(crate) const ROUTE_BYTES: usize = 256;
+/// Segments of a path that are looked at.
+const SEGMENTS: usize = 24;
+/// Longest segment that is kept.
+const SEGMENT_BYTES: usize = 64;
+/// Shortest text that looks like a token when it mixes digits and letters.
+const TOKEN_BYTES: usize = 20;
+/// Shortest text of hexadecimal digits that is an id.
+const HEX_BYTES: usize = 8;
+/// Digits in a row that are a number even inside of other text; `v1` and `oauth2` stay.
+const DIGITS: usize = 3;
+const PARAMETERS: usize = 32;
+
+/// The route of a path: the query, the fragment and path parameters (`;a=b`) are dropped, numbers,
+/// UUIDs, hexadecimal ids, tokens and mail addresses replaced by `{n}`, `{uuid}`, `{hex}`, `{id}` and
+/// `{mail}`. At most 256 bytes long.
+pub fn fold_path(path: &str) -> String {
+    let path = path_of_target(path);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let mut route = String::with_capacity(path.len().min(ROUTE_BYTES));
+    for (number, segment) in path.split('/').enumerate() {
+        let folded = fold_segment(segment);
+        if number > SEGMENTS || route.len() + folded.len() + "/{rest}/".len() > ROUTE_BYTES {
+            route.push_str("/{rest}");
+            break;
+        }
+        if number > 0 {
+            route.push('/');
+        }
+        route.push_str(&folded);
+    }
+    route
+}
+
+/// The route of a gRPC call: `/package.Service/Method` stays as it is; anything else is folded.
+pub(crate) fn fold_grpc_path(path: &str) -> String {
+    let is_name = |text: &str| {
+        !text.is_empty()
+            && text.len() < ROUTE_BYTES / 2
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
+    };
+    let mut parts = path.split('/');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(""), Some(service), Some(method), None) if is_name(service) && is_name(method) => {
+            path.to_owned()
+        }
+        _ => fold_path(path),
+    }
+}
+
+/// A path as it was sent, but with `?` for the values of its query and of its path parameters, and at
+/// most `limit` bytes long.
+pub fn mask_query(path: &str, limit: usize) -> String {
+    let path = path_of_target(path);
+    let path = path.split('#').next().unwrap_or_default();
+    let (path, query) = match path.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (path, None),
+    };
+    let mut masked = String::new();
+    for (number, segment) in path.split('/').enumerate() {
+        if number > 0 {
+            masked.push('/');
+        }
+        match segment.split_once(';') {
+            Some((name, _)) => {
+                push_printable(&mut masked, name);
+                masked.push_str(";?");
+            }
+            None => push_printable(&mut masked, segment),
+        }
+    }
+    if let Some(query) = query {
+        masked.push('?');
+        for (number, parameter) in query.split(['&', ';']).take(PARAMETERS).enumerate() {
+            if number > 0 {
+                masked.push('&');
+            }
+            match parameter.split_once('=') {
+                Some((name, _)) if is_parameter_name(name) => {
+                    masked.push_str(name);
+                    masked.push_str("=?");
+                }
+                Some(_) | None => masked.push('?'),
+            }
+        }
+    }
+    cut(&mut masked, limit);
+    masked
+}
+
+/// Cuts text to at most `limit` bytes, between characters.
+pub(crate) fn cut(text: &mut String, limit: usize) {
+    text.truncate(text.floor_char_boundary(limit));
+}
+
+/// The path of a request target in absolute form (`http://host/path`), or the target.
+fn path_of_target(target: &str) -> &str {
+    if target.starts_with('/') {
+        return target;
+    }
+    let Some((scheme, rest)) = target.split_once("://") else {
+        return target;
+    };
+    if scheme.is_empty() || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return target;
+    }
+    rest.find(['/', '?', '#'])
+        .and_then(|at| rest.get(at..))
+        .unwrap_or("/")
+}
+
+fn fold_segment(segment: &str) -> String {
+    let segment = segment.split(';').next().unwrap_or_default();
+    let bytes = segment.as_bytes();
+    if bytes.is_empty() {
+        return String::new();
+    }
+    if segment.contains('@') || contains_ignoring_case(segment, "%40") {
+        return "{mail}".to_owned();
+    }
+    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+    if digits > 0
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b':' | b'_' | b','))
+    {
+        return "{n}".to_owned();
+    }
+    if is_uuid(bytes) {
+        return "{uuid}".to_owned();
+    }
+    let is_hex = bytes.iter().all(u8::is_ascii_hexdigit);
+    if is_hex && (bytes.len() >= HEX_BYTES && digits > 0 || bytes.len() >= 2 * HEX_BYTES) {
+        return "{hex}".to_owned();
+    }
+    if bytes.len() > SEGMENT_BYTES || is_token(bytes, digits) {
+        return "{id}".to_owned();
+    }
+    fold_digits(segment)
+}
+
+/// 8-4-4-4-12 hexadecimal digits (RFC 9562, section 4).
+fn is_uuid(bytes: &[u8]) -> bool {
+    bytes.len() == 36
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Text like that of base64 or base62: long, of its letters, and with digits between the letters or
+/// both cases mixed at random.
+fn is_token(bytes: &[u8], digits: usize) -> bool {
+    if bytes.len() < TOKEN_BYTES
+        || !bytes.iter().all(|byte| {
+            byte.is_ascii_alphanumeric()
+                || matches!(byte, b'-' | b'_' | b'=' | b'+' | b'.' | b'~' | b'%')
+        })
+    {
+        return false;
+    }
+    let kind = |byte: &u8| match byte {
+        b'0'..=b'9' => 0,
+        b'A'..=b'Z' => 1,
+        b'a'..=b'z' => 2,
+        _ => 3,
+    };
+    // Words change the kind of letter once per word; tokens every other letter.
+    let changes = bytes
+        .iter()
+        .zip(bytes.iter().skip(1))
+        .filter(|(one, next)| kind(one) != kind(next))
+        .count();
+    changes * 3 >= bytes.len() || digits * 4 >= bytes.len()
+}
+
+/// Long rows of digits to `{n}`; what cannot be printed is replaced.
+fn fold_digits(segment: &str) -> String {
+    let mut folded = String::with_capacity(segment.len());
+    let mut digits = String::new();
+    for letter in segment.chars() {
+        if letter.is_ascii_digit() {
+            digits.push(letter);
+            continue;
+        }
+        push_digits(&mut folded, &mut digits);
+        folded.push(printable(letter));
+    }
+    push_digits(&mut folded, &mut digits);
+    folded
+}
+
+fn push_digits(folded: &mut String, digits: &mut String) {
+    if digits.len() >= DIGITS {
+        folded.push_str("{n}");
+    } else {
+        folded.push_str(digits);
+    }
+    digits.clear();
+}
+
+fn push_printable(text: &mut String, more: &str) {
+    text.extend(more.chars().map(printable));
+}
+
+pub(crate) fn printable(letter: char) -> char {
+    if letter.is_control() {
+        char::REPLACEMENT_CHARACTER
+    } else {
+        letter
+    }
+}
+
+/// Whether text before a `=` is a name, and not a secret that holds a `=`.
+fn is_parameter_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 32
+        && name.bytes().all(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'[' | b']')
+        })
+}
+
+fn contains_ignoring_case(text: &str, part: &str) -> bool {
+    text.as_bytes()
+        .windows(part.len())
+        .any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+use super::{ROUTE_BYTES, fold_grpc_path, fold_path, mask_query};
+
+fn check(path: &str, route: &str) {
+    assert_eq!(fold_path(path), route, "{path}");
+}
+
+#[test]
+fn numbers_are_folded() {
+    check("/users/42", "/users/{n}");
+    check("/users/42/orders/7", "/users/{n}/orders/{n}");
+    check("/reports/2024-01-31", "/reports/{n}");
+    check("/order-12345/item", "/order-{n}/item");
+    check("/image_2023.png", "/image_{n}.png");
+}
+
+#[test]
+fn names_with_few_digits_stay() {
+    for path in [
+        "/",
+        "/api/v1/users",
+        "/oauth2/token",
+        "/s3/bucket",
+        "/static/app.js",
+        "*",
+        "/list-all-customer-accounts-by-region",
+        "/getCustomerAccountDetails",
+        "/helloworld.Greeter/SayHello",
+        "/users/",
+    ] {
+        check(path, path);
+    }
+}
+
+#[test]
+fn ids_are_folded() {
+    check("/u/123e4567-e89b-12d3-a456-426614174000/x", "/u/{uuid}/x");
+    check("/commit/deadbeef01", "/commit/{hex}");
+    check("/commit/DEADBEEFDEADBEEF", "/commit/{hex}");
+    check("/d/abcdef", "/d/abcdef");
+    check("/t/eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "/t/{id}");
+    check("/t/1BxiMVs0XRA5nFMdKvBdBZjgmUUqptlbs74OgvE2upms", "/t/{id}");
+    check("/m/ann@example.com", "/m/{mail}");
+    check("/m/ann%40example.com", "/m/{mail}");
+    check(&format!("/x/{}", "é".repeat(50)), "/x/{id}");
+}
+
+#[test]
+fn what_follows_the_path_is_dropped() {
+    check("/a?b=c&d=e/f", "/a");
+    check("/a#b", "/a");
+    check("/a;jsessionid=1234/b", "/a/b");
+    check("?secret", "");
+}
+
+#[test]
+fn absolute_targets_are_those_of_their_path() {
+    check("http://user:word@host:80/a/1?x", "/a/{n}");
+    check("https://host", "/");
+    check("https://host?x=y", "");
+    assert_eq!(mask_query("http://user:word@host/a?b=c", 99), "/a?b=?");
+}
+
+#[test]
+fn routes_are_bounded_and_printable() {
+    let long = fold_path(&"/ab".repeat(1000));
+    assert!(
+        long.len() <= ROUTE_BYTES && long.ends_with("/{rest}"),
+        "{long}"
+    );
+    assert!(fold_path(&"/abcdefghij".repeat(20)).len() <= ROUTE_BYTES);
+    check("/a\u{1b}[31m\n", "/a\u{fffd}[31m\u{fffd}");
+}
+
+#[test]
+fn grpc_paths_stay() {
+    for path in ["/acme.v1.Orders/Get", "/acme.v2024.Orders/Get1234"] {
+        assert_eq!(fold_grpc_path(path), path);
+    }
+    assert_eq!(fold_grpc_path("/a/b/123"), "/a/b/{n}");
+    assert_eq!(fold_grpc_path("/a.B/C?x=y"), "/a.B/C");
+}
+
+#[test]
+fn values_of_queries_are_masked() {
+    let check = |path: &str, masked: &str| assert_eq!(mask_query(path, 512), masked, "{path}");
+    check("/users/42", "/users/42");
+    check("/a?b=secret&c=&d=x=y", "/a?b=?&c=?&d=?");
+    check("/a?secret", "/a??");
+    check("/a?secret&b=c", "/a??&b=?");
+    check("/a?c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0==", "/a??");
+    check("/a;token=secret/b", "/a;?/b");
+    check("/a?b=c#secret", "/a?b=?");
+    assert_eq!(mask_query("/ééé", 4), "/é");
+}

@@ -1,0 +1,405 @@
+//! Statements without what they say: literals become `?`, lists of them one, comments go.
+//!
+//! Which quotes and escapes are in force is a setting of the server's that nobody sees. Where two
+//! settings would read a statement differently, the rest of it is left out: what is a literal under any
+//! setting is never kept. So it is with statements of which the end is missing.
+
+use super::text::{code, printable};
+
+/// Whose rules a statement follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `"` quotes names, `$tag$` quotes literals, `#` is an operator.
+    PostgreSql,
+    /// `"` quotes literals, `` ` `` quotes names, `#` begins a comment.
+    MySql,
+}
+
+/// What is kept of a statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Folded {
+    /// Its first word, in upper case, when that is one of SQL.
+    pub(crate) method: Option<String>,
+    pub(crate) text: String,
+}
+
+/// Behind a statement that is not there to its end.
+const CUT: &str = "...";
+
+/// Folds a statement to at most `limit` bytes. Of one that is not `whole`, `bytes` are the beginning.
+pub(crate) fn fold(bytes: &[u8], whole: bool, dialect: Dialect, limit: usize) -> Folded {
+    let mut folder = Folder {
+        rest: bytes,
+        out: Vec::new(),
+        dialect,
+        space: false,
+        most: limit.saturating_sub(CUT.len()),
+    };
+    let end = folder.run();
+    let mut out = folder.out;
+    while out.last().is_some_and(|byte| matches!(byte, b';' | b' ')) {
+        out.pop();
+    }
+    let mut text = printable(&out, limit.saturating_sub(CUT.len()));
+    if end == End::Cut || !whole {
+        text.push_str(CUT);
+    }
+    let first = text.trim_start_matches(['(', ' ']);
+    let first = first
+        .split(|letter: char| !letter.is_ascii_alphabetic())
+        .next();
+    let method = first.map(str::to_ascii_uppercase);
+    let method = method.filter(|word| is_known(word));
+    Folded { method, text }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Reached,
+    /// The rest was left out.
+    Cut,
+}
+
+struct Folder<'a> {
+    rest: &'a [u8],
+    out: Vec<u8>,
+    dialect: Dialect,
+    /// White space or a comment stands before the next token.
+    space: bool,
+    most: usize,
+}
+
+impl Folder<'_> {
+    fn run(&mut self) -> End {
+        while let Some(&first) = self.rest.first() {
+            if self.out.len() > self.most {
+                return End::Cut;
+            }
+            let second = self.rest.get(1).copied();
+            match first {
+                0..=b' ' | 0x7f => {
+                    self.pass(1);
+                    self.space = true;
+                }
+                b'-' if second == Some(b'-') => self.line_comment(),
+                b'#' if self.dialect == Dialect::MySql => self.line_comment(),
+                b'/' if second == Some(b'*') => {
+                    if self.comment() == End::Cut {
+                        return End::Cut;
+                    }
+                }
+                b'\'' => {
+                    if self.string(b'\'') == End::Cut {
+                        return End::Cut;
+                    }
+                }
+                b'"' if self.dialect == Dialect::MySql => {
+                    if self.string(b'"') == End::Cut {
+                        return End::Cut;
+                    }
+                }
+                b'"' | b'`' => {
+                    if self.quoted_name(first) == End::Cut {
+                        return End::Cut;
+                    }
+                }
+                b'$' if self.dialect == Dialect::PostgreSql => {
+                    if self.dollar() == End::Cut {
+                        return End::Cut;
+                    }
+                }
+                b'0'..=b'9' => self.number(),
+                b'.' if second.is_some_and(|byte| byte.is_ascii_digit())
+                    && !self.is_behind_name() =>
+                {
+                    self.number();
+                }
+                letter if is_name(letter) => self.name(),
+                // The place of a parameter; with PostgreSQL an operator.
+                b'?' if self.dialect == Dialect::MySql => {
+                    self.pass(1);
+                    self.literal();
+                }
+                other => {
+                    self.pass(1);
+                    self.punctuation(other);
+                }
+            }
+        }
+        End::Reached
+    }
+
+    fn pass(&mut self, count: usize) {
+        self.rest = self.rest.get(count..).unwrap_or_default();
+    }
+
+    fn separate(&mut self) {
+        if std::mem::take(&mut self.space) && !self.out.is_empty() && self.out.last() != Some(&b'(')
+        {
+            self.out.push(b' ');
+        }
+    }
+
+    /// Puts a literal down; one that follows another in a list is left out.
+    fn literal(&mut self) {
+        self.space &= !self.out.ends_with(b"(");
+        for sign in [b'-', b'+'] {
+            if self.out.last() == Some(&sign) {
+                let before = self.out.iter().rev().skip(1).find(|byte| **byte != b' ');
+                // A sign, not an operator between two values.
+                if before.is_none_or(|byte| b"(,=<>".contains(byte)) {
+                    self.out.pop();
+                }
+            }
+        }
+        let trimmed = self.out.trim_ascii_end();
+        if trimmed.ends_with(b"?,") {
+            let length = trimmed.len() - 1;
+            self.out.truncate(length);
+            self.space = false;
+            return;
+        }
+        self.separate();
+        self.out.push(b'?');
+    }
+
+    fn punctuation(&mut self, byte: u8) {
+        match byte {
+            b')' => {
+                self.space = false;
+                // A row like the one before.
+                for again in [&b"(?), (?"[..], &b"(?),(?"[..]] {
+                    if self.out.ends_with(again) {
+                        let length = self.out.len() - (again.len() - 2);
+                        self.out.truncate(length);
+                    }
+                }
+            }
+            b',' | b';' => self.space = false,
+            _ => self.separate(),
+        }
+        self.out.push(byte);
+    }
+
+    fn line_comment(&mut self) {
+        let end = self.rest.iter().position(|byte| *byte == b'\n');
+        self.pass(end.unwrap_or(self.rest.len()));
+        self.space = true;
+    }
+
+    /// PostgreSQL nests comments, MySQL does not: one with another inside is read differently.
+    fn comment(&mut self) -> End {
+        let inside = self.rest.get(2..).unwrap_or_default();
+        let Some(end) = inside.windows(2).position(|pair| pair == b"*/") else {
+            return End::Cut;
+        };
+        let comment = inside.get(..end).unwrap_or_default();
+        if comment.windows(2).any(|pair| pair == b"/*") {
+            return End::Cut;
+        }
+        self.pass(end + 4);
+        self.space = true;
+        End::Reached
+    }
+
+    /// A quoted literal. One in which a quote stands behind a backslash ends there or goes on.
+    fn string(&mut self, quote: u8) -> End {
+        self.drop_prefix();
+        self.literal();
+        self.pass(1);
+        let mut before = 0;
+        while let Some((&byte, behind)) = self.rest.split_first() {
+            self.rest = behind;
+            if byte == quote {
+                if before == b'\\' {
+                    return End::Cut;
+                }
+                if behind.first() != Some(&quote) {
+                    return End::Reached;
+                }
+                self.pass(1);
+            }
+            before = byte;
+        }
+        End::Cut
+    }
+
+    /// `E'..'`, `x'..'`, `N'..'`, `U&'..'` and `_utf8'..'` are literals with a word before them.
+    fn drop_prefix(&mut self) {
+        if self.space {
+            return;
+        }
+        let in_word = |byte: &u8| is_name(*byte) || byte.is_ascii_digit() || *byte == b'&';
+        let start = self.out.iter().rposition(|byte| !in_word(byte));
+        let start = start.map_or(0, |before| before + 1);
+        let word = self.out.get(start..).unwrap_or_default();
+        let is_prefix = matches!(
+            word,
+            [b'e' | b'E' | b'b' | b'B' | b'x' | b'X' | b'n' | b'N']
+        ) || word.eq_ignore_ascii_case(b"u&")
+            || word.first() == Some(&b'_');
+        if is_prefix {
+            self.out.truncate(start);
+        }
+    }
+
+    fn quoted_name(&mut self, quote: u8) -> End {
+        let inside = self.rest.get(1..).unwrap_or_default();
+        let Some(end) = inside.iter().position(|byte| *byte == quote) else {
+            return End::Cut;
+        };
+        self.separate();
+        self.out.extend(self.rest.iter().take(end + 2));
+        self.pass(end + 2);
+        End::Reached
+    }
+
+    /// `$1`, or `$tag$..$tag$`.
+    fn dollar(&mut self) -> End {
+        let behind = self.rest.get(1..).unwrap_or_default();
+        let digits = behind
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        if digits > 0 {
+            self.literal();
+            self.pass(digits + 1);
+            return End::Reached;
+        }
+        let Some(tag_end) = behind.iter().position(|byte| *byte == b'$') else {
+            return End::Cut;
+        };
+        let tag = self.rest.get(..tag_end + 2).unwrap_or_default();
+        let is_tag = |byte: &u8| is_name(*byte) || byte.is_ascii_digit();
+        if !behind.iter().take(tag_end).all(is_tag) {
+            return End::Cut;
+        }
+        let inside = self.rest.get(tag.len()..).unwrap_or_default();
+        let end = inside.windows(tag.len()).position(|window| window == tag);
+        self.literal();
+        let Some(end) = end else {
+            return End::Cut;
+        };
+        self.pass(end + 2 * (tag_end + 2));
+        End::Reached
+    }
+
+    fn number(&mut self) {
+        self.literal();
+        let mut before = 0;
+        while let Some(&byte) = self.rest.first() {
+            let exponent = matches!(before, b'e' | b'E') && matches!(byte, b'-' | b'+');
+            if !(byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_') || exponent) {
+                break;
+            }
+            before = byte;
+            self.pass(1);
+        }
+    }
+
+    fn is_behind_name(&self) -> bool {
+        !self.space
+            && self
+                .out
+                .last()
+                .is_some_and(|byte| is_name(*byte) || b"`\"".contains(byte))
+    }
+
+    fn name(&mut self) {
+        self.separate();
+        let goes_on = |byte: &u8| is_name(*byte) || byte.is_ascii_digit() || *byte == b'$';
+        let length = self.rest.iter().take_while(|byte| goes_on(byte)).count();
+        self.out.extend(self.rest.iter().take(length));
+        self.pass(length);
+    }
+}
+
+/// Letters of names; those beyond ASCII are.
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
+}
+
+/// An SQLSTATE: five digits or upper case letters.
+pub(crate) fn sqlstate(bytes: &[u8]) -> Option<String> {
+    let plain = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+    code(bytes).filter(|_| bytes.len() == 5 && bytes.iter().all(plain))
+}
+
+/// First words of statements, of either dialect.
+fn is_known(word: &str) -> bool {
+    const KNOWN: [&str; 66] = [
+        "ABORT",
+        "ALTER",
+        "ANALYZE",
+        "BACKUP",
+        "BEGIN",
+        "BINLOG",
+        "CACHE",
+        "CALL",
+        "CHANGE",
+        "CHECK",
+        "CHECKPOINT",
+        "CHECKSUM",
+        "CLOSE",
+        "CLUSTER",
+        "COMMENT",
+        "COMMIT",
+        "COPY",
+        "CREATE",
+        "DEALLOCATE",
+        "DECLARE",
+        "DELETE",
+        "DESC",
+        "DESCRIBE",
+        "DISCARD",
+        "DO",
+        "DROP",
+        "END",
+        "EXECUTE",
+        "EXPLAIN",
+        "FETCH",
+        "FLUSH",
+        "GET",
+        "GRANT",
+        "HANDLER",
+        "IMPORT",
+        "INSERT",
+        "INSTALL",
+        "KILL",
+        "LISTEN",
+        "LOAD",
+        "LOCK",
+        "MERGE",
+        "MOVE",
+        "NOTIFY",
+        "OPTIMIZE",
+        "PREPARE",
+        "REASSIGN",
+        "REFRESH",
+        "REINDEX",
+        "RELEASE",
+        "RENAME",
+        "REPAIR",
+        "REPLACE",
+        "RESET",
+        "REVOKE",
+        "ROLLBACK",
+        "SAVEPOINT",
+        "SELECT",
+        "SET",
+        "SHOW",
+        "START",
+        "TABLE",
+        "TRUNCATE",
+        "UNLISTEN",
+        "UNLOCK",
+        "UPDATE",
+    ];
+    const ALSO: [&str; 8] = [
+        "USE", "VACUUM", "VALUES", "WITH", "XA", "SECURITY", "SIGNAL", "SHUTDOWN",
+    ];
+    KNOWN.contains(&word) || ALSO.contains(&word)
+}
+
+#[cfg(test)]
+mod tests;

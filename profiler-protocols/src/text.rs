@@ -1,0 +1,30 @@
+//! Untrusted bytes to text that may be kept: bounded, without control characters.
+
+/// At most `limit` bytes of `bytes` as text; control characters and what is no UTF-8 become `\u{fffd}`.
+pub(crate) fn printable(bytes: &[u8], limit: usize) -> String {
+    let mut text = String::with_capacity(bytes.len().min(limit));
+    'chunks: for chunk in bytes.utf8_chunks() {
+        let broken = (!chunk.invalid().is_empty()).then_some('\u{fffd}');
+        for character in chunk.valid().chars().chain(broken) {
+            let shown = match character {
+                control if control.is_control() => '\u{fffd}',
+                other => other,
+            };
+            if text.len() + shown.len_utf8() > limit {
+                break 'chunks;
+            }
+            text.push(shown);
+        }
+    }
+    text
+}
+
+/// Text when it is a code of a protocol: letters, digits and `_` only, 1 to 32 of them.
+pub(crate) fn code(bytes: &[u8]) -> Option<String> {
+    let fits = (1..=32).contains(&bytes.len());
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    if fits && bytes.iter().all(plain) {
+        return String::from_utf8(bytes.to_vec()).ok();
+    }
+    None
+}

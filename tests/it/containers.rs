@@ -1,0 +1,291 @@
+//! Envoy, an app and the profiler as three containers, with the capabilities and the options of deploy/compose.yaml.
+
+use std::{fs, net::SocketAddr, path::Path};
+
+use profiler_tests::{
+    api::Api,
+    docker::{Bridge, Container, Image, docker},
+    mesh::load_report,
+    paths,
+    process::{Launch, Running},
+    wait::wait_for,
+};
+use serde_json::{Value, json};
+
+use crate::targets::{EXIT, START};
+
+const REQUESTS: u64 = 2000;
+const CONNECTIONS: u32 = 8;
+
+/// Numbers of `include/uapi/linux/capability.h`.
+const CAPABILITIES: [(&str, u32); 8] = [
+    ("DAC_READ_SEARCH", 2),
+    ("NET_ADMIN", 12),
+    ("SYS_PTRACE", 19),
+    ("SYS_ADMIN", 21),
+    ("SYSLOG", 34),
+    ("PERFMON", 38),
+    ("BPF", 39),
+    ("CHECKPOINT_RESTORE", 40),
+];
+
+/// The capabilities that the manifest adds.
+fn added() -> Vec<String> {
+    let compose = paths::workspace().join("deploy/compose.yaml");
+    let text = fs::read_to_string(compose).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("cap_add: ["))
+        .unwrap();
+    line.trim_end_matches(']')
+        .split(", ")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Those of `names` that the engine knows. Older ones know nothing newer than Linux 5.7; `SYS_ADMIN` includes these.
+fn known(names: Vec<String>, image: &Image) -> Vec<String> {
+    let (known, unknown): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| {
+        let capability = format!("--cap-add={name}");
+        match docker(&["create", &capability, image.name()]) {
+            Ok(id) => docker(&["rm", id.trim()]).is_ok(),
+            Err(_refused) => false,
+        }
+    });
+    let newer = ["BPF", "PERFMON", "CHECKPOINT_RESTORE"];
+    let is_newer = |name: &String| newer.contains(&name.as_str());
+    assert!(unknown.iter().all(is_newer), "unknown: {unknown:?}");
+    assert!(known.iter().any(|name| name == "SYS_ADMIN"), "{known:?}");
+    known
+}
+
+fn bits(names: &[String]) -> u64 {
+    let number = |name: &String| {
+        let found = CAPABILITIES.iter().find(|(known, _)| known == name);
+        found
+            .unwrap_or_else(|| panic!("unknown capability {name}"))
+            .1
+    };
+    names.iter().map(|name| 1_u64 << number(name)).sum()
+}
+
+/// The profiler as the manifest starts it.
+struct Profiler {
+    container: Container,
+    api: Api,
+    capabilities: Vec<String>,
+    _image: Image,
+}
+
+impl Profiler {
+    fn start() -> Self {
+        let image = Image::of(&paths::agent().unwrap()).unwrap();
+        let capabilities = known(added(), &image);
+        let mut options: Vec<String> = [
+            "--pid=host",
+            "--network=host",
+            "--cgroupns=host",
+            "--read-only",
+            "--cap-drop=ALL",
+            "--security-opt=no-new-privileges",
+            "--security-opt=apparmor=unconfined",
+            "--security-opt=seccomp=unconfined",
+            "--volume=/var/lib/profiler-agent",
+            "--volume=/sys/fs/cgroup:/sys/fs/cgroup:ro",
+            "--memory=512m",
+            "--pids-limit=256",
+        ]
+        .map(str::to_owned)
+        .into();
+        options.extend(capabilities.iter().map(|name| format!("--cap-add={name}")));
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let command = ["serve", "--listen=127.0.0.1:0"];
+        let container = Container::run(&image, &options, &command).unwrap();
+        let (address, token) = wait_for("the profiler listens", START, || {
+            container.logs().unwrap().lines().find_map(ready_line)
+        })
+        .unwrap_or_else(|error| panic!("{error:#}: {}", container.logs().unwrap()));
+        Self {
+            container,
+            api: Api::new(address, Some(token)),
+            capabilities,
+            _image: image,
+        }
+    }
+
+    /// What the kernel says of its capabilities, thread by thread.
+    fn check_capabilities(&self) {
+        let expected = bits(&self.capabilities);
+        let pid = self.container.pid().unwrap();
+        let mut http = 0;
+        for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+            let Ok(status) = fs::read_to_string(task.unwrap().path().join("status")) else {
+                continue;
+            };
+            let set = |key: &str| {
+                let value = status.lines().find_map(|line| line.strip_prefix(key));
+                u64::from_str_radix(value.unwrap().trim(), 16).unwrap()
+            };
+            let is_http = status.starts_with("Name:\thttp\n");
+            http += u32::from(is_http);
+            assert_eq!(
+                set("CapPrm:"),
+                if is_http { 0 } else { expected },
+                "{status}"
+            );
+            assert_eq!(set("CapBnd:"), expected, "{status}");
+        }
+        assert_eq!(http, 1);
+    }
+
+    fn start_task(&self, specification: &Value) -> String {
+        self.api.create_task(specification).unwrap()
+    }
+
+    fn table(&self, id: &str, what: &str) -> Value {
+        let path = format!("/api/v1/tasks/{id}/{what}");
+        self.api.get_json(&path).unwrap()
+    }
+
+    fn ended(&self, id: &str) -> Value {
+        self.api
+            .wait_task(id, &["finished", "cancelled"], EXIT)
+            .unwrap_or_else(|error| panic!("{error:#}: {}", self.container.logs().unwrap()))
+    }
+}
+
+fn ready_line(line: &str) -> Option<(SocketAddr, String)> {
+    let rest = line.strip_prefix("listening on http://")?;
+    let (address, fragment) = rest.split_once('/')?;
+    let token = fragment.strip_prefix("#token=")?;
+    Some((address.parse().ok()?, token.trim().to_owned()))
+}
+
+/// Envoy in front of an app, each in a container of a bridge network.
+struct Mesh {
+    envoy: Container,
+    app: Container,
+    address: String,
+    _images: [Image; 2],
+    _bridge: Bridge,
+}
+
+impl Mesh {
+    fn up() -> Self {
+        let bridge = Bridge::create().unwrap();
+        let app_image = Image::of(&paths::own_program("mesh-server").unwrap()).unwrap();
+        let envoy_image = Image::of(&paths::envoy().unwrap()).unwrap();
+        let network = format!("--network={}", bridge.name());
+        let options = [&network, "--network-alias=app"];
+        let app = Container::run(&app_image, &options, &["--listen=0.0.0.0:8000"]).unwrap();
+        let config = paths::workspace().join("deploy/envoy.json");
+        let mounted = format!("--volume={}:/etc/envoy/envoy.json:ro", config.display());
+        let arguments = [
+            "--config-path",
+            "/etc/envoy/envoy.json",
+            "--use-dynamic-base-id",
+            "--concurrency",
+            "2",
+        ];
+        let envoy = Container::run(&envoy_image, &[&network, &mounted], &arguments).unwrap();
+        let address = envoy
+            .inspect("{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}")
+            .unwrap();
+        let mesh = Self {
+            envoy,
+            app,
+            address,
+            _images: [app_image, envoy_image],
+            _bridge: bridge,
+        };
+        mesh.wait();
+        mesh
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}:10000/work", self.address)
+    }
+
+    fn wait(&self) {
+        let address: SocketAddr = format!("{}:10000", self.address).parse().unwrap();
+        let api = Api::new(address, None);
+        wait_for("the mesh answers", START, || {
+            let answer = api.get("/work").ok()?;
+            (answer.status == 200).then_some(())
+        })
+        .unwrap_or_else(|error| panic!("{error:#}: {}", self.envoy.logs().unwrap()));
+    }
+
+    fn load(&self, logs: &Path) -> Running {
+        let program = paths::own_program("mesh-client").unwrap();
+        Launch::new(&program, "load", logs)
+            .args([
+                "--duration=60s".to_owned(),
+                format!("--requests={REQUESTS}"),
+                format!("--url={}", self.url()),
+                format!("--connections={CONNECTIONS}"),
+            ])
+            .start()
+            .unwrap()
+    }
+}
+
+#[test]
+fn three_containers_with_exactly_the_capabilities_of_the_manifest() {
+    let (folder, _guard) = profiler_tests::cleanup::scratch_directory("containers").unwrap();
+    let mesh = Mesh::up();
+    let profiler = Profiler::start();
+    profiler.check_capabilities();
+    let url = format!("--url=http://{}", profiler.api.address);
+    let healthy = profiler.container.exec(&["health", "--ready", &url]);
+    assert_eq!(healthy.unwrap(), "ready\n");
+
+    let target = json!({ "container": mesh.envoy.id });
+    let profile = profiler.start_task(
+        &json!({ "kind": "on_cpu", "target": target, "duration_s": 60, "frequency_hz": 499 }),
+    );
+    profiler.api.wait_sampling(&profile, START).unwrap();
+    let requests =
+        profiler.start_task(&json!({ "kind": "requests", "target": target, "duration_s": 60 }));
+    wait_for("connections are watched", START, || {
+        let table = profiler.table(&requests, "edges");
+        table["window"].is_object().then_some(())
+    })
+    .unwrap();
+    let load = mesh.load(&folder).finish(EXIT).unwrap();
+    let report = load_report(&load).unwrap();
+    assert_eq!((report.requests, report.errors), (REQUESTS, 0));
+    profiler.api.stop_task(&profile).unwrap();
+    profiler.api.stop_task(&requests).unwrap();
+    let profiled = profiler.ended(&profile);
+    profiler.ended(&requests);
+
+    // Envoy's own functions, named although it is stripped, from a file of another container.
+    let folded = profiler.api.folded(&profile, "").unwrap();
+    assert!(folded.total() > 50, "{profiled:#}\n{report:?}");
+    assert!(folded.share("[unknown]") < 5.0, "{}", folded.summary());
+
+    // Into Envoy's container from outside, and from there into the app's.
+    let table = profiler.table(&requests, "requests");
+    let container = |edge: &Value, end: &str| edge[end]["container"].clone();
+    let [envoy, app] = [json!(mesh.envoy.id), json!(mesh.app.id)];
+    let (mut inward, mut onward) = (0, 0);
+    for operation in table["operations"].as_array().unwrap() {
+        let edge = &operation["edge"];
+        if operation["method"] != "GET" || operation["route"] != "/work" {
+            continue;
+        }
+        let count = operation["count"].as_u64().unwrap();
+        if container(edge, "server") == envoy {
+            inward += count;
+        } else if container(edge, "server") == app && container(edge, "client") == envoy {
+            onward += count;
+        }
+    }
+    assert_eq!(
+        (inward, onward),
+        (REQUESTS, REQUESTS),
+        "{:#}",
+        table["operations"]
+    );
+}

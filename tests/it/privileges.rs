@@ -1,0 +1,130 @@
+//! What the agent keeps of its privileges, and what it still can do.
+
+use std::fs;
+
+use profiler_tests::{
+    agent::{Agent, ServeOptions, launch},
+    cleanup::scratch_directory,
+};
+use serde_json::json;
+
+use crate::targets::{START, Targets, finish_task, on_cpu, start_task};
+
+/// Numbers of `include/uapi/linux/capability.h`: `DAC_READ_SEARCH`, `NET_ADMIN`, `SYS_PTRACE`, `SYSLOG`, `PERFMON`, `BPF`,
+/// `CHECKPOINT_RESTORE`.
+const BASE: u64 = 1 << 2 | 1 << 12 | 1 << 19 | 1 << 34 | 1 << 38 | 1 << 39 | 1 << 40;
+const SYS_ADMIN: u64 = 1 << 21;
+
+/// One thread as the kernel sees it.
+#[derive(Debug)]
+struct Thread {
+    name: String,
+    status: String,
+}
+
+impl Thread {
+    /// All of a process.
+    fn all(pid: u32) -> Vec<Self> {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        tasks
+            .filter_map(|task| {
+                // One that has just ended says nothing.
+                let status = fs::read_to_string(task.unwrap().path().join("status")).ok()?;
+                let name = status.lines().next()?.strip_prefix("Name:\t")?.to_owned();
+                Some(Self { name, status })
+            })
+            .collect()
+    }
+
+    fn set(&self, key: &str) -> u64 {
+        let value = self.status.lines().find_map(|line| line.strip_prefix(key));
+        u64::from_str_radix(value.unwrap().trim(), 16).unwrap()
+    }
+}
+
+/// Every thread has `tier` of what this test has; those that serve HTTP have nothing.
+fn check_threads(agent: &Agent, tier: u64) {
+    let own = Thread::all(std::process::id()).remove(0);
+    let threads = Thread::all(agent.pid());
+    let mut serving = 0;
+    for thread in &threads {
+        let is_http = thread.name == "http";
+        serving += u32::from(is_http);
+        let expected = if is_http {
+            0
+        } else {
+            own.set("CapPrm:") & tier
+        };
+        for key in ["CapPrm:", "CapEff:"] {
+            assert_eq!(thread.set(key), expected, "{key} {thread:#?}");
+        }
+        for key in ["CapInh:", "CapAmb:"] {
+            assert_eq!(thread.set(key), 0, "{key} {thread:#?}");
+        }
+        assert_eq!(
+            thread.set("CapBnd:"),
+            own.set("CapBnd:") & tier,
+            "{thread:#?}"
+        );
+        assert_eq!(thread.set("NoNewPrivs:"), 1, "{thread:#?}");
+    }
+    assert_eq!(serving, 1, "{threads:#?}");
+    assert!(threads.len() > 4, "{threads:#?}");
+}
+
+fn keeping(tier: &str) -> Agent {
+    let options = ServeOptions::with_arguments([&format!("--privileges={tier}")]);
+    Agent::start_with(options).unwrap()
+}
+
+/// Profiles a program of known shares; every thread of a task is there when the privileges are looked at.
+fn profile(agent: &Agent, tier: u64) {
+    let targets = Targets::new();
+    let target = targets.busy("shares-privileges");
+    let pids = json!({ "pids": [target.pid()] });
+    let id = start_task(agent, &on_cpu(pids, 3, 499));
+    check_threads(agent, tier);
+    finish_task(agent, &id, 3);
+    let folded = agent.api.folded(&id, "").unwrap();
+    assert!(
+        (folded.share("hot_sixty") - 60.0).abs() < 6.0,
+        "{}",
+        folded.summary()
+    );
+}
+
+#[test]
+fn everything_outside_the_tier_leaves_every_thread() {
+    let agent = Agent::start().unwrap();
+    check_threads(&agent, BASE | SYS_ADMIN);
+    profile(&agent, BASE | SYS_ADMIN);
+}
+
+#[test]
+fn profiles_need_no_sys_admin() {
+    let agent = keeping("base");
+    profile(&agent, BASE);
+    let features = agent.api.get_json("/api/v1/features").unwrap();
+    let statistics = features["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|feature| feature["name"] == "bpf_statistics")
+        .unwrap();
+    assert_eq!(statistics["verdict"], "degraded", "{statistics}");
+}
+
+#[test]
+fn recorded_data_is_shown_without_any_privilege() {
+    let (folder, _guard) = scratch_directory("demo-data").unwrap();
+    let arguments = ["serve", "--demo-data", "--listen=127.0.0.1:0"];
+    let mut agent = launch(&arguments, "serve", &folder).unwrap();
+    agent
+        .wait_for_line(START, |line| line.starts_with("listening on").then_some(()))
+        .unwrap();
+    for thread in Thread::all(agent.pid()) {
+        assert_eq!(thread.set("CapPrm:"), 0, "{thread:#?}");
+        assert_eq!(thread.set("CapBnd:"), 0, "{thread:#?}");
+    }
+    agent.stop().unwrap();
+}

@@ -1,0 +1,303 @@
+//! Where the bytes of requests come from: every system call that moves them, connections from before,
+//! and what happens where there are too many or none can be seen.
+
+use std::{
+    io::{IoSlice, IoSliceMut, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    os::fd::AsRawFd as _,
+    time::{Duration, Instant},
+};
+
+use profiler_tests::{
+    agent,
+    cleanup::scratch_directory,
+    peers::{
+        asked::Asked,
+        watch::{Edges, Expected, Watch},
+    },
+    wait::wait_until,
+};
+
+use crate::targets::EXIT;
+
+/// Bodies of requests and answers: more than is captured of them.
+const REQUEST: usize = 300;
+const ANSWER: usize = 5000;
+/// Parts of a message: more than the kernel side looks at.
+const PARTS: usize = 20;
+
+/// A way to send a head and a body.
+type Send = fn(&TcpStream, &mut [u8], &mut [u8]);
+/// A way to receive a head and a body of these lengths.
+type Receive = fn(&TcpStream, usize, usize);
+
+const SENDS: [(&str, Send); 8] = [
+    ("write", |to, head, body| {
+        write(to, &[head, body].concat());
+    }),
+    ("writev", |to, head, body| {
+        let slices = [IoSlice::new(head), IoSlice::new(body)];
+        let written = rustix::io::writev(to, &slices).unwrap();
+        assert_eq!(written, head.len() + body.len());
+    }),
+    ("many-parts", |to, head, body| {
+        let length = body.len().div_ceil(PARTS);
+        let body = body.chunks(length).map(IoSlice::new);
+        let slices: Vec<IoSlice<'_>> = std::iter::once(IoSlice::new(head)).chain(body).collect();
+        rustix::io::writev(to, &slices).unwrap();
+    }),
+    ("send", |mut to, head, body| {
+        to.write_all(&[head, body].concat()).unwrap();
+    }),
+    ("sendmsg", |mut to, head, body| {
+        // The standard library writes several slices by `writev`.
+        let mut whole = [head, body].concat();
+        let sent = with_messages([&mut whole], |[header]| {
+            // SAFETY: the header and what it points to live through the call.
+            unsafe { libc::sendmsg(to.as_raw_fd(), &raw const header.msg_hdr, 0) }
+                .try_into()
+                .unwrap()
+        });
+        assert_eq!(usize::try_from(sent).unwrap(), whole.len());
+        to.flush().unwrap();
+    }),
+    ("sendmmsg", |to, head, body| {
+        let sent = with_messages([head, body], |headers| {
+            // SAFETY: as above.
+            unsafe { libc::sendmmsg(to.as_raw_fd(), headers.as_mut_ptr(), 2, 0) }
+        });
+        assert_eq!(sent, 2);
+    }),
+    ("sendfile", |to, head, body| {
+        write(to, head);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(body).unwrap();
+        let sent = rustix::fs::sendfile(to, &file, Some(&mut 0), body.len());
+        assert_eq!(sent.unwrap(), body.len());
+    }),
+    ("splice", |to, head, body| {
+        write(to, head);
+        let (out, mut into) = std::io::pipe().unwrap();
+        into.write_all(body).unwrap();
+        let nowhere = std::ptr::null_mut();
+        // SAFETY: no pointers are passed.
+        let moved = unsafe {
+            let (from, to) = (out.as_raw_fd(), to.as_raw_fd());
+            libc::splice(from, nowhere, to, nowhere, body.len(), 0)
+        };
+        assert_eq!(moved, body.len().cast_signed());
+    }),
+];
+
+const RECEIVES: [(&str, Receive); 6] = [
+    ("read", |from, head, body| {
+        let mut buffer = vec![0; head + body];
+        assert_eq!(rustix::io::read(from, &mut buffer), Ok(head + body));
+    }),
+    ("readv", |from, head, body| {
+        let (mut first, mut second) = (vec![0; head - 7], vec![0; body + 7]);
+        let mut slices = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
+        assert_eq!(rustix::io::readv(from, &mut slices), Ok(head + body));
+    }),
+    ("recv", |mut from, head, body| {
+        let mut buffer = vec![0; head + body];
+        assert_eq!(from.read(&mut buffer).unwrap(), head + body);
+    }),
+    ("recvmsg", |from, head, body| {
+        let mut buffer = vec![0; head + body];
+        let received = with_messages([&mut buffer], |[header]| {
+            // SAFETY: as above.
+            unsafe { libc::recvmsg(from.as_raw_fd(), &raw mut header.msg_hdr, 0) }
+                .try_into()
+                .unwrap()
+        });
+        assert_eq!(usize::try_from(received).unwrap(), head + body);
+    }),
+    ("recvmmsg", |from, head, body| {
+        let (mut first, mut second) = (vec![0; head], vec![0; body]);
+        let received = with_messages([&mut first, &mut second], |headers| {
+            let nowhere = std::ptr::null_mut();
+            // SAFETY: as above.
+            unsafe { libc::recvmmsg(from.as_raw_fd(), headers.as_mut_ptr(), 2, 0, nowhere) }
+        });
+        assert_eq!(received, 2);
+    }),
+    ("discard", |from, head, body| {
+        let mut buffer = vec![0; head];
+        assert_eq!(rustix::io::read(from, &mut buffer), Ok(head));
+        // Thrown away: no memory is written to.
+        let mut none = vec![0x55; body];
+        // SAFETY: the buffer lives through the call.
+        let length = unsafe {
+            let buffer = none.as_mut_ptr().cast();
+            libc::recv(from.as_raw_fd(), buffer, body, libc::MSG_TRUNC)
+        };
+        assert_eq!(length, body.cast_signed());
+        assert!(none.iter().all(|byte| *byte == 0x55));
+    }),
+];
+
+fn write(to: &TcpStream, bytes: &[u8]) {
+    assert_eq!(rustix::io::write(to, bytes), Ok(bytes.len()));
+}
+
+/// Calls with one header for each of `parts`.
+fn with_messages<const N: usize>(
+    parts: [&mut [u8]; N],
+    call: impl FnOnce(&mut [libc::mmsghdr; N]) -> libc::c_int,
+) -> libc::c_int {
+    let mut vectors = parts.map(|part| libc::iovec {
+        iov_base: part.as_mut_ptr().cast(),
+        iov_len: part.len(),
+    });
+    // SAFETY: zeros are a header without anything.
+    let mut headers: [libc::mmsghdr; N] = unsafe { std::mem::zeroed() };
+    for (header, vector) in headers.iter_mut().zip(&mut vectors) {
+        header.msg_hdr.msg_iov = vector;
+        header.msg_hdr.msg_iovlen = 1;
+    }
+    call(&mut headers)
+}
+
+/// Waits until so much can be read at once, by looking at it.
+fn wait_for_data(stream: &TcpStream, bytes: usize) {
+    let mut buffer = vec![0; bytes];
+    wait_until("the data has arrived", EXIT, || {
+        stream.peek(&mut buffer).unwrap() == bytes
+    })
+    .unwrap();
+}
+
+fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (server, _) = listener.accept().unwrap();
+    for stream in [&client, &server] {
+        stream.set_nodelay(true).unwrap();
+    }
+    (client, server)
+}
+
+fn request_head(path: &str) -> Vec<u8> {
+    format!("POST {path} HTTP/1.1\r\nHost: test\r\nContent-Length: {REQUEST}\r\n\r\n").into_bytes()
+}
+
+fn answer_head() -> Vec<u8> {
+    format!("HTTP/1.1 201 Created\r\nContent-Length: {ANSWER}\r\n\r\n").into_bytes()
+}
+
+/// One request with its answer.
+fn exchange(client: &TcpStream, server: &TcpStream, path: &str, send: Send, receive: Receive) {
+    let turns = [
+        (client, server, request_head(path), REQUEST),
+        (server, client, answer_head(), ANSWER),
+    ];
+    for (from, to, mut head, length) in turns {
+        let mut body = vec![b'b'; length];
+        send(from, &mut head, &mut body);
+        wait_for_data(to, head.len() + length);
+        receive(to, head.len(), length);
+    }
+}
+
+fn asked(path: &str) -> Asked {
+    let (request, answer) = (REQUEST as u64, ANSWER as u64);
+    Asked::new("POST", path, "201").sizes(request, answer)
+}
+
+/// Checks that these requests were made to a port of this process, by itself.
+fn check(watch: Watch, port: u16, asked: &[Asked]) {
+    let own = [std::process::id()];
+    let expected = Expected {
+        protocol: "http1",
+        tls: false,
+        edges: Edges::To(port),
+        clients: &own,
+        servers: &own,
+        asked,
+    };
+    watch.finish().unwrap().check(&expected).unwrap();
+}
+
+#[test]
+fn the_bytes_of_every_way_to_read_and_write_are_the_calls_own() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let watch = Watch::start(&[]).unwrap();
+    let mut all = Vec::new();
+    for (sent, send) in SENDS {
+        for (received, receive) in RECEIVES {
+            let (client, server) = connect(&listener);
+            // Twice, so that what the first one leaves behind would be noticed.
+            for turn in ["first", "second"] {
+                let path = format!("/{sent}/{received}/{turn}");
+                exchange(&client, &server, &path, send, receive);
+                all.push(asked(&path));
+            }
+        }
+    }
+    check(watch, port, &all);
+}
+
+#[test]
+fn a_connection_from_before_is_joined_with_its_next_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (client, server) = connect(&listener);
+    let [(_, send), ..] = SENDS;
+    let [(_, receive), ..] = RECEIVES;
+    exchange(&client, &server, "/before", send, receive);
+    let watch = Watch::start(&[]).unwrap();
+    let paths = ["/one", "/two", "/three"];
+    for path in paths {
+        exchange(&client, &server, path, send, receive);
+    }
+    drop((client, server));
+    check(watch, port, &paths.map(asked));
+}
+
+#[test]
+fn beyond_its_share_of_a_cpu_one_connection_in_so_many_is_captured_and_totals_stay() {
+    const CONNECTIONS: usize = 32;
+    const TIME: Duration = Duration::from_secs(6);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let watch = Watch::start_with(&[], &["--cpu-percent=1"]).unwrap();
+    let pairs: Vec<(TcpStream, TcpStream)> = (0..CONNECTIONS).map(|_| connect(&listener)).collect();
+    let began = Instant::now();
+    let mut made = 0_u64;
+    while began.elapsed() < TIME {
+        for (client, server) in &pairs {
+            let [(_, send), ..] = SENDS;
+            let [(_, receive), ..] = RECEIVES;
+            exchange(client, server, "/many", send, receive);
+            made += 1;
+        }
+    }
+    drop(pairs);
+    let report = watch.finish().unwrap();
+    let one_of = report.json["sampled_one_of"].as_u64().unwrap();
+    assert!(one_of > 1, "{:#}", report.json);
+    let seen: u64 = report
+        .operations(Edges::To(port))
+        .unwrap()
+        .iter()
+        .map(|operation| operation["count"].as_u64().unwrap())
+        .sum();
+    assert!(seen > 0 && seen < made, "{seen} of {made}");
+    assert_eq!(report.json["lost"], 0);
+}
+
+#[test]
+fn without_what_announces_reads_and_writes_the_command_says_why_it_sees_nothing() {
+    for denied in ["network_send", "network_receive", "network_capture"] {
+        let (folder, _guard) = scratch_directory("denied").unwrap();
+        let option = format!("--deny-probe={denied}");
+        let arguments = ["requests", "--json", "--duration=300s", "--all", &option];
+        let mut command = agent::launch(&arguments, "requests", &folder).unwrap();
+        let status = command.wait(EXIT).unwrap();
+        let errors = command.errors();
+        assert!(!status.success(), "{errors}");
+        let reason = format!("{denied} is denied by --deny-probe");
+        assert!(errors.contains(&reason), "{errors}");
+    }
+}

@@ -1,0 +1,314 @@
+//! Requests to databases and name servers, by their own clients: each is reported once, with its
+//! operation and what became of it.
+
+use std::collections::BTreeMap;
+
+use profiler_tests::{
+    cleanup::scratch_directory,
+    peers::{
+        asked::Asked,
+        dns::{self, Dnsmasq},
+        mariadb::MariaDb,
+        postgres::Postgres,
+        redis::Redis,
+        watch::{Edges, Expected, Report, Watch},
+    },
+};
+
+/// Requests of an expected list, each as often as it was made.
+fn repeated(lines: &[(usize, &str, &str, &str)]) -> Vec<Asked> {
+    let one = |&(times, method, route, status): &(usize, &str, &str, &str)| {
+        std::iter::repeat_n(Asked::new(method, route, status), times)
+    };
+    lines.iter().flat_map(one).collect()
+}
+
+/// Processes that answered at a port, of which each was born to one of `parents` or is one.
+fn servers_of(report: &Report, port: u16, known: u32) -> Vec<u32> {
+    let samples = report.samples(Edges::To(port)).unwrap();
+    let pids = samples
+        .iter()
+        .filter_map(|sample| sample["edge"]["server"]["pid"].as_u64());
+    let mut pids: Vec<u32> = pids.map(|pid| u32::try_from(pid).unwrap()).collect();
+    pids.push(known);
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}
+
+#[test]
+fn commands_of_redis_are_told_with_their_errors_and_sizes() {
+    let (folder, _guard) = scratch_directory("redis").unwrap();
+    let redis = Redis::start(&folder).unwrap();
+    let watch = Watch::start(&[redis.pid()]).unwrap();
+    let clients = [
+        redis.command_line(&folder, &["-r", "20", "SET", "secret", "hidden"]),
+        redis.command_line(&folder, &["-r", "10", "GET", "secret"]),
+        redis.command_line(&folder, &["LPUSH", "secret", "hidden"]),
+        redis.command_line(&folder, &["DEL", "secret", "other", "third"]),
+        redis.command_line(&folder, &["EVALSHA", "hidden", "0"]),
+        redis.command_line(&folder, &["PING"]),
+    ]
+    .map(Result::unwrap);
+    let report = watch.finish().unwrap();
+    let with_sizes = |times, asked: Asked| std::iter::repeat_n(asked, times);
+    let mut asked = Vec::new();
+    // *3 $3 SET $6 secret $6 hidden, answered +OK; and so on.
+    asked.extend(with_sizes(
+        20,
+        Asked::new("SET", "SET ? ?", "ok").sizes(37, 5),
+    ));
+    asked.extend(with_sizes(
+        10,
+        Asked::new("GET", "GET ?", "ok").sizes(25, 12),
+    ));
+    asked.push(Asked::new("LPUSH", "LPUSH ? ?", "WRONGTYPE"));
+    asked.push(Asked::new("DEL", "DEL ? ? ...", "ok"));
+    asked.push(Asked::new("EVALSHA", "EVALSHA ? ?", "NOSCRIPT"));
+    asked.push(Asked::new("PING", "PING", "ok").sizes(14, 7));
+    report
+        .check(&Expected {
+            protocol: "redis",
+            tls: false,
+            edges: Edges::To(redis.port),
+            clients: &clients,
+            servers: &[redis.pid()],
+            asked: &asked,
+        })
+        .unwrap();
+    let text = report.json.to_string();
+    assert!(
+        !text.contains("secret") && !text.contains("hidden"),
+        "{text}"
+    );
+}
+
+#[test]
+fn pipelined_commands_of_redis_are_counted_as_the_server_counts_them() {
+    let (folder, _guard) = scratch_directory("redis").unwrap();
+    let redis = Redis::start(&folder).unwrap();
+    let watch = Watch::start(&[redis.pid()]).unwrap();
+    let arguments = [
+        "-t",
+        "set,get,lpush",
+        "-n",
+        "1600",
+        "-c",
+        "4",
+        "-P",
+        "16",
+        "--csv",
+    ];
+    let client = redis.benchmark(&folder, &arguments).unwrap();
+    let report = watch.finish().unwrap();
+    let asked = repeated(&[
+        (2, "CONFIG", "CONFIG GET ?", "ok"),
+        (1600, "SET", "SET ? ?", "ok"),
+        (1600, "GET", "GET ?", "ok"),
+        (1600, "LPUSH", "LPUSH ? ?", "ok"),
+    ]);
+    let truth = [
+        ("config|get", 2),
+        ("get", 1600),
+        ("lpush", 1600),
+        ("set", 1600),
+    ];
+    let truth = truth.map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(redis.counts(&folder).unwrap(), BTreeMap::from(truth));
+    report
+        .check(&Expected {
+            protocol: "redis",
+            tls: false,
+            edges: Edges::To(redis.port),
+            clients: &[client],
+            servers: &[redis.pid()],
+            asked: &asked,
+        })
+        .unwrap();
+}
+
+#[test]
+fn statements_of_psql_are_told_without_their_literals() {
+    let (folder, _guard) = scratch_directory("postgres").unwrap();
+    let postgres = Postgres::start(&folder).unwrap();
+    // How a statement ended stands behind its rows.
+    let options = ["--capture-bytes=16320"];
+    let watch = Watch::start_with(&[postgres.pid()], &options).unwrap();
+    let before = postgres.logged().unwrap().0;
+    let statements = [
+        "CREATE TABLE things (id int PRIMARY KEY, name text)",
+        "INSERT INTO things VALUES (1, 'hidden'), (2, 'hidden')",
+        "SELECT name FROM things WHERE id = 1",
+        "SELECT name FROM things WHERE id = 2",
+        "SELECT nothing FROM things",
+        "INSERT INTO things VALUES (1, 'again')",
+        "SELECT repeat('long', 5000)",
+        "BEGIN",
+        "UPDATE things SET name = 'hidden' WHERE id = 2",
+        "ROLLBACK",
+    ];
+    let client = postgres.psql(&folder, &statements).unwrap();
+    let report = watch.finish().unwrap();
+    assert_eq!(postgres.logged().unwrap().0 - before, statements.len());
+    let asked = repeated(&[
+        (1, "CONNECT", "CONNECT", "ok"),
+        (
+            1,
+            "CREATE",
+            "CREATE TABLE things (id int PRIMARY KEY, name text)",
+            "ok",
+        ),
+        (1, "INSERT", "INSERT INTO things VALUES (?)", "ok"),
+        (2, "SELECT", "SELECT name FROM things WHERE id = ?", "ok"),
+        (1, "SELECT", "SELECT nothing FROM things", "42703"),
+        (1, "INSERT", "INSERT INTO things VALUES (?)", "23505"),
+        (1, "SELECT", "SELECT repeat(?)", "ok"),
+        (1, "BEGIN", "BEGIN", "ok"),
+        (1, "UPDATE", "UPDATE things SET name = ? WHERE id = ?", "ok"),
+        (1, "ROLLBACK", "ROLLBACK", "ok"),
+    ]);
+    let servers = servers_of(&report, postgres.port, postgres.pid());
+    report
+        .check(&Expected {
+            protocol: "postgresql",
+            tls: false,
+            edges: Edges::To(postgres.port),
+            clients: &[client],
+            servers: &servers,
+            asked: &asked,
+        })
+        .unwrap();
+    assert!(!report.json.to_string().contains("hidden"));
+}
+
+#[test]
+fn statements_of_pgbench_are_counted_in_every_mode() {
+    const TRANSACTIONS: u32 = 300;
+    const CLIENTS: u32 = 2;
+    const RATE: u32 = 600;
+    let (folder, _guard) = scratch_directory("postgres").unwrap();
+    let postgres = Postgres::start(&folder).unwrap();
+    let table = ["CREATE TABLE things (id int PRIMARY KEY, count int)"];
+    postgres.psql(&folder, &table).unwrap();
+    let script = "\\set id random(1, 100)\n\
+                  INSERT INTO things VALUES (:id, 1) ON CONFLICT (id) DO NOTHING;\n\
+                  SELECT count FROM things WHERE id = :id;\n";
+    let insert = "INSERT INTO things VALUES (?) ON CONFLICT (id) DO NOTHING";
+    let select = "SELECT count FROM things WHERE id = ?";
+    for mode in ["simple", "extended", "prepared"] {
+        let watch = Watch::start(&[postgres.pid()]).unwrap();
+        let before = postgres.logged().unwrap();
+        let how_often = [TRANSACTIONS, CLIENTS, RATE];
+        let client = postgres.pgbench(&folder, script, mode, how_often).unwrap();
+        let report = watch.finish().unwrap();
+        let count = (TRANSACTIONS * CLIENTS) as usize;
+        let after = postgres.logged().unwrap();
+        // pgbench looks whether the server is there before its clients connect.
+        let connections = CLIENTS as usize + 1;
+        let truth = (before.0 + 2 * count, before.1 + connections);
+        assert_eq!(after, truth, "{mode}");
+        let asked = repeated(&[
+            (connections, "CONNECT", "CONNECT", "ok"),
+            (count, "INSERT", insert, "ok"),
+            (count, "SELECT", select, "ok"),
+        ]);
+        let servers = servers_of(&report, postgres.port, postgres.pid());
+        let expected = Expected {
+            protocol: "postgresql",
+            tls: false,
+            edges: Edges::To(postgres.port),
+            clients: &[client],
+            servers: &servers,
+            asked: &asked,
+        };
+        report
+            .check(&expected)
+            .unwrap_or_else(|error| panic!("{mode}: {error:#}"));
+    }
+}
+
+#[test]
+fn statements_of_mariadb_are_told_without_their_literals_and_without_the_password() {
+    let (folder, _guard) = scratch_directory("mariadb").unwrap();
+    let server = MariaDb::start(&folder).unwrap();
+    let watch = Watch::start(&[server.pid()]).unwrap();
+    let before = server.logged().unwrap().len();
+    let statements = [
+        "CREATE TABLE things (id int PRIMARY KEY, name text)",
+        "INSERT INTO things VALUES (1, 'hidden'), (2, \"hidden\")",
+        "SELECT name FROM things WHERE id = 1",
+        "SELECT name FROM things WHERE id = 2",
+        "SELECT nothing FROM things",
+        "INSERT INTO things VALUES (1, 'again')",
+        "SELECT repeat('long', 5000)",
+        "UPDATE things SET name = 'hidden' WHERE id = 2",
+    ];
+    let client = server.run(&folder, &statements).unwrap();
+    let report = watch.finish().unwrap();
+    let logged = &server.logged().unwrap()[before..];
+    let queries = logged.iter().filter(|(kind, _text)| kind == "Query");
+    assert_eq!(queries.count(), statements.len(), "{logged:?}");
+    let asked = repeated(&[
+        (1, "CONNECT", "CONNECT", "ok"),
+        (
+            1,
+            "CREATE",
+            "CREATE TABLE things (id int PRIMARY KEY, name text)",
+            "ok",
+        ),
+        (1, "INSERT", "INSERT INTO things VALUES (?)", "ok"),
+        (2, "SELECT", "SELECT name FROM things WHERE id = ?", "ok"),
+        (1, "SELECT", "SELECT nothing FROM things", "1054"),
+        (1, "INSERT", "INSERT INTO things VALUES (?)", "1062"),
+        (1, "SELECT", "SELECT repeat(?)", "ok"),
+        (1, "UPDATE", "UPDATE things SET name = ? WHERE id = ?", "ok"),
+    ]);
+    report
+        .check(&Expected {
+            protocol: "mysql",
+            tls: false,
+            edges: Edges::To(server.port),
+            clients: &[client],
+            servers: &[server.pid()],
+            asked: &asked,
+        })
+        .unwrap();
+    assert!(!report.json.to_string().contains("hidden"));
+}
+
+#[test]
+fn questions_of_dig_are_told_over_udp_and_tcp() {
+    // dnsmasq closes a connection of TCP after 100 questions.
+    const TIMES: usize = 15;
+    let (folder, _guard) = scratch_directory("dns").unwrap();
+    let server = Dnsmasq::start(&folder).unwrap();
+    let own = [server.pid()];
+    // A server's socket of UDP has no peer: only clients' edges are looked at.
+    let transports: [(&[&str], &[u32]); 3] = [
+        (&["+notcp"], &[]),
+        (&["+tcp"], &own),
+        (&["+tcp", "+keepopen"], &own),
+    ];
+    for (options, servers) in transports {
+        let watch = Watch::start(servers).unwrap();
+        let before = server.logged().unwrap();
+        let (client, asked) = server.dig(&folder, TIMES, options).unwrap();
+        let report = watch.finish().unwrap();
+        assert_eq!(
+            server.logged().unwrap() - before,
+            asked.len(),
+            "{options:?}"
+        );
+        let expected = Expected {
+            protocol: "dns",
+            tls: false,
+            edges: Edges::To(dns::PORT),
+            clients: &[client],
+            servers,
+            asked: &asked,
+        };
+        report
+            .check(&expected)
+            .unwrap_or_else(|error| panic!("{options:?}: {error:#}"));
+    }
+}

@@ -1,0 +1,249 @@
+//! Requests inside TLS, of every library that is read: each is reported once, bound to its socket.
+
+use std::path::{Path, PathBuf};
+
+use profiler_tests::{
+    cleanup::{Guard, scratch_directory},
+    peers::{
+        asked::Asked,
+        curl::{self, Call, Done},
+        gnutls,
+        h2load::{self, Load},
+        nginx::{Nginx, Speaks},
+        pipelining,
+        tls::{self, Program},
+        watch::{Edges, Expected, Watch},
+    },
+};
+use serde_json::Value;
+
+/// Rounds of requests of a client, 6 each.
+const ROUNDS: u32 = 20;
+
+/// A folder with a certificate.
+fn folder() -> (PathBuf, Guard) {
+    let (folder, guard) = scratch_directory("tls").unwrap();
+    tls::write_certificate(&folder).unwrap();
+    (folder, guard)
+}
+
+fn check(
+    watch: Watch,
+    port: u16,
+    protocol: &str,
+    (client, server): (&[u32], &[u32]),
+    asked: &[Asked],
+) {
+    let report = watch.finish().unwrap();
+    report
+        .check(&Expected {
+            protocol,
+            tls: true,
+            edges: Edges::To(port),
+            clients: client,
+            servers: server,
+            asked,
+        })
+        .unwrap();
+}
+
+/// What a server of these tests answers, asked by curl over one connection.
+fn call_with_curl(folder: &Path, port: u16, version: &str) -> Done {
+    let mut calls = Vec::new();
+    for _ in 0..ROUNDS {
+        calls.extend(
+            ["/files/0", "/files/700", "/files/50000"].map(|path| Call::new("GET", path, 200)),
+        );
+        calls.push(Call::new("HEAD", "/files/700", 200));
+        calls.push(Call::new("GET", "/status/404", 404));
+        calls.push(Call::new("GET", "/status/204", 204));
+        calls.push(Call::new("POST", "/upload", 200).body(3000));
+        calls.push(Call::new("POST", "/upload", 200).body(100_000));
+    }
+    let authority = format!("cacert = {}", folder.join("server.pem").display());
+    let base = format!("https://127.0.0.1:{port}");
+    curl::run(folder, &base, &calls, &[version, &authority]).unwrap()
+}
+
+/// curl against a program's server, both sides read.
+fn curl_against(program: Program, version: &str, protocol: &str) {
+    let (folder, _guard) = folder();
+    let (server, port) = program.serve(&folder).unwrap();
+    let watch = Watch::start_tls(&[server.pid()]).unwrap();
+    let done = call_with_curl(&folder, port, version);
+    check(
+        watch,
+        port,
+        protocol,
+        (&done.pids, &[server.pid()]),
+        &done.asked,
+    );
+}
+
+/// A program's client against nginx, both sides read.
+fn program_against_nginx(program: Program, version: &str, protocol: &str) {
+    let (folder, _guard) = folder();
+    let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+    let pids = nginx.pids().unwrap();
+    let watch = Watch::start_tls(&pids).unwrap();
+    let (client, asked) = program.call(&folder, nginx.port, version, ROUNDS).unwrap();
+    assert_eq!(asked.len(), 6 * ROUNDS as usize);
+    assert_eq!(nginx.log(asked.len()).unwrap().len(), asked.len());
+    check(watch, nginx.port, protocol, (&[client], &pids), &asked);
+}
+
+#[test]
+fn curl_and_nginx_with_openssl_over_http1() {
+    curl_and_nginx("http1.1", "http1");
+}
+
+#[test]
+fn curl_and_nginx_with_openssl_over_http2() {
+    curl_and_nginx("http2", "http2");
+}
+
+fn curl_and_nginx(version: &str, protocol: &str) {
+    let (folder, _guard) = folder();
+    let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+    let pids = nginx.pids().unwrap();
+    let watch = Watch::start_tls(&pids).unwrap();
+    let done = call_with_curl(&folder, nginx.port, version);
+    assert_eq!(nginx.log(done.asked.len()).unwrap().len(), done.asked.len());
+    check(
+        watch,
+        nginx.port,
+        protocol,
+        (&done.pids, &pids),
+        &done.asked,
+    );
+}
+
+#[test]
+fn two_thousand_requests_a_second_inside_tls_are_all_reported() {
+    const LOAD: u32 = 4000;
+    let (folder, _guard) = folder();
+    let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+    let pids = nginx.pids().unwrap();
+    let watch = Watch::start_tls(&pids).unwrap();
+    let load = Load {
+        base: &format!("https://127.0.0.1:{}", nginx.port),
+        paths: &["/files/700", "/files/0", "/files/4096", "/files/1"],
+        requests: LOAD,
+        connections: 8,
+        streams: 10,
+        rate: 2000,
+        http1: false,
+    };
+    let client = h2load::run(&folder, load).unwrap();
+    let asked = nginx.log(LOAD as usize).unwrap();
+    assert_eq!(asked.len(), LOAD as usize);
+    check(watch, nginx.port, "http2", (&[client], &pids), &asked);
+}
+
+#[test]
+fn a_go_server_over_http1_and_http2() {
+    curl_against(Program::Go, "http1.1", "http1");
+    curl_against(Program::Go, "http2", "http2");
+}
+
+#[test]
+fn a_go_client_over_http1_and_http2() {
+    program_against_nginx(Program::Go, "h1", "http1");
+    program_against_nginx(Program::Go, "h2", "http2");
+}
+
+/// Their TLS library works on memory and not on a socket, so that no socket's event lies in its calls.
+#[test]
+fn what_node_and_asyncio_move_is_bound_to_no_socket_and_counted() {
+    for program in [Program::Node, Program::PythonAsyncio] {
+        let (folder, _guard) = folder();
+        let (server, port) = program.serve(&folder).unwrap();
+        let watch = Watch::start_tls(&[server.pid()]).unwrap();
+        let done = call_with_curl(&folder, port, "http1.1");
+        let report = watch.finish().unwrap();
+        let unbound = report.json["unbound_bytes"].as_u64();
+        assert!(unbound > Some(0), "{program:?}: {unbound:?}");
+        let reported = report.samples(Edges::To(port)).unwrap().len();
+        assert!(reported <= done.asked.len(), "{program:?}: {reported}");
+    }
+}
+
+/// rustls is given ciphertext in memory too, and is not read: its file says so with the reason, and its
+/// connections are seen to be TLS.
+#[test]
+fn a_service_with_rustls_is_said_not_to_be_read() {
+    for (program, library) in [
+        (Program::Rustls, Some("rustls")),
+        (Program::RustlsStripped, None),
+    ] {
+        let (folder, _guard) = folder();
+        let (server, port) = program.serve(&folder).unwrap();
+        let watch = Watch::start_tls(&[server.pid()]).unwrap();
+        let authority = format!("cacert = {}", folder.join("server.pem").display());
+        let base = format!("https://127.0.0.1:{port}");
+        let calls: Vec<Call> = (0..20)
+            .map(|number| Call::new("GET", format!("/things/{number}"), 200))
+            .collect();
+        let done = curl::run(&folder, &base, &calls, &[&authority]).unwrap();
+        let report = watch.finish().unwrap();
+        let samples = report.samples(Edges::To(port)).unwrap();
+        // curl's library is read as soon as the agent has seen that curl began.
+        assert!(samples.len() <= done.asked.len());
+        assert!(samples.iter().all(|sample| sample["seen_by"] == "client"));
+        let files = report.json["plaintext"]["files"].as_array().unwrap();
+        let of_rustls = |file: &&Value| file["path"].as_str().unwrap().contains("/rustls-");
+        let [file] = files.iter().filter(of_rustls).collect::<Vec<_>>()[..] else {
+            panic!("{program:?}: {files:?}");
+        };
+        assert_eq!(file["library"].as_str(), library, "{file}");
+        assert_eq!(file["probes"].as_array().unwrap().len(), 0, "{file}");
+        let reasons = file["reasons"].to_string();
+        assert!(reasons.contains("makes no socket calls"), "{file}");
+        let greetings = report.json["tls"].as_array().unwrap();
+        let of_server = |seen: &&Value| seen["edge"]["server"]["pid"] == server.pid();
+        let [greeting] = greetings.iter().filter(of_server).collect::<Vec<_>>()[..] else {
+            panic!("{program:?}: {greetings:?}");
+        };
+        assert_eq!(greeting["version"], "1.3");
+    }
+}
+
+#[test]
+fn requests_of_python() {
+    program_against_nginx(Program::PythonRequests, "h1", "http1");
+}
+
+#[test]
+fn the_server_of_gnutls() {
+    let (folder, _guard) = folder();
+    let (server, port) = gnutls::serve(&folder).unwrap();
+    let watch = Watch::start_tls(&[server.pid()]).unwrap();
+    let calls: Vec<Call> = (0..10)
+        .map(|number| Call::new("GET", format!("/page/{number}"), 200))
+        .collect();
+    let base = format!("https://127.0.0.1:{port}");
+    let done = curl::run(&folder, &base, &calls, &["http1.1", "insecure"]).unwrap();
+    check(
+        watch,
+        port,
+        "http1",
+        (&done.pids, &[server.pid()]),
+        &done.asked,
+    );
+}
+
+#[test]
+fn the_client_of_gnutls() {
+    const REQUESTS: usize = 20;
+    let (folder, _guard) = folder();
+    let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+    let pids = nginx.pids().unwrap();
+    let watch = Watch::start_tls(&pids).unwrap();
+    let requests: Vec<String> = (1..=REQUESTS)
+        .map(|number| pipelining::get("/files/700", number == REQUESTS))
+        .collect();
+    let client = gnutls::call(&folder, nginx.port, &requests, "HTTP/1.1 200").unwrap();
+    let asked = nginx.log(REQUESTS).unwrap();
+    assert_eq!(asked.len(), REQUESTS);
+    check(watch, nginx.port, "http1", (&[client], &pids), &asked);
+}

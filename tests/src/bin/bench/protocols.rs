@@ -1,0 +1,224 @@
+//! What reading requests costs: web servers that do nothing but answer, as fast as they can, and the
+//! mesh; without and with TLS.
+//!
+//! The server has the first CPU and wrk the second. Only the server's process is watched, as a user
+//! would. At these rates the agent samples by connection; how much is in what it prints.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use profiler_tests::{agent, cleanup::scratch_directory, process::Running, wait::wait_for};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{
+    Figure, LIMIT, cpu_seconds,
+    load::{NGINX, Row, Transport, WRK, WebServer, compare, compare_mesh},
+    peak_rss_mb,
+};
+
+/// What runs beside the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// Connections alone.
+    Light,
+    Requests,
+    RequestsWithTls,
+}
+
+/// What the sockets carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Plaintext,
+    Ciphertext,
+}
+
+/// Fewer would mean that the agent slept.
+const LEAST_REQUESTS: u64 = 50;
+
+// Shares of the requests that are to be kept.
+const NGINX_PLAIN: f64 = 0.65;
+const NGINX_TLS: f64 = 0.60;
+const GO: f64 = 0.75;
+const MESH_PLAIN: f64 = 0.95;
+const MESH_TLS: f64 = 0.88;
+
+pub(crate) struct Options {
+    pub(crate) pairs: u32,
+    pub(crate) seconds: f64,
+    pub(crate) mesh_pairs: u32,
+    pub(crate) mesh_seconds: f64,
+}
+
+pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
+    ensure!(options.seconds > 0.1, "--seconds must be above 0.1");
+    for program in [NGINX, WRK] {
+        ensure!(Path::new(program).exists(), "no {program}");
+    }
+    let mut figures = Vec::new();
+    let plain = rows(&[(Beside::Light, None), (Beside::Requests, Some(NGINX_PLAIN))]);
+    let nginx = WebServer::nginx(Transport::Plain)?;
+    figures.extend(server("nginx", &nginx, Seen::Plaintext, &plain, options)?);
+    drop(nginx);
+    let tls = rows(&[
+        (Beside::Light, None),
+        (Beside::Requests, None),
+        (Beside::RequestsWithTls, Some(NGINX_TLS)),
+    ]);
+    let nginx = WebServer::nginx(Transport::Tls)?;
+    figures.extend(server(
+        "nginx_tls",
+        &nginx,
+        Seen::Ciphertext,
+        &tls,
+        options,
+    )?);
+    drop(nginx);
+    let go = rows(&[(Beside::Light, None), (Beside::Requests, Some(GO))]);
+    figures.extend(server(
+        "go",
+        &WebServer::go()?,
+        Seen::Plaintext,
+        &go,
+        options,
+    )?);
+    figures.extend(mesh(options)?);
+    Ok(figures)
+}
+
+fn rows(besides: &[(Beside, Option<f64>)]) -> Vec<Row<Beside>> {
+    [(Beside::Nothing, None)]
+        .iter()
+        .chain(besides)
+        .map(|&(beside, kept)| Row {
+            name: match beside {
+                Beside::Nothing => "control",
+                Beside::Light => "light",
+                Beside::Requests => "requests",
+                Beside::RequestsWithTls => "requests_with_tls",
+            },
+            beside,
+            kept,
+        })
+        .collect()
+}
+
+fn server(
+    name: &str,
+    server: &WebServer,
+    seen: Seen,
+    rows: &[Row<Beside>],
+    options: &Options,
+) -> Result<Vec<Figure>> {
+    let pids = server.pids()?;
+    let run = |beside| {
+        let companion = Companion::start(beside, &pids, &server.folder)?;
+        let load = server.load(true, options.seconds)?;
+        if let Some(companion) = companion {
+            companion.end(seen)?;
+        }
+        Ok(load)
+    };
+    run(Beside::Nothing)?;
+    compare(name, rows, Beside::Nothing, options.pairs, run)
+}
+
+/// Both sidecars are watched.
+fn mesh(options: &Options) -> Result<Vec<Figure>> {
+    let rows = rows(&[
+        (Beside::Light, None),
+        (Beside::Requests, Some(MESH_PLAIN)),
+        (Beside::RequestsWithTls, Some(MESH_TLS)),
+    ]);
+    let (folder, _guard) = scratch_directory("bench")?;
+    let (pairs, seconds) = (options.mesh_pairs, options.mesh_seconds);
+    compare_mesh(&rows, Beside::Nothing, pairs, seconds, |beside, load| {
+        let companion = Companion::start(beside, &envoys()?, &folder)?;
+        let load = load()?;
+        if let Some(companion) = companion {
+            // The applications' sides of the sidecars are plain.
+            companion.end(Seen::Plaintext)?;
+        }
+        Ok(load)
+    })
+}
+
+/// The sidecars of the only mesh that runs.
+fn envoys() -> Result<Vec<u32>> {
+    let output = Command::new("pgrep")
+        .args(["--exact", "envoy"])
+        .output()
+        .context("look for the sidecars with pgrep")?;
+    let pids: Vec<u32> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .collect();
+    ensure!(pids.len() == 2, "{} sidecars run, not two", pids.len());
+    Ok(pids)
+}
+
+/// An agent that watches beside a run.
+struct Companion {
+    agent: Running,
+    beside: Beside,
+}
+
+impl Companion {
+    fn start(beside: Beside, pids: &[u32], folder: &Path) -> Result<Option<Self>> {
+        let command = match beside {
+            Beside::Nothing => return Ok(None),
+            Beside::Light => "net",
+            Beside::Requests | Beside::RequestsWithTls => "requests",
+        };
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        let mut arguments = vec![command, "--duration=3600s", "--json"];
+        for pid in &pids {
+            arguments.extend(["--pid", pid]);
+        }
+        if beside == Beside::RequestsWithTls {
+            arguments.push("--tls");
+        }
+        let agent = agent::launch(&arguments, command, folder)?;
+        wait_for("the agent watches", LIMIT, || {
+            (agent.errors().contains("watching") || agent.errors().contains("looking for requests"))
+                .then_some(())
+        })
+        .with_context(|| agent.errors())?;
+        Ok(Some(Self { agent, beside }))
+    }
+
+    /// Ends it, and checks that it did what it was measured for.
+    fn end(mut self, seen: Seen) -> Result<()> {
+        let agent = &mut self.agent;
+        let (cpu_s, mb) = (cpu_seconds(agent.pid())?, peak_rss_mb(agent.pid())?);
+        agent.signal(Signal::TERM)?;
+        agent.wait(LIMIT)?;
+        let result: Value =
+            serde_json::from_str(&agent.output()).with_context(|| agent.errors())?;
+        let mut said = String::new();
+        if matches!(self.beside, Beside::Requests | Beside::RequestsWithTls) {
+            let operations = result["operations"].as_array();
+            let requests: u64 = operations
+                .into_iter()
+                .flatten()
+                .filter_map(|operation| operation["count"].as_u64())
+                .sum();
+            let is_blind = seen == Seen::Ciphertext && self.beside == Beside::Requests;
+            ensure!(
+                is_blind || requests > LEAST_REQUESTS,
+                "the agent saw {requests} requests: {}",
+                agent.errors()
+            );
+            said = format!(
+                ", {requests} requests, one in {} connections",
+                result["sampled_one_of"]
+            );
+        }
+        eprintln!(
+            "  agent: {cpu_s:.2} s of CPU, {mb:.0} MB, lost {}{said}",
+            result["lost"]
+        );
+        Ok(())
+    }
+}

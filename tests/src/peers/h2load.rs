@@ -1,0 +1,58 @@
+//! h2load: many requests at a known rate, HTTP/1.1 or HTTP/2.
+
+use std::{fs, path::Path, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::process::Launch;
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// How to load.
+#[derive(Clone, Copy, Debug)]
+pub struct Load<'a> {
+    pub base: &'a str,
+    /// Asked for in turn on each connection.
+    pub paths: &'a [&'a str],
+    pub requests: u32,
+    pub connections: u32,
+    /// Requests at once on each connection.
+    pub streams: u32,
+    /// Requests in a second on all connections.
+    pub rate: u32,
+    /// Instead of HTTP/2.
+    pub http1: bool,
+}
+
+/// Runs it; its pid. An error unless every request was answered with 2xx.
+pub fn run(folder: &Path, load: Load<'_>) -> Result<u32> {
+    let uris: Vec<String> = load
+        .paths
+        .iter()
+        .map(|path| format!("{}{path}\n", load.base))
+        .collect();
+    let file = folder.join("uris");
+    fs::write(&file, uris.concat()).context("write the URIs")?;
+    let mut arguments = vec![
+        format!("--requests={}", load.requests),
+        format!("--clients={}", load.connections),
+        format!("--max-concurrent-streams={}", load.streams),
+        format!(
+            "--rps={}",
+            f64::from(load.rate) / f64::from(load.connections)
+        ),
+        format!("--input-file={}", file.display()),
+    ];
+    if load.http1 {
+        arguments.push("--h1".to_owned());
+    }
+    let client = Launch::new(Path::new("/usr/bin/h2load"), "h2load", folder)
+        .args(arguments)
+        .start()?;
+    let pid = client.pid();
+    let output = client.finish(LIMIT)?;
+    let all = load.requests;
+    let good = format!("status codes: {all} 2xx, 0 3xx, 0 4xx, 0 5xx");
+    ensure!(output.contains(&good), "h2load: {output}");
+    Ok(pid)
+}

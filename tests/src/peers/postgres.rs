@@ -1,0 +1,159 @@
+//! `PostgreSQL` with psql and pgbench.
+
+use std::{
+    fs,
+    net::TcpStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::free_port;
+use crate::{
+    process::{Launch, Running},
+    wait::wait_until,
+};
+
+const LIMIT: Duration = Duration::from_mins(1);
+/// Debian's folder of the installed major version.
+const VERSIONS: &str = "/usr/lib/postgresql";
+/// It does not run as root; this user (`nobody`) is there everywhere.
+const USER: u32 = 65_534;
+
+/// A running server with a database of its own.
+#[derive(Debug)]
+pub struct Postgres {
+    server: Running,
+    pub port: u16,
+    programs: PathBuf,
+    log: PathBuf,
+}
+
+impl Postgres {
+    pub fn start(folder: &Path) -> Result<Self> {
+        let programs = programs()?;
+        let port = free_port()?;
+        let data = folder.join("postgresql");
+        fs::create_dir(&data).context("make the data folder")?;
+        std::os::unix::fs::chown(&data, Some(USER), Some(USER)).context("give it away")?;
+        // The folder above is root's: others may pass it.
+        let passable = rustix::fs::Mode::from_raw_mode(0o711);
+        rustix::fs::chmod(folder, passable).context("let the server pass")?;
+        Launch::new(&programs.join("initdb"), "initdb", folder)
+            .args([
+                "--username=tester",
+                "--auth=trust",
+                "--no-sync",
+                "--encoding=UTF8",
+            ])
+            .args(["--pgdata".as_ref(), data.as_os_str()])
+            .env("LC_ALL", "C")
+            .current_dir(&data)
+            .user(USER)
+            .start()?
+            .finish(LIMIT)?;
+        let settings = format!(
+            "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = ''\n\
+             fsync = off\nlog_statement = all\nlog_connections = on\nlog_line_prefix = ''\nautovacuum = off\n"
+        );
+        let configuration = data.join("postgresql.auto.conf");
+        fs::write(&configuration, settings).context("write the configuration")?;
+        let mut server = Launch::new(&programs.join("postgres"), "postgres", folder)
+            .args(["-D".as_ref(), data.as_os_str()])
+            .current_dir(&data)
+            .user(USER)
+            .start()?;
+        wait_until("postgres listens", LIMIT, || {
+            !server.is_running() || server.errors().contains("ready to accept connections")
+        })?;
+        ensure!(server.is_running(), "it ended: {}", server.errors());
+        ensure!(
+            TcpStream::connect(("127.0.0.1", port)).is_ok(),
+            "nobody listens at {port}"
+        );
+        Ok(Self {
+            server,
+            port,
+            programs,
+            log: folder.join("postgres.err"),
+        })
+    }
+
+    /// The postmaster; every connection has a child of its own.
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
+    /// Runs the statements, each one a query of its own, whatever becomes of them; psql's pid.
+    pub fn psql(&self, folder: &Path, statements: &[&str]) -> Result<u32> {
+        let script = folder.join("statements.sql");
+        fs::write(&script, statements.join(";\n") + ";\n").context("write the statements")?;
+        let script = script.display().to_string();
+        self.client(
+            folder,
+            "psql",
+            &["--no-psqlrc", "--quiet", "--file", &script],
+        )
+    }
+
+    /// Runs a script `transactions` times on each of `clients` connections, `rate` times in a second;
+    /// pgbench's pid.
+    pub fn pgbench(
+        &self,
+        folder: &Path,
+        script: &str,
+        mode: &str,
+        [transactions, clients, rate]: [u32; 3],
+    ) -> Result<u32> {
+        let path = folder.join("pgbench.sql");
+        fs::write(&path, script).context("write the script")?;
+        let arguments = [
+            "--no-vacuum".to_owned(),
+            format!("--protocol={mode}"),
+            format!("--transactions={transactions}"),
+            format!("--client={clients}"),
+            format!("--rate={rate}"),
+            format!("--file={}", path.display()),
+        ];
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.client(folder, "pgbench", &arguments)
+    }
+
+    fn client(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<u32> {
+        let client = Launch::new(&self.programs.join(program), program, folder)
+            .args(arguments)
+            .env("PGHOST", "127.0.0.1")
+            .env("PGPORT", &self.port.to_string())
+            .env("PGUSER", "tester")
+            .env("PGDATABASE", "postgres")
+            .env("PGGSSENCMODE", "disable")
+            .start()?;
+        let pid = client.pid();
+        client.finish(LIMIT)?;
+        Ok(pid)
+    }
+
+    /// How many statements the server was sent and prepared ones it ran, and how many connections were
+    /// let in, by its own log.
+    pub fn logged(&self) -> Result<(usize, usize)> {
+        let log = fs::read_to_string(&self.log).context("read the log")?;
+        let count = |begin: &str| log.lines().filter(|line| line.starts_with(begin)).count();
+        let statements = count("LOG:  statement: ") + count("LOG:  execute ");
+        Ok((statements, count("LOG:  connection authorized: ")))
+    }
+}
+
+fn programs() -> Result<PathBuf> {
+    let folders = fs::read_dir(VERSIONS).context("no PostgreSQL (Debian package postgresql)")?;
+    for folder in folders {
+        let programs = folder
+            .context("list PostgreSQL's versions")?
+            .path()
+            .join("bin");
+        if programs.join("initdb").is_file() {
+            return Ok(programs);
+        }
+    }
+    bail!("no initdb below {VERSIONS} (Debian package postgresql)")
+}

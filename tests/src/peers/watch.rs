@@ -1,0 +1,244 @@
+//! The agent's command `requests` around what clients do.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::asked::{Asked, compare};
+use crate::{
+    agent,
+    cleanup::{Guard, scratch_directory},
+    process::Running,
+    wait::wait_for,
+};
+
+const START_LIMIT: Duration = Duration::from_mins(1);
+/// For the report of thousands of requests, on a machine that is busy with the peers.
+const REPORT_LIMIT: Duration = Duration::from_mins(1);
+/// What the command says once it sees requests.
+const ATTACHED: &str = "looking for requests";
+
+/// A running `profiler-agent requests`.
+#[derive(Debug)]
+pub struct Watch {
+    agent: Running,
+    began: Instant,
+    _folder: Guard,
+}
+
+impl Watch {
+    /// Watches this process with the children that it starts from now on, and the processes `servers`,
+    /// which run already. Returns when the agent is attached.
+    pub fn start(servers: &[u32]) -> Result<Self> {
+        Self::start_with(servers, &[])
+    }
+
+    /// The same with plaintext of TLS.
+    pub fn start_tls(servers: &[u32]) -> Result<Self> {
+        Self::start_with(servers, &["--tls"])
+    }
+
+    /// With more options of the command.
+    pub fn start_with(servers: &[u32], options: &[&str]) -> Result<Self> {
+        let (folder, guard) = scratch_directory("requests")?;
+        let own = std::process::id();
+        let pids = servers.iter().chain([&own]);
+        let pids: Vec<String> = pids.map(|pid| format!("--pid={pid}")).collect();
+        let mut arguments = vec!["requests", "--json", "--raw-paths", "--duration=300s"];
+        // The processor is busy with the peers as well: whether connections are sampled is not what is
+        // tested here.
+        arguments.push("--samples=all");
+        if !options
+            .iter()
+            .any(|option| option.starts_with("--cpu-percent"))
+        {
+            arguments.push("--cpu-percent=100");
+        }
+        arguments.extend(pids.iter().map(String::as_str));
+        arguments.extend(options);
+        let mut agent = agent::launch(&arguments, "requests", &folder)?;
+        wait_for("the command watches", START_LIMIT, || {
+            let ended = !agent.is_running();
+            (ended || agent.errors().contains(ATTACHED)).then_some(())
+        })?;
+        ensure!(
+            agent.is_running(),
+            "the command ended early: {}",
+            agent.errors()
+        );
+        Ok(Self {
+            agent,
+            began: Instant::now(),
+            _folder: guard,
+        })
+    }
+
+    /// Stops watching; what was reported.
+    pub fn finish(mut self) -> Result<Report> {
+        self.agent.signal(Signal::INT)?;
+        let status = self.agent.wait(REPORT_LIMIT)?;
+        ensure!(status.success(), "{status}: {}", self.agent.errors());
+        let json = serde_json::from_str(&self.agent.output()).context("parse the report")?;
+        Ok(Report {
+            json,
+            lasted: self.began.elapsed(),
+        })
+    }
+}
+
+/// What the agent said.
+#[derive(Debug)]
+pub struct Report {
+    pub json: Value,
+    /// Longest that a request can have taken.
+    lasted: Duration,
+}
+
+/// Which edges.
+#[derive(Clone, Copy, Debug)]
+pub enum Edges {
+    /// Those to a port.
+    To(u16),
+    /// Those of a client's and a server's pid.
+    Between(u32, u32),
+}
+
+impl Edges {
+    fn have(self, entry: &Value) -> bool {
+        let (client, server) = (&entry["edge"]["client"], &entry["edge"]["server"]);
+        match self {
+            Self::To(port) => server["port"] == port,
+            Self::Between(from, to) => client["pid"] == from && server["pid"] == to,
+        }
+    }
+}
+
+/// Requests that one server was sent.
+#[derive(Debug)]
+pub struct Expected<'a> {
+    pub protocol: &'a str,
+    pub tls: bool,
+    pub edges: Edges,
+    /// The processes that may have asked and answered; none: not known.
+    pub clients: &'a [u32],
+    pub servers: &'a [u32],
+    pub asked: &'a [Asked],
+}
+
+impl Report {
+    pub fn samples(&self, edges: Edges) -> Result<Vec<&Value>> {
+        self.entries("samples", edges)
+    }
+
+    pub fn operations(&self, edges: Edges) -> Result<Vec<&Value>> {
+        self.entries("operations", edges)
+    }
+
+    /// What a process adds to the requests that pass through it.
+    pub fn sidecar(&self, pid: u32) -> Result<&Value> {
+        let all = self.json["sidecars"].as_array().context("no sidecars")?;
+        let found = all.iter().find(|sidecar| sidecar["process"]["pid"] == pid);
+        found.with_context(|| format!("{pid} is no sidecar: {}", self.losses()))
+    }
+
+    fn entries(&self, table: &str, edges: Edges) -> Result<Vec<&Value>> {
+        let all = self.json[table].as_array();
+        let all = all.with_context(|| format!("no {table}"))?;
+        Ok(all.iter().filter(|entry| edges.have(entry)).collect())
+    }
+
+    /// Nothing was lost, left out or guessed.
+    pub fn check_whole(&self) -> Result<()> {
+        let json = &self.json;
+        for counter in ["unbound_bytes", "lost", "samples_left_out"] {
+            ensure!(json[counter] == 0, "{counter}: {}", self.losses());
+        }
+        ensure!(json["sampled_one_of"] == 1, "sampled: {}", self.losses());
+        for counter in ["gaps", "other_edges", "refused_connections"] {
+            let value = &json["incomplete"][counter];
+            ensure!(value == 0, "{counter}: {}", self.losses());
+        }
+        Ok(())
+    }
+
+    fn losses(&self) -> String {
+        let mut json = self.json.clone();
+        if let Some(object) = json.as_object_mut() {
+            object.remove("samples");
+            object.remove("operations");
+        }
+        json.to_string()
+    }
+
+    /// Every request was reported once, as what it was, between those who spoke.
+    pub fn check(&self, expected: &Expected<'_>) -> Result<()> {
+        self.check_whole()?;
+        let samples = self.samples(expected.edges)?;
+        let seen: Vec<Asked> = samples
+            .iter()
+            .map(|sample| Asked::from_sample(sample))
+            .collect();
+        compare(expected.asked, &seen).with_context(|| format!("counts: {}", self.losses()))?;
+        for sample in samples {
+            self.check_sample(expected, sample)
+                .with_context(|| sample.to_string())?;
+        }
+        let operations = self.operations(expected.edges)?;
+        let mut count = 0;
+        for operation in operations {
+            let fits = operation["protocol"] == expected.protocol
+                && operation["tls"] == expected.tls
+                && operation["other"] == false;
+            ensure!(fits, "an operation of another kind: {operation}");
+            count += operation["count"]
+                .as_u64()
+                .context("an operation's count")?;
+        }
+        let asked = u64::try_from(expected.asked.len())?;
+        ensure!(count == asked, "operations count {count} of {asked}");
+        Ok(())
+    }
+
+    fn check_sample(&self, expected: &Expected<'_>, sample: &Value) -> Result<()> {
+        let is_one_of = |pids: &[u32], value: &Value| {
+            pids.iter().any(|pid| value == pid) || (pids.is_empty() && value.is_null())
+        };
+        let (client, server) = (&sample["edge"]["client"], &sample["edge"]["server"]);
+        ensure!(
+            sample["protocol"] == expected.protocol,
+            "not {}",
+            expected.protocol
+        );
+        ensure!(sample["tls"] == expected.tls, "tls is not {}", expected.tls);
+        ensure!(
+            is_one_of(expected.clients, &client["pid"]),
+            "the client is none of {:?}",
+            expected.clients
+        );
+        ensure!(
+            is_one_of(expected.servers, &server["pid"]),
+            "the server is none of {:?}",
+            expected.servers
+        );
+        let duration = sample["duration_ns"].as_u64().context("no duration")?;
+        // What nobody answers is over when it is sent.
+        let is_answered = !sample["first_byte_ns"].is_null();
+        ensure!(
+            (duration > 0 || !is_answered) && Duration::from_nanos(duration) < self.lasted,
+            "took {duration} ns, watched for {:?}",
+            self.lasted
+        );
+        Ok(())
+    }
+
+    /// The sum of the operations' errors.
+    pub fn errors(&self, edges: Edges) -> Result<u64> {
+        let operations = self.operations(edges)?;
+        let errors = operations
+            .iter()
+            .filter_map(|operation| operation["errors"].as_u64());
+        Ok(errors.sum())
+    }
+}

@@ -1,0 +1,376 @@
+// Made-up requests for the stand-in: a checkout behind a sidecar with TLS, databases, and a client that
+// asks for things that it should not.
+
+import { edgeTable } from "./mock_edges.mjs";
+import { random } from "./synthetic.mjs";
+
+const STEPS = 16;
+
+/** The bucket of a value, as the agent makes them (profiler-agent/src/model/spread.rs). */
+function bucketOf(value) {
+  if (value < 2 * STEPS) return [value, value];
+  const doublings = Math.floor(Math.log2(value)) - 4;
+  const width = 2 ** doublings;
+  const from = Math.floor(value / width) * width;
+  return [from, from + width - 1];
+}
+
+/** Values in buckets, as the agent sends them. */
+export function valuesOf(values) {
+  const buckets = new Map();
+  for (const value of values) {
+    const [from, to] = bucketOf(value);
+    const found = buckets.get(from) ?? [from, to, 0];
+    found[2] += 1;
+    buckets.set(from, found);
+  }
+  const sorted = [...buckets.values()].sort((a, b) => a[0] - b[0]);
+  const count = values.length;
+  const [least, most] = count === 0 ? [null, null] : [Math.min(...values), Math.max(...values)];
+  const bounds = (share) => {
+    if (count === 0) return null;
+    const rank = Math.max(1, Math.ceil(count * share));
+    let seen = 0;
+    const found = sorted.find(([, , number]) => {
+      seen += number;
+      return seen >= rank;
+    });
+    return [Math.max(found[0], least), Math.min(found[1], most)];
+  };
+  const known = { p50: bounds(0.5), p90: bounds(0.9), p99: bounds(0.99), p999: bounds(0.999) };
+  const sum = values.reduce((all, value) => all + value, 0);
+  return {
+    count,
+    sum,
+    mean: count === 0 ? null : Math.floor(sum / count),
+    min: least,
+    max: most,
+    ...Object.fromEntries(Object.entries(known).map(([name, found]) => [name, found?.[1] ?? null])),
+    bounds: known,
+    buckets: sorted,
+  };
+}
+
+/** So many values around a middle, with a long tail. */
+function spread(next, count, middle, tail = 3) {
+  return Array.from({ length: count }, () =>
+    Math.max(1, Math.round(middle * Math.exp((next() + next() + next() - 1.5) * 0.7 + next() ** 18 * tail))),
+  );
+}
+
+const scaled = (values, factor) => values.map((value) => Math.max(0, Math.round(value * factor)));
+
+function edgeOf({ id, client, server, original_destination }) {
+  return { id, client, server, original_destination };
+}
+
+/** `seen`: which ends saw it. */
+function operation(next, edge, protocol, method, route, more) {
+  const { count, middle, errors = [0, 0, 0], statuses, seen = "client", unknown = 0, ...rest } = more;
+  const latency = spread(next, Math.max(1, count - unknown), middle);
+  const timings = (factor) => ({
+    count,
+    latency_ns: valuesOf(scaled(latency, factor)),
+    first_byte_ns: valuesOf(scaled(latency, factor * 0.8)),
+  });
+  const client = seen === "server" ? null : timings(1);
+  const server = seen === "client" ? null : timings(0.82);
+  const [wrong, failed, broken] = errors;
+  return {
+    edge,
+    protocol,
+    tls: false,
+    method,
+    route,
+    other: false,
+    count,
+    errors: wrong + failed + broken,
+    errors_by_class: { client: wrong, server: failed, broken },
+    unknown,
+    counted_from: seen,
+    statuses,
+    latency_ns: (client ?? server).latency_ns,
+    latency_from: client === null ? "server" : "client",
+    client,
+    server,
+    request_bytes: valuesOf(spread(next, count, 180)),
+    response_bytes: valuesOf(spread(next, count, 2400)),
+    messages: null,
+    ...rest,
+  };
+}
+
+function operations(edges, scale) {
+  const next = random(31);
+  const [asked, upstream, , ...others] = edges;
+  const local = others.find(({ server }) => server.port === 8080 && server.comm === "checkout") ?? upstream;
+  const database = edges.find(({ server }) => server.port === 3306);
+  const cache = edges.find(({ server }) => server.port === 6379);
+  const names = edges.find(({ server }) => server.port === 53);
+  const outside = edges.find(({ server }) => server.port === 9090);
+  const of = (edge, ...given) => operation(next, edgeOf(edge), ...given);
+  const n = (share) => Math.max(3, Math.round(scale * share));
+  const ok = (count, wrong = {}) => ({
+    200: count - Object.values(wrong).reduce((a, b) => a + b, 0),
+    ...wrong,
+  });
+  return [
+    of(asked, "http1", "GET", "/cart/{n}", {
+      count: n(40),
+      middle: 3.1e6,
+      seen: "both",
+      statuses: ok(n(40), { 404: 6, 503: 2 }),
+      errors: [6, 2, 1],
+      unknown: 2,
+    }),
+    of(upstream, "http2", "POST", "/api/v1/checkout/{uuid}/confirm", {
+      count: n(12),
+      middle: 14e6,
+      seen: "both",
+      tls: true,
+      statuses: ok(n(12), { 500: 4, 504: 1 }),
+      errors: [0, 5, 0],
+    }),
+    of(upstream, "grpc", "POST", "/shop.Inventory/Watch", {
+      count: n(2),
+      middle: 2.4e9,
+      tls: true,
+      statuses: { "grpc 0": n(2) - 1, "grpc 14": 1 },
+      errors: [0, 1, 0],
+      messages: { streams: n(2), to_server: n(2), to_client: n(900) },
+    }),
+    of(local, "http1", "GET", "/cart/{n}", {
+      count: n(40),
+      middle: 1.9e6,
+      seen: "both",
+      statuses: ok(n(40), { 404: 6 }),
+      errors: [6, 0, 0],
+    }),
+    of(database, "mysql", "SELECT", "select * from orders where customer = ? and state in (?)", {
+      count: n(31),
+      middle: 640e3,
+      statuses: { ok: n(31) - 1, 1205: 1 },
+      errors: [0, 1, 0],
+    }),
+    of(cache, "redis", "GET", "get ?", { count: n(88), middle: 120e3, statuses: { ok: n(88) } }),
+    of(cache, "redis", "HGETALL", "hgetall ?", { count: n(9), middle: 210e3, statuses: { ok: n(9) } }),
+    of(names, "dns", "A", "checkout.shop.svc.cluster.local", {
+      count: n(3),
+      middle: 900e3,
+      statuses: { NOERROR: n(3) - 2, NXDOMAIN: 2 },
+      errors: [2, 0, 0],
+    }),
+    of(outside, "http1", "GET", "/metrics", {
+      count: 3,
+      middle: 42e6,
+      seen: "server",
+      statuses: { 200: 3 },
+    }),
+    of(upstream, "http2", null, null, {
+      count: 5,
+      middle: 8e6,
+      tls: true,
+      seen: "server",
+      statuses: {},
+      unknown: 2,
+    }),
+    of(asked, "http1", null, null, { count: 17, middle: 5e6, statuses: ok(17), other: true }),
+    operation(next, null, "http1", null, null, { count: 4, middle: 4e6, statuses: ok(4), other: true }),
+  ];
+}
+
+const OUTCOMES = { 4: "client_error", 5: "server_error" };
+
+function sampleOf(next, from, i, begin, all) {
+  const { edge, protocol, tls, method, route } = from;
+  const duration = Math.round((from.latency_ns.max ?? 1e6) * (1 - i * 0.11 * next()));
+  const failing = Object.keys(from.statuses).filter((status) => /^[45]\d\d$/.test(status));
+  const status = failing.length > 0 && i % 3 === 1 ? failing[i % failing.length] : "200";
+  const outcome = OUTCOMES[status[0]] ?? "ok";
+  const isHttp = protocol.startsWith("http");
+  const first = Math.round(duration * (0.5 + 0.4 * next()));
+  const hex = (digits) => Array.from({ length: digits }, () => Math.floor(next() * 16).toString(16)).join("");
+  return {
+    edge,
+    protocol,
+    tls,
+    method,
+    route,
+    path:
+      isHttp && route !== null && all ? `${route.replaceAll(/\{\w+\}/g, String(7000 + i))}?token=***` : null,
+    authority: isHttp ? "checkout.shop:8080" : null,
+    status: isHttp ? Number(status) : protocol === "grpc" ? 0 : "ok",
+    outcome: isHttp ? outcome : "ok",
+    begin_ns: begin + i * 37_000_000,
+    duration_ns: duration,
+    request_end_ns: i % 4 === 3 ? null : Math.round(first * 0.2 * next()),
+    first_byte_ns: i % 5 === 4 ? null : first,
+    request_bytes: i % 4 === 2 ? null : 140 + i,
+    response_bytes: i % 4 === 2 ? null : 2200 + i * 31,
+    messages: protocol === "grpc" ? [1, 900] : null,
+    trace: {
+      request_id: isHttp ? `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}` : null,
+      trace_id: isHttp && i % 2 === 0 ? hex(32) : null,
+      span_id: isHttp && i % 2 === 0 ? hex(16) : null,
+    },
+    headers: isHttp
+      ? [
+          ["user-agent", "load-gen/2.1"],
+          ["content-type", "application/json"],
+          ["x-envoy-upstream-service-time", String(Math.round(duration / 1e6))],
+        ]
+      : [],
+    stream: i,
+    seen_by: from.latency_from,
+    pid: edge?.client.pid ?? 4242,
+    tid: i % 2 === 0 ? 4251 : null,
+    client: `${edge?.client.address ?? "10.1.0.4"}:${40_000 + i}`,
+    kept_as: outcome === "ok" ? "slow" : "failed",
+    rule: null,
+  };
+}
+
+function sidecar(process, next, pairs) {
+  const upstream = spread(next, pairs, 11e6);
+  const times = (number) => {
+    const part = (middle, count = number) => valuesOf(spread(next, count, middle));
+    return {
+      inside_ns: part(820e3),
+      read_wait_ns: part(310e3, Math.round(number * 0.8)),
+      to_upstream_ns: part(260e3),
+      upstream_ns: valuesOf(upstream.slice(0, number)),
+      answer_wait_ns: part(190e3, Math.round(number * 0.8)),
+      to_client_ns: part(140e3),
+    };
+  };
+  const shares = [
+    ["request_id", 0.71],
+    ["fingerprint", 0.17],
+    ["order", 0.12],
+  ];
+  return {
+    process: { ...process, port: null },
+    requests_in: pairs + 31,
+    requests_out: pairs + 4,
+    mean_ns: 874_000,
+    unmatched_in: 31,
+    unmatched_out: 4,
+    forgotten: 2,
+    pairs: shares.map(([name, share]) => ({
+      class: name,
+      pairs: Math.round(pairs * share),
+      share,
+      times: times(Math.round(pairs * share)),
+    })),
+    times: times(Math.round(pairs * 0.88)),
+    upstream_header: {
+      pairs: Math.round(pairs * 0.9),
+      header_ms: Math.round(pairs * 0.9 * 11),
+      measured_ns: Math.round(pairs * 0.9 * 11.6e6),
+      agreeing: Math.round(pairs * 0.87),
+    },
+  };
+}
+
+/** One that can only be told apart by order, and one that asks several at once. */
+function poorSidecar(process, next) {
+  const found = sidecar(process, next, 40);
+  return {
+    ...found,
+    mean_ns: null,
+    times: null,
+    pairs: [{ ...found.pairs[2], pairs: 40, share: 1 }],
+    upstream_header: null,
+    forgotten: 0,
+  };
+}
+
+const NOTHING = {
+  gaps: 0,
+  gap_connections: 0,
+  undecoded_connections: 0,
+  undecoded_bytes: 0,
+  withdrawn_guesses: 0,
+  unknown_direction: 0,
+  refused_connections: 0,
+  refused_bytes: 0,
+  other_operations: 0,
+  other_edges: 0,
+};
+
+/** `GET /tasks/ID/requests` after so many seconds. Without `trouble` nothing was lost. */
+export function requestsOf(task, seconds) {
+  const trouble = task.requests?.tls === true;
+  const window = {
+    from_ns: task.started_at_ns,
+    to_ns: task.ended_at_ns ?? Date.now() * 1e6,
+  };
+  const base = { state: task.state, reason: task.reason, window, damaged: false };
+  if (task.requests_seen === 0)
+    return {
+      ...base,
+      operations: [],
+      samples: [],
+      samples_left_out: 0,
+      tls: [],
+      sidecars: [],
+      unbound_bytes: 0,
+      lost: 0,
+      sampled_one_of: 1,
+      connections_by_protocol: {},
+      incomplete: NOTHING,
+    };
+  const { edges } = edgeTable(20);
+  const next = random(77);
+  const made = operations(edges, 4 + seconds);
+  const kept = made
+    .slice(0, 10)
+    .flatMap((each, at) =>
+      Array.from({ length: at < 4 ? 12 : 4 }, (_, i) =>
+        sampleOf(next, each, i, window.from_ns + at * 1e8, task.requests?.raw_paths === true),
+      ),
+    );
+  const [asked, upstream] = edges;
+  return {
+    ...base,
+    operations: made.sort((a, b) => b.count - a.count),
+    samples: kept.sort((a, b) => a.begin_ns + a.duration_ns - b.begin_ns - b.duration_ns),
+    samples_left_out: trouble ? 12 : 0,
+    tls: [
+      {
+        edge: edgeOf(upstream),
+        server_name: "outbound_.8080_._.checkout.shop.svc.cluster.local",
+        alpn_offered: ["istio-peer-exchange", "h2"],
+        alpn_chosen: null,
+        version: "1.3",
+        connections: 12,
+      },
+      {
+        edge: edgeOf(edges.find(({ server }) => server.port === 15_012) ?? upstream),
+        server_name: "istiod.istio-system.svc",
+        alpn_offered: ["h2"],
+        alpn_chosen: "h2",
+        version: "1.2",
+        connections: 1,
+      },
+    ],
+    sidecars: [sidecar(asked.server, next, 360 + seconds * 20), poorSidecar(upstream.server, next)],
+    unbound_bytes: trouble ? 48_200 : 0,
+    lost: trouble ? 37 : 0,
+    sampled_one_of: trouble ? 4 : 1,
+    connections_by_protocol: { http1: 41, http2: 12, mysql: 4, redis: 8, unknown: trouble ? 3 : 0 },
+    incomplete: trouble
+      ? {
+          ...NOTHING,
+          gaps: 21,
+          gap_connections: 3,
+          undecoded_connections: 3,
+          undecoded_bytes: 310_000,
+          withdrawn_guesses: 2,
+          unknown_direction: 1,
+          other_operations: 17,
+          other_edges: 4,
+        }
+      : NOTHING,
+  };
+}

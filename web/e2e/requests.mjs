@@ -1,0 +1,326 @@
+// The page of a task of requests against the stand-in: what it says, what it keeps in the address, how a task
+// is asked for, and the files that it gives. Runs alone: node e2e/requests.mjs (env SHOTS: folder for screenshots).
+
+import { mkdirSync, readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { launch, openPage } from "./browser.mjs";
+import { assertFits, assertRowsOnOneLine, graveFindings } from "./inspect.mjs";
+import { startMock } from "./mock-server.mjs";
+import { address, assert, Checks } from "./real.mjs";
+import { READY } from "./visits.mjs";
+
+/** Tasks of the stand-in: nothing lost, with trouble, nothing seen. */
+const GOOD = "8";
+const TROUBLED = "9";
+const EMPTY = "10";
+const WAIT_MS = 20_000;
+
+async function open(browser, mock, options = {}) {
+  const opened = await openPage(browser, mock.origin, options);
+  opened.page.setDefaultTimeout(WAIT_MS);
+  await opened.page.goto(mock.url);
+  await opened.page.waitForSelector(READY);
+  const show = async (query) => {
+    await opened.page.goto(`${mock.origin}/?${query}`);
+    await opened.page.waitForSelector("[data-quality]");
+  };
+  return { ...opened, show };
+}
+
+const rowsOf = (page, label) => page.getByRole("grid", { name: label }).locator("[role=row][data-row]");
+
+/** Texts of a column, by the title of its header. */
+async function column(page, label, title) {
+  const grid = page.getByRole("grid", { name: label });
+  const titles = await grid.getByRole("columnheader").allTextContents();
+  const at = titles.findIndex((text) => text.replace(/[▲▼]/g, "") === title);
+  assert(at !== -1, `no column ${title}: ${titles.join(", ")}`);
+  const cells = await grid
+    .locator(`[role=row][data-row] [role=gridcell]:nth-child(${at + 1})`)
+    .allTextContents();
+  return cells;
+}
+
+async function operations(checks, { page, faults, show }, mock) {
+  await checks.run("requests: the table says what the API says", async () => {
+    await show(`view=task&id=${GOOD}`);
+    const { operations: found } = await (
+      await fetch(`${mock.origin}/api/v1/tasks/${GOOD}/requests`, {
+        headers: { Authorization: `Bearer ${new URL(mock.url).hash.slice("#token=".length)}` },
+      })
+    ).json();
+    const counts = (await column(page, "Operations", "Requests")).map((text) =>
+      Number(text.replaceAll(",", "")),
+    );
+    assert(
+      counts.join() === found.map(({ count }) => count).join(),
+      `${counts} instead of ${found.map(({ count }) => count)}`,
+    );
+    const latencies = await column(page, "Operations", "p99");
+    assert(
+      latencies.every((text) => /^(≤ )?[\d.]+ (ns|µs|ms|s)$/.test(text)),
+      latencies.join(", "),
+    );
+    await assertRowsOnOneLine(page);
+  });
+  await checks.run("requests: a result without loss says so, one with trouble says all of it", async () => {
+    const strip = page.locator("[data-quality]");
+    assert((await strip.textContent()).includes("nothing lost"), await strip.textContent());
+    assert((await strip.locator(".warn").count()) === 0, "a whole result is marked");
+    await show(`view=task&id=${TROUBLED}`);
+    const text = await strip.textContent();
+    for (const said of [
+      "37 pieces lost, 21 gaps in 3 connections",
+      "1 of 4 is looked at",
+      "3 connections, 303 KiB",
+      "47.1 KiB",
+      "1 connection",
+      "17 requests of too many operations, 4 requests of too many edges",
+      "12 left out",
+      "Withdrawn guesses2",
+    ])
+      assert(text.includes(said), `“${said}” is not in: ${text}`);
+  });
+  await checks.run(
+    "requests: filter, protocol and failing cut the table, and the address keeps them",
+    async () => {
+      await show(`view=task&id=${GOOD}`);
+      const all = await rowsOf(page, "Operations").count();
+      await page.fill("[data-search]", "cart");
+      await page.waitForFunction((n) => document.querySelectorAll("[data-row]").length < n, all);
+      const routes = await column(page, "Operations", "Route");
+      assert(routes.length > 0 && routes.every((route) => route.includes("cart")), routes.join());
+      await page.fill("[data-search]", "");
+      await page.getByLabel("Protocol", { exact: true }).selectOption("redis");
+      assert(
+        (await column(page, "Operations", "Protocol")).every((text) => text === "Redis"),
+        "not only Redis",
+      );
+      await page.getByLabel("failing").check();
+      await page.getByText("No operation matches the filter").waitFor();
+      assert(
+        /speaks=redis/.test(await address(page)) && /failing=1/.test(await address(page)),
+        await address(page),
+      );
+      await page.getByRole("button", { name: "Clear the filter" }).click();
+      assert((await rowsOf(page, "Operations").count()) === all, "not all are back");
+    },
+  );
+  await checks.run("requests: headers sort, by keyboard too", async () => {
+    const header = page.getByRole("grid", { name: "Operations" }).getByRole("button", { name: "Failed" });
+    await header.focus();
+    await page.keyboard.press("Enter");
+    const failed = (await column(page, "Operations", "Failed")).map(Number);
+    assert(failed.join() === failed.toSorted((a, b) => b - a).join() && failed[0] > 0, failed.join());
+  });
+  await checks.run(
+    "requests: the panel of an operation has both ends, sizes, outcomes and samples",
+    async () => {
+      await show(`view=task&id=${GOOD}`);
+      const row = rowsOf(page, "Operations").filter({ hasText: "15001" }).first();
+      await row.focus();
+      await page.keyboard.press("Enter");
+      const panel = page.getByRole("complementary", { name: "One operation" });
+      await panel.waitFor();
+      for (const name of ["Latency", "First byte", "Sizes", "What became of them", "Slowest samples"])
+        await panel.getByRole("region", { name }).waitFor();
+      const latency = await panel.getByRole("region", { name: "Latency" }).textContent();
+      assert(latency.includes("Seen by the client") && latency.includes("Seen by the server"), latency);
+      const outcome = await panel.getByRole("region", { name: "What became of them" }).textContent();
+      assert(/6 wrong requests.*2 server errors.*1 broken off/.test(outcome), outcome);
+      assert(/Of 2 \(.*\) the end was not seen whole/.test(outcome), outcome);
+      assert((await panel.locator("[data-sidecar]").count()) > 0, "no sidecar in the panel");
+      const kept = await address(page);
+      assert(/operation=[0-9a-f]{16}/.test(kept), kept);
+      await page.reload();
+      await panel.waitFor();
+      await panel.getByRole("button", { name: "Only this edge" }).click();
+      const servers = await column(page, "Operations", "Server");
+      assert(
+        servers.every((text) => text.includes("15001")),
+        servers.join(),
+      );
+      await page.getByRole("button", { name: /^only checkout/ }).click();
+      assert((await rowsOf(page, "Operations").count()) > servers.length, "the edge still cuts");
+    },
+  );
+  assert(faults.length === 0, faults.join(" | "));
+}
+
+async function samples(checks, { page, show }) {
+  await checks.run("requests: a sample opens with its ids, headers and time in parts", async () => {
+    await show(`view=task&id=${TROUBLED}&requests=samples&sort=-begin`);
+    await page.fill("[data-search]", "cart");
+    await rowsOf(page, "Single requests").first().click();
+    const panel = page.getByRole("complementary", { name: "One request" });
+    await panel.waitFor();
+    const text = await panel.textContent();
+    for (const said of ["Request id", "x-envoy-upstream-service-time", "checkout.shop:8080", "/cart/7"])
+      assert(text.includes(said), `“${said}” is not in: ${text}`);
+    assert(text.includes("?token=***"), "the query is not masked");
+    assert((await panel.getByRole("img").getAttribute("aria-label")).length > 10, "the bar has no words");
+    assert(/sample=[0-9a-f]{16}/.test(await address(page)), await address(page));
+  });
+  await checks.run("requests: the slowest of an operation leads to the sample", async () => {
+    await show(`view=task&id=${TROUBLED}`);
+    await rowsOf(page, "Operations").filter({ hasText: "15001" }).first().click();
+    await page.getByRole("region", { name: "Slowest samples" }).getByRole("button").first().click();
+    await page.getByRole("complementary", { name: "One request" }).waitFor();
+    assert(/requests=samples/.test(await address(page)), await address(page));
+  });
+}
+
+async function sidecars(checks, { page, show }) {
+  await checks.run("requests: a sidecar's time is split, and order alone is no evidence", async () => {
+    await show(`view=task&id=${GOOD}&requests=sidecars`);
+    const known = page.locator("[data-sidecar='4242']");
+    const text = await known.textContent();
+    for (const said of [
+      "874 µs",
+      "Waits to be read",
+      "Way back",
+      "request id71.",
+      "not in the times",
+      "within 2 ms",
+    ])
+      assert(text.includes(said), `“${said}” is not in: ${text}`);
+    const poor = await page.locator("[data-sidecar='5150']").textContent();
+    assert(poor.includes("No split into parts") && poor.includes("cannot be told"), poor);
+  });
+}
+
+async function states(checks, { page, show }, mock) {
+  await checks.run("requests: nothing seen is said, not drawn", async () => {
+    await show(`view=task&id=${EMPTY}`);
+    await page.getByText("No requests were seen").waitFor();
+    assert((await page.getByRole("grid").count()) === 0, "there is a table of nothing");
+  });
+  await checks.run("requests: a running task's numbers grow", async () => {
+    const { id } = mock.agent.create({ kind: "requests", target: { pids: [4242] }, duration_s: 60 });
+    await show(`view=task&id=${id}`);
+    await page.waitForSelector("[role=grid]");
+    const first = (await column(page, "Operations", "Requests"))[0];
+    await page.waitForFunction(
+      (before) =>
+        document.querySelector("[data-row='0'] [role=gridcell]:nth-child(6)").textContent !== before,
+      first,
+    );
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.locator(".task-title .state-finished").waitFor();
+  });
+  await checks.run("requests: the page of the edge leads to them", async () => {
+    await show(`view=task&id=${GOOD}`);
+    await rowsOf(page, "Operations").filter({ hasText: "15001" }).first().click();
+    await page.getByRole("link", { name: "Open the edge" }).click();
+    await page.waitForURL(/view=edge/);
+    await page.getByRole("link", { name: `task ${GOOD}` }).click();
+    await page.waitForURL(/view=task&id=8&edge=/);
+    const servers = await column(page, "Operations", "Server");
+    assert(servers.length > 0 && servers.every((text) => text.includes("15001")), servers.join());
+  });
+}
+
+async function creation(checks, { page }, mock) {
+  const dialog = async () => {
+    await page.goto(`${mock.origin}/?view=processes&create=1&pids=4242`);
+    await page.getByLabel("Requests", { exact: true }).check();
+  };
+  await checks.run("requests: a task is asked for with TLS, its price told", async () => {
+    await dialog();
+    await page.getByLabel(/^Also inside TLS/).check();
+    await page.fill("#tls-duty", "20");
+    await page.locator("#samples-kept").selectOption("all");
+    assert(/in 20 % of the time/.test(await page.locator("[data-estimate]").textContent()), "no price");
+    const sent = page.waitForRequest(
+      (request) => request.method() === "POST" && /\/tasks$/.test(request.url()),
+    );
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    const body = JSON.parse((await sent).postData());
+    assert(
+      body.kind === "requests" && body.tls === true && body.tls_duty_percent === 20 && body.samples === "all",
+      JSON.stringify(body),
+    );
+    await page.getByText("yes, 20 % of the time").waitFor();
+  });
+  await checks.run(
+    "requests: what the agent does not allow cannot be asked for, and why is said",
+    async () => {
+      await page.route(/\/api\/v1\/config$/, (route) =>
+        route.fulfill({ json: { items: [{ name: "allow_tls_capture", value: "false" }] } }),
+      );
+      await dialog();
+      await page.getByText("must be started with --allow-tls-capture").waitFor();
+      assert(await page.getByLabel(/^Also inside TLS/).isDisabled(), "it can be asked for");
+      await page.unroute(/\/api\/v1\/config$/);
+    },
+  );
+}
+
+async function exports_(checks, { page, show }) {
+  for (const [title, has] of [
+    ["JSON", '"connections_by_protocol"'],
+    ["CSV", "latency_p99_at_most_ns"],
+  ])
+    await checks.run(`requests: the result as ${title}`, async () => {
+      await show(`view=task&id=${GOOD}`);
+      await page.getByRole("button", { name: /^Export/ }).click();
+      const download = page.waitForEvent("download");
+      await page.locator(".menu-item").filter({ hasText: title }).click();
+      const text = readFileSync(await (await download).path(), "utf8");
+      assert(text.includes(has), `no ${has} in: ${text.slice(0, 200)}`);
+    });
+}
+
+/** With an operation and a sample open, where the pages' own visits have none. */
+async function looks(checks, browser, mock, shots) {
+  for (const [name, options] of [
+    ["light", { colorScheme: "light" }],
+    ["dark", { colorScheme: "dark" }],
+    ["forced colours", { forcedColors: "active" }],
+    ["760 wide", { viewport: { width: 760, height: 900 } }],
+  ]) {
+    const { context, page, show } = await open(browser, mock, { ...options, bypassCSP: true });
+    for (const [what, query, label] of [
+      ["operation", `view=task&id=${TROUBLED}`, "Operations"],
+      ["sample", `view=task&id=${TROUBLED}&requests=samples`, "Single requests"],
+    ])
+      await checks.run(`requests: accessible with an ${what} open (${name})`, async () => {
+        await show(query);
+        await rowsOf(page, label).nth(1).click();
+        await page.locator(".edge-panel").waitFor();
+        if (shots !== undefined)
+          await page.screenshot({ path: `${shots}/requests-open-${what}-${name.replace(" ", "-")}.png` });
+        const findings = await graveFindings(page);
+        assert(findings.length === 0, findings.join("; "));
+        await assertFits(page, options.viewport?.width ?? 1440);
+      });
+    await context.close();
+  }
+}
+
+export async function requestsWalk(checks, browser, mock, shots) {
+  const opened = await open(browser, mock);
+  await operations(checks, opened, mock);
+  await samples(checks, opened);
+  await sidecars(checks, opened);
+  await states(checks, opened, mock);
+  await creation(checks, opened, mock);
+  await exports_(checks, opened);
+  await checks.run("requests: no fault on the way", async () => {
+    assert(opened.faults.length === 0, opened.faults.join(" | "));
+  });
+  await opened.context.close();
+  await looks(checks, browser, mock, shots);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const shots = process.env.SHOTS;
+  if (shots !== undefined) mkdirSync(shots, { recursive: true });
+  const checks = new Checks();
+  const mock = await startMock();
+  const browser = await launch();
+  await requestsWalk(checks, browser, mock, shots);
+  await browser.close();
+  await mock.close();
+  checks.finish();
+}

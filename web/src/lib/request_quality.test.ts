@@ -1,0 +1,73 @@
+import { expect, it } from "vitest";
+import { encryptedConnections, requestQuality } from "./request_quality";
+import { answer, EDGE } from "./requests_testing";
+
+const said = (change: Parameters<typeof answer>[0] = {}, tls = false) =>
+  requestQuality(answer(change), tls).map(({ title, text, poor }) => `${title}: ${text}${poor ? " !" : ""}`);
+
+it("says that nothing was lost when nothing was", () => {
+  expect(said()).toEqual([
+    "Losses: nothing lost",
+    "Connections: all are looked at",
+    "Not understood: nothing",
+  ]);
+  expect(said({}, true)).toContain("TLS without a socket: nothing");
+});
+
+it("says everything that is missing", () => {
+  const whole = answer();
+  const incomplete = Object.fromEntries(Object.keys(whole.incomplete).map((name) => [name, 2]));
+  const text = said({
+    lost: 37,
+    sampled_one_of: 4,
+    unbound_bytes: 2048,
+    samples_left_out: 5,
+    incomplete: incomplete as unknown as typeof whole.incomplete,
+  });
+  expect(text).toEqual([
+    "Losses: 37 pieces lost, 2 gaps in 2 connections !",
+    "Connections: 1 of 4 is looked at !",
+    "Not understood: 2 connections, 2 B !",
+    "TLS without a socket: 2.0 KiB !",
+    "Unknown direction: 2 connections !",
+    "No room: 2 connections, 2 B !",
+    "Told as other: 2 requests of too many operations, 2 requests of too many edges !",
+    "Samples: 5 left out !",
+    "Withdrawn guesses: 2",
+  ]);
+});
+
+it("hides no counter of what could not be told", () => {
+  const { incomplete } = answer();
+  for (const name of Object.keys(incomplete)) {
+    // Connections that have a gap are said with their gaps.
+    const change = name === "gap_connections" ? { gaps: 1, gap_connections: 7 } : { [name]: 7 };
+    const text = said({ incomplete: { ...incomplete, ...change } });
+    expect(
+      text.some((part) => part.includes("7")),
+      name,
+    ).toBe(true);
+  }
+});
+
+it("says nothing of a result that has not come", () => {
+  expect(said({ window: null })).toEqual(["Result: none yet"]);
+});
+
+it("says of a damaged result nothing else", () => {
+  expect(said({ damaged: true })).toEqual(["Stored result: damaged !"]);
+});
+
+it("counts encrypted connections by their hellos, or by what they were taken for", () => {
+  const hello = {
+    edge: EDGE,
+    server_name: null,
+    alpn_offered: [],
+    alpn_chosen: null,
+    version: null,
+    connections: 3,
+  };
+  expect(encryptedConnections(answer({ tls: [hello, hello] }))).toBe(6);
+  expect(encryptedConnections(answer({ connections_by_protocol: { tls: 2 } }))).toBe(2);
+  expect(encryptedConnections(answer())).toBe(0);
+});

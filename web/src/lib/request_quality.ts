@@ -1,0 +1,159 @@
+// How good a result of requests is: everything that was lost, left out or not understood, in words.
+
+import type { TaskRequests } from "../api/requests";
+import { bytes, count } from "./format";
+import type { QualityPart } from "./quality";
+import { protocolTitle } from "./requests";
+
+const plural = (number: number, one: string, more = `${one}s`): string =>
+  `${count(number)} ${number === 1 ? one : more}`;
+
+function lossPart({ lost, incomplete }: TaskRequests): QualityPart {
+  const { gaps, gap_connections } = incomplete;
+  const parts: string[] = [];
+  if (lost > 0) parts.push(`${plural(lost, "piece")} lost`);
+  if (gaps > 0) parts.push(`${plural(gaps, "gap")} in ${plural(gap_connections, "connection")}`);
+  return {
+    title: "Losses",
+    text: parts.length === 0 ? "nothing lost" : parts.join(", "),
+    detail:
+      parts.length === 0
+        ? "Every piece of payload that the kernel captured arrived, and no place is missing."
+        : "Pieces of payload did not fit the ring buffer. A connection with a gap counts requests again as soon as its decoder knows where one begins; what it cannot know is told as unknown.",
+    poor: parts.length > 0,
+  };
+}
+
+function samplingPart({ sampled_one_of }: TaskRequests): QualityPart {
+  const all = sampled_one_of <= 1;
+  return {
+    title: "Connections",
+    text: all ? "all are looked at" : `1 of ${count(sampled_one_of)} is looked at`,
+    detail: all
+      ? "The CPU budget sufficed for every connection."
+      : "Payload came faster than the CPU budget allows. Counts, rates and errors are those of the connections that are looked at; they are not scaled.",
+    poor: !all,
+  };
+}
+
+function undecodedPart({ incomplete, connections_by_protocol }: TaskRequests): QualityPart {
+  const { undecoded_connections: connections, undecoded_bytes } = incomplete;
+  const known = Object.entries(connections_by_protocol)
+    .sort((a, b) => b[1] - a[1])
+    .map(([protocol, number]) => `${protocolTitle(protocol)}: ${count(number)}`);
+  const none = connections === 0 && undecoded_bytes === 0;
+  return {
+    title: "Not understood",
+    text: none ? "nothing" : `${plural(connections, "connection")}, ${bytes(undecoded_bytes)}`,
+    detail: [
+      none
+        ? "Every connection that was looked at speaks something that is known here."
+        : "Connections that speak nothing that is known here, or that began before the task did, and bytes that no decoder understood. Their requests are not counted.",
+      ...(known.length === 0 ? [] : ["Connections by what they speak, each end by itself:", ...known]),
+    ].join("\n"),
+    poor: !none,
+  };
+}
+
+function unboundPart({ unbound_bytes }: TaskRequests, tls: boolean): QualityPart | null {
+  if (!tls && unbound_bytes === 0) return null;
+  return {
+    title: "TLS without a socket",
+    text: unbound_bytes === 0 ? "nothing" : bytes(unbound_bytes),
+    detail:
+      unbound_bytes === 0
+        ? "All plaintext was tied to the socket that its ciphertext went over."
+        : "Plaintext that was read at a TLS library and belongs to no known socket: its requests are not counted, because nobody can tell which edge they are of.",
+    poor: unbound_bytes > 0,
+  };
+}
+
+/** Those that are said only when they happened: each is a number that is missing elsewhere. */
+function rarer({ incomplete, samples_left_out }: TaskRequests): QualityPart[] {
+  const {
+    withdrawn_guesses,
+    unknown_direction,
+    refused_connections,
+    refused_bytes,
+    other_operations,
+    other_edges,
+  } = incomplete;
+  const parts: QualityPart[] = [];
+  const add = (title: string, happened: boolean, text: string, detail: string): void => {
+    if (happened) parts.push({ title, text, detail, poor: true });
+  };
+  add(
+    "Unknown direction",
+    unknown_direction > 0,
+    plural(unknown_direction, "connection"),
+    "Nobody can tell which end of these connections is the client. Their requests are not counted.",
+  );
+  add(
+    "No room",
+    refused_connections > 0 || refused_bytes > 0,
+    `${plural(refused_connections, "connection")}, ${bytes(refused_bytes)}`,
+    "Connections for which there was no room, and bytes of connections that are not known.",
+  );
+  add(
+    "Told as other",
+    other_operations > 0 || other_edges > 0,
+    [
+      other_operations > 0 ? `${plural(other_operations, "request")} of too many operations` : "",
+      other_edges > 0 ? `${plural(other_edges, "request")} of too many edges` : "",
+    ]
+      .filter((text) => text !== "")
+      .join(", "),
+    "Counted, but put together: an edge keeps a bounded number of operations, and a task a bounded number of edges.",
+  );
+  add(
+    "Samples",
+    samples_left_out > 0,
+    `${count(samples_left_out)} left out`,
+    "There was no room for them. Operations count them all the same.",
+  );
+  if (withdrawn_guesses > 0)
+    parts.push({
+      title: "Withdrawn guesses",
+      text: count(withdrawn_guesses),
+      detail:
+        "So many times a connection did not speak what its first bytes looked like. What had been counted of such a guess was taken back.",
+      poor: false,
+    });
+  return parts;
+}
+
+/** `tls`: the task reads plaintext at TLS libraries. */
+export function requestQuality(answer: TaskRequests, tls: boolean): QualityPart[] {
+  if (answer.damaged)
+    return [
+      {
+        title: "Stored result",
+        text: "damaged",
+        detail: "The stored result cannot be read: nothing here was counted.",
+        poor: true,
+      },
+    ];
+  if (answer.window === null)
+    return [
+      {
+        title: "Result",
+        text: "none yet",
+        detail: "The first result has not come: nothing can be said of its quality.",
+        poor: false,
+      },
+    ];
+  const unbound = unboundPart(answer, tls);
+  return [
+    lossPart(answer),
+    samplingPart(answer),
+    undecodedPart(answer),
+    ...(unbound === null ? [] : [unbound]),
+    ...rarer(answer),
+  ];
+}
+
+/** Connections whose bytes are encrypted and were not read. */
+export function encryptedConnections({ tls, connections_by_protocol }: TaskRequests): number {
+  const hellos = tls.reduce((sum, { connections }) => sum + connections, 0);
+  return Math.max(hellos, connections_by_protocol.tls ?? 0);
+}

@@ -1,0 +1,418 @@
+// Operations of requests: what the table sorts, filters and shows, as pure functions.
+
+import type {
+  RequestEdge,
+  RequestOperation,
+  RequestOutcome,
+  RequestSample,
+  RequestSidecar,
+  TaskRequests,
+} from "../api/requests";
+import type { EdgeEnd, Target, Task } from "../api/types";
+import { endName } from "./edges";
+import { hashText } from "./flame_index";
+import { duration } from "./format";
+
+const PROTOCOLS: Readonly<Record<string, string>> = {
+  http1: "HTTP/1",
+  http2: "HTTP/2",
+  grpc: "gRPC",
+  websocket: "WebSocket",
+  dns: "DNS",
+  redis: "Redis",
+  postgresql: "PostgreSQL",
+  mysql: "MySQL",
+  kafka: "Kafka",
+  mongodb: "MongoDB",
+  tls: "TLS",
+  unknown: "unknown",
+};
+
+/** A protocol as people write it; one that this page does not know stays as it is. */
+export function protocolTitle(protocol: string): string {
+  return PROTOCOLS[protocol] ?? protocol;
+}
+
+/** What is told apart; all requests with the same are one operation. */
+type Named = Pick<RequestOperation, "edge" | "protocol" | "tls" | "method" | "route">;
+
+function identity({ edge, protocol, tls, method, route }: Named): string {
+  const text = (value: string | null): string => (value === null ? "-" : `+${value}`);
+  return [edge?.id ?? "", protocol, tls ? "tls" : "", text(method), text(route)].join("\0");
+}
+
+/** 16 hexadecimal digits that stay the same in every answer. */
+export function operationKey(operation: Named & { readonly other: boolean }): string {
+  const text = `${operation.other ? "other" : "one"}\0${identity(operation)}`;
+  const part = (seed?: number): string => hashText(text, seed).toString(16).padStart(8, "0");
+  return part(0x9e3779b9) + part();
+}
+
+/** A name for an operation: what is asked for. */
+export function operationName({
+  method,
+  route,
+  other,
+}: Pick<RequestOperation, "method" | "route" | "other">): string {
+  if (other) return "other operations";
+  if (method === null && route === null) return "not seen";
+  return [method, route].filter((part) => part !== null).join(" ");
+}
+
+export function edgeName(edge: RequestEdge | null): string {
+  if (edge === null) return "edges without room";
+  const port = edge.server.port === null ? "" : `:${edge.server.port}`;
+  return `${endName(edge.client)} → ${endName(edge.server)}${port}`;
+}
+
+/** What a row of the table shows. */
+export interface OperationRow {
+  readonly key: string;
+  readonly operation: RequestOperation;
+  /** Requests per second; null while it is not known for how long they were counted. */
+  readonly rate: number | null;
+}
+
+/** Seconds in which an answer was counted; null when it does not say so. */
+export function countedSeconds({ window }: Pick<TaskRequests, "window">): number | null {
+  if (window === null || window.to_ns <= window.from_ns) return null;
+  return (window.to_ns - window.from_ns) / 1e9;
+}
+
+export function operationRows(answer: TaskRequests): OperationRow[] {
+  const seconds = countedSeconds(answer);
+  return answer.operations.map((operation) => ({
+    key: operationKey(operation),
+    operation,
+    rate: seconds === null ? null : operation.count / seconds,
+  }));
+}
+
+function words(filter: string): string[] {
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+}
+
+function endText(end: EdgeEnd): string {
+  const { comm, name, pid, container, address, port } = end;
+  return [comm ?? "", name ?? "", pid ?? "", container ?? "", address, port ?? ""].join(" ");
+}
+
+function edgeText(edge: RequestEdge | null): string {
+  if (edge === null) return "";
+  return `${endText(edge.client)} ${endText(edge.server)} ${edge.original_destination ?? ""}`;
+}
+
+/** Which requests are shown. */
+export interface RequestFilter {
+  /** Every word must be somewhere in what is said of the request. */
+  readonly q: string;
+  /** Empty for all. */
+  readonly protocol: string;
+  readonly failingOnly: boolean;
+  /** Id of an edge; empty for all. */
+  readonly edge: string;
+}
+
+export function matchesOperation(operation: RequestOperation, filter: RequestFilter): boolean {
+  if (filter.protocol !== "" && operation.protocol !== filter.protocol) return false;
+  if (filter.failingOnly && operation.errors === 0) return false;
+  if (filter.edge !== "" && operation.edge?.id !== filter.edge) return false;
+  const { edge, protocol, tls, statuses } = operation;
+  const text = [
+    edgeText(edge),
+    protocol,
+    protocolTitle(protocol),
+    tls ? "tls" : "plain",
+    operationName(operation),
+    ...Object.keys(statuses),
+  ];
+  const low = text.join(" ").toLowerCase();
+  return words(filter.q).every((word) => low.includes(word));
+}
+
+export function hasFailed(outcome: RequestOutcome): boolean {
+  return outcome === "client_error" || outcome === "server_error" || outcome === "broken";
+}
+
+export function matchesSample(sample: RequestSample, filter: RequestFilter): boolean {
+  if (filter.protocol !== "" && sample.protocol !== filter.protocol) return false;
+  if (filter.failingOnly && !hasFailed(sample.outcome)) return false;
+  if (filter.edge !== "" && sample.edge?.id !== filter.edge) return false;
+  const { edge, protocol, tls, method, route, path, authority, status, trace, headers } = sample;
+  const text = [
+    edgeText(edge),
+    protocol,
+    protocolTitle(protocol),
+    tls ? "tls" : "plain",
+    method ?? "",
+    route ?? "",
+    path ?? "",
+    authority ?? "",
+    status ?? "",
+    trace.request_id ?? "",
+    trace.trace_id ?? "",
+    trace.span_id ?? "",
+    sample.client,
+    ...headers.flat(),
+  ];
+  const low = text.join(" ").toLowerCase();
+  return words(filter.q).every((word) => low.includes(word));
+}
+
+const OPERATION_VALUES: Readonly<Record<string, (row: OperationRow) => number | string>> = {
+  client: ({ operation }) => (operation.edge === null ? "" : endName(operation.edge.client).toLowerCase()),
+  server: ({ operation }) => (operation.edge === null ? "" : endName(operation.edge.server).toLowerCase()),
+  protocol: ({ operation }) => `${operation.protocol} ${operation.tls ? 1 : 0}`,
+  method: ({ operation }) => operation.method ?? "",
+  route: ({ operation }) => operation.route ?? "",
+  count: ({ operation }) => operation.count,
+  rate: ({ operation }) => operation.count,
+  errors: ({ operation }) => operation.errors,
+  errors_client: ({ operation }) => operation.errors_by_class.client,
+  errors_server: ({ operation }) => operation.errors_by_class.server,
+  errors_broken: ({ operation }) => operation.errors_by_class.broken,
+  unknown: ({ operation }) => operation.unknown,
+  p_fifty: ({ operation }) => operation.latency_ns.p50 ?? -1,
+  p_ninety: ({ operation }) => operation.latency_ns.p90 ?? -1,
+  p_last: ({ operation }) => operation.latency_ns.p99 ?? -1,
+  first: ({ operation }) => firstByte(operation)?.p50 ?? -1,
+  sent: ({ operation }) => operation.request_bytes.mean ?? -1,
+  received: ({ operation }) => operation.response_bytes.mean ?? -1,
+};
+
+/** As the end saw it whose latency is shown. */
+export function firstByte(operation: RequestOperation): RequestOperation["latency_ns"] | null {
+  return operation[operation.latency_from]?.first_byte_ns ?? null;
+}
+
+function compared<T>(
+  values: Readonly<Record<string, (row: T) => number | string>>,
+  fallback: string,
+  sort: string,
+  key: (row: T) => string,
+): (a: T, b: T) => number {
+  const descending = sort.startsWith("-");
+  const value = values[descending ? sort.slice(1) : sort] ?? values[fallback]!;
+  const sign = descending ? -1 : 1;
+  return (a, b) => {
+    const left = value(a);
+    const right = value(b);
+    if (left < right) return -sign;
+    if (left > right) return sign;
+    return key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0;
+  };
+}
+
+/** Compares by `sort` (`count`, `-count`, …), then by key, so that equal rows never swap places. */
+export function compareOperations(sort: string): (a: OperationRow, b: OperationRow) => number {
+  return compared(OPERATION_VALUES, "count", sort, (row) => row.key);
+}
+
+/** A sample with a name that stays the same while others come and go. */
+export interface SampleRow {
+  readonly key: string;
+  readonly sample: RequestSample;
+}
+
+export function sampleRows(samples: readonly RequestSample[]): SampleRow[] {
+  const seen = new Map<string, number>();
+  return samples.map((sample) => {
+    const name = `${sample.begin_ns}\0${sample.client}\0${sample.stream}\0${sample.seen_by}`;
+    const times = seen.get(name) ?? 0;
+    seen.set(name, times + 1);
+    const text = `${name}\0${times}`;
+    const part = (seed?: number): string => hashText(text, seed).toString(16).padStart(8, "0");
+    return { key: part(0x9e3779b9) + part(), sample };
+  });
+}
+
+const SAMPLE_VALUES: Readonly<Record<string, (row: SampleRow) => number | string>> = {
+  begin: ({ sample }) => sample.begin_ns,
+  edge: ({ sample }) => edgeName(sample.edge).toLowerCase(),
+  protocol: ({ sample }) => `${sample.protocol} ${sample.tls ? 1 : 0}`,
+  method: ({ sample }) => sample.method ?? "",
+  path: ({ sample }) => pathText(sample),
+  status: ({ sample }) => statusText(sample),
+  duration: ({ sample }) => sample.duration_ns,
+  first: ({ sample }) => sample.first_byte_ns ?? -1,
+  sent: ({ sample }) => sample.request_bytes ?? -1,
+  received: ({ sample }) => sample.response_bytes ?? -1,
+  kept: ({ sample }) => sample.kept_as,
+};
+
+export function compareSamples(sort: string): (a: SampleRow, b: SampleRow) => number {
+  return compared(SAMPLE_VALUES, "duration", sort, (row) => row.key);
+}
+
+/** The path where it was asked for, else the route. */
+export function pathText({ path, route }: Pick<RequestSample, "path" | "route">): string {
+  return path ?? route ?? "not seen";
+}
+
+const OUTCOME_TEXT: Readonly<Record<RequestOutcome, string>> = {
+  ok: "ok",
+  client_error: "wrong request",
+  server_error: "server error",
+  broken: "broken off",
+  unknown: "end not seen",
+};
+
+/** The status that the answer had; without one, what became of the request. */
+export function statusText({
+  protocol,
+  status,
+  outcome,
+}: Pick<RequestSample, "protocol" | "status" | "outcome">): string {
+  if (status === null) return OUTCOME_TEXT[outcome];
+  return protocol === "grpc" && typeof status === "number" ? `grpc ${status}` : String(status);
+}
+
+export function outcomeText(outcome: RequestOutcome): string {
+  return OUTCOME_TEXT[outcome] ?? outcome;
+}
+
+/** The samples of an operation. Those of `other` are the ones of its edge that no operation of its own has. */
+export function samplesOf(
+  operation: RequestOperation,
+  rows: readonly SampleRow[],
+  all: readonly RequestOperation[],
+): SampleRow[] {
+  if (!operation.other) {
+    const wanted = identity(operation);
+    return rows.filter(({ sample }) => identity(sample) === wanted);
+  }
+  const own = new Set(all.filter(({ other }) => !other).map(identity));
+  return rows.filter(
+    ({ sample }) =>
+      (sample.edge?.id ?? null) === (operation.edge?.id ?? null) &&
+      sample.protocol === operation.protocol &&
+      sample.tls === operation.tls &&
+      !own.has(identity(sample)),
+  );
+}
+
+/** Samples that are shown of one operation. */
+export const SHOWN_SAMPLES = 8;
+
+/** The slowest first, or those that failed, the slowest of them first. */
+export function slowest(rows: readonly SampleRow[]): SampleRow[] {
+  return rows.toSorted((a, b) => b.sample.duration_ns - a.sample.duration_ns).slice(0, SHOWN_SAMPLES);
+}
+
+export function failing(rows: readonly SampleRow[]): SampleRow[] {
+  return slowest(rows.filter(({ sample }) => hasFailed(sample.outcome)));
+}
+
+/** Errors by class in words: "3 wrong requests (as 4xx), 1 broken off"; empty without errors. */
+export function errorsText({ errors_by_class }: Pick<RequestOperation, "errors_by_class">): string {
+  const { client, server, broken } = errors_by_class;
+  const parts: readonly (readonly [number, string])[] = [
+    [client, "wrong requests (as 4xx)"],
+    [server, "server errors (as 5xx)"],
+    [broken, "broken off"],
+  ];
+  return parts
+    .filter(([number]) => number > 0)
+    .map(([number, what]) => `${number.toLocaleString()} ${what}`)
+    .join(", ");
+}
+
+/** A part of the time of one request. */
+export interface TimingPart {
+  readonly kind: "sending" | "waiting" | "answer" | "unknown";
+  readonly title: string;
+  readonly from_ns: number;
+  readonly to_ns: number;
+}
+
+/** The time of a request in its parts, without a gap from 0 to its end. What was not seen is said to be unknown. */
+export function timingParts({
+  duration_ns: end,
+  request_end_ns,
+  first_byte_ns,
+}: Pick<RequestSample, "duration_ns" | "request_end_ns" | "first_byte_ns">): TimingPart[] {
+  const inside = (at: number | null): number | null => (at === null ? null : Math.min(end, Math.max(0, at)));
+  const sent = inside(request_end_ns);
+  const first = inside(first_byte_ns);
+  const part = (kind: TimingPart["kind"], title: string, from_ns: number, to_ns: number): TimingPart => ({
+    kind,
+    title,
+    from_ns,
+    to_ns,
+  });
+  const parts: TimingPart[] = [];
+  if (sent !== null && first !== null && first < sent) {
+    // The answer began before the request had ended, as with streams.
+    parts.push(
+      part("sending", "request, until the answer began", 0, first),
+      part("answer", "request and answer at once", first, sent),
+      part("answer", "rest of the answer", sent, end),
+    );
+  } else if (sent !== null && first !== null) {
+    parts.push(
+      part("sending", "request", 0, sent),
+      part("waiting", "until the first byte of the answer", sent, first),
+      part("answer", "answer", first, end),
+    );
+  } else if (sent !== null) {
+    parts.push(part("sending", "request", 0, sent), part("unknown", "first byte not seen", sent, end));
+  } else if (first !== null) {
+    parts.push(
+      part("unknown", "request and waiting, end of the request not seen", 0, first),
+      part("answer", "answer", first, end),
+    );
+  } else {
+    parts.push(part("unknown", "not seen in parts", 0, end));
+  }
+  return parts.filter(({ from_ns, to_ns }) => to_ns > from_ns);
+}
+
+export function timingText(parts: readonly TimingPart[]): string {
+  return parts.map(({ title, from_ns, to_ns }) => `${title} ${duration(to_ns - from_ns)}`).join(", ");
+}
+
+/** Protocols of an answer in the order of their requests, for the choice of one. */
+export function protocolsOf(operations: readonly RequestOperation[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { protocol, count } of operations) counts.set(protocol, (counts.get(protocol) ?? 0) + count);
+  return [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([protocol]) => protocol);
+}
+
+/** The sidecars that requests of an edge go out of or into. */
+export function sidecarsOf(edge: RequestEdge | null, all: readonly RequestSidecar[]): RequestSidecar[] {
+  if (edge === null) return [];
+  const is = (end: EdgeEnd, process: EdgeEnd): boolean =>
+    end.pid !== null && end.pid === process.pid && end.start_ticks === process.start_ticks;
+  return all.filter(({ process }) => is(edge.client, process) || is(edge.server, process));
+}
+
+/** The edge with this id, of those that an answer tells of; null when it has none of it. */
+export function edgeOf({ operations, samples }: TaskRequests, id: string): RequestEdge | null {
+  const of = ({ edge }: { readonly edge: RequestEdge | null }): boolean => edge?.id === id;
+  return (operations.find(of) ?? samples.find(of))?.edge ?? null;
+}
+
+/**
+ * Tasks that may have requests of an edge, the newest first: of the same target as the task that it is shown
+ * of, or of one of its processes. `target`: null for the always-on collection.
+ */
+export function tasksWithRequests(
+  edge: { readonly client: EdgeEnd; readonly server: EdgeEnd },
+  target: Target | null,
+  tasks: Iterable<Task>,
+): Task[] {
+  const touches = (found: Target): boolean => {
+    if ("all" in found) return true;
+    if (target !== null && JSON.stringify(found) === JSON.stringify(target)) return true;
+    if ("pids" in found) return found.pids.some((pid) => pid === edge.client.pid || pid === edge.server.pid);
+    if ("container" in found)
+      return found.container === edge.client.container || found.container === edge.server.container;
+    return false;
+  };
+  return [...tasks]
+    .filter((task) => task.kind === "requests" && touches(task.target))
+    .sort((a, b) => Number(b.id) - Number(a.id));
+}

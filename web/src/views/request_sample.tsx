@@ -1,0 +1,322 @@
+// Single requests: a table of all, and everything that is known of one.
+
+import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
+import type { RequestSample } from "../api/requests";
+import { bytes, count, duration, moment, visible } from "../lib/format";
+import {
+  compareSamples,
+  edgeName,
+  hasFailed,
+  outcomeText,
+  pathText,
+  protocolTitle,
+  type SampleRow,
+  statusText,
+  timingParts,
+  timingText,
+} from "../lib/requests";
+import { patchRoute, route } from "../state/route";
+import { Icon } from "./icons";
+import { PageLink } from "./page_link";
+import { Empty } from "./states";
+import { type Column, VirtualTable } from "./virtual_table";
+
+const DEFAULT_SORT = "-duration";
+
+export function ProtocolChip({ protocol, tls }: { protocol: string; tls: boolean }) {
+  return (
+    <span class="protocol" title={tls ? "The plaintext was read at a TLS library" : undefined}>
+      {`${visible(protocolTitle(protocol))}${tls ? " · TLS" : ""}`}
+    </span>
+  );
+}
+
+/** Text that is marked when the request failed. */
+export function Status({ sample }: { sample: RequestSample }) {
+  const failed = hasFailed(sample.outcome);
+  return (
+    <span
+      class={failed ? "bad" : sample.outcome === "unknown" ? "muted" : ""}
+      title={outcomeText(sample.outcome)}
+    >
+      {failed && <span aria-hidden="true">▲ </span>}
+      {visible(statusText(sample))}
+    </span>
+  );
+}
+
+export function TimingBar({ sample }: { sample: RequestSample }) {
+  const parts = timingParts(sample);
+  const whole = Math.max(1, sample.duration_ns);
+  return (
+    <div class="timing-bar" role="img" aria-label={timingText(parts)} title={timingText(parts)}>
+      {parts.map(({ kind, from_ns, to_ns }) => (
+        <span
+          key={from_ns}
+          class={`timing-${kind}`}
+          style={{ left: `${(from_ns / whole) * 100}%`, width: `${((to_ns - from_ns) / whole) * 100}%` }}
+        />
+      ))}
+    </div>
+  );
+}
+
+const KEPT: Readonly<Record<RequestSample["kept_as"], string>> = {
+  slow: "slowest",
+  failed: "failed",
+  rule: "rule",
+  all: "all are kept",
+};
+
+const or = <T,>(value: T | null, show: (value: T) => string): string => (value === null ? "–" : show(value));
+
+const COLUMNS: readonly Column<SampleRow>[] = [
+  {
+    key: "begin",
+    title: "Began",
+    numeric: true,
+    sortable: true,
+    cell: ({ sample }) => moment(sample.begin_ns),
+  },
+  {
+    key: "edge",
+    title: "Client → server",
+    sortable: true,
+    cell: ({ sample }) => (
+      <span title={visible(edgeName(sample.edge))}>{visible(edgeName(sample.edge))}</span>
+    ),
+  },
+  {
+    key: "protocol",
+    title: "Protocol",
+    sortable: true,
+    cell: ({ sample }) => <ProtocolChip protocol={sample.protocol} tls={sample.tls} />,
+  },
+  { key: "method", title: "Method", sortable: true, cell: ({ sample }) => visible(sample.method ?? "–") },
+  {
+    key: "path",
+    title: "Path or route",
+    help: "The path as it was sent where the task was asked for it, else the route",
+    sortable: true,
+    cell: ({ sample }) => (
+      <span class="mono" title={visible(pathText(sample))}>
+        {visible(pathText(sample))}
+      </span>
+    ),
+  },
+  {
+    key: "status",
+    title: "Status",
+    sortable: true,
+    cell: ({ sample }) => <Status sample={sample} />,
+  },
+  {
+    key: "duration",
+    title: "Duration",
+    help: "From the first byte of the request to the last one of the answer",
+    numeric: true,
+    sortable: true,
+    cell: ({ sample }) => duration(sample.duration_ns),
+  },
+  { key: "parts", title: "In parts", cell: ({ sample }) => <TimingBar sample={sample} /> },
+  {
+    key: "first",
+    title: "First byte",
+    help: "From the first byte of the request to the first one of the answer",
+    numeric: true,
+    sortable: true,
+    cell: ({ sample }) => or(sample.first_byte_ns, duration),
+  },
+  {
+    key: "received",
+    title: "Answer",
+    help: "Bytes of the answer's body or message",
+    numeric: true,
+    sortable: true,
+    cell: ({ sample }) => or(sample.response_bytes, bytes),
+  },
+  { key: "kept", title: "Kept as", sortable: true, cell: ({ sample }) => KEPT[sample.kept_as] },
+];
+
+export function SampleTable({
+  rows,
+  task,
+  empty,
+}: {
+  rows: readonly SampleRow[];
+  task: string;
+  empty: string;
+}) {
+  const { sort: wanted, sample: picked, q, speaks, failing, edge } = route.value;
+  const sort = wanted || DEFAULT_SORT;
+  const sorted = useMemo(() => rows.toSorted(compareSamples(sort)), [rows, sort]);
+  const open = picked === "" ? undefined : rows.find(({ key }) => key === picked);
+  if (rows.length === 0) {
+    const filtered = q !== "" || speaks !== "" || failing || edge !== "";
+    return (
+      <Empty title={filtered ? "No sample matches the filter" : empty}>
+        {filtered && (
+          <button
+            type="button"
+            onClick={() => patchRoute({ q: "", speaks: "", failing: false, edge: "" }, "replace")}
+          >
+            Clear the filter
+          </button>
+        )}
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <div class="table-box">
+        <VirtualTable
+          label="Single requests"
+          class="sample-table"
+          rows={sorted}
+          columns={COLUMNS}
+          rowKey={({ key }) => key}
+          sort={sort}
+          picked={picked}
+          onSort={(next) => patchRoute({ sort: next }, "replace")}
+          onOpen={({ key }) => patchRoute({ sample: key === picked ? "" : key }, "replace")}
+        />
+      </div>
+      {open !== undefined && <SamplePanel sample={open.sample} task={task} />}
+    </>
+  );
+}
+
+function Pair({ title, help, children }: { title: string; help?: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt title={help}>{title}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Times({ sample }: { sample: RequestSample }) {
+  return (
+    <section class="row-card" aria-label="Its time">
+      <h3>Its time: {duration(sample.duration_ns)}</h3>
+      <TimingBar sample={sample} />
+      <ul class="timing-key small">
+        {timingParts(sample).map(({ kind, title, from_ns, to_ns }) => (
+          <li key={from_ns}>
+            <span class={`timing-mark timing-${kind}`} aria-hidden="true" />
+            {title} <b class="numeric">{duration(to_ns - from_ns)}</b>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** Ids that other programs know the request by. */
+function Trace({ trace }: Pick<RequestSample, "trace">) {
+  const ids = [
+    ["Request id", trace.request_id],
+    ["Trace id", trace.trace_id],
+    ["Span id", trace.span_id],
+  ] as const;
+  return (
+    <>
+      {ids.map(([title, id]) => (
+        <Pair key={title} title={title}>
+          {id === null ? <span class="muted">none seen</span> : <code>{visible(id)}</code>}
+        </Pair>
+      ))}
+    </>
+  );
+}
+
+export function SamplePanel({ sample, task }: { sample: RequestSample; task: string }) {
+  const { edge, method, authority, path, messages } = sample;
+  return (
+    <aside class="edge-panel" aria-label="One request">
+      <header>
+        <h2 class="sample-name">
+          {visible(method ?? "method not seen")} <span class="mono">{visible(pathText(sample))}</span>
+        </h2>
+        <button
+          type="button"
+          class="icon-button"
+          aria-label="Close the request"
+          onClick={() => patchRoute({ sample: "" }, "replace")}
+        >
+          <Icon name="close" />
+        </button>
+      </header>
+      <div class="request-cards">
+        <Times sample={sample} />
+        <section class="row-card" aria-label="What is known of it">
+          <h3>Request and answer</h3>
+          <dl class="pairs">
+            <Pair title="Status">
+              <Status sample={sample} />
+            </Pair>
+            <Pair title="From, to">
+              {edge === null ? (
+                visible(edgeName(edge))
+              ) : (
+                <PageLink to={{ view: "edge", id: task, edge: edge.id }}>{visible(edgeName(edge))}</PageLink>
+              )}
+            </Pair>
+            <Pair title="Client's end" help="As it was seen">
+              <code>{visible(sample.client)}</code>
+            </Pair>
+            <Pair title="Seen by" help="Who moved its first byte">
+              {`the ${sample.seen_by}: pid ${sample.pid}${sample.tid === null ? "" : `, thread ${sample.tid}`}`}
+            </Pair>
+            <Pair title="Authority">{visible(authority ?? "not seen")}</Pair>
+            <Pair title="Path">
+              {path === null ? (
+                <span class="muted">not kept: the route is shown</span>
+              ) : (
+                <code>{visible(path)}</code>
+              )}
+            </Pair>
+            <Pair title="Route">
+              <code>{visible(sample.route ?? "not seen")}</code>
+            </Pair>
+            <Pair title="Began">{moment(sample.begin_ns)}</Pair>
+            <Pair title="Sizes">
+              {sample.request_bytes === null || sample.response_bytes === null
+                ? "not known"
+                : `${bytes(sample.request_bytes)} there, ${bytes(sample.response_bytes)} back`}
+            </Pair>
+            {messages !== null && (
+              <Pair title="Messages">{`${count(messages[0])} there, ${count(messages[1])} back`}</Pair>
+            )}
+            <Pair title="On its connection" help="With HTTP/2 the number of its stream">
+              {`number ${count(sample.stream)}`}
+            </Pair>
+            <Pair title="Kept as">
+              {`${KEPT[sample.kept_as]}${sample.rule === null ? "" : ` ${sample.rule}`}`}
+            </Pair>
+          </dl>
+        </section>
+        <section class="row-card" aria-label="Ids and headers">
+          <h3>Ids</h3>
+          <dl class="pairs">
+            <Trace trace={sample.trace} />
+          </dl>
+          <h3>Chosen headers</h3>
+          {sample.headers.length === 0 ? (
+            <p class="muted small">None was seen.</p>
+          ) : (
+            <dl class="pairs request-headers">
+              {sample.headers.map(([name, value], i) => (
+                <div key={`${i} ${name}`}>
+                  <dt class="mono">{visible(name)}</dt>
+                  <dd class="mono">{visible(value)}</dd>
+                </div>
+              ))}
+            </dl>
+          )}
+        </section>
+      </div>
+    </aside>
+  );
+}

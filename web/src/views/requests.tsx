@@ -1,0 +1,317 @@
+// The result of a task of requests: how good it is, operations, single requests, and what sidecars add.
+
+import { useMemo } from "preact/hooks";
+import { type TaskRequests, taskRequests } from "../api/requests";
+import type { Task } from "../api/types";
+import { count, visible } from "../lib/format";
+import type { QualityPart } from "../lib/quality";
+import type { RequestsTab } from "../lib/query_state";
+import { encryptedConnections, requestQuality } from "../lib/request_quality";
+import {
+  countedSeconds,
+  edgeName,
+  edgeOf,
+  matchesOperation,
+  matchesSample,
+  operationRows,
+  protocolsOf,
+  protocolTitle,
+  sampleRows,
+} from "../lib/requests";
+import { useAnswer } from "../state/answer";
+import { patchRoute, route } from "../state/route";
+import { Choice } from "./choice";
+import { NetworkResult } from "./network";
+import { OperationTable, rateText } from "./request_operations";
+import { OperationPanel } from "./request_panel";
+import { SampleTable } from "./request_sample";
+import { Sidecars } from "./request_sidecar";
+import { Empty, ErrorBox, Loading } from "./states";
+
+function Part({ part }: { part: QualityPart }) {
+  return (
+    <span class="quality-part" title={visible(part.detail)}>
+      <span class="muted">{part.title}</span>
+      <span class={part.poor ? "warn" : ""}>
+        {part.poor && <span aria-hidden="true">▲ </span>}
+        {visible(part.text)}
+      </span>
+    </span>
+  );
+}
+
+function Quality({ answer, tls }: { answer: TaskRequests; tls: boolean }) {
+  const parts = requestQuality(answer, tls);
+  return (
+    <section class="quality-strip" aria-label="Quality of this result" data-quality>
+      {parts.map((part) => (
+        <Part key={part.title} part={part} />
+      ))}
+    </section>
+  );
+}
+
+/** Why there may be nothing to see, and what to do. */
+function Nothing({ answer, tls, running }: { answer: TaskRequests; tls: boolean; running: boolean }) {
+  const encrypted = encryptedConnections(answer);
+  return (
+    <Empty title={running ? "No requests were seen yet" : "No requests were seen"}>
+      {encrypted > 0 && !tls ? (
+        <p class="muted">
+          {`${count(encrypted)} connections are encrypted, and this task does not read plaintext at TLS libraries: start one that does.`}
+        </p>
+      ) : (
+        <p class="muted">
+          Requests are counted when they are over. Connections that speak nothing that is known here are in
+          the line above.
+        </p>
+      )}
+    </Empty>
+  );
+}
+
+function Hellos({ answer }: { answer: TaskRequests }) {
+  if (answer.tls.length === 0) return null;
+  return (
+    <details class="remarks edge-remarks tls-hellos">
+      <summary>
+        What was told before encryption began<span class="badge">{answer.tls.length}</span>
+      </summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+      <div class="plain-table-box" tabIndex={0} role="region" aria-label="TLS hellos">
+        <table class="plain-table">
+          <thead>
+            <tr>
+              <th scope="col">Client</th>
+              <th scope="col">Server</th>
+              <th scope="col">Asked for</th>
+              <th scope="col">Offered</th>
+              <th scope="col">Chosen</th>
+              <th scope="col">Version</th>
+              <th scope="col">Connections</th>
+            </tr>
+          </thead>
+          <tbody>
+            {answer.tls.map((seen, i) => (
+              <tr key={`${i} ${seen.edge.id}`}>
+                <td class="bounded">{visible(seen.edge.client.comm ?? seen.edge.client.address)}</td>
+                <td class="bounded">{visible(seen.edge.server.comm ?? seen.edge.server.address)}</td>
+                <td class="bounded">{visible(seen.server_name ?? "no name")}</td>
+                <td class="bounded">{visible(seen.alpn_offered.join(", ")) || "nothing"}</td>
+                <td class="bounded">{visible(seen.alpn_chosen ?? "not seen")}</td>
+                <td class="bounded">{visible(seen.version ?? "not seen")}</td>
+                <td class="numeric">{count(seen.connections)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
+/** The edge that everything is cut to, and the way out of it. */
+function EdgeChip({ answer }: { answer: TaskRequests }) {
+  const { edge: id } = route.value;
+  if (id === "") return null;
+  const edge = edgeOf(answer, id);
+  const name = visible(edge === null ? `edge ${id}` : edgeName(edge));
+  return (
+    <button
+      type="button"
+      class="edge-chip"
+      title={`Only ${name}; show all edges`}
+      onClick={() => patchRoute({ edge: "" }, "replace")}
+    >
+      <span>only {name}</span>
+      <span aria-hidden="true">×</span>
+      <span class="hidden">: show all edges</span>
+    </button>
+  );
+}
+
+function Bar({ answer, shown }: { answer: TaskRequests; shown: string }) {
+  const { requests: tab, q, speaks, failing } = route.value;
+  const protocols = protocolsOf(answer.operations);
+  const tabs: readonly (readonly [RequestsTab, string])[] = [
+    ["operations", "Operations"],
+    ["samples", `Samples ${count(answer.samples.length)}`],
+    ["sidecars", `Sidecars ${count(answer.sidecars.length)}`],
+    ["connections", "Connections"],
+  ];
+  const filters = tab === "operations" || tab === "samples";
+  return (
+    <div class="toolbar">
+      <Choice
+        label="What is shown"
+        value={tab}
+        choices={tabs}
+        set={(next) => patchRoute({ requests: next, sort: "", q: "", sample: "" })}
+      />
+      {filters && (
+        <>
+          <input
+            type="search"
+            data-search
+            class="filter"
+            placeholder="Filter: process, route, status, id   /"
+            aria-label="Filter requests"
+            spellcheck={false}
+            value={q}
+            onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
+          />
+          <select
+            aria-label="Protocol"
+            value={speaks}
+            onChange={(event) => patchRoute({ speaks: event.currentTarget.value }, "replace")}
+          >
+            <option value="">All protocols</option>
+            {[...new Set([...protocols, ...(speaks === "" ? [] : [speaks])])].map((protocol) => (
+              <option key={protocol} value={protocol}>
+                {visible(protocolTitle(protocol))}
+              </option>
+            ))}
+          </select>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={failing}
+              onChange={(event) => patchRoute({ failing: event.currentTarget.checked }, "replace")}
+            />
+            failing
+          </label>
+          <EdgeChip answer={answer} />
+        </>
+      )}
+      <span class="muted push" aria-live="off">
+        {shown}
+      </span>
+    </div>
+  );
+}
+
+function sumText(answer: TaskRequests): string {
+  const all = answer.operations.reduce((sum, operation) => sum + operation.count, 0);
+  const errors = answer.operations.reduce((sum, operation) => sum + operation.errors, 0);
+  const seconds = countedSeconds(answer);
+  const rate = seconds === null ? "" : `, ${rateText(all / seconds)}`;
+  return `${count(all)} requests${rate}, ${count(errors)} with an error`;
+}
+
+function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
+  const { q, speaks, failing, edge, operation: picked } = route.value;
+  const all = useMemo(() => operationRows(answer), [answer]);
+  const samples = useMemo(() => sampleRows(answer.samples), [answer]);
+  const rows = useMemo(
+    () =>
+      all.filter(({ operation }) =>
+        matchesOperation(operation, { q, protocol: speaks, failingOnly: failing, edge }),
+      ),
+    [all, q, speaks, failing, edge],
+  );
+  const open = picked === "" ? undefined : all.find(({ key }) => key === picked);
+  const number = `${count(rows.length)}${rows.length === all.length ? "" : ` of ${count(all.length)}`} operations`;
+  return (
+    <>
+      <Bar answer={answer} shown={`${number} · ${sumText(answer)}`} />
+      <Hellos answer={answer} />
+      {all.length === 0 ? (
+        <Nothing answer={answer} tls={tls} running={task.state === "running"} />
+      ) : rows.length === 0 ? (
+        <Empty title="No operation matches the filter">
+          <button
+            type="button"
+            onClick={() => patchRoute({ q: "", speaks: "", failing: false, edge: "" }, "replace")}
+          >
+            Clear the filter
+          </button>
+        </Empty>
+      ) : (
+        <OperationTable rows={rows} picked={picked} />
+      )}
+      {open !== undefined && (
+        <OperationPanel operation={open.operation} answer={answer} rows={samples} task={task.id} />
+      )}
+    </>
+  );
+}
+
+function Samples({ answer, task }: { answer: TaskRequests; task: Task }) {
+  const { q, speaks, failing, edge } = route.value;
+  const all = useMemo(() => sampleRows(answer.samples), [answer]);
+  const rows = useMemo(
+    () =>
+      all.filter(({ sample }) => matchesSample(sample, { q, protocol: speaks, failingOnly: failing, edge })),
+    [all, q, speaks, failing, edge],
+  );
+  const number = `${count(rows.length)}${rows.length === all.length ? "" : ` of ${count(all.length)}`} samples`;
+  const kept =
+    task.requests?.samples === "all"
+      ? "every request, as long as there is room"
+      : "the slowest and the first failing of each edge";
+  return (
+    <>
+      <Bar answer={answer} shown={`${number}: ${kept}`} />
+      <SampleTable rows={rows} task={task.id} empty="No request was kept" />
+    </>
+  );
+}
+
+function Shown({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
+  switch (route.value.requests) {
+    case "operations":
+      return <Operations answer={answer} task={task} tls={tls} />;
+    case "samples":
+      return <Samples answer={answer} task={task} />;
+    case "sidecars":
+      return (
+        <>
+          <Bar answer={answer} shown={sumText(answer)} />
+          <Sidecars sidecars={answer.sidecars} />
+        </>
+      );
+    case "connections":
+      return (
+        <>
+          <Bar answer={answer} shown={sumText(answer)} />
+          <NetworkResult task={task} />
+        </>
+      );
+  }
+}
+
+export function RequestsResult({ task }: { task: Task }) {
+  const { value: answer, failure } = useAnswer(
+    (signal) => taskRequests(task.id, signal),
+    ({ state }) => state === "running" || state === "queued",
+    [task.id],
+  );
+  if (task.state === "queued") return <Loading what="the first requests (the task waits for its turn)" />;
+  if (answer === null)
+    return failure === null ? (
+      <Loading what="the requests" />
+    ) : (
+      <ErrorBox title="No requests to show" detail={failure.detail} hint={failure.hint} />
+    );
+  const tls = task.requests?.tls ?? false;
+  return (
+    <div class="requests">
+      {failure !== null && (
+        <p class="banner" role="alert">
+          <b>This is the last known state:</b> {visible(failure.detail)}
+        </p>
+      )}
+      {answer.damaged ? (
+        <ErrorBox
+          title="The stored result is damaged"
+          detail="It cannot be read: nothing can be told of its requests."
+        />
+      ) : (
+        <>
+          <Quality answer={answer} tls={tls} />
+          <Shown answer={answer} task={task} tls={tls} />
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,179 @@
+//! The manifests in deploy/ against the schemas of Kubernetes and of Compose, without a cluster and without a network.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::{exec, pins, stamp::Stamp, test::Tally, workspace::Workspace};
+
+/// The oldest that knows every field, one in wide use, and the newest that the validator knows.
+const KUBERNETES: [&str; 3] = ["1.30", "1.34", "1.37"];
+
+/// What `serve --privileges base` keeps (profiler-agent/src/privileges.rs).
+const BASE: &str =
+    "BPF, PERFMON, SYS_PTRACE, NET_ADMIN, SYSLOG, CHECKPOINT_RESTORE, DAC_READ_SEARCH";
+
+/// Checks every manifest, and that the checks find what is wrong.
+pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    let validators = Validators::ensure(workspace)?;
+    let deploy = workspace.root.join("deploy");
+    for manifest in yaml_files(&deploy.join("kubernetes"))? {
+        for version in KUBERNETES {
+            tally.count(said(validators.kubernetes(version, &manifest)));
+        }
+    }
+    let compose = deploy.join("compose.yaml");
+    tally.count(said(validators.compose(&compose)));
+    let all = format!("{BASE}, SYS_ADMIN");
+    for (manifest, expected) in [
+        ("kubernetes/daemonset.yaml", BASE),
+        ("kubernetes/sidecar.yaml", BASE),
+        ("compose.yaml", &all),
+    ] {
+        tally.count(said(adds(&deploy.join(manifest), expected)));
+    }
+
+    let scratch = workspace.target.join("manifests");
+    fs::create_dir_all(&scratch).with_context(|| format!("create {}", scratch.display()))?;
+    let wrong = damaged(
+        &deploy.join("kubernetes/daemonset.yaml"),
+        "hostPID:",
+        "hostPid:",
+        &scratch,
+    )?;
+    tally.count(refused(
+        "a field of no meaning",
+        validators.kubernetes(KUBERNETES[1], &wrong),
+    ));
+    let wrong = damaged(&compose, "cap_add:", "cap_adds:", &scratch)?;
+    tally.count(refused("a key of no meaning", validators.compose(&wrong)));
+    ensure!(tally.failed == 0, "{} checks failed", tally.failed);
+    Ok(())
+}
+
+/// Programs in Python that carry the schemas with them.
+struct Validators {
+    folder: PathBuf,
+    logs: PathBuf,
+}
+
+impl Validators {
+    fn ensure(workspace: &Workspace) -> Result<Self> {
+        let folder = workspace.tools.join("validators");
+        let validators = Self {
+            folder: folder.clone(),
+            logs: workspace.logs(),
+        };
+        let pins = pins::VALIDATORS.join(" ");
+        let stamp = Stamp::new(folder.join("stamp"), &pins, "");
+        if stamp.is_fresh() {
+            return Ok(validators);
+        }
+        if folder.exists() {
+            fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()))?;
+        }
+        let mut install = Command::new("python3");
+        install
+            .args(["-m", "pip", "install", "--only-binary=:all:", "--no-deps"])
+            .args(["--disable-pip-version-check", "--target"])
+            .arg(&folder)
+            .args(pins::VALIDATORS);
+        exec::to_log(&mut install, &workspace.logs().join("validators.log"))?;
+        stamp.write()?;
+        Ok(validators)
+    }
+
+    fn kubernetes(&self, version: &str, manifest: &Path) -> Result<String> {
+        let arguments = ["--strict", "--kubernetes-version", version];
+        self.python("kubernetes_validate", &arguments, manifest)
+    }
+
+    fn compose(&self, manifest: &Path) -> Result<String> {
+        let arguments = ["--builtin-schema", "vendor.compose-spec"];
+        self.python("check_jsonschema", &arguments, manifest)
+    }
+
+    /// What it was asked about, and its log where it found something wrong.
+    fn python(&self, module: &str, arguments: &[&str], manifest: &Path) -> Result<String> {
+        let mut command = Command::new("python3");
+        command
+            .args(["-m", module])
+            .args(arguments)
+            .arg(manifest)
+            .env("PYTHONPATH", &self.folder);
+        exec::to_log(&mut command, &self.logs.join("manifests.log"))?;
+        Ok(format!("{} {}", manifest.display(), arguments.join(" ")))
+    }
+}
+
+/// Whether a manifest asks for these capabilities and no others, wherever it asks.
+fn adds(manifest: &Path, expected: &str) -> Result<String> {
+    let text =
+        fs::read_to_string(manifest).with_context(|| format!("read {}", manifest.display()))?;
+    let found: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once("add: [")?.1.strip_suffix(']'))
+        .collect();
+    ensure!(
+        !found.is_empty() && found.iter().all(|list| *list == expected),
+        "{} adds {found:?}, not {expected}",
+        manifest.display()
+    );
+    Ok(format!("{} adds a tier's capabilities", manifest.display()))
+}
+
+/// Prints a result; whether it is a good one.
+fn said(result: Result<String>) -> bool {
+    match &result {
+        Ok(what) => println!("ok {what}"),
+        Err(error) => println!("failed {error:#}"),
+    }
+    result.is_ok()
+}
+
+/// Prints whether the checks found what is wrong.
+fn refused(what: &str, result: Result<String>) -> bool {
+    let refused = result.is_err();
+    let verdict = if refused { "ok" } else { "failed" };
+    println!("{verdict} {what} is refused");
+    refused
+}
+
+fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))? {
+        let path = entry
+            .with_context(|| format!("list {}", folder.display()))?
+            .path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        bail!("no manifests in {}", folder.display());
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn damaged(manifest: &Path, right: &str, wrong: &str, folder: &Path) -> Result<PathBuf> {
+    let text =
+        fs::read_to_string(manifest).with_context(|| format!("read {}", manifest.display()))?;
+    ensure!(
+        text.contains(right),
+        "{} does not hold {right}",
+        manifest.display()
+    );
+    let name = manifest.file_name().context("a manifest has a name")?;
+    let path = folder.join(name);
+    fs::write(&path, text.replace(right, wrong))
+        .with_context(|| format!("write {}", path.display()))?;
+    Ok(path)
+}
