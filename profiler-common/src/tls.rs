@@ -13,14 +13,20 @@ pub struct TlsConfig {
     pub capture_bytes: u32,
 }
 
-/// Words of `TLS_STATE`: how often probes were attached. What was moved in between is not known.
-pub const STATE_EPOCH: u32 = 0;
-/// Since when they have been there, on the clock of the kernel.
-pub const STATE_SINCE: u32 = 1;
-/// 1: calls of Go programs are among those that are watched.
-pub const STATE_GOROUTINES: u32 = 2;
+/// Words of `TLS_STATE`. 1: calls of Go programs are among those that are watched.
+pub const STATE_GOROUTINES: u32 = 0;
 /// Number of these words.
-pub const STATE_WORDS: u32 = 3;
+pub const STATE_WORDS: u32 = 1;
+
+/// Words of a value of `TLS_PROCESSES`, by pid in the agent's namespace: how often probes were attached
+/// to the process. What was moved in between is not known.
+pub const PROCESS_EPOCH: usize = 0;
+/// Since when they have been there, on the clock of the kernel.
+pub const PROCESS_SINCE: usize = 1;
+/// Number of these words.
+pub const PROCESS_WORDS: usize = 2;
+/// Processes that have probes.
+pub const TLS_PROCESS_ENTRIES: u32 = 1024;
 
 /// Threads that are in a call, or were in one last; the oldest go first.
 pub const TLS_CALL_ENTRIES: u32 = 16_384;
@@ -151,7 +157,7 @@ pub struct TlsSession {
 pub struct TlsConnection {
     pub sent: u64,
     pub received: u64,
-    /// [`STATE_EPOCH`] of the last piece.
+    /// [`PROCESS_EPOCH`] at the last piece.
     pub epoch: u64,
 }
 

@@ -12,7 +12,7 @@ use profiler_tests::{
         late::LateConnection,
         nginx::{FILE_SIZES, Nginx, STATUSES, Speaks, TEXT},
         pipelining,
-        watch::{Edges, Expected, Report, Watch},
+        watch::{Edges, Expected, Gaps, Report, Watch},
         websocket::WebSocketServer,
     },
 };
@@ -250,8 +250,11 @@ fn every_request_over_http2_without_tls_is_reported_with_method_path_status_and_
     });
     let report = watch.finish().unwrap();
     check_log(&server.nginx.log(calls.len()).unwrap(), &done.asked);
+    // Behind a frame that is longer than what is looked at, others may begin.
+    let large = done.asked.iter().filter(|one| one.sizes_may_be_unknown);
+    let gaps = Gaps::AtMost(2 * large.count());
     report
-        .check(&server.expect("http2", &done.pids, &done.asked))
+        .check_but(&server.expect("http2", &done.pids, &done.asked), gaps)
         .unwrap();
     check_errors(&report, server.nginx.port, &done.asked);
 }

@@ -11,7 +11,7 @@ use profiler_tests::{
         mariadb::MariaDb,
         postgres::Postgres,
         redis::Redis,
-        watch::{Edges, Expected, Report, Watch},
+        watch::{Edges, Expected, Gaps, Report, Watch},
     },
 };
 
@@ -263,16 +263,16 @@ fn statements_of_mariadb_are_told_without_their_literals_and_without_the_passwor
         (1, "SELECT", "SELECT repeat(?)", "ok"),
         (1, "UPDATE", "UPDATE things SET name = ? WHERE id = ?", "ok"),
     ]);
-    report
-        .check(&Expected {
-            protocol: "mysql",
-            tls: false,
-            edges: Edges::To(server.port),
-            clients: &[client],
-            servers: &[server.pid()],
-            asked: &asked,
-        })
-        .unwrap();
+    let expected = Expected {
+        protocol: "mysql",
+        tls: false,
+        edges: Edges::To(server.port),
+        clients: &[client],
+        servers: &[server.pid()],
+        asked: &asked,
+    };
+    // The end of the long row's answer lies behind what is looked at.
+    report.check_but(&expected, Gaps::AtMost(1)).unwrap();
     assert!(!report.json.to_string().contains("hidden"));
 }
 

@@ -12,7 +12,7 @@ use profiler_tests::{
         nginx::{Nginx, Speaks},
         pipelining,
         tls::{self, Program},
-        watch::{Edges, Expected, Watch},
+        watch::{Edges, Expected, Gaps, Watch},
     },
 };
 use serde_json::Value;
@@ -35,16 +35,15 @@ fn check(
     asked: &[Asked],
 ) {
     let report = watch.finish().unwrap();
-    report
-        .check(&Expected {
-            protocol,
-            tls: true,
-            edges: Edges::To(port),
-            clients: client,
-            servers: server,
-            asked,
-        })
-        .unwrap();
+    let expected = Expected {
+        protocol,
+        tls: true,
+        edges: Edges::To(port),
+        clients: client,
+        servers: server,
+        asked,
+    };
+    report.check_but(&expected, Gaps::LateClients).unwrap();
 }
 
 /// What a server of these tests answers, asked by curl over one connection.
@@ -195,7 +194,9 @@ fn a_service_with_rustls_is_said_not_to_be_read() {
         let [file] = files.iter().filter(of_rustls).collect::<Vec<_>>()[..] else {
             panic!("{program:?}: {files:?}");
         };
-        assert_eq!(file["library"].as_str(), library, "{file}");
+        // In a release build its methods are part of others.
+        let named = file["library"].as_str();
+        assert!(named == library || named.is_none(), "{file}");
         assert_eq!(file["probes"].as_array().unwrap().len(), 0, "{file}");
         let reasons = file["reasons"].to_string();
         assert!(reasons.contains("makes no socket calls"), "{file}");

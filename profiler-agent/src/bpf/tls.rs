@@ -7,9 +7,9 @@ use aya::programs::{
     uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
 };
 use profiler_common::tls::{
-    FRAME_UNKNOWN, PLACE_STACK, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT, SITE_MOVED, SITE_READS,
-    SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_SESSION_ENTRIES,
-    TlsConfig,
+    FRAME_UNKNOWN, PLACE_STACK, PROCESS_WORDS, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT,
+    SITE_MOVED, SITE_READS, SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS,
+    TLS_PROCESS_ENTRIES, TLS_SESSION_ENTRIES, TlsConfig,
 };
 
 use super::loader::{LoadError, LoadedObject};
@@ -127,13 +127,23 @@ pub(super) fn config(tls_bytes: Option<u32>) -> TlsConfig {
 }
 
 /// Entries of the maps.
-pub(super) fn entries(is_watched: bool) -> [(&'static str, u32); 3] {
+pub(super) fn entries(is_watched: bool) -> [(&'static str, u32); 4] {
     let watched = |entries| if is_watched { entries } else { 1 };
     [
         ("TLS_CALLS", watched(TLS_CALL_ENTRIES)),
         ("TLS_SESSIONS", watched(TLS_SESSION_ENTRIES)),
         ("TLS_CONNECTIONS", watched(TLS_CONNECTION_ENTRIES)),
+        (TLS_PROCESSES, watched(TLS_PROCESS_ENTRIES)),
     ]
+}
+
+const TLS_PROCESSES: &str = "TLS_PROCESSES";
+
+fn tls_processes_failed(source: aya::maps::MapError) -> LoadError {
+    LoadError::Map {
+        map: TLS_PROCESSES,
+        source: source.into(),
+    }
 }
 
 impl LoadedObject {
@@ -191,6 +201,36 @@ impl LoadedObject {
         let mut words: aya::maps::Array<_, u64> =
             aya::maps::Array::try_from(map).map_err(failed)?;
         words.set(word, value, 0).map_err(failed)
+    }
+
+    /// Says since when a process has probes, by `profiler_common::tls::PROCESS_*`.
+    pub fn set_tls_process(
+        &mut self,
+        pid: u32,
+        words: [u64; PROCESS_WORDS],
+    ) -> Result<(), LoadError> {
+        let mut processes = self.tls_processes()?;
+        processes
+            .insert(pid, words, 0)
+            .map_err(tls_processes_failed)
+    }
+
+    /// A process has no probes any more, if it ever had.
+    pub fn forget_tls_process(&mut self, pid: u32) -> Result<(), LoadError> {
+        let mut processes = self.tls_processes()?;
+        if let Err(error) = processes.remove(&pid) {
+            tracing::trace!(%error, pid, "no probes to forget");
+        }
+        Ok(())
+    }
+
+    fn tls_processes(
+        &mut self,
+    ) -> Result<aya::maps::HashMap<&mut aya::maps::MapData, u32, [u64; PROCESS_WORDS]>, LoadError>
+    {
+        let map = self.ebpf().map_mut(TLS_PROCESSES);
+        let map = map.ok_or(LoadError::NoMap(TLS_PROCESSES))?;
+        aya::maps::HashMap::try_from(map).map_err(tls_processes_failed)
     }
 
     /// Counters by `profiler_common::tls`, summed over CPUs.

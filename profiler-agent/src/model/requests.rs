@@ -80,7 +80,7 @@ pub struct Operation {
     pub is_other: bool,
     /// Each request once, whichever ends saw it.
     pub tally: Tally,
-    /// Of these, those whose client's socket was not seen.
+    /// Of these, those that are counted as the server's socket saw them.
     pub server_only: u64,
     /// What the clients' sockets saw.
     pub client: Timings,

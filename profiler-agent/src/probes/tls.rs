@@ -17,8 +17,8 @@ use std::{
 use profiler_common::{
     config::{FILTER_CGROUPS, FILTER_PIDS},
     tls::{
-        STATE_EPOCH, STATE_GOROUTINES, STATE_SINCE, TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET,
-        TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
+        PROCESS_EPOCH, PROCESS_SINCE, PROCESS_WORDS, STATE_GOROUTINES, TLS_CALLS_MET, TLS_PIECES,
+        TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
     },
 };
 
@@ -195,7 +195,14 @@ impl TlsProbes {
     }
 
     fn follow(&mut self, object: &mut LoadedObject, wanted: &BTreeSet<u32>) {
-        self.processes.retain(|pid, _| wanted.contains(pid));
+        let gone = |pid: &&u32| !wanted.contains(pid);
+        let gone: Vec<u32> = self.processes.keys().filter(gone).copied().collect();
+        for pid in gone {
+            self.processes.remove(&pid);
+            if let Err(error) = object.forget_tls_process(pid) {
+                tracing::debug!(%error, pid, "forget the probes of a process");
+            }
+        }
         for pid in wanted {
             self.ask(*pid);
         }
@@ -214,7 +221,7 @@ impl TlsProbes {
 
     /// Takes all probes away.
     pub(super) fn stop(&mut self) {
-        self.duty.stop(Instant::now());
+        self.duty.end(Instant::now());
         self.detach();
     }
 
@@ -297,8 +304,8 @@ impl TlsProbes {
 
     /// Puts probes into every file of every process that has none there.
     fn attach(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
-        let mut is_new = false;
         for process in self.processes.values_mut() {
+            let mut is_new = false;
             for mapping in &process.files {
                 if process.links.contains_key(&mapping.key) {
                     continue;
@@ -325,14 +332,16 @@ impl TlsProbes {
                 {
                     report.reasons.push(reason);
                 }
-                is_new = true;
+                is_new |= !links.is_empty();
                 process.links.insert(mapping.key, links);
             }
-        }
-        if is_new {
-            self.epoch += 1;
-            object.set_tls_state(STATE_EPOCH, self.epoch)?;
-            object.set_tls_state(STATE_SINCE, monotonic_ns())?;
+            if is_new {
+                self.epoch += 1;
+                let mut words = [0; PROCESS_WORDS];
+                words[PROCESS_EPOCH] = self.epoch;
+                words[PROCESS_SINCE] = monotonic_ns();
+                object.set_tls_process(process.key.pid, words)?;
+            }
         }
         Ok(())
     }
@@ -465,6 +474,8 @@ struct Duty {
     attached_since: Option<Instant>,
     attached: Duration,
     began: Option<Instant>,
+    /// When the task ended.
+    ended: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -481,6 +492,7 @@ impl Duty {
             attached_since: None,
             attached: Duration::ZERO,
             began: None,
+            ended: None,
         }
     }
 
@@ -501,6 +513,11 @@ impl Duty {
         }
     }
 
+    fn end(&mut self, now: Instant) {
+        self.stop(now);
+        self.ended.get_or_insert(now);
+    }
+
     fn stop(&mut self, now: Instant) {
         if let Some(since) = self.attached_since.take() {
             self.attached += now.saturating_duration_since(since);
@@ -509,6 +526,7 @@ impl Duty {
 
     fn attached_percent(&self, now: Instant) -> u8 {
         let Some(began) = self.began else { return 0 };
+        let now = self.ended.unwrap_or(now);
         let current = self
             .attached_since
             .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
@@ -545,7 +563,9 @@ mod tests {
             assert_eq!(duty.turn(now), Turn::Attach, "{step}");
         }
         let end = start + Duration::from_millis(99 * 150);
-        duty.stop(end);
+        duty.end(end);
         assert_eq!(duty.attached_percent(end), 100);
+        // Whenever it is asked for afterwards.
+        assert_eq!(duty.attached_percent(end + Duration::from_mins(1)), 100);
     }
 }

@@ -33,6 +33,9 @@ pub(super) struct Line {
     pub(super) edge: Option<EdgeKey>,
     /// Nobody has told the edge: it is made of what this end knows.
     pub(super) is_guess: bool,
+    /// Of the two ends of its connection, the one whose requests are counted; `None`: not settled, or only
+    /// one is seen.
+    pub(super) teller: Option<SeenBy>,
     /// A request of it has been counted.
     pub(super) is_counted: bool,
     /// What it said before encryption began has been counted.
@@ -53,6 +56,7 @@ impl Line {
             lost_pieces: 0,
             edge: None,
             is_guess: false,
+            teller: None,
             is_counted: false,
             is_greeted: false,
             gone: None,
@@ -95,6 +99,20 @@ impl Line {
     pub(super) fn seen_by(&self) -> Option<SeenBy> {
         let of_talk = |talk: &Option<Talk>| talk.as_ref().and_then(|talk| talk.seen_by);
         of_talk(&self.tls).or_else(|| of_talk(&self.wire))
+    }
+
+    /// The client's address, once it is known which end this is.
+    pub(super) fn client(&self) -> Option<SocketAddr> {
+        self.seen_by().map(|seen_by| match seen_by {
+            SeenBy::Client => self.facts.local,
+            SeenBy::Server => self.facts.remote,
+        })
+    }
+
+    /// Holes in what was seen of it.
+    pub(super) fn holes(&self) -> u64 {
+        let of_talks = self.talks().map(|talk| talk.trouble().gaps);
+        self.lost_pieces.saturating_add(of_talks.sum())
     }
 
     /// What its requests are seen with.

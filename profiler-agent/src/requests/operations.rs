@@ -68,10 +68,10 @@ struct EdgeCounts {
 /// Whether a request is counted where it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
-    /// It is; the client's socket, or a server's whose client is not seen.
+    /// It is.
     Here,
-    /// The client's socket sees it as well, and it is counted there.
-    ByClient,
+    /// The socket at the other end sees it as well, and it is counted there.
+    AtOtherEnd,
 }
 
 #[derive(Debug, Default)]
@@ -89,6 +89,10 @@ pub(super) struct Operations {
 
 impl Operations {
     pub(super) fn add(&mut self, edge: &EdgeKey, seen: &Seen, counted: Counted) {
+        if counted == Counted::AtOtherEnd && seen.exchange.method.is_none() {
+            // Which operation it took the time of is known only there.
+            return;
+        }
         let has_room = self.make_room(edge);
         if !has_room {
             self.of_other_edges += 1;

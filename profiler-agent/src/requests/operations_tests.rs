@@ -244,7 +244,11 @@ fn an_edge_that_is_renamed_keeps_everything() {
 #[test]
 fn one_that_the_client_counts_leaves_only_its_times() {
     let mut operations = Operations::default();
-    operations.add(&edge(2), &seen(SeenBy::Server, get("/")), Counted::ByClient);
+    operations.add(
+        &edge(2),
+        &seen(SeenBy::Server, get("/")),
+        Counted::AtOtherEnd,
+    );
     let (_, rows, _) = operations.rows();
     assert_eq!((rows[0].tally.count, rows[0].server.count), (0, 1));
 }

@@ -1,7 +1,7 @@
 //! Keeps what is known of every connection of a task, and adds up the requests that go over them.
 //!
 //! Both ends of a connection may be watched on one node, and then both see the same request. Each is
-//! counted once, where the client's socket saw it; a server's socket counts where no client's is seen.
+//! counted once, at one of them: at the client's, unless more of the server's was seen.
 //! Which connections belong together shows with their edges, about a second after they began: until
 //! then requests that are over wait.
 
@@ -25,7 +25,7 @@ use super::{
     seen::Seen,
     sidecar::Sidecars,
 };
-use crate::model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy};
+use crate::model::{EdgeKey, RequestCounters, RequestOptions, RequestTable};
 
 /// Connections that are followed at once.
 const MAX_CONNECTIONS: usize = 8192;
@@ -83,8 +83,8 @@ pub struct Tracker {
     epoch_ns: u64,
     begin_ns: u64,
     lines: HashMap<u64, Line>,
-    /// Sockets of clients by their address.
-    clients: HashMap<SocketAddr, Vec<u64>>,
+    /// Sockets at both ends of connections, by the client's address.
+    ends: HashMap<SocketAddr, Vec<u64>>,
     /// Requests that are over and wait for their edge, with the report before which they came.
     waiting: VecDeque<(u64, Seen)>,
     operations: Operations,
@@ -113,7 +113,7 @@ impl Tracker {
             epoch_ns,
             begin_ns,
             lines: HashMap::new(),
-            clients: HashMap::new(),
+            ends: HashMap::new(),
             waiting: VecDeque::new(),
             operations: Operations::default(),
             samples: Samples::new(keep, rules),
@@ -214,9 +214,10 @@ impl Tracker {
         if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
             talk.take(piece, &mut self.ended);
         }
-        if was.is_none() && line.seen_by() == Some(SeenBy::Client) {
-            let known = self.clients.entry(line.facts.local).or_default();
-            known.push(piece.cookie);
+        if was.is_none()
+            && let Some(client) = line.client()
+        {
+            self.ends.entry(client).or_default().push(piece.cookie);
         }
         if let Some(order) = line.order() {
             self.orders.push((piece.cookie, order));

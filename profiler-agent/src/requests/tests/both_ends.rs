@@ -77,6 +77,35 @@ fn a_client_that_understands_nothing_does_not_count() {
 }
 
 #[test]
+fn the_end_of_which_more_was_seen_counts() {
+    let mut play = Play::new();
+    let server = SERVER_COOKIE + 1;
+    play.tracker.connection(1, facts(1, true));
+    play.tracker.connection(server, facts(1, false));
+    play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+    // Something of the client's is not seen; the request that is next is seen by both.
+    play.miss(1, true, 100);
+    play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+    play.moved(server, false, &super::resp("DEL k"));
+    play.moved(server, true, b":1\r\n");
+    let both = [1, server];
+    play.report(&both);
+    let table = play.report(&both);
+    let get = operation(&table, "GET");
+    assert_eq!((get.tally.count, get.server_only), (2, 2));
+    let del = operation(&table, "DEL");
+    assert_eq!((del.tally.count, del.client.count), (1, 0));
+    // What is settled stays so.
+    play.miss(server, false, 100);
+    play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+    play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+    play.report(&both);
+    let table = play.report(&both);
+    let get = operation(&table, "GET");
+    assert_eq!(get.tally.count, get.server_only);
+}
+
+#[test]
 fn requests_wait_until_their_edge_is_known() {
     let mut play = Play::new();
     play.tracker.connection(1, facts(1, true));

@@ -121,6 +121,11 @@ impl Play {
         self.tracker.take(PayloadEvent::Piece(piece));
     }
 
+    /// Bytes go over a socket that nobody sees.
+    pub(super) fn miss(&mut self, cookie: u64, is_send: bool, bytes: u64) {
+        *self.offsets.entry((cookie, is_send)).or_default() += bytes;
+    }
+
     /// A command and its answer on the client's socket, 3 ms apart.
     pub(super) fn ask(&mut self, number: u64, command: &str, answer: &str) {
         self.now_ns += MS;

@@ -33,15 +33,23 @@ impl Tracker {
         let Some(line) = self.lines.get(&seen.cookie) else {
             return;
         };
-        let mate = self.client_of(line, &seen);
+        let mate = self.other_end(line, &seen);
         let known = line.edge.clone();
         let edge = known
-            .or_else(|| mate.and_then(|client| client.edge.clone()))
+            .or_else(|| mate.and_then(|(_, mate)| mate.edge.clone()))
             .unwrap_or_else(|| line.own_edge(seen.seen_by));
-        let counted = match mate {
-            Some(_) => Counted::ByClient,
-            None => Counted::Here,
+        let settled = mate.map(|(cookie, mate)| (cookie, teller(line, seen.seen_by, mate)));
+        let counted = match settled {
+            Some((_, teller)) if teller != seen.seen_by => Counted::AtOtherEnd,
+            Some(_) | None => Counted::Here,
         };
+        if let Some((mate, teller)) = settled {
+            for cookie in [seen.cookie, mate] {
+                if let Some(line) = self.lines.get_mut(&cookie) {
+                    line.teller = Some(teller);
+                }
+            }
+        }
         self.operations.add(&edge, &seen, counted);
         self.sidecars.add(&edge, &seen);
         let Some(line) = self.lines.get_mut(&seen.cookie) else {
@@ -60,21 +68,28 @@ impl Tracker {
         }
     }
 
-    /// The client's socket of the same connection, when that sees requests as well.
-    fn client_of(&self, line: &Line, seen: &Seen) -> Option<&Line> {
-        if seen.seen_by == SeenBy::Client {
-            return None;
-        }
-        let same = self.clients.get(&line.facts.remote)?;
-        let mut clients = same.iter().filter_map(|cookie| self.lines.get(cookie));
+    /// The socket at the other end of the same connection, when that sees requests as well.
+    fn other_end(&self, line: &Line, seen: &Seen) -> Option<(u64, &Line)> {
+        let same = self.ends.get(&line.client()?)?;
+        let mut others = same
+            .iter()
+            .filter_map(|cookie| Some((*cookie, self.lines.get(cookie)?)));
         // Addresses are the same in several network namespaces; edges that were told are not.
-        clients.find(|client| {
-            let is_other = match (&line.edge, &client.edge) {
-                (Some(own), Some(its)) => !line.is_guess && !client.is_guess && own != its,
+        others.find(|(_, other)| {
+            let is_end = other.seen_by().is_some_and(|end| end != seen.seen_by);
+            let is_other = match (&line.edge, &other.edge) {
+                (Some(own), Some(its)) => !line.is_guess && !other.is_guess && own != its,
                 _ => false,
             };
-            client.exchanges() > 0 && !is_other
+            is_end && other.exchanges() > 0 && !is_other
         })
+    }
+
+    /// Whether the client's end of a server's connection is watched as well.
+    fn is_client_seen(&self, server: &Line) -> bool {
+        let same = self.ends.get(&server.facts.remote).into_iter().flatten();
+        let mut lines = same.filter_map(|cookie| self.lines.get(cookie));
+        lines.any(|line| line.seen_by() == Some(SeenBy::Client))
     }
 
     /// Counts what was said before encryption began.
@@ -86,7 +101,7 @@ impl Tracker {
             };
             let is_mine = match line.seen_by() {
                 Some(SeenBy::Client) => true,
-                Some(SeenBy::Server) => !self.clients.contains_key(&line.facts.remote),
+                Some(SeenBy::Server) => !self.is_client_seen(line),
                 None => false,
             };
             let greeting = line.greeting(patience == Patience::None);
@@ -118,12 +133,28 @@ impl Tracker {
                 continue;
             };
             super::report::add(&mut self.counters, &line);
-            if let Some(same) = self.clients.get_mut(&line.facts.local) {
-                same.retain(|known| *known != cookie);
-                if same.is_empty() {
-                    self.clients.remove(&line.facts.local);
+            for client in [line.facts.local, line.facts.remote] {
+                if let Some(same) = self.ends.get_mut(&client) {
+                    same.retain(|known| *known != cookie);
+                    if same.is_empty() {
+                        self.ends.remove(&client);
+                    }
                 }
             }
         }
     }
+}
+
+/// The end of a connection whose requests are counted: settled once, so that none is counted twice.
+fn teller(line: &Line, seen_by: SeenBy, mate: &Line) -> SeenBy {
+    let (client, server) = match seen_by {
+        SeenBy::Client => (line, mate),
+        SeenBy::Server => (mate, line),
+    };
+    let settled = client.teller.or(server.teller);
+    settled.unwrap_or(if client.holes() > server.holes() {
+        SeenBy::Server
+    } else {
+        SeenBy::Client
+    })
 }

@@ -16,17 +16,18 @@ use aya_ebpf::{
         generated::{bpf_get_current_task_btf, bpf_probe_read_user as read_user, bpf_task_pt_regs},
     },
     macros::map,
-    maps::{Array, LruHashMap, PerCpuArray},
+    maps::{Array, HashMap, LruHashMap, PerCpuArray},
 };
 use profiler_common::{
     header::{KIND_PIECE, RecordHeader},
     network::{Connection, FLAG_JOINED},
     payload::{PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
-        SITE_GOROUTINE, SITE_READS, STATE_EPOCH, STATE_GOROUTINES, STATE_SINCE, STATE_WORDS,
-        TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES, TLS_ROOM_LARGE,
-        TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_UNREADABLE,
-        TlsCall, TlsCaller, TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
+        PROCESS_EPOCH, PROCESS_SINCE, PROCESS_WORDS, SITE_GOROUTINE, SITE_READS, STATE_GOROUTINES,
+        STATE_WORDS, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES,
+        TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE, TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE, TLS_ROOM_SMALL,
+        TLS_SESSION_ENTRIES, TLS_UNREADABLE, TlsCall, TlsCaller, TlsConfig, TlsConnection,
+        TlsSession, TlsSessionKey,
     },
 };
 
@@ -66,6 +67,11 @@ pub(super) static TLS_SESSIONS: LruHashMap<TlsSessionKey, TlsSession> =
 #[map]
 static TLS_CONNECTIONS: LruHashMap<u64, TlsConnection> =
     LruHashMap::with_max_entries(TLS_CONNECTION_ENTRIES, 0);
+
+/// By pid: since when there are probes, `PROCESS_*`.
+#[map]
+static TLS_PROCESSES: HashMap<u32, [u64; PROCESS_WORDS]> =
+    HashMap::with_max_entries(TLS_PROCESS_ENTRIES, 0);
 
 #[map]
 static TLS_COUNTS: PerCpuArray<u64> = PerCpuArray::with_max_entries(TLS_COUNTERS, 0);
@@ -326,11 +332,11 @@ pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_
     if !payload::is_announced(connection, at_ns) {
         return 0;
     }
-    let offset = offset(connection, length, is_send);
     let (pid, tid) = match task::current_ids() {
         Some(ids) => (ids.pid, ids.tid),
         None => (0, 0),
     };
+    let offset = offset(connection, pid, length, is_send);
     let wanted = length.min(u64::from(tls!(capture_bytes)));
     let head = PieceHead {
         header: RecordHeader {
@@ -415,12 +421,16 @@ fn put<const BYTES: usize>(head: &PieceHead, buffer: u64) -> u64 {
 /// Plaintext of this direction before what is moved now. Where some of it may have been missed, the
 /// offset jumps.
 #[inline(never)]
-fn offset(connection: &Connection, length: u64, is_send: u64) -> u64 {
+fn offset(connection: &Connection, pid: u32, length: u64, is_send: u64) -> u64 {
     let cookie = connection.cookie;
-    let epoch = state(STATE_EPOCH);
+    // SAFETY: words that the agent sets before the probes are attached.
+    let (epoch, since_ns) = match unsafe { TLS_PROCESSES.get(pid) } {
+        Some(process) => (process[PROCESS_EPOCH], process[PROCESS_SINCE]),
+        // Nobody knows what went before.
+        None => (0, u64::MAX),
+    };
     if TLS_CONNECTIONS.get_ptr(cookie).is_none() {
-        let is_late =
-            connection.flags & FLAG_JOINED != 0 || connection.seen_ns < state(STATE_SINCE);
+        let is_late = connection.flags & FLAG_JOINED != 0 || connection.seen_ns < since_ns;
         let missed = u64::from(is_late);
         let made = TlsConnection {
             sent: missed,
