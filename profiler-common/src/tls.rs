@@ -15,16 +15,24 @@ pub struct TlsConfig {
 
 /// Words of `TLS_STATE`. 1: calls of Go programs are among those that are watched.
 pub const STATE_GOROUTINES: u32 = 0;
+/// 1: there are probes where libraries hand out ciphertext.
+pub const STATE_CIPHERTEXT: u32 = 1;
 /// Number of these words.
-pub const STATE_WORDS: u32 = 1;
+pub const STATE_WORDS: u32 = 2;
 
 /// Words of a value of `TLS_PROCESSES`, by pid in the agent's namespace: how often probes were attached
 /// to the process. What was moved in between is not known.
 pub const PROCESS_EPOCH: usize = 0;
 /// Since when they have been there, on the clock of the kernel.
 pub const PROCESS_SINCE: usize = 1;
+/// Calls that were bound by a socket's event inside of them, while there is [`STATE_CIPHERTEXT`].
+pub const PROCESS_NESTED: usize = 2;
+/// Sockets that sent ciphertext which a call had handed out.
+pub const PROCESS_MATCHED: usize = 3;
+/// Calls that were not bound.
+pub const PROCESS_UNBOUND: usize = 4;
 /// Number of these words.
-pub const PROCESS_WORDS: usize = 2;
+pub const PROCESS_WORDS: usize = 5;
 /// Processes that have probes.
 pub const TLS_PROCESS_ENTRIES: u32 = 1024;
 
@@ -32,6 +40,8 @@ pub const TLS_PROCESS_ENTRIES: u32 = 1024;
 pub const TLS_CALL_ENTRIES: u32 = 16_384;
 /// Sessions of libraries whose connection is known; the oldest go first.
 pub const TLS_SESSION_ENTRIES: u32 = 32_768;
+/// Beginnings of ciphertext that was handed out and not sent yet; the oldest go first.
+pub const TLS_CIPHERTEXT_ENTRIES: u32 = 8192;
 /// Connections of which plaintext was captured; the oldest go first.
 pub const TLS_CONNECTION_ENTRIES: u32 = 32_768;
 
@@ -137,6 +147,12 @@ pub struct TlsSessionKey {
     pub session: u64,
     pub process: u64,
 }
+
+/// Words of the beginning of a record of TLS: the first holds what all records have alike. With the others
+/// come 32 bytes that do not come again: a greeting's random number, or ciphertext.
+pub const RECORD_WORDS: usize = 5;
+/// [`RECORD_WORDS`] behind the first.
+pub type RecordMark = [u64; RECORD_WORDS - 1];
 
 /// What is known of a session.
 #[repr(C)]

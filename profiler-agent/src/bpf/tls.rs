@@ -8,8 +8,8 @@ use aya::programs::{
 };
 use profiler_common::tls::{
     FRAME_UNKNOWN, PLACE_STACK, PROCESS_WORDS, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT,
-    SITE_MOVED, SITE_READS, SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS,
-    TLS_PROCESS_ENTRIES, TLS_SESSION_ENTRIES, TlsConfig,
+    SITE_MOVED, SITE_READS, SiteCookie, TLS_CALL_ENTRIES, TLS_CIPHERTEXT_ENTRIES,
+    TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PROCESS_ENTRIES, TLS_SESSION_ENTRIES, TlsConfig,
 };
 
 use super::loader::{LoadError, LoadedObject};
@@ -17,8 +17,8 @@ use crate::tls_sites::{
     Convention, EntrySite, Operation, Place, RegisterNumber, ReturnSite, TlsCall,
 };
 
-/// The programs of arguments and of results.
-pub const TLS_PROGRAMS: [&str; 2] = ["tls_call", "tls_result"];
+/// The programs of arguments, of results, and of ciphertext that is handed out.
+pub const TLS_PROGRAMS: [&str; 3] = ["tls_call", "tls_result", "tls_ciphertext"];
 /// `bpf_get_attach_cookie`.
 pub const TLS_MINIMUM_KERNEL: &str = "5.15";
 
@@ -46,7 +46,10 @@ impl TlsProbe {
     /// The probe for the arguments of a call.
     pub fn arguments(call: TlsCall, site: &EntrySite, offset: u64) -> Option<Self> {
         Some(Self {
-            program: TLS_PROGRAMS[0],
+            program: match call.operation {
+                Operation::Ciphertext => TLS_PROGRAMS[2],
+                Operation::Read | Operation::Write | Operation::Handshake => TLS_PROGRAMS[0],
+            },
             offset,
             cookie: SiteCookie {
                 kind: kind(call),
@@ -82,7 +85,7 @@ impl TlsProbe {
 fn kind(call: TlsCall) -> u8 {
     let reads = match call.operation {
         Operation::Read => SITE_READS,
-        Operation::Write => 0,
+        Operation::Write | Operation::Ciphertext => 0,
         Operation::Handshake => SITE_HANDSHAKE,
     };
     let form = match call.convention {
@@ -127,12 +130,13 @@ pub(super) fn config(tls_bytes: Option<u32>) -> TlsConfig {
 }
 
 /// Entries of the maps.
-pub(super) fn entries(is_watched: bool) -> [(&'static str, u32); 4] {
+pub(super) fn entries(is_watched: bool) -> [(&'static str, u32); 5] {
     let watched = |entries| if is_watched { entries } else { 1 };
     [
         ("TLS_CALLS", watched(TLS_CALL_ENTRIES)),
         ("TLS_SESSIONS", watched(TLS_SESSION_ENTRIES)),
         ("TLS_CONNECTIONS", watched(TLS_CONNECTION_ENTRIES)),
+        ("TLS_CIPHERTEXT", watched(TLS_CIPHERTEXT_ENTRIES)),
         (TLS_PROCESSES, watched(TLS_PROCESS_ENTRIES)),
     ]
 }
@@ -213,6 +217,16 @@ impl LoadedObject {
         processes
             .insert(pid, words, 0)
             .map_err(tls_processes_failed)
+    }
+
+    /// What the kernel side says of a process, by `profiler_common::tls::PROCESS_*`; `None`: it has no probes.
+    pub fn tls_process(&mut self, pid: u32) -> Result<Option<[u64; PROCESS_WORDS]>, LoadError> {
+        let processes = self.tls_processes()?;
+        match processes.get(&pid, 0) {
+            Ok(words) => Ok(Some(words)),
+            Err(aya::maps::MapError::KeyNotFound) => Ok(None),
+            Err(error) => Err(tls_processes_failed(error)),
+        }
     }
 
     /// A process has no probes any more, if it ever had.

@@ -25,6 +25,7 @@ mod targets;
 mod throttling;
 mod timeline;
 mod tls;
+mod tls_ciphertext;
 mod unwinder;
 mod unix_sockets;
 mod wait_watch;

@@ -17,18 +17,25 @@ use std::{
 use profiler_common::{
     config::{FILTER_CGROUPS, FILTER_PIDS},
     tls::{
-        PROCESS_EPOCH, PROCESS_SINCE, PROCESS_WORDS, STATE_GOROUTINES, TLS_CALLS_MET, TLS_PIECES,
-        TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
+        PROCESS_EPOCH, PROCESS_SINCE, PROCESS_WORDS, STATE_CIPHERTEXT, STATE_GOROUTINES,
+        TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
+        TLS_UNREADABLE,
     },
 };
 
-use super::{targets::ResolvedTarget, timeline::monotonic_ns};
+use super::{
+    targets::ResolvedTarget,
+    timeline::monotonic_ns,
+    tls_ciphertext::{self, Ciphertext},
+};
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
     model::{ProcessKey, TlsFileReport, TlsProbeSite, TlsReport},
     process::{ProcessTable, proc_dir::read_stat},
     symbolize::{SymbolizeConfig, module_file::FileKey},
-    tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
+    tls_sites::{
+        Finding, Library, Operation, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping,
+    },
 };
 
 /// Processes are looked at again after so long: libraries are loaded late.
@@ -59,6 +66,7 @@ struct Watched {
     files: Vec<TlsMapping>,
     /// By file; empty while probes are away.
     links: HashMap<FileKey, Vec<TlsLink>>,
+    ciphertext: Ciphertext,
 }
 
 /// What the finder's thread answers.
@@ -124,6 +132,7 @@ pub(super) struct TlsProbes {
     /// Every file that was found, for the report.
     files: HashMap<FileKey, TlsFileReport>,
     has_goroutines: bool,
+    has_ciphertext: bool,
     epoch: u64,
     /// Why nothing is captured.
     unavailable: Option<String>,
@@ -152,6 +161,7 @@ impl TlsProbes {
             answers,
             files: HashMap::new(),
             has_goroutines: false,
+            has_ciphertext: false,
             epoch: 0,
             unavailable: failure,
             targets,
@@ -174,6 +184,7 @@ impl TlsProbes {
                 Ok(pids) => self.wanted = pids,
                 Err(error) => tracing::debug!(%error, "list the processes of the target"),
             }
+            self.judge(object);
         }
         let wanted = std::mem::take(&mut self.wanted);
         self.follow(object, &wanted);
@@ -225,9 +236,21 @@ impl TlsProbes {
         self.detach();
     }
 
+    /// Looks in which processes ciphertext need not be probed.
+    fn judge(&mut self, object: &mut LoadedObject) {
+        for (pid, process) in &mut self.processes {
+            match object.tls_process(*pid) {
+                Ok(Some(words)) => process.ciphertext.judge(&words),
+                Ok(None) => {}
+                Err(error) => tracing::debug!(%error, pid, "read what a process calls"),
+            }
+        }
+    }
+
     fn detach(&mut self) {
         for process in self.processes.values_mut() {
             process.links.clear();
+            process.ciphertext.detach();
         }
     }
 
@@ -251,6 +274,7 @@ impl TlsProbes {
                 looked: None,
                 files: Vec::new(),
                 links: HashMap::new(),
+                ciphertext: Ciphertext::default(),
             };
             self.processes.insert(pid, process);
         }
@@ -291,7 +315,12 @@ impl TlsProbes {
                 self.processes.remove(&answer.key.pid);
                 continue;
             };
-            for mapping in &found.files {
+            // The other half of a library is told of when it is probed.
+            let is_told = |mapping: &&TlsMapping| match &mapping.content.finding {
+                Finding::Found(found) => found.has_plaintext(),
+                Finding::None | Finding::Refused(_) => true,
+            };
+            for mapping in found.files.iter().filter(is_told) {
                 self.files
                     .entry(mapping.key)
                     .or_insert_with(|| file_report(mapping));
@@ -305,6 +334,21 @@ impl TlsProbes {
     /// Puts probes into every file of every process that has none there.
     fn attach(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
         for process in self.processes.values_mut() {
+            let ciphertext = &mut process.ciphertext;
+            for (key, result) in ciphertext.attach(object, process.key, &process.files) {
+                if !self.has_ciphertext {
+                    object.set_tls_state(STATE_CIPHERTEXT, 1)?;
+                    self.has_ciphertext = true;
+                }
+                let Some(mapping) = process.files.iter().find(|mapping| mapping.key == key) else {
+                    continue;
+                };
+                let report = self
+                    .files
+                    .entry(key)
+                    .or_insert_with(|| file_report(mapping));
+                add_ciphertext(report, mapping, result.err());
+            }
             let mut is_new = false;
             for mapping in &process.files {
                 if process.links.contains_key(&mapping.key) {
@@ -328,6 +372,7 @@ impl TlsProbes {
                 }
                 if let Some(report) = report
                     && let Some(reason) = reason
+                    && is_running(process.key)
                     && !report.reasons.contains(&reason)
                 {
                     report.reasons.push(reason);
@@ -337,7 +382,8 @@ impl TlsProbes {
             }
             if is_new {
                 self.epoch += 1;
-                let mut words = [0; PROCESS_WORDS];
+                let known = object.tls_process(process.key.pid)?;
+                let mut words = known.unwrap_or([0; PROCESS_WORDS]);
                 words[PROCESS_EPOCH] = self.epoch;
                 words[PROCESS_SINCE] = monotonic_ns();
                 object.set_tls_process(process.key.pid, words)?;
@@ -407,6 +453,10 @@ fn look(asked: &Receiver<ProcessKey>, answer: &SyncSender<Answer>) {
     }
 }
 
+pub(super) fn is_running(key: ProcessKey) -> bool {
+    read_stat(key.pid).is_ok_and(|stat| stat.start_ticks == key.start_ticks)
+}
+
 /// The probes of a file, results first: no call is remembered whose result would not be seen.
 fn probes(content: &Arc<TlsContent>) -> Vec<TlsProbe> {
     let Finding::Found(found) = &content.finding else {
@@ -422,7 +472,27 @@ fn probes(content: &Arc<TlsContent>) -> Vec<TlsProbe> {
         probes.push(TlsProbe::arguments(function.call, &function.entry, offset)?);
         Some(probes)
     };
-    found.functions.iter().filter_map(of).flatten().collect()
+    let functions = found.functions.iter().filter(is_plaintext);
+    functions.filter_map(of).flatten().collect()
+}
+
+fn is_plaintext(function: &&TlsFunction) -> bool {
+    function.call.operation != Operation::Ciphertext
+}
+
+/// Tells of probes where a file hands out ciphertext.
+fn add_ciphertext(report: &mut TlsFileReport, mapping: &TlsMapping, failure: Option<LoadError>) {
+    if let Finding::Found(found) = &mapping.content.finding {
+        for site in tls_ciphertext::functions(found).flat_map(sites) {
+            if !report.sites.contains(&site) {
+                report.sites.push(site);
+            }
+        }
+    }
+    let reason = failure.map(|error| error.to_string());
+    report
+        .reasons
+        .extend(reason.filter(|reason| !report.reasons.contains(reason)));
 }
 
 fn file_report(mapping: &TlsMapping) -> TlsFileReport {
@@ -441,7 +511,8 @@ fn file_report(mapping: &TlsMapping) -> TlsFileReport {
         Finding::Found(found) => {
             report.library = Some(found.library.name().to_owned());
             report.found_by = Some(found.evidence.name().to_owned());
-            report.sites = found.functions.iter().flat_map(sites).collect();
+            let functions = found.functions.iter().filter(is_plaintext);
+            report.sites = functions.flat_map(sites).collect();
             let left_out = found.left_out.iter();
             report
                 .reasons

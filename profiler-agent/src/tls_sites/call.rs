@@ -41,6 +41,8 @@ pub enum Operation {
     Read,
     /// No way: it uses the socket, and tells which session does.
     Handshake,
+    /// Out, encrypted: where a library hands out records. Its session is not among the arguments.
+    Ciphertext,
 }
 
 /// How arguments and results are passed.
@@ -143,7 +145,8 @@ const fn openssl(name: &'static str, operation: Operation, convention: Conventio
 }
 
 /// Those that are known by the names of their symbols.
-pub(super) const NAMED: [TlsCall; 9] = [
+pub(super) const NAMED: [TlsCall; 10] = [
+    openssl("BIO_write", Operation::Ciphertext, Convention::Int),
     openssl("SSL_read", Operation::Read, Convention::Int),
     openssl("SSL_write", Operation::Write, Convention::Int),
     openssl("SSL_read_ex", Operation::Read, Convention::MovedByPointer),

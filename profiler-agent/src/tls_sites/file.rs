@@ -70,6 +70,14 @@ pub struct TlsFile {
     pub left_out: Vec<(&'static str, &'static str)>,
 }
 
+impl TlsFile {
+    /// Whether plaintext goes through it; else it holds the other half of a library.
+    pub fn has_plaintext(&self) -> bool {
+        let is_other = |call: &TlsCall| call.operation == Operation::Ciphertext;
+        self.functions.is_empty() || self.functions.iter().any(|found| !is_other(&found.call))
+    }
+}
+
 /// The answer about a file that holds a TLS library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
@@ -129,7 +137,9 @@ fn candidates(
             .filter_map(|symbol| Some((symbol.call, bounds(code, symbol.address, symbol.bytes)?)))
             .collect();
         // Of a library that is not probed anything tells that it is there.
-        let is_known = |(call, _): &(TlsCall, Bounds)| call.library.why_not_probed().is_some();
+        let is_known = |(call, _): &(TlsCall, Bounds)| {
+            call.library.why_not_probed().is_some() || call.operation == Operation::Ciphertext
+        };
         let is_enough = has_both(&found) || found.iter().any(is_known);
         is_enough.then_some((evidence, found))
     };
@@ -235,7 +245,7 @@ fn function(code: &Code<'_>, call: TlsCall, bounds: Bounds) -> Result<TlsFunctio
     let graph = Graph::follow(bounds.start, bounds.end, &read);
     let entry = entry_site(&graph, call.convention).ok_or("its code cannot be read")?;
     let returns = match (call.operation, call.convention) {
-        (Operation::Write | Operation::Handshake, _) => Vec::new(),
+        (Operation::Write | Operation::Handshake | Operation::Ciphertext, _) => Vec::new(),
         (Operation::Read, Convention::Go | Convention::GoSession) => {
             let bytes = code.function(bounds).ok_or("its code cannot be read")?;
             go_returns::all(bounds, &bytes)

@@ -58,7 +58,7 @@ pub struct RequestsArgs {
     #[arg(long, value_enum, default_value = "slow")]
     pub samples: SamplesKept,
     /// Keep the requests that this rule fits as well: JSON as in "rules" of a task, for example
-    /// '{"operation":"^GET /work","min_duration_ns":10000000}' (repeat it)
+    /// `{"operation":"^GET /","min_duration_ns":10000000}` (repeat it)
     #[arg(long, value_name = "JSON")]
     pub rule: Vec<String>,
     /// First bytes of each read and write that are looked at [default: 1024]

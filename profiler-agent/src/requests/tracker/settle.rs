@@ -152,9 +152,10 @@ fn teller(line: &Line, seen_by: SeenBy, mate: &Line) -> SeenBy {
         SeenBy::Server => (mate, line),
     };
     let settled = client.teller.or(server.teller);
-    settled.unwrap_or(if client.holes() > server.holes() {
-        SeenBy::Server
-    } else {
-        SeenBy::Client
+    settled.unwrap_or_else(|| match (client.holes(), server.holes()) {
+        (0, _) => SeenBy::Client,
+        (_, 0) => SeenBy::Server,
+        (_, _) if server.exchanges() > client.exchanges() => SeenBy::Server,
+        (_, _) => SeenBy::Client,
     })
 }

@@ -30,6 +30,7 @@ mod payload_datagrams;
 mod socket;
 mod tls;
 mod tls_calls;
+mod tls_memory;
 mod traffic;
 mod trouble;
 mod unix;

@@ -82,9 +82,9 @@ impl Source {
         if name == 0 { None } else { Some(name) }
     }
 
-    /// The first eight bytes, where they lie in one part.
+    /// The first words, where they lie in one part.
     #[inline(always)]
-    pub(super) fn first(&self) -> Option<u64> {
+    pub(super) fn first<const WORDS: usize>(&self) -> Option<[u64; WORDS]> {
         let mut address = self.memory;
         if self.place == PLACE_MESSAGE {
             let message = address.wrapping_add(MESSAGE_PARTS) as *const u64;
@@ -94,7 +94,7 @@ impl Source {
         if self.place == PLACE_MESSAGE || self.place == PLACE_PARTS {
             // SAFETY: as above.
             let part = unsafe { bpf_probe_read_user(address as *const [u64; 2]) }.ok()?;
-            if part[1] < 8 {
+            if part[1] < WORDS as u64 * 8 {
                 return None;
             }
             address = part[0];
@@ -102,7 +102,7 @@ impl Source {
             return None;
         }
         // SAFETY: as above.
-        unsafe { bpf_probe_read_user(address as *const u64) }.ok()
+        unsafe { bpf_probe_read_user(address as *const [u64; WORDS]) }.ok()
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     payload_bytes::find_source,
     payload_datagrams,
     socket::Socket,
-    tls,
+    tls, tls_memory,
     traffic::is_consumed,
 };
 
@@ -90,7 +90,8 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
         None
     };
     let is_wanted = payload::is_wanted(connection);
-    if call.is_none() && !is_wanted {
+    let may_match = AREA == SCRATCH_SENT && call.is_none() && tls_memory::is_watched();
+    if call.is_none() && !is_wanted && !may_match {
         return;
     }
     let Some(scratch) = payload::scratch(AREA) else {
@@ -103,6 +104,8 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
         } else {
             tls::received(call, connection, &scratch.source, part.ready_ns);
         }
+    } else if may_match {
+        tls_memory::sent(connection, &scratch.source);
     }
     // Where the plaintext is known, what goes over the wire is not wanted.
     if is_wanted && !(tls::is_watched() && tls::is_bound(connection.cookie)) {

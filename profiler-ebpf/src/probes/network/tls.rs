@@ -23,11 +23,11 @@ use profiler_common::{
     network::{Connection, FLAG_JOINED},
     payload::{PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
-        PROCESS_EPOCH, PROCESS_SINCE, PROCESS_WORDS, SITE_GOROUTINE, SITE_READS, STATE_GOROUTINES,
-        STATE_WORDS, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES,
-        TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE, TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE, TLS_ROOM_SMALL,
-        TLS_SESSION_ENTRIES, TLS_UNREADABLE, TlsCall, TlsCaller, TlsConfig, TlsConnection,
-        TlsSession, TlsSessionKey,
+        PROCESS_EPOCH, PROCESS_NESTED, PROCESS_SINCE, PROCESS_WORDS, SITE_GOROUTINE, SITE_READS,
+        STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_WORDS, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES,
+        TLS_COUNTERS, TLS_PIECES, TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE, TLS_ROOM_LARGEST,
+        TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_UNREADABLE, TlsCall, TlsCaller,
+        TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
     },
 };
 
@@ -89,7 +89,7 @@ const GOROUTINE_WORD: u32 = 28;
 /// Types of records: `change_cipher_spec` to `application_data` (RFC 8446, section 5.1), and the
 /// first byte of their version.
 const FIRST_TYPE: u8 = 20;
-const APPLICATION_DATA: u8 = 23;
+pub(super) const APPLICATION_DATA: u8 = 23;
 const VERSION: u8 = 3;
 
 /// Whether the task captures plaintext.
@@ -107,7 +107,7 @@ pub(super) fn count(counter: u32, number: u64) {
 }
 
 #[inline(always)]
-fn state(word: u32) -> u64 {
+pub(super) fn state(word: u32) -> u64 {
     match TLS_STATE.get(word) {
         Some(value) => *value,
         None => 0,
@@ -256,28 +256,39 @@ fn is_bound_to(session: u64, cookie: u64) -> bool {
     }
 }
 
-/// Remembers the connection of a session; false when it belongs to another one that is open. The
+/// Remembers the connection of a call's session; 0 when that belongs to another one that is open. The
 /// address of a session is used again only when the connection of the former one is closed.
 #[inline(never)]
 fn bind(call: &mut TlsCall, cookie: u64) -> u64 {
     if call.cookie == cookie {
         return 1;
     }
-    let key = session_key(call.session);
-    if let Some(session) = TLS_SESSIONS.get_ptr_mut(key) {
+    if bind_session(&session_key(call.session), cookie, 0) == 0 {
+        return 0;
+    }
+    call.cookie = cookie;
+    if state(STATE_CIPHERTEXT) != 0 {
+        tell_process(PROCESS_NESTED);
+    }
+    1
+}
+
+/// Remembers the connection of a session. 0 when it belongs to another one that is open, unless what is
+/// known now is certain.
+#[inline(never)]
+pub(super) fn bind_session(key: &TlsSessionKey, cookie: u64, is_certain: u64) -> u64 {
+    if let Some(session) = TLS_SESSIONS.get_ptr_mut(*key) {
         // SAFETY: a map value; sessions are used by one thread at a time.
         let session = unsafe { &mut *session };
         if session.cookie != cookie {
-            if is_open(session.cookie) {
+            if is_certain == 0 && is_open(session.cookie) {
                 return 0;
             }
             session.cookie = cookie;
             session.blocked = 0;
         }
-        call.cookie = cookie;
         return 1;
     }
-    call.cookie = cookie;
     let session = TlsSession {
         cookie,
         end: 0,
@@ -285,8 +296,21 @@ fn bind(call: &mut TlsCall, cookie: u64) -> u64 {
         blocked: 0,
     };
     // Fails only without memory: then the session stays unbound.
-    let _made = TLS_SESSIONS.insert(key, session, 0);
+    let _made = TLS_SESSIONS.insert(*key, session, 0);
     1
+}
+
+/// Counts something of the running process, by `PROCESS_*`.
+#[inline(never)]
+pub(super) fn tell_process(word: usize) -> u64 {
+    if let Some(ids) = task::current_ids()
+        && let Some(process) = TLS_PROCESSES.get_ptr_mut(ids.pid)
+        && word < PROCESS_WORDS
+    {
+        // SAFETY: a map value; additions are atomic.
+        add(unsafe { &mut (*process)[word] }, 1);
+    }
+    0
 }
 
 /// Whether a connection is watched and its socket not closed.
@@ -300,7 +324,7 @@ fn is_open(cookie: u64) -> bool {
 
 /// Remembers what is written, to know it when it is written again.
 #[inline(never)]
-fn remember_write(call: &TlsCall) -> u64 {
+pub(super) fn remember_write(call: &TlsCall) -> u64 {
     if let Some(session) = TLS_SESSIONS.get_ptr_mut(session_key(call.session)) {
         // SAFETY: a map value; sessions are used by one thread at a time.
         let session = unsafe { &mut *session };
@@ -314,9 +338,15 @@ fn remember_write(call: &TlsCall) -> u64 {
 /// Type of the record that the running system call has moved first; 0 when it is none.
 #[inline(always)]
 fn record_type(source: &Source) -> u8 {
-    let Some(first) = source.first() else {
-        return 0;
-    };
+    match source.first::<1>() {
+        Some([first]) => type_of(first),
+        None => 0,
+    }
+}
+
+/// Type of a record by its first bytes; 0 when it is none.
+#[inline(always)]
+pub(super) fn type_of(first: u64) -> u8 {
     let [kind, version, ..] = first.to_le_bytes();
     if version == VERSION && (FIRST_TYPE..=APPLICATION_DATA).contains(&kind) {
         kind

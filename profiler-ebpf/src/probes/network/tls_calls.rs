@@ -12,16 +12,16 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use profiler_common::tls::{
-    FRAME_UNKNOWN, PLACE_STACK, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT, SITE_MOVED, SITE_READS,
-    SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
-    TLS_UNREADABLE, TlsCall,
+    FRAME_UNKNOWN, PLACE_STACK, PROCESS_UNBOUND, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT,
+    SITE_MOVED, SITE_READS, SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ,
+    TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall,
 };
 
 use super::{
     connection::{current_is_wanted, find},
     tls::{
         TLS_CALLS, TLS_SESSIONS, caller, count, emit, is_on_stack, registers, session_key,
-        stack_pointer,
+        stack_pointer, tell_process,
     },
 };
 use crate::kernel::TypedPtr;
@@ -124,6 +124,7 @@ fn settle(before: &TlsCall, next: &TlsCall) {
         before.session == next.session && before.length == next.length && before.kind == next.kind;
     if was_write && before.done == 0 && !is_again {
         count(TLS_UNBOUND_WRITTEN, before.length);
+        tell_process(PROCESS_UNBOUND);
     }
 }
 
@@ -185,7 +186,10 @@ fn try_result(site: SiteCookie) -> Option<()> {
         Some(connection) if cookie != 0 && connection.closed_ns == 0 => {
             emit(connection, call, length, 0);
         }
-        _ => count(TLS_UNBOUND_READ, length),
+        _ => {
+            count(TLS_UNBOUND_READ, length);
+            tell_process(PROCESS_UNBOUND);
+        }
     }
     Some(())
 }
@@ -201,7 +205,7 @@ fn frame(site: SiteCookie, registers: TypedPtr) -> u64 {
 
 /// The value at a place: a register, or a word of the stack.
 #[inline(always)]
-fn value(registers: TypedPtr, place: u8) -> Option<u64> {
+pub(super) fn value(registers: TypedPtr, place: u8) -> Option<u64> {
     let word = u64::from(place & !PLACE_STACK);
     if place & PLACE_STACK == 0 {
         return registers.untyped().read(word as u32 * 8);

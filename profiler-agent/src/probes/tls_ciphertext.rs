@@ -1,0 +1,134 @@
+//! Probes where a library hands out ciphertext, for sessions in memory: in which processes they are.
+//!
+//! Programs that give ciphertext to their sockets themselves need them. A process whose library uses the
+//! socket by itself needs none, and is spared their price as soon as that has shown.
+
+use std::collections::HashMap;
+
+use profiler_common::tls::{PROCESS_MATCHED, PROCESS_NESTED, PROCESS_UNBOUND, PROCESS_WORDS};
+
+use crate::{
+    bpf::{LoadError, LoadedObject, TlsLink, TlsProbe},
+    model::ProcessKey,
+    symbolize::module_file::FileKey,
+    tls_sites::{Finding, Library, Operation, TlsContent, TlsFile, TlsFunction, TlsMapping},
+};
+
+/// Calls that were bound by a socket's event, and none by ciphertext, after which a process is spared.
+const ENOUGH_NESTED: u64 = 64;
+
+/// The probes of one process.
+#[derive(Debug, Default)]
+pub(super) struct Ciphertext {
+    /// By file; empty while probes are away.
+    links: HashMap<FileKey, Vec<TlsLink>>,
+    /// The process does without them; calls that were not bound until that showed.
+    spared: Option<u64>,
+}
+
+impl Ciphertext {
+    /// Looks at what the kernel side says of the process.
+    pub(super) fn judge(&mut self, words: &[u64; PROCESS_WORDS]) {
+        let unbound = words[PROCESS_UNBOUND];
+        if self.spared.is_some_and(|known| unbound > known) {
+            self.spared = None;
+        } else if self.spared.is_none()
+            && words[PROCESS_NESTED] >= ENOUGH_NESTED
+            && words[PROCESS_MATCHED] == 0
+        {
+            self.spared = Some(unbound);
+            self.links.clear();
+        }
+    }
+
+    pub(super) fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// Puts probes into the files of a process that have none: those files, with what came of it.
+    pub(super) fn attach(
+        &mut self,
+        object: &mut LoadedObject,
+        key: ProcessKey,
+        files: &[TlsMapping],
+    ) -> Vec<(FileKey, Result<(), LoadError>)> {
+        let is_openssl = |mapping: &TlsMapping| match &mapping.content.finding {
+            Finding::Found(found) => found.library == Library::OpenSsl && found.has_plaintext(),
+            Finding::None | Finding::Refused(_) => false,
+        };
+        let mut done = Vec::new();
+        if self.spared.is_some() || !files.iter().any(is_openssl) {
+            return done;
+        }
+        for mapping in files {
+            let probes = probes(&mapping.content);
+            if probes.is_empty() || self.links.contains_key(&mapping.key) {
+                continue;
+            }
+            let mut links = Vec::new();
+            let mut result = Ok(());
+            for probe in probes {
+                match object.attach_tls(&probe, &mapping.file, Some(key.pid)) {
+                    Ok(link) => links.push(link),
+                    Err(error) => result = Err(error),
+                }
+            }
+            let has_ended = result.is_err() && !super::tls::is_running(key);
+            self.links.insert(mapping.key, links);
+            if !has_ended {
+                done.push((mapping.key, result));
+            }
+        }
+        done
+    }
+}
+
+/// The functions of a file that hand out ciphertext.
+pub(super) fn functions(file: &TlsFile) -> impl Iterator<Item = &TlsFunction> {
+    let functions = file.functions.iter();
+    functions.filter(|function| function.call.operation == Operation::Ciphertext)
+}
+
+fn probes(content: &TlsContent) -> Vec<TlsProbe> {
+    let Finding::Found(found) = &content.finding else {
+        return Vec::new();
+    };
+    let probe = |function: &TlsFunction| {
+        let offset = content.offset(function.entry.site.address)?;
+        TlsProbe::arguments(function.call, &function.entry, offset)
+    };
+    functions(found).filter_map(probe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(nested: u64, matched: u64, unbound: u64) -> [u64; PROCESS_WORDS] {
+        let mut words = [0; PROCESS_WORDS];
+        words[PROCESS_NESTED] = nested;
+        words[PROCESS_MATCHED] = matched;
+        words[PROCESS_UNBOUND] = unbound;
+        words
+    }
+
+    #[test]
+    fn a_process_that_uses_sockets_is_spared_until_something_is_not_bound() {
+        let mut ciphertext = Ciphertext::default();
+        ciphertext.judge(&words(ENOUGH_NESTED - 1, 0, 3));
+        assert_eq!(ciphertext.spared, None);
+        ciphertext.judge(&words(ENOUGH_NESTED, 0, 3));
+        assert_eq!(ciphertext.spared, Some(3));
+        ciphertext.judge(&words(10 * ENOUGH_NESTED, 0, 3));
+        assert_eq!(ciphertext.spared, Some(3));
+        ciphertext.judge(&words(10 * ENOUGH_NESTED, 0, 4));
+        assert_eq!(ciphertext.spared, None);
+    }
+
+    #[test]
+    fn a_process_with_sessions_of_both_kinds_is_not_spared() {
+        let mut ciphertext = Ciphertext::default();
+        ciphertext.judge(&words(10 * ENOUGH_NESTED, 1, 0));
+        assert_eq!(ciphertext.spared, None);
+    }
+}
