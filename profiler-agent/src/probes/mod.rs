@@ -26,6 +26,7 @@ mod throttling;
 mod timeline;
 mod tls;
 mod tls_ciphertext;
+mod tls_duty;
 mod unwinder;
 mod unix_sockets;
 mod wait_watch;

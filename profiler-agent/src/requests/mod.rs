@@ -1,7 +1,7 @@
 //! From captured payload to requests: which connection a piece belongs to, what it speaks, and what was
 //! asked over it.
 //!
-//! [`event`] is what the kernel side hands over; [`Tracker`] makes a table of it.
+//! `event` is what the kernel side hands over; [`Tracker`] makes a table of it.
 
 mod event;
 mod facts;

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every test there is, as steps that cannot pass without having run something.
 
 mod steps;
+mod needs;
 mod cargo_test;
 mod unwind_test;
 mod web_test;
@@ -19,8 +20,9 @@ use crate::{
     workspace::Workspace,
 };
 pub(crate) use cargo_test::NOT_A_TEST;
+use needs::Need;
 use report::{Report, Row};
-use steps::{Need, STEPS, Step};
+use steps::{STEPS, Step};
 
 /// What a step ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

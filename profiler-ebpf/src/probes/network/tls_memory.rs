@@ -65,7 +65,7 @@ fn try_ciphertext(site: SiteCookie) -> Option<()> {
     let registers = registers();
     let buffer = value(registers, site.buffer)?;
     let length = value(registers, site.length)? & 0xffff_ffff;
-    if length < 8 || length > 0x7fff_ffff {
+    if !(8..=0x7fff_ffff).contains(&length) {
         return Some(());
     }
     // SAFETY: the helper checks the address.

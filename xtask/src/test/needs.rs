@@ -1,0 +1,295 @@
+//! What steps need before they can run.
+
+use super::{INFERRED_PACKAGES, UI_PACKAGES};
+use crate::{debian::Package, demo, vm};
+
+/// What must be there before a step can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    Root,
+    /// The release agent.
+    Agent,
+    Ebpf,
+    Web,
+    Envoy,
+    OlderEnvoys,
+    /// Jars and wheels of what speaks Kafka's and MongoDB's protocols.
+    Brokers,
+    Packages(&'static [Package]),
+}
+
+// Packages that several steps need.
+pub(super) const GO: Package = Package {
+    name: "golang-go",
+    evidence: "/usr/bin/go",
+};
+pub(super) const NGINX: Package = Package {
+    name: "nginx-light",
+    evidence: "/usr/sbin/nginx",
+};
+pub(super) const REDIS: Package = Package {
+    name: "redis-server",
+    evidence: "/usr/bin/redis-server",
+};
+
+pub(super) const ROOT_AND_AGENT: &[Need] = &[Need::Root, Need::Agent];
+/// `go tool pprof` reads the exports.
+pub(super) const PPROF: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&[GO])];
+pub(super) const MESH: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::Packages(&demo::PACKAGES),
+];
+pub(super) const MESHES: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::OlderEnvoys,
+    Need::Packages(&demo::PACKAGES),
+];
+/// Network namespaces with packet loss.
+pub(super) const NETWORK: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&demo::PACKAGES)];
+pub(super) const UNWINDING: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        Package {
+            name: "musl-tools",
+            evidence: "/usr/bin/musl-gcc",
+        },
+        Package {
+            name: "gcc-multilib",
+            evidence: "/usr/include/asm",
+        },
+    ]),
+];
+pub(super) const UNWINDING_PROGRAMS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::Packages(&demo::PACKAGES),
+    Need::Packages(&[
+        GO,
+        NGINX,
+        REDIS,
+        Package {
+            name: "redis-tools",
+            evidence: "/usr/bin/redis-benchmark",
+        },
+        Package {
+            name: "python3-minimal",
+            evidence: "/usr/bin/python3",
+        },
+    ]),
+];
+pub(super) const IDLE: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::Packages(&demo::PACKAGES),
+    Need::Packages(&[
+        Package {
+            name: "binutils",
+            evidence: "/usr/bin/strip",
+        },
+        GO,
+        NGINX,
+        REDIS,
+        Package {
+            name: "python3",
+            evidence: "/usr/share/doc/python3",
+        },
+        Package {
+            name: "default-jdk-headless",
+            evidence: "/usr/bin/javac",
+        },
+    ]),
+];
+pub(super) const CURL: Package = Package {
+    name: "curl",
+    evidence: "/usr/bin/curl",
+};
+pub(super) const H2LOAD: Package = Package {
+    name: "nghttp2-client",
+    evidence: "/usr/bin/h2load",
+};
+pub(super) const REQUESTS_HTTP: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        NGINX,
+        CURL,
+        H2LOAD,
+        Package {
+            name: "nghttp2-server",
+            evidence: "/usr/sbin/nghttpd",
+        },
+        Package {
+            name: "python3-h2",
+            evidence: "/usr/lib/python3/dist-packages/h2",
+        },
+        Package {
+            name: "python3-websockets",
+            evidence: "/usr/lib/python3/dist-packages/websockets",
+        },
+    ]),
+];
+/// Databases and name servers with their own clients.
+pub(super) const REQUESTS_STORES: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&demo::PACKAGES),
+    Need::Packages(&[
+        REDIS,
+        Package {
+            name: "redis-tools",
+            evidence: "/usr/bin/redis-benchmark",
+        },
+        Package {
+            name: "postgresql",
+            evidence: "/usr/lib/postgresql",
+        },
+        Package {
+            name: "mariadb-server",
+            evidence: "/usr/sbin/mariadbd",
+        },
+        Package {
+            name: "mariadb-client",
+            evidence: "/usr/bin/mariadb",
+        },
+        Package {
+            name: "dnsmasq-base",
+            evidence: "/usr/sbin/dnsmasq",
+        },
+        Package {
+            name: "bind9-dnsutils",
+            evidence: "/usr/bin/dig",
+        },
+    ]),
+];
+/// What comes from other places than Debian; `maven` is needed to fetch it.
+pub(super) const REQUESTS_BROKERS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        Package {
+            name: "default-jdk-headless",
+            evidence: "/usr/bin/javac",
+        },
+        Package {
+            name: "maven",
+            evidence: "/usr/bin/mvn",
+        },
+    ]),
+    Need::Brokers,
+];
+/// TLS libraries.
+pub(super) const REQUESTS_TLS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        NGINX,
+        CURL,
+        H2LOAD,
+        GO,
+        Package {
+            name: "nodejs",
+            evidence: "/usr/bin/node",
+        },
+        Package {
+            name: "python3-requests",
+            evidence: "/usr/lib/python3/dist-packages/requests",
+        },
+        Package {
+            name: "python3-aiohttp",
+            evidence: "/usr/lib/python3/dist-packages/aiohttp",
+        },
+        Package {
+            name: "gnutls-bin",
+            evidence: "/usr/bin/gnutls-serv",
+        },
+        Package {
+            name: "binutils",
+            evidence: "/usr/bin/strip",
+        },
+    ]),
+];
+/// The engine's own packages come with it.
+pub(super) const CONTAINERS: &[Need] = &[Need::Root, Need::Agent, Need::Envoy];
+pub(super) const UI: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Web,
+    Need::Envoy,
+    Need::Packages(&UI_PACKAGES),
+    Need::Packages(&demo::PACKAGES),
+];
+/// Programs that the tests of names compile, strip and compress.
+pub(super) const NAME_TOOLS: [Package; 3] = [
+    Package {
+        name: "binutils",
+        evidence: "/usr/bin/objcopy",
+    },
+    Package {
+        name: "xz-utils",
+        evidence: "/usr/bin/xz",
+    },
+    GO,
+];
+pub(super) const NAMES: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&NAME_TOOLS)];
+pub(super) const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES)];
+
+/// Programs that compile what is damaged.
+pub(super) const FUZZ: &[Need] = &[
+    Need::Packages(&INFERRED_PACKAGES),
+    Need::Packages(&[Package {
+        name: "libssl3",
+        evidence: "/usr/lib/x86_64-linux-gnu/libssl.so.3",
+    }]),
+    Need::Packages(&[Package {
+        name: "musl-tools",
+        evidence: "/usr/bin/musl-gcc",
+    }]),
+    Need::Packages(&[Package {
+        name: "binutils",
+        evidence: "/usr/bin/objcopy",
+    }]),
+];
+
+pub(super) const INFERRED: &[Need] = &[
+    Need::Envoy,
+    Need::Packages(&INFERRED_PACKAGES),
+    // Rules of diagnoses are tried on their names.
+    Need::Packages(&[
+        NGINX,
+        Package {
+            name: "libssl3",
+            evidence: "/usr/lib/x86_64-linux-gnu/libssl.so.3",
+        },
+    ]),
+];
+
+pub(super) const TLS_SITES: &[Need] = &[
+    Need::Envoy,
+    Need::OlderEnvoys,
+    Need::Packages(&[
+        GO,
+        Package {
+            name: "libssl-dev",
+            evidence: "/usr/lib/x86_64-linux-gnu/libssl.a",
+        },
+        Package {
+            name: "libgnutls30",
+            evidence: "/usr/lib/x86_64-linux-gnu/libgnutls.so.30",
+        },
+        Package {
+            name: "binutils",
+            evidence: "/usr/bin/strip",
+        },
+        Package {
+            name: "nodejs",
+            evidence: "/usr/bin/node",
+        },
+    ]),
+];
