@@ -81,6 +81,9 @@ pub struct DatagramSocket {
     pub padding: u32,
 }
 
+/// Where in [`PieceHead::flags`] the mask of the sampling lies.
+pub const PIECE_SAMPLING_SHIFT: u32 = 8;
+
 /// What one call moved over one connection. Record, with the captured bytes behind it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +102,8 @@ pub struct PieceHead {
     /// In the agent's PID namespace; 0: none there.
     pub pid: u32,
     pub tid: u32,
-    /// `PIECE_*`.
+    /// `PIECE_*`, and above them by [`PIECE_SAMPLING_SHIFT`] which connections were captured: one in so many and
+    /// one.
     pub flags: u32,
     /// Pieces of this connection so far that did not fit the ring buffer.
     pub lost: u32,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Direction;
+
 /// What a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Protocol {
@@ -82,6 +84,15 @@ pub struct TraceIds {
     pub span_id: Option<String>,
 }
 
+/// The beginning of a body, as it was sent. Untrusted bytes, and perhaps secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Body {
+    /// From the first byte on, without a hole.
+    pub bytes: Vec<u8>,
+    /// More came behind them that is not kept, or was not seen.
+    pub is_cut: bool,
+}
+
 /// A request with what became of it. Text is untrusted and bounded. `None`: not seen, or not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
@@ -118,6 +129,9 @@ pub struct Exchange {
     pub upstream_service_ms: Option<u64>,
     /// A hash of the path as it was sent, query included: tells requests apart without keeping it.
     pub path_hash: Option<u64>,
+    /// Bodies of HTTP, only with [`super::Privacy::body_bytes`].
+    pub request_body: Option<Body>,
+    pub response_body: Option<Body>,
 }
 
 impl Exchange {
@@ -144,6 +158,36 @@ impl Exchange {
             stream: 0,
             upstream_service_ms: None,
             path_hash: None,
+            request_body: None,
+            response_body: None,
+        }
+    }
+
+    /// Keeps bytes of a body as long as there are fewer than `limit`.
+    pub(crate) fn keep_body(&mut self, direction: Direction, bytes: &[u8], limit: usize) {
+        if limit == 0 || bytes.is_empty() {
+            return;
+        }
+        let body = self.body(direction).get_or_insert_default();
+        if body.is_cut {
+            return;
+        }
+        let room = limit.saturating_sub(body.bytes.len());
+        body.is_cut = bytes.len() > room;
+        body.bytes.extend(bytes.iter().take(room));
+    }
+
+    /// Bytes of a body were not seen.
+    pub(crate) fn miss_body(&mut self, direction: Direction, limit: usize) {
+        if limit > 0 {
+            self.body(direction).get_or_insert_default().is_cut = true;
+        }
+    }
+
+    fn body(&mut self, direction: Direction) -> &mut Option<Body> {
+        match direction {
+            Direction::ToServer => &mut self.request_body,
+            Direction::ToClient => &mut self.response_body,
         }
     }
 

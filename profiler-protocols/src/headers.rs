@@ -210,6 +210,7 @@ mod tests {
     fn asked() -> Privacy {
         let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
         Privacy {
+            body_bytes: 0,
             raw_paths: false,
             redacted_headers: names(&["X-Internal"]),
             kept_headers: names(&["x-tenant", "authorization", "location"]),

@@ -52,6 +52,7 @@ fn play(candidate: &Candidate, bytes: &[u8]) {
             open_exchanges: 8,
         },
         privacy: Privacy {
+            body_bytes: 64,
             raw_paths: true,
             redacted_headers: Vec::new(),
             kept_headers: vec!["location".to_owned()],

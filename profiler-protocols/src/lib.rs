@@ -45,7 +45,7 @@ pub use decoder::{
     Candidate, Decoder, Limits, Opening, Options, PerDirection, Verdict, WrongProtocol,
 };
 pub use detect::CANDIDATES;
-pub use exchange::{Exchange, Messages, Outcome, Protocol, Status, TraceIds};
+pub use exchange::{Body, Exchange, Messages, Outcome, Protocol, Status, TraceIds};
 pub use headers::REDACTED;
 pub use http1::HTTP1;
 pub use http2::HTTP2;

@@ -9,4 +9,6 @@ pub struct Privacy {
     pub redacted_headers: Vec<String>,
     /// Names of headers, in lower case, that are kept beside the usual ones.
     pub kept_headers: Vec<String>,
+    /// First bytes of each body of HTTP that are kept, as they were sent.
+    pub body_bytes: usize,
 }

@@ -162,6 +162,50 @@ fn every_request_of_curl_to_nginx_is_reported_with_method_path_status_and_sizes(
 }
 
 #[test]
+fn bodies_are_kept_where_they_are_asked_for() {
+    let server = Server::start(Speaks::Http1);
+    let watch = Watch::start_with(&server.pids, &["--bodies"]).unwrap();
+    let calls = [
+        Call::new("POST", "/upload", 200).body(1000),
+        Call::new("POST", "/upload", 200).body(70_000),
+        Call::new("GET", "/files/700", 200),
+    ];
+    curl::run(&server.folder, &server.base(), &calls, &["http1.1"]).unwrap();
+    let report = watch.finish().unwrap();
+    let samples = report.samples(Edges::To(server.nginx.port)).unwrap();
+    assert_eq!(samples.len(), calls.len());
+    let length = |body: &serde_json::Value| body["data"].as_str().map(str::len);
+    let mut found: Vec<_> = samples
+        .iter()
+        .map(|sample| {
+            let [request, response] = ["request_body", "response_body"].map(|body| &sample[body]);
+            let text = [request, response]
+                .into_iter()
+                .filter(|body| !body.is_null());
+            assert!(
+                text.clone().all(|body| body["encoding"] == "utf-8"),
+                "{sample}"
+            );
+            let told = sample["request_bytes"].as_u64();
+            (
+                told,
+                length(request),
+                request["cut"].as_bool(),
+                length(response),
+            )
+        })
+        .collect();
+    found.sort();
+    let ok = Some(TEXT.len());
+    let expected = [
+        (Some(0), None, None, Some(700)),
+        (Some(1000), Some(1000), Some(false), ok),
+        (Some(70_000), Some(4096), Some(true), ok),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn a_slow_answer_takes_as_long_as_for_the_client() {
     let server = Server::start(Speaks::Http1);
     let watch = Watch::start(&server.pids).unwrap();

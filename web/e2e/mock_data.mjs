@@ -189,12 +189,14 @@ const namesOf = ({ pids = [] }) =>
 export function requestSettings({
   tls = false,
   tls_duty_percent = 100,
+  bodies = false,
   raw_paths = false,
   samples = "slow",
 }) {
   return {
     tls,
     tls_duty_percent,
+    bodies,
     raw_paths,
     samples,
     rules: [],
@@ -282,7 +284,13 @@ export function firstTasks() {
       kind: "requests",
       frequency_hz: null,
       clock: null,
-      requests: requestSettings({ tls: true, tls_duty_percent: 50, raw_paths: true, samples: "all" }),
+      requests: requestSettings({
+        tls: true,
+        tls_duty_percent: 50,
+        bodies: true,
+        raw_paths: true,
+        samples: "all",
+      }),
     }),
     // That nothing was seen in is the stand-in's own mark.
     makeTask(10, {

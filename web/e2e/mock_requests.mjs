@@ -58,6 +58,12 @@ function spread(next, count, middle, tail = 3) {
   );
 }
 
+const BODY = {
+  encoding: "utf-8",
+  data: '{\n  "cart": [1, 2, 3],\n  "note": "<b>as it came</b>"\n}',
+  cut: false,
+};
+
 const scaled = (values, factor) => values.map((value) => Math.max(0, Math.round(value * factor)));
 
 function edgeOf({ id, client, server, original_destination }) {
@@ -84,6 +90,8 @@ function operation(next, edge, protocol, method, route, more) {
     route,
     other: false,
     count,
+    seen: count,
+    count_interval: null,
     errors: wrong + failed + broken,
     errors_by_class: { client: wrong, server: failed, broken },
     unknown,
@@ -208,6 +216,8 @@ function sampleOf(next, from, i, begin, all) {
     request_bytes: i % 4 === 2 ? null : 140 + i,
     response_bytes: i % 4 === 2 ? null : 2200 + i * 31,
     messages: protocol === "grpc" ? [1, 900] : null,
+    request_body: isHttp && all && method === "POST" ? BODY : null,
+    response_body: isHttp && all ? { ...BODY, cut: true } : null,
     trace: {
       request_id: isHttp ? `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}` : null,
       trace_id: isHttp && i % 2 === 0 ? hex(32) : null,

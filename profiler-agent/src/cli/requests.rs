@@ -53,11 +53,13 @@ fn options(args: &RequestsArgs) -> Result<RequestOptions, CliError> {
     Ok(RequestOptions {
         tls: args.tls,
         tls_duty_percent: args.tls_duty,
-        bodies: false,
+        bodies: args.bodies,
         raw_paths: args.raw_paths,
         samples_all: args.samples == SamplesKept::All,
         rules: rules(&args.rule)?,
-        capture_bytes: args.capture_bytes.unwrap_or(usual.capture_bytes),
+        capture_bytes: args
+            .capture_bytes
+            .unwrap_or(RequestOptions::usual_capture_bytes(args.bodies)),
         cpu_percent: args.cpu_percent.unwrap_or(usual.cpu_percent),
     })
 }

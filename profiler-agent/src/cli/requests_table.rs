@@ -321,7 +321,7 @@ fn remarks(table: &RequestTable) -> String {
     if *sampled_one_of > 1 {
         line(
             &mut text,
-            &format!("one connection in {sampled_one_of} was looked at: counts are of these"),
+            &format!("one connection in {sampled_one_of} was looked at: counts are estimates"),
         );
     }
     text

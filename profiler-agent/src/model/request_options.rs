@@ -21,7 +21,7 @@ pub struct RequestOptions {
     pub tls: bool,
     /// Part of the time, in percent, in which that is on.
     pub tls_duty_percent: u8,
-    /// Keep bodies.
+    /// Keep the first bytes of bodies.
     pub bodies: bool,
     /// Samples carry the path as it was sent, its query masked.
     pub raw_paths: bool,
@@ -33,6 +33,17 @@ pub struct RequestOptions {
     pub capture_bytes: u32,
     /// Share of one CPU, in percent, that reading payload may use before connections are sampled.
     pub cpu_percent: u32,
+}
+
+impl RequestOptions {
+    /// First bytes of each call that are captured where nothing else is said.
+    pub fn usual_capture_bytes(bodies: bool) -> u32 {
+        if bodies {
+            MAX_CAPTURE_BYTES
+        } else {
+            DEFAULT_CAPTURE_BYTES
+        }
+    }
 }
 
 impl Default for RequestOptions {

@@ -89,9 +89,15 @@ pub struct Operation {
 }
 
 /// How many requests, what became of them, and how large they were.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Where connections were sampled, each request that was seen stands for those that were not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
+    /// All, by estimate.
     pub count: u64,
+    /// Those that were seen.
+    pub seen: u64,
+    /// Of the estimate; `None`: not known, of too many connections.
+    pub variance: Option<u64>,
     pub outcomes: Outcomes,
     /// Requests by what the answer said of itself; beyond some different ones `other`.
     pub statuses: BTreeMap<String, u64>,
@@ -104,6 +110,35 @@ pub struct Tally {
     pub messages_to_client: u64,
 }
 
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            seen: 0,
+            variance: Some(0),
+            outcomes: Outcomes::default(),
+            statuses: BTreeMap::new(),
+            request_bytes: Spread::default(),
+            response_bytes: Spread::default(),
+            streams: 0,
+            messages_to_server: 0,
+            messages_to_client: 0,
+        }
+    }
+}
+
+impl Tally {
+    /// Within which the number of all is, 95 times of 100; the number itself where all were seen. `None`: not
+    /// known.
+    pub fn interval(&self) -> Option<(u64, u64)> {
+        let deviation = (self.variance? as f64).sqrt() * 1.96;
+        let half = deviation.ceil() as u64;
+        // What was seen is certain.
+        let low = self.count.saturating_sub(half).max(self.seen);
+        Some((low, self.count.saturating_add(half)))
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcomes {
     pub ok: u64,
@@ -114,7 +149,7 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    pub fn add(&mut self, outcome: Outcome) {
+    pub fn add(&mut self, outcome: Outcome, times: u64) {
         let slot = match outcome {
             Outcome::Ok => &mut self.ok,
             Outcome::ClientError => &mut self.client_error,
@@ -122,7 +157,7 @@ impl Outcomes {
             Outcome::Broken => &mut self.broken,
             Outcome::Unknown => &mut self.unknown,
         };
-        *slot += 1;
+        *slot += times;
     }
 
     pub fn merge(&mut self, other: Self) {

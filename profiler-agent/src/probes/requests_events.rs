@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use profiler_common::{
     network::{DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_JOINED},
-    payload::{DATAGRAM_REST_NS, PIECE_SENT, PIECE_TLS, PieceConnection, PieceHead},
+    payload::{
+        DATAGRAM_REST_NS, PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PieceConnection, PieceHead,
+    },
 };
 
 use crate::{
@@ -129,6 +131,7 @@ fn facts(connection: &PieceConnection) -> Facts {
 
 fn piece(head: &PieceHead, bytes: &[u8]) -> PayloadPiece {
     PayloadPiece {
+        one_of: (head.flags >> PIECE_SAMPLING_SHIFT).saturating_add(1),
         cookie: head.cookie,
         pid: head.pid,
         tid: head.tid,

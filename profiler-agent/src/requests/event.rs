@@ -28,6 +28,8 @@ pub struct PayloadPiece {
     pub length: u64,
     /// The first of them.
     pub bytes: Vec<u8>,
+    /// Of so many connections one was captured.
+    pub one_of: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,6 +23,8 @@ pub(super) struct Line {
     pub(super) facts: Facts,
     /// Who last moved something.
     pub(super) pid: u32,
+    /// Of so many connections one is captured.
+    pub(super) one_of: u32,
     /// What goes over the socket as it is.
     wire: Option<Talk>,
     /// What a TLS library gives and takes; then the wire carries nothing to be read.
@@ -50,6 +52,7 @@ impl Line {
         Self {
             facts,
             pid: 0,
+            one_of: 1,
             wire: None,
             tls: None,
             pieces: 0,
@@ -120,6 +123,7 @@ impl Line {
         Place {
             cookie,
             pid: self.pid,
+            one_of: self.one_of,
             local: self.facts.local,
             remote: self.facts.remote,
         }

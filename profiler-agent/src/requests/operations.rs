@@ -17,6 +17,9 @@ const MAX_EDGES: usize = 4096;
 const MAX_STATUSES: usize = 24;
 /// Different greetings of one edge that are told apart.
 const MAX_GREETINGS: usize = 16;
+/// Connections of one operation that are told apart while they are sampled; with more the interval is not
+/// known.
+const MAX_SAMPLED_CONNECTIONS: usize = 4096;
 const OTHER: &str = "other";
 
 /// What makes requests one operation.
@@ -36,6 +39,8 @@ struct Counts {
     server_only: u64,
     client: Timings,
     server: Timings,
+    /// Requests of each connection while one in so many was captured.
+    sampled: BTreeMap<(u64, u32), u64>,
 }
 
 /// The client's port of the connections of an edge.
@@ -220,6 +225,7 @@ fn row(edge: Option<u32>, name: &Name, counts: &Counts) -> Operation {
         server_only,
         client,
         server,
+        sampled: _,
     } = counts.clone();
     Operation {
         edge,
@@ -266,9 +272,34 @@ impl Counts {
             timings.first_byte_ns.add(until);
         }
         if counted == Counted::Here {
-            self.server_only += u64::from(seen.seen_by == SeenBy::Server);
+            if seen.seen_by == SeenBy::Server {
+                self.server_only += u64::from(seen.one_of);
+            }
             add_to_tally(&mut self.tally, seen);
+            self.add_variance(seen);
         }
+    }
+
+    /// Whole connections are captured or not, each with the same chance 1/n: of `y` requests that a captured
+    /// one had, `n * (n - 1) * y^2` comes to the variance of the sum of all `n * y` (Horvitz and Thompson 1952,
+    /// for independent draws).
+    fn add_variance(&mut self, seen: &Seen) {
+        if seen.one_of <= 1 {
+            return;
+        }
+        let of = u64::from(seen.one_of);
+        let key = (seen.cookie, seen.one_of);
+        let has_room = self.sampled.len() < MAX_SAMPLED_CONNECTIONS;
+        if !has_room && !self.sampled.contains_key(&key) {
+            self.tally.variance = None;
+        }
+        let Some(variance) = self.tally.variance else {
+            return;
+        };
+        let before = self.sampled.entry(key).or_default();
+        let more = of.saturating_mul(of - 1).saturating_mul(2 * *before + 1);
+        *before += 1;
+        self.tally.variance = Some(variance.saturating_add(more));
     }
 
     fn merge(&mut self, other: &Self) {
@@ -277,7 +308,11 @@ impl Counts {
             server_only,
             client,
             server,
+            sampled,
         } = other;
+        for (key, requests) in sampled {
+            *self.sampled.entry(*key).or_default() += requests;
+        }
         self.server_only += server_only;
         for (sum, more) in [(&mut self.client, client), (&mut self.server, server)] {
             sum.count += more.count;
@@ -290,25 +325,34 @@ impl Counts {
 
 fn add_to_tally(tally: &mut Tally, seen: &Seen) {
     let exchange = &seen.exchange;
-    tally.count += 1;
-    tally.outcomes.add(exchange.outcome);
+    let of = u64::from(seen.one_of);
+    tally.count += of;
+    tally.seen += 1;
+    tally.outcomes.add(exchange.outcome, of);
     if let Some(status) = &exchange.status {
-        add_status(&mut tally.statuses, &status_name(status), 1);
+        add_status(&mut tally.statuses, &status_name(status), of);
     }
     if exchange.sizes_known {
         tally.request_bytes.add(exchange.request_bytes);
         tally.response_bytes.add(exchange.response_bytes);
     }
     if let Some(messages) = exchange.messages {
-        tally.streams += 1;
-        tally.messages_to_server = tally.messages_to_server.saturating_add(messages.to_server);
-        tally.messages_to_client = tally.messages_to_client.saturating_add(messages.to_client);
+        let (to_server, to_client) = (messages.to_server, messages.to_client);
+        tally.streams += of;
+        tally.messages_to_server = tally
+            .messages_to_server
+            .saturating_add(to_server.saturating_mul(of));
+        tally.messages_to_client = tally
+            .messages_to_client
+            .saturating_add(to_client.saturating_mul(of));
     }
 }
 
 fn merge_tally(sum: &mut Tally, more: &Tally) {
     let Tally {
         count,
+        seen,
+        variance,
         outcomes,
         statuses,
         request_bytes,
@@ -318,6 +362,11 @@ fn merge_tally(sum: &mut Tally, more: &Tally) {
         messages_to_client,
     } = more;
     sum.count += count;
+    sum.seen += seen;
+    sum.variance = sum
+        .variance
+        .zip(*variance)
+        .map(|(a, b)| a.saturating_add(b));
     sum.outcomes.merge(*outcomes);
     for (status, times) in statuses {
         add_status(&mut sum.statuses, status, *times);

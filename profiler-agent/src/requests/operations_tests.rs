@@ -26,6 +26,7 @@ fn edge(server: u8) -> EdgeKey {
 
 fn seen(seen_by: SeenBy, exchange: Exchange) -> Seen {
     Seen {
+        one_of: 1,
         cookie: 1,
         seen_by,
         tls: false,
@@ -239,6 +240,67 @@ fn an_edge_that_is_renamed_keeps_everything() {
         .collect();
     assert_eq!(counts, [(Some("/a"), 2), (Some("/b"), 1)]);
     assert_eq!(rows[0].client.latency_ns.count, 2);
+}
+
+/// Requests of connections with these numbers of them, where one in four was captured.
+fn sampled(requests: &[u64]) -> Tally {
+    let mut operations = Operations::default();
+    for (cookie, requests) in (1..).zip(requests) {
+        for _ in 0..*requests {
+            let one = Seen {
+                cookie,
+                one_of: 4,
+                ..seen(SeenBy::Client, get("/"))
+            };
+            operations.add(&edge(2), &one, Counted::Here);
+        }
+    }
+    let (_, rows, _) = operations.rows();
+    rows[0].tally.clone()
+}
+
+#[test]
+fn requests_of_sampled_connections_stand_for_the_others() {
+    let tally = sampled(&[10, 30]);
+    assert_eq!((tally.count, tally.seen), (160, 40));
+    assert_eq!(tally.outcomes.ok, 160);
+    assert_eq!(tally.statuses["200"], 160);
+    // 4 * 3 * (10^2 + 30^2)
+    assert_eq!(tally.variance, Some(12_000));
+    // 1.96 * 109.5
+    assert_eq!(tally.interval(), Some((40, 375)));
+    let all = Tally {
+        count: 7,
+        seen: 7,
+        ..Tally::default()
+    };
+    assert_eq!(all.interval(), Some((7, 7)));
+}
+
+/// Draws connections many times, as sampling does, and looks how often the truth lies in the interval.
+#[test]
+fn the_truth_is_in_the_interval_as_often_as_is_said() {
+    const ROUNDS: u64 = 400;
+    let mut state = 7_u64;
+    let mut draw = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        state >> 33
+    };
+    let mut held = 0;
+    for _ in 0..ROUNDS {
+        let connections: Vec<u64> = (0..200).map(|number| 1 + number % 9).collect();
+        let truth: u64 = connections.iter().sum();
+        let taken: Vec<u64> = connections
+            .into_iter()
+            .filter(|_| draw() % 4 == 0)
+            .collect();
+        let (low, high) = sampled(&taken).interval().unwrap();
+        held += u64::from((low..=high).contains(&truth));
+    }
+    let percent = held * 100 / ROUNDS;
+    assert!((90..=99).contains(&percent), "{percent} %");
 }
 
 #[test]

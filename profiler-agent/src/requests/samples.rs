@@ -226,7 +226,13 @@ fn bytes_of(exchange: &Exchange) -> usize {
     let headers: usize = headers
         .map(|(name, value)| name.len() + value.len() + 48)
         .sum();
-    size_of::<Kept>() + texts + headers
+    let bodies = [&exchange.request_body, &exchange.response_body];
+    let bodies: usize = bodies
+        .into_iter()
+        .flatten()
+        .map(|body| body.bytes.len())
+        .sum();
+    size_of::<Kept>() + texts + headers + bodies
 }
 
 #[cfg(test)]

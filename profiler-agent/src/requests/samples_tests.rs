@@ -29,6 +29,7 @@ fn edge() -> EdgeKey {
 /// One that began at the time and took so long.
 fn seen(begin_ns: u64, duration_ns: u64, outcome: Outcome) -> Seen {
     Seen {
+        one_of: 1,
         cookie: 1,
         seen_by: SeenBy::Client,
         tls: false,

@@ -23,6 +23,8 @@ pub(super) struct Place {
     pub(super) cookie: u64,
     /// Who moved something there last.
     pub(super) pid: u32,
+    /// Of so many connections one is captured.
+    pub(super) one_of: u32,
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
 }
@@ -37,6 +39,8 @@ pub(super) struct Seen {
     /// Of the socket.
     pub(super) cookie: u64,
     pub(super) seen_by: SeenBy,
+    /// It stands for so many.
+    pub(super) one_of: u32,
     /// The bytes were read at a TLS library.
     pub(super) tls: bool,
     /// The client's end of the connection, as this socket has it.

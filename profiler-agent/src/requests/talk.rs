@@ -216,6 +216,7 @@ impl Talk {
         Some(Seen {
             cookie: place.cookie,
             seen_by,
+            one_of: place.one_of,
             tls: plaintext == Plaintext::Tls,
             client,
             begin: begin.unwrap_or(Moved {

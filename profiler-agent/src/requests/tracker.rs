@@ -27,6 +27,8 @@ use super::{
 };
 use crate::model::{EdgeKey, RequestCounters, RequestOptions, RequestTable};
 
+/// First bytes of each body that are kept, when bodies are.
+const BODY_BYTES: usize = 4096;
 /// Connections that are followed at once.
 const MAX_CONNECTIONS: usize = 8192;
 /// Requests that wait for their edge.
@@ -61,6 +63,7 @@ impl TrackerOptions {
         Ok(Self {
             privacy: Privacy {
                 raw_paths: options.raw_paths,
+                body_bytes: if options.bodies { BODY_BYTES } else { 0 },
                 ..Privacy::default()
             },
             keep: if options.samples_all {
@@ -210,6 +213,7 @@ impl Tracker {
             return;
         };
         line.pid = piece.pid;
+        line.one_of = piece.one_of.max(1);
         let was = line.seen_by();
         if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
             talk.take(piece, &mut self.ended);

@@ -127,19 +127,13 @@ fn requests_hold(spec: &TaskSpec) -> Result<(), TaskError> {
     let RequestOptions {
         tls: _,
         tls_duty_percent,
-        bodies,
+        bodies: _,
         raw_paths: _,
         samples_all: _,
         rules,
         capture_bytes,
         cpu_percent,
     } = options;
-    if *bodies {
-        return invalid(
-            "bodies",
-            "bodies are not kept by this version of the agent: leave bodies out".to_owned(),
-        );
-    }
     if let Err(error) = Rules::compile(rules) {
         return invalid("rules", error.to_string());
     }

@@ -80,18 +80,22 @@ impl Body {
         }
     }
 
-    /// Takes bytes that were captured.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Taken {
+    /// Takes bytes that were captured, and hands out what is content of them, as far as that is known.
+    pub(super) fn take(&mut self, bytes: &[u8], content: &mut dyn FnMut(&[u8])) -> Taken {
         let length = bytes.len() as u64;
         match self {
             Self::Chunked(Chunked::LikelyEnded) => {
                 *self = Self::LostChunks;
                 all(length)
             }
-            Self::Chunked(place) => place.take(bytes),
-            Self::Length(_) | Self::UntilClose | Self::LostChunks | Self::Unknown => {
-                self.skip(length)
+            Self::Chunked(place) => place.take(bytes, content),
+            Self::Length(_) | Self::UntilClose => {
+                let taken = self.skip(length);
+                let used = usize::try_from(taken.used).unwrap_or(usize::MAX);
+                content(bytes.get(..used).unwrap_or(bytes));
+                taken
             }
+            Self::LostChunks | Self::Unknown => self.skip(length),
         }
     }
 
@@ -132,7 +136,7 @@ fn all(count: u64) -> Taken {
 }
 
 impl Chunked {
-    fn take(&mut self, bytes: &[u8]) -> Taken {
+    fn take(&mut self, bytes: &[u8], keep: &mut dyn FnMut(&[u8])) -> Taken {
         let mut at = 0_usize;
         let mut content = 0;
         let mut end = End::More;
@@ -141,7 +145,9 @@ impl Chunked {
                 let step = (*left).min((bytes.len() - at) as u64);
                 *left -= step;
                 content += step;
-                at += usize::try_from(step).unwrap_or(usize::MAX);
+                let end = at.saturating_add(usize::try_from(step).unwrap_or(usize::MAX));
+                keep(bytes.get(at..end).unwrap_or_default());
+                at = end;
                 if *left == 0 {
                     *self = Self::DataEnd { have_return: false };
                 }
@@ -243,12 +249,18 @@ mod tests {
         let end = BODY.len() - b"GET /".len();
         for split in 0..end {
             let mut body = CHUNKED;
-            let first = body.take(&BODY[..split]);
+            let mut content = Vec::new();
+            let first = body.take(&BODY[..split], &mut |bytes| {
+                content.extend_from_slice(bytes)
+            });
             assert_eq!((first.used, first.end), (split as u64, End::More));
-            let second = body.take(&BODY[split..]);
+            let second = body.take(&BODY[split..], &mut |bytes| {
+                content.extend_from_slice(bytes)
+            });
             assert_eq!(second.end, End::Complete);
             assert_eq!(first.used + second.used, end as u64);
             assert_eq!(first.content + second.content, 14);
+            assert_eq!(content, b"abcd0123456789");
         }
     }
 
@@ -261,27 +273,31 @@ mod tests {
             b"1g\r\n",
             b"1111111111111111\r\n",
         ] {
-            assert_eq!(CHUNKED.clone().take(bytes).end, End::Malformed, "{bytes:?}");
+            assert_eq!(
+                CHUNKED.clone().take(bytes, &mut |_| {}).end,
+                End::Malformed,
+                "{bytes:?}"
+            );
         }
     }
 
     #[test]
     fn a_hole_within_a_chunk_keeps_the_place() {
         let mut body = CHUNKED;
-        body.take(b"10\r\nab");
+        body.take(b"10\r\nab", &mut |_| {});
         let taken = body.skip(10);
         assert_eq!((taken.content, taken.end), (10, End::More));
         assert_eq!(body, Body::Chunked(Chunked::Data { left: 4 }));
         assert_eq!(body.skip(5).content, 4);
         assert_eq!(body, Body::Chunked(Chunked::DataEnd { have_return: true }));
-        assert_eq!(body.take(b"\n0\r\n\r\n").end, End::Complete);
+        assert_eq!(body.take(b"\n0\r\n\r\n", &mut |_| {}).end, End::Complete);
     }
 
     #[test]
     fn a_hole_over_the_end_of_a_chunk_is_not_guessed() {
         let after = |count| {
             let mut body = CHUNKED;
-            body.take(b"4\r\n");
+            body.take(b"4\r\n", &mut |_| {});
             body.skip(count);
             body
         };
@@ -290,14 +306,14 @@ mod tests {
         assert_eq!(after(11), Body::Chunked(Chunked::LikelyEnded));
         assert_eq!(after(12), Body::LostChunks);
         let mut likely = after(11);
-        likely.take(b"x");
+        likely.take(b"x", &mut |_| {});
         assert_eq!(likely, Body::LostChunks);
     }
 
     #[test]
     fn lengths_are_counted() {
         let mut body = Body::Length(10);
-        assert_eq!(body.take(b"abc").end, End::More);
+        assert_eq!(body.take(b"abc", &mut |_| {}).end, End::More);
         let end = Taken {
             used: 7,
             content: 7,

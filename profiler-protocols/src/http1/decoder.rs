@@ -164,6 +164,7 @@ impl Decoder for Http1 {
             if taken.end == End::More && body.is_framed() {
                 self.side(direction).place = Place::Body(body);
                 self.add_content(direction, taken.content);
+                self.miss_content(direction);
                 return;
             }
         }
@@ -275,7 +276,15 @@ impl Http1 {
             Place::Lost if from > 0 => Ok(Next::Drop(0)),
             Place::Lost => self.find_head(piece, out),
             Place::Body(mut body) => {
-                let taken = body.take(piece.bytes.get(from..).unwrap_or_default());
+                let limit = self.options.privacy.body_bytes;
+                let mut exchange = self.exchange_of(piece.direction);
+                let mut keep = |content: &[u8]| {
+                    if let Some(exchange) = &mut exchange {
+                        exchange.keep_body(piece.direction, content, limit);
+                    }
+                };
+                let bytes = piece.bytes.get(from..).unwrap_or_default();
+                let taken = body.take(bytes, &mut keep);
                 self.took(piece.direction, body, taken, piece.at_ns, out);
                 if body == Body::LostChunks && is_end_of_chunks(piece) {
                     self.lost_chunks_end(piece.direction, piece.at_ns, out);
@@ -430,20 +439,31 @@ impl Http1 {
         last.filter(|exchange| exchange.stream == count)
     }
 
-    fn add_content(&mut self, direction: Direction, bytes: u64) {
+    /// The exchange whose body goes this way.
+    fn exchange_of(&mut self, direction: Direction) -> Option<&mut Exchange> {
         match direction {
-            Direction::ToServer => {
-                if let Some(exchange) = self.request_in_progress() {
-                    exchange.request_bytes += bytes;
-                }
-            }
+            Direction::ToServer => self.request_in_progress(),
             Direction::ToClient => {
-                if let Some(open) = self.open.front_mut()
-                    && open.status.is_some()
-                {
-                    open.exchange.response_bytes += bytes;
-                }
+                let open = self.open.front_mut().filter(|open| open.status.is_some());
+                open.map(|open| &mut open.exchange)
             }
+        }
+    }
+
+    fn add_content(&mut self, direction: Direction, bytes: u64) {
+        if let Some(exchange) = self.exchange_of(direction) {
+            match direction {
+                Direction::ToServer => exchange.request_bytes += bytes,
+                Direction::ToClient => exchange.response_bytes += bytes,
+            }
+        }
+    }
+
+    /// Content was not captured.
+    pub(super) fn miss_content(&mut self, direction: Direction) {
+        let limit = self.options.privacy.body_bytes;
+        if let Some(exchange) = self.exchange_of(direction) {
+            exchange.miss_body(direction, limit);
         }
     }
 

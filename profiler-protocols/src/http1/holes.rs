@@ -88,6 +88,7 @@ impl Http1 {
                 if more && direction == Direction::ToClient && self.open.len() > 1 {
                     self.holes.gaps += 1;
                 }
+                self.miss_content(direction);
                 self.took(direction, body, taken, at_ns, out);
                 if more && direction == Direction::ToServer {
                     self.tell_rest(count);

@@ -1,3 +1,4 @@
+mod bodies;
 mod framing;
 mod unseen;
 
@@ -201,6 +202,7 @@ fn a_tunnel_is_not_looked_into() {
 fn secrets_do_not_leave() {
     let options = Options {
         privacy: Privacy {
+            body_bytes: 0,
             raw_paths: true,
             redacted_headers: vec!["x-internal".to_owned()],
             kept_headers: vec!["authorization".to_owned(), "x-internal".to_owned()],

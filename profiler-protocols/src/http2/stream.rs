@@ -23,6 +23,8 @@ pub(super) struct Stream {
     to_client: MessageCounter,
     /// The beginning or the end of the answer may have been missed.
     may_have_ended: bool,
+    /// Of each body that is kept.
+    body_bytes: usize,
 }
 
 /// What a stream is for.
@@ -79,6 +81,7 @@ impl Stream {
             grpc_route: path
                 .filter(|_| may_be_grpc)
                 .map(|path| fold_grpc_path(&path)),
+            body_bytes: options.privacy.body_bytes,
             ..Self::of(exchange, purpose)
         }
     }
@@ -109,6 +112,7 @@ impl Stream {
             to_server: MessageCounter::default(),
             to_client: MessageCounter::default(),
             may_have_ended: false,
+            body_bytes: 0,
         }
     }
 
@@ -154,11 +158,13 @@ impl Stream {
 
     pub(super) fn content(&mut self, direction: Direction, bytes: &[u8]) {
         self.add(direction, bytes.len() as u64);
+        self.exchange.keep_body(direction, bytes, self.body_bytes);
         self.counter(direction).take(bytes);
     }
 
     pub(super) fn missing_content(&mut self, direction: Direction, count: u64) {
         self.add(direction, count);
+        self.exchange.miss_body(direction, self.body_bytes);
         self.counter(direction).skip(count);
     }
 
@@ -170,6 +176,7 @@ impl Stream {
     /// Frames of this direction may have been missed.
     pub(super) fn missed(&mut self, direction: Direction) {
         self.missing_padding(direction);
+        self.exchange.miss_body(direction, self.body_bytes);
         self.may_have_ended |= direction == Direction::ToClient;
     }
 

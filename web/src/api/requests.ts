@@ -54,7 +54,12 @@ export interface RequestOperation {
   readonly route: string | null;
   /** Operations of the edge for which there was no room. */
   readonly other: boolean;
+  /** Where connections were sampled all by estimate, as errors and statuses are. */
   readonly count: number;
+  /** Those that were seen. */
+  readonly seen: number;
+  /** Between which the count is, 95 times of 100; null where all were seen, or when that is not known. */
+  readonly count_interval: readonly [number, number] | null;
   readonly errors: number;
   readonly errors_by_class: {
     readonly client: number;
@@ -80,6 +85,14 @@ export interface RequestOperation {
 
 export type RequestOutcome = "ok" | "client_error" | "server_error" | "broken" | "unknown";
 
+/** The beginning of a body, as it was sent. */
+export interface RequestBody {
+  readonly encoding: "utf-8" | "base64";
+  readonly data: string;
+  /** More came behind it. */
+  readonly cut: boolean;
+}
+
 export interface RequestSample {
   readonly edge: RequestEdge | null;
   readonly protocol: string;
@@ -101,6 +114,9 @@ export interface RequestSample {
   readonly response_bytes: number | null;
   /** Messages of a stream: to the server, to the client. */
   readonly messages: readonly [number, number] | null;
+  /** Of a task that was asked for bodies; null: there was none, or it was not looked at. */
+  readonly request_body: RequestBody | null;
+  readonly response_body: RequestBody | null;
   readonly trace: {
     readonly request_id: string | null;
     readonly trace_id: string | null;

@@ -172,6 +172,7 @@ export interface TaskSpec {
   /** Part of the time in which that is on. */
   readonly tls_duty_percent?: number;
   /** Samples have the path as it was sent. */
+  readonly bodies?: boolean;
   readonly raw_paths?: boolean;
   readonly samples?: SamplesKept;
   /** Name of the tasks that are started together. */
@@ -185,6 +186,7 @@ export type SamplesKept = "slow" | "all";
 export interface RequestSettings {
   readonly tls: boolean;
   readonly tls_duty_percent: number;
+  readonly bodies: boolean;
   readonly raw_paths: boolean;
   readonly samples: SamplesKept;
   readonly rules: readonly unknown[];

@@ -34,6 +34,7 @@ const FORM: TaskForm = {
   maxWait: "",
   tls: false,
   duty: "100",
+  bodies: false,
   rawPaths: false,
   samples: "slow",
 };
@@ -144,10 +145,18 @@ describe("the form", () => {
       wakers: false,
     });
     expect(asCli(plain.spec)).toBe("profiler-agent requests --netns /proc/7/ns/net --duration 30s");
-    const full = specOf({ ...form, tls: true, duty: "20", rawPaths: true, samples: "all" }, [member(7)]);
+    const full = specOf({ ...form, tls: true, duty: "20", bodies: true, rawPaths: true, samples: "all" }, [
+      member(7),
+    ]);
     if (!full.ok) throw new Error(full.detail);
-    expect(full.spec).toMatchObject({ tls: true, tls_duty_percent: 20, raw_paths: true, samples: "all" });
-    expect(asCli(full.spec)).toContain("--tls --tls-duty 20 --raw-paths --samples all");
+    expect(full.spec).toMatchObject({
+      tls: true,
+      tls_duty_percent: 20,
+      bodies: true,
+      raw_paths: true,
+      samples: "all",
+    });
+    expect(asCli(full.spec)).toContain("--tls --tls-duty 20 --bodies --raw-paths --samples all");
     for (const duty of ["0", "101", "half", ""])
       expect(specOf({ ...form, tls: true, duty }, [member(7)])).toMatchObject({ field: "tls_duty_percent" });
     // A duty of what is off is nothing.

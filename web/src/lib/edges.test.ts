@@ -137,6 +137,7 @@ describe("a network task", () => {
     maxWait: "",
     tls: false,
     duty: "100",
+    bodies: false,
     rawPaths: false,
     samples: "slow",
   };

@@ -44,6 +44,7 @@ const FORM: TaskForm = {
   maxWait: "",
   tls: false,
   duty: "100",
+  bodies: false,
   rawPaths: false,
   samples: "slow",
 };

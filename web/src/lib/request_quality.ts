@@ -31,7 +31,7 @@ function samplingPart({ sampled_one_of }: TaskRequests): QualityPart {
     text: all ? "all are looked at" : `1 of ${count(sampled_one_of)} is looked at`,
     detail: all
       ? "The CPU budget sufficed for every connection."
-      : "Payload came faster than the CPU budget allows. Counts, rates and errors are those of the connections that are looked at; they are not scaled.",
+      : "Payload came faster than the CPU budget allows. Counts, rates and errors are estimates: each request that was seen stands for those that were not. The interval of a count shows when the pointer rests on it.",
     poor: !all,
   };
 }

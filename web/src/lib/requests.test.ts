@@ -5,6 +5,7 @@ import {
   compareOperations,
   compareSamples,
   countedSeconds,
+  countText,
   edgeOf,
   errorsText,
   failing,
@@ -28,6 +29,15 @@ import { answer, EDGE, end, operation, sample, values } from "./requests_testing
 const ALL = { q: "", protocol: "", failingOnly: false, edge: "" };
 
 describe("operations", () => {
+  it("say how an estimated count came about", () => {
+    expect(countText(operation())).toBeNull();
+    const some = { count: 160, seen: 40 };
+    expect(countText(operation({ ...some, count_interval: [40, 375] }))).toBe(
+      "estimated from 40 that were seen: with 95 % confidence 40 to 375",
+    );
+    expect(countText(operation(some))).toContain("is not known");
+  });
+
   it("have a key that stays and tells apart what is told apart", () => {
     const one = operationKey(operation());
     expect(one).toMatch(/^[0-9a-f]{16}$/);

@@ -11,7 +11,7 @@ import type {
 import type { EdgeEnd, Target, Task } from "../api/types";
 import { endName } from "./edges";
 import { hashText } from "./flame_index";
-import { duration } from "./format";
+import { count, duration } from "./format";
 
 const PROTOCOLS: Readonly<Record<string, string>> = {
   http1: "HTTP/1",
@@ -307,6 +307,16 @@ export function failing(rows: readonly SampleRow[]): SampleRow[] {
 }
 
 /** Errors by class in words: "3 wrong requests (as 4xx), 1 broken off"; empty without errors. */
+/** How an estimated number of requests came about; null when all were seen. */
+export function countText({ count: all, seen, count_interval }: RequestOperation): string | null {
+  if (all === seen) return null;
+  const between =
+    count_interval === null
+      ? "how sure that is, is not known"
+      : `with 95 % confidence ${count(count_interval[0])} to ${count(count_interval[1])}`;
+  return `estimated from ${count(seen)} that were seen: ${between}`;
+}
+
 export function errorsText({ errors_by_class }: Pick<RequestOperation, "errors_by_class">): string {
   const { client, server, broken } = errors_by_class;
   const parts: readonly (readonly [number, string])[] = [

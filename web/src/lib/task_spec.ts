@@ -34,6 +34,7 @@ export interface TaskForm {
   readonly tls: boolean;
   /** Percent of the time, as typed. */
   readonly duty: string;
+  readonly bodies: boolean;
   readonly rawPaths: boolean;
   readonly samples: SamplesKept;
 }
@@ -93,12 +94,13 @@ function targetOf(form: TaskForm, matched: readonly Process[]): Target | string 
 }
 
 /** What is asked of requests, without what is so anyway; null for a duty that is none. */
-function captureOf({ tls, duty, rawPaths, samples }: TaskForm): Partial<TaskSpec> | null {
+function captureOf({ tls, duty, bodies, rawPaths, samples }: TaskForm): Partial<TaskSpec> | null {
   const percent = wholeNumber(duty);
   if (tls && (percent === null || percent < 1 || percent > 100)) return null;
   return {
     ...(tls ? { tls } : {}),
     ...(tls && percent !== null && percent < 100 ? { tls_duty_percent: percent } : {}),
+    ...(bodies ? { bodies: true } : {}),
     ...(rawPaths ? { raw_paths: true } : {}),
     ...(samples === "all" ? { samples } : {}),
   };
@@ -205,6 +207,7 @@ export function asCli(spec: TaskSpec): string | null {
     const duty = spec.tls_duty_percent === undefined ? "" : ` --tls-duty ${spec.tls_duty_percent}`;
     const capture = [
       spec.tls ? ` --tls${duty}` : "",
+      spec.bodies ? " --bodies" : "",
       spec.raw_paths ? " --raw-paths" : "",
       spec.samples === "all" ? " --samples all" : "",
     ].join("");

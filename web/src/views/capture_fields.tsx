@@ -14,18 +14,28 @@ interface Props<F> {
 
 type Allowed = "asking" | "yes" | "no" | "unknown";
 
-/** Whether the operator lets tasks read plaintext of TLS libraries. */
-function useTlsAllowed(): Allowed {
-  const [allowed, setAllowed] = useState<Allowed>("asking");
+/** What the operator lets tasks look at, by the settings that allow it. */
+interface Allowances {
+  readonly allow_tls_capture: Allowed;
+  readonly allow_bodies: Allowed;
+}
+
+const same = (allowed: Allowed): Allowances => ({ allow_tls_capture: allowed, allow_bodies: allowed });
+
+function useAllowed(): Allowances {
+  const [allowed, setAllowed] = useState<Allowances>(same("asking"));
   useEffect(() => {
     const stop = new AbortController();
     api.config(stop.signal).then(
       ({ items }) => {
-        const setting = items.find(({ name }) => name === "allow_tls_capture");
-        setAllowed(setting === undefined ? "unknown" : setting.value === "true" ? "yes" : "no");
+        const of = (wanted: keyof Allowances): Allowed => {
+          const setting = items.find(({ name }) => name === wanted);
+          return setting === undefined ? "unknown" : setting.value === "true" ? "yes" : "no";
+        };
+        setAllowed({ allow_tls_capture: of("allow_tls_capture"), allow_bodies: of("allow_bodies") });
       },
       () => {
-        if (!stop.signal.aborted) setAllowed("unknown");
+        if (!stop.signal.aborted) setAllowed(same("unknown"));
       },
     );
     return () => stop.abort();
@@ -40,12 +50,19 @@ const TLS_TEXT: Readonly<Record<Allowed, string>> = {
   unknown: "It is not known whether this agent allows it.",
 };
 
+const BODIES_TEXT: Readonly<Record<Allowed, string>> = {
+  ...TLS_TEXT,
+  yes: "The first 4096 bytes of each, as they were sent: they may hold secrets. Each use is logged.",
+  no: "Not allowed here: the agent must be started with --allow-bodies.",
+};
+
 export function CaptureFields<F>({ form, change, failure, FieldError }: Props<F>) {
-  const allowed = useTlsAllowed();
-  const refused = allowed === "no" || allowed === "unknown";
+  const { allow_tls_capture: allowed, allow_bodies: bodiesAllowed } = useAllowed();
+  const isRefused = (it: Allowed) => it === "no" || it === "unknown";
   useEffect(() => {
-    if (refused && form.tls) change({ tls: false });
-  }, [refused, form.tls]);
+    if (isRefused(allowed) && form.tls) change({ tls: false });
+    if (isRefused(bodiesAllowed) && form.bodies) change({ bodies: false });
+  }, [allowed, bodiesAllowed, form.tls, form.bodies]);
   return (
     <div class="two-fields" data-capture>
       <div class="field">
@@ -94,6 +111,20 @@ export function CaptureFields<F>({ form, change, failure, FieldError }: Props<F>
           />
           With paths as they were sent, which may hold secrets (queries stay masked)
         </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={form.bodies}
+            disabled={bodiesAllowed !== "yes"}
+            aria-describedby="bodies-allowed"
+            onChange={(event) => change({ bodies: event.currentTarget.checked })}
+          />
+          With the beginning of bodies (HTTP)
+        </label>
+        <p class="muted small" id="bodies-allowed">
+          {BODIES_TEXT[bodiesAllowed]}
+        </p>
+        <FieldError failure={failure} field="bodies" />
       </div>
     </div>
   );

@@ -97,6 +97,7 @@ export function CreateTask() {
     maxWait: "",
     tls: false,
     duty: "100",
+    bodies: false,
     rawPaths: false,
     samples: "slow",
   }));

@@ -5,7 +5,7 @@ import type { RequestEdge, RequestOperation } from "../api/requests";
 import { endName } from "../lib/edges";
 import { bytes, count, duration, visible } from "../lib/format";
 import { boundsText, type Percentile, percentileText } from "../lib/request_values";
-import { compareOperations, errorsText, firstByte, type OperationRow } from "../lib/requests";
+import { compareOperations, countText, errorsText, firstByte, type OperationRow } from "../lib/requests";
 import { patchRoute, route } from "../state/route";
 import { ProtocolChip } from "./request_sample";
 import { type Column, VirtualTable } from "./virtual_table";
@@ -31,6 +31,12 @@ function End({ edge, side }: { edge: RequestEdge | null; side: "client" | "serve
 
 function NotSeen() {
   return <span class="muted">not seen</span>;
+}
+
+/** How many there were, and how sure that is. */
+function Count({ operation }: { operation: RequestOperation }) {
+  const text = countText(operation);
+  return text === null ? count(operation.count) : <span title={text}>≈ {count(operation.count)}</span>;
 }
 
 type ErrorClass = keyof RequestOperation["errors_by_class"];
@@ -133,7 +139,7 @@ const COLUMNS: readonly Column<OperationRow>[] = [
     help: "Each once, whichever ends saw it",
     numeric: true,
     sortable: true,
-    cell: ({ operation }) => count(operation.count),
+    cell: ({ operation }) => <Count operation={operation} />,
   },
   {
     key: "rate",

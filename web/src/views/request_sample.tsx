@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { RequestSample } from "../api/requests";
+import type { RequestBody, RequestSample } from "../api/requests";
 import { bytes, count, duration, moment, visible } from "../lib/format";
 import {
   compareSamples,
@@ -231,6 +231,26 @@ function Trace({ trace }: Pick<RequestSample, "trace">) {
   );
 }
 
+/** Shown as it came, with what cannot be printed made visible. */
+function BodyPart({ title, body }: { title: string; body: RequestBody | null }) {
+  if (body === null) return null;
+  const lines = body.data.split("\n");
+  const kept = body.encoding === "base64" ? "no text: in base64" : "as it was sent";
+  return (
+    <>
+      <h3>{title}</h3>
+      <p class="muted small">{body.cut ? `${kept}; only the beginning is kept` : kept}</p>
+      <textarea
+        class="body-text mono"
+        readOnly
+        rows={Math.min(12, lines.length + 1)}
+        aria-label={title}
+        value={lines.map(visible).join("\n")}
+      />
+    </>
+  );
+}
+
 export function SamplePanel({ sample, task }: { sample: RequestSample; task: string }) {
   const { edge, method, authority, path, messages } = sample;
   return (
@@ -316,6 +336,12 @@ export function SamplePanel({ sample, task }: { sample: RequestSample; task: str
             </dl>
           )}
         </section>
+        {(sample.request_body !== null || sample.response_body !== null) && (
+          <section class="row-card" aria-label="Bodies">
+            <BodyPart title="Body of the request" body={sample.request_body} />
+            <BodyPart title="Body of the answer" body={sample.response_body} />
+          </section>
+        )}
       </div>
     </aside>
   );

@@ -87,7 +87,7 @@ function Times({ task }: { task: Task }) {
 
 /** What the task was asked to look at. */
 function CaptureFacts({ settings }: { settings: RequestSettings }) {
-  const { tls, tls_duty_percent, raw_paths, samples, rules, capture_bytes } = settings;
+  const { tls, tls_duty_percent, bodies, raw_paths, samples, rules, capture_bytes } = settings;
   const duty = tls_duty_percent < 100 ? `, ${tls_duty_percent} % of the time` : "";
   const kept = samples === "all" ? "all" : "slowest and failing";
   return (
@@ -96,7 +96,7 @@ function CaptureFacts({ settings }: { settings: RequestSettings }) {
         {tls ? `yes${duty}` : "no"}
       </Fact>
       <Fact title="Samples">
-        {`${kept}${rules.length === 0 ? "" : ` and ${count(rules.length)} rules`}, ${raw_paths ? "paths as sent" : "routes only"}`}
+        {`${kept}${rules.length === 0 ? "" : ` and ${count(rules.length)} rules`}, ${raw_paths ? "paths as sent" : "routes only"}${bodies ? ", with bodies" : ""}`}
       </Fact>
       <Fact title="Looked at" help="The first bytes of each read and write">
         {`first ${count(capture_bytes)} bytes`}

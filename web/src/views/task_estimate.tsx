@@ -23,7 +23,7 @@ const GIVES: Readonly<Record<TaskSpec["kind"], string>> = {
   wall: "All time of each thread: waits are measured, time on the CPU is shared out over the samples.",
   network: "Every connection is counted at both ends: bytes, calls, times, losses. Payload is not looked at.",
   requests:
-    "Every connection is counted, and what is asked and answered over it: operations with their times, sizes and errors. No bodies are kept, and secrets are masked.",
+    "Every connection is counted, and what is asked and answered over it: operations with their times, sizes and errors. Secrets in headers and queries are masked, and bodies are kept only where you ask for them.",
 };
 
 function resolution(spec: TaskSpec, cores: number | null): string {

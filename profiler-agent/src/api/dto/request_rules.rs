@@ -115,6 +115,7 @@ impl From<model::StatusClass> for RequestStatusClass {
 pub(in crate::api) struct RequestSettings {
     tls: bool,
     tls_duty_percent: u8,
+    bodies: bool,
     raw_paths: bool,
     samples: RequestSamples,
     rules: Vec<RequestRule>,
@@ -127,8 +128,7 @@ impl From<&model::RequestOptions> for RequestSettings {
         let model::RequestOptions {
             tls,
             tls_duty_percent,
-            // Refused when a task is created.
-            bodies: _,
+            bodies,
             raw_paths,
             samples_all,
             rules,
@@ -138,6 +138,7 @@ impl From<&model::RequestOptions> for RequestSettings {
         Self {
             tls: *tls,
             tls_duty_percent: *tls_duty_percent,
+            bodies: *bodies,
             raw_paths: *raw_paths,
             samples: if *samples_all {
                 RequestSamples::All
@@ -202,7 +203,9 @@ impl Asked {
             raw_paths: raw_paths.unwrap_or(usual.raw_paths),
             samples_all: samples.unwrap_or_default() == RequestSamples::All,
             rules: rules.unwrap_or(usual.rules),
-            capture_bytes: capture_bytes.unwrap_or(usual.capture_bytes),
+            capture_bytes: capture_bytes.unwrap_or(model::RequestOptions::usual_capture_bytes(
+                bodies.unwrap_or(usual.bodies),
+            )),
             cpu_percent: cpu_percent.unwrap_or(usual.cpu_percent),
         }))
     }

@@ -1,6 +1,7 @@
 //! Single requests of a task.
 
-use profiler_protocols::{Exchange, Outcome, Status};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use profiler_protocols::{Body, Exchange, Outcome, Status};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -42,6 +43,11 @@ pub(super) struct RequestSample {
     /// Messages of a stream: to the server, to the client.
     #[schema(required)]
     messages: Option<[u64; 2]>,
+    /// With `bodies`, of HTTP; null: there was none, or it was not looked at.
+    #[schema(required)]
+    request_body: Option<RequestBody>,
+    #[schema(required)]
+    response_body: Option<RequestBody>,
     trace: RequestTrace,
     /// Chosen headers of request and answer: name, value.
     headers: Vec<[String; 2]>,
@@ -58,6 +64,24 @@ pub(super) struct RequestSample {
     /// Number of the rule that wanted it, from 0.
     #[schema(required)]
     rule: Option<u8>,
+}
+
+/// The beginning of a body, as it was sent.
+#[derive(Debug, Serialize, ToSchema)]
+struct RequestBody {
+    encoding: BodyEncoding,
+    data: String,
+    /// More came behind it.
+    cut: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+enum BodyEncoding {
+    #[serde(rename = "utf-8")]
+    Utf8,
+    /// It is no text.
+    #[serde(rename = "base64")]
+    Base64,
 }
 
 /// A number for HTTP and gRPC; otherwise the protocol's own code, or `ok`.
@@ -136,6 +160,8 @@ pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) ->
         stream,
         upstream_service_ms: _,
         path_hash: _,
+        request_body,
+        response_body,
     } = exchange;
     let since = |at: &Option<u64>| at.map(|at| at.saturating_sub(*began_ns));
     RequestSample {
@@ -162,6 +188,8 @@ pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) ->
         request_bytes: sizes_known.then_some(*request_bytes),
         response_bytes: sizes_known.then_some(*response_bytes),
         messages: messages.map(|messages| [messages.to_server, messages.to_client]),
+        request_body: request_body.as_ref().map(body_of),
+        response_body: response_body.as_ref().map(body_of),
         trace: RequestTrace {
             request_id: trace.request_id.clone(),
             trace_id: trace.trace_id.clone(),
@@ -188,6 +216,30 @@ pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) ->
                 None
             }
         },
+    }
+}
+
+fn body_of(body: &Body) -> RequestBody {
+    let (encoding, data) = match text_of(body) {
+        Some(text) => (BodyEncoding::Utf8, text.to_owned()),
+        None => (BodyEncoding::Base64, STANDARD.encode(&body.bytes)),
+    };
+    RequestBody {
+        encoding,
+        data,
+        cut: body.is_cut,
+    }
+}
+
+/// A body that is text; the cut may lie within its last character.
+fn text_of(body: &Body) -> Option<&str> {
+    match std::str::from_utf8(&body.bytes) {
+        Ok(text) => Some(text),
+        Err(error) if body.is_cut && error.error_len().is_none() => {
+            let whole = body.bytes.get(..error.valid_up_to())?;
+            std::str::from_utf8(whole).ok()
+        }
+        Err(_) => None,
     }
 }
 

@@ -115,8 +115,13 @@ struct RequestOperation {
     route: Option<String>,
     /// Operations of the edge for which there was no room.
     other: bool,
-    /// Requests that are over.
+    /// Requests that are over. Where connections were sampled, all by estimate, as are errors and statuses.
     count: u64,
+    /// Those that were seen.
+    seen: u64,
+    /// Between which `count` is, 95 times of 100; null where all were seen, or when it is not known.
+    #[schema(required)]
+    count_interval: Option<[u64; 2]>,
     /// Of these, those that are known to have gone wrong.
     errors: u64,
     errors_by_class: RequestErrors,
@@ -344,6 +349,11 @@ fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOper
         route: route.clone(),
         other: *is_other,
         count: tally.count,
+        seen: tally.seen,
+        count_interval: tally
+            .interval()
+            .filter(|_| tally.count > tally.seen)
+            .map(|(low, high)| [low, high]),
         errors: tally.outcomes.errors(),
         errors_by_class: RequestErrors {
             client: tally.outcomes.client_error,

@@ -143,7 +143,8 @@ pub(in crate::api) struct CreateTask {
     #[serde(default)]
     #[schema(default = 100, minimum = 1, maximum = 100)]
     pub(in crate::api) tls_duty_percent: Option<u8>,
-    /// Keep bodies, with `requests`; not available yet, and needs `--allow-bodies`.
+    /// Samples have the first 4096 bytes of bodies of HTTP, as far as they were captured, with `requests`; the
+    /// agent must have been started with `--allow-bodies`.
     #[serde(default)]
     #[schema(default = false)]
     pub(in crate::api) bodies: Option<bool>,

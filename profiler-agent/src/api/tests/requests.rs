@@ -303,8 +303,8 @@ async fn a_task_shows_what_it_was_asked_for() {
     assert_eq!(
         task["requests"],
         json!({
-            "tls": false, "tls_duty_percent": 100, "raw_paths": false, "samples": "slow", "rules": [],
-            "capture_bytes": 1024, "cpu_percent": 25,
+            "tls": false, "tls_duty_percent": 100, "bodies": false, "raw_paths": false, "samples": "slow",
+            "rules": [], "capture_bytes": 1024, "cpu_percent": 25,
         })
     );
     let rule = json!({
@@ -346,7 +346,7 @@ async fn plaintext_of_tls_and_bodies_need_the_operators_leave() {
 }
 
 #[tokio::test]
-async fn with_the_operators_leave_tls_is_read_and_bodies_are_still_not() {
+async fn with_the_operators_leave_tls_is_read_and_bodies_are_kept() {
     let api = api(CapturePolicy {
         tls: Allowance::Allowed,
         bodies: Allowance::Allowed,
@@ -355,13 +355,10 @@ async fn with_the_operators_leave_tls_is_read_and_bodies_are_still_not() {
     assert_eq!(status, 201, "{task}");
     assert_eq!(task["requests"]["tls"], true);
     assert_eq!(task["requests"]["tls_duty_percent"], 10);
-    let refused = create(&api, json!({ "bodies": true })).await;
-    check_refused(
-        refused,
-        "invalid_field",
-        &json!("bodies"),
-        "not kept by this version",
-    );
+    let (status, task) = create(&api, json!({ "bodies": true })).await;
+    assert_eq!(status, 201, "{task}");
+    assert_eq!(task["requests"]["bodies"], true);
+    assert_eq!(task["requests"]["capture_bytes"], 16320);
 }
 
 #[tokio::test]

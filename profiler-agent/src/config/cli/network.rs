@@ -54,6 +54,9 @@ pub struct RequestsArgs {
     /// Show paths of samples as they were sent, their queries masked; they may hold secrets
     #[arg(long)]
     pub raw_paths: bool,
+    /// Keep the first 4096 bytes of bodies of HTTP with the requests that are kept one by one; they may hold secrets
+    #[arg(long)]
+    pub bodies: bool,
     /// Which requests are kept one by one
     #[arg(long, value_enum, default_value = "slow")]
     pub samples: SamplesKept,
@@ -61,7 +64,7 @@ pub struct RequestsArgs {
     /// `{"operation":"^GET /","min_duration_ns":10000000}` (repeat it)
     #[arg(long, value_name = "JSON")]
     pub rule: Vec<String>,
-    /// First bytes of each read and write that are looked at [default: 1024]
+    /// First bytes of each read and write that are looked at [default: 1024, with --bodies 16320]
     #[arg(long, value_name = "N")]
     pub capture_bytes: Option<u32>,
     /// Share of one CPU in percent that this may use before connections are sampled [default: 25]

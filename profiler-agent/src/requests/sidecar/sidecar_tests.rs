@@ -100,6 +100,7 @@ impl Request {
             ready_ns,
         };
         Seen {
+            one_of: 1,
             cookie: 1,
             seen_by: self.seen_by,
             tls: false,

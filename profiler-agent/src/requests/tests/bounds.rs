@@ -84,6 +84,20 @@ fn requests_behind_the_captured_bytes_are_counted_and_a_gap_is_told() {
 }
 
 #[test]
+fn what_was_sampled_is_counted_as_what_it_stands_for() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.ask(1, "GET k", "$1\r\nv\r\n");
+    play.one_of = 8;
+    play.ask(1, "GET k", "$1\r\nv\r\n");
+    play.report(&[1]);
+    let table = play.report(&[1]);
+    let get = operation(&table, "GET");
+    assert_eq!((get.tally.count, get.tally.seen), (9, 2));
+    assert_eq!(get.client.count, 2);
+}
+
+#[test]
 fn counts_of_the_kernel_side_are_in_the_table() {
     let mut play = Play::new();
     play.tracker.source(SourceCounts {

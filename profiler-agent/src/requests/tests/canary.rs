@@ -1,9 +1,11 @@
 //! Secrets that are planted in payload do not come out.
 
+use serde_json::json;
+
 use super::{Play, facts};
 use crate::{
     api::TaskRequests,
-    model::{RequestTable, TaskState},
+    model::{RequestOptions, RequestTable, TaskState},
     requests::{Keep, TrackerOptions},
     store::{
         Stream,
@@ -46,6 +48,31 @@ fn no_argument_of_a_command_comes_out() {
     assert_eq!(table.samples.len(), 3);
     let answer = check(&table);
     assert!(answer.contains("\"AUTH\""), "{answer}");
+}
+
+#[test]
+fn bodies_come_out_only_of_a_task_that_was_asked_for_them() {
+    let wanted = |bodies| {
+        let options = RequestOptions {
+            bodies,
+            samples_all: true,
+            ..RequestOptions::default()
+        };
+        let mut play = Play::with(TrackerOptions::of(&options, 0, 0).unwrap());
+        http(&mut play);
+        play.tracker.finish(play.now_ns)
+    };
+    check(&wanted(false));
+    let table = wanted(true);
+    let answer = TaskRequests::new(&TaskState::Finished, Some(&table));
+    let answer = serde_json::to_value(&answer).unwrap();
+    let sample = &answer["samples"][0];
+    for body in ["request_body", "response_body"] {
+        let expected = json!({ "encoding": "utf-8", "data": SECRET, "cut": false });
+        assert_eq!(sample[body], expected, "{body}");
+    }
+    // Headers stay what they are.
+    assert!(!sample["headers"].to_string().contains(SECRET), "{sample}");
 }
 
 /// A request and its answer with the secret in every place but the path.

@@ -72,6 +72,8 @@ pub(super) struct Play {
     offsets: HashMap<(u64, bool), u64>,
     pub(super) now_ns: u64,
     pub(super) plaintext: Plaintext,
+    /// Of so many connections one is captured.
+    pub(super) one_of: u32,
 }
 
 impl Play {
@@ -85,6 +87,7 @@ impl Play {
             offsets: HashMap::new(),
             now_ns: 1000 * MS,
             plaintext: Plaintext::Wire,
+            one_of: 1,
         }
     }
 
@@ -106,6 +109,7 @@ impl Play {
         let length = bytes.len() as u64;
         let offset = self.offsets.entry((cookie, is_send)).or_default();
         let piece = PayloadPiece {
+            one_of: self.one_of,
             cookie,
             pid,
             tid: pid + 1,

@@ -54,6 +54,7 @@ impl Proxy {
     fn moved(&mut self, cookie: u64, is_send: bool, at_ms: u64, text: &str) {
         let offset = self.offsets.entry((cookie, is_send)).or_default();
         let piece = PayloadPiece {
+            one_of: 1,
             cookie,
             pid: PROXY,
             tid: PROXY + 7,

@@ -14,8 +14,8 @@ use profiler_common::{
     network::Connection,
     payload::{
         CAPTURE_DEFAULT, CAPTURE_STOP, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
-        PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES, PayloadConfig, PieceConnection,
-        PieceHead, SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_SENT,
+        PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES,
+        PayloadConfig, PieceConnection, PieceHead, SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_SENT,
     },
 };
 
@@ -101,17 +101,14 @@ pub(super) fn is_wanted(connection: &Connection) -> bool {
 
 /// Whether the connection is one of those that are captured.
 #[inline(always)]
-fn is_sampled(connection: &Connection) -> bool {
+pub(super) fn is_sampled(connection: &Connection) -> bool {
     is_sampled_by(connection.local_port, connection.remote_port)
 }
 
 /// The same by its ports, so that both of its ends give the same answer.
 #[inline(always)]
 pub(super) fn is_sampled_by(local_port: u16, remote_port: u16) -> bool {
-    let mask = match PIECE_SAMPLING.get(0) {
-        Some(mask) => *mask,
-        None => 0,
-    };
+    let mask = sampling();
     if mask == 0 {
         return true;
     }
@@ -119,6 +116,15 @@ pub(super) fn is_sampled_by(local_port: u16, remote_port: u16) -> bool {
     // Fibonacci hashing: the upper bits depend on all of the number.
     let hash = ports.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     hash as u32 & mask == 0
+}
+
+/// Connections are captured whose hash has none of these bits.
+#[inline(always)]
+pub(super) fn sampling() -> u32 {
+    match PIECE_SAMPLING.get(0) {
+        Some(mask) => *mask,
+        None => 0,
+    }
 }
 
 #[inline(always)]
@@ -212,7 +218,8 @@ pub(super) fn fill<const AREA: u32>(scratch: &mut Scratch, wanted: u64, moved: &
     scratch.head.length = moved.bytes as u32;
     scratch.head.pid = pid;
     scratch.head.tid = tid;
-    scratch.head.flags = if AREA == SCRATCH_SENT { PIECE_SENT } else { 0 };
+    let direction = if AREA == SCRATCH_SENT { PIECE_SENT } else { 0 };
+    scratch.head.flags = direction | sampling() << PIECE_SAMPLING_SHIFT;
     scratch.head.lost = moved.lost;
 }
 

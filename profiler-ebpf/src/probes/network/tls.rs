@@ -21,7 +21,7 @@ use aya_ebpf::{
 use profiler_common::{
     header::{KIND_PIECE, RecordHeader},
     network::{Connection, FLAG_JOINED},
-    payload::{PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
+    payload::{PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
         PROCESS_EPOCH, PROCESS_NESTED, PROCESS_SINCE, PROCESS_WORDS, SITE_GOROUTINE, SITE_READS,
         STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_WORDS, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES,
@@ -367,6 +367,11 @@ pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_
         None => (0, 0),
     };
     let offset = offset(connection, pid, length, is_send);
+    // What is left out shows in the next offset.
+    if !payload::is_sampled(connection) {
+        return 0;
+    }
+    let direction = if is_send == 0 { 0 } else { PIECE_SENT };
     let wanted = length.min(u64::from(tls!(capture_bytes)));
     let head = PieceHead {
         header: RecordHeader {
@@ -381,11 +386,7 @@ pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_
         captured: wanted as u32,
         pid,
         tid,
-        flags: if is_send == 0 {
-            PIECE_TLS
-        } else {
-            PIECE_TLS | PIECE_SENT
-        },
+        flags: PIECE_TLS | direction | payload::sampling() << PIECE_SAMPLING_SHIFT,
         lost: connection.pieces_lost,
     };
     const HEAD: u64 = size_of::<PieceHead>() as u64;
