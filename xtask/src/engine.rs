@@ -76,6 +76,16 @@ impl Engine {
         Ok(engine)
     }
 
+    /// A command of the client that talks to this engine.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new("docker");
+        // The builder that needs no plugin.
+        command
+            .env("DOCKER_HOST", &self.host)
+            .env("DOCKER_BUILDKIT", "0");
+        command
+    }
+
     fn wait(&mut self, log: &Path) -> Result<()> {
         let start = Instant::now();
         while !answers(&self.host) {

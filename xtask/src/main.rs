@@ -15,7 +15,10 @@ mod setup;
 mod web;
 mod ebpf;
 mod build;
+mod dist;
+mod sbom;
 mod engine;
+mod image;
 mod run;
 mod demo;
 mod record_demo_data;
@@ -26,7 +29,7 @@ mod test;
 mod vm;
 mod bench;
 
-use crate::workspace::Workspace;
+use crate::{dist::DistArgs, workspace::Workspace};
 
 #[derive(Parser)]
 #[command(
@@ -48,6 +51,10 @@ enum Command {
     Test(TestArgs),
     /// Set up and build target/release/profiler-agent
     Build,
+    /// Build the static program that is shipped, check it and print its size
+    Dist(DistArgs),
+    /// Put the shipped program and its list of parts into an OCI image
+    Image(DistArgs),
     /// Build and start the agent on this machine
     Run {
         /// Passed to `profiler-agent serve`
@@ -100,6 +107,8 @@ fn dispatch(command: Command) -> Result<()> {
         }
         Command::Test(TestArgs { names, list: false }) => test::run(&workspace, &names),
         Command::Build => build::run(&workspace),
+        Command::Dist(args) => dist::run(&workspace, &args),
+        Command::Image(args) => image::run(&workspace, &args),
         Command::Run { arguments } => run::run(&workspace, &arguments),
         Command::Setup => setup::run(&workspace, &setup::EVERYTHING),
         Command::Ebpf => ebpf::run(&workspace),

@@ -170,3 +170,6 @@ pub(crate) const VALIDATORS: [&str; 19] = [
     "rpds-py==2026.9.1",
     "urllib3==2.8.0",
 ];
+
+/// Lists the crates that the shipped program is made of.
+pub(crate) const CARGO_CYCLONEDX: &str = "0.5.9";
