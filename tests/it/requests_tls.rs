@@ -1,8 +1,12 @@
 //! Requests inside TLS, of every library that is read: each is reported once, bound to its socket.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use profiler_tests::{
+    breakpoints,
     cleanup::{Guard, scratch_directory},
     peers::{
         asked::Asked,
@@ -14,9 +18,12 @@ use profiler_tests::{
         tls::{self, Program},
         watch::{Edges, Expected, Gaps, Watch},
     },
+    wait::wait_for,
 };
 use serde_json::Value;
 
+/// For the kernel, behind the end of a process that was killed.
+const GONE: Duration = Duration::from_secs(10);
 /// Rounds of requests of a client, 6 each.
 const ROUNDS: u32 = 20;
 
@@ -131,6 +138,37 @@ fn curl_and_nginx(version: &str, protocol: &str) {
         (&done.pids, &pids),
         &done.asked,
     );
+}
+
+/// Breakpoints in the code of all processes of a server.
+fn all_breakpoints(pids: &[u32]) -> usize {
+    pids.iter()
+        .map(|pid| breakpoints::count(*pid).unwrap())
+        .sum()
+}
+
+#[test]
+fn code_of_the_target_is_touched_only_by_tls_and_only_while_the_task_runs() {
+    let (folder, _guard) = folder();
+    let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+    let pids = nginx.pids().unwrap();
+    assert_eq!(all_breakpoints(&pids), 0);
+    let watch = Watch::start(&pids).unwrap();
+    call_with_curl(&folder, nginx.port, "http1.1");
+    assert_eq!(all_breakpoints(&pids), 0);
+    watch.finish().unwrap();
+    let watch = Watch::start_tls(&pids).unwrap();
+    assert!(all_breakpoints(&pids) >= pids.len());
+    watch.finish().unwrap();
+    assert_eq!(all_breakpoints(&pids), 0);
+    let watch = Watch::start_tls(&pids).unwrap();
+    assert!(all_breakpoints(&pids) >= pids.len());
+    // Killed: nothing of it can tidy up.
+    drop(watch);
+    let gone = wait_for("the kernel has removed them", GONE, || {
+        (all_breakpoints(&pids) == 0).then_some(())
+    });
+    gone.unwrap();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! registered in [`cleanup`] and is gone when its owner is, also after a panic or a signal.
 
 pub mod cgroup;
+pub mod breakpoints;
 pub mod cleanup;
 pub mod demo_data;
 pub mod docker;

@@ -1,0 +1,40 @@
+//! Bytes of a process's code that are not those of its files: where somebody has put breakpoints.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt as _,
+};
+
+use anyhow::{Context as _, Result};
+
+/// Bytes of executable mappings of files that differ from the file; the kernel puts one at each place of a
+/// uprobe, in the memory of the process alone.
+pub fn count(pid: u32) -> Result<usize> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).context("read the mappings")?;
+    let memory = File::open(format!("/proc/{pid}/mem")).context("open the memory")?;
+    let mut changed = 0;
+    for line in maps.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [range, access, offset, _device, _inode, path] = words.as_slice() else {
+            continue;
+        };
+        if !access.contains('x') || !path.starts_with('/') {
+            continue;
+        }
+        let number = |text: &str| u64::from_str_radix(text, 16).context("a number of a mapping");
+        let (start, end) = range.split_once('-').context("the range of a mapping")?;
+        let (start, end, offset) = (number(start)?, number(end)?, number(offset)?);
+        let length = usize::try_from(end - start)?;
+        let (mut there, mut in_file) = (vec![0; length], vec![0; length]);
+        memory
+            .read_exact_at(&mut there, start)
+            .with_context(|| format!("read the memory of {path}"))?;
+        let file = File::open(format!("/proc/{pid}/root{path}"));
+        let file = file.with_context(|| format!("open {path}"))?;
+        // The last page of a mapping may reach beyond the file.
+        let read = file.read_at(&mut in_file, offset)?;
+        let pairs = there.iter().zip(&in_file).take(read);
+        changed += pairs.filter(|(memory, file)| memory != file).count();
+    }
+    Ok(changed)
+}
