@@ -124,11 +124,11 @@ fn a_connection_whose_other_end_is_silent_times_out() {
     let again = number(&client["retransmit"]["count"]);
     assert!(again > 0 && again < dropped, "{dropped}: {client:#}");
     assert_eq!(server["read"]["count"], 0, "{server:#}");
-    assert_eq!(
-        server["drop"]["by_reason"],
-        json!({ "netfilter_drop": dropped }),
-        "{server:#}"
-    );
+    let mut reasons = server["drop"]["by_reason"].as_object().unwrap().clone();
+    assert_eq!(reasons.remove("netfilter_drop"), Some(json!(dropped)));
+    // What was sent again although it had arrived, on a busy machine.
+    reasons.remove("tcp_old_sequence");
+    assert!(reasons.is_empty(), "{server:#}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The manifests in deploy/ against the schemas of Kubernetes and of Compose, without a cluster and without a network.
+//! The manifests in deploy/, and what Helm makes of the chart, against the schemas of Kubernetes and of Compose,
+//! without a cluster.
 
 use std::{
     fs,
@@ -8,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::{exec, pins, stamp::Stamp, test::Tally, workspace::Workspace};
+use crate::{exec, pins, setup, stamp::Stamp, test::Tally, workspace::Workspace};
 
 /// The oldest that knows every field, one in wide use, and the newest that the validator knows.
 const KUBERNETES: [&str; 3] = ["1.30", "1.34", "1.37"];
@@ -39,6 +40,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
 
     let scratch = workspace.target.join("manifests");
     fs::create_dir_all(&scratch).with_context(|| format!("create {}", scratch.display()))?;
+    chart(workspace, &validators, &scratch, tally)?;
     let wrong = damaged(
         &deploy.join("kubernetes/daemonset.yaml"),
         "hostPID:",
@@ -52,6 +54,90 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     let wrong = damaged(&compose, "cap_add:", "cap_adds:", &scratch)?;
     tally.count(refused("a key of no meaning", validators.compose(&wrong)));
     ensure!(tally.failed == 0, "{} checks failed", tally.failed);
+    Ok(())
+}
+
+/// Values with which the chart is rendered, and the capabilities that the profiler gets then.
+const CHARTS: [(&str, &[&str], bool); 4] = [
+    ("defaults", &[], false),
+    ("sys-admin", &["privileges=sys-admin"], true),
+    (
+        "service",
+        &[
+            "service.enabled=true",
+            "service.existingSecret=profiler-agent",
+        ],
+        false,
+    ),
+    (
+        "settings",
+        &[
+            "storage.hostPath=/var/lib/profiler-agent",
+            "extraArgs={--allow-tls-capture,--max-tasks=10}",
+            "image.tag=1.2.3",
+            "podLabels.team=mesh",
+            "podAnnotations.note=yes",
+            "nodeSelector.mesh=yes",
+            "priorityClassName=system-node-critical",
+            "imagePullSecrets[0].name=registry",
+        ],
+        false,
+    ),
+];
+
+/// Values that the chart must not take.
+const WRONG_VALUES: [&str; 4] = [
+    "privileges=all",
+    "service.enabled=true",
+    "storage.hostPath=relative",
+    "colour=red",
+];
+
+/// Renders the chart in every way and checks what comes out.
+fn chart(
+    workspace: &Workspace,
+    validators: &Validators,
+    scratch: &Path,
+    tally: &mut Tally,
+) -> Result<()> {
+    let helm = setup::ensure_helm(workspace)?;
+    let chart = workspace.root.join("deploy/helm/profiler-agent");
+    let command = |verb: &[&str], values: &[&str]| {
+        let mut command = Command::new(&helm);
+        command.args(verb).arg(&chart);
+        for value in values {
+            command.args(["--set", value]);
+        }
+        command
+    };
+    let lint = exec::output(&mut command(&["lint", "--strict", "--quiet"], &[]));
+    tally.count(said(lint.map(|_| "helm lint --strict".to_owned())));
+    for (name, values, is_admin) in CHARTS {
+        let verb = [
+            "template",
+            "mesh",
+            "--namespace",
+            "profiler",
+            "--kube-version",
+            "1.34.0",
+        ];
+        let rendered = exec::output(&mut command(&verb, values))?;
+        let file = scratch.join(format!("chart-{name}.yaml"));
+        fs::write(&file, rendered).with_context(|| format!("write {}", file.display()))?;
+        for version in KUBERNETES {
+            tally.count(said(validators.kubernetes(version, &file)));
+        }
+        let expected = if is_admin {
+            format!("{BASE}, SYS_ADMIN")
+        } else {
+            BASE.to_owned()
+        };
+        tally.count(said(adds(&file, &expected)));
+    }
+    for value in WRONG_VALUES {
+        let result = exec::output(&mut command(&["template", "mesh"], &[value]));
+        tally.count(refused(value, result));
+    }
     Ok(())
 }
 

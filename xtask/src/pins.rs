@@ -173,3 +173,19 @@ pub(crate) const VALIDATORS: [&str; 19] = [
 
 /// Lists the crates that the shipped program is made of.
 pub(crate) const CARGO_CYCLONEDX: &str = "0.5.9";
+
+/// Renders the chart in tests.
+pub(crate) const HELM: &str = "3.19.0";
+
+/// What builds it; Debian's is too old.
+#[derive(Debug)]
+pub(crate) struct Go {
+    pub(crate) version: &'static str,
+    /// Of the archive on the Go module proxy.
+    pub(crate) sha256: &'static str,
+}
+
+pub(crate) const GO: Go = Go {
+    version: "1.26.8",
+    sha256: "30c2b1bf7dcc88d3eb0a1364e47ddd9128edb3110a30e8a0ef61cd5856b31de7",
+};

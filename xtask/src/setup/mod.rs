@@ -7,10 +7,12 @@ mod bpf_linker;
 mod wheel;
 mod envoy;
 mod jars;
+mod helm;
 
 use anyhow::Result;
 
 pub(crate) use envoy::path as envoy_path;
+pub(crate) use helm::ensure as ensure_helm;
 pub(crate) use private_sysroot::{LibrarySource, build as build_private_sysroot};
 pub(crate) use toolchain::{EbpfToolchain, installed_with_commit};
 
