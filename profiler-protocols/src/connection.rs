@@ -124,6 +124,15 @@ impl Connection {
         self.facts.joined = true;
     }
 
+    /// So many bytes went by in this direction in all; those behind the last piece were not seen.
+    pub fn reaches(&mut self, direction: Direction, bytes: u64, out: &mut Vec<Exchange>) {
+        let is_heard = matches!(self.state, State::Trying(..) | State::Decoding(_));
+        let seen = self.positions.get(direction).unwrap_or(0);
+        if is_heard && bytes > seen {
+            self.missed(direction, Some(bytes - seen), out);
+        }
+    }
+
     /// The connection has ended.
     pub fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
         match std::mem::replace(&mut self.state, State::Unknown) {

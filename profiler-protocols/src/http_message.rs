@@ -60,8 +60,19 @@ impl<'a> Intake<'a> {
     /// `Host`, `:authority` or the target of a CONNECT.
     pub(crate) fn authority(&mut self, authority: &str) {
         // A name and a password may stand before the host.
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        self.exchange.authority = Some(bounded(host.trim_ascii(), AUTHORITY_BYTES));
+        let host = authority
+            .rsplit('@')
+            .next()
+            .unwrap_or_default()
+            .trim_ascii();
+        // A query or a path has no place there.
+        let is_host = |letter: char| {
+            letter.is_alphanumeric()
+                || matches!(letter, '.' | '-' | '_' | ':' | '[' | ']' | '%' | '*')
+        };
+        let end = host.find(|letter| !is_host(letter)).unwrap_or(host.len());
+        let host = host.get(..end).unwrap_or_default();
+        self.exchange.authority = Some(bounded(host, AUTHORITY_BYTES));
     }
 
     /// A header of the request; `name` is in lower case.

@@ -20,8 +20,8 @@ pub(crate) const REDIS: Candidate = Candidate {
     start: |options, joined| Box::new(Redis::new(options, joined)),
 };
 
-/// A connection is recognised by a command that is known, sent as an array. Commands in a line look
-/// like those of other protocols.
+/// A connection is recognised by a command that is known, sent as an array, or by one that is not and an
+/// answer of Redis. Commands in a line look like those of other protocols.
 fn recognise(opening: &Opening<'_>) -> Verdict {
     if opening.is_udp {
         return Verdict::No;
@@ -45,10 +45,22 @@ fn recognise(opening: &Opening<'_>) -> Verdict {
     }
     match command_of(opening.to_server) {
         Some(command) if commands::is_known(&command) => Verdict::Yes,
+        // One of a module, renamed or mistyped: the server's answer tells.
+        Some(command) if is_word(&command) => match first_reply {
+            Some(kind) if reply.contains(kind) && is_whole(opening.to_server) => Verdict::Yes,
+            Some(_) => Verdict::No,
+            None => Verdict::Undecided,
+        },
         Some(_) => Verdict::No,
         None if begins_an_array(opening.to_server) => Verdict::Undecided,
         None => Verdict::No,
     }
+}
+
+/// Whether it may be the name of a command.
+fn is_word(command: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=64).contains(&command.len()) && command.bytes().all(is_part)
 }
 
 /// The command of an array of strings, once it is there.
@@ -64,13 +76,22 @@ fn command_of(bytes: &[u8]) -> Option<String> {
 }
 
 fn begins_an_array(bytes: &[u8]) -> bool {
+    first_array(bytes, |found| matches!(found, Found::Wait))
+}
+
+/// Whether all of the first command is there.
+fn is_whole(bytes: &[u8]) -> bool {
+    first_array(bytes, |found| matches!(found, Found::Value(_)))
+}
+
+fn first_array(bytes: &[u8], holds: impl Fn(&Found) -> bool) -> bool {
     let mut values = Values::new(Direction::ToServer);
     let mut rest = Rest {
         bytes,
         uncaptured: 0,
         at_ns: 0,
     };
-    matches!(values.next(&mut rest), Found::Wait)
+    holds(&values.next(&mut rest))
 }
 
 /// Values of a direction after which the protocol is taken for granted.

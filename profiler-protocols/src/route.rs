@@ -18,8 +18,8 @@ const PARAMETERS: usize = 32;
 /// UUIDs, hexadecimal ids, tokens and mail addresses replaced by `{n}`, `{uuid}`, `{hex}`, `{id}` and
 /// `{mail}`. At most 256 bytes long.
 pub fn fold_path(path: &str) -> String {
-    let path = path_of_target(path);
-    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let (path, _) = split_query(path_of_target(path));
+    let path = path.split('#').next().unwrap_or_default();
     let mut route = String::with_capacity(path.len().min(ROUTE_BYTES));
     for (number, segment) in path.split('/').enumerate() {
         let folded = fold_segment(segment);
@@ -58,10 +58,7 @@ pub(crate) fn fold_grpc_path(path: &str) -> String {
 pub fn mask_query(path: &str, limit: usize) -> String {
     let path = path_of_target(path);
     let path = path.split('#').next().unwrap_or_default();
-    let (path, query) = match path.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (path, None),
-    };
+    let (path, query) = split_query(path);
     let mut masked = String::new();
     for (number, segment) in path.split('/').enumerate() {
         if number > 0 {
@@ -92,6 +89,25 @@ pub fn mask_query(path: &str, limit: usize) -> String {
     }
     cut(&mut masked, limit);
     masked
+}
+
+/// The path, and the query behind its `?`. One that was encoded once more is taken for one as well: what stands
+/// behind it may be as secret.
+fn split_query(target: &str) -> (&str, Option<&str>) {
+    let plain = target.find('?').map(|at| (at, 1));
+    let encoded = find_ignoring_case(target, "%3f").map(|at| (at, 3));
+    let first = [plain, encoded].into_iter().flatten().min();
+    let parts =
+        first.and_then(|(at, length)| Some((target.get(..at)?, target.get(at + length..)?)));
+    match parts {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    }
+}
+
+fn find_ignoring_case(text: &str, wanted: &str) -> Option<usize> {
+    let mut windows = text.as_bytes().windows(wanted.len());
+    windows.position(|window| window.eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
 /// Cuts text to at most `limit` bytes, between characters.

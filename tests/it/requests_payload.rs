@@ -257,7 +257,7 @@ fn a_connection_from_before_is_joined_with_its_next_request() {
 
 #[test]
 fn beyond_its_share_of_a_cpu_one_connection_in_so_many_is_captured_and_totals_stay() {
-    const CONNECTIONS: usize = 32;
+    const CONNECTIONS: usize = 256;
     const TIME: Duration = Duration::from_secs(6);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -285,11 +285,15 @@ fn beyond_its_share_of_a_cpu_one_connection_in_so_many_is_captured_and_totals_st
     assert!(seen > 0 && seen < made, "{seen} of {made}");
     // Twice as wide as what holds 95 times of 100.
     let count = operation["count"].as_u64().unwrap();
-    let interval = operation["count_interval"].as_array().unwrap();
-    let [low, high] = [0, 1].map(|end| interval[end].as_u64().unwrap());
-    assert!(low <= count && count <= high, "{operation}");
-    let far = count.abs_diff(made) <= 2 * (high - count);
-    assert!(far, "{count} ({low} to {high}), and there were {made}");
+    assert!(count >= seen, "{operation}");
+    // Of fewer than ten connections nobody can tell.
+    if let Some(interval) = operation["count_interval"].as_array() {
+        let [low, high] = [0, 1].map(|end| interval[end].as_u64().unwrap());
+        assert!(low <= count && count <= high, "{operation}");
+        let near = count.abs_diff(made) <= 2 * (high - count);
+        assert!(near, "{count} ({low} to {high}), and there were {made}");
+    }
+    assert_eq!(operation["errors"], 0, "{operation}");
     assert_eq!(report.json["lost"], 0);
 }
 

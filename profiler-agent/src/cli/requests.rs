@@ -68,8 +68,8 @@ fn rules(texts: &[String]) -> Result<Vec<SampleRule>, CliError> {
     let parsed = texts.iter().map(|text| {
         let rule = api::parse_sample_rule(text).with_context(|| {
             format!(
-                "--rule {text}: no rule; its fields are operation, min_duration_ns, min_bytes, status (\"4xx\", \
-                 \"5xx\") and grpc_status"
+                "--rule {text}: no rule; its fields are operation, min_duration_ns, min_bytes, status ([\"4xx\", \
+                 \"5xx\"]) and grpc_status ([14])"
             )
         });
         rule.map_err(CliError::Config)

@@ -321,7 +321,9 @@ fn remarks(table: &RequestTable) -> String {
     if *sampled_one_of > 1 {
         line(
             &mut text,
-            &format!("one connection in {sampled_one_of} was looked at: counts are estimates"),
+            &format!(
+                "one connection in {sampled_one_of} was looked at: counts are estimates, and operations of the others may be missing"
+            ),
         );
     }
     text
@@ -338,6 +340,13 @@ fn plaintext(report: &TlsReport) -> String {
         for reason in &file.reasons {
             line(&mut text, &format!("{library} in {}: {reason}", file.path));
         }
+    }
+    let percent = report.attached_percent;
+    if report.unavailable.is_none() && percent < 100 {
+        line(
+            &mut text,
+            &format!("TLS was read for {percent} % of the time: counts of it are of that part"),
+        );
     }
     let hits = report.hits;
     if let Some(ns) = report.cost_ns().checked_div(hits) {

@@ -22,7 +22,7 @@ use crate::{
         EdgeKey, MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
     },
     process::ProcessTable,
-    requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions},
+    requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
 };
 
 /// The name of this in what a result says of its sources.
@@ -139,9 +139,17 @@ impl Requests {
         if ended.is_empty() {
             return;
         }
-        let ended: Vec<(u64, u64)> = ended
+        let tls = self.tls.as_ref().is_none_or(TlsProbes::is_steady);
+        let ended: Vec<(u64, u64, Whole)> = ended
             .iter()
-            .map(|connection| (connection.cookie, ended_ns(connection)))
+            .map(|connection| {
+                let whole = Whole {
+                    sent: Some(connection.sent_bytes),
+                    received: Some(connection.received_bytes),
+                    tls,
+                };
+                (connection.cookie, ended_ns(connection), whole)
+            })
             .collect();
         self.payload.close(&ended);
     }

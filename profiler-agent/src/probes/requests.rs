@@ -20,7 +20,7 @@ use super::{
 use crate::{
     bpf::{CaptureControl, LoadError, PieceReader},
     model::MAX_CAPTURE_BYTES,
-    requests::{CaptureOrder, Facts, PayloadEvent},
+    requests::{CaptureOrder, Facts, PayloadEvent, Whole},
 };
 
 /// Time between two readings when there is little to read, and when there is much.
@@ -95,11 +95,16 @@ impl<L: Listener> Payload<L> {
     }
 
     /// Tells of connections that have ended, each with its time, behind all of their pieces.
-    pub(super) fn close(&self, ended: &[(u64, u64)]) {
+    pub(super) fn close(&self, ended: &[(u64, u64, Whole)]) {
         let mut shared = lock(&self.shared);
         shared.read(ALL);
-        for (cookie, at_ns) in ended {
-            let event = shared.heard.closed(*cookie, *at_ns);
+        let all = shared.share.one_of() <= 1;
+        for (cookie, at_ns, whole) in ended {
+            let whole = Whole {
+                tls: whole.tls && all,
+                ..*whole
+            };
+            let event = shared.heard.closed(*cookie, *at_ns, whole);
             shared.listener.take(event);
         }
     }

@@ -12,7 +12,7 @@ use profiler_common::{
 use crate::{
     bpf::PieceRecord,
     network::socket_address,
-    requests::{Facts, PayloadEvent, PayloadPiece, Plaintext},
+    requests::{Facts, PayloadEvent, PayloadPiece, Plaintext, Whole},
 };
 
 /// `IPPROTO_UDP`.
@@ -69,9 +69,13 @@ impl Heard {
     }
 
     /// The end of a connection.
-    pub(super) fn closed(&mut self, cookie: u64, at_ns: u64) -> PayloadEvent {
+    pub(super) fn closed(&mut self, cookie: u64, at_ns: u64, whole: Whole) -> PayloadEvent {
         self.lost.remove(&cookie);
-        PayloadEvent::Closed { cookie, at_ns }
+        PayloadEvent::Closed {
+            cookie,
+            at_ns,
+            whole,
+        }
     }
 
     /// Ends of sockets of UDP that were not used for long.
@@ -83,7 +87,7 @@ impl Heard {
             .collect();
         ended
             .into_iter()
-            .map(|(cookie, used_ns)| self.closed(cookie, used_ns))
+            .map(|(cookie, used_ns)| self.closed(cookie, used_ns, Whole::UNCOUNTED))
             .collect()
     }
 

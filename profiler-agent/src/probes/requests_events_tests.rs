@@ -76,10 +76,11 @@ fn what_was_lost_is_told_once_and_added_up() {
     assert_eq!(lost_of(&mut heard, head(1)), Some(1));
     assert_eq!(heard.lost(), 6);
     let closed = PayloadEvent::Closed {
+        whole: Whole::UNCOUNTED,
         cookie: 42,
         at_ns: 7,
     };
-    assert_eq!(heard.closed(42, 7), closed);
+    assert_eq!(heard.closed(42, 7, Whole::UNCOUNTED), closed);
     assert!(heard.lost.is_empty());
 }
 
@@ -128,6 +129,7 @@ fn a_socket_of_udp_ends_when_it_rests() {
     lost_of(&mut heard, head(2));
     assert_eq!(heard.rested(9 + DATAGRAM_END_NS), Vec::new());
     let closed = PayloadEvent::Closed {
+        whole: Whole::UNCOUNTED,
         cookie: 42,
         at_ns: 9,
     };

@@ -229,6 +229,11 @@ impl TlsProbes {
         }
     }
 
+    /// Probes are there all the time, so far.
+    pub(super) fn is_steady(&self) -> bool {
+        self.unavailable.is_none() && self.duty.is_whole()
+    }
+
     /// Takes all probes away.
     pub(super) fn stop(&mut self) {
         self.duty.end(Instant::now());

@@ -36,6 +36,11 @@ impl Duty {
         }
     }
 
+    /// Nothing was or will be left out.
+    pub(super) fn is_whole(&self) -> bool {
+        self.on == DUTY_PERIOD && self.ended.is_none()
+    }
+
     pub(super) fn turn(&mut self, now: Instant) -> Turn {
         self.began.get_or_insert(now);
         let began = *self.period_began.get_or_insert(now);

@@ -32,6 +32,25 @@ pub struct PayloadPiece {
     pub one_of: u32,
 }
 
+/// What is known at the end of a connection of whether all of it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Bytes that went over the socket; `None`: not counted.
+    pub sent: Option<u64>,
+    pub received: Option<u64>,
+    /// Plaintext of TLS was captured all the time.
+    pub tls: bool,
+}
+
+impl Whole {
+    /// Nothing says that anything is missing.
+    pub const UNCOUNTED: Self = Self {
+        sent: None,
+        received: None,
+        tls: true,
+    };
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PayloadEvent {
     Piece(PayloadPiece),
@@ -39,6 +58,7 @@ pub enum PayloadEvent {
     Closed {
         cookie: u64,
         at_ns: u64,
+        whole: Whole,
     },
     /// Pieces of this connection did not fit the ring buffer.
     Lost {

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use profiler_protocols::{Limits, Options, Privacy, Protocol};
+use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
 use super::{
-    event::Plaintext,
+    event::{Plaintext, Whole},
     facts::{CaptureOrder, Facts},
     seen::Place,
     talk::{Deafness, Talk},
@@ -110,6 +110,28 @@ impl Line {
             SeenBy::Client => self.facts.local,
             SeenBy::Server => self.facts.remote,
         })
+    }
+
+    /// The connection has ended. Where not all of it was seen, what is open is unknown and not broken.
+    pub(super) fn close(
+        &mut self,
+        plaintext: Plaintext,
+        whole: Whole,
+        at_ns: u64,
+        out: &mut Vec<Exchange>,
+    ) {
+        // Then nobody wanted the rest.
+        let is_stopped = self.tls.is_some() || self.ordered == Some(CaptureOrder::Stop);
+        let Some(talk) = self.talk_mut(plaintext) else {
+            return;
+        };
+        match plaintext {
+            Plaintext::Wire if is_stopped => {}
+            Plaintext::Wire => talk.reaches(whole.sent, whole.received, out),
+            Plaintext::Tls if whole.tls => {}
+            Plaintext::Tls => talk.lose(out),
+        }
+        talk.close(at_ns, out);
     }
 
     /// Holes in what was seen of it.

@@ -15,7 +15,7 @@ mod operations;
 mod samples;
 mod sidecar;
 
-pub use event::{PayloadEvent, PayloadPiece, Plaintext};
+pub use event::{PayloadEvent, PayloadPiece, Plaintext, Whole};
 pub use facts::{CaptureOrder, Facts, SourceCounts};
 pub(crate) use operations::status_name;
 pub use rules::{MAX_EXPRESSION_BYTES, MAX_RULES, RuleError, Rules};

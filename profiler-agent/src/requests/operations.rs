@@ -18,8 +18,9 @@ const MAX_STATUSES: usize = 24;
 /// Different greetings of one edge that are told apart.
 const MAX_GREETINGS: usize = 16;
 /// Connections of one operation that are told apart while they are sampled; with more the interval is not
-/// known.
+/// known, and with fewer than [`LEAST_SAMPLED`] it would promise too much.
 const MAX_SAMPLED_CONNECTIONS: usize = 4096;
+const LEAST_SAMPLED: usize = 10;
 const OTHER: &str = "other";
 
 /// What makes requests one operation.
@@ -221,12 +222,17 @@ impl Operations {
 
 fn row(edge: Option<u32>, name: &Name, counts: &Counts) -> Operation {
     let Counts {
-        tally,
+        mut tally,
         server_only,
         client,
         server,
-        sampled: _,
+        sampled,
     } = counts.clone();
+    let mut connections: Vec<u64> = sampled.into_keys().map(|(cookie, _)| cookie).collect();
+    connections.dedup();
+    if (1..LEAST_SAMPLED).contains(&connections.len()) {
+        tally.variance = None;
+    }
     Operation {
         edge,
         protocol: name.protocol,

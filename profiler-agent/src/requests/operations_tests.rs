@@ -261,14 +261,16 @@ fn sampled(requests: &[u64]) -> Tally {
 
 #[test]
 fn requests_of_sampled_connections_stand_for_the_others() {
-    let tally = sampled(&[10, 30]);
-    assert_eq!((tally.count, tally.seen), (160, 40));
-    assert_eq!(tally.outcomes.ok, 160);
-    assert_eq!(tally.statuses["200"], 160);
-    // 4 * 3 * (10^2 + 30^2)
-    assert_eq!(tally.variance, Some(12_000));
-    // 1.96 * 109.5
-    assert_eq!(tally.interval(), Some((40, 375)));
+    let tally = sampled(&[10, 30, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!((tally.count, tally.seen), (192, 48));
+    assert_eq!(tally.outcomes.ok, 192);
+    assert_eq!(tally.statuses["200"], 192);
+    // 4 * 3 * (10^2 + 30^2 + 8)
+    assert_eq!(tally.variance, Some(12_096));
+    // 1.96 * 110
+    assert_eq!(tally.interval(), Some((48, 408)));
+    // Nine connections say too little of how different the others are.
+    assert_eq!(sampled(&[1; 9]).interval(), None);
     let all = Tally {
         count: 7,
         seen: 7,

@@ -183,6 +183,39 @@ impl Talk {
         }
     }
 
+    /// So many bytes went over it in all.
+    pub(super) fn reaches(
+        &mut self,
+        sent: Option<u64>,
+        received: Option<u64>,
+        out: &mut Vec<Exchange>,
+    ) {
+        let (Hearing::Known(connection), Some(seen_by)) = (&mut self.hearing, self.seen_by) else {
+            return;
+        };
+        let (to_server, to_client) = match seen_by {
+            SeenBy::Client => (sent, received),
+            SeenBy::Server => (received, sent),
+        };
+        for (direction, bytes) in [
+            (Direction::ToServer, to_server),
+            (Direction::ToClient, to_client),
+        ] {
+            if let Some(bytes) = bytes {
+                connection.reaches(direction, bytes, out);
+            }
+        }
+    }
+
+    /// Nobody knows what went over it since.
+    pub(super) fn lose(&mut self, out: &mut Vec<Exchange>) {
+        if let Hearing::Known(connection) = &mut self.hearing {
+            for direction in [Direction::ToServer, Direction::ToClient] {
+                connection.gap(direction, out);
+            }
+        }
+    }
+
     /// The connection has ended.
     pub(super) fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
         let why = match &mut self.hearing {

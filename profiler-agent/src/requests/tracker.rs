@@ -16,7 +16,7 @@ use std::{
 use profiler_protocols::{Exchange, Limits, Privacy};
 
 use super::{
-    event::{PayloadEvent, PayloadPiece, Plaintext},
+    event::{PayloadEvent, PayloadPiece, Plaintext, Whole},
     facts::{CaptureOrder, Facts, SourceCounts},
     line::Line,
     operations::Operations,
@@ -145,7 +145,11 @@ impl Tracker {
     pub fn take(&mut self, event: PayloadEvent) {
         match event {
             PayloadEvent::Piece(piece) => self.piece(&piece),
-            PayloadEvent::Closed { cookie, at_ns } => self.closed(cookie, at_ns),
+            PayloadEvent::Closed {
+                cookie,
+                at_ns,
+                whole,
+            } => self.closed(cookie, at_ns, whole),
             PayloadEvent::Lost { cookie, pieces } => {
                 self.counters.lost_pieces = self.counters.lost_pieces.saturating_add(pieces);
                 if let Some(line) = self.lines.get_mut(&cookie) {
@@ -229,16 +233,14 @@ impl Tracker {
         self.collect(piece.cookie, piece.plaintext);
     }
 
-    fn closed(&mut self, cookie: u64, at_ns: u64) {
+    fn closed(&mut self, cookie: u64, at_ns: u64, whole: Whole) {
         let Some(line) = self.lines.get_mut(&cookie) else {
             return;
         };
         line.gone.get_or_insert(self.reports);
         for plaintext in [Plaintext::Wire, Plaintext::Tls] {
-            if let Some(line) = self.lines.get_mut(&cookie)
-                && let Some(talk) = line.talk_mut(plaintext)
-            {
-                talk.close(at_ns, &mut self.ended);
+            if let Some(line) = self.lines.get_mut(&cookie) {
+                line.close(plaintext, whole, at_ns, &mut self.ended);
             }
             self.collect(cookie, plaintext);
         }

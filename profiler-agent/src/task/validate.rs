@@ -125,7 +125,7 @@ fn requests_hold(spec: &TaskSpec) -> Result<(), TaskError> {
         );
     }
     let RequestOptions {
-        tls: _,
+        tls,
         tls_duty_percent,
         bodies: _,
         raw_paths: _,
@@ -141,6 +141,12 @@ fn requests_hold(spec: &TaskSpec) -> Result<(), TaskError> {
         return invalid(
             "tls_duty_percent",
             format!("tls_duty_percent must be between 1 and 100, got {tls_duty_percent}"),
+        );
+    }
+    if !tls && *tls_duty_percent != 100 {
+        return invalid(
+            "tls_duty_percent",
+            "tls_duty_percent is for tasks that read TLS: add tls, or leave it out".to_owned(),
         );
     }
     if !(MIN_CAPTURE_BYTES..=MAX_CAPTURE_BYTES).contains(capture_bytes) {

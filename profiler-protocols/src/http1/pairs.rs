@@ -39,7 +39,8 @@ impl Http1 {
             self.settle(out);
         }
         let is_idle = self.open.is_empty();
-        self.is_pipelined |= !is_idle;
+        // Behind a hole it may have been answered in there.
+        self.is_pipelined |= !is_idle && !is_found_again;
         if is_found_again || self.pairing == Pairing::Lost {
             let is_between = !matches!(self.responses.place, Place::Body(_));
             if is_idle && (is_alone || begins_piece && is_silent && is_between) {

@@ -218,11 +218,26 @@ fn an_end_breaks_what_is_open() {
 }
 
 #[test]
+fn a_connection_may_begin_with_a_command_that_nobody_knows() {
+    let mut driver = Driver::new(facts(6379));
+    driver
+        .call(&to_server(&command(&["nosuch", "secret"])), WHOLE)
+        .call(&to_client("-ERR unknown command\r\n"), WHOLE)
+        .call(&to_server(&command(&["TTL", "k"])), WHOLE)
+        .call(&to_client(":-1\r\n"), WHOLE);
+    assert_eq!(
+        shown(&driver.out),
+        ["- => ERR client error", "TTL ? => fine"]
+    );
+}
+
+#[test]
 fn lines_of_other_protocols_are_none() {
     for text in [
         "GET / HTTP/1.1\r\n\r\n",
         "*3\r\n$6\r\nCANARY\r\n",
         "*1\r\n+OK\r\n",
+        "*1\r\n$3\r\na b\r\n",
         "EHLO a\r\n",
     ] {
         let mut driver = Driver::new(facts(6379));

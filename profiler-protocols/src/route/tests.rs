@@ -92,3 +92,19 @@ fn values_of_queries_are_masked() {
     check("/a?b=c#secret", "/a?b=?");
     assert_eq!(mask_query("/ééé", 4), "/é");
 }
+
+#[test]
+fn a_query_that_was_encoded_once_more_is_one() {
+    for path in [
+        "/a.html%3Ftok=secret",
+        "/a.html%3ftok=secret",
+        "/a.html%3Ftok=secret?x=secret",
+    ] {
+        assert_eq!(fold_path(path), "/a.html", "{path}");
+        let masked = mask_query(path, 100);
+        assert!(
+            masked.starts_with("/a.html?") && !masked.contains("secret"),
+            "{masked}"
+        );
+    }
+}

@@ -84,6 +84,28 @@ fn requests_behind_the_captured_bytes_are_counted_and_a_gap_is_told() {
 }
 
 #[test]
+fn what_was_open_when_capture_ended_is_unknown_and_not_broken() {
+    for (missed, unknown) in [(0, 0), (200, 1)] {
+        let mut play = Play::new();
+        play.tracker.connection(1, facts(1, true));
+        play.ask(1, "GET k", "$1\r\nv\r\n");
+        play.moved(1, true, &super::resp("GET k"));
+        // The connection is no longer captured: its answer goes by, and the connection ends.
+        play.miss(1, false, missed);
+        play.close(1);
+        play.report(&[1]);
+        let table = play.report(&[1]);
+        let outcomes = operation(&table, "GET").tally.outcomes;
+        assert_eq!(outcomes.ok, 1, "{missed}");
+        assert_eq!(
+            (outcomes.unknown, outcomes.broken),
+            (unknown, 1 - unknown),
+            "{missed}"
+        );
+    }
+}
+
+#[test]
 fn what_was_sampled_is_counted_as_what_it_stands_for() {
     let mut play = Play::new();
     play.tracker.connection(1, facts(1, true));

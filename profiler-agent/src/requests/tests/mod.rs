@@ -13,7 +13,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
 };
 
-use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions};
+use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions, Whole};
 use crate::model::{Address, EdgeKey, Endpoint, Operation, RequestTable};
 
 pub(super) const CLIENT_PID: u32 = 100;
@@ -153,7 +153,17 @@ impl Play {
 
     pub(super) fn close(&mut self, cookie: u64) {
         let at_ns = self.now_ns;
-        self.tracker.take(PayloadEvent::Closed { cookie, at_ns });
+        let went = |is_send| self.offsets.get(&(cookie, is_send)).copied().or(Some(0));
+        let whole = Whole {
+            sent: went(true),
+            received: went(false),
+            tls: self.one_of == 1,
+        };
+        self.tracker.take(PayloadEvent::Closed {
+            cookie,
+            at_ns,
+            whole,
+        });
     }
 
     /// Says to which edge the sockets belong, and reports.

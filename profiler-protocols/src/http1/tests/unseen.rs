@@ -264,3 +264,29 @@ fn a_request_that_is_missing_takes_no_answer_of_another() {
         ["/a 200 Ok 0+5", "- 404 Unknown 0+0?", "- 200 Unknown 0+5?"]
     );
 }
+
+/// As where probes are away for a time: requests and answers of a client that waits for each answer.
+#[test]
+fn a_client_that_waits_for_answers_is_paired_again_behind_each_time_without_probes() {
+    let mut player = new(false);
+    for round in 0..5 {
+        for number in 0..4 {
+            player.say(CLIENT, ask(&format!("r{round}/{number}")).as_bytes());
+            player.say(SERVER, OK);
+        }
+        // Probes go between a request and its answer; the jump shows with the next piece of each way.
+        player.say(CLIENT, ask("cut").as_bytes());
+        player.gap(CLIENT, Some(1));
+        player.say(CLIENT, ask("first").as_bytes());
+        player.gap(SERVER, Some(1));
+        player.say(SERVER, OK);
+    }
+    let found = summary(&player.out);
+    let fine = found.iter().filter(|line| line.contains(" Ok "));
+    // All but the one that comes first behind each gap and the one that was cut.
+    assert_eq!(fine.count(), 4 * 5, "{found:#?}");
+    assert!(
+        !found.iter().any(|line| line.contains("Broken")),
+        "{found:#?}"
+    );
+}
