@@ -131,8 +131,12 @@ impl Tally {
     /// Within which the number of all is, 95 times of 100; the number itself where all were seen. `None`: not
     /// known.
     pub fn interval(&self) -> Option<(u64, u64)> {
-        let deviation = (self.variance? as f64).sqrt() * 1.96;
-        let half = deviation.ceil() as u64;
+        let half = match self.variance? {
+            0 => 0,
+            // 1.96^2, rounded up.
+            variance => (u128::from(variance) * 38_416 / 10_000).isqrt() + 1,
+        };
+        let half = u64::try_from(half).unwrap_or(u64::MAX);
         // What was seen is certain.
         let low = self.count.saturating_sub(half).max(self.seen);
         Some((low, self.count.saturating_add(half)))

@@ -251,11 +251,11 @@ mod tests {
             let mut body = CHUNKED;
             let mut content = Vec::new();
             let first = body.take(&BODY[..split], &mut |bytes| {
-                content.extend_from_slice(bytes)
+                content.extend_from_slice(bytes);
             });
             assert_eq!((first.used, first.end), (split as u64, End::More));
             let second = body.take(&BODY[split..], &mut |bytes| {
-                content.extend_from_slice(bytes)
+                content.extend_from_slice(bytes);
             });
             assert_eq!(second.end, End::Complete);
             assert_eq!(first.used + second.used, end as u64);

@@ -221,9 +221,9 @@ fn an_end_breaks_what_is_open() {
 fn a_connection_may_begin_with_a_command_that_nobody_knows() {
     let mut driver = Driver::new(facts(6379));
     driver
-        .call(&to_server(&command(&["nosuch", "secret"])), WHOLE)
+        .call(&to_server(command(&["nosuch", "secret"])), WHOLE)
         .call(&to_client("-ERR unknown command\r\n"), WHOLE)
-        .call(&to_server(&command(&["TTL", "k"])), WHOLE)
+        .call(&to_server(command(&["TTL", "k"])), WHOLE)
         .call(&to_client(":-1\r\n"), WHOLE);
     assert_eq!(
         shown(&driver.out),

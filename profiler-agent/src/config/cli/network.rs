@@ -38,6 +38,7 @@ pub struct NetArgs {
 
 /// Requests between processes.
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct RequestsArgs {
     #[command(flatten)]
     pub target: NetTarget,
