@@ -215,6 +215,8 @@ async function states(checks, { page, show }, mock) {
     await page.waitForURL(/view=edge/);
     await page.getByRole("link", { name: `task ${GOOD}` }).click();
     await page.waitForURL(/view=task&id=8&edge=/);
+    // The page of the edge has no such table: it comes with the task's page.
+    await rowsOf(page, "Operations").first().waitFor();
     const servers = await column(page, "Operations", "Server");
     assert(servers.length > 0 && servers.every((text) => text.includes("15001")), servers.join());
   });
