@@ -17,8 +17,10 @@ pub struct TlsConfig {
 pub const STATE_GOROUTINES: u32 = 0;
 /// 1: there are probes where libraries hand out ciphertext.
 pub const STATE_CIPHERTEXT: u32 = 1;
+/// 1: nothing is captured, while probes are put in and taken out one by one.
+pub const STATE_PAUSED: u32 = 2;
 /// Number of these words.
-pub const STATE_WORDS: u32 = 2;
+pub const STATE_WORDS: u32 = 3;
 
 /// Words of a value of `TLS_PROCESSES`, by pid in the agent's namespace: how often probes were attached
 /// to the process. What was moved in between is not known.

@@ -171,6 +171,51 @@ fn code_of_the_target_is_touched_only_by_tls_and_only_while_the_task_runs() {
     gone.unwrap();
 }
 
+/// A client that keeps its connection and waits for each answer, for longer than a period of probes.
+#[test]
+fn with_a_duty_what_is_told_is_true_and_what_was_under_way_is_unknown() {
+    const ROUNDS: u32 = 1200;
+    let (folder, _guard) = folder();
+    let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+    let pids = nginx.pids().unwrap();
+    let watch = Watch::start_with(&pids, &["--tls", "--tls-duty=40"]).unwrap();
+    let (_, asked) = Program::PythonRequests
+        .call(&folder, nginx.port, "h1", ROUNDS)
+        .unwrap();
+    let report = watch.finish().unwrap();
+    let operations = report.operations(Edges::To(nginx.port)).unwrap();
+    let sum = |name: &str| -> usize {
+        let numbers = operations.iter().map(|operation| operation[name].as_u64());
+        numbers
+            .map(|number| usize::try_from(number.unwrap()).unwrap())
+            .sum()
+    };
+    let (count, unknown) = (sum("count"), sum("unknown"));
+    let percent = report.json["plaintext"]["attached_percent"]
+        .as_u64()
+        .unwrap();
+    assert!((10..=70).contains(&percent), "{percent} %");
+    assert!(
+        count < asked.len() && count > asked.len() / 20,
+        "{count} of {}",
+        asked.len()
+    );
+    // Those at the ends of each time with probes, at both ends of two connections.
+    assert!(unknown <= 40, "{unknown} of {count}");
+    let of_status = |status: &str| asked.iter().filter(|one| one.status == status).count();
+    let errors = sum("errors");
+    // Each sixth asks for what is not there.
+    assert!(
+        errors.abs_diff((count - unknown) / 6) <= 8,
+        "{errors} of {count}"
+    );
+    assert!(errors < of_status("404"), "{errors}");
+    let broken = operations
+        .iter()
+        .map(|operation| &operation["errors_by_class"]["broken"]);
+    assert!(broken.into_iter().all(|broken| broken == 0));
+}
+
 #[test]
 fn two_thousand_requests_a_second_inside_tls_are_all_reported() {
     const LOAD: u32 = 4000;

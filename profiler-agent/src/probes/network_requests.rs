@@ -128,9 +128,9 @@ impl Requests {
     }
 
     /// Takes the probes in TLS libraries away.
-    fn detach(&mut self) {
+    fn detach(&mut self, object: &mut LoadedObject) {
         if let Some(tls) = &mut self.tls {
-            tls.stop();
+            tls.stop(object);
         }
     }
 
@@ -269,7 +269,7 @@ impl Session {
             return;
         };
         if last {
-            requests.detach();
+            requests.detach(&mut self.object);
         } else {
             requests.turn(&mut self.object, &self.table);
         }

@@ -18,8 +18,8 @@ use profiler_common::{
     config::{FILTER_CGROUPS, FILTER_PIDS},
     tls::{
         PROCESS_EPOCH, PROCESS_SINCE, PROCESS_WORDS, STATE_CIPHERTEXT, STATE_GOROUTINES,
-        TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
-        TLS_UNREADABLE,
+        STATE_PAUSED, TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET, TLS_UNBOUND_READ,
+        TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
     },
 };
 
@@ -49,6 +49,8 @@ const YOUNG: Duration = Duration::from_secs(3);
 /// program of 100 MB takes half a second.
 const SETTLE_LIMIT: Duration = Duration::from_secs(10);
 const SETTLE_PAUSE: Duration = Duration::from_millis(5);
+/// Threads that take probes away.
+const DETACHERS: usize = 32;
 /// Processes that may wait to be looked at.
 const WAITING_LIMIT: usize = 64;
 /// Processes that are probed at once.
@@ -217,16 +219,26 @@ impl TlsProbes {
             self.ask(*pid);
         }
         self.take_answers();
-        match self.duty.turn(Instant::now()) {
-            Turn::Attach => {
-                if let Err(error) = self.attach(object) {
-                    tracing::warn!(%error, "TLS is not captured");
-                    self.unavailable = Some(error.to_string());
-                    self.detach();
-                }
-            }
-            Turn::Detach => self.detach(),
+        let was_attached = self.duty.is_attached();
+        let done = match self.duty.turn(Instant::now()) {
+            Turn::Attach => self.attach(object).and_then(|()| self.go_on(object)),
+            Turn::Detach if was_attached => self.detach(object),
+            Turn::Detach => Ok(()),
+        };
+        if let Err(error) = done {
+            tracing::warn!(%error, "TLS is not captured");
+            self.unavailable = Some(error.to_string());
+            self.drop_links();
         }
+    }
+
+    /// Every probe is there: from now on plaintext is captured.
+    fn go_on(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
+        if !self.duty.is_attached() {
+            object.set_tls_state(STATE_PAUSED, 0)?;
+            self.duty.attached(Instant::now());
+        }
+        Ok(())
     }
 
     /// Probes are there all the time, so far.
@@ -235,9 +247,12 @@ impl TlsProbes {
     }
 
     /// Takes all probes away.
-    pub(super) fn stop(&mut self) {
+    pub(super) fn stop(&mut self, object: &mut LoadedObject) {
         self.duty.end(Instant::now());
-        self.detach();
+        if let Err(error) = self.detach(object) {
+            tracing::debug!(%error, "stop to capture TLS");
+            self.drop_links();
+        }
     }
 
     /// Looks in which processes ciphertext need not be probed.
@@ -251,11 +266,28 @@ impl TlsProbes {
         }
     }
 
-    fn detach(&mut self) {
+    /// Takes all probes away. Nothing is captured from the first one on: what the others would tell alone makes
+    /// no sense.
+    fn detach(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
+        object.set_tls_state(STATE_PAUSED, 1)?;
+        self.drop_links();
+        Ok(())
+    }
+
+    /// The kernel waits a tenth of a second for each probe until nobody can be in it: they wait together.
+    fn drop_links(&mut self) {
+        let mut links = Vec::new();
         for process in self.processes.values_mut() {
-            process.links.clear();
-            process.ciphertext.detach();
+            links.extend(process.links.drain().flat_map(|(_, links)| links));
+            links.extend(process.ciphertext.take());
         }
+        let share = links.len().div_ceil(DETACHERS).max(1);
+        std::thread::scope(|scope| {
+            while !links.is_empty() {
+                let some = links.split_off(links.len().saturating_sub(share));
+                scope.spawn(move || drop(some));
+            }
+        });
     }
 
     /// Has a process looked at when that is due.

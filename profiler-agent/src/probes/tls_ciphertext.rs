@@ -41,8 +41,9 @@ impl Ciphertext {
         }
     }
 
-    pub(super) fn detach(&mut self) {
-        self.links.clear();
+    /// Hands out all probes, to be taken away.
+    pub(super) fn take(&mut self) -> Vec<TlsLink> {
+        self.links.drain().flat_map(|(_, links)| links).collect()
     }
 
     /// Puts probes into the files of a process that have none: those files, with what came of it.

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Time in which probes are attached once and taken away once.
-const DUTY_PERIOD: Duration = Duration::from_secs(2);
+/// Time in which probes are attached once and taken away once. The kernel takes a tenth of a second for each
+/// that goes, while which it still costs.
+const DUTY_PERIOD: Duration = Duration::from_secs(10);
 
 /// When probes are there.
 #[derive(Debug)]
@@ -50,7 +51,6 @@ impl Duty {
             into = Duration::ZERO;
         }
         if into < self.on {
-            self.attached_since.get_or_insert(now);
             Turn::Attach
         } else {
             self.stop(now);
@@ -61,6 +61,16 @@ impl Duty {
     pub(super) fn end(&mut self, now: Instant) {
         self.stop(now);
         self.ended.get_or_insert(now);
+    }
+
+    /// All probes are there.
+    pub(super) fn attached(&mut self, now: Instant) {
+        self.attached_since.get_or_insert(now);
+    }
+
+    /// Whether they are, as far as is known here.
+    pub(super) fn is_attached(&self) -> bool {
+        self.attached_since.is_some()
     }
 
     fn stop(&mut self, now: Instant) {
@@ -91,12 +101,19 @@ mod tests {
         let start = Instant::now();
         let mut duty = Duty::new(25);
         let at = |ms: u64| start + Duration::from_millis(ms);
-        let turns: Vec<Turn> = (0..8).map(|step| duty.turn(at(step * 400))).collect();
+        let mut turn = |now| {
+            let turn = duty.turn(now);
+            if turn == Turn::Attach {
+                duty.attached(now);
+            }
+            turn
+        };
+        let turns: Vec<Turn> = (0..8).map(|step| turn(at(step * 2000))).collect();
         let (on, off) = (Turn::Attach, Turn::Detach);
-        // 500 ms of each 2,000 ms: the second period begins at 2,000 ms.
+        // 2.5 s of each 10 s: the second period begins at 10 s.
         assert_eq!(turns, [on, on, off, off, off, on, on, off]);
-        // Until 800 ms, and until 2,800 ms.
-        assert_eq!(duty.attached_percent(at(2800)), 57);
+        // Until 4 s, and until 14 s.
+        assert_eq!(duty.attached_percent(at(14_000)), 57);
     }
 
     #[test]
@@ -106,6 +123,7 @@ mod tests {
         for step in 0..100 {
             let now = start + Duration::from_millis(step * 150);
             assert_eq!(duty.turn(now), Turn::Attach, "{step}");
+            duty.attached(now);
         }
         let end = start + Duration::from_millis(99 * 150);
         duty.end(end);

@@ -24,10 +24,10 @@ use profiler_common::{
     payload::{PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
         PROCESS_EPOCH, PROCESS_NESTED, PROCESS_SINCE, PROCESS_WORDS, SITE_GOROUTINE, SITE_READS,
-        STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_WORDS, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES,
-        TLS_COUNTERS, TLS_PIECES, TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE, TLS_ROOM_LARGEST,
-        TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_UNREADABLE, TlsCall, TlsCaller,
-        TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
+        STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_PAUSED, STATE_WORDS, TLS_CALL_ENTRIES,
+        TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES, TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE,
+        TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_UNREADABLE,
+        TlsCall, TlsCaller, TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
     },
 };
 
@@ -114,6 +114,12 @@ pub(super) fn state(word: u32) -> u64 {
     }
 }
 
+/// Whether probes are being put in or taken out, so that only some are there.
+#[inline(always)]
+pub(super) fn is_paused() -> bool {
+    state(STATE_PAUSED) != 0
+}
+
 /// The registers with which the running thread has entered the kernel.
 #[inline(always)]
 pub(super) fn registers() -> TypedPtr {
@@ -150,6 +156,9 @@ pub(super) fn caller(kind: u8, registers: TypedPtr) -> TlsCaller {
 /// The call that the running thread is in, if a call of a library is on its stack.
 #[inline(always)]
 pub(super) fn current_call() -> Option<&'static mut TlsCall> {
+    if is_paused() {
+        return None;
+    }
     let registers = registers();
     if let Some(call) = TLS_CALLS.get_ptr_mut(caller(0, registers)) {
         // SAFETY: a map value that only its thread writes.

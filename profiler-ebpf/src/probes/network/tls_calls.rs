@@ -20,8 +20,8 @@ use profiler_common::tls::{
 use super::{
     connection::{current_is_wanted, find},
     tls::{
-        TLS_CALLS, TLS_SESSIONS, caller, count, emit, is_on_stack, registers, session_key,
-        stack_pointer, tell_process,
+        TLS_CALLS, TLS_SESSIONS, caller, count, emit, is_on_stack, is_paused, registers,
+        session_key, stack_pointer, tell_process,
     },
 };
 use crate::kernel::TypedPtr;
@@ -31,7 +31,7 @@ use crate::kernel::TypedPtr;
 pub(crate) fn tls_call(context: ProbeContext) -> u32 {
     // SAFETY: the context of this program.
     let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if !current_is_wanted() {
+    if is_paused() || !current_is_wanted() {
         return 0;
     }
     count(TLS_CALLS_MET, 1);
@@ -46,7 +46,7 @@ pub(crate) fn tls_call(context: ProbeContext) -> u32 {
 pub(crate) fn tls_result(context: ProbeContext) -> u32 {
     // SAFETY: the context of this program.
     let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if !current_is_wanted() {
+    if is_paused() || !current_is_wanted() {
         return 0;
     }
     count(TLS_RESULTS_MET, 1);
