@@ -56,7 +56,7 @@ impl Default for RequestOptions {
             samples_all: false,
             rules: Vec::new(),
             capture_bytes: DEFAULT_CAPTURE_BYTES,
-            cpu_percent: 25,
+            cpu_percent: 10,
         }
     }
 }

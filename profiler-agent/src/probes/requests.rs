@@ -33,7 +33,7 @@ const AT_ONCE: usize = 4096;
 /// More records than the ring buffer has room for.
 const ALL: usize = 1 << 18;
 /// Time between two looks at the share of a CPU, and at what the listener orders.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(250);
 const ORDERS: Duration = Duration::from_millis(20);
 
 /// Who makes requests of payload.

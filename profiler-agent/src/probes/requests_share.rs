@@ -11,7 +11,7 @@ const MOST: u32 = 1 << 16;
 /// many need about twice the time.
 const FREE_PERCENT: u64 = 35;
 /// So many looks in a row must find that much unused: what is captured anew begins in the middle.
-const CALM_LOOKS: u32 = 5;
+const CALM_LOOKS: u32 = 20;
 
 #[derive(Debug)]
 pub(super) struct Share {
@@ -103,11 +103,11 @@ mod tests {
     fn more_are_captured_again_when_much_is_unused_for_some_time() {
         let mut share = Share::new(25);
         assert_eq!(look(&mut share, 1000, 0), Some(4));
-        for _ in 0..4 {
+        for _ in 1..CALM_LOOKS {
             assert_eq!(look(&mut share, 50, 0), None);
         }
         assert_eq!(look(&mut share, 200, 0), None, "not in a row");
-        for _ in 0..4 {
+        for _ in 1..CALM_LOOKS {
             assert_eq!(look(&mut share, 50, 0), None);
         }
         assert_eq!(look(&mut share, 50, 0), Some(2));

@@ -68,7 +68,7 @@ pub struct RequestsArgs {
     /// First bytes of each read and write that are looked at [default: 1024, with --bodies 16320]
     #[arg(long, value_name = "N")]
     pub capture_bytes: Option<u32>,
-    /// Share of one CPU in percent that this may use before connections are sampled [default: 25]
+    /// Share of one CPU in percent that this may use before connections are sampled [default: 10]
     #[arg(long, value_name = "PERCENT")]
     pub cpu_percent: Option<u32>,
     /// Print JSON instead of a table
