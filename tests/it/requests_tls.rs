@@ -174,11 +174,12 @@ fn code_of_the_target_is_touched_only_by_tls_and_only_while_the_task_runs() {
 /// A client that keeps its connection and waits for each answer, for longer than a period of probes.
 #[test]
 fn with_a_duty_what_is_told_is_true_and_what_was_under_way_is_unknown() {
-    const ROUNDS: u32 = 1200;
+    // Eleven seconds on a fast machine: two times with probes, of a second each.
+    const ROUNDS: u32 = 3600;
     let (folder, _guard) = folder();
     let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
     let pids = nginx.pids().unwrap();
-    let watch = Watch::start_with(&pids, &["--tls", "--tls-duty=40"]).unwrap();
+    let watch = Watch::start_with(&pids, &["--tls", "--tls-duty=10"]).unwrap();
     let (_, asked) = Program::PythonRequests
         .call(&folder, nginx.port, "h1", ROUNDS)
         .unwrap();
@@ -194,9 +195,9 @@ fn with_a_duty_what_is_told_is_true_and_what_was_under_way_is_unknown() {
     let percent = report.json["plaintext"]["attached_percent"]
         .as_u64()
         .unwrap();
-    assert!((10..=70).contains(&percent), "{percent} %");
+    assert!((2..=40).contains(&percent), "{percent} %");
     assert!(
-        count < asked.len() && count > asked.len() / 20,
+        count < asked.len() / 2 && count > asked.len() / 50,
         "{count} of {}",
         asked.len()
     );
