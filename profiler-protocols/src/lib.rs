@@ -14,6 +14,7 @@ mod reader;
 mod frames;
 mod framed;
 mod order;
+mod named;
 mod tls;
 mod dns;
 mod redis;

@@ -17,6 +17,7 @@ pub mod requests;
 mod requests_table;
 pub mod serve;
 pub mod support_bundle;
+mod watching;
 
 use std::process::ExitCode;
 

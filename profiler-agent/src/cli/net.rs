@@ -2,24 +2,21 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::{
-    CliError, Signals,
+    CliError,
     net_table::{self, Shown},
-    print, say,
+    print,
+    watching::{self, Watcher},
 };
 use crate::{
     api,
     config::cli::{NetArgs, NetPart},
     edge_series::{EdgeSeries, SeriesCut, StepRecorder},
     model::{DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules},
-    probes::{
-        CollectRequest, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
-        TARGET_ENDED,
-    },
-    process::ProcessTable,
+    probes::{Chunk, NetworkConfig},
     task,
 };
 
@@ -109,66 +106,44 @@ fn watch(args: &NetArgs, spec: TaskSpec) -> Result<Seen> {
     if let Some(connections) = args.max_connections {
         config.connections = connections;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    let table = runtime.block_on(async {
-        // Before anything that takes time, so that a signal never ends the command without a word.
-        let signals = Signals::new()?;
-        let collector =
-            NetworkCollector::new(ProcessTable::new(), ProbeStatuses::default(), config);
-        collect(collector, spec, args, signals).await
-    });
-    // Programs that are still being loaded end with the process.
-    runtime.shutdown_background();
-    table
+    let mut edges = Edges {
+        wants_series: has(args, NetPart::Series),
+        newest: None,
+        recorder: StepRecorder::default(),
+        steps: Vec::new(),
+    };
+    watching::watch(config, spec, args.duration, &mut edges)?;
+    edges.steps.extend(edges.recorder.rest());
+    let table = edges
+        .newest
+        .context("the collection ended without a result")?;
+    Ok(Seen {
+        table,
+        steps: edges.steps,
+    })
 }
 
-async fn collect(
-    collector: NetworkCollector,
-    spec: TaskSpec,
-    args: &NetArgs,
-    mut signals: Signals,
-) -> Result<Seen> {
-    let start = tokio::task::spawn_blocking(move || collector.start(&CollectRequest { spec }));
-    let mut collection = tokio::select! {
-        started = start => started.context("start to watch")??,
-        () = signals.next() => bail!("stopped before it watched: nothing was counted"),
-    };
-    let end = tokio::time::sleep(args.duration.saturating_sub(collection.already));
-    tokio::pin!(end);
-    let mut newest = None;
-    let mut recorder = StepRecorder::default();
-    let mut steps = Vec::new();
-    let mut ended = false;
-    say(&collection.notes);
-    eprintln!("watching");
-    loop {
-        tokio::select! {
-            chunk = collection.chunks.recv() => {
-                let Some(chunk) = chunk else { break };
-                if let Some(table) = chunk.edges.map(Arc::new) {
-                    if has(args, NetPart::Series) {
-                        let window = table.window.unwrap_or_default();
-                        let counted_ns = window.to_ns.saturating_sub(window.from_ns);
-                        steps.extend(recorder.step(&table, counted_ns / 1_000_000));
-                    }
-                    newest = Some(table);
-                }
-                say(&chunk.notes);
-                if chunk.notes.iter().any(|note| note == TARGET_ENDED) {
-                    collection.stop.stop();
-                }
-            }
-            () = &mut end, if !ended => {
-                ended = true;
-                collection.stop.stop();
-            }
-            () = signals.next() => collection.stop.stop(),
+/// The edges so far.
+struct Edges {
+    wants_series: bool,
+    newest: Option<Arc<EdgeTable>>,
+    recorder: StepRecorder,
+    steps: Vec<EdgeStep>,
+}
+
+impl Watcher for Edges {
+    const WORDS: [&'static str; 3] = ["watch", "watched", "watching"];
+
+    fn take(&mut self, chunk: &mut Chunk) {
+        let Some(table) = chunk.edges.take().map(Arc::new) else {
+            return;
+        };
+        if self.wants_series {
+            let window = table.window.unwrap_or_default();
+            let counted_ns = window.to_ns.saturating_sub(window.from_ns);
+            self.steps
+                .extend(self.recorder.step(&table, counted_ns / 1_000_000));
         }
+        self.newest = Some(table);
     }
-    steps.extend(recorder.rest());
-    let table = newest.context("the collection ended without a result")?;
-    Ok(Seen { table, steps })
 }

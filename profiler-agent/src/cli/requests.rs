@@ -5,9 +5,12 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
-use super::{CliError, Signals, print, requests_table, say};
+use super::{
+    CliError, print, requests_table,
+    watching::{self, Watcher},
+};
 use crate::{
     api,
     config::cli::{RequestsArgs, SamplesKept},
@@ -15,11 +18,7 @@ use crate::{
         DEFAULT_FREQUENCY_HZ, RequestOptions, RequestTable, SampleRule, TaskKind, TaskSpec,
         TaskState, WaitRules,
     },
-    probes::{
-        CollectRequest, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
-        TARGET_ENDED,
-    },
-    process::ProcessTable,
+    probes::{Chunk, NetworkConfig},
     task,
 };
 
@@ -82,66 +81,44 @@ fn look(args: &RequestsArgs, spec: TaskSpec) -> Result<RequestTable> {
         denied: args.deny_probe.clone(),
         ..NetworkConfig::default()
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    let table = runtime.block_on(async {
-        // Before anything that takes time, so that a signal never ends the command without a word.
-        let signals = Signals::new()?;
-        let collector =
-            NetworkCollector::new(ProcessTable::new(), ProbeStatuses::default(), config);
-        collect(collector, spec, args, signals).await
-    });
-    // Programs that are still being loaded end with the process.
-    runtime.shutdown_background();
-    table
-}
-
-async fn collect(
-    collector: NetworkCollector,
-    spec: TaskSpec,
-    args: &RequestsArgs,
-    mut signals: Signals,
-) -> Result<RequestTable> {
-    let start = tokio::task::spawn_blocking(move || collector.start(&CollectRequest { spec }));
-    let mut collection = tokio::select! {
-        started = start => started.context("start to look")??,
-        () = signals.next() => bail!("stopped before it looked: nothing was counted"),
+    let mut requests = Requests {
+        is_live: !args.json && std::io::stderr().is_terminal(),
+        live: None,
+        newest: None,
     };
-    let end = tokio::time::sleep(args.duration.saturating_sub(collection.already));
-    tokio::pin!(end);
-    let mut live = (!args.json && std::io::stderr().is_terminal()).then(Live::new);
-    let mut newest = None;
-    let mut ended = false;
-    say(&collection.notes);
-    eprintln!("looking for requests");
-    loop {
-        tokio::select! {
-            chunk = collection.chunks.recv() => {
-                let Some(chunk) = chunk else { break };
-                if let Some(table) = chunk.requests {
-                    if let Some(live) = &mut live {
-                        live.show(&table);
-                    }
-                    newest = Some(table);
-                }
-                say(&chunk.notes);
-                if chunk.notes.iter().any(|note| note == TARGET_ENDED) {
-                    collection.stop.stop();
-                }
-            }
-            () = &mut end, if !ended => {
-                ended = true;
-                collection.stop.stop();
-            }
-            () = signals.next() => collection.stop.stop(),
-        }
-    }
-    if let Some(live) = live {
+    let looked = watching::watch(config, spec, args.duration, &mut requests);
+    if let Some(live) = requests.live {
         live.clear();
     }
-    newest.context("the collection ended without a result")
+    looked?;
+    requests
+        .newest
+        .context("the collection ended without a result")
+}
+
+/// The requests so far.
+struct Requests {
+    is_live: bool,
+    live: Option<Live>,
+    newest: Option<RequestTable>,
+}
+
+impl Watcher for Requests {
+    const WORDS: [&'static str; 3] = ["look", "looked", "looking for requests"];
+
+    fn begin(&mut self) {
+        self.live = self.is_live.then(Live::new);
+    }
+
+    fn take(&mut self, chunk: &mut Chunk) {
+        let Some(table) = chunk.requests.take() else {
+            return;
+        };
+        if let Some(live) = &mut self.live {
+            live.show(&table);
+        }
+        self.newest = Some(table);
+    }
 }
 
 /// The table as it grows, drawn over the one before. It goes to stderr, so that stdout has the result alone.

@@ -26,7 +26,7 @@ use profiler_common::{
 use super::{
     targets::ResolvedTarget,
     timeline::monotonic_ns,
-    tls_ciphertext::{self, Ciphertext},
+    tls_ciphertext::Ciphertext,
     tls_duty::{Duty, Turn},
 };
 use crate::{
@@ -34,9 +34,7 @@ use crate::{
     model::{ProcessKey, TlsFileReport, TlsProbeSite, TlsReport},
     process::{ProcessTable, proc_dir::read_stat},
     symbolize::{SymbolizeConfig, module_file::FileKey},
-    tls_sites::{
-        Finding, Library, Operation, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping,
-    },
+    tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
 };
 
 /// Processes are looked at again after so long: libraries are loaded late.
@@ -49,8 +47,6 @@ const YOUNG: Duration = Duration::from_secs(3);
 /// program of 100 MB takes half a second.
 const SETTLE_LIMIT: Duration = Duration::from_secs(10);
 const SETTLE_PAUSE: Duration = Duration::from_millis(5);
-/// Threads that take probes away.
-const DETACHERS: usize = 32;
 /// Processes that may wait to be looked at.
 const WAITING_LIMIT: usize = 64;
 /// Processes that are probed at once.
@@ -257,8 +253,10 @@ impl TlsProbes {
 
     /// Looks in which processes ciphertext need not be probed.
     fn judge(&mut self, object: &mut LoadedObject) {
-        for (pid, process) in &mut self.processes {
-            match object.tls_process(*pid) {
+        let has_tls = |process: &&mut Watched| !process.files.is_empty();
+        for process in self.processes.values_mut().filter(has_tls) {
+            let pid = process.key.pid;
+            match object.tls_process(pid) {
                 Ok(Some(words)) => process.ciphertext.judge(&words),
                 Ok(None) => {}
                 Err(error) => tracing::debug!(%error, pid, "read what a process calls"),
@@ -274,20 +272,13 @@ impl TlsProbes {
         Ok(())
     }
 
-    /// The kernel waits a tenth of a second for each probe until nobody can be in it: they wait together.
+    /// The kernel waits a tenth of a second for each probe until nobody can be in it, one after the other,
+    /// whichever threads ask for it.
     fn drop_links(&mut self) {
-        let mut links = Vec::new();
         for process in self.processes.values_mut() {
-            links.extend(process.links.drain().flat_map(|(_, links)| links));
-            links.extend(process.ciphertext.take());
+            process.links.clear();
+            process.ciphertext.detach();
         }
-        let share = links.len().div_ceil(DETACHERS).max(1);
-        std::thread::scope(|scope| {
-            while !links.is_empty() {
-                let some = links.split_off(links.len().saturating_sub(share));
-                scope.spawn(move || drop(some));
-            }
-        });
     }
 
     /// Has a process looked at when that is due.
@@ -508,21 +499,13 @@ fn probes(content: &Arc<TlsContent>) -> Vec<TlsProbe> {
         probes.push(TlsProbe::arguments(function.call, &function.entry, offset)?);
         Some(probes)
     };
-    let functions = found
-        .functions
-        .iter()
-        .filter(|function| is_plaintext(function));
-    functions.filter_map(of).flatten().collect()
-}
-
-fn is_plaintext(function: &TlsFunction) -> bool {
-    function.call.operation != Operation::Ciphertext
+    found.plaintext().filter_map(of).flatten().collect()
 }
 
 /// Tells of probes where a file hands out ciphertext.
 fn add_ciphertext(report: &mut TlsFileReport, mapping: &TlsMapping, failure: Option<LoadError>) {
     if let Finding::Found(found) = &mapping.content.finding {
-        for site in tls_ciphertext::functions(found).flat_map(sites) {
+        for site in found.ciphertext().flat_map(sites) {
             if !report.sites.contains(&site) {
                 report.sites.push(site);
             }
@@ -550,11 +533,7 @@ fn file_report(mapping: &TlsMapping) -> TlsFileReport {
         Finding::Found(found) => {
             report.library = Some(found.library.name().to_owned());
             report.found_by = Some(found.evidence.name().to_owned());
-            let functions = found
-                .functions
-                .iter()
-                .filter(|function| is_plaintext(function));
-            report.sites = functions.flat_map(sites).collect();
+            report.sites = found.plaintext().flat_map(sites).collect();
             let left_out = found.left_out.iter();
             report
                 .reasons

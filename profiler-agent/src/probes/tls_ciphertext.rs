@@ -11,7 +11,7 @@ use crate::{
     bpf::{LoadError, LoadedObject, TlsLink, TlsProbe},
     model::ProcessKey,
     symbolize::module_file::FileKey,
-    tls_sites::{Finding, Library, Operation, TlsContent, TlsFile, TlsFunction, TlsMapping},
+    tls_sites::{Finding, Library, TlsContent, TlsFunction, TlsMapping},
 };
 
 /// Calls that were bound by a socket's event, and none by ciphertext, after which a process is spared.
@@ -41,9 +41,8 @@ impl Ciphertext {
         }
     }
 
-    /// Hands out all probes, to be taken away.
-    pub(super) fn take(&mut self) -> Vec<TlsLink> {
-        self.links.drain().flat_map(|(_, links)| links).collect()
+    pub(super) fn detach(&mut self) {
+        self.links.clear();
     }
 
     /// Puts probes into the files of a process that have none: those files, with what came of it.
@@ -62,8 +61,11 @@ impl Ciphertext {
             return done;
         }
         for mapping in files {
+            if self.links.contains_key(&mapping.key) {
+                continue;
+            }
             let probes = probes(&mapping.content);
-            if probes.is_empty() || self.links.contains_key(&mapping.key) {
+            if probes.is_empty() {
                 continue;
             }
             let mut links = Vec::new();
@@ -84,12 +86,6 @@ impl Ciphertext {
     }
 }
 
-/// The functions of a file that hand out ciphertext.
-pub(super) fn functions(file: &TlsFile) -> impl Iterator<Item = &TlsFunction> {
-    let functions = file.functions.iter();
-    functions.filter(|function| function.call.operation == Operation::Ciphertext)
-}
-
 fn probes(content: &TlsContent) -> Vec<TlsProbe> {
     let Finding::Found(found) = &content.finding else {
         return Vec::new();
@@ -98,7 +94,7 @@ fn probes(content: &TlsContent) -> Vec<TlsProbe> {
         let offset = content.offset(function.entry.site.address)?;
         TlsProbe::arguments(function.call, &function.entry, offset)
     };
-    functions(found).filter_map(probe).collect()
+    found.ciphertext().filter_map(probe).collect()
 }
 
 #[cfg(test)]

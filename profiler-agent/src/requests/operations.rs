@@ -18,9 +18,10 @@ const MAX_STATUSES: usize = 24;
 /// Different greetings of one edge that are told apart.
 const MAX_GREETINGS: usize = 16;
 /// Connections of one operation that are told apart while they are sampled; with more the interval is not
-/// known, and with fewer than [`LEAST_SAMPLED`] it would promise too much.
+/// known.
 const MAX_SAMPLED_CONNECTIONS: usize = 4096;
-const LEAST_SAMPLED: usize = 10;
+/// With fewer it would promise too much.
+const LEAST_SAMPLED_CONNECTIONS: usize = 10;
 const OTHER: &str = "other";
 
 /// What makes requests one operation.
@@ -40,8 +41,52 @@ struct Counts {
     server_only: u64,
     client: Timings,
     server: Timings,
-    /// Requests of each connection while one in so many was captured.
-    sampled: BTreeMap<(u64, u32), u64>,
+    sampled: Sampled,
+}
+
+/// Requests by their connection and of how many connections one was captured then.
+#[derive(Clone, Debug, Default)]
+struct Sampled {
+    requests: BTreeMap<(u64, u32), u64>,
+    /// There was no room for some of them.
+    is_cut: bool,
+}
+
+impl Sampled {
+    fn add(&mut self, cookie: u64, one_of: u32, requests: u64) {
+        let key = (cookie, one_of);
+        if self.requests.len() < MAX_SAMPLED_CONNECTIONS || self.requests.contains_key(&key) {
+            *self.requests.entry(key).or_default() += requests;
+        } else {
+            self.is_cut = true;
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.is_cut |= other.is_cut;
+        for ((cookie, one_of), requests) in &other.requests {
+            self.add(*cookie, *one_of, *requests);
+        }
+    }
+
+    /// Whole connections are captured or not, each with the same chance 1/n: of `y` requests that a captured
+    /// one had, `n * (n - 1) * y^2` comes to the variance of the sum of all `n * y` (Horvitz and Thompson 1952,
+    /// for independent draws). `None`: not known.
+    fn variance(&self) -> Option<u64> {
+        // In their order, so that those of one connection stand together.
+        let mut connections: Vec<u64> = self.requests.keys().map(|(cookie, _)| *cookie).collect();
+        connections.dedup();
+        let is_too_few = (1..LEAST_SAMPLED_CONNECTIONS).contains(&connections.len());
+        if self.is_cut || is_too_few {
+            return None;
+        }
+        let parts = self.requests.iter().map(|((_, one_of), requests)| {
+            let of = u64::from(*one_of);
+            of.saturating_mul(of - 1)
+                .saturating_mul(requests.saturating_mul(*requests))
+        });
+        Some(parts.fold(0, u64::saturating_add))
+    }
 }
 
 /// The client's port of the connections of an edge.
@@ -222,17 +267,12 @@ impl Operations {
 
 fn row(edge: Option<u32>, name: &Name, counts: &Counts) -> Operation {
     let Counts {
-        mut tally,
+        tally,
         server_only,
         client,
         server,
         sampled,
-    } = counts.clone();
-    let mut connections: Vec<u64> = sampled.into_keys().map(|(cookie, _)| cookie).collect();
-    connections.dedup();
-    if (1..LEAST_SAMPLED).contains(&connections.len()) {
-        tally.variance = None;
-    }
+    } = counts;
     Operation {
         edge,
         protocol: name.protocol,
@@ -240,10 +280,13 @@ fn row(edge: Option<u32>, name: &Name, counts: &Counts) -> Operation {
         method: name.method.clone(),
         route: name.route.clone(),
         is_other: name.is_other,
-        tally,
-        server_only,
-        client,
-        server,
+        tally: Tally {
+            variance: sampled.variance(),
+            ..tally.clone()
+        },
+        server_only: *server_only,
+        client: client.clone(),
+        server: server.clone(),
     }
 }
 
@@ -282,30 +325,10 @@ impl Counts {
                 self.server_only += u64::from(seen.one_of);
             }
             add_to_tally(&mut self.tally, seen);
-            self.add_variance(seen);
+            if seen.one_of > 1 {
+                self.sampled.add(seen.cookie, seen.one_of, 1);
+            }
         }
-    }
-
-    /// Whole connections are captured or not, each with the same chance 1/n: of `y` requests that a captured
-    /// one had, `n * (n - 1) * y^2` comes to the variance of the sum of all `n * y` (Horvitz and Thompson 1952,
-    /// for independent draws).
-    fn add_variance(&mut self, seen: &Seen) {
-        if seen.one_of <= 1 {
-            return;
-        }
-        let of = u64::from(seen.one_of);
-        let key = (seen.cookie, seen.one_of);
-        let has_room = self.sampled.len() < MAX_SAMPLED_CONNECTIONS;
-        if !has_room && !self.sampled.contains_key(&key) {
-            self.tally.variance = None;
-        }
-        let Some(variance) = self.tally.variance else {
-            return;
-        };
-        let before = self.sampled.entry(key).or_default();
-        let more = of.saturating_mul(of - 1).saturating_mul(2 * *before + 1);
-        *before += 1;
-        self.tally.variance = Some(variance.saturating_add(more));
     }
 
     fn merge(&mut self, other: &Self) {
@@ -316,9 +339,7 @@ impl Counts {
             server,
             sampled,
         } = other;
-        for (key, requests) in sampled {
-            *self.sampled.entry(*key).or_default() += requests;
-        }
+        self.sampled.merge(sampled);
         self.server_only += server_only;
         for (sum, more) in [(&mut self.client, client), (&mut self.server, server)] {
             sum.count += more.count;
@@ -358,7 +379,8 @@ fn merge_tally(sum: &mut Tally, more: &Tally) {
     let Tally {
         count,
         seen,
-        variance,
+        // Made of the connections of both.
+        variance: _,
         outcomes,
         statuses,
         request_bytes,
@@ -369,10 +391,6 @@ fn merge_tally(sum: &mut Tally, more: &Tally) {
     } = more;
     sum.count += count;
     sum.seen += seen;
-    sum.variance = sum
-        .variance
-        .zip(*variance)
-        .map(|(a, b)| a.saturating_add(b));
     sum.outcomes.merge(*outcomes);
     for (status, times) in statuses {
         add_status(&mut sum.statuses, status, *times);

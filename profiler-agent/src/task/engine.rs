@@ -20,15 +20,16 @@ use crate::{
 };
 
 use super::{
-    EngineConfig, TaskChange, TaskError, edge_steps, edges, event_loops,
+    EngineConfig, TaskChange, TaskError, edge_steps,
     newest::Newest,
     registry::{Registry, Stopping, add_notes},
-    requests, result,
+    result,
     retention::Limits,
     run::{self, AGENT_STOPPED, NEVER_STARTED},
     target_names::target_names,
     upkeep, validate,
     validate::group_holds,
+    whole_table,
 };
 
 /// Nanoseconds since the Unix epoch; tests bring their own.
@@ -227,7 +228,7 @@ impl Engine {
             return Ok(Some(newest));
         }
         let store = self.inner.store.clone();
-        let loaded = tokio::task::spawn_blocking(move || edges::load(&store, id))
+        let loaded = tokio::task::spawn_blocking(move || whole_table::load(&store, id))
             .await
             .map_err(|error| TaskError::Store(error.to_string()))?;
         Ok(loaded?.map(Arc::new))
@@ -241,7 +242,7 @@ impl Engine {
             return Ok(Some(newest));
         }
         let store = self.inner.store.clone();
-        let loaded = tokio::task::spawn_blocking(move || requests::load(&store, id))
+        let loaded = tokio::task::spawn_blocking(move || whole_table::load(&store, id))
             .await
             .map_err(|error| TaskError::Store(error.to_string()))?;
         Ok(loaded?.map(Arc::new))
@@ -251,7 +252,7 @@ impl Engine {
     pub async fn event_loops(&self, id: TaskId) -> Result<Option<EventLoopTable>, TaskError> {
         self.get(id)?;
         let store = self.inner.store.clone();
-        let loaded = tokio::task::spawn_blocking(move || event_loops::load(&store, id))
+        let loaded = tokio::task::spawn_blocking(move || whole_table::load(&store, id))
             .await
             .map_err(|error| TaskError::Store(error.to_string()))?;
         Ok(loaded?)

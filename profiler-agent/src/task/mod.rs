@@ -2,20 +2,18 @@
 
 mod validate;
 
-mod edges;
 mod edge_steps;
 mod engine;
-mod event_loops;
 mod import;
 mod newest;
 mod observed;
 mod registry;
-mod requests;
 mod result;
 mod retention;
 mod run;
 mod target_names;
 mod upkeep;
+mod whole_table;
 
 #[cfg(test)]
 mod tests;

@@ -23,14 +23,12 @@ use crate::{
 
 use super::{
     edge_steps::{self, Steps},
-    edges,
     engine::Inner,
-    event_loops,
     registry::{Slot, StopCause, add_notes, say_written, waits_note},
-    requests,
     result::segment_number,
     target_names::target_names,
     upkeep::merge_any,
+    whole_table,
 };
 
 /// What a task says that was cut off by the end of the agent.
@@ -303,7 +301,7 @@ impl<'a> Run<'a> {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .add(store, &edges, origin_ns, now_ns);
-                (segment, edges::keep(store, id, &edges, now_ns))
+                (segment, whole_table::keep(store, id, &*edges, now_ns))
             })
             .await;
         let (segment, kept) = match kept {
@@ -325,7 +323,7 @@ impl<'a> Run<'a> {
         let kept = self
             .inner
             .store
-            .run(move |store| requests::keep(store, id, &table, now_ns))
+            .run(move |store| whole_table::keep(store, id, &*table, now_ns))
             .await
             .and_then(|kept| kept);
         self.kept_table(kept);
@@ -338,7 +336,7 @@ impl<'a> Run<'a> {
         let kept = self
             .inner
             .store
-            .run(move |store| event_loops::keep(store, id, &table, now_ns))
+            .run(move |store| whole_table::keep(store, id, &table, now_ns))
             .await
             .and_then(|kept| kept);
         self.kept_table(kept);

@@ -73,8 +73,19 @@ pub struct TlsFile {
 impl TlsFile {
     /// Whether plaintext goes through it; else it holds the other half of a library.
     pub fn has_plaintext(&self) -> bool {
-        let is_other = |call: &TlsCall| call.operation == Operation::Ciphertext;
-        self.functions.is_empty() || self.functions.iter().any(|found| !is_other(&found.call))
+        self.functions.is_empty() || self.plaintext().next().is_some()
+    }
+
+    /// The functions that plaintext goes through, and handshakes.
+    pub fn plaintext(&self) -> impl Iterator<Item = &TlsFunction> {
+        let functions = self.functions.iter();
+        functions.filter(|function| function.call.operation != Operation::Ciphertext)
+    }
+
+    /// The functions that hand out ciphertext.
+    pub fn ciphertext(&self) -> impl Iterator<Item = &TlsFunction> {
+        let functions = self.functions.iter();
+        functions.filter(|function| function.call.operation == Operation::Ciphertext)
     }
 }
 

@@ -1,12 +1,11 @@
 //! Requests with their answers.
 
-use std::collections::VecDeque;
-
 use super::{
     super::{
         Direction, Exchange, Limits, Options, Outcome, Protocol, Status, WrongProtocol,
         framed::Speech,
         frames::{Extent, Frame},
+        named::Named,
         reader::Reader,
     },
     LENGTH_BYTES, MOST_MESSAGE, RequestHead,
@@ -17,15 +16,13 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Session {
     limits: Limits,
-    open: VecDeque<Open>,
-    count: u64,
+    open: Named<Asked>,
     /// After a handshake of version 0 tokens go to and fro without a header.
     bare_tokens: bool,
 }
 
 #[derive(Debug)]
-struct Open {
-    exchange: Exchange,
+struct Asked {
     correlation: i32,
     api: Api,
     version: i16,
@@ -39,8 +36,7 @@ impl Session {
     pub(super) fn new(options: &Options) -> Self {
         Self {
             limits: options.limits,
-            open: VecDeque::new(),
-            count: 0,
+            open: Named::new(options.limits.open_exchanges),
             bare_tokens: false,
         }
     }
@@ -63,12 +59,7 @@ impl Session {
         self.bare_tokens = api.key == SASL_HANDSHAKE && version == 0;
         let subject = body.map(|mut body| body::subject(api, version, &mut body));
         let subject = subject.unwrap_or_default();
-        let mut exchange = Exchange::new(Protocol::Kafka, frame.begin_ns);
-        exchange.request_end_ns = Some(frame.end_ns);
-        exchange.end_ns = frame.end_ns;
-        exchange.request_bytes = frame.length;
-        exchange.stream = self.count;
-        self.count += 1;
+        let mut exchange = self.open.request(Protocol::Kafka, frame);
         exchange.method = Some(api.name.to_owned());
         exchange.route = Some(match subject.topic {
             Some(topic) => format!("{} {topic}", api.name),
@@ -80,15 +71,12 @@ impl Session {
             out.push(exchange);
             return Ok(());
         }
-        if self.open.len() >= self.limits.open_exchanges.max(1) {
-            self.give_oldest(Outcome::Unknown, frame.end_ns, out);
-        }
-        self.open.push_back(Open {
-            exchange,
+        let asked = Asked {
             correlation,
             api,
             version,
-        });
+        };
+        self.open.wait(exchange, asked, out);
         Ok(())
     }
 
@@ -97,23 +85,11 @@ impl Session {
         let Some(correlation) = reader.i32_be() else {
             return;
         };
-        let found = self
-            .open
-            .iter()
-            .position(|open| open.correlation == correlation);
-        // To a request that was not seen.
-        let Some(open) = found.and_then(|found| self.open.remove(found)) else {
+        let is_asked = |asked: &Asked| asked.correlation == correlation;
+        let Some((mut exchange, Asked { api, version, .. })) = self.open.answered(frame, is_asked)
+        else {
             return;
         };
-        let Open {
-            mut exchange,
-            api,
-            version,
-            ..
-        } = open;
-        exchange.first_byte_ns = Some(frame.begin_ns);
-        exchange.end_ns = frame.end_ns.max(exchange.end_ns);
-        exchange.response_bytes = frame.length;
         // That of ApiVersions has the old header whatever its version.
         let tagged = api.is_flexible(version) && api.key != API_VERSIONS;
         let body = if tagged {
@@ -132,15 +108,6 @@ impl Session {
             Some(_) => Outcome::ClientError,
         };
         out.push(exchange);
-    }
-
-    fn give_oldest(&mut self, outcome: Outcome, at_ns: u64, out: &mut Vec<Exchange>) {
-        if let Some(Open { mut exchange, .. }) = self.open.pop_front() {
-            exchange.outcome = outcome;
-            exchange.sizes_known &= outcome != Outcome::Unknown;
-            exchange.end_ns = at_ns.max(exchange.end_ns);
-            out.push(exchange);
-        }
     }
 }
 
@@ -173,8 +140,8 @@ impl Speech for Session {
             Direction::ToServer => RequestHead::read(body).is_some(),
             Direction::ToClient => {
                 let correlation = Reader::new(body).i32_be();
-                let awaited = |open: &Open| Some(open.correlation) == correlation;
-                self.open.iter().any(awaited)
+                self.open
+                    .awaits(|asked| Some(asked.correlation) == correlation)
             }
         }
     }
@@ -194,18 +161,11 @@ impl Speech for Session {
         }
     }
 
-    /// Ids tell what belongs together whatever was missed: only whose answer was is not known.
     fn lost(&mut self, direction: Direction, at_ns: u64, out: &mut Vec<Exchange>) {
-        if direction == Direction::ToClient {
-            while !self.open.is_empty() {
-                self.give_oldest(Outcome::Unknown, at_ns, out);
-            }
-        }
+        self.open.lost(direction, at_ns, out);
     }
 
     fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        while !self.open.is_empty() {
-            self.give_oldest(Outcome::Broken, at_ns, out);
-        }
+        self.open.close(at_ns, out);
     }
 }

@@ -1,12 +1,11 @@
 //! Requests with their replies.
 
-use std::collections::VecDeque;
-
 use super::{
     super::{
         Direction, Exchange, Limits, Options, Outcome, Protocol, Status, WrongProtocol,
         framed::Speech,
         frames::{Extent, Frame},
+        named::Named,
     },
     message::{HEADER, Header, Message, Reply, read},
 };
@@ -14,14 +13,8 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Session {
     limits: Limits,
-    open: VecDeque<Open>,
-    count: u64,
-}
-
-#[derive(Debug)]
-struct Open {
-    exchange: Exchange,
-    request_id: u32,
+    /// With the ids of requests.
+    open: Named<u32>,
 }
 
 /// Bytes of a request that may hold the name of its command.
@@ -33,8 +26,7 @@ impl Session {
     pub(super) fn new(options: &Options) -> Self {
         Self {
             limits: options.limits,
-            open: VecDeque::new(),
-            count: 0,
+            open: Named::new(options.limits.open_exchanges),
         }
     }
 
@@ -55,12 +47,7 @@ impl Session {
             Some(Message::Silent) => return Ok(()),
             Some(Message::Reply(_)) | None => return Err(WrongProtocol),
         };
-        let mut exchange = Exchange::new(Protocol::MongoDb, frame.begin_ns);
-        exchange.request_end_ns = Some(frame.end_ns);
-        exchange.end_ns = frame.end_ns;
-        exchange.request_bytes = frame.length;
-        exchange.stream = self.count;
-        self.count += 1;
+        let mut exchange = self.open.request(Protocol::MongoDb, frame);
         exchange.route = match (&name, collection) {
             (Some(name), Some(collection)) => Some(format!("{name} {collection}")),
             (name, _) => name.clone(),
@@ -72,13 +59,7 @@ impl Session {
             out.push(exchange);
             return Ok(());
         }
-        if self.open.len() >= self.limits.open_exchanges.max(1) {
-            self.give_oldest(Outcome::Unknown, frame.end_ns, out);
-        }
-        self.open.push_back(Open {
-            exchange,
-            request_id: header.request_id,
-        });
+        self.open.wait(exchange, header.request_id, out);
         Ok(())
     }
 
@@ -90,16 +71,11 @@ impl Session {
     ) -> Result<(), WrongProtocol> {
         let body = frame.head.get(HEADER..).unwrap_or_default();
         let message = read(header, body).ok_or(WrongProtocol)?;
-        let asked = |open: &Open| open.request_id == header.response_to;
+        let is_asked = |id: &u32| *id == header.response_to;
         // To a request that was not seen, or one more to a request that has had its reply (exhaust).
-        let found = self.open.iter().position(asked);
-        let Some(open) = found.and_then(|found| self.open.remove(found)) else {
+        let Some((mut exchange, _)) = self.open.answered(frame, is_asked) else {
             return Ok(());
         };
-        let mut exchange = open.exchange;
-        exchange.first_byte_ns = Some(frame.begin_ns);
-        exchange.end_ns = frame.end_ns.max(exchange.end_ns);
-        exchange.response_bytes = frame.length;
         let reply = match message {
             Message::Reply(reply) => reply,
             Message::Opaque | Message::Command { .. } | Message::Silent => Reply::NotCaptured,
@@ -115,15 +91,6 @@ impl Session {
         };
         out.push(exchange);
         Ok(())
-    }
-
-    fn give_oldest(&mut self, outcome: Outcome, at_ns: u64, out: &mut Vec<Exchange>) {
-        if let Some(Open { mut exchange, .. }) = self.open.pop_front() {
-            exchange.outcome = outcome;
-            exchange.sizes_known &= outcome != Outcome::Unknown;
-            exchange.end_ns = at_ns.max(exchange.end_ns);
-            out.push(exchange);
-        }
     }
 }
 
@@ -155,10 +122,7 @@ impl Speech for Session {
         };
         match direction {
             Direction::ToServer => header.response_to == 0,
-            Direction::ToClient => {
-                let asked = |open: &Open| open.request_id == header.response_to;
-                self.open.iter().any(asked)
-            }
+            Direction::ToClient => self.open.awaits(|id| *id == header.response_to),
         }
     }
 
@@ -175,19 +139,12 @@ impl Speech for Session {
         }
     }
 
-    /// Ids tell what belongs together whatever was missed: only whose reply was is not known.
     fn lost(&mut self, direction: Direction, at_ns: u64, out: &mut Vec<Exchange>) {
-        if direction == Direction::ToClient {
-            while !self.open.is_empty() {
-                self.give_oldest(Outcome::Unknown, at_ns, out);
-            }
-        }
+        self.open.lost(direction, at_ns, out);
     }
 
     fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        while !self.open.is_empty() {
-            self.give_oldest(Outcome::Broken, at_ns, out);
-        }
+        self.open.close(at_ns, out);
     }
 }
 

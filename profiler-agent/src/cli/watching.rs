@@ -1,0 +1,90 @@
+//! What commands have in common that watch connections without a server.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::{Signals, say};
+use crate::{
+    model::TaskSpec,
+    probes::{
+        Chunk, CollectRequest, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
+        TARGET_ENDED,
+    },
+    process::ProcessTable,
+};
+
+/// A command, in its own words.
+pub(super) trait Watcher {
+    /// `watch`, `watched`, `watching`: what it starts to do, what it has not done yet when it is stopped
+    /// early, and what it says once it does it.
+    const WORDS: [&'static str; 3];
+
+    /// The collection has begun.
+    fn begin(&mut self) {}
+
+    /// What has come since; its notes are said afterwards.
+    fn take(&mut self, chunk: &mut Chunk);
+}
+
+/// Collects until the duration is over, the target's last process has ended, or a signal.
+pub(super) fn watch(
+    config: NetworkConfig,
+    spec: TaskSpec,
+    duration: Duration,
+    watcher: &mut impl Watcher,
+) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let watched = runtime.block_on(async {
+        // Before anything that takes time, so that a signal never ends the command without a word.
+        let signals = Signals::new()?;
+        let collector =
+            NetworkCollector::new(ProcessTable::new(), ProbeStatuses::default(), config);
+        collect(collector, spec, duration, signals, watcher).await
+    });
+    // Programs that are still being loaded end with the process.
+    runtime.shutdown_background();
+    watched
+}
+
+async fn collect<W: Watcher>(
+    collector: NetworkCollector,
+    spec: TaskSpec,
+    duration: Duration,
+    mut signals: Signals,
+    watcher: &mut W,
+) -> Result<()> {
+    let [verb, past, present] = W::WORDS;
+    let start = tokio::task::spawn_blocking(move || collector.start(&CollectRequest { spec }));
+    let mut collection = tokio::select! {
+        started = start => started.with_context(|| format!("start to {verb}"))??,
+        () = signals.next() => bail!("stopped before it {past}: nothing was counted"),
+    };
+    let end = tokio::time::sleep(duration.saturating_sub(collection.already));
+    tokio::pin!(end);
+    let mut ended = false;
+    watcher.begin();
+    say(&collection.notes);
+    eprintln!("{present}");
+    loop {
+        tokio::select! {
+            chunk = collection.chunks.recv() => {
+                let Some(mut chunk) = chunk else { break };
+                watcher.take(&mut chunk);
+                say(&chunk.notes);
+                if chunk.notes.iter().any(|note| note == TARGET_ENDED) {
+                    collection.stop.stop();
+                }
+            }
+            () = &mut end, if !ended => {
+                ended = true;
+                collection.stop.stop();
+            }
+            () = signals.next() => collection.stop.stop(),
+        }
+    }
+    Ok(())
+}
