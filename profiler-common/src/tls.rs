@@ -120,6 +120,10 @@ pub struct TlsCaller {
     pub goroutine: u64,
 }
 
+/// In [`TlsCall::kind`]: records of a handshake were sent inside of the call. A write that only began or went
+/// on with the handshake has written nothing yet, and is called again.
+pub const CALL_GREETS: u32 = 1 << 8;
+
 /// The latest call of a thread or goroutine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,7 +140,7 @@ pub struct TlsCall {
     pub cookie: u64,
     /// When the data had arrived that was read last inside of the call; 0: not known.
     pub ready_ns: u64,
-    /// `SITE_*`.
+    /// `SITE_*`, and [`CALL_GREETS`].
     pub kind: u32,
     /// 1: its plaintext was handed out, or has been before, or there will be none.
     pub done: u32,
@@ -167,6 +171,9 @@ pub struct TlsSession {
     pub length: u64,
     /// 1: the socket took no more before all of that was sent, so that it will be written again.
     pub blocked: u64,
+    /// Length of a write inside of which nothing was sent, as before a handshake is over: it is written again
+    /// with the same length, or was not seen. 0: none.
+    pub unsent: u64,
 }
 
 /// Plaintext of a connection so far.
@@ -203,7 +210,7 @@ const _: () = assert!(size_of::<TlsConfig>() == 8);
 const _: () = assert!(size_of::<TlsCaller>() == 16);
 const _: () = assert!(size_of::<TlsCall>() == 72);
 const _: () = assert!(size_of::<TlsSessionKey>() == 16);
-const _: () = assert!(size_of::<TlsSession>() == 32);
+const _: () = assert!(size_of::<TlsSession>() == 40);
 const _: () = assert!(size_of::<TlsConnection>() == 24);
 const _: () = assert!(TLS_ROOM_LARGEST == size_of::<PieceHead>() + MAX_PIECE_BYTES);
 

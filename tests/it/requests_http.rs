@@ -278,6 +278,7 @@ fn load(server: &Server, http1: bool) -> u32 {
         streams: if http1 { 1 } else { 10 },
         rate: RATE,
         http1,
+        probed: false,
     };
     h2load::run(&server.folder, load).unwrap()
 }

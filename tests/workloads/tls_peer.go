@@ -1,10 +1,10 @@
 // A TLS server and client of Go's own library.
 //
 //	tls_peer serve CERTIFICATE KEY
-//	tls_peer call BASE CERTIFICATE h1|h2 TIMES
+//	tls_peer call BASE CERTIFICATE h1|h2 TIMES held|at-once
 //
 // The server prints its port. The client prints for each request its method, path, status and how many
-// bytes of body were sent and received.
+// bytes of body were sent and received. Held, it stops itself first until somebody lets it go on.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 func check(err error) {
@@ -92,5 +93,8 @@ func main() {
 	}
 	times, err := strconv.Atoi(os.Args[5])
 	check(err)
+	if os.Args[6] == "held" {
+		check(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+	}
 	call(os.Args[2], os.Args[3], os.Args[4], times)
 }

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::asked::Asked;
+use super::{asked::Asked, held};
 use crate::process::Launch;
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -110,14 +110,27 @@ pub struct Done {
 /// Makes the calls one after the other, each with the lines `common` of curl's configuration. An error
 /// unless every answer has the expected status.
 pub fn run(folder: &Path, base: &str, calls: &[Call], common: &[&str]) -> Result<Done> {
+    make(folder, base, calls, common, false)
+}
+
+/// The same, held until the agent has put probes into curl.
+pub fn run_probed(folder: &Path, base: &str, calls: &[Call], common: &[&str]) -> Result<Done> {
+    make(folder, base, calls, common, true)
+}
+
+fn make(folder: &Path, base: &str, calls: &[Call], common: &[&str], is_held: bool) -> Result<Done> {
     let mut text = String::new();
     for call in calls {
         call.write(base, folder, common, &mut text)?;
     }
     let text = text.strip_suffix("next\n").unwrap_or(&text);
     let configuration: PathBuf = folder.join("curl.conf");
-    fs::write(&configuration, text).context("write curl's configuration")?;
-    let client = Launch::new(Path::new("/usr/bin/curl"), "curl", folder)
+    if is_held {
+        held::make_pipe(&configuration)?;
+    } else {
+        fs::write(&configuration, text).context("write curl's configuration")?;
+    }
+    let mut client = Launch::new(Path::new("/usr/bin/curl"), "curl", folder)
         .args([
             "--silent",
             "--show-error",
@@ -127,6 +140,9 @@ pub fn run(folder: &Path, base: &str, calls: &[Call], common: &[&str]) -> Result
         .args([&configuration])
         .start()?;
     let pid = client.pid();
+    if is_held {
+        held::feed(&mut client, &configuration, text)?;
+    }
     let output = client.finish(LIMIT)?;
     ensure!(
         output.lines().count() == calls.len(),

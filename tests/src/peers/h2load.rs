@@ -4,6 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::held;
 use crate::process::Launch;
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -22,6 +23,8 @@ pub struct Load<'a> {
     pub rate: u32,
     /// Instead of HTTP/2.
     pub http1: bool,
+    /// Held until the agent has put probes into it.
+    pub probed: bool,
 }
 
 /// Runs it; its pid. An error unless every request was answered with 2xx.
@@ -32,7 +35,11 @@ pub fn run(folder: &Path, load: Load<'_>) -> Result<u32> {
         .map(|path| format!("{}{path}\n", load.base))
         .collect();
     let file = folder.join("uris");
-    fs::write(&file, uris.concat()).context("write the URIs")?;
+    if load.probed {
+        held::make_pipe(&file)?;
+    } else {
+        fs::write(&file, uris.concat()).context("write the URIs")?;
+    }
     let mut arguments = vec![
         format!("--requests={}", load.requests),
         format!("--clients={}", load.connections),
@@ -46,10 +53,13 @@ pub fn run(folder: &Path, load: Load<'_>) -> Result<u32> {
     if load.http1 {
         arguments.push("--h1".to_owned());
     }
-    let client = Launch::new(Path::new("/usr/bin/h2load"), "h2load", folder)
+    let mut client = Launch::new(Path::new("/usr/bin/h2load"), "h2load", folder)
         .args(arguments)
         .start()?;
     let pid = client.pid();
+    if load.probed {
+        held::feed(&mut client, &file, &uris.concat())?;
+    }
     let output = client.finish(LIMIT)?;
     let all = load.requests;
     let good = format!("status codes: {all} 2xx, 0 3xx, 0 4xx, 0 5xx");

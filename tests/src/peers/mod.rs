@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use anyhow::{Context as _, Result};
 
 pub mod asked;
+pub mod held;
 pub mod watch;
 
 pub mod curl;

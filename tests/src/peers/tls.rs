@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::asked::Asked;
+use super::{asked::Asked, held};
 use crate::{
     paths,
     process::{Launch, Running},
@@ -93,12 +93,40 @@ impl Program {
         version: &str,
         times: u32,
     ) -> Result<(u32, Vec<Asked>)> {
-        let client = self
-            .launch(folder, "tls-client")?
+        let client = self.start_client(folder, port, version, times, "at-once")?;
+        Self::take(client)
+    }
+
+    /// The same, held until the agent has put probes into the client.
+    pub fn call_probed(
+        self,
+        folder: &Path,
+        port: u16,
+        version: &str,
+        times: u32,
+    ) -> Result<(u32, Vec<Asked>)> {
+        let client = self.start_client(folder, port, version, times, "held")?;
+        held::release(&client)?;
+        Self::take(client)
+    }
+
+    fn start_client(
+        self,
+        folder: &Path,
+        port: u16,
+        version: &str,
+        times: u32,
+        begins: &str,
+    ) -> Result<Running> {
+        self.launch(folder, "tls-client")?
             .args(["call".to_owned(), format!("https://127.0.0.1:{port}")])
             .args([folder.join("server.pem")])
-            .args([version.to_owned(), times.to_string()])
-            .start()?;
+            .args([version.to_owned(), times.to_string(), begins.to_owned()])
+            .start()
+    }
+
+    /// The pid and what the client asked.
+    fn take(client: Running) -> Result<(u32, Vec<Asked>)> {
         let pid = client.pid();
         let output = client.finish(LIMIT)?;
         let mut asked = Vec::new();

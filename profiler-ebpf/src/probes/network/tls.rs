@@ -23,11 +23,12 @@ use profiler_common::{
     network::{Connection, FLAG_JOINED},
     payload::{PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
-        PROCESS_EPOCH, PROCESS_NESTED, PROCESS_SINCE, PROCESS_WORDS, SITE_GOROUTINE, SITE_READS,
-        STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_PAUSED, STATE_WORDS, TLS_CALL_ENTRIES,
-        TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES, TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE,
-        TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_UNREADABLE,
-        TlsCall, TlsCaller, TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
+        CALL_GREETS, PROCESS_EPOCH, PROCESS_NESTED, PROCESS_SINCE, PROCESS_UNBOUND, PROCESS_WORDS,
+        SITE_GOROUTINE, SITE_READS, STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_PAUSED, STATE_WORDS,
+        TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES, TLS_PROCESS_ENTRIES,
+        TLS_ROOM_LARGE, TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES,
+        TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall, TlsCaller, TlsConfig, TlsConnection,
+        TlsSession, TlsSessionKey,
     },
 };
 
@@ -206,6 +207,8 @@ pub(super) fn sent(call: &mut TlsCall, connection: &mut Connection, source: &Sou
         call.done = 1;
         remember_write(call);
         emit(connection, call, call.length, 1);
+    } else if kind != APPLICATION_DATA {
+        call.kind |= CALL_GREETS;
     }
     1
 }
@@ -303,6 +306,7 @@ pub(super) fn bind_session(key: &TlsSessionKey, cookie: u64, is_certain: u64) ->
         end: 0,
         length: 0,
         blocked: 0,
+        unsent: 0,
     };
     // Fails only without memory: then the session stays unbound.
     let _made = TLS_SESSIONS.insert(*key, session, 0);
@@ -340,8 +344,19 @@ pub(super) fn remember_write(call: &TlsCall) -> u64 {
         session.end = call.buffer.wrapping_add(call.length);
         session.length = call.length;
         session.blocked = 0;
+        count_unsent(session, call.length);
+        session.unsent = 0;
     }
     0
+}
+
+/// What was written without being sent and is not what is written now, `length` bytes, was not seen.
+#[inline(always)]
+pub(super) fn count_unsent(session: &TlsSession, length: u64) {
+    if session.unsent != 0 && session.unsent != length {
+        count(TLS_UNBOUND_WRITTEN, session.unsent);
+        tell_process(PROCESS_UNBOUND);
+    }
 }
 
 /// Type of the record that the running system call has moved first; 0 when it is none.

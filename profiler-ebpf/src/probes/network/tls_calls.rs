@@ -12,16 +12,16 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use profiler_common::tls::{
-    FRAME_UNKNOWN, PLACE_STACK, PROCESS_UNBOUND, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT,
-    SITE_MOVED, SITE_READS, SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ,
+    CALL_GREETS, FRAME_UNKNOWN, PLACE_STACK, PROCESS_UNBOUND, SITE_GOROUTINE, SITE_HANDSHAKE,
+    SITE_INT, SITE_MOVED, SITE_READS, SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ,
     TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall,
 };
 
 use super::{
     connection::{current_is_wanted, find},
     tls::{
-        TLS_CALLS, TLS_SESSIONS, caller, count, emit, is_on_stack, is_paused, registers,
-        session_key, stack_pointer, tell_process,
+        TLS_CALLS, TLS_SESSIONS, caller, count, count_unsent, emit, is_on_stack, is_paused,
+        registers, session_key, stack_pointer, tell_process,
     },
 };
 use crate::kernel::TypedPtr;
@@ -116,13 +116,22 @@ fn try_call(site: SiteCookie) -> Option<()> {
     Some(())
 }
 
-/// Counts a write of which nothing was sent, unless it is tried again now.
+/// Remembers a write of which nothing was sent, unless it is tried again now; of a session whose connection
+/// is not known it is counted at once.
 #[inline(always)]
 fn settle(before: &TlsCall, next: &TlsCall) {
-    let was_write = before.kind & u32::from(SITE_READS) == 0;
+    let was_write = before.kind & (u32::from(SITE_READS) | CALL_GREETS) == 0;
     let is_again =
         before.session == next.session && before.length == next.length && before.kind == next.kind;
-    if was_write && before.done == 0 && !is_again {
+    if !was_write || before.done != 0 || is_again {
+        return;
+    }
+    if let Some(session) = TLS_SESSIONS.get_ptr_mut(session_key(before.session)) {
+        // SAFETY: a map value; sessions are used by one thread at a time.
+        let session = unsafe { &mut *session };
+        count_unsent(session, before.length);
+        session.unsent = before.length;
+    } else {
         count(TLS_UNBOUND_WRITTEN, before.length);
         tell_process(PROCESS_UNBOUND);
     }

@@ -19,8 +19,8 @@ use aya_ebpf::{
 use profiler_common::{
     network::Connection,
     tls::{
-        PROCESS_MATCHED, RECORD_WORDS, RecordMark, SITE_READS, STATE_CIPHERTEXT, SiteCookie,
-        TLS_CIPHERTEXT_ENTRIES, TLS_UNREADABLE, TlsSessionKey,
+        CALL_GREETS, PROCESS_MATCHED, RECORD_WORDS, RecordMark, SITE_READS, STATE_CIPHERTEXT,
+        SiteCookie, TLS_CIPHERTEXT_ENTRIES, TLS_UNREADABLE, TlsSessionKey,
     },
 };
 
@@ -81,7 +81,11 @@ fn try_ciphertext(site: SiteCookie) -> Option<()> {
         // Fails only without memory: then the session stays unbound.
         let _made = TLS_CIPHERTEXT.insert(mark(&words), key, 0);
     }
-    if kind != APPLICATION_DATA || call.kind & u32::from(SITE_READS) != 0 || call.done != 0 {
+    if kind != APPLICATION_DATA {
+        call.kind |= CALL_GREETS;
+        return Some(());
+    }
+    if call.kind & u32::from(SITE_READS) != 0 || call.done != 0 {
         return Some(());
     }
     let Some(session) = TLS_SESSIONS.get_ptr(key) else {
