@@ -33,8 +33,12 @@ pub const PROCESS_NESTED: usize = 2;
 pub const PROCESS_MATCHED: usize = 3;
 /// Calls that were not bound.
 pub const PROCESS_UNBOUND: usize = 4;
+/// Distances inside of connections of rustls, which see `tls_rustls`; 0: none.
+pub const PROCESS_DISTANCE: usize = 5;
+/// How many: its clients and its servers differ.
+pub const PROCESS_DISTANCES: usize = 2;
 /// Number of these words.
-pub const PROCESS_WORDS: usize = 5;
+pub const PROCESS_WORDS: usize = PROCESS_DISTANCE + PROCESS_DISTANCES;
 /// Processes that have probes.
 pub const TLS_PROCESS_ENTRIES: u32 = 1024;
 
@@ -58,6 +62,11 @@ pub const SITE_GOROUTINE: u8 = 8;
 
 /// The call is a handshake: nothing is moved for the process, but the socket is used.
 pub const SITE_HANDSHAKE: u8 = 16;
+/// A method of rustls; with [`SITE_HANDSHAKE`] the one that takes ciphertext from the socket.
+pub const SITE_RUSTLS: u8 = 32;
+/// With [`SITE_RUSTLS`]: it makes plaintext of what was taken; with [`SITE_HANDSHAKE`] as well: it gives
+/// ciphertext to the socket.
+pub const SITE_PROCESSES: u8 = 64;
 
 /// [`SiteCookie`] places: a word of the stack, in the lower bits; else a word of `struct pt_regs`.
 pub const PLACE_STACK: u8 = 0x80;
@@ -144,6 +153,8 @@ pub struct TlsCall {
     pub kind: u32,
     /// 1: its plaintext was handed out, or has been before, or there will be none.
     pub done: u32,
+    /// Most bytes that are read from the buffer.
+    pub here: u64,
 }
 
 /// A session of a library, which is known by its address.
@@ -208,7 +219,7 @@ pub const TLS_ROOM_LARGEST: usize = 16 << 10;
 
 const _: () = assert!(size_of::<TlsConfig>() == 8);
 const _: () = assert!(size_of::<TlsCaller>() == 16);
-const _: () = assert!(size_of::<TlsCall>() == 72);
+const _: () = assert!(size_of::<TlsCall>() == 80);
 const _: () = assert!(size_of::<TlsSessionKey>() == 16);
 const _: () = assert!(size_of::<TlsSession>() == 40);
 const _: () = assert!(size_of::<TlsConnection>() == 24);

@@ -294,45 +294,44 @@ fn asyncio_of_python() {
     program_against_nginx(Program::PythonAsyncio, "h1", "http1");
 }
 
-/// rustls is given ciphertext in memory too, and is not read: its file says so with the reason, and its
-/// connections are seen to be TLS.
+/// Its methods are found by their symbols, and its sessions by the socket that is read just before.
 #[test]
-fn a_service_with_rustls_is_said_not_to_be_read() {
-    for (program, library) in [
-        (Program::Rustls, Some("rustls")),
-        (Program::RustlsStripped, None),
-    ] {
-        let (folder, _guard) = folder();
-        let (server, port) = program.serve(&folder).unwrap();
-        let watch = Watch::start_tls(&[server.pid()]).unwrap();
-        let base = format!("https://127.0.0.1:{port}");
-        let calls: Vec<Call> = (0..20)
-            .map(|number| Call::new("GET", format!("/things/{number}"), 200))
-            .collect();
-        let done = curl::run(&folder, &base, &calls, &[&authority(&folder)]).unwrap();
-        let report = watch.finish().unwrap();
-        let samples = report.samples(Edges::To(port)).unwrap();
-        // curl's library is read as soon as the agent has seen that curl began.
-        assert!(samples.len() <= done.asked.len());
-        assert!(samples.iter().all(|sample| sample["seen_by"] == "client"));
-        let files = report.json["plaintext"]["files"].as_array().unwrap();
-        let of_rustls = |file: &&Value| file["path"].as_str().unwrap().contains("/rustls-");
-        let [file] = files.iter().filter(of_rustls).collect::<Vec<_>>()[..] else {
-            panic!("{program:?}: {files:?}");
-        };
-        // In a release build its methods are part of others.
-        let named = file["library"].as_str();
-        assert!(named == library || named.is_none(), "{file}");
-        assert_eq!(file["probes"].as_array().unwrap().len(), 0, "{file}");
-        let reasons = file["reasons"].to_string();
-        assert!(reasons.contains("makes no socket calls"), "{file}");
-        let greetings = report.json["tls"].as_array().unwrap();
-        let of_server = |seen: &&Value| seen["edge"]["server"]["pid"] == server.pid();
-        let [greeting] = greetings.iter().filter(of_server).collect::<Vec<_>>()[..] else {
-            panic!("{program:?}: {greetings:?}");
-        };
-        assert_eq!(greeting["version"], "1.3");
-    }
+fn rustls_as_server_and_client() {
+    curl_against(Program::Rustls, "http1.1", "http1");
+    curl_against(Program::Rustls, "http2", "http2");
+    program_against_nginx(Program::Rustls, "h1", "http1");
+}
+
+/// Without symbols its file says so with the reason, and its connections are seen to be TLS.
+#[test]
+fn a_service_with_rustls_without_symbols_is_said_not_to_be_read() {
+    let (folder, _guard) = folder();
+    let (server, port) = Program::RustlsStripped.serve(&folder).unwrap();
+    let watch = Watch::start_tls(&[server.pid()]).unwrap();
+    let base = format!("https://127.0.0.1:{port}");
+    let calls: Vec<Call> = (0..20)
+        .map(|number| Call::new("GET", format!("/things/{number}"), 200))
+        .collect();
+    let done = curl::run_probed(&folder, &base, &calls, &[&authority(&folder)]).unwrap();
+    let report = watch.finish().unwrap();
+    let samples = report.samples(Edges::To(port)).unwrap();
+    assert_eq!(samples.len(), done.asked.len());
+    assert!(samples.iter().all(|sample| sample["seen_by"] == "client"));
+    let files = report.json["plaintext"]["files"].as_array().unwrap();
+    let of_rustls = |file: &&Value| file["path"].as_str().unwrap().contains("/rustls-");
+    let [file] = files.iter().filter(of_rustls).collect::<Vec<_>>()[..] else {
+        panic!("{files:?}");
+    };
+    assert_eq!(file["library"], Value::Null, "{file}");
+    assert_eq!(file["probes"].as_array().unwrap().len(), 0, "{file}");
+    let reasons = file["reasons"].to_string();
+    assert!(reasons.contains("only by its symbols"), "{file}");
+    let greetings = report.json["tls"].as_array().unwrap();
+    let of_server = |seen: &&Value| seen["edge"]["server"]["pid"] == server.pid();
+    let [greeting] = greetings.iter().filter(of_server).collect::<Vec<_>>()[..] else {
+        panic!("{greetings:?}");
+    };
+    assert_eq!(greeting["version"], "1.3");
 }
 
 #[test]

@@ -8,17 +8,24 @@ use aya::programs::{
 };
 use profiler_common::tls::{
     FRAME_UNKNOWN, PLACE_STACK, PROCESS_WORDS, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT,
-    SITE_MOVED, SITE_READS, SiteCookie, TLS_CALL_ENTRIES, TLS_CIPHERTEXT_ENTRIES,
-    TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PROCESS_ENTRIES, TLS_SESSION_ENTRIES, TlsConfig,
+    SITE_MOVED, SITE_PROCESSES, SITE_READS, SITE_RUSTLS, SiteCookie, TLS_CALL_ENTRIES,
+    TLS_CIPHERTEXT_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PROCESS_ENTRIES,
+    TLS_SESSION_ENTRIES, TlsConfig,
 };
 
 use super::loader::{LoadError, LoadedObject};
 use crate::tls_sites::{
-    Convention, EntrySite, Operation, Place, RegisterNumber, ReturnSite, TlsCall,
+    Convention, EntrySite, Library, Operation, Place, RegisterNumber, ReturnSite, TlsCall,
 };
 
-/// The programs of arguments, of results, and of ciphertext that is handed out.
-pub const TLS_PROGRAMS: [&str; 3] = ["tls_call", "tls_result", "tls_ciphertext"];
+/// The programs of arguments, of results, of ciphertext that is handed out, and of rustls.
+pub const TLS_PROGRAMS: [&str; 5] = [
+    "tls_call",
+    "tls_result",
+    "tls_ciphertext",
+    "tls_rustls",
+    "tls_rustls_result",
+];
 /// `bpf_get_attach_cookie`.
 pub const TLS_MINIMUM_KERNEL: &str = "5.15";
 
@@ -46,9 +53,12 @@ impl TlsProbe {
     /// The probe for the arguments of a call.
     pub fn arguments(call: TlsCall, site: &EntrySite, offset: u64) -> Option<Self> {
         Some(Self {
-            program: match call.operation {
-                Operation::Ciphertext => TLS_PROGRAMS[2],
-                Operation::Read | Operation::Write | Operation::Handshake => TLS_PROGRAMS[0],
+            program: match (call.operation, call.library) {
+                (Operation::Ciphertext, _) => TLS_PROGRAMS[2],
+                // It calls the socket, as others do.
+                (Operation::Handshake, _) => TLS_PROGRAMS[0],
+                (_, Library::Rustls) => TLS_PROGRAMS[3],
+                _ => TLS_PROGRAMS[0],
             },
             offset,
             cookie: SiteCookie {
@@ -68,7 +78,10 @@ impl TlsProbe {
     /// The probe for the result of a call.
     pub fn result(call: TlsCall, site: &ReturnSite, offset: u64) -> Option<Self> {
         Some(Self {
-            program: TLS_PROGRAMS[1],
+            program: match call.library {
+                Library::Rustls => TLS_PROGRAMS[4],
+                _ => TLS_PROGRAMS[1],
+            },
             offset,
             cookie: SiteCookie {
                 kind: kind(call),
@@ -87,14 +100,25 @@ fn kind(call: TlsCall) -> u8 {
         Operation::Read => SITE_READS,
         Operation::Write | Operation::Ciphertext => 0,
         Operation::Handshake => SITE_HANDSHAKE,
+        Operation::Process => SITE_PROCESSES,
+        Operation::Give => SITE_HANDSHAKE | SITE_PROCESSES,
     };
     let form = match call.convention {
         Convention::Int => SITE_INT,
         Convention::MovedByPointer => SITE_MOVED,
         Convention::Go | Convention::GoSession => SITE_GOROUTINE,
-        Convention::Session | Convention::Size | Convention::Long | Convention::RustResult => 0,
+        Convention::Session
+        | Convention::Size
+        | Convention::Long
+        | Convention::RustProcess
+        | Convention::RustPayload
+        | Convention::RustChunks => 0,
     };
-    reads | form
+    let library = match call.library {
+        Library::Rustls => SITE_RUSTLS,
+        Library::OpenSsl | Library::BoringSsl | Library::GnuTls | Library::Go => 0,
+    };
+    reads | form | library
 }
 
 fn word(register: RegisterNumber) -> Option<u8> {

@@ -85,11 +85,12 @@ impl Located {
     fn site(&self, step: &Step, class: SiteClass) -> Option<EntrySite> {
         let place = |argument| self.place(argument, step.frame);
         let session = place(0)?;
-        // A handshake has no others.
-        let (buffer, length) = if self.count > 1 {
-            (place(1)?, place(LENGTH)?)
+        // Some have no others, or find the length with the buffer.
+        let buffer = if self.count > 1 { place(1)? } else { session };
+        let length = if self.count > 2 {
+            place(LENGTH)?
         } else {
-            (session, session)
+            buffer
         };
         Some(EntrySite {
             site: Site {

@@ -22,16 +22,6 @@ impl Library {
             Self::Rustls => "rustls",
         }
     }
-
-    /// Why its functions are known but nothing is attached to them.
-    pub(super) fn why_not_probed(self) -> Option<&'static str> {
-        match self {
-            Self::OpenSsl | Self::BoringSsl | Self::GnuTls | Self::Go => None,
-            Self::Rustls => {
-                Some("only fills buffers and makes no socket calls, so that nothing binds it")
-            }
-        }
-    }
 }
 
 /// Which way plaintext goes.
@@ -43,6 +33,10 @@ pub enum Operation {
     Handshake,
     /// Out, encrypted: where a library hands out records. Its session is not among the arguments.
     Ciphertext,
+    /// No way: it makes plaintext of what a handshake function took from the socket.
+    Process,
+    /// No way: it gives what was written before to the socket.
+    Give,
 }
 
 /// How arguments and results are passed.
@@ -62,8 +56,12 @@ pub enum Convention {
     Session,
     /// `f(&conn, context)` of Go.
     GoSession,
-    /// `io::Result<usize> f(&mut self, &[u8])`: a zero when it worked, and the length behind it.
-    RustResult,
+    /// `Result<_, _> f(&mut self, &mut buffer, &mut session)` of Rust, whose result is in memory.
+    RustProcess,
+    /// `f(&mut self, payload)`: a vector or a borrowed slice, in memory.
+    RustPayload,
+    /// `usize f(&mut self, chunks, &mut session)`: one slice or several, in memory; the result is the length.
+    RustChunks,
 }
 
 impl Convention {
@@ -80,8 +78,14 @@ impl Convention {
             RegisterNumber::RBX,
             RegisterNumber::RCX,
         ];
+        const RUST_PROCESS: [RegisterNumber; 2] = [RegisterNumber::RCX, RegisterNumber::RDX];
+        const RUST_PAYLOAD: [RegisterNumber; 2] = [RegisterNumber::RDI, RegisterNumber::RSI];
+        const RUST_CHUNKS: [RegisterNumber; 2] = [RegisterNumber::RDX, RegisterNumber::RSI];
         match self {
-            Self::Int | Self::Size | Self::Long | Self::RustResult => &SYSTEM_V[..3],
+            Self::Int | Self::Size | Self::Long => &SYSTEM_V[..3],
+            Self::RustProcess => &RUST_PROCESS,
+            Self::RustPayload => &RUST_PAYLOAD,
+            Self::RustChunks => &RUST_CHUNKS,
             Self::MovedByPointer => &SYSTEM_V,
             Self::Session => &SYSTEM_V[..1],
             Self::Go => &GO,
@@ -104,23 +108,11 @@ impl Convention {
             | Self::Size
             | Self::Long
             | Self::Session
-            | Self::RustResult => {
+            | Self::RustProcess
+            | Self::RustPayload
+            | Self::RustChunks => {
                 matches!(number, 3 | 4 | 5 | 12..=15)
             }
-        }
-    }
-
-    /// Where the result is when the function returns.
-    pub(super) fn result(self) -> RegisterNumber {
-        match self {
-            Self::Int
-            | Self::MovedByPointer
-            | Self::Size
-            | Self::Long
-            | Self::Session
-            | Self::Go
-            | Self::GoSession => RegisterNumber::RAX,
-            Self::RustResult => RegisterNumber::RDX,
         }
     }
 }
@@ -205,17 +197,39 @@ pub(super) const GO: [TlsCall; 4] = [
     },
 ];
 
-pub(super) const RUSTLS: [TlsCall; 2] = [
+/// Rustls 0.23. What a program is given and gives, `Reader` and `Writer`, is compiled into it; these four
+/// are seldom: they belong to no kind of connection, or are large.
+pub(super) const RUSTLS: [TlsCall; 4] = [
     TlsCall {
-        name: "<rustls::conn::connection::Writer as std::io::Write>::write",
+        name: "rustls::common_state::CommonState::buffer_plaintext",
         library: Library::Rustls,
         operation: Operation::Write,
-        convention: Convention::RustResult,
+        convention: Convention::RustChunks,
     },
     TlsCall {
-        name: "<rustls::conn::connection::Reader as std::io::Read>::read",
+        name: "rustls::common_state::CommonState::take_received_plaintext",
         library: Library::Rustls,
         operation: Operation::Read,
-        convention: Convention::RustResult,
+        convention: Convention::RustPayload,
+    },
+    TlsCall {
+        name: "rustls::msgs::deframer::buffers::DeframerVecBuffer::read",
+        library: Library::Rustls,
+        operation: Operation::Handshake,
+        convention: Convention::Session,
+    },
+    TlsCall {
+        name: "rustls::conn::ConnectionCore::process_new_packets",
+        library: Library::Rustls,
+        operation: Operation::Process,
+        convention: Convention::RustProcess,
     },
 ];
+
+/// Tells the session of a connection that was moved; all others are known without it.
+pub(super) const RUSTLS_GIVES: TlsCall = TlsCall {
+    name: "rustls::vecbuf::ChunkVecBuffer::write_to",
+    library: Library::Rustls,
+    operation: Operation::Give,
+    convention: Convention::Session,
+};

@@ -4,7 +4,7 @@ use std::{fs::File, hash::RandomState};
 
 use super::{
     arguments::entry_site,
-    call::{Convention, GO, Library, Operation, TlsCall},
+    call::{Convention, GO, Library, Operation, RUSTLS, TlsCall},
     code::{Bounds, Code},
     go_returns,
     graph::Graph,
@@ -56,7 +56,7 @@ pub struct TlsFunction {
     /// As linked.
     pub address: u64,
     pub entry: EntrySite,
-    /// Of reads: passed by every call that has read something.
+    /// Of those whose result is needed: passed by every call that has moved something.
     pub returns: Vec<ReturnSite>,
 }
 
@@ -147,9 +147,9 @@ fn candidates(
             .into_iter()
             .filter_map(|symbol| Some((symbol.call, bounds(code, symbol.address, symbol.bytes)?)))
             .collect();
-        // Of a library that is not probed anything tells that it is there.
+        // Of rustls anything tells that it is there.
         let is_known = |(call, _): &(TlsCall, Bounds)| {
-            call.library.why_not_probed().is_some() || call.operation == Operation::Ciphertext
+            call.library == Library::Rustls || call.operation == Operation::Ciphertext
         };
         let is_enough = has_both(&found) || found.iter().any(is_known);
         is_enough.then_some((evidence, found))
@@ -239,39 +239,60 @@ fn with_sites(code: &Code<'_>, evidence: Evidence, found: &[(TlsCall, Bounds)]) 
         left_out: Vec::new(),
     };
     for (call, bounds) in found {
-        let known = match call.library.why_not_probed() {
-            Some(reason) => Err(reason),
-            None => function(code, *call, *bounds),
-        };
-        match known {
+        match function(code, *call, *bounds) {
             Ok(function) => file.functions.push(function),
             Err(reason) => file.left_out.push((call.name, reason)),
         }
     }
+    let is_of_rustls = |(call, _): &(TlsCall, Bounds)| call.library == Library::Rustls;
+    if found.iter().any(is_of_rustls) {
+        without_halves(&mut file);
+    }
     Finding::Found(file)
+}
+
+/// Of rustls no method says anything without the others.
+fn without_halves(file: &mut TlsFile) {
+    let has = |call: &TlsCall| file.functions.iter().any(|one| one.call == *call);
+    let is_left_out = |call: &TlsCall| file.left_out.iter().any(|(name, _)| *name == call.name);
+    let missing: Vec<_> = RUSTLS.into_iter().filter(|call| !has(call)).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let reasons = missing.iter().filter(|call| !is_left_out(call));
+    let reasons: Vec<_> = reasons
+        .map(|call| {
+            (
+                call.name,
+                "compiled into its callers, so that nothing can be read",
+            )
+        })
+        .collect();
+    file.left_out.extend(reasons);
+    file.functions
+        .retain(|function| function.call.library != Library::Rustls);
 }
 
 fn function(code: &Code<'_>, call: TlsCall, bounds: Bounds) -> Result<TlsFunction, &'static str> {
     let read = |address: u64, buffer: &mut [u8]| code.read(address, buffer);
     let graph = Graph::follow(bounds.start, bounds.end, &read);
     let entry = entry_site(&graph, call.convention).ok_or("its code cannot be read")?;
-    let returns = match (call.operation, call.convention) {
-        (Operation::Write | Operation::Handshake | Operation::Ciphertext, _) => Vec::new(),
-        (Operation::Read, Convention::Go | Convention::GoSession) => {
+    let returns = match call.convention {
+        Convention::RustChunks => return_sites(&graph, call.convention),
+        Convention::RustPayload => Vec::new(),
+        _ if call.operation != Operation::Read => Vec::new(),
+        Convention::Go | Convention::GoSession => {
             let bytes = code.function(bounds).ok_or("its code cannot be read")?;
             go_returns::all(bounds, &bytes)
         }
-        (
-            Operation::Read,
-            Convention::Int
-            | Convention::MovedByPointer
-            | Convention::Size
-            | Convention::Long
-            | Convention::Session
-            | Convention::RustResult,
-        ) => return_sites(&graph, call.convention),
+        _ => return_sites(&graph, call.convention),
     };
-    if call.operation == Operation::Read && returns.is_empty() {
+    let has_result = match call.convention {
+        Convention::RustChunks => true,
+        Convention::RustPayload => false,
+        _ => call.operation == Operation::Read,
+    };
+    if has_result && returns.is_empty() {
         return Err("it can return in ways that cannot be followed");
     }
     Ok(TlsFunction {

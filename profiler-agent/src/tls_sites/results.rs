@@ -22,6 +22,9 @@ const ROUNDS_LIMIT: usize = 64;
 /// Most sites of one function: each is a probe.
 const SITES_LIMIT: usize = 8;
 
+/// Where results are when functions return.
+const RESULT: RegisterNumber = RegisterNumber::RAX;
+
 /// Which register holds what the function will return, at one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Returned {
@@ -117,7 +120,7 @@ impl Results<'_> {
 
     fn before(&self, step: &Step, factory: &mut InstructionInfoFactory) -> Returned {
         if step.is_return() {
-            return Returned::In(self.convention.result());
+            return Returned::In(RESULT);
         }
         let ways = [step.next, step.branch];
         let after = ways
@@ -221,7 +224,7 @@ impl Results<'_> {
             .iter()
             .enumerate()
             .filter(|(_, step)| step.is_return())
-            .map(|(at, _)| (at, self.convention.result()))
+            .map(|(at, _)| (at, RESULT))
             .collect();
         while let Some((at, register)) = waiting.pop() {
             if !seen.insert((at, register)) {
@@ -284,7 +287,7 @@ impl Results<'_> {
         let steps = self.graph.steps.iter().enumerate();
         let all = steps
             .filter(|(_, step)| step.is_return())
-            .map(|(at, _)| (at, self.convention.result()));
+            .map(|(at, _)| (at, RESULT));
         self.fewest(all.collect())
     }
 }

@@ -74,8 +74,8 @@ pub(super) enum Unclear {
     NoCaller(&'static str),
     #[error("the library is linked in, but its functions cannot be told apart")]
     NotTold,
-    #[error("rustls is linked in, which cannot be read: it {0}")]
-    Rustls(&'static str),
+    #[error("rustls is linked in, and read only by its symbols, which the file has not")]
+    Rustls,
 }
 
 /// The functions of a library that is linked in; empty when there is none.
@@ -89,12 +89,8 @@ pub(super) fn find(file: &File, code: &Code<'_>) -> Result<Vec<Found>, Unclear> 
     let boring = searched.texts(&|text| text.ends_with(BORINGSSL_PATH));
     let openssl = searched.texts(&is_openssl_path);
     match (boring.as_slice(), openssl.as_slice()) {
-        ([], []) => match Library::Rustls.why_not_probed() {
-            Some(reason) if !searched.texts(&is_of_rustls).is_empty() => {
-                Err(Unclear::Rustls(reason))
-            }
-            _ => Ok(Vec::new()),
-        },
+        ([], []) if !searched.texts(&is_of_rustls).is_empty() => Err(Unclear::Rustls),
+        ([], []) => Ok(Vec::new()),
         _ if !searched.is_x86_64() => Err(Unclear::Machine),
         ([path], []) => boringssl(&mut searched, code, path),
         ([], [path]) => super::stripped_openssl::find(&mut searched, code, path),

@@ -9,7 +9,7 @@ use object::{
     read::elf::Sym as _,
 };
 
-use super::call::{NAMED, RUSTLS, TlsCall};
+use super::call::{NAMED, RUSTLS, RUSTLS_GIVES, TlsCall};
 use crate::symbolize::{
     demangle::demangle,
     elf_layout::{Layout, Section, Segment, read_range, text_at},
@@ -117,18 +117,18 @@ fn named(name: &str) -> Option<TlsCall> {
     if !name.starts_with('_') || !name.contains("rustls") {
         return None;
     }
-    let (name, readable) = (name, demangle(name));
-    let is_method = |part: &str, end: &str| {
-        name.contains(part) && readable.starts_with("<rustls::conn::") && readable.ends_with(end)
-    };
-    let [write, read] = RUSTLS;
-    if is_method("Writer", "::Writer as std::io::Write>::write") {
-        Some(write)
-    } else if is_method("Reader", "::Reader as std::io::Read>::read") {
-        Some(read)
-    } else {
-        None
-    }
+    let call = RUSTLS.into_iter().chain([RUSTLS_GIVES]).find(|call| {
+        let mut parts = call.name.rsplit("::").take(2);
+        parts.all(|part| name.contains(part))
+    })?;
+    // `rustls::conn::ConnectionCore<Data>::process_new_packets`, in the newer scheme
+    // `<rustls::conn::ConnectionCore<..>>::process_new_packets`.
+    let readable = demangle(name);
+    let (owner, method) = call.name.rsplit_once("::")?;
+    let rest = readable.trim_start_matches('<').strip_prefix(owner)?;
+    let (kind, last) = rest.rsplit_once("::")?;
+    let is_whole = kind.is_empty() || kind.starts_with(['<', '>']);
+    (is_whole && last == method).then_some(call)
 }
 
 #[cfg(test)]
@@ -153,11 +153,44 @@ mod tests {
 
     #[test]
     fn methods_of_rustls_are_named_in_both_schemes() {
-        let writer = "_ZN67_$LT$rustls..conn..connection..Writer$u20$as$u20$std..io..Write$GT$5write17h0123456789abcdefE";
-        assert_eq!(named(writer).map(|call| call.name), Some(RUSTLS[0].name));
-        let reader = "_ZN66_$LT$rustls..conn..connection..Reader$u20$as$u20$std..io..Read$GT$4read17h0123456789abcdefE";
-        assert_eq!(named(reader).map(|call| call.name), Some(RUSTLS[1].name));
-        let flush = "_ZN67_$LT$rustls..conn..connection..Writer$u20$as$u20$std..io..Write$GT$5flush17h0123456789abcdefE";
-        assert_eq!(named(flush), None);
+        let is = |symbol: &str, call: usize| {
+            assert_eq!(
+                named(symbol).map(|call| call.name),
+                Some(RUSTLS[call].name),
+                "{symbol}"
+            );
+        };
+        is(
+            "_ZN6rustls12common_state11CommonState16buffer_plaintext17h0123456789abcdefE",
+            0,
+        );
+        is(
+            "_ZN6rustls12common_state11CommonState23take_received_plaintext17h0123456789abcdefE",
+            1,
+        );
+        is(
+            "_ZN6rustls4msgs8deframer7buffers17DeframerVecBuffer4read17h0123456789abcdefE",
+            2,
+        );
+        is(
+            "_ZN6rustls4conn23ConnectionCore$LT$Data$GT$19process_new_packets17h0123456789abcdefE",
+            3,
+        );
+        is(
+            "_RNvMs0_NtCs1_6rustls12common_stateNtB5_11CommonState16buffer_plaintext",
+            0,
+        );
+        is(
+            "_ZN6rustls6vecbuf14ChunkVecBuffer8write_to17h0123456789abcdefE",
+            4,
+        );
+        for other in [
+            "_ZN6rustls4msgs8deframer7buffers17DeframerVecBuffer12prepare_read17h0123456789abcdefE",
+            "_ZN6rustls4conn25ConnectionCommon$LT$Data$GT$19process_new_packets17h0123456789abcdefE",
+            "_ZN6rustls6server11server_conn14EarlyDataState23take_received_plaintext17h0123456789abcdefE",
+            "_ZN6rustls12common_state11CommonState16buffer_plaintext28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE",
+        ] {
+            assert_eq!(named(other), None, "{other}");
+        }
     }
 }

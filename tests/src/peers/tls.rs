@@ -40,7 +40,7 @@ pub enum Program {
     PythonRequests,
     /// OpenSSL's library, on memory.
     PythonAsyncio,
-    /// rustls in a program of ours, with its symbols. A server only.
+    /// rustls in a program of ours, with its symbols.
     Rustls,
     /// The same program without them.
     RustlsStripped,
@@ -72,11 +72,9 @@ impl Program {
 
     /// Starts the server with the certificate in `folder`; it and its port.
     pub fn serve(self, folder: &Path) -> Result<(Running, u16)> {
-        let serves_only = matches!(self, Self::Rustls | Self::RustlsStripped);
-        let mode = (!serves_only).then_some("serve");
         let mut server = self
             .launch(folder, "tls-server")?
-            .args(mode)
+            .args(["serve"])
             .args([folder.join("server.pem")])
             .args([folder.join("server.key")])
             .start()?;

@@ -31,6 +31,7 @@ mod socket;
 mod tls;
 mod tls_calls;
 mod tls_memory;
+mod tls_rustls;
 mod traffic;
 mod trouble;
 mod unix;

@@ -71,7 +71,7 @@ static TLS_CONNECTIONS: LruHashMap<u64, TlsConnection> =
 
 /// By pid: since when there are probes, `PROCESS_*`.
 #[map]
-static TLS_PROCESSES: HashMap<u32, [u64; PROCESS_WORDS]> =
+pub(super) static TLS_PROCESSES: HashMap<u32, [u64; PROCESS_WORDS]> =
     HashMap::with_max_entries(TLS_PROCESS_ENTRIES, 0);
 
 #[map]
@@ -396,7 +396,7 @@ pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_
         return 0;
     }
     let direction = if is_send == 0 { 0 } else { PIECE_SENT };
-    let wanted = length.min(u64::from(tls!(capture_bytes)));
+    let wanted = length.min(u64::from(tls!(capture_bytes))).min(call.here);
     let head = PieceHead {
         header: RecordHeader {
             kind: KIND_PIECE,

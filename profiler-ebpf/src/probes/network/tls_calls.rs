@@ -94,6 +94,7 @@ fn try_call(site: SiteCookie) -> Option<()> {
         ready_ns: 0,
         kind: u32::from(site.kind),
         done: 0,
+        here: u64::MAX,
     };
     let writes = site.kind & SITE_READS == 0;
     let is_handshake = site.kind & SITE_HANDSHAKE != 0;
@@ -119,7 +120,7 @@ fn try_call(site: SiteCookie) -> Option<()> {
 /// Remembers a write of which nothing was sent, unless it is tried again now; of a session whose connection
 /// is not known it is counted at once.
 #[inline(always)]
-fn settle(before: &TlsCall, next: &TlsCall) {
+pub(super) fn settle(before: &TlsCall, next: &TlsCall) {
     let was_write = before.kind & (u32::from(SITE_READS) | CALL_GREETS) == 0;
     let is_again =
         before.session == next.session && before.length == next.length && before.kind == next.kind;
@@ -205,7 +206,7 @@ fn try_result(site: SiteCookie) -> Option<()> {
 
 /// Address of the call's return address; 0 when it is not known, or moves.
 #[inline(always)]
-fn frame(site: SiteCookie, registers: TypedPtr) -> u64 {
+pub(super) fn frame(site: SiteCookie, registers: TypedPtr) -> u64 {
     if site.frame_words == FRAME_UNKNOWN || site.kind & SITE_GOROUTINE != 0 {
         return 0;
     }
