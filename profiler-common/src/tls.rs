@@ -67,6 +67,8 @@ pub const SITE_RUSTLS: u8 = 32;
 /// With [`SITE_RUSTLS`]: it makes plaintext of what was taken; with [`SITE_HANDSHAKE`] as well: it gives
 /// ciphertext to the socket.
 pub const SITE_PROCESSES: u8 = 64;
+/// The instruction is one that the kernel cannot carry out itself.
+pub const SITE_STEPPED: u8 = 128;
 
 /// [`SiteCookie`] places: a word of the stack, in the lower bits; else a word of `struct pt_regs`.
 pub const PLACE_STACK: u8 = 0x80;
@@ -208,8 +210,10 @@ pub const TLS_RESULTS_MET: u32 = 3;
 pub const TLS_PIECES: u32 = 4;
 /// Calls whose arguments or memory could not be read.
 pub const TLS_UNREADABLE: u32 = 5;
+/// Calls and results that were met at instructions which the kernel cannot carry out itself.
+pub const TLS_STEPPED_MET: u32 = 6;
 /// Number of these counters.
-pub const TLS_COUNTERS: u32 = 6;
+pub const TLS_COUNTERS: u32 = 7;
 
 /// Bytes of a record with a piece of plaintext; the smallest that is large enough is taken.
 pub const TLS_ROOM_SMALL: usize = 256;
@@ -242,7 +246,7 @@ mod tests {
     #[test]
     fn a_cookie_comes_back_as_it_was() {
         let cookie = SiteCookie {
-            kind: SITE_READS | SITE_MOVED,
+            kind: SITE_READS | SITE_MOVED | SITE_STEPPED,
             first: 14,
             buffer: PLACE_STACK | 0x7f,
             length: 12,

@@ -308,6 +308,55 @@ const NOTHING = {
   other_edges: 0,
 };
 
+/** TLS libraries of a task: one that is read, one that is not. */
+function plaintextOf(seconds) {
+  const probe = (name, address, kind, result) => ({
+    function: name,
+    result,
+    address,
+    class: kind,
+    price_ns: kind === "stepped" ? 9800 : 725,
+  });
+  return {
+    files: [
+      {
+        path: "/usr/local/bin/envoy",
+        build_id: "3c1f9c0f2fd0d6f7a9a9f7c2e1b04d6b8f0a4a52",
+        library: "BoringSSL",
+        found_by: "error constants",
+        probes: [
+          probe("SSL_read", "0x2f3a1c0", "push", false),
+          probe("SSL_read", "0x2f3a27e", "jump", true),
+          probe("SSL_write", "0x2f3a3f0", "push", false),
+        ],
+        processes: 1,
+        reasons: [],
+      },
+      {
+        path: "/app/checkout<script>",
+        build_id: null,
+        library: null,
+        found_by: null,
+        probes: [],
+        processes: 0,
+        reasons: ["rustls is linked in, and read only by its symbols, which the file has not"],
+      },
+    ],
+    unavailable: null,
+    attached_percent: 31,
+    attached_ns: Math.max(1, seconds) * 310_000_000,
+    limited_to_percent: 5,
+    hits: 412_000 + seconds * 1000,
+    stepped_hits: 0,
+    program_ns_per_hit: null,
+    cost_ns: 512_000_000,
+    pieces: 91_000,
+    unbound_written_bytes: 0,
+    unbound_read_bytes: 0,
+    unreadable: 0,
+  };
+}
+
 /** `GET /tasks/ID/requests` after so many seconds. Without `trouble` nothing was lost. */
 export function requestsOf(task, seconds) {
   const trouble = task.requests?.tls === true;
@@ -323,6 +372,7 @@ export function requestsOf(task, seconds) {
       samples: [],
       samples_left_out: 0,
       tls: [],
+      plaintext: null,
       sidecars: [],
       unbound_bytes: 0,
       lost: 0,
@@ -364,6 +414,7 @@ export function requestsOf(task, seconds) {
         connections: 1,
       },
     ],
+    plaintext: trouble ? plaintextOf(seconds) : null,
     sidecars: [sidecar(asked.server, next, 360 + seconds * 20), poorSidecar(upstream.server, next)],
     unbound_bytes: trouble ? 48_200 : 0,
     lost: trouble ? 37 : 0,

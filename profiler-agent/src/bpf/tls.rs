@@ -8,14 +8,15 @@ use aya::programs::{
 };
 use profiler_common::tls::{
     FRAME_UNKNOWN, PLACE_STACK, PROCESS_WORDS, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT,
-    SITE_MOVED, SITE_PROCESSES, SITE_READS, SITE_RUSTLS, SiteCookie, TLS_CALL_ENTRIES,
-    TLS_CIPHERTEXT_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PROCESS_ENTRIES,
-    TLS_SESSION_ENTRIES, TlsConfig,
+    SITE_MOVED, SITE_PROCESSES, SITE_READS, SITE_RUSTLS, SITE_STEPPED, SiteCookie,
+    TLS_CALL_ENTRIES, TLS_CIPHERTEXT_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS,
+    TLS_PROCESS_ENTRIES, TLS_SESSION_ENTRIES, TlsConfig,
 };
 
 use super::loader::{LoadError, LoadedObject};
 use crate::tls_sites::{
-    Convention, EntrySite, Library, Operation, Place, RegisterNumber, ReturnSite, TlsCall,
+    Convention, EntrySite, Library, Operation, Place, RegisterNumber, ReturnSite, SiteClass,
+    TlsCall,
 };
 
 /// The programs of arguments, of results, of ciphertext that is handed out, and of rustls.
@@ -62,7 +63,7 @@ impl TlsProbe {
             },
             offset,
             cookie: SiteCookie {
-                kind: kind(call),
+                kind: kind(call) | stepped(site.site.class),
                 first: place(site.session)?,
                 buffer: place(site.buffer)?,
                 length: place(site.length)?,
@@ -84,7 +85,7 @@ impl TlsProbe {
             },
             offset,
             cookie: SiteCookie {
-                kind: kind(call),
+                kind: kind(call) | stepped(site.site.class),
                 first: word(site.result)?,
                 buffer: 0,
                 length: 0,
@@ -119,6 +120,10 @@ fn kind(call: TlsCall) -> u8 {
         Library::OpenSsl | Library::BoringSsl | Library::GnuTls | Library::Go => 0,
     };
     reads | form | library
+}
+
+fn stepped(class: SiteClass) -> u8 {
+    if class.is_cheap() { 0 } else { SITE_STEPPED }
 }
 
 fn word(register: RegisterNumber) -> Option<u8> {

@@ -80,7 +80,10 @@ fn row(operation: &Operation, table: &RequestTable, window_ns: u64) -> [String; 
         format!("{}{tls}", operation.protocol.name()),
         name(operation),
         operation.tally.count.to_string(),
-        rate(operation.tally.count, window_ns),
+        rate(
+            operation.tally.count,
+            counted_ns(operation, table, window_ns),
+        ),
         operation.tally.outcomes.errors().to_string(),
         percentile(500),
         percentile(900),
@@ -147,6 +150,14 @@ fn cut(text: &str, most: usize) -> String {
     let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
     short.push('…');
     short
+}
+
+/// For how long requests of an operation were counted.
+fn counted_ns(operation: &Operation, table: &RequestTable, window_ns: u64) -> u64 {
+    match &table.tls {
+        Some(report) if operation.tls && report.attached_percent < 100 => report.attached_ns,
+        _ => window_ns,
+    }
 }
 
 /// Requests for each second, with a tenth below 100.
@@ -345,7 +356,18 @@ fn plaintext(report: &TlsReport) -> String {
     if report.unavailable.is_none() && percent < 100 {
         line(
             &mut text,
-            &format!("TLS was read for {percent} % of the time: counts of it are of that part"),
+            &format!(
+                "TLS was read for {percent} % of the time: counts and rates of it are of that part"
+            ),
+        );
+    }
+    if let Some(percent) = report.limited_to_percent {
+        line(
+            &mut text,
+            &format!(
+                "all the time its probes would cost the processes more than {percent} % of a CPU, half of \
+                 --cpu-percent"
+            ),
         );
     }
     let hits = report.hits;

@@ -75,7 +75,7 @@ pub use task::{
     TaskKind, TaskSpec, TaskState,
 };
 pub use thread_state::ThreadState;
-pub use tls::{TlsFileReport, TlsProbeSite, TlsReport};
+pub use tls::{STEPPED_TRAP_NS, TRAP_NS, TlsFileReport, TlsProbeSite, TlsReport, cost_ns};
 pub use wait_reason::WaitReason;
 pub use wait_rules::{WaitCounts, WaitMode, WaitRules};
 pub use waker::{Interrupt, WokenBy, woken_by};

@@ -31,7 +31,8 @@ pub struct RequestOptions {
     pub rules: Vec<SampleRule>,
     /// First bytes of each read and write that leave the kernel.
     pub capture_bytes: u32,
-    /// Share of one CPU, in percent, that reading payload may use before connections are sampled.
+    /// Share of one CPU, in percent, that reading payload may use before connections are sampled. Probes of TLS
+    /// may cost the target half of that before they are there for a part of the time only.
     pub cpu_percent: u32,
 }
 

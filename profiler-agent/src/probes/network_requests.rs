@@ -67,8 +67,12 @@ pub(super) struct Requests {
     tls: Option<TlsProbes>,
     /// One connection in so many, when that was last said.
     said_one_of: u32,
+    said_limited: bool,
     cpu_percent: u32,
 }
+
+/// Of the share of a CPU that requests may use, probes of TLS may cost the target one part in so many more.
+const TLS_PART: u32 = 2;
 
 impl Requests {
     /// Starts to read payload; the programs are attached. Notes in `sources` where requests come from.
@@ -107,7 +111,8 @@ impl Requests {
                     .is_some_and(|name| TLS_PROGRAMS.contains(&name))
             };
             let failure = failures.iter().find(is_of_tls).map(ToString::to_string);
-            let probes = TlsProbes::start(options.tls_duty_percent, targets, failure);
+            let share = options.cpu_percent.div_ceil(TLS_PART);
+            let probes = TlsProbes::start((options.tls_duty_percent, share), targets, failure);
             Some(probes.map_err(|error| failed(format!("start the thread of TLS: {error}")))?)
         } else {
             None
@@ -116,6 +121,7 @@ impl Requests {
             payload,
             tls,
             said_one_of: 1,
+            said_limited: false,
             cpu_percent: options.cpu_percent,
         })
     }
@@ -190,6 +196,15 @@ impl Requests {
 
     /// A remark for the user when the number of connections that are captured has changed.
     pub(super) fn remark(&mut self) -> Option<String> {
+        let limited = self.tls.as_ref().and_then(TlsProbes::limited_to_percent);
+        if let Some(percent) = limited
+            && !std::mem::replace(&mut self.said_limited, true)
+        {
+            return Some(format!(
+                "probes in TLS libraries are there for a part of the time: all the time they would cost the \
+                 processes more than {percent} % of a CPU, half of cpu_percent"
+            ));
+        }
         let one_of = self.payload.sampled_one_of();
         if one_of == std::mem::replace(&mut self.said_one_of, one_of) {
             return None;

@@ -18,8 +18,8 @@ use profiler_common::{
     config::{FILTER_CGROUPS, FILTER_PIDS},
     tls::{
         PROCESS_EPOCH, PROCESS_SINCE, PROCESS_WORDS, STATE_CIPHERTEXT, STATE_GOROUTINES,
-        STATE_PAUSED, TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET, TLS_UNBOUND_READ,
-        TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
+        STATE_PAUSED, TLS_CALLS_MET, TLS_PIECES, TLS_RESULTS_MET, TLS_STEPPED_MET,
+        TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
     },
 };
 
@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
-    model::{ProcessKey, TlsFileReport, TlsProbeSite, TlsReport},
+    model::{ProcessKey, TlsFileReport, TlsProbeSite, TlsReport, cost_ns},
     process::{ProcessTable, proc_dir::read_stat},
     symbolize::{SymbolizeConfig, module_file::FileKey},
     tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
@@ -123,6 +123,8 @@ impl TlsTargets {
 #[derive(Debug)]
 pub(super) struct TlsProbes {
     duty: Duty,
+    cpu_percent: u32,
+    was_limited: bool,
     processes: BTreeMap<u32, Watched>,
     questions: SyncSender<ProcessKey>,
     answers: Receiver<Answer>,
@@ -140,9 +142,10 @@ pub(super) struct TlsProbes {
 }
 
 impl TlsProbes {
-    /// Starts the thread that looks at files. `failure`: why the programs are not loaded.
+    /// Starts the thread that looks at files. Probes are there for `duty_percent` of the time, and may cost
+    /// `cpu_percent` of one CPU. `failure`: why the programs are not loaded.
     pub(super) fn start(
-        duty_percent: u8,
+        (duty_percent, cpu_percent): (u8, u32),
         targets: TlsTargets,
         failure: Option<String>,
     ) -> std::io::Result<Self> {
@@ -152,7 +155,9 @@ impl TlsProbes {
             .name("tls-finder".into())
             .spawn(move || look(&asked, &answer))?;
         Ok(Self {
-            duty: Duty::new(duty_percent),
+            duty: Duty::new(duty_percent, cpu_percent),
+            cpu_percent,
+            was_limited: false,
             processes: BTreeMap::new(),
             questions,
             answers,
@@ -216,6 +221,13 @@ impl TlsProbes {
         }
         self.take_answers();
         let was_attached = self.duty.is_attached();
+        if was_attached {
+            match spent_ns(object) {
+                Ok(spent_ns) => self.duty.spent(spent_ns, Instant::now()),
+                Err(error) => tracing::debug!(%error, "read what probes have cost"),
+            }
+            self.was_limited |= self.duty.is_limited();
+        }
         let done = match self.duty.turn(Instant::now()) {
             Turn::Attach => self.attach(object).and_then(|()| self.go_on(object)),
             Turn::Detach if was_attached => self.detach(object),
@@ -231,10 +243,16 @@ impl TlsProbes {
     /// Every probe is there: from now on plaintext is captured.
     fn go_on(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
         if !self.duty.is_attached() {
+            let spent_ns = spent_ns(object)?;
             object.set_tls_state(STATE_PAUSED, 0)?;
-            self.duty.attached(Instant::now());
+            self.duty.attached(Instant::now(), spent_ns);
         }
         Ok(())
+    }
+
+    /// What probes may cost in percent of one CPU, once that keeps them away for a part of the time.
+    pub(super) fn limited_to_percent(&self) -> Option<u32> {
+        self.was_limited.then_some(self.cpu_percent)
     }
 
     /// Probes are there all the time, so far.
@@ -268,7 +286,9 @@ impl TlsProbes {
     /// no sense.
     fn detach(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
         object.set_tls_state(STATE_PAUSED, 1)?;
+        let began = Instant::now();
         self.drop_links();
+        self.duty.left(began.elapsed());
         Ok(())
     }
 
@@ -441,11 +461,15 @@ impl TlsProbes {
             })
             .collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
+        let now = Instant::now();
         Ok(TlsReport {
             files,
             unavailable: self.unavailable.clone(),
-            attached_percent: self.duty.attached_percent(Instant::now()),
+            attached_percent: self.duty.attached_percent(now),
+            attached_ns: u64::try_from(self.duty.attached_time(now).as_nanos()).unwrap_or(u64::MAX),
+            limited_to_percent: self.limited_to_percent(),
             hits: of(TLS_CALLS_MET) + of(TLS_RESULTS_MET),
+            stepped_hits: of(TLS_STEPPED_MET),
             program_ns_per_hit: program_ns(object),
             pieces: of(TLS_PIECES),
             unbound_written_bytes: of(TLS_UNBOUND_WRITTEN),
@@ -453,6 +477,14 @@ impl TlsProbes {
             unreadable: of(TLS_UNREADABLE),
         })
     }
+}
+
+/// What all hits have cost so far, in nanoseconds, about.
+fn spent_ns(object: &LoadedObject) -> Result<u64, LoadError> {
+    let counters = object.tls_counters()?;
+    let of = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
+    let hits = of(TLS_CALLS_MET) + of(TLS_RESULTS_MET);
+    Ok(cost_ns(hits, of(TLS_STEPPED_MET), None))
 }
 
 /// Mean time of a run of the programs, while the kernel measures it.

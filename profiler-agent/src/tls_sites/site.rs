@@ -3,6 +3,7 @@
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic};
 
 use super::graph::RegisterNumber;
+use crate::model::{STEPPED_TRAP_NS, TRAP_NS};
 
 /// What the kernel does with the instruction under a probe. It carries out some kinds itself
 /// (`branch_setup_xol_ops` and `push_setup_xol_ops` in `arch/x86/kernel/uprobes.c`); all others run
@@ -27,12 +28,11 @@ impl SiteClass {
         }
     }
 
-    /// What one hit takes, in nanoseconds, as measured on Linux 6.18 with a program that counts:
-    /// 700 to 750 where the kernel carries the instruction out, 9,400 to 10,200 where not.
+    /// What the trap of one hit takes, in nanoseconds.
     pub fn price_ns(self) -> u32 {
         match self {
-            Self::Nop | Self::Push | Self::Call | Self::Jump => 725,
-            Self::Stepped => 9_800,
+            Self::Nop | Self::Push | Self::Call | Self::Jump => TRAP_NS,
+            Self::Stepped => STEPPED_TRAP_NS,
         }
     }
 

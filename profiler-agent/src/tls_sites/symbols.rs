@@ -173,7 +173,7 @@ mod tests {
             2,
         );
         is(
-            "_ZN6rustls4conn23ConnectionCore$LT$Data$GT$19process_new_packets17h0123456789abcdefE",
+            "_ZN6rustls4conn26ConnectionCore$LT$Data$GT$19process_new_packets17h0123456789abcdefE",
             3,
         );
         is(
@@ -186,7 +186,7 @@ mod tests {
         );
         for other in [
             "_ZN6rustls4msgs8deframer7buffers17DeframerVecBuffer12prepare_read17h0123456789abcdefE",
-            "_ZN6rustls4conn25ConnectionCommon$LT$Data$GT$19process_new_packets17h0123456789abcdefE",
+            "_ZN6rustls4conn28ConnectionCommon$LT$Data$GT$19process_new_packets17h0123456789abcdefE",
             "_ZN6rustls6server11server_conn14EarlyDataState23take_received_plaintext17h0123456789abcdefE",
             "_ZN6rustls12common_state11CommonState16buffer_plaintext28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE",
         ] {

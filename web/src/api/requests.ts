@@ -187,6 +187,42 @@ export interface RequestTls {
   readonly connections: number;
 }
 
+/** A place in a TLS library at which plaintext is read. */
+export interface PlaintextProbe {
+  readonly function: string;
+  /** It reads the function's result, else its arguments. */
+  readonly result: boolean;
+  readonly address: string;
+  readonly class: string;
+  readonly price_ns: number;
+}
+
+/** A file with a TLS library. Its path is untrusted text. */
+export interface PlaintextFile {
+  readonly path: string;
+  readonly build_id: string | null;
+  readonly library: string | null;
+  readonly found_by: string | null;
+  readonly probes: readonly PlaintextProbe[];
+  readonly processes: number;
+  /** Why it, or a function of it, has no probes. */
+  readonly reasons: readonly string[];
+}
+
+/** What became of TLS libraries. */
+export interface RequestPlaintext {
+  readonly files: readonly PlaintextFile[];
+  readonly unavailable: string | null;
+  readonly attached_percent: number;
+  readonly attached_ns: number;
+  /** What probes may cost, where that kept them away for a part of the time. */
+  readonly limited_to_percent: number | null;
+  readonly hits: number;
+  readonly program_ns_per_hit: number | null;
+  readonly cost_ns: number;
+  readonly unreadable: number;
+}
+
 /** What could not be told. */
 export interface RequestGaps {
   readonly gaps: number;
@@ -212,6 +248,8 @@ export interface TaskRequests {
   readonly samples: readonly RequestSample[];
   readonly samples_left_out: number;
   readonly tls: readonly RequestTls[];
+  /** Null where plaintext was not asked for. */
+  readonly plaintext: RequestPlaintext | null;
   readonly sidecars: readonly RequestSidecar[];
   readonly unbound_bytes: number;
   /** Pieces of payload that did not fit the ring buffer. */

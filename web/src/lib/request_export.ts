@@ -2,7 +2,7 @@
 
 import type { RequestOperation, TaskRequests } from "../api/requests";
 import { type Cell, csv } from "./csv";
-import { countedSeconds } from "./requests";
+import { operationSeconds } from "./requests";
 
 const COLUMNS = [
   "edge",
@@ -78,9 +78,8 @@ function cells(operation: RequestOperation, seconds: number | null): Record<(typ
 
 /** One line for each operation; what is not known is empty. */
 export function operationsCsv(answer: TaskRequests): string {
-  const seconds = countedSeconds(answer);
   return csv(
     COLUMNS,
-    answer.operations.map((operation) => cells(operation, seconds)),
+    answer.operations.map((operation) => cells(operation, operationSeconds(answer, operation))),
   );
 }

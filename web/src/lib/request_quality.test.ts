@@ -37,6 +37,29 @@ it("says everything that is missing", () => {
   ]);
 });
 
+it("says for how much of the time TLS was read, and what is not read", () => {
+  const file = { path: "/bin/x", build_id: null, library: "rustls", found_by: null, processes: 1 };
+  const probe = { function: "SSL_read", result: false, address: "0x1", class: "push", price_ns: 725 };
+  const plaintext = {
+    files: [{ ...file, probes: [probe], reasons: [] }],
+    unavailable: null,
+    attached_percent: 100,
+    attached_ns: 1e9,
+    limited_to_percent: null,
+    hits: 0,
+    program_ns_per_hit: null,
+    cost_ns: 0,
+    unreadable: 0,
+  };
+  const tls = (change: Partial<typeof plaintext> & { unavailable?: string | null }) =>
+    said({ plaintext: { ...plaintext, ...change } as never }).filter((text) => text.startsWith("TLS:"));
+  expect(tls({})).toEqual([]);
+  expect(tls({ attached_percent: 31 })).toEqual(["TLS: read for 31 % of the time !"]);
+  expect(tls({ unavailable: "no" } as never)).toEqual(["TLS: not read !"]);
+  const refused = { ...file, probes: [], reasons: ["has no symbols"] };
+  expect(tls({ files: [refused as never, ...plaintext.files] })).toEqual(["TLS: 1 library not read !"]);
+});
+
 it("hides no counter of what could not be told", () => {
   const { incomplete } = answer();
   for (const name of Object.keys(incomplete)) {

@@ -68,6 +68,34 @@ function unboundPart({ unbound_bytes }: TaskRequests, tls: boolean): QualityPart
   };
 }
 
+/** For how much of the time plaintext was read, when not for all of it. */
+function dutyPart({ plaintext }: TaskRequests): QualityPart | null {
+  if (plaintext === null) return null;
+  const { unavailable, attached_percent, limited_to_percent, files } = plaintext;
+  if (unavailable !== null) return { title: "TLS", text: "not read", detail: unavailable, poor: true };
+  const refused = files.filter(({ probes }) => probes.length === 0).length;
+  if (attached_percent >= 100)
+    return refused === 0
+      ? null
+      : {
+          title: "TLS",
+          text: `${plural(refused, "library", "libraries")} not read`,
+          detail: "The reasons are below, with the libraries.",
+          poor: true,
+        };
+  return {
+    title: "TLS",
+    text: `read for ${attached_percent} % of the time`,
+    detail: [
+      "Counts of requests inside TLS are those of that time, and rates are of it.",
+      limited_to_percent === null
+        ? "The task was asked to read it for a part of the time."
+        : `All the time its probes would cost the processes more than ${limited_to_percent} % of a CPU.`,
+    ].join(" "),
+    poor: true,
+  };
+}
+
 /** Those that are said only when they happened: each is a number that is missing elsewhere. */
 function rarer({ incomplete, samples_left_out }: TaskRequests): QualityPart[] {
   const {
@@ -143,9 +171,11 @@ export function requestQuality(answer: TaskRequests, tls: boolean): QualityPart[
       },
     ];
   const unbound = unboundPart(answer, tls);
+  const duty = dutyPart(answer);
   return [
     lossPart(answer),
     samplingPart(answer),
+    ...(duty === null ? [] : [duty]),
     undecodedPart(answer),
     ...(unbound === null ? [] : [unbound]),
     ...rarer(answer),

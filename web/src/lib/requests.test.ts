@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { RequestSidecar } from "../api/requests";
+import type { RequestPlaintext, RequestSidecar } from "../api/requests";
 import type { Target, Task } from "../api/types";
 import {
   compareOperations,
@@ -14,6 +14,7 @@ import {
   operationKey,
   operationName,
   operationRows,
+  operationSeconds,
   protocolsOf,
   SHOWN_SAMPLES,
   sampleRows,
@@ -55,6 +56,15 @@ describe("operations", () => {
       operation({ method: "-" }),
     ].map(operationKey);
     expect(new Set([one, ...others]).size).toBe(others.length + 1);
+  });
+
+  it("inside TLS have the rate of the time in which it was read", () => {
+    const window = { from_ns: 0, to_ns: 10e9 };
+    const plaintext = { attached_percent: 25, attached_ns: 2.5e9 } as RequestPlaintext;
+    const answer = { window, plaintext };
+    expect(operationSeconds(answer, { tls: true })).toBe(2.5);
+    expect(operationSeconds(answer, { tls: false })).toBe(10);
+    expect(operationSeconds({ window, plaintext: null }, { tls: true })).toBe(10);
   });
 
   it("have a rate only where the time is known", () => {

@@ -79,13 +79,25 @@ export function countedSeconds({ window }: Pick<TaskRequests, "window">): number
   return (window.to_ns - window.from_ns) / 1e9;
 }
 
+/** The same for one operation: those inside TLS are counted only while there are probes. */
+export function operationSeconds(
+  answer: Pick<TaskRequests, "window" | "plaintext">,
+  { tls }: Pick<RequestOperation, "tls">,
+): number | null {
+  const { plaintext } = answer;
+  if (!tls || plaintext === null || plaintext.attached_percent >= 100) return countedSeconds(answer);
+  return plaintext.attached_ns > 0 ? plaintext.attached_ns / 1e9 : null;
+}
+
 export function operationRows(answer: TaskRequests): OperationRow[] {
-  const seconds = countedSeconds(answer);
-  return answer.operations.map((operation) => ({
-    key: operationKey(operation),
-    operation,
-    rate: seconds === null ? null : operation.count / seconds,
-  }));
+  return answer.operations.map((operation) => {
+    const seconds = operationSeconds(answer, operation);
+    return {
+      key: operationKey(operation),
+      operation,
+      rate: seconds === null ? null : operation.count / seconds,
+    };
+  });
 }
 
 function words(filter: string): string[] {

@@ -125,6 +125,7 @@ export function answer(change: Partial<TaskRequests> = {}): TaskRequests {
     samples: [],
     samples_left_out: 0,
     tls: [],
+    plaintext: null,
     sidecars: [],
     unbound_bytes: 0,
     lost: 0,

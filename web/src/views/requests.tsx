@@ -8,7 +8,6 @@ import type { QualityPart } from "../lib/quality";
 import type { RequestsTab } from "../lib/query_state";
 import { encryptedConnections, requestQuality } from "../lib/request_quality";
 import {
-  countedSeconds,
   edgeName,
   edgeOf,
   matchesOperation,
@@ -24,6 +23,7 @@ import { Choice } from "./choice";
 import { NetworkResult } from "./network";
 import { OperationTable, rateText } from "./request_operations";
 import { OperationPanel } from "./request_panel";
+import { Plaintext } from "./request_plaintext";
 import { SampleTable } from "./request_sample";
 import { Sidecars } from "./request_sidecar";
 import { Empty, ErrorBox, Loading } from "./states";
@@ -193,8 +193,10 @@ function Bar({ answer, shown }: { answer: TaskRequests; shown: string }) {
 function sumText(answer: TaskRequests): string {
   const all = answer.operations.reduce((sum, operation) => sum + operation.count, 0);
   const errors = answer.operations.reduce((sum, operation) => sum + operation.errors, 0);
-  const seconds = countedSeconds(answer);
-  const rate = seconds === null ? "" : `, ${rateText(all / seconds)}`;
+  // Those inside TLS may have been counted for another time.
+  const rates = operationRows(answer).map(({ rate }) => rate);
+  const known = rates.length > 0 && rates.every((rate) => rate !== null);
+  const rate = known ? `, ${rateText(rates.reduce((sum, one) => sum + (one ?? 0), 0))}` : "";
   return `${count(all)} requests${rate}, ${count(errors)} with an error`;
 }
 
@@ -215,6 +217,7 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
     <>
       <Bar answer={answer} shown={`${number} · ${sumText(answer)}`} />
       <Hellos answer={answer} />
+      <Plaintext answer={answer} />
       {all.length === 0 ? (
         <Nothing answer={answer} tls={tls} running={task.state === "running"} />
       ) : rows.length === 0 ? (

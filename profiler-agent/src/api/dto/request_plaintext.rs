@@ -14,8 +14,16 @@ pub(super) struct RequestPlaintext {
     unavailable: Option<String>,
     /// Part of the time, in percent, in which probes were there.
     attached_percent: u8,
+    /// The same time in nanoseconds: rates of requests inside TLS are of it.
+    attached_ns: u64,
+    /// What probes may cost the processes, in percent of one CPU, where that kept them away for a part of the
+    /// time; null where it did not.
+    #[schema(required)]
+    limited_to_percent: Option<u32>,
     /// Times that a probe was met.
     hits: u64,
+    /// Those of them at instructions that the kernel cannot carry out itself.
+    stepped_hits: u64,
     /// What the programs took for each hit, without the trap, in nanoseconds; null while nobody asks for
     /// the kernel's statistics.
     #[schema(required)]
@@ -70,7 +78,10 @@ impl From<&model::TlsReport> for RequestPlaintext {
             files: report.files.iter().map(Into::into).collect(),
             unavailable: report.unavailable.clone(),
             attached_percent: report.attached_percent,
+            attached_ns: report.attached_ns,
+            limited_to_percent: report.limited_to_percent,
             hits: report.hits,
+            stepped_hits: report.stepped_hits,
             program_ns_per_hit: report.program_ns_per_hit,
             cost_ns: report.cost_ns(),
             pieces: report.pieces,

@@ -24,11 +24,11 @@ use profiler_common::{
     payload::{PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
         CALL_GREETS, PROCESS_EPOCH, PROCESS_NESTED, PROCESS_SINCE, PROCESS_UNBOUND, PROCESS_WORDS,
-        SITE_GOROUTINE, SITE_READS, STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_PAUSED, STATE_WORDS,
-        TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES, TLS_PROCESS_ENTRIES,
-        TLS_ROOM_LARGE, TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES,
-        TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall, TlsCaller, TlsConfig, TlsConnection,
-        TlsSession, TlsSessionKey,
+        SITE_GOROUTINE, SITE_READS, SITE_STEPPED, STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_PAUSED,
+        STATE_WORDS, SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS,
+        TLS_PIECES, TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE, TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE,
+        TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_STEPPED_MET, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
+        TlsCall, TlsCaller, TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
     },
 };
 
@@ -104,6 +104,19 @@ pub(super) fn count(counter: u32, number: u64) {
     if let Some(slot) = TLS_COUNTS.get_ptr_mut(counter) {
         // SAFETY: a per-CPU slot; another thread of this CPU may come between, hence atomic.
         add(unsafe { &mut *slot }, number);
+    }
+}
+
+/// Counts a hit of a probe, by `TLS_CALLS_MET` or `TLS_RESULTS_MET`; the site as the others know it.
+#[inline(always)]
+pub(super) fn met(site: SiteCookie, counter: u32) -> SiteCookie {
+    count(counter, 1);
+    if site.kind & SITE_STEPPED != 0 {
+        count(TLS_STEPPED_MET, 1);
+    }
+    SiteCookie {
+        kind: site.kind & !SITE_STEPPED,
+        ..site
     }
 }
 

@@ -20,7 +20,7 @@ use profiler_common::tls::{
 use super::{
     connection::{current_is_wanted, find},
     tls::{
-        TLS_CALLS, TLS_SESSIONS, caller, count, count_unsent, emit, is_on_stack, is_paused,
+        TLS_CALLS, TLS_SESSIONS, caller, count, count_unsent, emit, is_on_stack, is_paused, met,
         registers, session_key, stack_pointer, tell_process,
     },
 };
@@ -34,7 +34,7 @@ pub(crate) fn tls_call(context: ProbeContext) -> u32 {
     if is_paused() || !current_is_wanted() {
         return 0;
     }
-    count(TLS_CALLS_MET, 1);
+    let site = met(site, TLS_CALLS_MET);
     if try_call(site).is_none() {
         count(TLS_UNREADABLE, 1);
     }
@@ -49,7 +49,7 @@ pub(crate) fn tls_result(context: ProbeContext) -> u32 {
     if is_paused() || !current_is_wanted() {
         return 0;
     }
-    count(TLS_RESULTS_MET, 1);
+    let site = met(site, TLS_RESULTS_MET);
     if try_result(site).is_none() {
         count(TLS_UNREADABLE, 1);
     }

@@ -20,7 +20,7 @@ use profiler_common::{
     network::Connection,
     tls::{
         CALL_GREETS, PROCESS_MATCHED, RECORD_WORDS, RecordMark, SITE_READS, STATE_CIPHERTEXT,
-        SiteCookie, TLS_CIPHERTEXT_ENTRIES, TLS_UNREADABLE, TlsSessionKey,
+        SiteCookie, TLS_CALLS_MET, TLS_CIPHERTEXT_ENTRIES, TLS_UNREADABLE, TlsSessionKey,
     },
 };
 
@@ -28,8 +28,8 @@ use super::{
     connection::{current_is_wanted, find},
     payload_bytes::Source,
     tls::{
-        self, APPLICATION_DATA, TLS_SESSIONS, bind_session, count, current_call, emit, registers,
-        remember_write, session_key, state, tell_process, type_of,
+        self, APPLICATION_DATA, TLS_SESSIONS, bind_session, count, current_call, emit, met,
+        registers, remember_write, session_key, state, tell_process, type_of,
     },
     tls_calls::value,
 };
@@ -50,7 +50,11 @@ pub(super) fn is_watched() -> bool {
 pub(crate) fn tls_ciphertext(context: ProbeContext) -> u32 {
     // SAFETY: the context of this program.
     let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if current_is_wanted() && try_ciphertext(site).is_none() {
+    if !current_is_wanted() {
+        return 0;
+    }
+    let site = met(site, TLS_CALLS_MET);
+    if try_ciphertext(site).is_none() {
         count(TLS_UNREADABLE, 1);
     }
     0

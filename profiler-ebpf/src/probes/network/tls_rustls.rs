@@ -34,7 +34,7 @@ use profiler_common::{
 use super::{
     connection::{current_is_wanted, find},
     tls::{
-        TLS_CALLS, TLS_PROCESSES, TLS_SESSIONS, bind_session, caller, count, emit, is_paused,
+        TLS_CALLS, TLS_PROCESSES, TLS_SESSIONS, bind_session, caller, count, emit, is_paused, met,
         registers, session_key,
     },
     tls_calls::{frame, settle, value},
@@ -67,7 +67,7 @@ pub(crate) fn tls_rustls(context: ProbeContext) -> u32 {
     if is_paused() || !current_is_wanted() {
         return 0;
     }
-    count(TLS_CALLS_MET, 1);
+    let site = met(site, TLS_CALLS_MET);
     let registers = registers();
     let done = if site.kind & GIVES == GIVES {
         give(site, registers)
@@ -92,7 +92,7 @@ pub(crate) fn tls_rustls_result(context: ProbeContext) -> u32 {
     if is_paused() || !current_is_wanted() {
         return 0;
     }
-    count(TLS_RESULTS_MET, 1);
+    let site = met(site, TLS_RESULTS_MET);
     if wrote(site, registers()).is_none() {
         count(TLS_UNREADABLE, 1);
     }
