@@ -15,6 +15,7 @@ use profiler_tests::{
         h2load::{self, Load},
         nginx::{Nginx, Speaks},
         pipelining,
+        postgres::Postgres,
         tls::{self, Program},
         watch::{Edges, Expected, Gaps, Watch},
     },
@@ -337,6 +338,51 @@ fn a_service_with_rustls_without_symbols_is_said_not_to_be_read() {
 #[test]
 fn requests_of_python() {
     program_against_nginx(Program::PythonRequests, "h1", "http1");
+}
+
+/// The wheel of psycopg2 brings the library; the server's processes are born with each connection.
+#[test]
+fn openssl_1_1_of_a_client_of_postgresql() {
+    let (folder, _guard) = folder();
+    let postgres = Postgres::start_tls(&folder).unwrap();
+    let watch = Watch::start_tls(&[postgres.pid()]).unwrap();
+    let before = postgres.logged().unwrap().0;
+    let (client, library) = postgres.psycopg2(&folder).unwrap();
+    let statements = postgres.logged().unwrap().0 - before;
+    let report = watch.finish().unwrap();
+    assert!(library.ends_with(".so.1.1"), "{library}");
+    let files = report.json["plaintext"]["files"].as_array().unwrap();
+    let file = files.iter().find(|file| file["path"] == library.as_str());
+    assert!(!file.unwrap()["probes"].as_array().unwrap().is_empty());
+    let insert = "INSERT INTO things VALUES (?)";
+    let select = "SELECT name FROM things WHERE id = ?";
+    let create = "CREATE TABLE things (id int PRIMARY KEY, name text)";
+    let mut asked = vec![
+        Asked::new("CONNECT", "CONNECT", "ok"),
+        Asked::new("CREATE", create, "ok"),
+        Asked::new("SELECT", "SELECT nothing FROM things", "42703"),
+    ];
+    for _ in 0..20 {
+        asked.push(Asked::new("INSERT", insert, "ok"));
+        asked.push(Asked::new("SELECT", select, "ok"));
+    }
+    assert_eq!(statements, asked.len() - 1);
+    let samples = report.samples(Edges::To(postgres.port)).unwrap();
+    let servers: Vec<u32> = samples
+        .iter()
+        .filter_map(|sample| sample["edge"]["server"]["pid"].as_u64())
+        .map(|pid| u32::try_from(pid).unwrap())
+        .collect();
+    let expected = Expected {
+        protocol: "postgresql",
+        tls: true,
+        edges: Edges::To(postgres.port),
+        clients: &[client],
+        servers: &servers,
+        asked: &asked,
+    };
+    report.check_but(&expected, Gaps::LateClients).unwrap();
+    assert!(!report.json.to_string().contains("hidden"));
 }
 
 #[test]

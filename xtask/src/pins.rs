@@ -54,6 +54,14 @@ pub(crate) const PYMONGO: Wheel = Wheel {
     target: &["--python-version=3.11", "--platform=manylinux_2_28_x86_64"],
 };
 
+/// A client of PostgreSQL with OpenSSL 1.1.1 in its wheel: Debian has no other program with that any more.
+pub(crate) const PSYCOPG2: Wheel = Wheel {
+    package: "psycopg2-binary",
+    version: "2.9.5",
+    sha256: "bcda1c84a1c533c528356da5490d464a139b6e84eb77cc0b432e38c5c6dd7882",
+    target: &["--python-version=3.11", "--platform=manylinux_2_17_x86_64"],
+};
+
 /// Another client of Kafka than its own: it names topics where that has only ids left.
 pub(crate) const KAFKA_PYTHON: Wheel = Wheel {
     package: "kafka-python",

@@ -9,8 +9,9 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::free_port;
+use super::{free_port, held};
 use crate::{
+    paths,
     process::{Launch, Running},
     wait::wait_until,
 };
@@ -32,6 +33,24 @@ pub struct Postgres {
 
 impl Postgres {
     pub fn start(folder: &Path) -> Result<Self> {
+        Self::start_with(folder, "")
+    }
+
+    /// With TLS, by the certificate and key in `folder`.
+    pub fn start_tls(folder: &Path) -> Result<Self> {
+        // It takes a key only from its own user or from root, and only if no others read it.
+        let key = folder.join("server.key");
+        std::os::unix::fs::chown(&key, Some(USER), Some(USER)).context("give the key away")?;
+        rustix::fs::chmod(&key, rustix::fs::Mode::from_raw_mode(0o600)).context("hide the key")?;
+        let tls = format!(
+            "ssl = on\nssl_cert_file = '{}'\nssl_key_file = '{}'\n",
+            folder.join("server.pem").display(),
+            key.display()
+        );
+        Self::start_with(folder, &tls)
+    }
+
+    fn start_with(folder: &Path, more: &str) -> Result<Self> {
         let programs = programs()?;
         let port = free_port()?;
         let data = folder.join("postgresql");
@@ -55,7 +74,7 @@ impl Postgres {
             .finish(LIMIT)?;
         let settings = format!(
             "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = ''\n\
-             fsync = off\nlog_statement = all\nlog_connections = on\nlog_line_prefix = ''\nautovacuum = off\n"
+             fsync = off\nlog_statement = all\nlog_connections = on\nlog_line_prefix = ''\nautovacuum = off\n{more}"
         );
         let configuration = data.join("postgresql.auto.conf");
         fs::write(&configuration, settings).context("write the configuration")?;
@@ -118,6 +137,21 @@ impl Postgres {
         ];
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         self.client(folder, "pgbench", &arguments)
+    }
+
+    /// Runs `tests/fixtures/peers/psycopg2_client.py`, held until the agent has put probes into it: its pid and
+    /// the file of its TLS library.
+    pub fn psycopg2(&self, folder: &Path) -> Result<(u32, String)> {
+        let script = paths::workspace().join("tests/fixtures/peers/psycopg2_client.py");
+        let wheel = paths::tool("psycopg2-binary-")?.display().to_string();
+        let client = Launch::new(Path::new("/usr/bin/python3"), "psycopg2", folder)
+            .args([script])
+            .args([self.port.to_string()])
+            .env("PYTHONPATH", &wheel)
+            .start()?;
+        held::release(&client)?;
+        let pid = client.pid();
+        Ok((pid, client.finish(LIMIT)?.trim().to_owned()))
     }
 
     fn client(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<u32> {

@@ -38,6 +38,8 @@ pub(crate) enum Part {
     /// Kafka, a server of MongoDB's protocol and clients of both, which only tests use. They need Debian's
     /// `maven`.
     Brokers,
+    /// A program with an old TLS library, which only tests use.
+    OldTls,
     /// Debian packages that only tests and the demo use.
     Packages(&'static [Package]),
 }
@@ -83,6 +85,10 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
                     progress.quiet(&wheel::label(client), || wheel::ensure(workspace, client))?;
                 }
             }
+            Part::OldTls => {
+                let client = &pins::PSYCOPG2;
+                progress.quiet(&wheel::label(client), || wheel::ensure(workspace, client))?;
+            }
             Part::Packages(packages) => {
                 progress.quiet("install Debian packages for tests and demo", || {
                     let installed = debian::install(workspace, packages)?;
@@ -102,7 +108,7 @@ impl Part {
     fn steps(self) -> usize {
         match self {
             Self::Ebpf | Self::Web => 2,
-            Self::Envoy | Self::Packages(_) => 1,
+            Self::Envoy | Self::OldTls | Self::Packages(_) => 1,
             Self::Brokers => 4,
             Self::OlderEnvoys => pins::OLDER_ENVOYS.len(),
         }

@@ -126,6 +126,7 @@ fn parts(steps: &[&Step], builds_agent: bool) -> Vec<Part> {
             Need::Packages(packages) => Some(Part::Packages(packages)),
             Need::OlderEnvoys => Some(Part::OlderEnvoys),
             Need::Brokers => Some(Part::Brokers),
+            Need::OldTls => Some(Part::OldTls),
             Need::Agent | Need::Envoy | Need::Ebpf | Need::Web | Need::Root => None,
         })
         .fold(Vec::new(), |mut unique, part| {

@@ -15,6 +15,8 @@ pub(super) enum Need {
     OlderEnvoys,
     /// Jars and wheels of what speaks Kafka's and MongoDB's protocols.
     Brokers,
+    /// A wheel with OpenSSL 1.1.1.
+    OldTls,
     Packages(&'static [Package]),
 }
 
@@ -114,6 +116,10 @@ pub(super) const H2LOAD: Package = Package {
     name: "nghttp2-client",
     evidence: "/usr/bin/h2load",
 };
+pub(super) const POSTGRESQL: Package = Package {
+    name: "postgresql",
+    evidence: "/usr/lib/postgresql",
+};
 pub(super) const REQUESTS_HTTP: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -146,10 +152,7 @@ pub(super) const REQUESTS_STORES: &[Need] = &[
             name: "redis-tools",
             evidence: "/usr/bin/redis-benchmark",
         },
-        Package {
-            name: "postgresql",
-            evidence: "/usr/lib/postgresql",
-        },
+        POSTGRESQL,
         Package {
             name: "mariadb-server",
             evidence: "/usr/sbin/mariadbd",
@@ -188,7 +191,9 @@ pub(super) const REQUESTS_BROKERS: &[Need] = &[
 pub(super) const REQUESTS_TLS: &[Need] = &[
     Need::Root,
     Need::Agent,
+    Need::OldTls,
     Need::Packages(&[
+        POSTGRESQL,
         NGINX,
         CURL,
         H2LOAD,
