@@ -117,8 +117,9 @@ pub struct Exchange {
     /// Body bytes (HTTP), or those of whole messages.
     pub request_bytes: u64,
     pub response_bytes: u64,
-    /// Whether both sizes were seen whole.
-    pub sizes_known: bool,
+    /// Whether that was seen whole.
+    pub request_size_known: bool,
+    pub response_size_known: bool,
     pub messages: Option<Messages>,
     pub trace: TraceIds,
     /// Chosen headers of request and answer (`name`, `value`), values redacted where they must be.
@@ -135,6 +136,18 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    pub(crate) fn lose_size(&mut self, direction: Direction) {
+        match direction {
+            Direction::ToServer => self.request_size_known = false,
+            Direction::ToClient => self.response_size_known = false,
+        }
+    }
+
+    pub(crate) fn lose_sizes(&mut self) {
+        self.request_size_known = false;
+        self.response_size_known = false;
+    }
+
     /// One of which nothing is known but when it began.
     pub fn new(protocol: Protocol, begin_ns: u64) -> Self {
         Self {
@@ -151,7 +164,8 @@ impl Exchange {
             end_ns: begin_ns,
             request_bytes: 0,
             response_bytes: 0,
-            sizes_known: true,
+            request_size_known: true,
+            response_size_known: true,
             messages: None,
             trace: TraceIds::default(),
             headers: Vec::new(),

@@ -83,7 +83,9 @@ impl<T> Named<T> {
     fn give_oldest(&mut self, outcome: Outcome, at_ns: u64, out: &mut Vec<Exchange>) {
         if let Some((mut exchange, _)) = self.open.pop_front() {
             exchange.outcome = outcome;
-            exchange.sizes_known &= outcome != Outcome::Unknown;
+            if outcome == Outcome::Unknown {
+                exchange.lose_sizes();
+            }
             exchange.end_ns = at_ns.max(exchange.end_ns);
             out.push(exchange);
         }

@@ -26,10 +26,20 @@ fn line(found: &Exchange) -> String {
         Some(Status::Http(status)) => status.to_string(),
         _ => "?".to_owned(),
     };
-    let sizes = if found.sizes_known {
-        format!("{}+{}", found.request_bytes, found.response_bytes)
-    } else {
-        "?".to_owned()
+    let size = |bytes: u64, is_known| {
+        if is_known {
+            bytes.to_string()
+        } else {
+            "?".to_owned()
+        }
+    };
+    let sizes = match (found.request_size_known, found.response_size_known) {
+        (false, false) => "?".to_owned(),
+        (request, response) => format!(
+            "{}+{}",
+            size(found.request_bytes, request),
+            size(found.response_bytes, response)
+        ),
     };
     format!(
         "{} {} {status} {sizes}",
@@ -42,8 +52,15 @@ fn line(found: &Exchange) -> String {
 fn agrees(found: &str, sent: &str) -> bool {
     let parts = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let (found, sent) = (parts(found), parts(sent));
+    let fits = |(found, sent): (&str, &str)| found == sent || found == "?";
     let mut pairs = found.iter().zip(&sent);
-    pairs.all(|(found, sent)| found == sent || found == "?")
+    pairs.all(
+        |(found, sent)| match (found.split_once('+'), sent.split_once('+')) {
+            // The sizes of both directions.
+            (Some(found), Some(sent)) => fits((found.0, sent.0)) && fits((found.1, sent.1)),
+            _ => fits((found, sent)),
+        },
+    )
 }
 
 fn check(candidate: &Candidate, file: &[u8], sent: &[&str]) {

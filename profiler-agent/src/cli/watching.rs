@@ -41,8 +41,13 @@ pub(super) fn watch(
     let watched = runtime.block_on(async {
         // Before anything that takes time, so that a signal never ends the command without a word.
         let signals = Signals::new()?;
-        let collector =
-            NetworkCollector::new(ProcessTable::new(), ProbeStatuses::default(), config);
+        let statuses = ProbeStatuses::default();
+        let denied = config.denied.clone();
+        let collector = NetworkCollector::new(ProcessTable::new(), statuses.clone(), config);
+        for name in statuses.unknown(&denied) {
+            let known = statuses.names().join(", ");
+            eprintln!("note: --deny-probe {name}: this command has no such probe, only {known}");
+        }
         collect(collector, spec, duration, signals, watcher).await
     });
     // Programs that are still being loaded end with the process.

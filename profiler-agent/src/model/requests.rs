@@ -235,7 +235,7 @@ pub struct RequestCounters {
     /// Connections whose payload was looked at, by what they speak; `unknown` for those that nobody
     /// could tell. Both ends of a connection count, where both are seen.
     pub connections_by_protocol: BTreeMap<String, u64>,
-    /// Connections of which one in so many is looked at; 1 is all.
+    /// Connections of which one in so many was looked at when they were fewest; 1 is all.
     pub sampled_one_of: u32,
     /// Bytes of TLS that belong to no known socket.
     pub unbound_bytes: u64,

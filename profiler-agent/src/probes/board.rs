@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::status::{ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
-use crate::model::{LossKind, Losses};
+use crate::{
+    bpf::TLS_PROGRAMS,
+    model::{LossKind, Losses},
+};
 
 /// See the module. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -53,11 +56,15 @@ impl ProbeStatuses {
         self.with(|board| board.probes.keys().cloned().collect())
     }
 
-    /// Those of `denied` that no probe has. `bpf_loop` is a helper of the kernel that can be denied
-    /// as well.
+    /// Those of `denied` that no probe has. `bpf_loop` is a helper of the kernel that can be denied as well, and
+    /// so can the programs of TLS, which a task says itself.
     pub fn unknown(&self, denied: &[String]) -> Vec<String> {
         self.with(|board| {
-            let is_known = |name: &String| board.probes.contains_key(name) || name == "bpf_loop";
+            let is_known = |name: &String| {
+                board.probes.contains_key(name)
+                    || name == "bpf_loop"
+                    || TLS_PROGRAMS.contains(&name.as_str())
+            };
             let unknown = denied.iter().filter(|name| !is_known(name));
             unknown.cloned().collect()
         })

@@ -65,7 +65,7 @@ pub(super) struct Requests {
     payload: Payload<Tracker>,
     /// Where plaintext of TLS is asked for.
     tls: Option<TlsProbes>,
-    /// One connection in so many, when that was last said.
+    /// One connection in so many, when that was said last.
     said_one_of: u32,
     said_limited: bool,
     cpu_percent: u32,
@@ -194,7 +194,7 @@ impl Requests {
         })
     }
 
-    /// A remark for the user when the number of connections that are captured has changed.
+    /// A remark for the user when fewer connections are captured than ever before.
     pub(super) fn remark(&mut self) -> Option<String> {
         let limited = self.tls.as_ref().and_then(TlsProbes::limited_to_percent);
         if let Some(percent) = limited
@@ -206,18 +206,15 @@ impl Requests {
             ));
         }
         let one_of = self.payload.sampled_one_of();
-        if one_of == std::mem::replace(&mut self.said_one_of, one_of) {
+        if one_of <= self.said_one_of {
             return None;
         }
+        self.said_one_of = one_of;
         let percent = self.cpu_percent;
-        Some(if one_of == 1 {
-            "requests of every connection are captured again".to_owned()
-        } else {
-            format!(
-                "requests of one connection in {one_of} are captured: all of them need more than \
-                 {percent} % of a CPU, or did not fit the ring buffer"
-            )
-        })
+        Some(format!(
+            "requests of one connection in {one_of} are captured for a time: all of them need more than \
+             {percent} % of a CPU, or did not fit the ring buffer"
+        ))
     }
 }
 

@@ -109,9 +109,9 @@ impl<L: Listener> Payload<L> {
         }
     }
 
-    /// One connection in so many is captured.
+    /// One connection in so many was captured when they were fewest.
     pub(super) fn sampled_one_of(&self) -> u32 {
-        lock(&self.shared).share.one_of()
+        lock(&self.shared).share.fewest()
     }
 
     /// Reads what is there, and lets the listener say what it has learned. `use_listener` learns of how
@@ -120,7 +120,7 @@ impl<L: Listener> Payload<L> {
         let mut shared = lock(&self.shared);
         shared.read(ALL);
         let counts = Counts {
-            sampled_one_of: shared.share.one_of(),
+            sampled_one_of: shared.share.fewest(),
             lost_pieces: shared.heard.lost(),
         };
         use_listener(&mut shared.listener, counts)
@@ -130,7 +130,7 @@ impl<L: Listener> Payload<L> {
 /// What the reading itself has to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// One connection in so many is captured.
+    /// One connection in so many was captured when they were fewest.
     pub(super) sampled_one_of: u32,
     /// Pieces that did not fit the ring buffer, of connections that were told of.
     pub(super) lost_pieces: u64,

@@ -17,6 +17,8 @@ const CALM_LOOKS: u32 = 20;
 pub(super) struct Share {
     percent: u64,
     one_of: u32,
+    /// The most that this was.
+    fewest: u32,
     calm: u32,
 }
 
@@ -26,6 +28,7 @@ impl Share {
         Self {
             percent: u64::from(percent),
             one_of: 1,
+            fewest: 1,
             calm: 0,
         }
     }
@@ -33,6 +36,11 @@ impl Share {
     /// One connection in so many is captured; a power of two.
     pub(super) fn one_of(&self) -> u32 {
         self.one_of
+    }
+
+    /// The same when the fewest were captured.
+    pub(super) fn fewest(&self) -> u32 {
+        self.fewest
     }
 
     /// Of the last `elapsed` time `cpu` was used for reading, and `lost` pieces did not fit the ring
@@ -59,6 +67,7 @@ impl Share {
         } else {
             self.calm = 0;
         }
+        self.fewest = self.fewest.max(self.one_of);
         (self.one_of != before).then_some(self.one_of)
     }
 }
@@ -78,6 +87,18 @@ mod tests {
     /// A second in which so many milliseconds were used.
     fn look(share: &mut Share, used_ms: u64, lost: u64) -> Option<u32> {
         share.look(Duration::from_secs(1), Duration::from_millis(used_ms), lost)
+    }
+
+    #[test]
+    fn the_fewest_are_remembered() {
+        let mut share = Share::new(25);
+        look(&mut share, 900, 0);
+        let fewest = share.one_of();
+        assert!(fewest > 1);
+        for _ in 0..10 * CALM_LOOKS {
+            look(&mut share, 0, 0);
+        }
+        assert_eq!((share.one_of(), share.fewest()), (1, fewest));
     }
 
     #[test]

@@ -14,6 +14,8 @@ use crate::{
     process::{ContainerHierarchy, FindContainerError, ProcessTable},
 };
 
+/// Children of a process that a note names.
+const NAMED_CHILDREN: usize = 8;
 /// Type of the pseudo file system of namespaces (`NSFS_MAGIC`).
 const NAMESPACES: i64 = 0x6e73_6673;
 
@@ -41,7 +43,7 @@ impl ResolvedTarget {
                 filter: FILTER_ALL,
                 ..Self::default()
             }),
-            Target::Pids(pids) => Self::of_pids(pids),
+            Target::Pids(pids) => Self::of_pids(pids, table),
             Target::Comm(comm) => Ok(Self::of_comm(comm, table)),
             Target::NetworkNamespace(path) => Self::of_network_namespace(path),
             // Refused when a task is created.
@@ -91,7 +93,7 @@ impl ResolvedTarget {
         })
     }
 
-    fn of_pids(pids: &[u32]) -> Result<Self, CollectError> {
+    fn of_pids(pids: &[u32], table: &ProcessTable) -> Result<Self, CollectError> {
         for pid in pids {
             if !is_process(*pid) {
                 return Err(CollectError::NoSuchProcess { pid: *pid });
@@ -99,6 +101,7 @@ impl ResolvedTarget {
         }
         Ok(Self {
             filter: FILTER_PIDS,
+            notes: left_out_children(pids, table),
             pids: pids.iter().copied().collect(),
             ..Self::default()
         })
@@ -206,6 +209,35 @@ impl ResolvedTarget {
     }
 }
 
+/// Says of processes that their children do not belong to the target: those of a server do its work.
+fn left_out_children(pids: &[u32], table: &ProcessTable) -> Vec<String> {
+    table.refresh();
+    let processes = table.snapshot();
+    let note = |parent: &u32| {
+        let children: Vec<String> = processes
+            .iter()
+            .filter(|process| process.parent_pid == *parent && !pids.contains(&process.key.pid))
+            .map(|process| process.key.pid.to_string())
+            .collect();
+        let more = match children.len().saturating_sub(NAMED_CHILDREN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let named: Vec<&str> = children
+            .iter()
+            .take(NAMED_CHILDREN)
+            .map(String::as_str)
+            .collect();
+        (!children.is_empty()).then(|| {
+            format!(
+                "process {parent} has children that run already and are not in the target: {}{more}",
+                named.join(", ")
+            )
+        })
+    };
+    pids.iter().filter_map(note).collect()
+}
+
 /// True for the pid of a process; /proc also answers for the tids of its other threads.
 pub(super) fn is_process(pid: u32) -> bool {
     let path = format!("/proc/{pid}/status");
@@ -231,6 +263,28 @@ mod tests {
         )
         .expect_err("above the kernel's highest pid");
         assert_eq!(error.to_string(), "no such process: 4194305");
+    }
+
+    #[test]
+    fn children_that_run_already_are_said_to_be_left_out() {
+        let own = std::process::id();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("start sleep");
+        let notes = |pids: Vec<u32>| {
+            let found = ResolvedTarget::resolve(&Target::Pids(pids), &ProcessTable::new());
+            found.expect("both run").notes
+        };
+        let (without, with) = (notes(vec![own]), notes(vec![own, child.id()]));
+        child.kill().expect("end sleep");
+        child.wait().expect("reap sleep");
+        let named = child.id().to_string();
+        assert!(
+            without.iter().any(|note| note.contains(&named)),
+            "{without:?}"
+        );
+        assert!(!with.iter().any(|note| note.contains(&named)), "{with:?}");
     }
 
     #[test]

@@ -359,8 +359,10 @@ fn add_to_tally(tally: &mut Tally, seen: &Seen) {
     if let Some(status) = &exchange.status {
         add_status(&mut tally.statuses, &status_name(status), of);
     }
-    if exchange.sizes_known {
+    if exchange.request_size_known {
         tally.request_bytes.add(exchange.request_bytes);
+    }
+    if exchange.response_size_known {
         tally.response_bytes.add(exchange.response_bytes);
     }
     if let Some(messages) = exchange.messages {

@@ -153,7 +153,8 @@ fn sizes_that_are_not_known_are_not_counted() {
         },
     );
     let unknown = Exchange {
-        sizes_known: false,
+        response_size_known: false,
+        request_bytes: 3,
         response_bytes: 9,
         ..get("/")
     };
@@ -161,6 +162,8 @@ fn sizes_that_are_not_known_are_not_counted() {
     let (_, rows, _) = operations.rows();
     assert_eq!(rows[0].tally.response_bytes.count, 1);
     assert_eq!(rows[0].tally.response_bytes.sum, 5);
+    assert_eq!(rows[0].tally.request_bytes.count, 2);
+    assert_eq!(rows[0].tally.request_bytes.sum, 3);
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl Pairs {
         let mut exchange = open.exchange;
         exchange.end_ns = at_ns.max(exchange.begin_ns);
         exchange.outcome = if open.answer_may_be_missing {
-            exchange.sizes_known = false;
+            exchange.lose_sizes();
             Outcome::Unknown
         } else {
             Outcome::Broken

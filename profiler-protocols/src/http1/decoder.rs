@@ -187,18 +187,18 @@ impl Decoder for Http1 {
                 (Some(_), Place::Body(Body::Unknown | Body::LostChunks) | Place::Lost) => {
                     exchange.end_ns = self.responses.last_ns;
                     exchange.outcome = Outcome::Unknown;
-                    exchange.sizes_known = false;
+                    exchange.response_size_known = false;
                 }
                 (None, Place::Lost) if self.responses.last_ns >= exchange.begin_ns => {
                     exchange.outcome = Outcome::Unknown;
-                    exchange.sizes_known = false;
+                    exchange.response_size_known = false;
                 }
                 (Some(_), Place::Body(Body::Length(_) | Body::Chunked(_)) | Place::Head)
                 | (None, Place::Head | Place::Body(_) | Place::Lost) => {
                     exchange.outcome = Outcome::Broken;
                 }
             }
-            exchange.sizes_known &= exchange.request_end_ns.is_some();
+            exchange.request_size_known &= exchange.request_end_ns.is_some();
             out.push(open.exchange);
         }
     }
@@ -474,7 +474,7 @@ impl Http1 {
         }
         if let Some(mut open) = self.open.pop_front() {
             open.exchange.end_ns = at_ns;
-            open.exchange.sizes_known &= open.exchange.request_end_ns.is_some();
+            open.exchange.request_size_known &= open.exchange.request_end_ns.is_some();
             out.push(open.exchange);
         }
     }
@@ -492,7 +492,7 @@ impl Http1 {
     fn lost_chunks_end(&mut self, direction: Direction, at_ns: u64, out: &mut Vec<Exchange>) {
         if direction == Direction::ToClient {
             if let Some(open) = self.open.front_mut() {
-                open.exchange.sizes_known = false;
+                open.exchange.response_size_known = false;
             }
             self.end_response(at_ns, out);
             self.responses.lose();

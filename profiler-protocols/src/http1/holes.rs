@@ -145,7 +145,7 @@ impl Http1 {
         }
         self.requests.lose();
         if let Some(exchange) = self.request_in_progress() {
-            exchange.sizes_known = false;
+            exchange.request_size_known = false;
             exchange.request_end_ns = Some(at_ns);
         }
     }
@@ -155,7 +155,7 @@ impl Http1 {
             Direction::ToServer => {
                 let is_body = matches!(self.requests.place, Place::Body(_));
                 if is_body && let Some(exchange) = self.request_in_progress() {
-                    exchange.sizes_known = false;
+                    exchange.request_size_known = false;
                 }
                 self.requests.lose();
                 self.holes.requests = Unseen::Requests;
@@ -190,7 +190,7 @@ impl Http1 {
         let mut exchange = Exchange::new(Protocol::Http1, begin_ns);
         exchange.first_byte_ns = Some(begin_ns);
         exchange.status = Some(Status::Http(status));
-        exchange.sizes_known = false;
+        exchange.request_size_known = false;
         self.open.push_back(Open {
             exchange,
             kind: RequestKind::Unseen,

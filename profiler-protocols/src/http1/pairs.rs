@@ -66,7 +66,7 @@ impl Http1 {
             }),
             Pairing::Lost => {
                 exchange.end_ns = at_ns;
-                exchange.sizes_known = false;
+                exchange.lose_sizes();
                 out.push(exchange);
                 self.holes.owed += 1;
             }
@@ -191,7 +191,7 @@ impl Http1 {
     fn settle(&mut self, out: &mut Vec<Exchange>) {
         let is_certain = self.responses.place == Place::Body(Body::Chunked(Chunked::LikelyEnded));
         if let Some(open) = self.open.front_mut() {
-            open.exchange.sizes_known &= is_certain;
+            open.exchange.response_size_known &= is_certain;
         }
         self.end_response(self.responses.last_ns, out);
         self.responses.lose();
@@ -204,7 +204,7 @@ impl Http1 {
         for mut open in self.open.drain(..) {
             self.holes.owed += u64::from(open.status.is_none());
             open.exchange.outcome = Outcome::Unknown;
-            open.exchange.sizes_known = false;
+            open.exchange.lose_sizes();
             open.exchange.end_ns = end_ns.max(open.exchange.begin_ns);
             out.push(open.exchange);
         }

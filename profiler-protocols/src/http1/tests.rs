@@ -21,7 +21,7 @@ fn a_request_with_its_answer() {
     assert_eq!(found.status, Some(Status::Http(200)));
     assert_eq!(found.outcome, Outcome::Ok);
     assert_eq!((found.request_bytes, found.response_bytes), (0, 5));
-    assert!(found.sizes_known && found.path_hash.is_some());
+    assert!(found.request_size_known && found.response_size_known && found.path_hash.is_some());
 }
 
 #[test]
@@ -340,7 +340,9 @@ fn chunks_whose_ends_were_not_captured_leave_sizes_unknown() {
         player.say(SERVER, end);
         assert_eq!(player.out.len(), 1);
         let found = &player.out[0];
-        assert!(!found.sizes_known && found.outcome == Outcome::Ok);
+        assert!(
+            found.request_size_known && !found.response_size_known && found.outcome == Outcome::Ok
+        );
         assert_eq!(found.end_ns, 3 * STEP_NS);
     }
 }
@@ -526,7 +528,11 @@ fn summary(found: &[Exchange]) -> Vec<String> {
             each.outcome,
             each.request_bytes,
             each.response_bytes,
-            if each.sizes_known { "" } else { "?" }
+            if each.request_size_known && each.response_size_known {
+                ""
+            } else {
+                "?"
+            }
         )
     };
     found.iter().map(line).collect()

@@ -97,7 +97,7 @@ impl Stream {
     pub(super) fn unseen(id: u32, begin_ns: u64) -> Self {
         let mut exchange = Exchange::new(Protocol::Http2, begin_ns);
         exchange.stream = u64::from(id);
-        exchange.sizes_known = false;
+        exchange.request_size_known = false;
         Self::of(exchange, Purpose::Unseen)
     }
 
@@ -169,7 +169,7 @@ impl Stream {
     }
 
     pub(super) fn missing_padding(&mut self, direction: Direction) {
-        self.exchange.sizes_known = false;
+        self.exchange.lose_size(direction);
         self.counter(direction).lose();
     }
 
@@ -191,7 +191,7 @@ impl Stream {
             self.exchange.outcome = Outcome::Unknown;
         }
         let is_tunnel = self.purpose == Purpose::Tunnel;
-        self.exchange.sizes_known &= self.exchange.request_end_ns.is_some() || is_tunnel;
+        self.exchange.request_size_known &= self.exchange.request_end_ns.is_some() || is_tunnel;
         self.give_out(at_ns)
     }
 
@@ -210,7 +210,7 @@ impl Stream {
     pub(super) fn give_up(mut self, at_ns: u64) -> Exchange {
         (self.exchange.status, _) = self.result();
         self.exchange.outcome = Outcome::Unknown;
-        self.exchange.sizes_known = false;
+        self.exchange.lose_sizes();
         self.give_out(at_ns)
     }
 

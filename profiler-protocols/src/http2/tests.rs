@@ -646,7 +646,11 @@ fn summary(found: &[Exchange]) -> Vec<String> {
             each.outcome,
             each.request_bytes,
             each.response_bytes,
-            if each.sizes_known { "" } else { "?" }
+            if each.request_size_known && each.response_size_known {
+                ""
+            } else {
+                "?"
+            }
         )
     };
     found.iter().map(line).collect()

@@ -193,7 +193,7 @@ fn compressed_messages_are_paired_and_not_read() {
         WHOLE,
     );
     check_secrets(&driver.out);
-    assert!(driver.out[0].sizes_known);
+    assert!(driver.out[0].request_size_known && driver.out[0].response_size_known);
     assert_eq!(driver.take(), ["- => - unknown"]);
 }
 

@@ -456,7 +456,7 @@ fn finish(mut exchange: Exchange, ending: &Ending, at_ns: u64, out: &mut Vec<Exc
 
 fn give_unknown(mut exchange: Exchange, at_ns: u64, out: &mut Vec<Exchange>) {
     exchange.outcome = Outcome::Unknown;
-    exchange.sizes_known = false;
+    exchange.lose_sizes();
     exchange.end_ns = at_ns.max(exchange.end_ns);
     out.push(exchange);
 }

@@ -455,7 +455,7 @@ fn name(exchange: &mut Exchange, statement: Option<&Folded>) {
 
 fn give_unknown(mut exchange: Exchange, at_ns: u64, out: &mut Vec<Exchange>) {
     exchange.outcome = Outcome::Unknown;
-    exchange.sizes_known = false;
+    exchange.lose_sizes();
     exchange.end_ns = at_ns.max(exchange.end_ns);
     out.push(exchange);
 }

@@ -123,7 +123,7 @@ impl Session {
             return;
         }
         let mut exchange = self.begin(value);
-        exchange.sizes_known = false;
+        exchange.lose_sizes();
         give_unknown(exchange, out);
     }
 
@@ -264,7 +264,7 @@ fn give_unanswered(mut exchange: Exchange, out: &mut Vec<Exchange>) {
 
 fn give_unknown(mut exchange: Exchange, out: &mut Vec<Exchange>) {
     exchange.outcome = Outcome::Unknown;
-    exchange.sizes_known = false;
+    exchange.lose_sizes();
     out.push(exchange);
 }
 

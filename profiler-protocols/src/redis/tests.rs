@@ -117,7 +117,7 @@ fn sizes_and_times_are_those_of_the_messages() {
         (exchange.request_bytes, exchange.response_bytes),
         (set.len() as u64, 5)
     );
-    assert!(exchange.sizes_known);
+    assert!(exchange.request_size_known && exchange.response_size_known);
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub struct TaskRequests {
     unbound_bytes: u64,
     /// Pieces of payload that did not fit the ring buffer.
     lost: u64,
-    /// One connection in so many is looked at; 1 is all. Counts are those of the connections that are.
+    /// One connection in so many was looked at when they were fewest; 1 is all, all the time. Counts are then
+    /// estimates.
     sampled_one_of: u32,
     /// Connections whose payload was looked at, by what they speak. Both ends of a connection count, where
     /// both are seen.

@@ -39,13 +39,15 @@ impl Half {
     pub(super) fn new(seen: &Seen, since: u64) -> Self {
         let exchange = &seen.exchange;
         let alike = match (seen.begin.tid, &exchange.method, exchange.path_hash) {
-            (Some(tid), Some(method), Some(path_hash)) if exchange.sizes_known => Some(Alike {
-                tid,
-                method: method.clone(),
-                authority: exchange.authority.clone(),
-                path_hash,
-                request_bytes: exchange.request_bytes,
-            }),
+            (Some(tid), Some(method), Some(path_hash)) if exchange.request_size_known => {
+                Some(Alike {
+                    tid,
+                    method: method.clone(),
+                    authority: exchange.authority.clone(),
+                    path_hash,
+                    request_bytes: exchange.request_bytes,
+                })
+            }
             _ => None,
         };
         Self {
