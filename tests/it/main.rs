@@ -13,6 +13,8 @@ mod access_log;
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
 mod checkup;
 #[cfg(test)]
 mod cli;

@@ -123,6 +123,14 @@ pub fn launch(arguments: &[&str], label: &str, logs: &Path) -> Result<Running> {
         .start()
 }
 
+/// Where it listens and its token, as soon as it has printed that.
+pub fn address(output: &str) -> Option<(SocketAddr, Option<String>)> {
+    let whole = output
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    whole.map(str::trim_end).find_map(ready_line)
+}
+
 fn ready_line(line: &str) -> Option<(SocketAddr, Option<String>)> {
     let rest = line.strip_prefix("listening on http://")?;
     let (address, fragment) = rest.split_once('/')?;

@@ -18,6 +18,7 @@ pub mod workload;
 pub mod agent;
 pub mod api;
 pub mod folded;
+pub mod kernel_objects;
 pub mod stats;
 pub mod truth;
 

@@ -107,6 +107,12 @@ enum What {
         /// Length of each run of the mesh in seconds
         #[arg(long, default_value_t = 3.0)]
         mesh_seconds: f64,
+        /// Length of each run with TLS in seconds: probes come and go in periods of ten
+        #[arg(long, default_value_t = 20.0)]
+        tls_seconds: f64,
+        /// Measure only this program (repeat it)
+        #[arg(long, value_enum)]
+        only: Vec<protocols::Program>,
     },
     /// What the diagnosis puts down to a setting of Envoy, beside what switching it off saves
     Diagnosis(diagnosis::Options),
@@ -252,6 +258,8 @@ fn main() -> Result<()> {
             seconds,
             mesh_pairs,
             mesh_seconds,
+            tls_seconds,
+            only,
         } => json!({
             "bench": "protocols",
             "machine": machine,
@@ -259,6 +267,7 @@ fn main() -> Result<()> {
             "seconds_per_run": seconds,
             "mesh_pairs": mesh_pairs,
             "mesh_seconds_per_run": mesh_seconds,
+            "tls_seconds_per_run": tls_seconds,
             "program": "one worker on one CPU and wrk with 32 connections on the other, over loopback",
             "interval": "95 % bootstrap of the median",
             "figures": table(protocols::figures(&protocols::Options {
@@ -266,6 +275,8 @@ fn main() -> Result<()> {
                 seconds,
                 mesh_pairs,
                 mesh_seconds,
+                tls_seconds,
+                only,
             })?),
         }),
         What::Diagnosis(options) => diagnosis::document(&options, &machine)?,

@@ -108,6 +108,11 @@ pub(super) const STEPS: &[Step] = &[
         "restarts, crashes and second agents"
     ),
     integration!(
+        "chaos",
+        MESH,
+        "the agent killed fifty times under load: nothing is left, nobody notices"
+    ),
+    integration!(
         "workloads",
         ROOT_AND_AGENT,
         "the workloads keep the shares they promise"

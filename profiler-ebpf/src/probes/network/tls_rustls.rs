@@ -27,7 +27,7 @@ use profiler_common::{
     tls::{
         PROCESS_DISTANCE, PROCESS_WORDS, SITE_HANDSHAKE, SITE_PROCESSES, SITE_READS, SITE_RUSTLS,
         SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
-        TLS_UNREADABLE, TlsCall,
+        TLS_UNREADABLE, TlsCall, TlsCaller,
     },
 };
 
@@ -118,9 +118,9 @@ fn process(site: SiteCookie, registers: TypedPtr) -> Option<()> {
         done: 1,
         here: u64::MAX,
     };
-    if let Some(before) = TLS_CALLS.get_ptr_mut(key) {
+    if let Some(before) = TLS_CALLS.get_ptr(key) {
         // SAFETY: a map value of the thread that runs here.
-        let before = unsafe { &mut *before };
+        let before = unsafe { &*before };
         if before.kind == TAKES
             && before.cookie != 0
             && before.session == taken
@@ -129,13 +129,23 @@ fn process(site: SiteCookie, registers: TypedPtr) -> Option<()> {
             call.cookie = before.cookie;
             call.ready_ns = before.ready_ns;
         }
-        settle(before, &call);
-        *before = call;
+    }
+    remember(key, &call);
+    Some(())
+}
+
+/// Puts a call in the place of the last one of its thread.
+#[inline(always)]
+fn remember(key: TlsCaller, call: &TlsCall) {
+    if let Some(before) = TLS_CALLS.get_ptr_mut(key) {
+        // SAFETY: a map value of the thread that runs here.
+        let before = unsafe { &mut *before };
+        settle(before, call);
+        *before = *call;
     } else {
         // Fails only without memory: then the call is not known.
         let _made = TLS_CALLS.insert(key, call, 0);
     }
-    Some(())
 }
 
 /// A session gives ciphertext to the socket: if it was asked to write just now and its connection is not known,
@@ -260,15 +270,7 @@ fn write(site: SiteCookie, registers: TypedPtr) -> Option<()> {
         done: 1,
         here: u64::MAX,
     };
-    if let Some(before) = TLS_CALLS.get_ptr_mut(key) {
-        // SAFETY: a map value of the thread that runs here.
-        let before = unsafe { &mut *before };
-        settle(before, &call);
-        *before = call;
-    } else {
-        // Fails only without memory: then the call is not known.
-        let _made = TLS_CALLS.insert(key, call, 0);
-    }
+    remember(key, &call);
     Some(())
 }
 

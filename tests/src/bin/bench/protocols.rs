@@ -44,11 +44,24 @@ const GO: f64 = 0.75;
 const MESH_PLAIN: f64 = 0.95;
 const MESH_TLS: f64 = 0.88;
 
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Program {
+    Nginx,
+    NginxTls,
+    Go,
+    Mesh,
+}
+
 pub(crate) struct Options {
     pub(crate) pairs: u32,
     pub(crate) seconds: f64,
     pub(crate) mesh_pairs: u32,
     pub(crate) mesh_seconds: f64,
+    /// Of nginx with TLS.
+    pub(crate) tls_seconds: f64,
+    /// None: all.
+    pub(crate) only: Vec<Program>,
 }
 
 pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
@@ -56,35 +69,35 @@ pub(crate) fn figures(options: &Options) -> Result<Vec<Figure>> {
     for program in [NGINX, WRK] {
         ensure!(Path::new(program).exists(), "no {program}");
     }
+    let is_wanted = |program| options.only.is_empty() || options.only.contains(&program);
     let mut figures = Vec::new();
-    let plain = rows(&[(Beside::Light, None), (Beside::Requests, Some(NGINX_PLAIN))]);
-    let nginx = WebServer::nginx(Transport::Plain)?;
-    figures.extend(server("nginx", &nginx, Seen::Plaintext, &plain, options)?);
-    drop(nginx);
+    if is_wanted(Program::Nginx) {
+        let plain = rows(&[(Beside::Light, None), (Beside::Requests, Some(NGINX_PLAIN))]);
+        let nginx = WebServer::nginx(Transport::Plain)?;
+        figures.extend(server("nginx", &nginx, Seen::Plaintext, &plain, options)?);
+    }
+    if is_wanted(Program::NginxTls) {
+        figures.extend(nginx_tls(options)?);
+    }
+    if is_wanted(Program::Go) {
+        let go = rows(&[(Beside::Light, None), (Beside::Requests, Some(GO))]);
+        let program = WebServer::go()?;
+        figures.extend(server("go", &program, Seen::Plaintext, &go, options)?);
+    }
+    if is_wanted(Program::Mesh) {
+        figures.extend(mesh(options)?);
+    }
+    Ok(figures)
+}
+
+fn nginx_tls(options: &Options) -> Result<Vec<Figure>> {
     let tls = rows(&[
         (Beside::Light, None),
         (Beside::Requests, None),
         (Beside::RequestsWithTls, Some(NGINX_TLS)),
     ]);
     let nginx = WebServer::nginx(Transport::Tls)?;
-    figures.extend(server(
-        "nginx_tls",
-        &nginx,
-        Seen::Ciphertext,
-        &tls,
-        options,
-    )?);
-    drop(nginx);
-    let go = rows(&[(Beside::Light, None), (Beside::Requests, Some(GO))]);
-    figures.extend(server(
-        "go",
-        &WebServer::go()?,
-        Seen::Plaintext,
-        &go,
-        options,
-    )?);
-    figures.extend(mesh(options)?);
-    Ok(figures)
+    server("nginx_tls", &nginx, Seen::Ciphertext, &tls, options)
 }
 
 fn rows(besides: &[(Beside, Option<f64>)]) -> Vec<Row<Beside>> {
@@ -112,9 +125,13 @@ fn server(
     options: &Options,
 ) -> Result<Vec<Figure>> {
     let pids = server.pids()?;
+    let seconds = match seen {
+        Seen::Plaintext => options.seconds,
+        Seen::Ciphertext => options.tls_seconds,
+    };
     let run = |beside| {
         let companion = Companion::start(beside, &pids, &server.folder)?;
-        let load = server.load(true, options.seconds)?;
+        let load = server.load(true, seconds)?;
         if let Some(companion) = companion {
             companion.end(seen)?;
         }
@@ -210,8 +227,9 @@ impl Companion {
                 "the agent saw {requests} requests: {}",
                 agent.errors()
             );
+            let read = &result["plaintext"]["attached_percent"];
             said = format!(
-                ", {requests} requests, one in {} connections",
+                ", {requests} requests, one in {} connections, TLS read for {read} % of the time",
                 result["sampled_one_of"]
             );
         }
