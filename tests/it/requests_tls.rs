@@ -224,6 +224,40 @@ fn with_a_duty_what_is_told_is_true_and_what_was_under_way_is_unknown() {
     assert!(broken.into_iter().all(|broken| broken == 0));
 }
 
+/// Beyond their budget probes go, and what is told is that of the time in which they were there.
+#[test]
+fn probes_that_cost_too_much_are_there_for_a_part_of_the_time() {
+    const LOAD: u32 = 96_000;
+    let (folder, _guard) = folder();
+    let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+    let pids = nginx.pids().unwrap();
+    let watch = Watch::start_with(&pids, &["--tls", "--cpu-percent=1"]).unwrap();
+    let load = Load {
+        base: &format!("https://127.0.0.1:{}", nginx.port),
+        paths: &["/files/700"],
+        requests: LOAD,
+        connections: 8,
+        streams: 1,
+        rate: 8000,
+        http1: true,
+        probed: false,
+    };
+    h2load::run(&folder, load).unwrap();
+    let report = watch.finish().unwrap();
+    let plaintext = &report.json["plaintext"];
+    assert_eq!(plaintext["limited_to_percent"], 1, "{plaintext}");
+    let percent = plaintext["attached_percent"].as_u64().unwrap();
+    assert!((1..=80).contains(&percent), "{percent} %");
+    let operations = report.operations(Edges::To(nginx.port)).unwrap();
+    let sum = |name: &str| -> u64 {
+        let numbers = operations.iter().map(|operation| operation[name].as_u64());
+        numbers.map(Option::unwrap).sum()
+    };
+    assert!(sum("seen") > 100, "{operations:?}");
+    assert!(sum("count") < u64::from(LOAD), "{operations:?}");
+    assert_eq!(sum("errors"), 0, "{operations:?}");
+}
+
 #[test]
 fn two_thousand_requests_a_second_inside_tls_are_all_reported() {
     const LOAD: u32 = 4000;
@@ -301,6 +335,31 @@ fn rustls_as_server_and_client() {
     curl_against(Program::Rustls, "http1.1", "http1");
     curl_against(Program::Rustls, "http2", "http2");
     program_against_nginx(Program::Rustls, "h1", "http1");
+}
+
+/// Its connections are greeted at one address and move from there, while those before them are open.
+#[test]
+fn many_connections_of_rustls_are_told_apart() {
+    const REQUESTS: u32 = 400;
+    let (folder, _guard) = folder();
+    let (server, port) = Program::Rustls.serve(&folder).unwrap();
+    let watch = Watch::start_tls(&[server.pid()]).unwrap();
+    let load = Load {
+        base: &format!("https://127.0.0.1:{port}"),
+        paths: &["/files/700"],
+        requests: REQUESTS,
+        connections: 16,
+        streams: 1,
+        rate: 400,
+        http1: true,
+        probed: true,
+    };
+    let client = h2load::run(&folder, load).unwrap();
+    let one = || Asked::new("GET", "/files/700", "200").sizes(0, 700);
+    let asked: Vec<Asked> = std::iter::repeat_with(one)
+        .take(REQUESTS as usize)
+        .collect();
+    check(watch, port, "http1", (&[client], &[server.pid()]), &asked);
 }
 
 /// Without symbols its file says so with the reason, and its connections are seen to be TLS.

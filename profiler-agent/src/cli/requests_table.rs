@@ -349,7 +349,8 @@ fn plaintext(report: &TlsReport) -> String {
     for file in &report.files {
         let library = file.library.as_deref().unwrap_or("a TLS library");
         for reason in &file.reasons {
-            line(&mut text, &format!("{library} in {}: {reason}", file.path));
+            let path = printable(&file.path);
+            line(&mut text, &format!("{library} in {path}: {reason}"));
         }
     }
     let percent = report.attached_percent;

@@ -212,25 +212,25 @@ impl TlsProbes {
         let gone: Vec<u32> = self.processes.keys().filter(gone).copied().collect();
         for pid in gone {
             self.processes.remove(&pid);
-            if let Err(error) = object.forget_tls_process(pid) {
-                tracing::debug!(%error, pid, "forget the probes of a process");
-            }
+            forget(object, pid);
         }
         for pid in wanted {
             self.ask(*pid);
         }
-        self.take_answers();
+        self.take_answers(object);
         let was_attached = self.duty.is_attached();
         if was_attached {
             match spent_ns(object) {
                 Ok(spent_ns) => self.duty.spent(spent_ns, Instant::now()),
                 Err(error) => tracing::debug!(%error, "read what probes have cost"),
             }
-            self.was_limited |= self.duty.is_limited();
         }
         let done = match self.duty.turn(Instant::now()) {
             Turn::Attach => self.attach(object).and_then(|()| self.go_on(object)),
-            Turn::Detach if was_attached => self.detach(object),
+            Turn::Detach if was_attached => {
+                self.was_limited |= self.duty.is_limited();
+                self.detach(object)
+            }
             Turn::Detach => Ok(()),
         };
         if let Err(error) = done {
@@ -244,6 +244,12 @@ impl TlsProbes {
     fn go_on(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
         if !self.duty.is_attached() {
             let spent_ns = spent_ns(object)?;
+            // What was opened while they were put in was not seen from its beginning.
+            for pid in self.probed() {
+                let mut words = object.tls_process(pid)?.unwrap_or([0; PROCESS_WORDS]);
+                words[PROCESS_SINCE] = monotonic_ns();
+                object.set_tls_process(pid, words)?;
+            }
             object.set_tls_state(STATE_PAUSED, 0)?;
             self.duty.attached(Instant::now(), spent_ns);
         }
@@ -253,6 +259,13 @@ impl TlsProbes {
     /// What probes may cost in percent of one CPU, once that keeps them away for a part of the time.
     pub(super) fn limited_to_percent(&self) -> Option<u32> {
         self.was_limited.then_some(self.cpu_percent)
+    }
+
+    /// Processes in which probes are.
+    fn probed(&self) -> Vec<u32> {
+        let has_links = |process: &&Watched| process.links.values().any(|links| !links.is_empty());
+        let probed = self.processes.values().filter(has_links);
+        probed.map(|process| process.key.pid).collect()
     }
 
     /// Probes are there all the time, so far.
@@ -346,7 +359,7 @@ impl TlsProbes {
         }
     }
 
-    fn take_answers(&mut self) {
+    fn take_answers(&mut self, object: &mut LoadedObject) {
         loop {
             let answer = match self.answers.try_recv() {
                 Ok(answer) => answer,
@@ -360,6 +373,7 @@ impl TlsProbes {
             let Some(found) = answer.found else {
                 // It has ended, or runs another program by now: then it is another process.
                 self.processes.remove(&answer.key.pid);
+                forget(object, answer.key.pid);
                 continue;
             };
             // The other half of a library is told of when it is probed.
@@ -476,6 +490,12 @@ impl TlsProbes {
             unbound_read_bytes: of(TLS_UNBOUND_READ),
             unreadable: of(TLS_UNREADABLE),
         })
+    }
+}
+
+fn forget(object: &mut LoadedObject, pid: u32) {
+    if let Err(error) = object.forget_tls_process(pid) {
+        tracing::debug!(%error, pid, "forget the probes of a process");
     }
 }
 

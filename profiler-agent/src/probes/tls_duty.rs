@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 /// Time in which probes are attached once and taken away once. The kernel takes a tenth of a second for each
 /// that goes, while which it still costs.
 const PERIOD: Duration = Duration::from_secs(10);
-/// The longest one, where taking them away is most of what may be spent.
-const LONGEST_PERIOD: Duration = Duration::from_mins(1);
+/// The longest one, where taking them away is most of what may be spent: of many processes it takes minutes.
+const LONGEST_PERIOD: Duration = Duration::from_hours(1);
 /// Probes are there for so long at least, and then judged by what they have cost.
 const LEAST: Duration = Duration::from_millis(500);
+/// While they stay they are judged by what they cost in the last so long.
+const JUDGED: Duration = Duration::from_secs(2);
 /// The whole of a share.
 const ALL: u64 = 1000;
 
@@ -24,8 +26,9 @@ pub(super) struct Duty {
     /// What taking them away took last.
     leaving: Duration,
     period_began: Option<Instant>,
-    /// With what had been spent until then, in nanoseconds.
-    attached_since: Option<(Instant, u64)>,
+    attached_since: Option<Instant>,
+    /// From when on they are judged, with what had been spent until then, in nanoseconds.
+    judged_since: Option<(Instant, u64)>,
     attached: Duration,
     was_away: bool,
     began: Option<Instant>,
@@ -49,6 +52,7 @@ impl Duty {
             leaving: Duration::ZERO,
             period_began: None,
             attached_since: None,
+            judged_since: None,
             attached: Duration::ZERO,
             was_away: false,
             began: None,
@@ -61,9 +65,9 @@ impl Duty {
         self.asked == PERIOD && !self.was_away && self.ended.is_none()
     }
 
-    /// They are away for a part of the time because of what they cost.
+    /// What they cost keeps them away for a part of the time, not what was asked for.
     pub(super) fn is_limited(&self) -> bool {
-        self.affordable < ALL
+        self.affordable < ALL && self.plan().0 < self.asked
     }
 
     pub(super) fn turn(&mut self, now: Instant) -> Turn {
@@ -75,7 +79,11 @@ impl Duty {
             self.period_began = Some(now);
             into = Duration::ZERO;
         }
-        if into < on {
+        // Putting them in takes time as well.
+        let stays = self
+            .attached_since
+            .map_or(into, |since| now.saturating_duration_since(since));
+        if on >= period || stays < on {
             Turn::Attach
         } else {
             self.was_away = true;
@@ -101,12 +109,15 @@ impl Duty {
 
     /// Judges what they cost: `spent_ns` since the beginning.
     pub(super) fn spent(&mut self, spent_ns: u64, now: Instant) {
-        let Some((since, before)) = self.attached_since else {
+        let Some((since, before)) = self.judged_since else {
             return;
         };
         let elapsed = now.saturating_duration_since(since);
         if elapsed < LEAST {
             return;
+        }
+        if elapsed >= JUDGED {
+            self.judged_since = Some((now, spent_ns));
         }
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let cost = spent_ns.saturating_sub(before).saturating_mul(ALL) / elapsed_ns;
@@ -122,7 +133,8 @@ impl Duty {
 
     /// All probes are there; `spent_ns` have been spent until now.
     pub(super) fn attached(&mut self, now: Instant, spent_ns: u64) {
-        self.attached_since.get_or_insert((now, spent_ns));
+        self.attached_since.get_or_insert(now);
+        self.judged_since.get_or_insert((now, spent_ns));
     }
 
     /// All have gone, which took so long.
@@ -136,7 +148,8 @@ impl Duty {
     }
 
     fn stop(&mut self, now: Instant) {
-        if let Some((since, _)) = self.attached_since.take() {
+        self.judged_since = None;
+        if let Some(since) = self.attached_since.take() {
             self.attached += now.saturating_duration_since(since);
         }
     }
@@ -144,14 +157,18 @@ impl Duty {
     /// For how long they were there.
     pub(super) fn attached_time(&self, now: Instant) -> Duration {
         let now = self.ended.unwrap_or(now);
-        let current = self.attached_since.map_or(Duration::ZERO, |(since, _)| {
-            now.saturating_duration_since(since)
-        });
+        let current = self
+            .attached_since
+            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         self.attached + current
     }
 
     pub(super) fn attached_percent(&self, now: Instant) -> u8 {
         let Some(began) = self.began else { return 0 };
+        let was_there = self.is_attached() || !self.attached.is_zero();
+        if self.asked == PERIOD && !self.was_away && was_there {
+            return 100;
+        }
         let attached = self.attached_time(now).as_millis();
         let now = self.ended.unwrap_or(now);
         let all = now.saturating_duration_since(began).as_millis();
@@ -237,6 +254,24 @@ mod tests {
         assert_eq!(duty.turn(start + ms(11_700)), ON);
         duty.spent(501_000_000 + 340_000_000, start + ms(11_750));
         assert_eq!(duty.turn(start + ms(11_750)), OFF);
+    }
+
+    #[test]
+    fn load_that_comes_late_is_judged_as_soon() {
+        let start = Instant::now();
+        let mut duty = Duty::new(100, 5);
+        let hour = Duration::from_hours(1);
+        duty.turn(start);
+        duty.attached(start, 0);
+        for step in 0..3600 {
+            duty.spent(0, start + Duration::from_secs(step));
+        }
+        assert_eq!(duty.turn(start + hour), ON);
+        duty.spent(0, start + hour);
+        // Half of a CPU from here on.
+        duty.spent(500_000_000, start + hour + ms(1000));
+        assert!(duty.is_limited());
+        assert_eq!(duty.turn(start + hour + ms(1000)), OFF);
     }
 
     #[test]

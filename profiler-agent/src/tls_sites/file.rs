@@ -292,6 +292,18 @@ fn function(code: &Code<'_>, call: TlsCall, bounds: Bounds) -> Result<TlsFunctio
         Convention::RustPayload => false,
         _ => call.operation == Operation::Read,
     };
+    // Without its frame a call of rustls is not known again.
+    let is_lost = |site: &ReturnSite| {
+        call.convention == Convention::RustChunks && site.site.frame_bytes.is_none()
+    };
+    let has_frames = entry.site.frame_bytes.is_some() && !returns.iter().any(is_lost);
+    let needs_frame = matches!(
+        call.convention,
+        Convention::RustChunks | Convention::RustProcess
+    );
+    if needs_frame && !has_frames {
+        return Err("its frame is not known");
+    }
     if has_result && returns.is_empty() {
         return Err("it can return in ways that cannot be followed");
     }

@@ -57,7 +57,11 @@ it("says for how much of the time TLS was read, and what is not read", () => {
   expect(tls({ attached_percent: 31 })).toEqual(["TLS: read for 31 % of the time !"]);
   expect(tls({ unavailable: "no" } as never)).toEqual(["TLS: not read !"]);
   const refused = { ...file, probes: [], reasons: ["has no symbols"] };
-  expect(tls({ files: [refused as never, ...plaintext.files] })).toEqual(["TLS: 1 library not read !"]);
+  const files = [refused as never, ...plaintext.files];
+  expect(tls({ files })).toEqual(["TLS: 1 library not read !"]);
+  expect(tls({ files, attached_percent: 2 })).toEqual([
+    "TLS: read for 2 % of the time, 1 library not read !",
+  ]);
 });
 
 it("hides no counter of what could not be told", () => {

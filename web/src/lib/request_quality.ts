@@ -74,26 +74,23 @@ function dutyPart({ plaintext }: TaskRequests): QualityPart | null {
   const { unavailable, attached_percent, limited_to_percent, files } = plaintext;
   if (unavailable !== null) return { title: "TLS", text: "not read", detail: unavailable, poor: true };
   const refused = files.filter(({ probes }) => probes.length === 0).length;
-  if (attached_percent >= 100)
-    return refused === 0
-      ? null
-      : {
-          title: "TLS",
-          text: `${plural(refused, "library", "libraries")} not read`,
-          detail: "The reasons are below, with the libraries.",
-          poor: true,
-        };
-  return {
-    title: "TLS",
-    text: `read for ${attached_percent} % of the time`,
-    detail: [
+  const text: string[] = [];
+  const detail: string[] = [];
+  if (attached_percent < 100) {
+    text.push(`read for ${attached_percent} % of the time`);
+    detail.push(
       "Counts of requests inside TLS are those of that time, and rates are of it.",
       limited_to_percent === null
         ? "The task was asked to read it for a part of the time."
         : `All the time its probes would cost the processes more than ${limited_to_percent} % of a CPU.`,
-    ].join(" "),
-    poor: true,
-  };
+    );
+  }
+  if (refused > 0) {
+    text.push(`${plural(refused, "library", "libraries")} not read`);
+    detail.push("The reasons are below, with the libraries.");
+  }
+  if (text.length === 0) return null;
+  return { title: "TLS", text: text.join(", "), detail: detail.join(" "), poor: true };
 }
 
 /** Those that are said only when they happened: each is a number that is missing elsewhere. */

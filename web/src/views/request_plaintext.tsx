@@ -37,7 +37,7 @@ function Probes({ file }: { file: PlaintextFile }) {
 export function Plaintext({ answer }: { answer: TaskRequests }) {
   const { plaintext } = answer;
   if (plaintext === null) return null;
-  const inside = answer.operations.filter(({ tls }) => tls).reduce((sum, { seen }) => sum + seen, 0);
+  const inside = answer.operations.filter(({ tls }) => tls).reduce((sum, { count }) => sum + count, 0);
   return (
     <details class="remarks edge-remarks tls-libraries">
       <summary>

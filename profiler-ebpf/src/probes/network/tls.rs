@@ -24,11 +24,11 @@ use profiler_common::{
     payload::{PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
         CALL_GREETS, PROCESS_EPOCH, PROCESS_NESTED, PROCESS_SINCE, PROCESS_UNBOUND, PROCESS_WORDS,
-        SITE_GOROUTINE, SITE_READS, SITE_STEPPED, STATE_CIPHERTEXT, STATE_GOROUTINES, STATE_PAUSED,
-        STATE_WORDS, SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS,
-        TLS_PIECES, TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE, TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE,
-        TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_STEPPED_MET, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
-        TlsCall, TlsCaller, TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
+        SITE_GOROUTINE, SITE_READS, SITE_RUSTLS, SITE_STEPPED, STATE_CIPHERTEXT, STATE_GOROUTINES,
+        STATE_PAUSED, STATE_WORDS, SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES,
+        TLS_COUNTERS, TLS_PIECES, TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE, TLS_ROOM_LARGEST,
+        TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_STEPPED_MET, TLS_UNBOUND_WRITTEN,
+        TLS_UNREADABLE, TlsCall, TlsCaller, TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
     },
 };
 
@@ -288,7 +288,9 @@ fn bind(call: &mut TlsCall, cookie: u64) -> u64 {
     if call.cookie == cookie {
         return 1;
     }
-    if bind_session(&session_key(call.session), cookie, 0) == 0 {
+    // Objects of rustls are moved, so that an address is used again while the connection that had it is open.
+    let is_certain = u64::from(call.kind & u32::from(SITE_RUSTLS) != 0);
+    if bind_session(&session_key(call.session), cookie, is_certain) == 0 {
         return 0;
     }
     call.cookie = cookie;

@@ -13,8 +13,8 @@ use aya_ebpf::{
 };
 use profiler_common::tls::{
     CALL_GREETS, FRAME_UNKNOWN, PLACE_STACK, PROCESS_UNBOUND, SITE_GOROUTINE, SITE_HANDSHAKE,
-    SITE_INT, SITE_MOVED, SITE_READS, SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ,
-    TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall,
+    SITE_INT, SITE_MOVED, SITE_READS, SITE_RUSTLS, SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET,
+    TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall,
 };
 
 use super::{
@@ -31,10 +31,13 @@ use crate::kernel::TypedPtr;
 pub(crate) fn tls_call(context: ProbeContext) -> u32 {
     // SAFETY: the context of this program.
     let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if is_paused() || !current_is_wanted() {
+    if !current_is_wanted() {
         return 0;
     }
     let site = met(site, TLS_CALLS_MET);
+    if is_paused() {
+        return 0;
+    }
     if try_call(site).is_none() {
         count(TLS_UNREADABLE, 1);
     }
@@ -46,10 +49,13 @@ pub(crate) fn tls_call(context: ProbeContext) -> u32 {
 pub(crate) fn tls_result(context: ProbeContext) -> u32 {
     // SAFETY: the context of this program.
     let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if is_paused() || !current_is_wanted() {
+    if !current_is_wanted() {
         return 0;
     }
     let site = met(site, TLS_RESULTS_MET);
+    if is_paused() {
+        return 0;
+    }
     if try_result(site).is_none() {
         count(TLS_UNREADABLE, 1);
     }
@@ -121,13 +127,18 @@ fn try_call(site: SiteCookie) -> Option<()> {
 /// is not known it is counted at once.
 #[inline(always)]
 pub(super) fn settle(before: &TlsCall, next: &TlsCall) {
-    let was_write = before.kind & (u32::from(SITE_READS) | CALL_GREETS) == 0;
-    let is_again =
-        before.session == next.session && before.length == next.length && before.kind == next.kind;
-    if !was_write || before.done != 0 || is_again {
+    let was_write = before.kind & u32::from(SITE_READS) == 0;
+    if !was_write || before.done != 0 {
         return;
     }
-    if let Some(session) = TLS_SESSIONS.get_ptr_mut(session_key(before.session)) {
+    // What rustls has taken is not written again.
+    let is_taken = before.kind & u32::from(SITE_RUSTLS) != 0;
+    let is_again =
+        before.session == next.session && before.length == next.length && before.kind == next.kind;
+    if !is_taken && (is_again || before.kind & CALL_GREETS != 0) {
+        return;
+    }
+    if !is_taken && let Some(session) = TLS_SESSIONS.get_ptr_mut(session_key(before.session)) {
         // SAFETY: a map value; sessions are used by one thread at a time.
         let session = unsafe { &mut *session };
         count_unsent(session, before.length);

@@ -9,7 +9,8 @@
 //!
 //! A connection may be moved in memory, and write before it reads again. Then the socket that is given the
 //! ciphertext right after that write (`ChunkVecBuffer::write_to`) is that of the session, if both addresses
-//! are as far from each other as they are in all connections of its kind, and the write is handed out there.
+//! are as far from each other as they were in the first connections of the process, and the write is handed out
+//! there.
 //!
 //! Attach point: uprobes at instructions that the agent chooses, in programs whose symbols have all four
 //! methods (rustls 0.23). Expected: one hit for each record that is read, four for each turn of a
@@ -34,8 +35,8 @@ use profiler_common::{
 use super::{
     connection::{current_is_wanted, find},
     tls::{
-        TLS_CALLS, TLS_PROCESSES, TLS_SESSIONS, bind_session, caller, count, emit, is_paused, met,
-        registers, session_key,
+        TLS_CALLS, TLS_PROCESSES, TLS_SESSIONS, bind_session, caller, count, emit, is_on_stack,
+        is_paused, met, registers, session_key,
     },
     tls_calls::{frame, settle, value},
 };
@@ -64,10 +65,13 @@ const SLICES: u64 = 8;
 pub(crate) fn tls_rustls(context: ProbeContext) -> u32 {
     // SAFETY: the context of this program.
     let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if is_paused() || !current_is_wanted() {
+    if !current_is_wanted() {
         return 0;
     }
     let site = met(site, TLS_CALLS_MET);
+    if is_paused() {
+        return 0;
+    }
     let registers = registers();
     let done = if site.kind & GIVES == GIVES {
         give(site, registers)
@@ -89,10 +93,13 @@ pub(crate) fn tls_rustls(context: ProbeContext) -> u32 {
 pub(crate) fn tls_rustls_result(context: ProbeContext) -> u32 {
     // SAFETY: the context of this program.
     let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if is_paused() || !current_is_wanted() {
+    if !current_is_wanted() {
         return 0;
     }
     let site = met(site, TLS_RESULTS_MET);
+    if is_paused() {
+        return 0;
+    }
     if wrote(site, registers()).is_none() {
         count(TLS_UNREADABLE, 1);
     }
@@ -105,13 +112,16 @@ fn process(site: SiteCookie, registers: TypedPtr) -> Option<()> {
     let session = value(registers, site.first)?;
     let taken = value(registers, site.buffer)?;
     let key = caller(site.kind, registers);
+    let at = frame(site, registers);
+    // SAFETY: the helper checks the address.
+    let return_address = unsafe { bpf_probe_read_user(at as *const u64) }.ok()?;
     let mut call = TlsCall {
         session,
         buffer: 0,
         length: 0,
         moved: 0,
-        frame: NO_FRAME,
-        return_address: 0,
+        frame: at,
+        return_address,
         cookie: 0,
         ready_ns: 0,
         kind: PROCESSES,
@@ -124,7 +134,7 @@ fn process(site: SiteCookie, registers: TypedPtr) -> Option<()> {
         if before.kind == TAKES
             && before.cookie != 0
             && before.session == taken
-            && bind_session(&session_key(session), before.cookie, 0) != 0
+            && bind_session(&session_key(session), before.cookie, 1) != 0
         {
             call.cookie = before.cookie;
             call.ready_ns = before.ready_ns;
@@ -159,13 +169,15 @@ fn give(site: SiteCookie, registers: TypedPtr) -> Option<()> {
     // SAFETY: a map value of the thread that runs here.
     let call = unsafe { &mut *call };
     let at = frame(site, registers);
-    let waits = call.kind == WRITES && call.done == 0 && call.frame == NO_FRAME;
-    if !waits || at == 0 || !is_one_object(call.session, ciphertext) {
+    if call.kind != WRITES || call.done != 0 {
         return Some(());
     }
-    // SAFETY: the helper checks the address.
-    call.return_address = unsafe { bpf_probe_read_user(at as *const u64) }.ok()?;
-    call.frame = at;
+    call.frame = NO_FRAME;
+    if at != 0 && is_one_object(call.session, ciphertext) {
+        // SAFETY: the helper checks the address.
+        call.return_address = unsafe { bpf_probe_read_user(at as *const u64) }.ok()?;
+        call.frame = at;
+    }
     Some(())
 }
 
@@ -213,7 +225,8 @@ fn receive(site: SiteCookie, registers: TypedPtr) -> Option<()> {
     if let Some(call) = TLS_CALLS.get_ptr_mut(caller(site.kind, registers)) {
         // SAFETY: a map value of the thread that runs here.
         let call = unsafe { &mut *call };
-        if call.kind == PROCESSES {
+        // One that began before the probes were there is not known.
+        if call.kind == PROCESSES && is_on_stack(call, registers) {
             call.buffer = buffer;
             if let Some(connection) = connection(call) {
                 emit(connection, call, length, 0);
