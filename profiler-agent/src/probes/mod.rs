@@ -27,6 +27,7 @@ mod timeline;
 mod tls;
 mod tls_ciphertext;
 mod tls_duty;
+mod tls_report;
 mod unwinder;
 mod unix_sockets;
 mod wait_watch;

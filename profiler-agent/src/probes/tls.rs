@@ -28,10 +28,11 @@ use super::{
     timeline::monotonic_ns,
     tls_ciphertext::Ciphertext,
     tls_duty::{Duty, Turn},
+    tls_report::{add_ciphertext, file_report},
 };
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
-    model::{ProcessKey, TlsFileReport, TlsProbeSite, TlsReport, cost_ns},
+    model::{ProcessKey, TlsFileReport, TlsReport, cost_ns},
     process::{ProcessTable, proc_dir::read_stat},
     symbolize::{SymbolizeConfig, module_file::FileKey},
     tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
@@ -552,59 +553,4 @@ fn probes(content: &Arc<TlsContent>) -> Vec<TlsProbe> {
         Some(probes)
     };
     found.plaintext().filter_map(of).flatten().collect()
-}
-
-/// Tells of probes where a file hands out ciphertext.
-fn add_ciphertext(report: &mut TlsFileReport, mapping: &TlsMapping, failure: Option<LoadError>) {
-    if let Finding::Found(found) = &mapping.content.finding {
-        for site in found.ciphertext().flat_map(sites) {
-            if !report.sites.contains(&site) {
-                report.sites.push(site);
-            }
-        }
-    }
-    let reason = failure.map(|error| error.to_string());
-    report
-        .reasons
-        .extend(reason.filter(|reason| !report.reasons.contains(reason)));
-}
-
-fn file_report(mapping: &TlsMapping) -> TlsFileReport {
-    let mut report = TlsFileReport {
-        path: mapping.path.to_string(),
-        build_id: mapping.content.build_id.clone(),
-        library: None,
-        found_by: None,
-        sites: Vec::new(),
-        processes: 0,
-        reasons: Vec::new(),
-    };
-    match &mapping.content.finding {
-        Finding::None => {}
-        Finding::Refused(reason) => report.reasons.push(reason.clone()),
-        Finding::Found(found) => {
-            report.library = Some(found.library.name().to_owned());
-            report.found_by = Some(found.evidence.name().to_owned());
-            report.sites = found.plaintext().flat_map(sites).collect();
-            let left_out = found.left_out.iter();
-            report
-                .reasons
-                .extend(left_out.map(|(name, reason)| format!("{name}: {reason}")));
-        }
-    }
-    report
-}
-
-fn sites(function: &TlsFunction) -> Vec<TlsProbeSite> {
-    let site = |is_result, site: &crate::tls_sites::Site| TlsProbeSite {
-        function: function.call.name.to_owned(),
-        is_result,
-        address: site.address,
-        class: site.class.name().to_owned(),
-        price_ns: site.class.price_ns(),
-    };
-    let results = function.returns.iter().map(|one| site(true, &one.site));
-    std::iter::once(site(false, &function.entry.site))
-        .chain(results)
-        .collect()
 }

@@ -1,0 +1,66 @@
+//! What is told of a file with a TLS library.
+
+use crate::{
+    bpf::LoadError,
+    model::{TlsFileReport, TlsProbeSite},
+    tls_sites::{Finding, Site, TlsFunction, TlsMapping},
+};
+
+/// Tells of probes where a file hands out ciphertext.
+pub(super) fn add_ciphertext(
+    report: &mut TlsFileReport,
+    mapping: &TlsMapping,
+    failure: Option<LoadError>,
+) {
+    if let Finding::Found(found) = &mapping.content.finding {
+        for site in found.ciphertext().flat_map(sites) {
+            if !report.sites.contains(&site) {
+                report.sites.push(site);
+            }
+        }
+    }
+    let reason = failure.map(|error| error.to_string());
+    report
+        .reasons
+        .extend(reason.filter(|reason| !report.reasons.contains(reason)));
+}
+
+pub(super) fn file_report(mapping: &TlsMapping) -> TlsFileReport {
+    let mut report = TlsFileReport {
+        path: mapping.path.to_string(),
+        build_id: mapping.content.build_id.clone(),
+        library: None,
+        found_by: None,
+        sites: Vec::new(),
+        processes: 0,
+        reasons: Vec::new(),
+    };
+    match &mapping.content.finding {
+        Finding::None => {}
+        Finding::Refused(reason) => report.reasons.push(reason.clone()),
+        Finding::Found(found) => {
+            report.library = Some(found.library.name().to_owned());
+            report.found_by = Some(found.evidence.name().to_owned());
+            report.sites = found.plaintext().flat_map(sites).collect();
+            let left_out = found.left_out.iter();
+            report
+                .reasons
+                .extend(left_out.map(|(name, reason)| format!("{name}: {reason}")));
+        }
+    }
+    report
+}
+
+fn sites(function: &TlsFunction) -> Vec<TlsProbeSite> {
+    let site = |is_result, site: &Site| TlsProbeSite {
+        function: function.call.name.to_owned(),
+        is_result,
+        address: site.address,
+        class: site.class.name().to_owned(),
+        price_ns: site.class.price_ns(),
+    };
+    let results = function.returns.iter().map(|one| site(true, &one.site));
+    std::iter::once(site(false, &function.entry.site))
+        .chain(results)
+        .collect()
+}
