@@ -9,7 +9,7 @@ use super::{
     go_returns,
     graph::Graph,
     results::return_sites,
-    site::{EntrySite, ReturnSite},
+    site::{EntrySite, ReturnSite, Site},
     stripped, symbols,
 };
 use crate::symbolize::{
@@ -277,34 +277,30 @@ fn function(code: &Code<'_>, call: TlsCall, bounds: Bounds) -> Result<TlsFunctio
     let read = |address: u64, buffer: &mut [u8]| code.read(address, buffer);
     let graph = Graph::follow(bounds.start, bounds.end, &read);
     let entry = entry_site(&graph, call.convention).ok_or("its code cannot be read")?;
+    let needs_result = match call.convention {
+        Convention::RustChunks => true,
+        Convention::RustPayload => false,
+        _ => call.operation == Operation::Read,
+    };
     let returns = match call.convention {
-        Convention::RustChunks => return_sites(&graph, call.convention),
-        Convention::RustPayload => Vec::new(),
-        _ if call.operation != Operation::Read => Vec::new(),
+        _ if !needs_result => Vec::new(),
         Convention::Go | Convention::GoSession => {
             let bytes = code.function(bounds).ok_or("its code cannot be read")?;
             go_returns::all(bounds, &bytes)
         }
         _ => return_sites(&graph, call.convention),
     };
-    let has_result = match call.convention {
-        Convention::RustChunks => true,
-        Convention::RustPayload => false,
-        _ => call.operation == Operation::Read,
-    };
     // Without its frame a call of rustls is not known again.
-    let is_lost = |site: &ReturnSite| {
-        call.convention == Convention::RustChunks && site.site.frame_bytes.is_none()
-    };
-    let has_frames = entry.site.frame_bytes.is_some() && !returns.iter().any(is_lost);
     let needs_frame = matches!(
         call.convention,
         Convention::RustChunks | Convention::RustProcess
     );
+    let has_frame = |site: &Site| site.frame_bytes.is_some();
+    let has_frames = has_frame(&entry.site) && returns.iter().all(|one| has_frame(&one.site));
     if needs_frame && !has_frames {
         return Err("its frame is not known");
     }
-    if has_result && returns.is_empty() {
+    if needs_result && returns.is_empty() {
         return Err("it can return in ways that cannot be followed");
     }
     Ok(TlsFunction {

@@ -1,10 +1,10 @@
 //! gnutls-serv and gnutls-cli.
 
-use std::{fs, io::Write as _, net::TcpStream, path::Path, process::Command, time::Duration};
+use std::{fs, io::Write as _, net::TcpStream, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::free_port;
+use super::{free_port, held};
 use crate::{
     process::{Launch, Running},
     wait::{wait_for, wait_until},
@@ -37,8 +37,7 @@ pub fn serve(folder: &Path) -> Result<(Running, u16)> {
 /// `answered` is the beginning; the client's pid.
 pub fn call(folder: &Path, port: u16, requests: &[String], answered: &str) -> Result<u32> {
     let input = folder.join("gnutls-input");
-    let made = Command::new("mkfifo").arg(&input).status();
-    ensure!(made.context("run mkfifo")?.success(), "make a pipe");
+    held::make_pipe(&input)?;
     let command = format!(
         "exec gnutls-cli --port {port} --x509cafile {} --no-ca-verification 127.0.0.1 < {}",
         folder.join("server.pem").display(),

@@ -10,13 +10,18 @@
 //! between threads (`r14` is theirs in Go's calling convention, also in a system call).
 
 use aya_ebpf::{
+    EbpfContext as _,
     bindings::pt_regs,
     helpers::{
         bpf_get_current_pid_tgid, bpf_probe_read_user,
-        generated::{bpf_get_current_task_btf, bpf_probe_read_user as read_user, bpf_task_pt_regs},
+        generated::{
+            bpf_get_attach_cookie, bpf_get_current_task_btf, bpf_probe_read_user as read_user,
+            bpf_task_pt_regs,
+        },
     },
     macros::map,
     maps::{Array, HashMap, LruHashMap, PerCpuArray},
+    programs::ProbeContext,
 };
 use profiler_common::{
     header::{KIND_PIECE, RecordHeader},
@@ -33,7 +38,7 @@ use profiler_common::{
 };
 
 use super::{
-    connection::{add, add_one, find, now},
+    connection::{add, add_one, current_is_wanted, find, now},
     payload,
     payload_bytes::Source,
 };
@@ -107,17 +112,26 @@ pub(super) fn count(counter: u32, number: u64) {
     }
 }
 
-/// Counts a hit of a probe, by `TLS_CALLS_MET` or `TLS_RESULTS_MET`; the site as the others know it.
+/// The site of a probe that is met, which is counted by `TLS_CALLS_MET` or `TLS_RESULTS_MET`; none where
+/// nothing is to be looked at.
 #[inline(always)]
-pub(super) fn met(site: SiteCookie, counter: u32) -> SiteCookie {
+pub(super) fn met(context: &ProbeContext, counter: u32) -> Option<SiteCookie> {
+    // SAFETY: the context of the running program.
+    let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
+    if !current_is_wanted() {
+        return None;
+    }
     count(counter, 1);
     if site.kind & SITE_STEPPED != 0 {
         count(TLS_STEPPED_MET, 1);
     }
-    SiteCookie {
+    if is_paused() {
+        return None;
+    }
+    Some(SiteCookie {
         kind: site.kind & !SITE_STEPPED,
         ..site
-    }
+    })
 }
 
 #[inline(always)]
@@ -339,6 +353,22 @@ pub(super) fn tell_process(word: usize) -> u64 {
         add(unsafe { &mut (*process)[word] }, 1);
     }
     0
+}
+
+/// The connection of a call, or else of its session; none when it is not known, or closed.
+#[inline(always)]
+pub(super) fn connection_of(call: &TlsCall) -> Option<&'static mut Connection> {
+    let mut cookie = call.cookie;
+    if cookie == 0
+        && let Some(session) = TLS_SESSIONS.get_ptr(session_key(call.session))
+    {
+        // SAFETY: a map value.
+        cookie = unsafe { (*session).cookie };
+    }
+    match find(cookie) {
+        Some(connection) if cookie != 0 && connection.closed_ns == 0 => Some(connection),
+        _ => None,
+    }
 }
 
 /// Whether a connection is watched and its socket not closed.

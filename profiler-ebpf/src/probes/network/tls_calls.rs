@@ -5,39 +5,25 @@
 //! hits for each read of a process, one for each write; 0.7 us each at a cheap instruction. There is
 //! no fallback: without them nothing is said of what is encrypted.
 
-use aya_ebpf::{
-    EbpfContext as _,
-    helpers::{bpf_probe_read_user, generated::bpf_get_attach_cookie},
-    macros::uprobe,
-    programs::ProbeContext,
-};
+use aya_ebpf::{helpers::bpf_probe_read_user, macros::uprobe, programs::ProbeContext};
 use profiler_common::tls::{
     CALL_GREETS, FRAME_UNKNOWN, PLACE_STACK, PROCESS_UNBOUND, SITE_GOROUTINE, SITE_HANDSHAKE,
     SITE_INT, SITE_MOVED, SITE_READS, SITE_RUSTLS, SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET,
     TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall,
 };
 
-use super::{
-    connection::{current_is_wanted, find},
-    tls::{
-        TLS_CALLS, TLS_SESSIONS, caller, count, count_unsent, emit, is_on_stack, is_paused, met,
-        registers, session_key, stack_pointer, tell_process,
-    },
+use super::tls::{
+    TLS_CALLS, TLS_SESSIONS, caller, connection_of, count, count_unsent, emit, is_on_stack, met,
+    registers, session_key, stack_pointer, tell_process,
 };
 use crate::kernel::TypedPtr;
 
 /// Where the arguments of a call are.
 #[uprobe]
 pub(crate) fn tls_call(context: ProbeContext) -> u32 {
-    // SAFETY: the context of this program.
-    let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if !current_is_wanted() {
+    let Some(site) = met(&context, TLS_CALLS_MET) else {
         return 0;
-    }
-    let site = met(site, TLS_CALLS_MET);
-    if is_paused() {
-        return 0;
-    }
+    };
     if try_call(site).is_none() {
         count(TLS_UNREADABLE, 1);
     }
@@ -47,15 +33,9 @@ pub(crate) fn tls_call(context: ProbeContext) -> u32 {
 /// Where a call has its result.
 #[uprobe]
 pub(crate) fn tls_result(context: ProbeContext) -> u32 {
-    // SAFETY: the context of this program.
-    let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if !current_is_wanted() {
+    let Some(site) = met(&context, TLS_RESULTS_MET) else {
         return 0;
-    }
-    let site = met(site, TLS_RESULTS_MET);
-    if is_paused() {
-        return 0;
-    }
+    };
     if try_result(site).is_none() {
         count(TLS_UNREADABLE, 1);
     }
@@ -196,21 +176,11 @@ fn try_result(site: SiteCookie) -> Option<()> {
     if length == 0 || length > call.length {
         return Some(());
     }
-    let mut cookie = call.cookie;
-    if cookie == 0
-        && let Some(session) = TLS_SESSIONS.get_ptr(session_key(call.session))
-    {
-        // SAFETY: a map value.
-        cookie = unsafe { (*session).cookie };
-    }
-    match find(cookie) {
-        Some(connection) if cookie != 0 && connection.closed_ns == 0 => {
-            emit(connection, call, length, 0);
-        }
-        _ => {
-            count(TLS_UNBOUND_READ, length);
-            tell_process(PROCESS_UNBOUND);
-        }
+    if let Some(connection) = connection_of(call) {
+        emit(connection, call, length, 0);
+    } else {
+        count(TLS_UNBOUND_READ, length);
+        tell_process(PROCESS_UNBOUND);
     }
     Some(())
 }

@@ -10,8 +10,7 @@
 //! Expected: one or two hits for each write. Without it such sessions stay unbound, and are counted.
 
 use aya_ebpf::{
-    EbpfContext as _,
-    helpers::{bpf_probe_read_user, generated::bpf_get_attach_cookie},
+    helpers::bpf_probe_read_user,
     macros::{map, uprobe},
     maps::LruHashMap,
     programs::ProbeContext,
@@ -25,7 +24,7 @@ use profiler_common::{
 };
 
 use super::{
-    connection::{current_is_wanted, find},
+    connection::find,
     payload_bytes::Source,
     tls::{
         self, APPLICATION_DATA, TLS_SESSIONS, bind_session, count, current_call, emit, met,
@@ -48,12 +47,9 @@ pub(super) fn is_watched() -> bool {
 /// Where a library hands out records.
 #[uprobe]
 pub(crate) fn tls_ciphertext(context: ProbeContext) -> u32 {
-    // SAFETY: the context of this program.
-    let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if !current_is_wanted() {
+    let Some(site) = met(&context, TLS_CALLS_MET) else {
         return 0;
-    }
-    let site = met(site, TLS_CALLS_MET);
+    };
     if try_ciphertext(site).is_none() {
         count(TLS_UNREADABLE, 1);
     }

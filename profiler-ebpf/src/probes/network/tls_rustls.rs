@@ -17,26 +17,17 @@
 //! connection. What slices and vectors look like in memory is not promised by the language: it is held
 //! against their lengths, and what does not fit is counted as not readable.
 
-use aya_ebpf::{
-    EbpfContext as _,
-    helpers::{bpf_probe_read_user, generated::bpf_get_attach_cookie},
-    macros::uprobe,
-    programs::ProbeContext,
-};
-use profiler_common::{
-    network::Connection,
-    tls::{
-        PROCESS_DISTANCE, PROCESS_WORDS, SITE_HANDSHAKE, SITE_PROCESSES, SITE_READS, SITE_RUSTLS,
-        SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
-        TLS_UNREADABLE, TlsCall, TlsCaller,
-    },
+use aya_ebpf::{helpers::bpf_probe_read_user, macros::uprobe, programs::ProbeContext};
+use profiler_common::tls::{
+    PROCESS_DISTANCE, PROCESS_WORDS, SITE_HANDSHAKE, SITE_PROCESSES, SITE_READS, SITE_RUSTLS,
+    SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
+    TLS_UNREADABLE, TlsCall, TlsCaller,
 };
 
 use super::{
-    connection::{current_is_wanted, find},
     tls::{
-        TLS_CALLS, TLS_PROCESSES, TLS_SESSIONS, bind_session, caller, count, emit, is_on_stack,
-        is_paused, met, registers, session_key,
+        TLS_CALLS, TLS_PROCESSES, bind_session, caller, connection_of, count, emit, is_on_stack,
+        met, registers, session_key,
     },
     tls_calls::{frame, settle, value},
 };
@@ -63,15 +54,9 @@ const SLICES: u64 = 8;
 /// Where one of the methods has its arguments.
 #[uprobe]
 pub(crate) fn tls_rustls(context: ProbeContext) -> u32 {
-    // SAFETY: the context of this program.
-    let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if !current_is_wanted() {
+    let Some(site) = met(&context, TLS_CALLS_MET) else {
         return 0;
-    }
-    let site = met(site, TLS_CALLS_MET);
-    if is_paused() {
-        return 0;
-    }
+    };
     let registers = registers();
     let done = if site.kind & GIVES == GIVES {
         give(site, registers)
@@ -91,15 +76,9 @@ pub(crate) fn tls_rustls(context: ProbeContext) -> u32 {
 /// Where it is said how much of what was written has been taken.
 #[uprobe]
 pub(crate) fn tls_rustls_result(context: ProbeContext) -> u32 {
-    // SAFETY: the context of this program.
-    let site = SiteCookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
-    if !current_is_wanted() {
+    let Some(site) = met(&context, TLS_RESULTS_MET) else {
         return 0;
-    }
-    let site = met(site, TLS_RESULTS_MET);
-    if is_paused() {
-        return 0;
-    }
+    };
     if wrote(site, registers()).is_none() {
         count(TLS_UNREADABLE, 1);
     }
@@ -228,7 +207,7 @@ fn receive(site: SiteCookie, registers: TypedPtr) -> Option<()> {
         // One that began before the probes were there is not known.
         if call.kind == PROCESSES && is_on_stack(call, registers) {
             call.buffer = buffer;
-            if let Some(connection) = connection(call) {
+            if let Some(connection) = connection_of(call) {
                 emit(connection, call, length, 0);
                 return Some(());
             }
@@ -236,22 +215,6 @@ fn receive(site: SiteCookie, registers: TypedPtr) -> Option<()> {
     }
     count(TLS_UNBOUND_READ, length);
     Some(())
-}
-
-/// The connection of a call's session; none when it is not known, or closed.
-#[inline(always)]
-fn connection(call: &TlsCall) -> Option<&'static mut Connection> {
-    let mut cookie = call.cookie;
-    if cookie == 0
-        && let Some(session) = TLS_SESSIONS.get_ptr(session_key(call.session))
-    {
-        // SAFETY: a map value.
-        cookie = unsafe { (*session).cookie };
-    }
-    match find(cookie) {
-        Some(connection) if cookie != 0 && connection.closed_ns == 0 => Some(connection),
-        _ => None,
-    }
 }
 
 /// A session is asked to write: one slice, or several in an array with the range of their bytes.
@@ -307,7 +270,7 @@ fn wrote(site: SiteCookie, registers: TypedPtr) -> Option<()> {
     if left == 0 {
         return Some(());
     }
-    let mut connection = connection(call);
+    let mut connection = connection_of(call);
     let (slices, number, mut skipped) = (call.buffer, call.moved, call.ready_ns);
     if number == 0 {
         match &mut connection {
