@@ -19,6 +19,7 @@ use crate::{
     bpf::{enable_statistics, has_loop_helper, is_embedded},
     checkup::Checkups,
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
+    container_names::{self, NameSources},
     diagnosis::{DiagnosisRules, DiagnosisRulesError},
     idle::{IdleRules, IdleRulesError},
     model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
@@ -58,6 +59,8 @@ pub enum AppError {
     Engine(#[from] TaskError),
     #[error("start the thread that names stored frames: {0}")]
     Renamer(std::io::Error),
+    #[error("start the thread that names containers: {0}")]
+    Names(std::io::Error),
     #[error("encode the OpenAPI document: {0}")]
     Document(#[from] serde_json::Error),
     #[error(transparent)]
@@ -196,6 +199,7 @@ pub struct App {
     origin: api::Origin,
     process_events: Option<ProcessEvents>,
     _statistics: Option<OwnedFd>,
+    _names: Option<NameSources>,
 }
 
 impl App {
@@ -216,6 +220,13 @@ impl App {
         // Only now: a second agent on the same directory must not replace the first one's token.
         let token = token(&config)?;
 
+        container_names::restore(&config.data_dir, kernel.table.names());
+        let names = if kernel.demo_data {
+            None
+        } else {
+            let started = NameSources::start(config.names.clone(), kernel.table.clone());
+            Some(started.map_err(AppError::Names)?)
+        };
         let shutdown = CancellationToken::new();
         let origin = server.origin();
         let url = origin.url(token.as_ref());
@@ -227,6 +238,7 @@ impl App {
         } else {
             (NetworkWatch::off(), None)
         };
+        let directory = kernel.table.names().clone();
         let state = ApiState::new(ApiParts {
             engine: engine.clone(),
             table: kernel.table.clone(),
@@ -270,6 +282,14 @@ impl App {
             pump.run().await;
             ("event pump", Ok(()))
         });
+        if names.is_some() {
+            let folder = config.data_dir.clone();
+            let saved = container_names::keep_saved(folder, directory, shutdown.clone());
+            tasks.spawn(async move {
+                saved.await;
+                ("names on disk", Ok(()))
+            });
+        }
         if always {
             let kept = keep_continuous_profile(engine.clone(), shutdown.clone());
             tasks.spawn(async {
@@ -293,6 +313,7 @@ impl App {
             origin,
             process_events: kernel.process_events,
             _statistics: kernel.statistics,
+            _names: names,
         })
     }
 

@@ -24,6 +24,7 @@ pub mod version;
 pub mod bpf;
 pub mod probes;
 pub mod process;
+pub mod container_names;
 mod network;
 pub mod requests;
 mod envoy_admin;

@@ -58,7 +58,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
 }
 
 /// Values with which the chart is rendered, and the capabilities that the profiler gets then.
-const CHARTS: [(&str, &[&str], bool); 4] = [
+const CHARTS: [(&str, &[&str], bool); 5] = [
     ("defaults", &[], false),
     ("sys-admin", &["privileges=sys-admin"], true),
     (
@@ -69,6 +69,7 @@ const CHARTS: [(&str, &[&str], bool); 4] = [
         ],
         false,
     ),
+    ("unnamed", &["kubernetes.enabled=false"], false),
     (
         "settings",
         &[
@@ -86,7 +87,8 @@ const CHARTS: [(&str, &[&str], bool); 4] = [
 ];
 
 /// Values that the chart must not take.
-const WRONG_VALUES: [&str; 4] = [
+const WRONG_VALUES: [&str; 5] = [
+    "kubernetes.enabled=maybe",
     "privileges=all",
     "service.enabled=true",
     "storage.hostPath=relative",

@@ -117,7 +117,8 @@ impl Tables for TaskTables {
         let (task, table) = self.table().await?;
         self.over = task.state.is_final();
         self.sent.clone_from(&table);
-        event(move || TaskEdges::new(&task, table.as_deref())).await
+        let names = self.state.parts.table.names().clone();
+        event(move || TaskEdges::new(&task, table.as_deref(), &names)).await
     }
 }
 
@@ -149,6 +150,7 @@ impl Tables for NodeTables {
             changed = self.watched.changed() => changed.ok()?,
         }
         let watched = self.watched.borrow_and_update().clone();
-        event(move || NetworkEdges::from(&watched)).await
+        let names = self.state.parts.table.names().clone();
+        event(move || NetworkEdges::new(&watched, &names)).await
     }
 }

@@ -25,6 +25,7 @@ impl Targets {
         let family = match &target {
             Target::Pids(pids) => pids.iter().copied().collect(),
             Target::Container(_)
+            | Target::Pod(_)
             | Target::Cgroup(_)
             | Target::Comm(_)
             | Target::All
@@ -79,6 +80,10 @@ impl Targets {
                 let found = table.find_container(id).map(|found| found.pids);
                 let pids: BTreeSet<u32> = found.unwrap_or_default().into_iter().collect();
                 chosen(&|process| pids.contains(&process.key.pid))
+            }
+            Target::Pod(selector) => {
+                let found = table.find_pods(selector).unwrap_or_default();
+                chosen(&|process| found.pids.contains(&process.key.pid))
             }
             Target::Cgroup(path) => chosen(&|process| is_below(&process.cgroup, path)),
             // No task samples those.

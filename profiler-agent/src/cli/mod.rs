@@ -7,6 +7,7 @@ pub mod doctor_process;
 mod doctor_tls;
 pub mod health;
 pub mod import;
+mod naming;
 pub mod net;
 mod net_table;
 pub mod openapi;

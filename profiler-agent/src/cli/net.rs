@@ -11,12 +11,14 @@ use super::{
     print,
     watching::{self, Watcher},
 };
+use crate::cli::naming::{ask_for, legend, named_table};
 use crate::{
     api,
     config::cli::{NetArgs, NetPart},
     edge_series::{EdgeSeries, SeriesCut, StepRecorder},
     model::{DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules},
     probes::{Chunk, NetworkConfig},
+    process::ProcessTable,
     task,
 };
 
@@ -34,10 +36,16 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         waits: WaitRules::default(),
     };
     task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
-    let Seen { table, steps } = watch(args, spec)?;
+    let processes = named_table(&args.names)?;
+    let Seen { table, steps } = watch(args, spec, &processes)?;
+    let ends = || {
+        let edges = table.edges.iter();
+        edges.flat_map(|edge| [&edge.key.client, &edge.key.server])
+    };
+    ask_for(&args.names, ends(), &processes)?;
     let text = if args.json {
         let result = Json {
-            table: api::EdgeTable::from(&*table),
+            table: api::EdgeTable::new(&table, processes.names()),
             series: has(args, NetPart::Series).then(|| all_series(&table, &steps)),
             connections: has(args, NetPart::Connections).then(|| {
                 let ids = table.edges.iter().map(|edge| EdgeId::of(&edge.key));
@@ -53,7 +61,7 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
                 idle_unix_pairs: args.all_sockets,
                 own_pid: std::process::id(),
             },
-        )
+        ) + &legend(ends(), &processes)
     };
     Ok(print(&text)?)
 }
@@ -98,7 +106,7 @@ fn all_series(table: &EdgeTable, steps: &[EdgeStep]) -> Vec<api::EdgeSeries> {
     all.collect()
 }
 
-fn watch(args: &NetArgs, spec: TaskSpec) -> Result<Seen> {
+fn watch(args: &NetArgs, spec: TaskSpec, table: &ProcessTable) -> Result<Seen> {
     let mut config = NetworkConfig {
         denied: args.deny_probe.clone(),
         ..NetworkConfig::default()
@@ -112,7 +120,7 @@ fn watch(args: &NetArgs, spec: TaskSpec) -> Result<Seen> {
         recorder: StepRecorder::default(),
         steps: Vec::new(),
     };
-    watching::watch(config, spec, args.duration, &mut edges)?;
+    watching::watch(config, table.clone(), spec, args.duration, &mut edges)?;
     edges.steps.extend(edges.recorder.rest());
     let table = edges
         .newest

@@ -4,40 +4,47 @@ use std::{fmt::Write, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 
-use super::print;
+use super::{naming::named_table, print};
 use crate::{
     api::{self, PodList, ProcessList, masked},
     config::{ArgumentPolicy, cli::PsArgs},
+    container_names::ContainerDirectory,
     model::Process,
-    process::{Pod, PodMember, ProcessTable, pods, program},
+    process::{Pod, PodMember, pods, program},
 };
 
 /// Time between the two readings that CPU shares are computed from.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// Width of the column of containers: what tells their ids apart, and at most that of a name.
+const CONTAINER_COLUMN: usize = 12;
+const MOST_CONTAINER_COLUMN: usize = 48;
 
 pub fn run(args: &PsArgs) -> Result<()> {
-    let table = ProcessTable::new();
+    let table = named_table(&args.names)?;
     table.refresh();
     std::thread::sleep(INTERVAL);
     table.refresh();
     if args.pods {
-        return print(&pod_list(&pods(&table.snapshot()), args.json)?);
+        return print(&pod_list(
+            &pods(&table.snapshot(), table.names()),
+            args.json,
+        )?);
     }
     let mut processes = table.snapshot();
     processes.retain(|process| !process.kernel_thread);
     let share = |process: &Process| process.cpu_percent.unwrap_or(-1.0);
     processes.sort_by(|a, b| share(b).total_cmp(&share(a)).then(a.key.cmp(&b.key)));
     if args.json {
-        print(&json(&processes)?)
+        print(&json(&processes, table.names())?)
     } else {
-        print(&text_table(&processes))
+        print(&text_table(&processes, table.names()))
     }
 }
 
-fn json(processes: &[Arc<Process>]) -> Result<String> {
+fn json(processes: &[Arc<Process>], names: &ContainerDirectory) -> Result<String> {
     let items: Vec<_> = processes
         .iter()
-        .map(|process| api::Process::new(process, ArgumentPolicy::Masked))
+        .map(|process| api::Process::new(process, ArgumentPolicy::Masked, names))
         .collect();
     let total = items.len();
     let text = serde_json::to_string_pretty(&ProcessList { items, total })
@@ -101,12 +108,18 @@ fn shared_reason(pod: &Pod) -> Option<&str> {
     (!others.is_empty() && is_shared).then_some(first.reason.as_str())
 }
 
-fn text_table(processes: &[Arc<Process>]) -> String {
+fn text_table(processes: &[Arc<Process>], names: &ContainerDirectory) -> String {
+    let containers: Vec<String> = processes
+        .iter()
+        .map(|process| container_title(process, names))
+        .collect();
+    let longest = containers.iter().map(|title| title.chars().count()).max();
+    let width = longest.unwrap_or(0).max(CONTAINER_COLUMN);
     let mut text = format!(
-        "{:>8} {:<15} {:<12} {:>6} {:>9} {:>5} {:<12} COMMAND\n",
+        "{:>8} {:<15} {:<12} {:>6} {:>9} {:>5} {:<width$} COMMAND\n",
         "PID", "NAME", "USER", "CPU%", "RSS", "THR", "CONTAINER"
     );
-    for process in processes {
+    for (process, container) in processes.iter().zip(containers) {
         let user = process
             .user
             .clone()
@@ -114,10 +127,6 @@ fn text_table(processes: &[Arc<Process>]) -> String {
         let cpu = process
             .cpu_percent
             .map_or_else(|| "-".into(), |share| format!("{share:.1}"));
-        let container = process
-            .container
-            .as_ref()
-            .map_or("-", |container| container.id.as_str());
         let mut arguments = masked(&process.cmdline, ArgumentPolicy::Masked);
         if arguments.is_empty() {
             arguments.push(format!("[{}]", process.comm));
@@ -125,13 +134,12 @@ fn text_table(processes: &[Arc<Process>]) -> String {
         // Writing to a string cannot fail.
         writeln!(
             text,
-            "{:>8} {:<15} {:<12} {cpu:>6} {:>9} {:>5} {:<12} {}",
+            "{:>8} {:<15} {:<12} {cpu:>6} {:>9} {:>5} {container:<width$} {}",
             process.key.pid,
             printable(&process.comm, 15),
             printable(&user, 12),
             mebibytes(process.rss_bytes),
             process.threads,
-            printable(container, 12),
             printable(&arguments.join(" "), 160),
         )
         .ok();
@@ -139,12 +147,23 @@ fn text_table(processes: &[Arc<Process>]) -> String {
     text
 }
 
+/// The name of the container, the beginning of its id where it has none, or `-`.
+fn container_title(process: &Process, names: &ContainerDirectory) -> String {
+    let Some(container) = &process.container else {
+        return "-".to_owned();
+    };
+    names.of(container).map_or_else(
+        || printable(&container.id, CONTAINER_COLUMN),
+        |names| printable(&names.title(), MOST_CONTAINER_COLUMN),
+    )
+}
+
 fn mebibytes(bytes: u64) -> String {
     format!("{}M", bytes >> 20)
 }
 
 /// Untrusted text for a terminal: no control or direction characters, at most `limit` characters.
-fn printable(text: &str, limit: usize) -> String {
+pub(super) fn printable(text: &str, limit: usize) -> String {
     let hidden = |c: char| {
         c.is_control()
             || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -179,6 +198,7 @@ mod tests {
             container: Some(Container {
                 id: "0123456789abcdef".into(),
                 runtime: "docker".into(),
+                pod_uid: None,
             }),
             network_namespace: None,
             threads: 3,
@@ -190,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_table_is_plain_and_masked() {
-        let text = text_table(&[process()]);
+        let text = text_table(&[process()], &ContainerDirectory::default());
         let row = text.lines().nth(1).unwrap();
         assert_eq!(
             row,
@@ -203,7 +223,7 @@ mod tests {
         let mut given = Process::clone(&process());
         given.network_namespace = Some(7);
         given.comm = "a\u{1b}pp".into();
-        let found = pods(&[Arc::new(given)]);
+        let found = pods(&[Arc::new(given)], &ContainerDirectory::default());
         let text = pod_list(&found, false).unwrap();
         assert_eq!(
             text,
@@ -223,7 +243,10 @@ mod tests {
         given.network_namespace = None;
         let mut other = given.clone();
         other.key.pid = 43;
-        let found = pods(&[Arc::new(given), Arc::new(other)]);
+        let found = pods(
+            &[Arc::new(given), Arc::new(other)],
+            &ContainerDirectory::default(),
+        );
         let text = pod_list(&found, false).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
@@ -237,7 +260,7 @@ mod tests {
 
     #[test]
     fn json_is_masked() {
-        let text = json(&[process()]).unwrap();
+        let text = json(&[process()], &ContainerDirectory::default()).unwrap();
         assert!(
             text.contains("\"id\": \"42-7\"") && text.contains("\"total\": 1"),
             "{text}"

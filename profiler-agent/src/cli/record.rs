@@ -14,16 +14,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{CliError, record_loops};
+use crate::cli::naming::named_table_for;
 use crate::{
     api::offline_viewer,
-    config::cli::{RecordArgs, RecordKind, RecordTarget, RecordValue},
+    config::cli::{RecordArgs, RecordKind, RecordValue},
     idle::IdleRules,
     model::{
         Clock, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder, StackQuality,
-        TableCounts, Target, TaskSpec, WaitCounts, WaitRules,
+        TableCounts, TaskSpec, WaitCounts, WaitRules,
     },
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
-    process::ProcessTable,
     render::{Format, Value, View, quality, render_view},
     symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService, build_id_text},
     task,
@@ -38,7 +38,7 @@ const TICK: Duration = Duration::from_millis(200);
 pub fn run(args: &RecordArgs) -> Result<(), CliError> {
     let spec = TaskSpec {
         kind: args.kind.into(),
-        target: target(&args.target),
+        target: args.target.to_target(),
         duration_s: Some(args.duration.as_secs()),
         frequency_hz: args.frequency,
         wakers: args.wakers,
@@ -79,7 +79,7 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         ..SymbolizeConfig::default()
     };
     let collector = Arc::new(OnCpuCollector::new(
-        ProcessTable::new(),
+        named_table_for(&args.names, &spec.target)?,
         SymbolizerService::start(symbolize).context("start the symbolizer")?,
         ProbeStatuses::default(),
         OnCpuConfig {
@@ -146,27 +146,6 @@ fn loop_rules(args: &RecordArgs) -> Result<Option<LoopRules>, CliError> {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn target(given: &RecordTarget) -> Target {
-    let RecordTarget {
-        pid,
-        container,
-        comm,
-        cgroup,
-        all: _,
-    } = given;
-    if let Some(id) = container {
-        Target::Container(id.clone())
-    } else if let Some(comm) = comm {
-        Target::Comm(comm.clone())
-    } else if let Some(path) = cgroup {
-        Target::Cgroup(path.clone())
-    } else if pid.is_empty() {
-        Target::All
-    } else {
-        Target::Pids(pid.clone())
-    }
 }
 
 /// What came of a recording.

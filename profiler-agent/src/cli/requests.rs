@@ -11,6 +11,7 @@ use super::{
     CliError, print, requests_table,
     watching::{self, Watcher},
 };
+use crate::cli::naming::{ask_for, legend, named_table};
 use crate::{
     api,
     config::cli::{RequestsArgs, SamplesKept},
@@ -19,6 +20,7 @@ use crate::{
         TaskState, WaitRules,
     },
     probes::{Chunk, NetworkConfig},
+    process::ProcessTable,
     task,
 };
 
@@ -37,12 +39,18 @@ pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
         waits: WaitRules::default(),
     };
     task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
-    let table = look(args, spec)?;
+    let processes = named_table(&args.names)?;
+    let table = look(args, spec, &processes)?;
+    let ends = || {
+        let edges = table.edges.iter();
+        edges.flat_map(|edge| [&edge.key.client, &edge.key.server])
+    };
+    ask_for(&args.names, ends(), &processes)?;
     let text = if args.json {
-        let result = api::TaskRequests::new(&TaskState::Finished, Some(&table));
+        let result = api::TaskRequests::new(&TaskState::Finished, Some(&table), processes.names());
         serde_json::to_string_pretty(&result).context("encode the requests")? + "\n"
     } else {
-        requests_table::text(&table)
+        requests_table::text(&table) + &legend(ends(), &processes)
     };
     Ok(print(&text)?)
 }
@@ -76,7 +84,7 @@ fn rules(texts: &[String]) -> Result<Vec<SampleRule>, CliError> {
     parsed.collect()
 }
 
-fn look(args: &RequestsArgs, spec: TaskSpec) -> Result<RequestTable> {
+fn look(args: &RequestsArgs, spec: TaskSpec, processes: &ProcessTable) -> Result<RequestTable> {
     let config = NetworkConfig {
         denied: args.deny_probe.clone(),
         ..NetworkConfig::default()
@@ -86,7 +94,13 @@ fn look(args: &RequestsArgs, spec: TaskSpec) -> Result<RequestTable> {
         live: None,
         newest: None,
     };
-    let looked = watching::watch(config, spec, args.duration, &mut requests);
+    let looked = watching::watch(
+        config,
+        processes.clone(),
+        spec,
+        args.duration,
+        &mut requests,
+    );
     if let Some(live) = requests.live {
         live.clear();
     }

@@ -30,6 +30,7 @@ pub(super) trait Watcher {
 /// Collects until the duration is over, the target's last process has ended, or a signal.
 pub(super) fn watch(
     config: NetworkConfig,
+    table: ProcessTable,
     spec: TaskSpec,
     duration: Duration,
     watcher: &mut impl Watcher,
@@ -43,7 +44,7 @@ pub(super) fn watch(
         let signals = Signals::new()?;
         let statuses = ProbeStatuses::default();
         let denied = config.denied.clone();
-        let collector = NetworkCollector::new(ProcessTable::new(), statuses.clone(), config);
+        let collector = NetworkCollector::new(table, statuses.clone(), config);
         for name in statuses.unknown(&denied) {
             let known = statuses.names().join(", ");
             eprintln!("note: --deny-probe {name}: this command has no such probe, only {known}");

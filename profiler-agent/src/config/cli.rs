@@ -7,9 +7,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod health;
 mod network;
+pub(super) mod pods;
+mod targets;
 
 pub use health::HealthArgs;
 pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
+pub use pods::NameArgs;
+pub use targets::{DiagnoseTarget, RecordTarget};
 
 use super::EnvoyAdminMode;
 use crate::{
@@ -166,12 +170,26 @@ pub struct ServeArgs {
     /// without the sockets of other network namespaces and the kernel's BPF statistics [default: sys-admin]
     #[arg(long, value_name = "sys-admin|base")]
     pub privileges: Option<String>,
+    /// Where pods are named: auto (with the account of the pod that the agent runs in), off, or a file for
+    /// kubectl [default: auto]
+    #[arg(long, value_name = "auto|off|FILE")]
+    pub kubernetes: Option<String>,
+    /// Name of this node in Kubernetes [default: `NODE_NAME`, which a pod needs; else the host's name]
+    #[arg(long, value_name = "NAME")]
+    pub node_name: Option<String>,
+    /// Sockets of container runtimes, which are asked for names: auto (where their packages put them), off, or
+    /// paths separated by commas, each with cri: or docker: before it where the file's name does not tell
+    /// [default: auto]
+    #[arg(long, value_name = "auto|off|PATH,...")]
+    pub runtime_socket: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct RecordArgs {
     #[command(flatten)]
     pub target: RecordTarget,
+    #[command(flatten)]
+    pub names: NameArgs,
     /// How long to record: 1s to 1h
     #[arg(long, default_value = "10s", value_parser = task_duration)]
     pub duration: Duration,
@@ -226,27 +244,6 @@ pub struct RecordArgs {
     /// separate by commas)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub deny_probe: Vec<String>,
-}
-
-/// Whom to record; exactly one kind.
-#[derive(Clone, Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct RecordTarget {
-    /// These processes and the children they fork (repeat it, or separate by commas)
-    #[arg(long, value_name = "PID", value_delimiter = ',')]
-    pub pid: Vec<u32>,
-    /// Every process of this container: full id or a prefix of at least 12 digits
-    #[arg(long, value_name = "ID")]
-    pub container: Option<String>,
-    /// Every process with this name
-    #[arg(long, value_name = "NAME")]
-    pub comm: Option<String>,
-    /// Every process in this cgroup or below
-    #[arg(long, value_name = "PATH")]
-    pub cgroup: Option<String>,
-    /// Every process of the machine
-    #[arg(long)]
-    pub all: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -330,6 +327,8 @@ impl From<RecordFormat> for Format {
 pub struct DiagnoseArgs {
     #[command(flatten)]
     pub target: DiagnoseTarget,
+    #[command(flatten)]
+    pub names: NameArgs,
     /// How long to watch: 1s to 1h
     #[arg(long, default_value = "30s", value_parser = task_duration)]
     pub duration: Duration,
@@ -374,21 +373,6 @@ pub struct DiagnoseArgs {
     pub deny_probe: Vec<String>,
 }
 
-/// What to diagnose; exactly one kind.
-#[derive(Clone, Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct DiagnoseTarget {
-    /// These processes and the children they fork (repeat it, or separate by commas)
-    #[arg(long, value_name = "PID", value_delimiter = ',')]
-    pub pid: Vec<u32>,
-    /// Every process of this container: full id or a prefix of at least 12 digits
-    #[arg(long, value_name = "ID")]
-    pub container: Option<String>,
-    /// Every process with this name
-    #[arg(long, value_name = "NAME")]
-    pub comm: Option<String>,
-}
-
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
     /// pprof (gzip or plain) or folded stacks
@@ -420,6 +404,8 @@ pub struct PsArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub names: NameArgs,
 }
 
 #[derive(Clone, Debug, Args)]

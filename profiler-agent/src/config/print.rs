@@ -59,6 +59,7 @@ impl ServeConfig {
             off_cpu_mode,
             envoy_admin,
             privileges,
+            names,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![("listen", toml::Value::from(listen.to_string()))];
@@ -127,7 +128,12 @@ impl ServeConfig {
             ("off_cpu_mode", off_cpu_mode.name().into()),
             ("envoy_admin", envoy_admin.name().into()),
             ("privileges", privileges.name().into()),
+            ("kubernetes", names.kubernetes.to_string().into()),
+            ("runtime_socket", names.runtime.to_string().into()),
         ]);
+        if let Some(node) = &names.node_name {
+            lines.push(("node_name", node.clone().into()));
+        }
         if let Some(folder) = symbol_dir {
             lines.push(("symbol_dir", text(folder)));
         }

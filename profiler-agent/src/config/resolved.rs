@@ -9,11 +9,15 @@ use std::{
 use clap::ValueEnum;
 
 use super::{
-    cli::ServeArgs,
+    cli::{
+        ServeArgs,
+        pods::{kubernetes, runtime_sockets},
+    },
     file,
     settings::{ConfigError, Origin, Setting, Settings},
 };
 use crate::{
+    container_names::{KubernetesMode, RuntimeMode, SourceConfig},
     model::{UnwindMethod, WaitMode},
     privileges::Tier,
 };
@@ -143,6 +147,8 @@ pub struct ServeConfig {
     pub off_cpu_mode: WaitMode,
     pub envoy_admin: EnvoyAdminMode,
     pub privileges: Tier,
+    /// Who is asked what containers are called.
+    pub names: SourceConfig,
 }
 
 /// Merges flags, environment and file, and checks the result. `log` is the global flag and
@@ -193,6 +199,9 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         off_cpu_mode,
         envoy_admin,
         privileges,
+        kubernetes,
+        node_name,
+        runtime_socket,
     } = args;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
@@ -219,6 +228,9 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("off_cpu_mode", off_cpu_mode),
         ("envoy_admin", envoy_admin),
         ("privileges", privileges),
+        ("kubernetes", kubernetes),
+        ("node_name", node_name),
+        ("runtime_socket", runtime_socket),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -320,6 +332,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         off_cpu_mode: parse_or(settings, "off_cpu_mode", WaitMode::Auto, wait_mode)?,
         envoy_admin: parse_or(settings, "envoy_admin", EnvoyAdminMode::Auto, envoy_admin)?,
         privileges: parse_or(settings, "privileges", Tier::default(), privileges)?,
+        names: names(settings)?,
     })
 }
 
@@ -444,6 +457,26 @@ fn unwind_method(setting: &Setting) -> Result<UnwindMethod, ConfigError> {
         .text()
         .parse()
         .map_err(|problem: &str| setting.invalid(problem))
+}
+
+fn names(settings: &Settings) -> Result<SourceConfig, ConfigError> {
+    Ok(SourceConfig {
+        kubernetes: parse_or(
+            settings,
+            "kubernetes",
+            KubernetesMode::default(),
+            |setting| kubernetes(setting.text()).map_err(|problem| setting.invalid(problem)),
+        )?,
+        runtime: parse_or(
+            settings,
+            "runtime_socket",
+            RuntimeMode::default(),
+            |setting| runtime_sockets(setting.text()).map_err(|problem| setting.invalid(problem)),
+        )?,
+        node_name: settings
+            .get("node_name")
+            .map(|setting| setting.text().to_owned()),
+    })
 }
 
 fn privileges(setting: &Setting) -> Result<Tier, ConfigError> {

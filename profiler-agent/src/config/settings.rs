@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 30] = [
+pub(super) const KEYS: [&str; 33] = [
     "listen",
     "data_dir",
     "token_file",
@@ -34,6 +34,9 @@ pub(super) const KEYS: [&str; 30] = [
     "off_cpu_mode",
     "envoy_admin",
     "privileges",
+    "kubernetes",
+    "node_name",
+    "runtime_socket",
     "config",
 ];
 
@@ -142,6 +145,13 @@ impl Settings {
                 };
                 settings.set(key, values, Origin::Environment(name));
             }
+        }
+        // What manifests call it that put spec.nodeName there.
+        if settings.get("node_name").is_none()
+            && let Some(node) = read("NODE_NAME").filter(|node| !node.is_empty())
+        {
+            let origin = Origin::Environment("NODE_NAME".to_owned());
+            settings.set("node_name", vec![node], origin);
         }
         settings
     }

@@ -15,6 +15,7 @@ mod percentile;
 mod loss;
 mod observed;
 mod process;
+mod container_names;
 mod profile;
 mod profile_builder;
 mod request_options;
@@ -33,6 +34,9 @@ mod waker;
 mod wait_rules;
 
 pub use checkup::{CheckupRecord, RequestPoint, RequestSeries};
+pub use container_names::{
+    ContainerNames, ContainerRole, NamedBy, PodNames, PodSelector, Workload,
+};
 pub use edge::{
     Address, Edge, EdgeConnection, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, FoldedEdges,
     KernelTable, SideMetrics, SocketTotals, Transfer, Values, Window,

@@ -37,6 +37,9 @@ pub struct Container {
     pub id: String,
     /// `docker`, `containerd`, `cri-o`, `podman` or `kubepods` when only the pod is known.
     pub runtime: String,
+    /// Unique id of its Kubernetes pod, where the path has it.
+    #[serde(default)]
+    pub pod_uid: Option<String>,
 }
 
 /// One process of the node. Text fields are untrusted: the process chooses them.

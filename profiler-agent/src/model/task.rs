@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Clock, ImportedFile, LoopRules, Losses, RequestOptions, StackQuality, WaitCounts, WaitRules,
+    Clock, ImportedFile, LoopRules, Losses, PodSelector, RequestOptions, StackQuality, WaitCounts,
+    WaitRules,
 };
 
 /// Longest duration of a task with an end, in seconds.
@@ -77,6 +78,8 @@ pub enum Target {
     Pids(Vec<u32>),
     /// Every process of the container: full id or an unambiguous prefix of at least 12 digits.
     Container(String),
+    /// Every process of these pods, or of one container in each.
+    Pod(PodSelector),
     /// Every process in this cgroup or below; an absolute path in the container hierarchy.
     Cgroup(String),
     /// Every process with this `comm`, also those that start during the task.

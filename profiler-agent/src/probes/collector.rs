@@ -93,6 +93,8 @@ pub enum CollectError {
     NoSuchContainer { id: String },
     #[error("{reason}")]
     Container { reason: String },
+    #[error("pod: {reason}")]
+    Pod { reason: String },
     #[error("cgroup {path:?}: {reason}")]
     Cgroup { path: String, reason: String },
     #[error("network namespace {path:?}: {reason}")]

@@ -218,6 +218,7 @@ impl Collector for NetworkCollector {
             links,
             table: self.table.clone(),
             wanted,
+            followed: Instant::now(),
             directory,
             directory_read_ns: monotonic_ns(),
             reading_took: reading.elapsed(),
@@ -240,8 +241,10 @@ impl Collector for NetworkCollector {
                 origin.kernel_ns.saturating_add(duration_ns)
             }),
             sender,
+            target: ResolvedTarget::default(),
         };
         session.add_existing(&target).map_err(failed)?;
+        session.target = target;
         session.settle_tls();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         std::thread::Builder::new()
@@ -273,6 +276,8 @@ struct Session {
     links: NetworkLinks,
     table: ProcessTable,
     wanted: BTreeSet<u32>,
+    target: ResolvedTarget,
+    followed: Instant,
     directory: Directory,
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
@@ -494,7 +499,8 @@ impl Session {
         let gone = self.is_target_gone()?;
         let remark = self.requests.as_mut().and_then(Requests::remark);
         let ended = gone.then(|| TARGET_ENDED.to_owned());
-        let notes = ended.into_iter().chain(remark).collect();
+        let followed = self.follow_pods();
+        let notes = ended.into_iter().chain(remark).chain(followed).collect();
         if self.send((result, requests), notes, last) && gone {
             // It is said once.
             self.can_end = false;
@@ -503,6 +509,15 @@ impl Session {
             self.make_room(&table)?;
         }
         Ok(())
+    }
+
+    /// Adds pods that fit the target's selector by now; says which.
+    fn follow_pods(&mut self) -> Vec<String> {
+        if self.followed.elapsed() < REPORT {
+            return Vec::new();
+        }
+        self.followed = Instant::now();
+        self.target.follow(&self.table, &mut self.object)
     }
 
     fn report_unix(

@@ -349,6 +349,13 @@ impl Session {
                 }
             }
         }
+        let SessionParts {
+            target,
+            object,
+            table,
+            ..
+        } = &mut self.parts;
+        self.notes.extend(target.follow(table, object));
         self.keep_budget(now);
         self.watch_waits(now);
         if !self.notes.is_empty() || self.loop_table.is_some() {

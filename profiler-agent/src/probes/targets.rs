@@ -10,12 +10,12 @@ use profiler_common::{
 use super::CollectError;
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::Target,
+    model::{PodSelector, Target},
     process::{ContainerHierarchy, FindContainerError, ProcessTable},
 };
 
-/// Children of a process that a note names.
-const NAMED_CHILDREN: usize = 8;
+/// Processes or containers that a note names.
+const NAMED: usize = 8;
 /// Type of the pseudo file system of namespaces (`NSFS_MAGIC`).
 const NAMESPACES: i64 = 0x6e73_6673;
 
@@ -32,6 +32,8 @@ pub(super) struct ResolvedTarget {
     pub(super) cgroup_paths: Vec<String>,
     /// Inode of the network namespace of the target, when it is one.
     pub(super) network_namespace: u32,
+    /// What the cgroups were found by; others may fit it later.
+    pub(super) selector: Option<PodSelector>,
     pub(super) notes: Vec<String>,
 }
 
@@ -52,6 +54,7 @@ impl ResolvedTarget {
                 reason: "an imported file is no target".to_owned(),
             }),
             Target::Cgroup(path) => Self::of_cgroups(std::slice::from_ref(path)),
+            Target::Pod(selector) => Self::of_pods(selector, table),
             Target::Container(id) => {
                 table.refresh();
                 let found = table.find_container(id).map_err(|error| match error {
@@ -65,6 +68,23 @@ impl ResolvedTarget {
                 Self::of_cgroups(&found.cgroups)
             }
         }
+    }
+
+    fn of_pods(selector: &PodSelector, table: &ProcessTable) -> Result<Self, CollectError> {
+        table.refresh();
+        let found = table
+            .find_pods(selector)
+            .map_err(|error| CollectError::Pod {
+                reason: error.to_string(),
+            })?;
+        let cgroups: Vec<String> = found.cgroups.into_iter().collect();
+        let mut target = Self::of_cgroups(&cgroups)?;
+        let titles: Vec<String> = found.titles.into_iter().collect();
+        target
+            .notes
+            .push(format!("{selector} is {}", listed(&titles)));
+        target.selector = Some(selector.clone());
+        Ok(target)
     }
 
     fn of_network_namespace(path: &str) -> Result<Self, CollectError> {
@@ -91,6 +111,52 @@ impl ResolvedTarget {
             network_namespace,
             ..Self::default()
         })
+    }
+
+    /// Pods that fit a selector by now and did not before: adds them to the filter. Blocks: reads /proc.
+    pub(super) fn follow(
+        &mut self,
+        table: &ProcessTable,
+        object: &mut LoadedObject,
+    ) -> Vec<String> {
+        let Some(selector) = &self.selector else {
+            return Vec::new();
+        };
+        table.refresh();
+        // None is left, or none has come yet.
+        let Ok(found) = table.find_pods(selector) else {
+            return Vec::new();
+        };
+        let new: Vec<String> = found
+            .cgroups
+            .into_iter()
+            .filter(|cgroup| !self.cgroup_paths.contains(cgroup))
+            .collect();
+        let mut notes = Vec::new();
+        for cgroup in new {
+            let added = Self::of_cgroups(std::slice::from_ref(&cgroup))
+                .map_err(|error| error.to_string())
+                .and_then(|more| {
+                    let mut ids = more.cgroup_ids.iter();
+                    ids.try_for_each(|id| object.add_cgroup(*id))
+                        .map_err(|error| error.to_string())?;
+                    Ok(more.cgroup_ids)
+                });
+            let name = cgroup_title(table, &cgroup);
+            match added {
+                Ok(ids) => {
+                    self.cgroup_ids.extend(ids);
+                    notes.push(format!(
+                        "{name} has started and fits {selector}: it is watched from now on"
+                    ));
+                }
+                Err(error) => notes.push(format!(
+                    "{name} fits {selector} and is not watched: {error}"
+                )),
+            }
+            self.cgroup_paths.push(cgroup);
+        }
+        notes
     }
 
     fn of_pids(pids: &[u32], table: &ProcessTable) -> Result<Self, CollectError> {
@@ -209,6 +275,30 @@ impl ResolvedTarget {
     }
 }
 
+/// What runs in a cgroup, by its name.
+fn cgroup_title(table: &ProcessTable, cgroup: &str) -> String {
+    let inside = |path: &str| {
+        path.strip_prefix(cgroup)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    table
+        .snapshot()
+        .iter()
+        .filter(|process| inside(&process.cgroup))
+        .find_map(|process| table.names_of(process))
+        .map_or_else(|| cgroup.to_owned(), |names| names.title())
+}
+
+/// The first of some names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(NAMED).cloned();
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// Says of processes that their children do not belong to the target: those of a server do its work.
 fn left_out_children(pids: &[u32], table: &ProcessTable) -> Vec<String> {
     table.refresh();
@@ -219,19 +309,10 @@ fn left_out_children(pids: &[u32], table: &ProcessTable) -> Vec<String> {
             .filter(|process| process.parent_pid == *parent && !pids.contains(&process.key.pid))
             .map(|process| process.key.pid.to_string())
             .collect();
-        let more = match children.len().saturating_sub(NAMED_CHILDREN) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let named: Vec<&str> = children
-            .iter()
-            .take(NAMED_CHILDREN)
-            .map(String::as_str)
-            .collect();
         (!children.is_empty()).then(|| {
             format!(
-                "process {parent} has children that run already and are not in the target: {}{more}",
-                named.join(", ")
+                "process {parent} has children that run already and are not in the target: {}",
+                listed(&children)
             )
         })
     };

@@ -32,6 +32,7 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
+    model::PodSelector,
     model::{ProcessKey, TlsFileReport, TlsReport, cost_ns},
     process::{ProcessTable, proc_dir::read_stat},
     symbolize::{SymbolizeConfig, module_file::FileKey},
@@ -81,6 +82,8 @@ pub(super) enum TlsTargets {
     Listed,
     /// Those of cgroups, by the paths of these.
     Groups(Vec<String>),
+    /// Those of pods, also of such that start later.
+    Pods(PodSelector),
     All,
 }
 
@@ -88,6 +91,7 @@ impl TlsTargets {
     pub(super) fn of(target: &ResolvedTarget) -> Self {
         match target.filter {
             FILTER_PIDS => Self::Listed,
+            FILTER_CGROUPS if let Some(selector) = &target.selector => Self::Pods(selector.clone()),
             FILTER_CGROUPS => Self::Groups(target.cgroup_paths.clone()),
             _ => Self::All,
         }
@@ -111,6 +115,7 @@ impl TlsTargets {
                 .filter(|process| paths.iter().any(|path| below(&process.cgroup, path)))
                 .map(|process| process.key.pid)
                 .collect(),
+            Self::Pods(selector) => table.find_pods(selector).unwrap_or_default().pids,
             Self::All => table
                 .snapshot()
                 .iter()

@@ -36,7 +36,7 @@ const ID_DIGITS: usize = 64;
 pub(crate) fn container_of(path: &str) -> Option<ContainerCgroup<'_>> {
     let mut found: Option<ContainerCgroup<'_>> = None;
     let mut parent = "";
-    let mut pod = false;
+    let mut pod: Option<String> = None;
     let mut end = 0;
     for segment in path.split('/') {
         let start = end;
@@ -44,10 +44,10 @@ pub(crate) fn container_of(path: &str) -> Option<ContainerCgroup<'_>> {
         let seen = if let Some(container) = by_name(segment) {
             Some(container)
         } else if is_full_id(segment) {
-            by_parent(parent, pod).map(|runtime| (segment.to_owned(), runtime))
+            by_parent(parent, pod.is_some()).map(|runtime| (segment.to_owned(), runtime))
         } else {
             pod_uid(segment).map(|uid| {
-                pod = true;
+                pod = Some(uid.clone());
                 (uid, "kubepods")
             })
         };
@@ -55,6 +55,7 @@ pub(crate) fn container_of(path: &str) -> Option<ContainerCgroup<'_>> {
             let container = Container {
                 id,
                 runtime: runtime.to_owned(),
+                pod_uid: pod.clone(),
             };
             found = Some(ContainerCgroup {
                 container,
@@ -62,6 +63,21 @@ pub(crate) fn container_of(path: &str) -> Option<ContainerCgroup<'_>> {
             });
         }
         parent = segment;
+        end += 1;
+    }
+    found
+}
+
+/// The part of `path` that is a pod's cgroup, with the pod's unique id.
+pub(crate) fn pod_of(path: &str) -> Option<(String, &str)> {
+    let mut found = None;
+    let mut end = 0;
+    for segment in path.split('/') {
+        let start = end;
+        end = start + segment.len();
+        if let Some(uid) = pod_uid(segment) {
+            found = Some((uid, &path[..end]));
+        }
         end += 1;
     }
     found

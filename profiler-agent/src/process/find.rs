@@ -1,8 +1,15 @@
 //! Processes by name and containers by id.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use super::{containers::container_of, table::ProcessTable};
+use super::{
+    containers::{container_of, pod_of},
+    table::ProcessTable,
+};
+use crate::{
+    container_names::{LabelError, LabelSelector, SourceStatus},
+    model::{ContainerNames, PodSelector, Process},
+};
 
 /// Fewest characters of a container prefix.
 const PREFIX_DIGITS: usize = 12;
@@ -31,7 +38,74 @@ pub enum FindContainerError {
     Ambiguous { prefix: String, matches: usize },
 }
 
+/// What a [`PodSelector`] means now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodMatch {
+    /// Cgroups of the pods, or of the containers where only some are wanted, in the container hierarchy.
+    pub cgroups: BTreeSet<String>,
+    /// Processes in them, ordered.
+    pub pids: BTreeSet<u32>,
+    /// What was found, as `NAMESPACE/POD/CONTAINER`.
+    pub titles: BTreeSet<String>,
+}
+
+/// Why a [`PodSelector`] means nothing.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindPodError {
+    #[error(transparent)]
+    Labels(#[from] LabelError),
+    #[error("no running container of this node matches {selector}; {sources}")]
+    NotFound { selector: String, sources: String },
+    #[error("pods of several namespaces are called {name:?}: {namespaces}; give the namespace too")]
+    Ambiguous { name: String, namespaces: String },
+}
+
 impl ProcessTable {
+    /// The running containers that a selector means.
+    pub fn find_pods(&self, selector: &PodSelector) -> Result<PodMatch, FindPodError> {
+        let labels = selector.labels.as_deref().map(LabelSelector::parse);
+        let labels = labels.transpose()?;
+        let mut found = PodMatch::default();
+        let mut namespaces = BTreeSet::new();
+        for process in self.snapshot() {
+            let Some(names) = self.names_of(&process) else {
+                continue;
+            };
+            if !is_meant(&names, selector, labels.as_ref()) {
+                continue;
+            }
+            // A whole pod is its cgroup, so that containers that start later belong to it.
+            let pod = pod_of(&process.cgroup).filter(|_| selector.container.is_none());
+            let cgroup = pod
+                .map(|(_, cgroup)| cgroup)
+                .or_else(|| container_of(&process.cgroup).map(|seen| seen.cgroup));
+            let Some(cgroup) = cgroup else { continue };
+            found.cgroups.insert(cgroup.to_owned());
+            found.pids.insert(process.key.pid);
+            found.titles.insert(names.title());
+            namespaces.extend(names.pod.as_ref().map(|pod| pod.namespace.clone()));
+        }
+        if let (Some(name), None, 2..) = (&selector.name, &selector.namespace, namespaces.len()) {
+            let namespaces: Vec<String> = namespaces.into_iter().collect();
+            return Err(FindPodError::Ambiguous {
+                name: name.clone(),
+                namespaces: namespaces.join(", "),
+            });
+        }
+        if found.cgroups.is_empty() {
+            return Err(FindPodError::NotFound {
+                selector: selector.to_string(),
+                sources: described(&self.names().sources()),
+            });
+        }
+        Ok(found)
+    }
+
+    /// What the container of a process is called.
+    pub fn names_of(&self, process: &Process) -> Option<std::sync::Arc<ContainerNames>> {
+        self.names().of(process.container.as_ref()?)
+    }
+
     /// Pids of the processes with this `comm`, ordered. Longer names are cut as the kernel does.
     pub fn pids_named(&self, comm: &str) -> Vec<u32> {
         let cut = comm.as_bytes().get(..COMM_BYTES).unwrap_or(comm.as_bytes());
@@ -86,4 +160,44 @@ impl ProcessTable {
             matches => Err(FindContainerError::Ambiguous { prefix, matches }),
         }
     }
+}
+
+fn is_meant(
+    names: &ContainerNames,
+    selector: &PodSelector,
+    labels: Option<&LabelSelector>,
+) -> bool {
+    let PodSelector {
+        namespace,
+        name,
+        labels: _,
+        container,
+    } = selector;
+    let pod = names.pod.as_deref();
+    let is = |wanted: &Option<String>, given: Option<&String>| {
+        wanted.as_ref().is_none_or(|wanted| given == Some(wanted))
+    };
+    is(namespace, pod.map(|pod| &pod.namespace))
+        && is(name, pod.map(|pod| &pod.name))
+        && is(container, Some(&names.name))
+        && labels.is_none_or(|labels| labels.matches(names.labels()))
+}
+
+/// Who names containers, and who does not and why.
+fn described(sources: &[SourceStatus]) -> String {
+    if sources.is_empty() {
+        return "nobody has been asked for names yet".to_owned();
+    }
+    let each = sources.iter().map(|status| {
+        let state = match status.state.reason() {
+            Some(reason) => format!("{} ({reason})", status.state.name()),
+            None => status.state.name().to_owned(),
+        };
+        format!(
+            "{}: {state}, {} containers named",
+            status.source.name(),
+            status.containers
+        )
+    });
+    each.collect::<Vec<_>>().join("; ")
 }

@@ -16,6 +16,6 @@ pub(crate) mod proc_dir;
 mod users;
 
 pub use cgroups::{CgroupError, ContainerHierarchy, Mount};
-pub use find::{ContainerMatch, FindContainerError};
+pub use find::{ContainerMatch, FindContainerError, FindPodError, PodMatch};
 pub use pods::{Pod, PodCpu, PodKind, PodMember, Role, pods, program};
 pub use table::{ProcessChange, ProcessTable};

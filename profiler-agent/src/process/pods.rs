@@ -1,4 +1,5 @@
-//! Processes put into pods, and what each is in its pod. Until Kubernetes names them, a pod is a network namespace.
+//! Processes put into pods, and what each is in its pod. A pod is a network namespace; whoever names containers
+//! names it.
 //!
 //! The page does the same live, in `web/src/lib/roles.ts` and `pods.ts`; both are tested with
 //! `tests/fixtures/pods/cases.json`.
@@ -8,7 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use crate::model::Process;
+use crate::{
+    container_names::ContainerDirectory,
+    model::{ContainerNames, ContainerRole, PodNames, Process},
+};
 
 /// Programs that stand between an application and the network.
 const PROXIES: [&str; 6] = [
@@ -102,14 +106,17 @@ pub struct PodCpu {
 pub struct Pod {
     pub kind: PodKind,
     pub namespace: Option<u64>,
-    /// Made of untrusted names.
+    /// `NAMESPACE/NAME` where its containers are named as those of one pod, else made of its programs' names;
+    /// untrusted.
     pub title: String,
+    /// What it is called, and what it belongs to.
+    pub names: Option<Arc<PodNames>>,
     pub members: Vec<PodMember>,
     pub cpu: PodCpu,
 }
 
 /// All pods, busiest first; then the node's own namespace, then processes of which it is not known.
-pub fn pods(processes: &[Arc<Process>]) -> Vec<Pod> {
+pub fn pods(processes: &[Arc<Process>], names: &ContainerDirectory) -> Vec<Pod> {
     let host = host_namespace(processes);
     let mut by_namespace: BTreeMap<Option<u64>, Vec<Arc<Process>>> = BTreeMap::new();
     for process in processes.iter().filter(|process| !process.kernel_thread) {
@@ -126,7 +133,7 @@ pub fn pods(processes: &[Arc<Process>]) -> Vec<Pod> {
                 Some(_) if namespace == host => PodKind::Host,
                 Some(_) => PodKind::Pod,
             };
-            pod(kind, namespace, members)
+            pod(kind, namespace, members, names)
         })
         .collect();
     let busy = |pod: &Pod| pod.cpu.total.unwrap_or(-1.0);
@@ -192,9 +199,17 @@ impl Pod {
     }
 }
 
-fn pod(kind: PodKind, namespace: Option<u64>, processes: Vec<Arc<Process>>) -> Pod {
+fn pod(
+    kind: PodKind,
+    namespace: Option<u64>,
+    processes: Vec<Arc<Process>>,
+    directory: &ContainerDirectory,
+) -> Pod {
+    let names = (kind == PodKind::Pod)
+        .then(|| names_of_pod(&processes, directory))
+        .flatten();
     let members = match kind {
-        PodKind::Pod => members_of_pod(&processes),
+        PodKind::Pod => members_of_pod(&processes, directory),
         PodKind::Host => elsewhere(
             processes,
             "it is in the network namespace of the node, not in a pod",
@@ -207,10 +222,26 @@ fn pod(kind: PodKind, namespace: Option<u64>, processes: Vec<Arc<Process>>) -> P
     Pod {
         kind,
         namespace,
-        title: title(kind, &members),
+        title: names.as_ref().map_or_else(
+            || title(kind, &members),
+            |pod| format!("{}/{}", pod.namespace, pod.name),
+        ),
+        names,
         cpu: cpu(&members),
         members,
     }
+}
+
+/// The pod that all named containers belong to; none where they belong to several.
+fn names_of_pod(
+    processes: &[Arc<Process>],
+    directory: &ContainerDirectory,
+) -> Option<Arc<PodNames>> {
+    let mut pods = processes
+        .iter()
+        .filter_map(|process| directory.of(process.container.as_ref()?)?.pod.clone());
+    let first = pods.next()?;
+    pods.all(|other| other.uid == first.uid).then_some(first)
 }
 
 fn elsewhere(processes: Vec<Arc<Process>>, reason: &str) -> Vec<PodMember> {
@@ -224,7 +255,8 @@ fn elsewhere(processes: Vec<Arc<Process>>, reason: &str) -> Vec<PodMember> {
         .collect()
 }
 
-fn members_of_pod(processes: &[Arc<Process>]) -> Vec<PodMember> {
+fn members_of_pod(processes: &[Arc<Process>], directory: &ContainerDirectory) -> Vec<PodMember> {
+    let named = |process: &Process| directory.of(process.container.as_ref()?);
     let container = |process: &Process| process.container.as_ref().map(|found| found.id.clone());
     let all: BTreeSet<Option<String>> = processes.iter().map(|one| container(one)).collect();
     // One container for everything tells nothing of who belongs to whom.
@@ -247,9 +279,19 @@ fn members_of_pod(processes: &[Arc<Process>]) -> Vec<PodMember> {
         .map(|one| program(one).to_owned());
     let app = processes
         .iter()
-        .find(|one| !is_one_of(one, &PROXIES) && !is_one_of(one, &KEEPERS) && !is_beside(one))
+        .find(|one| {
+            !is_one_of(one, &PROXIES)
+                && !is_one_of(one, &KEEPERS)
+                && !is_beside(one)
+                && of_kubernetes(named(one).as_deref()).is_none()
+        })
         .map(|one| program(one).to_owned());
     let role = |process: &Process| {
+        if !is_one_of(process, &KEEPERS)
+            && let Some(told) = of_kubernetes(named(process).as_deref())
+        {
+            return told;
+        }
         role_of(
             process,
             is_beside(process),
@@ -268,6 +310,27 @@ fn members_of_pod(processes: &[Arc<Process>]) -> Vec<PodMember> {
             }
         })
         .collect()
+}
+
+/// What Kubernetes says that a container is for, where that is not the pod's own work.
+fn of_kubernetes(names: Option<&ContainerNames>) -> Option<(Role, String)> {
+    let names = names?;
+    let name = &names.name;
+    match names.role {
+        ContainerRole::Sidecar => Some((
+            Role::Sidecar,
+            format!("Kubernetes runs its container {name} as a sidecar"),
+        )),
+        ContainerRole::Init => Some((
+            Role::Other,
+            format!("its container {name} runs before those of the pod"),
+        )),
+        ContainerRole::Ephemeral => Some((
+            Role::Other,
+            format!("its container {name} was added to the running pod"),
+        )),
+        ContainerRole::Main | ContainerRole::Sandbox | ContainerRole::Unknown => None,
+    }
 }
 
 fn role_of(
@@ -402,7 +465,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{Container, ProcessKey};
+    use crate::model::{Container, NamedBy, ProcessKey};
 
     fn process(given: &Value) -> Arc<Process> {
         let text = |name: &str| given[name].as_str().map(str::to_owned);
@@ -421,6 +484,7 @@ mod tests {
             container: text("container").map(|id| Container {
                 id,
                 runtime: "containerd".into(),
+                pod_uid: None,
             }),
             network_namespace: given["network_namespace"].as_u64(),
             threads: 1,
@@ -428,6 +492,39 @@ mod tests {
             cpu_percent: given["cpu_percent"].as_f64(),
             kernel_thread: given["kernel_thread"].as_bool().unwrap(),
         })
+    }
+
+    /// What the processes' containers are called.
+    fn directory(processes: &Value) -> ContainerDirectory {
+        let directory = ContainerDirectory::default();
+        let named = processes.as_array().unwrap().iter().filter_map(|process| {
+            let names = process["names"].as_object()?;
+            let text = |name: &str| names[name].as_str().unwrap().to_owned();
+            let role = match names["role"].as_str().unwrap() {
+                "sidecar" => ContainerRole::Sidecar,
+                "init" => ContainerRole::Init,
+                _ => ContainerRole::Main,
+            };
+            let pod = PodNames {
+                namespace: text("namespace"),
+                name: text("pod"),
+                uid: text("pod"),
+                labels: BTreeMap::new(),
+                workload: None,
+            };
+            let names = ContainerNames {
+                name: text("name"),
+                role,
+                image: None,
+                pod: Some(Arc::new(pod)),
+                labels: BTreeMap::new(),
+                workload: None,
+                named_by: NamedBy::Kubernetes,
+            };
+            Some((process["container"].as_str()?.to_owned(), names))
+        });
+        directory.restore(named.collect());
+        directory
     }
 
     #[test]
@@ -442,7 +539,8 @@ mod tests {
                 .iter()
                 .map(process)
                 .collect();
-            let found: Vec<Value> = pods(&given)
+            let directory = directory(&case["processes"]);
+            let found: Vec<Value> = pods(&given, &directory)
                 .iter()
                 .map(|pod| {
                     let members: Vec<Value> = pod

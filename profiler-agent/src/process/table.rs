@@ -14,7 +14,10 @@ use super::{
     proc_dir::{ProcDir, ProcessStat, list_pids, read_stat},
     users::Users,
 };
-use crate::model::{Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
+use crate::{
+    container_names::ContainerDirectory,
+    model::{Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo},
+};
 
 /// Changes that a slow subscriber may lag behind.
 const CHANGES_KEPT: usize = 1024;
@@ -61,6 +64,8 @@ struct Shared {
     /// Also serialises refreshes and events, so that readers never wait for /proc.
     host: Mutex<HostState>,
     ticks_per_second: f64,
+    /// What containers are called.
+    names: ContainerDirectory,
     /// Threads of processes that were recorded elsewhere; then /proc is never read.
     recorded: Option<HashMap<ProcessKey, Vec<ThreadInfo>>>,
 }
@@ -103,6 +108,7 @@ impl ProcessTable {
             }),
             #[expect(clippy::cast_precision_loss, reason = "100 in practice")]
             ticks_per_second: rustix::param::clock_ticks_per_second() as f64,
+            names: ContainerDirectory::default(),
             recorded: None,
         };
         Self {
@@ -138,10 +144,16 @@ impl ProcessTable {
                     hierarchy_known: true,
                 }),
                 ticks_per_second: empty.shared.ticks_per_second,
+                names: ContainerDirectory::default(),
                 recorded: Some(threads),
             }),
             changes: empty.changes,
         }
+    }
+
+    /// What the containers of these processes are called.
+    pub fn names(&self) -> &ContainerDirectory {
+        &self.shared.names
     }
 
     /// Reads all of /proc again (blocking) and computes CPU shares since the previous call.

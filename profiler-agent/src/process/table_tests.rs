@@ -345,7 +345,8 @@ fn container_of_a_process_follows_its_cgroup() {
         container,
         Some(Container {
             id: ID.into(),
-            runtime: "docker".into()
+            runtime: "docker".into(),
+            pod_uid: None,
         })
     );
 }

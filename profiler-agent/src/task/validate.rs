@@ -2,12 +2,12 @@
 
 use crate::model::{
     DEFAULT_FREQUENCY_HZ, LoopRules, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MAX_DURATION_S,
-    MAX_FREQUENCY_HZ, MAX_STALL_MS, MIN_CAPTURE_BYTES, RequestOptions, Target, TaskKind, TaskSpec,
-    WaitRules,
+    MAX_FREQUENCY_HZ, MAX_STALL_MS, MIN_CAPTURE_BYTES, PodSelector, RequestOptions, Target,
+    TaskKind, TaskSpec, WaitRules,
 };
 
 use super::TaskError;
-use crate::requests::Rules;
+use crate::{container_names::LabelSelector, requests::Rules};
 
 /// Processes that one task may name.
 pub const MAX_PIDS: usize = 4096;
@@ -19,6 +19,10 @@ pub const MAX_CGROUP_BYTES: usize = 4096;
 pub const MAX_CONTAINER_BYTES: usize = 128;
 /// Shorter prefixes match too easily what was not meant.
 pub const MIN_CONTAINER_BYTES: usize = 12;
+
+/// Longest name in Kubernetes, of a subdomain.
+const MAX_NAME_BYTES: usize = 253;
+const MAX_SELECTOR_BYTES: usize = 4096;
 
 /// How the kind comes to be that nobody can start.
 const IMPORTED_BY: &str = "a profile is imported with POST /api/v1/imports";
@@ -80,6 +84,7 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
     match &spec.target {
         Target::Pids(pids) => pids_hold(pids),
         Target::Container(id) => container_holds(id),
+        Target::Pod(selector) => pod_holds(selector),
         Target::Cgroup(path) => cgroup_holds(path),
         Target::Comm(comm) => comm_holds(comm),
         Target::NetworkNamespace(path) => network_namespace_holds(path, spec.kind),
@@ -261,6 +266,51 @@ fn container_holds(id: &str) -> Result<(), TaskError> {
         );
     }
     Ok(())
+}
+
+fn pod_holds(selector: &PodSelector) -> Result<(), TaskError> {
+    const FIELD: &str = "target.pod";
+    let PodSelector {
+        namespace,
+        name,
+        labels,
+        container,
+    } = selector;
+    if name.is_none() && labels.is_none() && container.is_none() {
+        return invalid(
+            FIELD,
+            "target.pod must have a name, labels or a container".to_owned(),
+        );
+    }
+    for (key, value) in [
+        ("namespace", namespace),
+        ("name", name),
+        ("container", container),
+    ] {
+        if value.as_ref().is_some_and(|value| !is_name(value)) {
+            return invalid(
+                FIELD,
+                format!(
+                    "target.pod.{key} must be 1 to {MAX_NAME_BYTES} letters, digits, '-', '_' and '.'"
+                ),
+            );
+        }
+    }
+    match labels {
+        Some(labels) if labels.len() > MAX_SELECTOR_BYTES => invalid(
+            FIELD,
+            format!("target.pod.labels must be at most {MAX_SELECTOR_BYTES} bytes"),
+        ),
+        Some(labels) => LabelSelector::parse(labels)
+            .map(drop)
+            .or_else(|error| invalid(FIELD, format!("target.pod.labels: {error}"))),
+        None => Ok(()),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !text.is_empty() && text.len() <= MAX_NAME_BYTES && text.bytes().all(is_part)
 }
 
 fn cgroup_holds(path: &str) -> Result<(), TaskError> {

@@ -1,13 +1,20 @@
 //! Edges of a network task.
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+};
 
 use profiler_common::network::BOUNDS_US;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::tasks::{TaskState, state_of};
+use super::{
+    containers::{NamedContainers, named},
+    tasks::{TaskState, state_of},
+};
 use crate::{
+    container_names::ContainerDirectory,
     model,
     network_watch::{WatchState, Watched},
 };
@@ -32,6 +39,8 @@ pub struct EdgeTable {
     /// which did not say.
     #[schema(required)]
     window: Option<CountedWindow>,
+    /// Names of the containers of these edges, by id; those that nobody has named are missing.
+    containers: NamedContainers,
 }
 
 /// Nanoseconds since the Unix epoch.
@@ -65,12 +74,16 @@ pub(in crate::api) struct TaskEdges {
 
 impl TaskEdges {
     /// Without a `table` nothing has been counted yet, or nothing was.
-    pub(in crate::api) fn new(task: &model::Task, table: Option<&model::EdgeTable>) -> Self {
+    pub(in crate::api) fn new(
+        task: &model::Task,
+        table: Option<&model::EdgeTable>,
+        names: &ContainerDirectory,
+    ) -> Self {
         let (state, reason) = state_of(&task.state);
         Self {
             state,
             reason,
-            table: table.unwrap_or(&model::EdgeTable::default()).into(),
+            table: EdgeTable::new(table.unwrap_or(&model::EdgeTable::default()), names),
         }
     }
 }
@@ -133,8 +146,8 @@ enum NetworkState {
     Waiting,
 }
 
-impl From<&Watched> for NetworkEdges {
-    fn from(watched: &Watched) -> Self {
+impl NetworkEdges {
+    pub(in crate::api) fn new(watched: &Watched, names: &ContainerDirectory) -> Self {
         let Watched {
             state,
             since_ns,
@@ -154,10 +167,10 @@ impl From<&Watched> for NetworkEdges {
             since_ns: *since_ns,
             restarts: *restarts,
             age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
-            table: table
-                .as_deref()
-                .unwrap_or(&model::EdgeTable::default())
-                .into(),
+            table: EdgeTable::new(
+                table.as_deref().unwrap_or(&model::EdgeTable::default()),
+                names,
+            ),
         }
     }
 }
@@ -352,9 +365,15 @@ struct EdgeSocketTotals {
     read_bytes: u64,
 }
 
-impl From<&model::EdgeTable> for EdgeTable {
-    fn from(table: &model::EdgeTable) -> Self {
+impl EdgeTable {
+    pub fn new(table: &model::EdgeTable, names: &ContainerDirectory) -> Self {
+        let ends = |edge: &'_ model::Edge| {
+            let ends = [&edge.key.client, &edge.key.server];
+            ends.map(|end| end.container.clone())
+        };
+        let ids: BTreeSet<String> = table.edges.iter().flat_map(ends).flatten().collect();
         Self {
+            containers: named(&ids, names),
             edges: table.edges.iter().map(|found| edge(found, table)).collect(),
             sources: table.sources.clone(),
             other: (table.folded != model::FoldedEdges::default()).then(|| OtherEdges {

@@ -3,6 +3,7 @@
 
 mod agent;
 mod checkups;
+mod containers;
 mod diagnosis;
 mod diagnosis_findings;
 mod diagnosis_matrix;

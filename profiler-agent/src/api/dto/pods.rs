@@ -1,20 +1,32 @@
 //! Pods and what is in them.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::containers::{PodNames, Workload};
 use crate::process::{self, PodCpu, PodMember, program};
 
 /// A network namespace with its processes.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "as in names of containers")]
 pub struct Pod {
     /// `pod`; `host`: the processes in the node's own namespace; `unknown`: those whose namespace cannot be read.
     kind: &'static str,
     /// Inode number of the network namespace.
     #[schema(required)]
     network_namespace: Option<u64>,
-    /// Made of the names of its programs.
+    /// `NAMESPACE/NAME` where its containers are named as those of one pod, else made of the names of its programs.
     title: String,
+    /// What it is called; null where nobody has named it.
+    #[schema(required)]
+    pod: Option<PodNames>,
+    /// The pod's labels.
+    labels: BTreeMap<String, String>,
+    /// What manages it.
+    #[schema(required)]
+    workload: Option<Workload>,
     /// What the sidecar takes of its pod, or why that cannot be told.
     summary: String,
     /// Shares of one CPU; null before there is any reading.
@@ -73,6 +85,16 @@ impl From<&process::Pod> for Pod {
             kind: pod.kind.name(),
             network_namespace: pod.namespace,
             title: pod.title.clone(),
+            pod: pod.names.as_deref().map(Into::into),
+            labels: pod
+                .names
+                .as_ref()
+                .map_or_else(BTreeMap::new, |pod| pod.labels.clone()),
+            workload: pod
+                .names
+                .as_ref()
+                .and_then(|pod| pod.workload.as_ref())
+                .map(Into::into),
             summary: pod.sidecar_line(),
             cpu_percent: percent(total),
             sidecar_cpu_percent: percent(sidecar),

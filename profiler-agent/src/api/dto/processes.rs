@@ -3,9 +3,11 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::containers::{ContainerNames, NameSource};
 use crate::{
     api::mask::masked,
     config::ArgumentPolicy,
+    container_names::ContainerDirectory,
     model::{self, ThreadInfo},
 };
 
@@ -42,10 +44,20 @@ pub struct Process {
 struct Container {
     id: String,
     runtime: String,
+    /// Unique id of its Kubernetes pod, where its cgroup has it.
+    #[schema(required)]
+    pod_uid: Option<String>,
+    /// Null when nobody has named it.
+    #[schema(required)]
+    names: Option<ContainerNames>,
 }
 
 impl Process {
-    pub fn new(process: &model::Process, arguments: ArgumentPolicy) -> Self {
+    pub fn new(
+        process: &model::Process,
+        arguments: ArgumentPolicy,
+        names: &ContainerDirectory,
+    ) -> Self {
         let model::Process {
             key,
             parent_pid,
@@ -75,6 +87,8 @@ impl Process {
             container: container.as_ref().map(|container| Container {
                 id: container.id.clone(),
                 runtime: container.runtime.clone(),
+                pod_uid: container.pod_uid.clone(),
+                names: names.of(container).map(|names| names.as_ref().into()),
             }),
             network_namespace: *network_namespace,
             threads: *threads,
@@ -127,6 +141,9 @@ pub(in crate::api) struct ContainerSummary {
     pub(in crate::api) id: String,
     pub(in crate::api) runtime: String,
     pub(in crate::api) cgroup: String,
+    /// Null when nobody has named it.
+    #[schema(required)]
+    pub(in crate::api) names: Option<ContainerNames>,
     pub(in crate::api) pids: Vec<u32>,
     /// Sum over the container's processes; null until one has two readings.
     #[schema(required)]
@@ -137,4 +154,6 @@ pub(in crate::api) struct ContainerSummary {
 pub(in crate::api) struct ContainerList {
     pub(in crate::api) items: Vec<ContainerSummary>,
     pub(in crate::api) total: usize,
+    /// Who names them.
+    pub(in crate::api) name_sources: Vec<NameSource>,
 }

@@ -1,11 +1,12 @@
 //! Requests of a task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
+    containers::{NamedContainers, named},
     edges::{CountedWindow, EdgeEnd, end},
     request_plaintext::RequestPlaintext,
     request_samples::{RequestSample, sample},
@@ -13,7 +14,7 @@ use super::{
     request_values::RequestValues,
     tasks::{TaskState, state_of},
 };
-use crate::model;
+use crate::{container_names::ContainerDirectory, model};
 
 /// Requests between processes, from the task's start until now, with the state of the task. Text comes
 /// from payload and is untrusted. Times are nanoseconds.
@@ -52,6 +53,8 @@ pub struct TaskRequests {
     plaintext: Option<RequestPlaintext>,
     /// The stored result cannot be read: nothing here was counted.
     damaged: bool,
+    /// Names of the containers of these edges, by id; those that nobody has named are missing.
+    containers: NamedContainers,
 }
 
 /// What could not be told.
@@ -225,7 +228,11 @@ struct RequestTls {
 
 impl TaskRequests {
     /// Without a `table` nothing has been counted yet, or nothing was.
-    pub fn new(state: &model::TaskState, table: Option<&model::RequestTable>) -> Self {
+    pub fn new(
+        state: &model::TaskState,
+        table: Option<&model::RequestTable>,
+        names: &ContainerDirectory,
+    ) -> Self {
         let (state, reason) = state_of(state);
         let empty = model::RequestTable::default();
         let found = table.unwrap_or(&empty);
@@ -238,7 +245,13 @@ impl TaskRequests {
         };
         let mut operations: Vec<_> = found.operations.iter().collect();
         operations.sort_by_key(|operation| std::cmp::Reverse(operation.tally.count));
+        let ends = |edge: &model::RequestEdge| {
+            let ends = [&edge.key.client, &edge.key.server];
+            ends.map(|end| end.container.clone())
+        };
+        let ids: BTreeSet<String> = found.edges.iter().flat_map(ends).flatten().collect();
         Self {
+            containers: named(&ids, names),
             state,
             reason,
             window: table

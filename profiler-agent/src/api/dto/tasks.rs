@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::{
     agent::{Loss, losses},
+    containers::PodSelector,
     event_loop::LoopRules,
     imports::ImportedFile,
     request_rules::{Asked, RequestRule, RequestSamples, RequestSettings},
@@ -61,6 +62,8 @@ pub(in crate::api) enum Target {
     Pids(Vec<u32>),
     /// Every process of the container: full id or a unique prefix of at least 12 digits.
     Container(String),
+    /// Every process of the pods that fit, or of one container in each; also of those that start later.
+    Pod(PodSelector),
     /// Every process in this cgroup or below.
     Cgroup(String),
     /// Every process with this name.
@@ -78,6 +81,7 @@ impl From<&model::Target> for Target {
         match target {
             model::Target::Pids(pids) => Self::Pids(pids.clone()),
             model::Target::Container(id) => Self::Container(id.clone()),
+            model::Target::Pod(selector) => Self::Pod(selector.into()),
             model::Target::Cgroup(path) => Self::Cgroup(path.clone()),
             model::Target::Comm(comm) => Self::Comm(comm.clone()),
             model::Target::All => Self::All(true),
@@ -237,6 +241,7 @@ pub(super) fn target_of(target: Target) -> Result<model::Target, &'static str> {
     match target {
         Target::Pids(pids) => Ok(model::Target::Pids(pids)),
         Target::Container(id) => Ok(model::Target::Container(id)),
+        Target::Pod(selector) => Ok(model::Target::Pod(selector.into())),
         Target::Cgroup(path) => Ok(model::Target::Cgroup(path)),
         Target::Comm(comm) => Ok(model::Target::Comm(comm)),
         Target::NetworkNamespace(path) => Ok(model::Target::NetworkNamespace(path)),

@@ -24,6 +24,7 @@ pub(in crate::api) async fn list(
     query.only(&[])?;
     state.refresh_processes(MAX_AGE).await?;
     let mut by_id: BTreeMap<String, ContainerSummary> = BTreeMap::new();
+    let names = state.parts.table.names();
     for process in state.parts.table.snapshot() {
         let Some(container) = &process.container else {
             continue;
@@ -34,6 +35,7 @@ pub(in crate::api) async fn list(
                 id: container.id.clone(),
                 runtime: container.runtime.clone(),
                 cgroup: process.cgroup.clone(),
+                names: names.of(container).map(|names| names.as_ref().into()),
                 pids: Vec::new(),
                 cpu_percent: None,
             });
@@ -50,5 +52,9 @@ pub(in crate::api) async fn list(
     let share = |item: &ContainerSummary| item.cpu_percent.unwrap_or(-1.0);
     items.sort_by(|a, b| share(b).total_cmp(&share(a)));
     let total = items.len();
-    Ok(Json(ContainerList { items, total }))
+    Ok(Json(ContainerList {
+        items,
+        total,
+        name_sources: names.sources().iter().map(Into::into).collect(),
+    }))
 }

@@ -40,7 +40,8 @@ pub(in crate::api) async fn edges(
 ) -> Result<Json<TaskEdges>, ApiError> {
     query.only(&[])?;
     let (task, table) = result(&state, task_id(id)?).await?;
-    let answer = blocking(move || TaskEdges::new(&task, table.as_deref())).await?;
+    let names = state.parts.table.names().clone();
+    let answer = blocking(move || TaskEdges::new(&task, table.as_deref(), &names)).await?;
     Ok(Json(answer))
 }
 
@@ -105,7 +106,8 @@ pub(in crate::api) async fn node_edges(
 ) -> Result<Json<NetworkEdges>, ApiError> {
     query.only(&[])?;
     let watched = state.parts.network.newest().ok_or(ApiError::NetworkOff)?;
-    let table = blocking(move || NetworkEdges::from(&watched)).await?;
+    let names = state.parts.table.names().clone();
+    let table = blocking(move || NetworkEdges::new(&watched, &names)).await?;
     Ok(Json(table))
 }
 

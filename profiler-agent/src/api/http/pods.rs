@@ -13,7 +13,7 @@ use crate::{
     process::pods,
 };
 
-/// Lists pods, busiest first: network namespaces, until Kubernetes names them.
+/// Lists pods, busiest first: network namespaces, with the names that Kubernetes or the runtime has for them.
 #[utoipa::path(
     get, path = "/api/v1/pods", tag = "processes",
     responses((status = 200, body = PodList), (status = 401, body = Problem, content_type = "application/problem+json"))
@@ -24,5 +24,8 @@ pub(in crate::api) async fn list(
 ) -> Result<Json<PodList>, ApiError> {
     query.only(&[])?;
     state.refresh_processes(MAX_AGE).await?;
-    Ok(Json(PodList::new(&pods(&state.parts.table.snapshot()))))
+    Ok(Json(PodList::new(&pods(
+        &state.parts.table.snapshot(),
+        state.parts.table.names(),
+    ))))
 }

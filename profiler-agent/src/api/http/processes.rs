@@ -15,6 +15,7 @@ use crate::{
         state::{ApiState, blocking},
     },
     config::ArgumentPolicy,
+    container_names::ContainerDirectory,
     model::{Process, ProcessKey},
     symbolize::ForecastError,
 };
@@ -64,16 +65,21 @@ impl Order {
 
 /// Whether `needle` (lower case) is in what the API shows of the process: masked arguments are
 /// not searched, or a search would tell what they are.
-fn matches(process: &Process, needle: &str, policy: ArgumentPolicy) -> bool {
+fn matches(
+    process: &Process,
+    needle: &str,
+    policy: ArgumentPolicy,
+    names: &ContainerDirectory,
+) -> bool {
     let has = |text: &str| text.to_lowercase().contains(needle);
     process.key.pid.to_string() == needle
         || has(&process.comm)
         || process.exe.as_deref().is_some_and(has)
         || process.user.as_deref().is_some_and(has)
-        || process
-            .container
-            .as_ref()
-            .is_some_and(|container| has(&container.id))
+        || process.container.as_ref().is_some_and(|container| {
+            let named = || names.of(container).is_some_and(|names| has(&names.title()));
+            has(&container.id) || named()
+        })
         || has(&process.cgroup)
         || (policy == ArgumentPolicy::Shown && process.cmdline.iter().any(|text| has(text)))
 }
@@ -82,7 +88,7 @@ fn matches(process: &Process, needle: &str, policy: ArgumentPolicy) -> bool {
 #[utoipa::path(
     get, path = "/api/v1/processes", tag = "processes",
     params(
-        ("q" = Option<String>, Query, description = "Part of the name, executable, user, container id or cgroup, or a pid"),
+        ("q" = Option<String>, Query, description = "Part of the name, executable, user, container, pod or cgroup, or a pid"),
         ("sort" = Option<String>, Query, description = "cpu (default), pid, name or rss"),
         ("limit" = Option<usize>, Query, description = "At most so many; default all"),
         ("kernel" = Option<bool>, Query, description = "Also kernel threads; default false")
@@ -110,14 +116,15 @@ pub(in crate::api) async fn list(
     let mut found: Vec<Arc<Process>> = state.parts.table.snapshot();
     found.retain(|process| {
         (kernel || !process.kernel_thread)
-            && (needle.is_empty() || matches(process, &needle, policy))
+            && (needle.is_empty() || matches(process, &needle, policy, state.parts.table.names()))
     });
     found.sort_by(|a, b| order.compare(a, b));
     let total = found.len();
+    let names = state.parts.table.names();
     let items = found
         .iter()
         .take(limit)
-        .map(|process| dto::Process::new(process, policy))
+        .map(|process| dto::Process::new(process, policy, names))
         .collect();
     Ok(Json(ProcessList { items, total }))
 }
@@ -149,7 +156,7 @@ pub(in crate::api) async fn show(
         .ok_or_else(missing)?;
     let threads = blocking(move || table.threads(key)).await?;
     Ok(Json(ProcessDetail {
-        process: dto::Process::new(&process, state.parts.arguments),
+        process: dto::Process::new(&process, state.parts.arguments, state.parts.table.names()),
         thread_list: threads.into_iter().map(Into::into).collect(),
     }))
 }

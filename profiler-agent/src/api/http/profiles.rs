@@ -211,6 +211,7 @@ fn title(task: &Task) -> String {
             format!("pid {}", pids.join(", "))
         }
         Target::Container(id) => format!("container {id}"),
+        Target::Pod(selector) => selector.to_string(),
         Target::Cgroup(path) => format!("cgroup {path}"),
         Target::Comm(comm) => format!("processes named {comm}"),
         Target::All => "all processes".to_owned(),

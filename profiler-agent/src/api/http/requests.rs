@@ -46,6 +46,7 @@ pub(in crate::api) async fn requests(
             reason: reason.clone(),
         });
     }
-    let answer = blocking(move || TaskRequests::new(&task.state, table.as_deref())).await?;
+    let names = state.parts.table.names().clone();
+    let answer = blocking(move || TaskRequests::new(&task.state, table.as_deref(), &names)).await?;
     Ok(Json(answer))
 }

@@ -4,6 +4,7 @@ use profiler_protocols::{Exchange, Outcome, Protocol, Status};
 use serde_json::{Value, json};
 
 use super::{Api, Setup, check_problem, edges, json as body_of};
+use crate::container_names::ContainerDirectory;
 use crate::{
     api::{Origin, TaskRequests},
     config::{Allowance, CapturePolicy},
@@ -253,7 +254,11 @@ async fn sidecars_say_how_sure_their_pairs_are() {
 async fn the_answer_is_what_the_command_prints() {
     let mut answer = result(&Api::new()).await;
     answer["state"] = "finished".into();
-    let printed = TaskRequests::new(&TaskState::Finished, Some(&table()));
+    let printed = TaskRequests::new(
+        &TaskState::Finished,
+        Some(&table()),
+        &ContainerDirectory::default(),
+    );
     assert_eq!(answer, serde_json::to_value(&printed).unwrap());
 }
 

@@ -9,6 +9,7 @@ use tokio::{
     task::JoinHandle,
 };
 
+use crate::cli::naming::named_table_for;
 use crate::{
     checkup::{CheckupRequest, Observer, specs},
     config::cli::DiagnoseArgs,
@@ -41,7 +42,7 @@ pub(super) fn gather(args: &DiagnoseArgs, request: &CheckupRequest) -> Result<Ga
         packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
         ..SymbolizeConfig::default()
     };
-    let table = ProcessTable::new();
+    let table = named_table_for(&args.names, &request.target)?;
     let collectors = Collectors {
         samples: Arc::new(OnCpuCollector::new(
             table.clone(),

@@ -13,10 +13,9 @@ use super::{CliError, print};
 use crate::{
     api,
     checkup::{CheckupRequest, Evidences, Side, compare, specs},
-    config::cli::{DiagnoseArgs, DiagnoseTarget},
+    config::cli::DiagnoseArgs,
     diagnosis::DiagnosisRules,
     idle::IdleRules,
-    model::Target,
     render::report::{ReportForm, report},
     task,
 };
@@ -24,7 +23,7 @@ use crate::{
 /// Watches until the duration is over or Ctrl-C, then prints the diagnosis.
 pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     let request = CheckupRequest {
-        target: target(&args.target),
+        target: args.target.to_target(),
         duration_s: args.duration.as_secs(),
         frequency_hz: args.frequency,
     };
@@ -71,20 +70,5 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     match fail_on.matching(&diagnosis) {
         None => Ok(()),
         Some(reason) => Err(CliError::Found(reason)),
-    }
-}
-
-fn target(given: &DiagnoseTarget) -> Target {
-    let DiagnoseTarget {
-        pid,
-        container,
-        comm,
-    } = given;
-    if let Some(id) = container {
-        Target::Container(id.clone())
-    } else if let Some(comm) = comm {
-        Target::Comm(comm.clone())
-    } else {
-        Target::Pids(pid.clone())
     }
 }

@@ -4,13 +4,18 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::task_duration;
+use super::{
+    pods::{NameArgs, target_of},
+    task_duration,
+};
 use crate::model::Target;
 
 #[derive(Clone, Debug, Args)]
 pub struct NetArgs {
     #[command(flatten)]
     pub target: NetTarget,
+    #[command(flatten)]
+    pub names: NameArgs,
     /// How long to watch: 1s to 1h
     #[arg(long, default_value = "10s", value_parser = task_duration)]
     pub duration: Duration,
@@ -42,6 +47,8 @@ pub struct NetArgs {
 pub struct RequestsArgs {
     #[command(flatten)]
     pub target: NetTarget,
+    #[command(flatten)]
+    pub names: NameArgs,
     /// How long to look: 1s to 1h
     #[arg(long, default_value = "10s", value_parser = task_duration)]
     pub duration: Duration,
@@ -104,9 +111,15 @@ pub struct NetTarget {
     /// These processes and the children they fork (repeat it, or separate by commas)
     #[arg(long, value_name = "PID", value_delimiter = ',')]
     pub pid: Vec<u32>,
-    /// Every process of this container: full id or a prefix of at least 12 digits
-    #[arg(long, value_name = "ID")]
+    /// Every process of this container: full id, a prefix of at least 12 digits, or its name
+    #[arg(long, value_name = "ID|NAME")]
     pub container: Option<String>,
+    /// Every process of this pod, or of one of its containers
+    #[arg(long, value_name = "[NAMESPACE/]POD[/CONTAINER]")]
+    pub pod: Option<String>,
+    /// Every process of the pods with these labels, written as for kubectl; also of those that start later
+    #[arg(long, value_name = "SELECTOR")]
+    pub labels: Option<String>,
     /// Every connection in this network namespace, for example /run/netns/NAME
     #[arg(long, value_name = "PATH")]
     pub netns: Option<String>,
@@ -120,11 +133,14 @@ impl NetTarget {
         let Self {
             pid,
             container,
+            pod,
+            labels,
             netns,
             all: _,
         } = self;
-        match (container, netns) {
-            (Some(id), _) => Target::Container(id.clone()),
+        let named = target_of(pod.as_ref(), labels.as_ref(), container.as_ref());
+        match (named, netns) {
+            (Some(target), _) => target,
             (None, Some(path)) => Target::NetworkNamespace(path.clone()),
             (None, None) if pid.is_empty() => Target::All,
             (None, None) => Target::Pids(pid.clone()),

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Play, facts};
+use crate::container_names::ContainerDirectory;
 use crate::{
     api::TaskRequests,
     model::{RequestOptions, RequestTable, TaskState},
@@ -31,7 +32,11 @@ fn check(table: &RequestTable) -> String {
     let blob = encode(table, Stream::Requests, Density::Fast).unwrap();
     let stored: RequestTable = decode(&blob, Stream::Requests).unwrap();
     assert_eq!(stored, *table);
-    let answer = TaskRequests::new(&TaskState::Finished, Some(&stored));
+    let answer = TaskRequests::new(
+        &TaskState::Finished,
+        Some(&stored),
+        &ContainerDirectory::default(),
+    );
     let answer = serde_json::to_string(&answer).unwrap();
     assert!(!answer.contains(SECRET), "{answer}");
     answer
@@ -64,7 +69,11 @@ fn bodies_come_out_only_of_a_task_that_was_asked_for_them() {
     };
     check(&wanted(false));
     let table = wanted(true);
-    let answer = TaskRequests::new(&TaskState::Finished, Some(&table));
+    let answer = TaskRequests::new(
+        &TaskState::Finished,
+        Some(&table),
+        &ContainerDirectory::default(),
+    );
     let answer = serde_json::to_value(&answer).unwrap();
     let sample = &answer["samples"][0];
     for body in ["request_body", "response_body"] {

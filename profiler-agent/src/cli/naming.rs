@@ -1,0 +1,84 @@
+//! Names of containers for commands that run without a server.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use anyhow::{Context, Result};
+
+use super::ps::printable;
+use crate::{
+    config::cli::NameArgs, container_names::load_once, model::Endpoint, model::Target,
+    process::ProcessTable,
+};
+
+/// Longest name of a container that is printed.
+const LONGEST: usize = 120;
+
+/// An empty table of processes that knows what containers are called, as far as somebody answers at once.
+pub(super) fn named_table(args: &NameArgs) -> Result<ProcessTable> {
+    let table = ProcessTable::new();
+    ask(args, &table)?;
+    Ok(table)
+}
+
+/// The same where `target` has such a name; otherwise nobody is asked.
+pub(super) fn named_table_for(args: &NameArgs, target: &Target) -> Result<ProcessTable> {
+    match target {
+        Target::Pod(_) => named_table(args),
+        _ => Ok(ProcessTable::new()),
+    }
+}
+
+fn ask(args: &NameArgs, table: &ProcessTable) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    runtime.block_on(load_once(args.to_config(), table));
+    runtime.shutdown_background();
+    Ok(())
+}
+
+/// Asks again when there is one among these that started later.
+pub(super) fn ask_for<'end>(
+    args: &NameArgs,
+    ends: impl IntoIterator<Item = &'end Endpoint>,
+    table: &ProcessTable,
+) -> Result<()> {
+    let mut containers = ends.into_iter().filter_map(|end| end.container.as_ref());
+    if containers.any(|id| table.names().by_id(id).is_none()) {
+        ask(args, table)?;
+    }
+    Ok(())
+}
+
+/// Which process is in which container, for below a table of ends; empty when none has a name.
+pub(super) fn legend<'end>(
+    ends: impl IntoIterator<Item = &'end Endpoint>,
+    table: &ProcessTable,
+) -> String {
+    let mut lines: BTreeMap<String, String> = BTreeMap::new();
+    for end in ends {
+        let names = end
+            .container
+            .as_ref()
+            .and_then(|id| table.names().by_id(id));
+        let (Some(pid), Some(names)) = (end.pid, names) else {
+            continue;
+        };
+        let workload = names.workload().map_or_else(String::new, |workload| {
+            format!(" ({} {})", workload.kind, workload.name)
+        });
+        let process = format!("{}[{pid}]", printable(&end.comm, 15));
+        let name = printable(&format!("{}{workload}", names.title()), LONGEST);
+        lines.insert(process, name);
+    }
+    let mut text = String::new();
+    if !lines.is_empty() {
+        text.push_str("containers:\n");
+    }
+    for (process, name) in lines {
+        // Writing to a String cannot fail.
+        let _infallible = writeln!(text, "  {process} is in {name}");
+    }
+    text
+}
