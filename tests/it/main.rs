@@ -37,6 +37,8 @@ mod hostile;
 #[cfg(test)]
 mod idle;
 #[cfg(test)]
+mod kubernetes;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod mesh;

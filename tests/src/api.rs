@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::{folded::Folded, wait::wait_for};
 
@@ -18,6 +19,7 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(20);
 pub struct Api {
     pub address: SocketAddr,
     pub token: Option<String>,
+    scheme: &'static str,
     http: ureq::Agent,
 }
 
@@ -50,13 +52,34 @@ impl Answer {
 
 impl Api {
     pub fn new(address: SocketAddr, token: Option<String>) -> Self {
+        Self::with("http", address, token, TlsConfig::default())
+    }
+
+    /// A server that shows a certificate of `authority` (PEM).
+    pub fn with_tls(address: SocketAddr, token: Option<String>, authority: &str) -> Result<Self> {
+        let authority =
+            Certificate::from_pem(authority.as_bytes()).context("read a certificate")?;
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&[authority]))
+            .build();
+        Ok(Self::with("https", address, token, tls))
+    }
+
+    fn with(
+        scheme: &'static str,
+        address: SocketAddr,
+        token: Option<String>,
+        tls: TlsConfig,
+    ) -> Self {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(REQUEST_LIMIT))
+            .tls_config(tls)
             .build();
         Self {
             address,
             token,
+            scheme,
             http: config.into(),
         }
     }
@@ -71,21 +94,22 @@ impl Api {
     }
 
     fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}://{}{path}", self.scheme, self.address)
     }
 
     /// Any request; `body` is sent as JSON.
     pub fn send(&self, method: &str, path: &str, body: Option<&str>) -> Result<Answer> {
         let body = body.map(|text| ("application/json", text.as_bytes().to_vec()));
-        self.send_bytes(method, path, body)
+        self.send_as(method, path, body)
     }
 
     /// Sends a file.
     pub fn upload(&self, method: &str, path: &str, content: Vec<u8>) -> Result<Answer> {
-        self.send_bytes(method, path, Some(("application/octet-stream", content)))
+        self.send_as(method, path, Some(("application/octet-stream", content)))
     }
 
-    fn send_bytes(
+    /// Any request with a body of any media type.
+    pub fn send_as(
         &self,
         method: &str,
         path: &str,

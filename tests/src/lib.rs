@@ -6,6 +6,8 @@ pub mod breakpoints;
 pub mod cleanup;
 pub mod demo_data;
 pub mod docker;
+pub mod forwarder;
+pub mod kubernetes;
 pub mod netns;
 pub mod paths;
 pub mod process;

@@ -62,20 +62,25 @@ impl Netns {
 
     /// Runs `work` on a thread that has moved into the namespace.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-        let file = std::fs::File::open(self.path())
-            .with_context(|| format!("open network namespace {}", self.name))?;
-        thread::scope(|scope| {
-            let worker = scope.spawn(move || {
-                use std::os::fd::AsFd as _;
-                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-                    .context("enter network namespace")?;
-                work()
-            });
-            worker
-                .join()
-                .map_err(|_| anyhow!("work inside {} panicked", self.name))?
-        })
+        within(&self.path(), work)
     }
+}
+
+/// Runs `work` on a thread that has moved into the namespace of a file.
+pub fn within<T: Send>(path: &Path, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let file = std::fs::File::open(path)
+        .with_context(|| format!("open network namespace {}", path.display()))?;
+    thread::scope(|scope| {
+        let worker = scope.spawn(move || {
+            use std::os::fd::AsFd as _;
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
+                .context("enter network namespace")?;
+            work()
+        });
+        worker
+            .join()
+            .map_err(|_| anyhow!("work inside {} panicked", path.display()))?
+    })
 }
 
 /// The first of `what`, `what-2`, ... that this run has no namespace of: a run may have several meshes.

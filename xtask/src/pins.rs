@@ -185,7 +185,22 @@ pub(crate) const CARGO_CYCLONEDX: &str = "0.5.9";
 /// Renders the chart in tests.
 pub(crate) const HELM: &str = "3.19.0";
 
-/// What builds it; Debian's is too old.
+/// The API server of Kubernetes with its store.
+#[derive(Debug)]
+pub(crate) struct Kubernetes {
+    pub(crate) version: &'static str,
+    pub(crate) etcd: &'static str,
+    /// A go.mod that requires both.
+    pub(crate) modules: &'static str,
+}
+
+pub(crate) const KUBERNETES: Kubernetes = Kubernetes {
+    version: "1.34.2",
+    etcd: "3.6.4",
+    modules: include_str!("pins/kubernetes.mod"),
+};
+
+/// What builds both; Debian's is too old.
 #[derive(Debug)]
 pub(crate) struct Go {
     pub(crate) version: &'static str,

@@ -41,6 +41,11 @@ pub(crate) fn file_hash(path: &Path) -> Result<String> {
     Ok(format!("{:x}", Sha256::digest(&bytes)))
 }
 
+/// SHA-256 of a text, in hexadecimal.
+pub(crate) fn text_hash(text: &str) -> String {
+    format!("{:x}", Sha256::digest(text))
+}
+
 /// SHA-256 over names and contents of all files below the given paths, except in `skipped` folders.
 pub(crate) fn tree_hash(paths: &[PathBuf], skipped: &[&str]) -> Result<String> {
     let mut files = Vec::new();

@@ -7,7 +7,9 @@ mod bpf_linker;
 mod wheel;
 mod envoy;
 mod jars;
+mod go;
 mod helm;
+mod kubernetes;
 
 use anyhow::Result;
 
@@ -40,6 +42,8 @@ pub(crate) enum Part {
     Brokers,
     /// A program with an old TLS library, which only tests use.
     OldTls,
+    /// The API server of Kubernetes with its store, which only tests use.
+    Kubernetes,
     /// Debian packages that only tests and the demo use.
     Packages(&'static [Package]),
 }
@@ -89,6 +93,9 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
                 let client = &pins::PSYCOPG2;
                 progress.quiet(&wheel::label(client), || wheel::ensure(workspace, client))?;
             }
+            Part::Kubernetes => {
+                progress.quiet(&kubernetes::label(), || kubernetes::ensure(workspace))?;
+            }
             Part::Packages(packages) => {
                 progress.quiet("install Debian packages for tests and demo", || {
                     let installed = debian::install(workspace, packages)?;
@@ -108,7 +115,7 @@ impl Part {
     fn steps(self) -> usize {
         match self {
             Self::Ebpf | Self::Web => 2,
-            Self::Envoy | Self::OldTls | Self::Packages(_) => 1,
+            Self::Envoy | Self::OldTls | Self::Kubernetes | Self::Packages(_) => 1,
             Self::Brokers => 4,
             Self::OlderEnvoys => pins::OLDER_ENVOYS.len(),
         }

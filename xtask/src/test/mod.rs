@@ -127,6 +127,7 @@ fn parts(steps: &[&Step], builds_agent: bool) -> Vec<Part> {
             Need::OlderEnvoys => Some(Part::OlderEnvoys),
             Need::Brokers => Some(Part::Brokers),
             Need::OldTls => Some(Part::OldTls),
+            Need::Kubernetes => Some(Part::Kubernetes),
             Need::Agent | Need::Envoy | Need::Ebpf | Need::Web | Need::Root => None,
         })
         .fold(Vec::new(), |mut unique, part| {

@@ -17,6 +17,8 @@ pub(super) enum Need {
     Brokers,
     /// A wheel with OpenSSL 1.1.1.
     OldTls,
+    /// An API server of Kubernetes with its store.
+    Kubernetes,
     Packages(&'static [Package]),
 }
 
@@ -220,6 +222,8 @@ pub(super) const REQUESTS_TLS: &[Need] = &[
         },
     ]),
 ];
+/// An API server; the agent comes in where names are tested.
+pub(super) const KUBERNETES: &[Need] = &[Need::Root, Need::Agent, Need::Kubernetes];
 /// The engine's own packages come with it.
 pub(super) const CONTAINERS: &[Need] = &[Need::Root, Need::Agent, Need::Envoy];
 pub(super) const UI: &[Need] = &[

@@ -5,9 +5,9 @@ use anyhow::Result;
 use super::{
     Tally, cargo_test,
     needs::{
-        CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, MESH, MESHES, NAMES, NETWORK, Need, PPROF,
-        REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES, REQUESTS_TLS, ROOT_AND_AGENT, TLS_SITES,
-        UI, UNWINDING, UNWINDING_PROGRAMS,
+        CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, MESH, MESHES, NAMES, NETWORK, Need,
+        PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES, REQUESTS_TLS, ROOT_AND_AGENT,
+        TLS_SITES, UI, UNWINDING, UNWINDING_PROGRAMS,
     },
     toolchain_fallback, unwind_test, web_test,
 };
@@ -286,6 +286,11 @@ pub(super) const STEPS: &[Step] = &[
         "ui-topology",
         UI,
         "the map of a pod and the page of an edge, over the mesh"
+    ),
+    integration!(
+        "kubernetes",
+        KUBERNETES,
+        "a real API server: pods, owners, watches that break, rights of the manifests"
     ),
     Step {
         name: "containers",
