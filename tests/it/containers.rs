@@ -101,13 +101,10 @@ impl Profiler {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let command = ["serve", "--listen=127.0.0.1:0"];
         let container = Container::run(&image, &options, &command).unwrap();
-        let (address, token) = wait_for("the profiler listens", START, || {
-            container.logs().unwrap().lines().find_map(ready_line)
-        })
-        .unwrap_or_else(|error| panic!("{error:#}: {}", container.logs().unwrap()));
+        let api = api_of(&container);
         Self {
             container,
-            api: Api::new(address, Some(token)),
+            api,
             capabilities,
             _image: image,
         }
@@ -152,6 +149,15 @@ impl Profiler {
             .wait_task(id, &["finished", "cancelled"], EXIT)
             .unwrap_or_else(|error| panic!("{error:#}: {}", self.container.logs().unwrap()))
     }
+}
+
+/// The API of a profiler in a container with the host's network, when it listens.
+pub(crate) fn api_of(container: &Container) -> Api {
+    let (address, token) = wait_for("the profiler listens", START, || {
+        container.logs().unwrap().lines().find_map(ready_line)
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {}", container.logs().unwrap()));
+    Api::new(address, Some(token))
 }
 
 fn ready_line(line: &str) -> Option<(SocketAddr, String)> {

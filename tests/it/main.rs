@@ -38,6 +38,7 @@ mod hostile;
 mod idle;
 #[cfg(test)]
 mod kubernetes;
+mod kubernetes_names;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]

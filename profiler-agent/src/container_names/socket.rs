@@ -9,8 +9,21 @@ use std::{
 use rustix::fs::{Mode, OFlags};
 use tokio::{net::UnixStream, runtime::Handle};
 
+use crate::process::ProcessTable;
+
 /// The host's file system, in a container that shares the host's PID namespace.
 const HOST: &str = "/proc/1/root";
+/// Programs that make the usual sockets, or use them: their file system is the host's as well, also where that of
+/// the first process may not be looked at.
+const DAEMONS: [&str; 7] = [
+    "containerd",
+    "crio",
+    "dockerd",
+    "cri-dockerd",
+    "k3s-server",
+    "rke2",
+    "kubelet",
+];
 
 /// What speaks at a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +100,11 @@ impl std::fmt::Display for RuntimeMode {
 
 impl RuntimeMode {
     /// The sockets that exist now; the reason when there are none. Reads the file system.
-    pub(super) fn sockets(&self, speaks: Speaks) -> Result<Vec<RuntimeSocket>, String> {
+    pub(super) fn sockets(
+        &self,
+        speaks: Speaks,
+        table: &ProcessTable,
+    ) -> Result<Vec<RuntimeSocket>, String> {
         match self {
             Self::Off => Err("switched off by --runtime-socket=off".to_owned()),
             Self::At(given) => {
@@ -103,10 +120,13 @@ impl RuntimeMode {
             }
             Self::Auto => {
                 let usual = USUAL.iter().filter(|(_, other)| *other == speaks);
+                let daemons = DAEMONS.iter().flat_map(|name| table.pids_named(name));
+                let mut roots = vec![String::new(), HOST.to_owned()];
+                roots.extend(daemons.map(|pid| format!("/proc/{pid}/root")));
                 let found: Vec<_> = usual
                     .clone()
                     .filter_map(|(path, _)| {
-                        ["", HOST]
+                        roots
                             .iter()
                             .map(|root| PathBuf::from(format!("{root}{path}")))
                             .find(|path| is_socket(path))
@@ -129,16 +149,25 @@ fn is_socket(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
 }
 
+/// Runs blocking work with the rights of the threads of `opener`. A runtime starts the thread for such work from
+/// the thread that asks for it, and the new one has the capabilities of that: so one of its own has to ask.
+pub(super) async fn elsewhere<T: Send + 'static>(
+    opener: &Handle,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let asked = opener.spawn(async { tokio::task::spawn_blocking(work).await });
+    asked
+        .await
+        .map_err(io::Error::other)?
+        .map_err(io::Error::other)
+}
+
 /// Connects to a socket that this thread alone might not reach: it is looked up by a thread of `opener`, and
 /// connected to by its descriptor (Linux follows `/proc/self/fd` also for `O_PATH`).
 pub(super) async fn connect(path: &Path, opener: &Handle) -> io::Result<UnixStream> {
     let path = path.to_owned();
-    let found: OwnedFd = opener
-        .spawn_blocking(move || {
-            rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        })
-        .await
-        .map_err(io::Error::other)??;
+    let open = move || rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let found: OwnedFd = elsewhere(opener, open).await??;
     UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await
 }
 
@@ -159,9 +188,10 @@ mod tests {
 
     #[test]
     fn what_is_not_given_is_not_looked_for() {
+        let table = ProcessTable::new();
         let mode = RuntimeMode::At(vec![RuntimeSocket::parse("/run/docker.sock").unwrap()]);
-        assert_eq!(mode.sockets(Speaks::Docker).unwrap().len(), 1);
-        assert!(mode.sockets(Speaks::Cri).is_err());
-        assert!(RuntimeMode::Off.sockets(Speaks::Docker).is_err());
+        assert_eq!(mode.sockets(Speaks::Docker, &table).unwrap().len(), 1);
+        assert!(mode.sockets(Speaks::Cri, &table).is_err());
+        assert!(RuntimeMode::Off.sockets(Speaks::Docker, &table).is_err());
     }
 }

@@ -16,7 +16,7 @@ use super::{
     directory::{ContainerDirectory, SourceState},
     docker,
     kubernetes::{Cluster, KubernetesMode},
-    socket::{RuntimeMode, RuntimeSocket, Speaks},
+    socket::{RuntimeMode, RuntimeSocket, Speaks, elsewhere},
 };
 use crate::{model::NamedBy, privileges, process::ProcessTable};
 
@@ -124,8 +124,8 @@ async fn follow(config: &SourceConfig, speaks: Speaks, table: &ProcessTable, ope
     let mut asked: HashMap<String, Instant> = HashMap::new();
     let mut whole: Option<Instant> = None;
     loop {
-        let mode = config.runtime.clone();
-        let found = opener.spawn_blocking(move || mode.sockets(speaks)).await;
+        let (mode, processes) = (config.runtime.clone(), table.clone());
+        let found = elsewhere(opener, move || mode.sockets(speaks, &processes)).await;
         let sockets = match found.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(sockets) => sockets,
             Err(reason) => {
@@ -219,6 +219,8 @@ async fn ask(
 /// Asks all sources once, for a command that runs without a server. What they say of themselves is in
 /// [`ContainerDirectory::sources`].
 pub async fn load_once(config: SourceConfig, table: &ProcessTable) {
+    // Runtimes are found by their processes, too.
+    table.refresh();
     let directory = Arc::new(table.names().clone());
     let opener = Handle::current();
     let kubernetes = async {
@@ -243,7 +245,7 @@ pub async fn load_once(config: SourceConfig, table: &ProcessTable) {
     let runtime = |speaks: Speaks| {
         let (config, directory, opener) = (&config, &directory, &opener);
         async move {
-            match config.runtime.sockets(speaks) {
+            match config.runtime.sockets(speaks, table) {
                 Ok(sockets) => ask(&sockets, directory, opener, COMMAND_LIMIT).await,
                 Err(reason) => {
                     directory.set_state(source(speaks), SourceState::Off { reason }, None);

@@ -53,10 +53,10 @@ fn without_ebpf(workspace: &Workspace, target: &str, tally: &mut Tally) -> Resul
     counted(command, tally)
 }
 
-/// The module that needs a Docker engine: the machine's, or one for as long as the tests run.
-pub(super) fn containers(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+/// A module that needs a Docker engine: the machine's, or one for as long as the tests run.
+pub(super) fn with_engine(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
     let engine = Engine::start(workspace)?;
-    let mut command = integration_of(workspace, "containers");
+    let mut command = integration_of(workspace, name);
     command.env("DOCKER_HOST", &engine.host);
     counted(command, tally)
 }
