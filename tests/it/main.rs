@@ -15,6 +15,8 @@ mod api;
 #[cfg(test)]
 mod chaos;
 #[cfg(test)]
+mod chaos_clock;
+#[cfg(test)]
 mod checkup;
 #[cfg(test)]
 mod cli;

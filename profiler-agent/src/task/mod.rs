@@ -12,6 +12,7 @@ mod result;
 mod retention;
 mod run;
 mod target_names;
+mod times;
 mod upkeep;
 mod whole_table;
 
@@ -22,7 +23,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use crate::model::{Task, TaskId};
 
-pub use engine::{Engine, WallClock};
+pub use engine::Engine;
 pub use validate::{
     MAX_CGROUP_BYTES, MAX_COMM_BYTES, MAX_CONTAINER_BYTES, MAX_PIDS, MIN_CONTAINER_BYTES, validate,
 };

@@ -45,11 +45,18 @@ impl Inner {
     /// Removes what is too old or too much.
     pub(super) async fn retain(&self) {
         let tasks = self.registry.list();
-        let (limits, now_ns) = (self.limits, self.now_ns());
-        let planned = self.store.run(move |store| {
-            let removals = plan(&tasks, &store.all_segments(), now_ns, limits);
-            remove(store, &removals)
-        });
+        let limits = self.limits;
+        let segments = match self.store.run(|store| store.all_segments()).await {
+            Ok(segments) => segments,
+            Err(StoreError::Closed) => return,
+            Err(error) => return tracing::warn!(%error, "could not apply the retention limits"),
+        };
+        let age_ns = |task, end_ns| self.times.age_ns(task, end_ns);
+        let removals = plan(&tasks, &segments, age_ns, limits);
+        if removals.is_empty() {
+            return;
+        }
+        let planned = self.store.run(move |store| remove(store, &removals));
         let removed = match planned.await.and_then(|removed| removed) {
             Ok(removed) => removed,
             Err(StoreError::Closed) => return,
@@ -57,6 +64,7 @@ impl Inner {
         };
         for id in removed.tasks {
             self.registry.remove(id);
+            self.times.forget(id);
         }
         for (id, samples) in removed.cut {
             let task = self.registry.update(id, |task| {

@@ -113,6 +113,11 @@ pub(super) const STEPS: &[Step] = &[
         "the agent killed fifty times under load: nothing is left, nobody notices"
     ),
     integration!(
+        "chaos-clock",
+        ROOT_AND_AGENT,
+        "a wall clock that jumps by ten days: no result is lost, no time is wrong"
+    ),
+    integration!(
         "workloads",
         ROOT_AND_AGENT,
         "the workloads keep the shares they promise"
