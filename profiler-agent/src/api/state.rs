@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{Mutex, Semaphore};

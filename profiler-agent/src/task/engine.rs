@@ -283,6 +283,11 @@ impl Engine {
         self.inner.registry.subscribe()
     }
 
+    /// Whether the disk of the data directory refused the last write.
+    pub fn store_refuses(&self) -> bool {
+        self.inner.store.refuses()
+    }
+
     /// Room that the store takes on disk, in bytes.
     pub fn store_bytes(&self) -> u64 {
         use std::os::unix::fs::MetadataExt;

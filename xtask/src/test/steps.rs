@@ -118,6 +118,11 @@ pub(super) const STEPS: &[Step] = &[
         "a wall clock that jumps by ten days: no result is lost, no time is wrong"
     ),
     integration!(
+        "chaos-storage",
+        ROOT_AND_AGENT,
+        "a data directory that is full or cannot be written: said, survived, left behind"
+    ),
+    integration!(
         "workloads",
         ROOT_AND_AGENT,
         "the workloads keep the shares they promise"
