@@ -17,6 +17,8 @@ mod chaos;
 #[cfg(test)]
 mod chaos_clock;
 #[cfg(test)]
+mod chaos_envoy;
+#[cfg(test)]
 mod chaos_storage;
 #[cfg(test)]
 mod checkup;

@@ -123,6 +123,11 @@ pub(super) const STEPS: &[Step] = &[
         "a data directory that is full or cannot be written: said, survived, left behind"
     ),
     integration!(
+        "chaos-envoy",
+        MESHES,
+        "a sidecar killed, replaced by other releases and restarted hot while it is watched"
+    ),
+    integration!(
         "workloads",
         ROOT_AND_AGENT,
         "the workloads keep the shares they promise"
