@@ -61,6 +61,8 @@ pub struct Reading {
 #[derive(Debug)]
 pub struct Soaked {
     pub readings: Vec<Reading>,
+    /// Check-ups whose diagnosis has no requests, with what it says of its limits.
+    pub without_requests: Vec<String>,
     pub load: LoadReport,
     /// Programs, maps, links and pins of the whole machine that were not there before the agent. Those of others that
     /// came meanwhile are among them.
@@ -120,10 +122,11 @@ pub fn run(options: &Options, mut seen: impl FnMut(&Reading)) -> Result<Soaked> 
         "target": { "pids": [pid] }, "duration_s": options.checkup_s, "frequency_hz": 99,
     });
     let began = Instant::now();
-    let mut readings = Vec::new();
+    let (mut readings, mut without_requests) = (Vec::new(), Vec::new());
     while began.elapsed() < options.duration {
-        checkup(&agent, &body, pid)
+        let limits = checkup(&agent, &body, pid)
             .with_context(|| format!("check-up {}; {}", readings.len() + 1, agent.log()))?;
+        without_requests.extend(limits);
         thread::sleep(QUIET);
         let reading = read(&agent, began)?;
         seen(&reading);
@@ -149,14 +152,15 @@ pub fn run(options: &Options, mut seen: impl FnMut(&Reading)) -> Result<Soaked> 
         .collect();
     Ok(Soaked {
         readings,
+        without_requests,
         load,
         left,
         complaints,
     })
 }
 
-/// One check-up from its start to its deletion, with its diagnosis read.
-fn checkup(agent: &Agent, body: &Value, pid: u32) -> Result<()> {
+/// One check-up from its start to its deletion, with its diagnosis read; its limits when that has no requests.
+fn checkup(agent: &Agent, body: &Value, pid: u32) -> Result<Option<String>> {
     let answer = agent
         .api
         .send("POST", "/api/v1/checkups", Some(&body.to_string()))?;
@@ -171,10 +175,10 @@ fn checkup(agent: &Agent, body: &Value, pid: u32) -> Result<()> {
     ensure!(ended["state"] == "finished", "{ended:#}");
     let diagnosis = agent.api.get_json(&format!("{path}/diagnosis?pid={pid}"))?;
     let rate = diagnosis["totals"]["requests"]["per_second"].as_f64();
-    ensure!(rate > Some(0.0), "no requests: {}", diagnosis["totals"]);
+    let limits = (rate.is_none() || rate <= Some(0.0)).then(|| diagnosis["limits"].to_string());
     let deleted = agent.api.send("DELETE", &path, None)?;
     ensure!(deleted.status == 204, "{}", deleted.text());
-    Ok(())
+    Ok(limits)
 }
 
 fn read(agent: &Agent, began: Instant) -> Result<Reading> {

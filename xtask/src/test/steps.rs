@@ -342,6 +342,11 @@ pub(super) const STEPS: &[Step] = &[
         "what the diagnosis puts down to settings of Envoy, against what switching them off saves"
     ),
     integration!(
+        "soak",
+        MESH,
+        "five minutes of check-ups in a loop: memory, open files and kernel objects stay what they were"
+    ),
+    integration!(
         "demo",
         MESH,
         "the demo leaves nothing behind, however it ends"

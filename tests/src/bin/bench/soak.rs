@@ -29,7 +29,7 @@ pub(crate) struct Options {
 /// A figure of each reading.
 type Figure = (&'static str, fn(&Reading) -> f64);
 
-const FIGURES: [Figure; 6] = [
+const FIGURES: [Figure; 7] = [
     ("RSS, MB", |reading| reading.rss_mb),
     ("RSS without files, MB", |reading| reading.anonymous_mb),
     ("open files", |reading| f64::from(reading.descriptors)),
@@ -37,6 +37,7 @@ const FIGURES: [Figure; 6] = [
     ("programs, maps, links", |reading| {
         f64::from(reading.kernel_objects)
     }),
+    ("CPU since the start, s", |reading| reading.cpu_s),
     ("store, MB", |reading| reading.store_mb),
 ];
 
@@ -51,9 +52,11 @@ pub(crate) fn document(options: &Options, machine: &Value) -> Result<Value> {
         |reading| {
             if count % LINES == 0 {
                 eprintln!(
-                    "{:>6.0} s  {:>6.1} MB  {} files  {} threads  {} kernel objects",
+                    "{:>6.0} s  {:>6.1} MB  {:>6.1} MB without files  {:>7.1} s of CPU  {} files  {} threads  {} kernel objects",
                     reading.at_s,
                     reading.rss_mb,
+                    reading.anonymous_mb,
+                    reading.cpu_s,
                     reading.descriptors,
                     reading.threads,
                     reading.kernel_objects
@@ -76,6 +79,7 @@ pub(crate) fn document(options: &Options, machine: &Value) -> Result<Value> {
         "checkups": soaked.readings.len(),
         "interval": "95 % of the slope by Student's t over ten means of the later two thirds",
         "figures": rows,
+        "without_requests": soaked.without_requests,
         "load": soaked.load,
         "left_in_the_kernel": soaked.left,
         "complaints": soaked.complaints,
@@ -114,8 +118,9 @@ fn print(soaked: &Soaked) {
         eprintln!("| {name} | {middle:.1} | {least:.1} | {most:.1} | {change} |");
     }
     eprintln!(
-        "{} check-ups, {} requests, {} errors, {} objects left in the kernel, {} warnings and errors logged",
+        "{} check-ups ({} without requests), {} requests, {} errors, {} objects left in the kernel, {} warnings and errors logged",
         soaked.readings.len(),
+        soaked.without_requests.len(),
         soaked.load.requests,
         soaked.load.errors,
         soaked.left.len(),
