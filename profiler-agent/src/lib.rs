@@ -8,6 +8,7 @@
 pub mod model;
 
 pub mod app;
+pub mod clock;
 pub mod demo_data;
 pub mod cli;
 pub mod config;

@@ -15,6 +15,12 @@ mod api;
 #[cfg(test)]
 mod chaos;
 #[cfg(test)]
+mod chaos_clock;
+#[cfg(test)]
+mod chaos_envoy;
+#[cfg(test)]
+mod chaos_storage;
+#[cfg(test)]
 mod checkup;
 #[cfg(test)]
 mod cli;
@@ -103,6 +109,8 @@ mod requests_sidecar;
 mod requests_stores;
 #[cfg(test)]
 mod requests_tls;
+#[cfg(test)]
+mod soak;
 #[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]

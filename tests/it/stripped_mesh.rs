@@ -14,9 +14,9 @@ const SECONDS: u64 = 5;
 const HZ: u64 = 499;
 
 /// Share in percent of the samples' user frames that must have a name.
-const LEAST_FRAMES: f64 = 70.0;
+pub(crate) const LEAST_FRAMES: f64 = 70.0;
 /// Share in percent of the samples with user frames that must have a named one among them.
-const LEAST_STACKS: f64 = 99.0;
+pub(crate) const LEAST_STACKS: f64 = 99.0;
 
 #[test]
 fn most_frames_of_envoy_1_36_have_names() {
@@ -55,14 +55,15 @@ fn check(version: &str) {
     );
 }
 
+/// How many samples and frames have names.
 #[derive(Debug)]
-struct Shares {
+pub(crate) struct Shares {
     /// With user frames.
-    samples: u64,
+    pub(crate) samples: u64,
     /// In percent.
-    named_frames: f64,
+    pub(crate) named_frames: f64,
     /// In percent.
-    stacks_with_a_name: f64,
+    pub(crate) stacks_with_a_name: f64,
 }
 
 impl Shares {
@@ -70,7 +71,7 @@ impl Shares {
         clippy::cast_precision_loss,
         reason = "sample counts stay far below 2^52"
     )]
-    fn of(folded: &Folded) -> Self {
+    pub(crate) fn of(folded: &Folded) -> Self {
         let (mut samples, mut frames, mut named, mut with_name) = (0, 0, 0, 0);
         for stack in &folded.stacks {
             let user: Vec<bool> = user_frames(stack).map(is_name).collect();

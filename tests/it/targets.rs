@@ -247,6 +247,13 @@ pub(crate) fn finish_task(agent: &Agent, id: &str, seconds: u64) -> Value {
     task.unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()))
 }
 
+/// Stops a task and waits for its last results, however busy the machine is.
+pub(crate) fn stop_task(agent: &Agent, id: &str) -> Value {
+    agent.api.stop_task(id).unwrap();
+    let task = agent.api.wait_task(id, &["cancelled"], EXIT);
+    task.unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()))
+}
+
 /// Follows the CPU time of processes while a task runs.
 #[derive(Debug, Default)]
 pub(crate) struct CpuHistory {

@@ -37,6 +37,7 @@ pub enum Resource {
     ProcessGroup(i32),
     Netns(String),
     Cgroup(PathBuf),
+    /// With what is mounted in it.
     Directory(PathBuf),
 }
 
@@ -51,7 +52,7 @@ impl Resource {
             }
             Self::Netns(name) => remove_netns(name),
             Self::Cgroup(path) => remove_cgroup(path),
-            Self::Directory(path) => drop(std::fs::remove_dir_all(path)),
+            Self::Directory(path) => remove_directory(path),
         }
     }
 }
@@ -256,6 +257,19 @@ fn remove_netns(name: &str) {
         kill_all(&String::from_utf8_lossy(&output.stdout));
     }
     drop(Command::new("ip").args(["netns", "del", name]).output());
+}
+
+fn remove_directory(path: &Path) {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // Later mounts may lie on earlier ones.
+    for mount in mounts.lines().rev() {
+        let place = mount.split(' ').nth(4).map(Path::new);
+        if let Some(place) = place.filter(|place| place.starts_with(path)) {
+            // Lazily: what is still open there goes on.
+            drop(Command::new("umount").arg("--lazy").arg(place).output());
+        }
+    }
+    drop(std::fs::remove_dir_all(path));
 }
 
 /// Kills what still runs in the cgroup and its children, then removes them all.

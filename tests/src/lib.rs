@@ -21,6 +21,7 @@ pub mod agent;
 pub mod api;
 pub mod folded;
 pub mod kernel_objects;
+pub mod soak;
 pub mod stats;
 pub mod truth;
 

@@ -41,6 +41,42 @@ pub fn mean_interval(values: &[f64]) -> MeanInterval {
     MeanInterval { mean, half_width }
 }
 
+/// The slope of a line with half the width of its 95 % interval by Student's t.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Slope {
+    pub slope: f64,
+    pub half_width: f64,
+}
+
+/// The line through points by least squares. `None` with fewer than three points, or when all have the same place.
+#[expect(clippy::cast_precision_loss, reason = "numbers of points are small")]
+pub fn slope(points: &[(f64, f64)]) -> Option<Slope> {
+    let freedom = points.len().checked_sub(2).filter(|freedom| *freedom > 0)?;
+    let count = points.len() as f64;
+    let (x, y) = points
+        .iter()
+        .fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));
+    let (x, y) = (x / count, y / count);
+    let spread: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    let common: f64 = points
+        .iter()
+        .map(|point| (point.0 - x) * (point.1 - y))
+        .sum();
+    if spread <= 0.0 {
+        return None;
+    }
+    let slope = common / spread;
+    let squares: f64 = points
+        .iter()
+        .map(|point| (point.1 - y - slope * (point.0 - x)).powi(2))
+        .sum();
+    let error = (squares / freedom as f64 / spread).sqrt();
+    Some(Slope {
+        slope,
+        half_width: STUDENT[(freedom - 1).min(STUDENT.len() - 1)] * error,
+    })
+}
+
 /// Median of `values`; NaN when there are none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -104,6 +140,19 @@ mod tests {
         assert!((mean - 2.0).abs() < 1e-9);
         assert!((half_width - 4.303 / 3.0_f64.sqrt()).abs() < 1e-9);
         assert!(mean_interval(&[1.0]).half_width.is_infinite());
+    }
+
+    #[test]
+    fn slope_of_a_line_and_its_interval() {
+        let Slope { slope, half_width } =
+            super::slope(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]).unwrap();
+        assert!((slope - 2.0).abs() < 1e-9 && half_width < 1e-9);
+        // Residuals 1/3, -2/3, 1/3 with one degree of freedom: error sqrt(2/3 / 2).
+        let bent = super::slope(&[(0.0, 0.0), (1.0, 0.0), (2.0, 2.0)]).unwrap();
+        assert!((bent.slope - 1.0).abs() < 1e-9);
+        assert!((bent.half_width - 12.706 / 3.0_f64.sqrt()).abs() < 1e-9);
+        assert!(super::slope(&[(0.0, 1.0), (1.0, 3.0)]).is_none());
+        assert!(super::slope(&[(1.0, 1.0); 5]).is_none());
     }
 
     #[test]

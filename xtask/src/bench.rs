@@ -49,7 +49,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     );
     setup::run(workspace, &BINARY)?;
     let on_the_mesh = ["off-cpu", "unwind", "network", "protocols"];
-    if arguments.first().is_some_and(|first| first == "diagnosis") {
+    if arguments
+        .first()
+        .is_some_and(|first| ["diagnosis", "soak"].contains(&first.as_str()))
+    {
         setup::run(workspace, &[Part::Packages(&demo::PACKAGES), Part::Envoy])?;
     }
     if arguments

@@ -109,6 +109,10 @@ pub(crate) enum ApiError {
     ShuttingDown,
     /// No program can be loaded.
     NotReady,
+    /// The disk refused the last write.
+    CannotStore {
+        detail: String,
+    },
     /// There is no room for what the request makes.
     DiskFull {
         detail: String,
@@ -338,6 +342,12 @@ impl ApiError {
                 "no eBPF program can be loaded here".into(),
                 "run `profiler-agent doctor`: it says what is missing",
             ),
+            Self::CannotStore { detail } => hinted(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "cannot_store",
+                detail,
+                "make room on the disk of the data directory (--data-dir), or see in the kernel's log why it is read-only",
+            ),
             Self::DiskFull { detail } => hinted(
                 StatusCode::INSUFFICIENT_STORAGE,
                 "disk_full",
@@ -411,6 +421,7 @@ impl From<TaskError> for ApiError {
             TaskError::NotStored(detail) => Self::UnusableProfile { detail },
             TaskError::Store(_) => Self::Internal { detail },
             TaskError::StoreFull(_) => Self::DiskFull { detail },
+            TaskError::StoreReadOnly(_) => Self::CannotStore { detail },
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{Mutex, Semaphore};
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     auth::Token,
-    dto::{AgentSelf, Bpf, Limits, losses},
+    dto::{AgentSelf, Bpf, Limits, Task, losses},
     edge_metrics::Choice,
     error::ApiError,
     inspection::Inspection,
@@ -23,7 +23,7 @@ use crate::{
     config::{ArgumentPolicy, CapturePolicy},
     diagnosis::DiagnosisRules,
     idle::IdleRules,
-    model::{Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
+    model::{self, Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
     network_watch::NetworkWatch,
     probes::{ProbeStatus, ProbeStatusSource},
     process::ProcessTable,
@@ -173,6 +173,11 @@ impl std::ops::Deref for ApiState {
 }
 
 impl ApiState {
+    /// A task as the API shows it.
+    pub(super) fn shown(&self, task: &model::Task) -> Task {
+        Task::new(task, self.parts.engine.now_of(task))
+    }
+
     pub fn new(parts: ApiParts) -> Self {
         Self(Arc::new(Inner {
             parts,
@@ -285,14 +290,6 @@ pub(super) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(ApiError::internal)
-}
-
-/// Nanoseconds since the Unix epoch.
-pub(super) fn now_ns() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    dto::{LaggedEvent, ProcessEvent, ProcessesEvent, Task, TaskDeletedEvent},
+    dto::{LaggedEvent, ProcessEvent, ProcessesEvent, TaskDeletedEvent},
     error::ApiError,
-    state::{ApiState, now_ns},
+    state::ApiState,
 };
 use crate::{
     process::ProcessChange,
@@ -175,7 +175,7 @@ impl LivePump {
         match change {
             TaskChange::Updated(task) => {
                 self.state.parts.totals.observe(&task);
-                self.state.live.send("task", || Task::new(&task, now_ns()));
+                self.state.live.send("task", || self.state.shown(&task));
             }
             TaskChange::Deleted(id) => {
                 self.state.parts.totals.forget(id);

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use tokio::sync::broadcast::{Receiver, error::RecvError};
@@ -13,6 +13,7 @@ use super::{
     status::{self, Checkup},
 };
 use crate::{
+    clock::wall_ns,
     config::EnvoyAdminMode,
     model::{Task, TaskId, TaskKind, TaskState},
     process::ProcessTable,
@@ -94,13 +95,13 @@ impl Checkups {
 
     /// Newest first.
     pub async fn list(&self) -> Result<Vec<Checkup>, CheckupError> {
-        let mut found = status::checkups(&self.engine.list(), now_ns());
+        let mut found = status::checkups(&self.engine.list(), |task| self.engine.now_of(task));
         self.complete(&mut found).await?;
         Ok(found)
     }
 
     pub async fn get(&self, id: &str) -> Result<Checkup, CheckupError> {
-        let found = status::find(&self.engine.list(), id, now_ns());
+        let found = status::find(&self.engine.list(), id, |task| self.engine.now_of(task));
         let mut found = vec![found.ok_or_else(|| CheckupError::NotFound { id: id.to_owned() })?];
         self.complete(&mut found).await?;
         found
@@ -146,7 +147,7 @@ impl Checkups {
     fn free_name(&self) -> String {
         let tasks = self.engine.list();
         let is_used = |name: &str| tasks.iter().any(|task| task.group.as_deref() == Some(name));
-        let mut now_ms = now_ns() / 1_000_000;
+        let mut now_ms = wall_ns() / 1_000_000;
         loop {
             let name = plan::name(now_ms);
             if !is_used(&name) {
@@ -232,13 +233,6 @@ fn has_begun(task: &Task) -> bool {
     task.state == TaskState::Running
         && task.effective_frequency_hz.is_some()
         && task.spec.kind != TaskKind::Imported
-}
-
-fn now_ns() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Collector for Collections {
         }
         let (sender, chunks) = mpsc::channel(4);
         let (stop, stopped) = StopHandle::new();
-        let origin_ns = now_ns();
+        let origin_ns = wall_ns();
         tokio::runtime::Handle::current().spawn(async move {
             while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(5)).await;

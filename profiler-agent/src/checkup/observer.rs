@@ -10,7 +10,7 @@ use std::{
     io,
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     thread::JoinHandle,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     targets::Targets,
 };
 use crate::{
+    clock::wall_ns,
     config::EnvoyAdminMode,
     envoy_admin::is_envoy,
     model::{
@@ -126,7 +127,7 @@ struct Watched {
 impl Watched {
     fn new(targets: Targets, table: ProcessTable, admin: EnvoyAdminMode) -> Self {
         Self {
-            origin: (Instant::now(), now_ns()),
+            origin: (Instant::now(), wall_ns()),
             targets,
             table,
             hierarchy: CpuHierarchy::detect(),
@@ -353,11 +354,6 @@ fn throttling(quotas: &[Quota]) -> Option<ObservedThrottling> {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn now_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    nanoseconds(since.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! From a request to the tasks of a check-up.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::model::{DEFAULT_FREQUENCY_HZ, LoopRules, Target, TaskKind, TaskSpec, WaitRules};
 
@@ -50,7 +50,7 @@ pub fn specs(request: &CheckupRequest) -> [TaskSpec; 3] {
 pub(super) fn name(now_ms: u64) -> String {
     let time = UNIX_EPOCH
         .checked_add(Duration::from_millis(now_ms))
-        .unwrap_or_else(SystemTime::now);
+        .unwrap_or(UNIX_EPOCH);
     let text = humantime::format_rfc3339_seconds(time).to_string();
     let digits = text.replace([':', 'Z'], "").replacen('-', "", 2);
     format!(

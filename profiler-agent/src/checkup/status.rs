@@ -54,7 +54,7 @@ impl Checkup {
     }
 
     /// `tasks` are those of one group, of which there is one at least.
-    fn of(id: &str, tasks: &[&Arc<Task>], now_ns: u64) -> Option<Self> {
+    fn of(id: &str, tasks: &[&Arc<Task>], now_of: impl Fn(&Task) -> u64) -> Option<Self> {
         let mut chosen: Vec<&Arc<Task>> = Vec::new();
         for kind in KINDS {
             // The first of each kind, should a user have put more into the group.
@@ -68,7 +68,7 @@ impl Checkup {
             duration_s: first.spec.duration_s?,
             state: state(&chosen),
             created_ns: chosen.iter().map(|task| task.created_ns).min()?,
-            ends_in_s: ends_in_s(&chosen, now_ns),
+            ends_in_s: ends_in_s(&chosen, now_of),
             tasks: chosen
                 .iter()
                 .map(|task| CheckupTask {
@@ -82,8 +82,8 @@ impl Checkup {
     }
 }
 
-/// All check-ups, newest first. [`Checkup::observed`] is not known from the tasks.
-pub fn checkups(tasks: &[Arc<Task>], now_ns: u64) -> Vec<Checkup> {
+/// All check-ups, newest first. `now_of` is the time on the clock of a task's own times. [`Checkup::observed`] is not known from the tasks.
+pub fn checkups(tasks: &[Arc<Task>], now_of: impl Fn(&Task) -> u64) -> Vec<Checkup> {
     let mut groups: BTreeMap<&str, Vec<&Arc<Task>>> = BTreeMap::new();
     for task in tasks {
         if let Some(group) = task
@@ -96,19 +96,19 @@ pub fn checkups(tasks: &[Arc<Task>], now_ns: u64) -> Vec<Checkup> {
     }
     let mut found: Vec<Checkup> = groups
         .into_iter()
-        .filter_map(|(id, tasks)| Checkup::of(id, &tasks, now_ns))
+        .filter_map(|(id, tasks)| Checkup::of(id, &tasks, &now_of))
         .collect();
     found.sort_by_key(|checkup| std::cmp::Reverse(checkup.tasks.first().map(|task| task.id)));
     found
 }
 
 /// One check-up by its name.
-pub fn find(tasks: &[Arc<Task>], id: &str, now_ns: u64) -> Option<Checkup> {
+pub fn find(tasks: &[Arc<Task>], id: &str, now_of: impl Fn(&Task) -> u64) -> Option<Checkup> {
     let of_group: Vec<&Arc<Task>> = tasks
         .iter()
         .filter(|task| task.group.as_deref() == Some(id) && id.starts_with(PREFIX))
         .collect();
-    Checkup::of(id, &of_group, now_ns)
+    Checkup::of(id, &of_group, now_of)
 }
 
 fn state(tasks: &[&Arc<Task>]) -> CheckupState {
@@ -128,12 +128,12 @@ fn state(tasks: &[&Arc<Task>]) -> CheckupState {
 
 /// The longest rest of its tasks.
 #[expect(clippy::cast_precision_loss, reason = "seconds of at most an hour")]
-fn ends_in_s(tasks: &[&Arc<Task>], now_ns: u64) -> Option<f64> {
+fn ends_in_s(tasks: &[&Arc<Task>], now_of: impl Fn(&Task) -> u64) -> Option<f64> {
     let mut longest = None;
     for task in tasks.iter().filter(|task| !task.state.is_final()) {
         let whole = task.spec.duration_s?.saturating_mul(1_000_000_000);
         let end = task.started_ns?.saturating_add(whole);
-        let rest = end.saturating_sub(now_ns) as f64 / 1e9;
+        let rest = end.saturating_sub(now_of(task)) as f64 / 1e9;
         longest = Some(longest.map_or(rest, |longest: f64| longest.max(rest)));
     }
     longest

@@ -42,7 +42,7 @@ fn failed() -> TaskState {
 }
 
 fn state_of(states: [TaskState; 3]) -> CheckupState {
-    find(&group("checkup-a", 1, states), "checkup-a", 0)
+    find(&group("checkup-a", 1, states), "checkup-a", |_| 0)
         .unwrap()
         .state
 }
@@ -77,7 +77,7 @@ fn the_on_cpu_task_decides_what_became_of_it() {
 fn its_rest_is_known_when_all_of_it_runs() {
     use TaskState::{Finished, Queued, Running};
     let rest = |states, now| {
-        find(&group("checkup-a", 1, states), "checkup-a", now)
+        find(&group("checkup-a", 1, states), "checkup-a", |_| now)
             .unwrap()
             .ends_in_s
     };
@@ -93,7 +93,7 @@ fn check_ups_are_the_groups_with_their_name_newest_first() {
     let mut tasks = group("checkup-old", 1, [Finished, Finished, Finished]);
     tasks.extend(group("checkup-new", 7, [Finished, Finished, Finished]));
     tasks.extend(group("mine", 20, [Finished, Finished, Finished]));
-    let found = checkups(&tasks, 0);
+    let found = checkups(&tasks, |_| 0);
     let ids: Vec<&str> = found.iter().map(|checkup| checkup.id.as_str()).collect();
     assert_eq!(ids, ["checkup-new", "checkup-old"]);
     assert_eq!(
@@ -105,8 +105,8 @@ fn check_ups_are_the_groups_with_their_name_newest_first() {
         KINDS
     );
     assert_eq!(found[0].created_ns, 9 * SECOND);
-    assert!(find(&tasks, "mine", 0).is_none());
-    assert!(find(&tasks, "checkup-none", 0).is_none());
+    assert!(find(&tasks, "mine", |_| 0).is_none());
+    assert!(find(&tasks, "checkup-none", |_| 0).is_none());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_deleted_task_is_missing_and_a_second_of_a_kind_is_not_counted() {
     let mut tasks = group("checkup-a", 1, [Finished, Finished, Finished]);
     tasks.extend(group("checkup-a", 9, [failed(), failed(), failed()]));
     tasks.remove(1);
-    let found = find(&tasks, "checkup-a", 0).unwrap();
+    let found = find(&tasks, "checkup-a", |_| 0).unwrap();
     let ids: Vec<u64> = found.tasks.iter().map(|task| task.id.0).collect();
     assert_eq!(ids, [1, 10, 3]);
     assert_eq!(found.state, CheckupState::Finished);

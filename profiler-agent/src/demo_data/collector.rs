@@ -1,13 +1,11 @@
 //! Stands in for the kernel side: hands out the recorded edges, starts no task.
 
-use std::{
-    sync::atomic::Ordering,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::sync::mpsc;
 
 use crate::{
+    clock::wall_ns,
     model::{Clock, EdgeTable, Losses, ProfileBuilder, TaskKind, WaitCounts},
     probes::{
         Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
@@ -36,8 +34,7 @@ impl Collector for Recorded {
                 reason: REASON.to_owned(),
             });
         }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let origin_ns = since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0));
+        let origin_ns = wall_ns();
         let (sender, chunks) = mpsc::channel(1);
         let chunk = Chunk {
             event_loop: None,

@@ -1,8 +1,10 @@
 //! Clocks: the kernel's monotonic time against the Unix epoch, buckets and epochs.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::clock::wall_ns;
 
 /// Length of a time bucket: fine enough for a sub-second heat map.
 pub(super) const BUCKET: Duration = Duration::from_millis(20);
@@ -29,12 +31,9 @@ pub(super) struct Origin {
 
 impl Origin {
     pub(super) fn now() -> Self {
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         Self {
             kernel_ns: monotonic_ns(),
-            epoch_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+            epoch_ns: wall_ns(),
         }
     }
 

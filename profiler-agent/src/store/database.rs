@@ -236,6 +236,19 @@ impl Store {
             .count() as u64
     }
 
+    /// Whether the disk refused the last write.
+    pub fn refuses(&self) -> bool {
+        self.file.refuses()
+    }
+
+    /// Writes what waits, or the next task's number when nothing does, so that it is known whether the disk takes it.
+    pub fn try_again(&mut self) -> Result<(), StoreError> {
+        if self.has_waiting() {
+            return self.commit();
+        }
+        self.file.write([Change::NextTask(self.next_task)])
+    }
+
     /// True when something waits for a commit.
     pub fn has_waiting(&self) -> bool {
         !(self.pending.is_empty() && self.dirty_segments.is_empty() && self.dirty_tasks.is_empty())

@@ -1,17 +1,17 @@
 //! What can go wrong on disk.
 
-use std::path::PathBuf;
+use std::{io::ErrorKind, path::PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("data directory {} is in use by another agent{owner}", path.display())]
     InUse { path: PathBuf, owner: String },
-    #[error("data directory {}: {source}", path.display())]
+    #[error("data directory {}: {source}{}", path.display(), remedy(refusal_of(source.kind())))]
     Directory {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("open {}: {source}; if the file is damaged, move it away to start with an empty store", path.display())]
+    #[error("open {}: {source}{}", path.display(), remedy_of_file(source.as_ref()))]
     Open {
         path: PathBuf,
         source: Box<redb::Error>,
@@ -28,7 +28,10 @@ pub enum StoreError {
     Write(#[source] Box<redb::Error>),
     /// A write failed a moment ago; the text is that of the first failure.
     #[error("{text}")]
-    Failing { text: String, is_full: bool },
+    Failing {
+        text: String,
+        refusal: Option<Refusal>,
+    },
     #[error("encode task: {0}")]
     EncodeTask(#[from] serde_json::Error),
     #[error("the store is closed")]
@@ -37,30 +40,21 @@ pub enum StoreError {
     Panicked,
 }
 
+/// Why a disk takes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It, or the quota on it, has no room left.
+    Full,
+    ReadOnly,
+}
+
 impl StoreError {
-    /// Whether the disk, or the quota on it, has no room left.
-    pub fn is_full(&self) -> bool {
-        if let Self::Failing { is_full, .. } = self {
-            return *is_full;
+    /// Why the disk refused this; `None` when something else is wrong.
+    pub fn refusal(&self) -> Option<Refusal> {
+        if let Self::Failing { refusal, .. } = self {
+            return *refusal;
         }
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
-        while let Some(error) = cause {
-            // redb hands on what the file said, in a wrapper or as it is.
-            let kind = match error.downcast_ref::<redb::Error>() {
-                Some(redb::Error::Io(io)) => Some(io.kind()),
-                _ => error
-                    .downcast_ref::<std::io::Error>()
-                    .map(std::io::Error::kind),
-            };
-            if matches!(
-                kind,
-                Some(std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
-            ) {
-                return true;
-            }
-            cause = error.source();
-        }
-        false
+        refusal_in(self)
     }
 
     pub(super) fn read(source: impl Into<redb::Error>) -> Self {
@@ -69,5 +63,89 @@ impl StoreError {
 
     pub(super) fn write(source: impl Into<redb::Error>) -> Self {
         Self::Write(Box::new(source.into()))
+    }
+}
+
+/// The refusal among the causes of an error.
+fn refusal_in(error: &(dyn std::error::Error + 'static)) -> Option<Refusal> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        // A source in a box is seen as the box.
+        let of_redb = error
+            .downcast_ref::<Box<redb::Error>>()
+            .map(Box::as_ref)
+            .or_else(|| error.downcast_ref());
+        // redb hands on what the file said, in a wrapper or as it is.
+        let kind = match of_redb {
+            Some(redb::Error::Io(io)) => Some(io.kind()),
+            _ => error
+                .downcast_ref::<std::io::Error>()
+                .map(std::io::Error::kind),
+        };
+        if let Some(refusal) = kind.and_then(refusal_of) {
+            return Some(refusal);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+fn refusal_of(kind: ErrorKind) -> Option<Refusal> {
+    if matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+        Some(Refusal::Full)
+    } else {
+        (kind == ErrorKind::ReadOnlyFilesystem).then_some(Refusal::ReadOnly)
+    }
+}
+
+fn remedy(refusal: Option<Refusal>) -> &'static str {
+    match refusal {
+        Some(Refusal::Full) => "; make room there, or choose another directory with --data-dir",
+        Some(Refusal::ReadOnly) => {
+            "; mount it for writing, or choose another directory with --data-dir"
+        }
+        None => "",
+    }
+}
+
+fn remedy_of_file(source: &redb::Error) -> &'static str {
+    match refusal_in(source) {
+        None => "; if the file is damaged, move it away to start with an empty store",
+        refusal => remedy(refusal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn why_a_disk_refuses_is_found_wherever_it_is_said() {
+        let says = |errno| redb::Error::Io(io::Error::from_raw_os_error(errno));
+        let open = |errno| StoreError::Open {
+            path: "/data/store.redb".into(),
+            source: Box::new(says(errno)),
+        };
+        for (errno, expected) in [
+            (libc::ENOSPC, Some(Refusal::Full)),
+            (libc::EDQUOT, Some(Refusal::Full)),
+            (libc::EROFS, Some(Refusal::ReadOnly)),
+            (libc::EIO, None),
+        ] {
+            assert_eq!(StoreError::write(says(errno)).refusal(), expected);
+            assert_eq!(open(errno).refusal(), expected);
+        }
+        let text = open(libc::ENOSPC).to_string();
+        assert!(
+            text.ends_with("; make room there, or choose another directory with --data-dir"),
+            "{text}"
+        );
+        assert!(
+            open(libc::EIO)
+                .to_string()
+                .contains("if the file is damaged")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The redb file: opened again after a failure, bounded in its room on disk.
+//! The redb file: opened again after a failure, readable all the while, bounded in its room on disk.
 
 use std::{
     os::unix::fs::MetadataExt,
@@ -10,6 +10,8 @@ use redb::Database;
 
 use super::{
     StoreError,
+    error::Refusal,
+    shadow,
     tables::{self, Change},
 };
 
@@ -23,6 +25,10 @@ pub(super) struct StoreFile {
     path: PathBuf,
     open: OpenDatabase,
     state: State,
+    /// The file as it was after its last commit, for reads until a write succeeds again.
+    shadow: Option<Database>,
+    /// No write has succeeded since one failed.
+    refuses: bool,
 }
 
 enum State {
@@ -31,7 +37,7 @@ enum State {
     Failed {
         at: Instant,
         text: String,
-        is_full: bool,
+        refusal: Option<Refusal>,
     },
     /// To be opened with the next request.
     Reset,
@@ -56,14 +62,33 @@ impl StoreFile {
             });
         }
         let state = State::Open(database);
-        Ok((Self { path, open, state }, next_task))
+        let file = Self {
+            path,
+            open,
+            state,
+            shadow: None,
+            refuses: false,
+        };
+        Ok((file, next_task))
     }
 
     pub(super) fn read<R>(
         &mut self,
         read: impl FnOnce(&Database) -> Result<R, redb::Error>,
     ) -> Result<R, StoreError> {
+        if let State::Failed { .. } = self.state {
+            let shadow = match self.shadow.take() {
+                Some(shadow) => shadow,
+                None => shadow::open(&self.path).map_err(StoreError::read)?,
+            };
+            return read(self.shadow.insert(shadow)).map_err(StoreError::read);
+        }
         read(self.database()?).map_err(StoreError::read)
+    }
+
+    /// Whether the disk refused the last write.
+    pub(super) fn refuses(&self) -> bool {
+        self.refuses
     }
 
     /// Applies `changes` as one durable transaction.
@@ -72,7 +97,10 @@ impl StoreFile {
         changes: impl IntoIterator<Item = Change<'a>>,
     ) -> Result<(), StoreError> {
         let result = tables::write(self.database()?, changes);
-        result.map_err(|error| self.failed(StoreError::write(error)))
+        result.map_err(|error| self.failed(StoreError::write(error)))?;
+        self.refuses = false;
+        self.shadow = None;
+        Ok(())
     }
 
     /// Moves everything to the front of the file and cuts it off behind.
@@ -89,10 +117,12 @@ impl StoreFile {
     /// Drops the open file after a panic; the next request opens it again.
     pub(super) fn reset(&mut self) {
         self.state = State::Reset;
+        self.shadow = None;
     }
 
     pub(super) fn close(&mut self) {
         self.state = State::Closed;
+        self.shadow = None;
     }
 
     /// The open database; opens it again when a failure lies long enough back.
@@ -100,10 +130,10 @@ impl StoreFile {
         match &self.state {
             State::Open(_) => {}
             State::Closed => return Err(StoreError::Closed),
-            State::Failed { at, text, is_full } if at.elapsed() < REOPEN_AFTER => {
+            State::Failed { at, text, refusal } if at.elapsed() < REOPEN_AFTER => {
                 return Err(StoreError::Failing {
                     text: text.clone(),
-                    is_full: *is_full,
+                    refusal: *refusal,
                 });
             }
             State::Failed { .. } | State::Reset => match (self.open)(&self.path) {
@@ -124,10 +154,11 @@ impl StoreFile {
     }
 
     fn failed(&mut self, error: StoreError) -> StoreError {
+        self.refuses = true;
         self.state = State::Failed {
             at: Instant::now(),
             text: error.to_string(),
-            is_full: error.is_full(),
+            refusal: error.refusal(),
         };
         error
     }

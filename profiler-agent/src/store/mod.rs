@@ -26,13 +26,14 @@ mod directory;
 mod error;
 mod file;
 mod owner;
+mod shadow;
 mod tables;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use database::{Append, Blob, Store};
-pub use error::StoreError;
+pub use error::{Refusal, StoreError};
 pub use file::OpenDatabase;
 pub use owner::{OwnerThread, StoreHandle};
 pub use tables::{Segment, SegmentKey, Stream};

@@ -23,6 +23,8 @@ type Job = Box<dyn FnOnce(&mut Store) + Send>;
 pub struct StoreHandle {
     jobs: mpsc::Sender<Job>,
     closing: Arc<AtomicBool>,
+    /// What [`Store::refuses`] said after the last request.
+    refuses: Arc<AtomicBool>,
 }
 
 /// Dropping it ends the thread after the request in hand, writes what waits and frees the data
@@ -40,11 +42,13 @@ impl StoreHandle {
         let handle = Self {
             jobs,
             closing: Arc::default(),
+            refuses: Arc::default(),
         };
         let closing = Arc::clone(&handle.closing);
+        let refuses = Arc::clone(&handle.refuses);
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || own(store, queue, &closing))?;
+            .spawn(move || own(store, queue, &closing, &refuses))?;
         Ok((
             handle.clone(),
             OwnerThread {
@@ -76,6 +80,11 @@ impl StoreHandle {
         answer.blocking_recv().map_err(|_| self.unanswered())
     }
 
+    /// Whether the disk refused the last write.
+    pub fn refuses(&self) -> bool {
+        self.refuses.load(Ordering::Relaxed)
+    }
+
     fn unanswered(&self) -> StoreError {
         if self.closing.load(Ordering::Relaxed) {
             StoreError::Closed
@@ -96,7 +105,12 @@ fn with_answer<R: Send + 'static>(
     (job, receiver)
 }
 
-fn own(mut store: Store, mut queue: mpsc::Receiver<Job>, closing: &AtomicBool) {
+fn own(
+    mut store: Store,
+    mut queue: mpsc::Receiver<Job>,
+    closing: &AtomicBool,
+    refuses: &AtomicBool,
+) {
     while !closing.load(Ordering::Relaxed)
         && let Some(job) = queue.blocking_recv()
     {
@@ -105,6 +119,7 @@ fn own(mut store: Store, mut queue: mpsc::Receiver<Job>, closing: &AtomicBool) {
             tracing::error!("a store operation panicked; the file is opened again");
             store.reset();
         }
+        refuses.store(store.refuses(), Ordering::Relaxed);
     }
     if let Err(error) = store.close() {
         tracing::error!(%error, "results that were not yet written are lost");

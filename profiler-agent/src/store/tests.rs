@@ -428,6 +428,39 @@ fn a_disk_that_refuses_writes_loses_nothing_that_fits_in_memory() {
 }
 
 #[test]
+fn what_was_committed_is_read_while_the_disk_refuses() {
+    let directory = tempfile::tempdir().unwrap();
+    let refuse = Arc::new(AtomicBool::new(false));
+    let mut store = failing_store(directory.path(), &refuse);
+    assert!(store.append(append(1, 0, b"before")));
+    store.commit().unwrap();
+    assert!(!store.refuses());
+    refuse.store(true, Ordering::Relaxed);
+    for round in 0..3 {
+        assert!(store.append(append(1, 0, b"during")));
+        assert!(store.commit().is_err());
+        assert!(store.refuses(), "round {round}");
+        assert_eq!(contents(&mut store, key(1, 0))[0], "before");
+        assert_eq!(store.tasks().unwrap().1, 0);
+    }
+    assert!(store.try_again().is_err());
+    refuse.store(false, Ordering::Relaxed);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while store.try_again().is_err() {
+        assert!(Instant::now() < deadline, "the store never works again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!store.refuses());
+    let all = ["before", "during", "during", "during"];
+    assert_eq!(contents(&mut store, key(1, 0)), all);
+    // Nothing waits, and it is still known whether the disk takes anything.
+    refuse.store(true, Ordering::Relaxed);
+    assert!(store.try_again().is_err());
+    assert!(store.refuses());
+    assert_eq!(contents(&mut store, key(1, 0)), all);
+}
+
+#[test]
 fn memory_for_what_waits_is_bounded() {
     let directory = tempfile::tempdir().unwrap();
     let refuse = Arc::new(AtomicBool::new(false));

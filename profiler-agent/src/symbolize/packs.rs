@@ -17,7 +17,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
         mpsc::SyncSender,
     },
-    time::{SystemTime, UNIX_EPOCH},
+    time::UNIX_EPOCH,
 };
 
 use super::{
@@ -26,7 +26,7 @@ use super::{
     segment_book::SegmentBook,
     symbol_folder::SymbolFolder,
 };
-use crate::model::NameSource;
+use crate::{clock::wall_ns, model::NameSource};
 
 const UPLOADED: &str = "uploaded";
 const FETCHED: &str = "fetched";
@@ -437,14 +437,19 @@ pub(super) fn examine(file: &File, source: NameSource) -> Result<PackInfo, PackE
     if !has_symbols && !has_debug_information {
         return Err(PackError::NoSymbols);
     }
-    let added = metadata.modified().unwrap_or_else(|_| SystemTime::now());
-    let added = added.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let added_ns = metadata.modified().map_or_else(
+        |_| wall_ns(),
+        |added| {
+            let added = added.duration_since(UNIX_EPOCH).unwrap_or_default();
+            u64::try_from(added.as_nanos()).unwrap_or(u64::MAX)
+        },
+    );
     Ok(PackInfo {
         build_id: layout.build_id,
         bytes: metadata.len(),
         source,
         is_given: false,
-        added_ns: u64::try_from(added.as_nanos()).unwrap_or(u64::MAX),
+        added_ns,
         has_symbols,
         has_debug_information,
     })

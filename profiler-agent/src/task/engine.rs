@@ -4,12 +4,13 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
+    clock::Clocks,
     edge_series::{EdgeSeries, SeriesCut},
     model::{
         Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, RequestTable, Selection,
@@ -27,13 +28,11 @@ use super::{
     retention::Limits,
     run::{self, AGENT_STOPPED, NEVER_STARTED},
     target_names::target_names,
+    times::Times,
     upkeep, validate,
     validate::group_holds,
     whole_table,
 };
-
-/// Nanoseconds since the Unix epoch; tests bring their own.
-pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// How long running tasks get to hand over their last chunks when the agent stops.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(12);
@@ -53,7 +52,7 @@ pub(super) struct Inner {
     pub(super) collector: Arc<dyn Collector>,
     pub(super) store: StoreHandle,
     _owner: OwnerThread,
-    clock: WallClock,
+    pub(super) times: Times,
     store_file: PathBuf,
     pub(super) limits: Limits,
     pub(super) newest_edges: Newest<EdgeTable>,
@@ -75,17 +74,17 @@ impl Engine {
     /// starts the engine's task on the current tokio runtime.
     pub fn open(config: EngineConfig, collector: Arc<dyn Collector>) -> Result<Self, TaskError> {
         let store = Store::open(&config.data_dir)?;
-        Self::with_store(config, collector, store, Arc::new(system_time_ns))
+        Self::with_store(config, collector, store, Clocks::of_the_machine())
     }
 
-    /// As [`Engine::open`], with a store that is open already and a clock.
+    /// As [`Engine::open`], with a store that is open already and other clocks.
     pub fn with_store(
         config: EngineConfig,
         collector: Arc<dyn Collector>,
         mut store: Store,
-        clock: WallClock,
+        clocks: Clocks,
     ) -> Result<Self, TaskError> {
-        let tasks = recover(&mut store, clock())?;
+        let tasks = recover(&mut store, clocks.wall_ns())?;
         match store.compact_if_sparse() {
             Ok(true) => tracing::info!(bytes = store.disk_bytes(), "compacted the store"),
             Ok(false) => {}
@@ -98,7 +97,7 @@ impl Engine {
             collector,
             store,
             _owner: owner,
-            clock,
+            times: Times::new(clocks),
             store_file: config.data_dir.join("store.redb"),
             limits: Limits {
                 age_ns: config.retention_age_s.saturating_mul(1_000_000_000),
@@ -157,9 +156,14 @@ impl Engine {
         self.inner.registry.get(id)
     }
 
+    /// Nanoseconds since the Unix epoch, as the task's own times are: the wall clock may have been set since it began.
+    pub fn now_of(&self, task: &Task) -> u64 {
+        self.inner.times.now_of(task.id)
+    }
+
     /// Stops a queued or running task and waits for its last chunk; a final task is returned as it is.
     pub async fn stop(&self, id: TaskId) -> Result<Arc<Task>, TaskError> {
-        match self.inner.registry.stop(id, self.inner.now_ns())? {
+        match self.inner.registry.stop(id, self.inner.times.now_of(id))? {
             Stopping::Final(task) => Ok(task),
             Stopping::Cancelled(task) => {
                 self.inner.put_task(Arc::clone(&task)).await?;
@@ -189,6 +193,7 @@ impl Engine {
             .run(move |store| store.remove_task(id))
             .await??;
         self.inner.registry.remove(id);
+        self.inner.times.forget(id);
         Ok(())
     }
 
@@ -278,6 +283,11 @@ impl Engine {
         self.inner.registry.subscribe()
     }
 
+    /// Whether the disk of the data directory refused the last write.
+    pub fn store_refuses(&self) -> bool {
+        self.inner.store.refuses()
+    }
+
     /// Room that the store takes on disk, in bytes.
     pub fn store_bytes(&self) -> u64 {
         use std::os::unix::fs::MetadataExt;
@@ -289,7 +299,7 @@ impl Engine {
     pub async fn shutdown(&self) {
         let (queued, running) = self.inner.registry.close();
         for id in queued {
-            let now_ns = self.inner.now_ns();
+            let now_ns = self.inner.times.now_of(id);
             let task = self
                 .inner
                 .registry
@@ -336,7 +346,7 @@ impl Engine {
 
 impl Inner {
     pub(super) fn now_ns(&self) -> u64 {
-        (self.clock)()
+        self.times.wall_ns()
     }
 
     /// Starts queued tasks while there are free places.
@@ -385,7 +395,9 @@ impl Inner {
             }
             Ok(task)
         });
-        Ok(Arc::new(recorded.await??))
+        let task = recorded.await??;
+        self.times.begin(task.id);
+        Ok(Arc::new(task))
     }
 }
 
@@ -426,11 +438,4 @@ fn never_started(task: &mut Task, now_ns: u64) {
         reason: NEVER_STARTED.to_owned(),
     };
     task.ended_ns = Some(now_ns);
-}
-
-fn system_time_ns() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

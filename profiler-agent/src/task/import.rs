@@ -75,6 +75,7 @@ impl Inner {
                 "too much waits to be written to the disk; try again".to_owned(),
             ));
         };
+        self.times.begin(task.id);
         Ok(self.registry.add_final(task))
     }
 }

@@ -12,6 +12,7 @@ mod result;
 mod retention;
 mod run;
 mod target_names;
+mod times;
 mod upkeep;
 mod whole_table;
 
@@ -20,9 +21,12 @@ mod tests;
 
 use std::{path::PathBuf, sync::Arc};
 
-use crate::model::{Task, TaskId};
+use crate::{
+    model::{Task, TaskId},
+    store::Refusal,
+};
 
-pub use engine::{Engine, WallClock};
+pub use engine::Engine;
 pub use validate::{
     MAX_CGROUP_BYTES, MAX_COMM_BYTES, MAX_CONTAINER_BYTES, MAX_PIDS, MIN_CONTAINER_BYTES, validate,
 };
@@ -69,15 +73,18 @@ pub enum TaskError {
     /// The disk of the data directory has no room left.
     #[error("store: {0}")]
     StoreFull(String),
+    /// The data directory cannot be written.
+    #[error("store: {0}")]
+    StoreReadOnly(String),
 }
 
 impl From<crate::store::StoreError> for TaskError {
     fn from(error: crate::store::StoreError) -> Self {
         let text = error.to_string();
-        if error.is_full() {
-            Self::StoreFull(text)
-        } else {
-            Self::Store(text)
+        match error.refusal() {
+            Some(Refusal::Full) => Self::StoreFull(text),
+            Some(Refusal::ReadOnly) => Self::StoreReadOnly(text),
+            None => Self::Store(text),
         }
     }
 }

@@ -28,6 +28,7 @@ pub(super) struct Limits {
 
 struct Unit {
     removal: Removal,
+    task: TaskId,
     end_ns: u64,
     bytes: u64,
 }
@@ -35,11 +36,11 @@ struct Unit {
 /// Removes what is older than the limit, then the oldest of what can go until the rest fits.
 ///
 /// A task with an end goes as a whole and only when it is final; a task without an end loses single
-/// minutes, while it runs never the current one. Minutes and tasks compete by the time of their end.
+/// minutes, while it runs never the current one. Minutes and tasks compete by the age of their end, which `age_ns` tells.
 pub(super) fn plan(
     tasks: &[Arc<Task>],
     segments: &[(SegmentKey, Segment)],
-    now_ns: u64,
+    age_ns: impl Fn(TaskId, u64) -> u64,
     limits: Limits,
 ) -> Vec<Removal> {
     let mut of_task: BTreeMap<TaskId, Vec<(SegmentKey, Segment)>> = BTreeMap::new();
@@ -58,12 +59,15 @@ pub(super) fn plan(
     }
     // Results whose record cannot be read any more would stay for ever otherwise.
     units.extend(of_task.values().flatten().map(segment_unit));
-    units.sort_by_key(|unit| unit.end_ns);
+    let mut units: Vec<(u64, Unit)> = units
+        .into_iter()
+        .map(|unit| (age_ns(unit.task, unit.end_ns), unit))
+        .collect();
+    units.sort_by_key(|(age_ns, _)| std::cmp::Reverse(*age_ns));
 
-    let oldest_kept = now_ns.saturating_sub(limits.age_ns);
     let mut removals = Vec::new();
-    for unit in units {
-        if unit.end_ns >= oldest_kept && total <= limits.bytes {
+    for (age_ns, unit) in units {
+        if age_ns <= limits.age_ns && total <= limits.bytes {
             break;
         }
         total = total.saturating_sub(unit.bytes);
@@ -75,6 +79,7 @@ pub(super) fn plan(
 fn units_of(task: &Task, segments: &[(SegmentKey, Segment)], units: &mut Vec<Unit>) {
     let whole = || Unit {
         removal: Removal::Task(task.id),
+        task: task.id,
         // A file is as old as its import, however long ago it was recorded.
         end_ns: task
             .ended_ns
@@ -119,6 +124,7 @@ fn is_whole(stream: Stream) -> bool {
 fn segment_unit((key, segment): &(SegmentKey, Segment)) -> Unit {
     Unit {
         removal: Removal::Segment(*key),
+        task: key.task,
         end_ns: segment.end_unix_ns,
         bytes: segment.bytes,
     }

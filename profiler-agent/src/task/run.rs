@@ -76,6 +76,8 @@ struct Run<'a> {
     failing: Option<String>,
     /// Until when the newest table was counted, nanoseconds since the Unix epoch.
     counted_ns: Option<u64>,
+    /// By how much the machine's clock was set, as far as that has been said.
+    clock_told_ns: i64,
 }
 
 /// What became of a chunk on the store's thread.
@@ -97,6 +99,7 @@ impl<'a> Run<'a> {
             merges: JoinSet::new(),
             failing: None,
             counted_ns: None,
+            clock_told_ns: 0,
         }
     }
 
@@ -105,6 +108,7 @@ impl<'a> Run<'a> {
         stop: &mut tokio::sync::watch::Receiver<Option<StopCause>>,
     ) -> TaskState {
         let started_ns = self.inner.now_ns();
+        self.inner.times.begin(self.id);
         self.update(|task| {
             task.state = TaskState::Running;
             task.started_ns = Some(started_ns);
@@ -115,6 +119,7 @@ impl<'a> Run<'a> {
             Ok(collection) => collection,
             Err(reason) => return TaskState::Failed { reason },
         };
+        self.inner.times.begin(self.id);
         let now = Instant::now();
         let begin = now.checked_sub(collection.already).unwrap_or(now);
         let duration = self.update(|task| {
@@ -156,7 +161,10 @@ impl<'a> Run<'a> {
                     break;
                 }
                 _ = commit.tick() => self.commit_if_due().await,
-                _ = announce.tick() => self.announce(),
+                _ = announce.tick() => {
+                    self.look_at_the_clock();
+                    self.announce();
+                }
             }
         }
         match (ending, duration) {
@@ -288,7 +296,7 @@ impl<'a> Run<'a> {
         // It may have waited since then.
         let counted_ns = edges.window.map(|window| window.to_ns);
         self.counted_ns = counted_ns;
-        let now_ns = counted_ns.unwrap_or_else(|| self.inner.now_ns());
+        let now_ns = counted_ns.unwrap_or_else(|| self.inner.times.now_of(self.id));
         let edges = Arc::new(edges);
         self.inner.newest_edges.put(id, Arc::clone(&edges));
         let origin_ns = self.origin_ns().unwrap_or(now_ns);
@@ -317,7 +325,7 @@ impl<'a> Run<'a> {
     /// Keeps the requests so far in place of the earlier table.
     async fn keep_requests(&mut self, table: RequestTable) {
         let id = self.id;
-        let now_ns = self.inner.now_ns();
+        let now_ns = self.inner.times.now_of(id);
         let table = Arc::new(table);
         self.inner.newest_requests.put(id, Arc::clone(&table));
         let kept = self
@@ -332,7 +340,7 @@ impl<'a> Run<'a> {
     /// Keeps what was seen of event loops in place of the earlier table.
     async fn keep_loops(&mut self, table: EventLoopTable) {
         let id = self.id;
-        let now_ns = self.inner.now_ns();
+        let now_ns = self.inner.times.now_of(id);
         let kept = self
             .inner
             .store
@@ -370,6 +378,14 @@ impl<'a> Run<'a> {
             self.note(format!(
                 "{left_out} counts of edges over time could not be stored; the totals have them"
             ));
+        }
+    }
+
+    /// Says when the machine's clock was set.
+    fn look_at_the_clock(&mut self) {
+        let remark = self.inner.times.remark(self.id, &mut self.clock_told_ns);
+        if let Some(remark) = remark {
+            self.note(remark);
         }
     }
 
@@ -429,8 +445,11 @@ impl<'a> Run<'a> {
 
     async fn finish(&mut self, state: TaskState) {
         self.finish_steps().await;
+        self.look_at_the_clock();
         // What came after the last count was work on the result.
-        let ended_ns = self.counted_ns.unwrap_or_else(|| self.inner.now_ns());
+        let ended_ns = self
+            .counted_ns
+            .unwrap_or_else(|| self.inner.times.now_of(self.id));
         self.update(|task| {
             task.state = state;
             task.ended_ns = Some(ended_ns);

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, PoisonError, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -21,7 +21,7 @@ use super::{
 
 /// How often age and size of the store are looked at.
 const INTERVAL: Duration = Duration::from_secs(30);
-/// How often the rest of a task's result is tried to be written that the disk has refused.
+/// How often it is tried to write what the disk has refused.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 
 /// Retention and tidying, until the engine is gone.
@@ -29,15 +29,20 @@ pub(super) async fn maintain(engine: Weak<Inner>) {
     if let Some(inner) = engine.upgrade() {
         inner.merge_leftovers().await;
     }
+    let mut looked: Option<Instant> = None;
     loop {
         match engine.upgrade() {
-            Some(inner) => {
+            Some(inner) if looked.is_none_or(|looked| looked.elapsed() >= INTERVAL) => {
                 inner.retain().await;
                 inner.tidy().await;
+                looked = Some(Instant::now());
             }
+            // Else nobody might write for long, and the agent would say that it cannot.
+            Some(inner) if inner.store.refuses() => inner.try_again().await,
+            Some(_) => {}
             None => return,
         }
-        tokio::time::sleep(INTERVAL).await;
+        tokio::time::sleep(TRY_AGAIN).await;
     }
 }
 
@@ -45,11 +50,18 @@ impl Inner {
     /// Removes what is too old or too much.
     pub(super) async fn retain(&self) {
         let tasks = self.registry.list();
-        let (limits, now_ns) = (self.limits, self.now_ns());
-        let planned = self.store.run(move |store| {
-            let removals = plan(&tasks, &store.all_segments(), now_ns, limits);
-            remove(store, &removals)
-        });
+        let limits = self.limits;
+        let segments = match self.store.run(|store| store.all_segments()).await {
+            Ok(segments) => segments,
+            Err(StoreError::Closed) => return,
+            Err(error) => return tracing::warn!(%error, "could not apply the retention limits"),
+        };
+        let age_ns = |task, end_ns| self.times.age_ns(task, end_ns);
+        let removals = plan(&tasks, &segments, age_ns, limits);
+        if removals.is_empty() {
+            return;
+        }
+        let planned = self.store.run(move |store| remove(store, &removals));
         let removed = match planned.await.and_then(|removed| removed) {
             Ok(removed) => removed,
             Err(StoreError::Closed) => return,
@@ -57,6 +69,7 @@ impl Inner {
         };
         for id in removed.tasks {
             self.registry.remove(id);
+            self.times.forget(id);
         }
         for (id, samples) in removed.cut {
             let task = self.registry.update(id, |task| {
@@ -117,6 +130,19 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Finds out whether the disk takes writes again.
+    async fn try_again(&self) {
+        match self
+            .store
+            .run(Store::try_again)
+            .await
+            .and_then(|tried| tried)
+        {
+            Ok(()) => tracing::info!("the data directory can be written again"),
+            Err(error) => tracing::debug!(%error, "the data directory still cannot be written"),
+        }
     }
 
     /// Writes what a failing disk left waiting, and gives free room back while nothing runs.

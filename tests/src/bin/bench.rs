@@ -14,6 +14,8 @@ mod off_cpu;
 mod perf_dwarf;
 #[path = "bench/protocols.rs"]
 mod protocols;
+#[path = "bench/soak.rs"]
+mod soak;
 #[path = "bench/unwind.rs"]
 mod unwind;
 
@@ -30,6 +32,7 @@ use profiler_tests::{
     cleanup::scratch_directory,
     paths,
     process::Launch,
+    soak::cpu_seconds,
     stats::{Estimate, estimate},
     workload::{HOT_FUNCTIONS, SharesReport, Workload},
 };
@@ -43,8 +46,6 @@ const TARGET: &str = "bench-target";
 const DEPTH: &str = "30";
 /// Longer than the agent's statistics of its programs are old.
 const STATISTICS: Duration = Duration::from_millis(1500);
-/// Clock ticks per second of /proc/PID/stat, the same on every Linux.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 #[derive(Parser)]
 struct Options {
@@ -116,6 +117,8 @@ enum What {
     },
     /// What the diagnosis puts down to a setting of Envoy, beside what switching it off saves
     Diagnosis(diagnosis::Options),
+    /// What the agent holds while check-ups of the mesh run in a loop
+    Soak(soak::Options),
     /// Cost of watching event loops to a program that only calls epoll
     EventLoop {
         /// Pairs of runs for each setting
@@ -280,6 +283,7 @@ fn main() -> Result<()> {
             })?),
         }),
         What::Diagnosis(options) => diagnosis::document(&options, &machine)?,
+        What::Soak(options) => soak::document(&options, &machine)?,
         What::EventLoop { pairs, seconds } => json!({
             "bench": "event-loop",
             "machine": machine,
@@ -551,20 +555,6 @@ fn throughput(report: &SharesReport) -> Run {
         per_wall_second: per_cpu_second * report.cpu_ns as f64 / report.wall_ns as f64,
         ..Run::default()
     }
-}
-
-/// User and system time of a process with all threads it ever had, in seconds.
-fn cpu_seconds(pid: u32) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).context("read the agent's times")?;
-    let after_name = stat.rsplit_once(')').context("parse stat")?.1;
-    let ticks: Vec<f64> = after_name
-        .split_whitespace()
-        .skip(11)
-        .take(2)
-        .filter_map(|t| t.parse().ok())
-        .collect();
-    ensure!(ticks.len() == 2, "parse {stat:?}");
-    Ok((ticks[0] + ticks[1]) / TICKS_PER_SECOND)
 }
 
 fn peak_rss_mb(pid: u32) -> Result<f64> {

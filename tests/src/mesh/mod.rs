@@ -14,6 +14,7 @@ pub mod http_filters;
 pub mod telemetry;
 pub mod slow_pipe;
 pub mod load;
+pub mod replacement;
 
 use std::{
     fs,
@@ -61,9 +62,61 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 pub struct Pod {
     pub netns: Netns,
     pub envoy: Running,
+    launched: Launched,
     access_log: PathBuf,
     /// After Envoy: a writer whose pipe is closed ends badly.
     _slow_pipe: Option<SlowPipe>,
+}
+
+/// How a pod's sidecar is started.
+#[derive(Debug)]
+struct Launched {
+    name: &'static str,
+    /// Its own folder.
+    own: PathBuf,
+    config: PathBuf,
+    /// Processes that were in its place before.
+    generation: u32,
+    /// How often it was restarted hot.
+    epoch: u32,
+}
+
+impl Launched {
+    fn start(
+        &self,
+        envoy: &Path,
+        folder: &Path,
+        netns: &Netns,
+        options: &MeshOptions,
+    ) -> Result<Running> {
+        let Self {
+            name,
+            own,
+            config,
+            generation,
+            ..
+        } = self;
+        let label = match generation {
+            0 => format!("{name}-envoy"),
+            later => format!("{name}-envoy-{later}"),
+        };
+        // One id is one sidecar's.
+        let base_id = options.base_id.filter(|_| *name == "server");
+        Launch::new(envoy, &label, folder)
+            .args(["--config-path".as_ref(), config.as_os_str()])
+            .args(self.restart_arguments(base_id))
+            .args([
+                "--log-level",
+                "warning",
+                "--file-flush-interval-msec",
+                "500",
+            ])
+            .args(["--concurrency".to_owned(), options.workers.to_string()])
+            .current_dir(own)
+            .netns(netns)
+            .user(SIDECAR_USER)
+            .start()
+    }
 }
 
 impl Pod {
@@ -159,6 +212,14 @@ pub struct MeshReport {
     pub client_netns: String,
     pub server_netns: String,
     pub folder: PathBuf,
+}
+
+impl Drop for Mesh {
+    fn drop(&mut self) {
+        if let Some(base_id) = self.options.base_id {
+            replacement::remove_shared_memory(base_id);
+        }
+    }
 }
 
 impl Mesh {
@@ -433,7 +494,7 @@ fn start_app(netns: &Netns, folder: &Path, options: &MeshOptions) -> Result<Runn
 }
 
 fn start_pod(
-    name: &str,
+    name: &'static str,
     netns: Netns,
     envoy: &Path,
     folder: &Path,
@@ -455,23 +516,18 @@ fn start_pod(
         serde_json::to_vec_pretty(&config).context("encode config")?,
     )
     .with_context(|| format!("write {}", config_path.display()))?;
-    let envoy = Launch::new(envoy, &format!("{name}-envoy"), folder)
-        .args(["--config-path".as_ref(), config_path.as_os_str()])
-        .args([
-            "--use-dynamic-base-id",
-            "--log-level",
-            "warning",
-            "--file-flush-interval-msec",
-            "500",
-        ])
-        .args(["--concurrency".to_owned(), options.workers.to_string()])
-        .current_dir(&own)
-        .netns(&netns)
-        .user(SIDECAR_USER)
-        .start()?;
+    let launched = Launched {
+        name,
+        own,
+        config: config_path,
+        generation: 0,
+        epoch: 0,
+    };
+    let envoy = launched.start(envoy, folder, &netns, options)?;
     Ok(Pod {
         netns,
         envoy,
+        launched,
         access_log,
         _slow_pipe: slow_pipe,
     })

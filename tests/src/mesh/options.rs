@@ -69,6 +69,9 @@ pub struct MeshOptions {
     /// Envoy to run instead of the one that the set-up fetched
     #[arg(long)]
     pub envoy: Option<PathBuf>,
+    /// Base id of the server's sidecar, so that it can be restarted hot; any free one otherwise
+    #[arg(long)]
+    pub base_id: Option<u32>,
     /// Worker threads of each sidecar
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub workers: u32,
@@ -149,6 +152,7 @@ impl Default for MeshOptions {
     fn default() -> Self {
         Self {
             envoy: None,
+            base_id: None,
             workers: 1,
             access_log: AccessLog::Off,
             mtls: false,

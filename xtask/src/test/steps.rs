@@ -113,6 +113,21 @@ pub(super) const STEPS: &[Step] = &[
         "the agent killed fifty times under load: nothing is left, nobody notices"
     ),
     integration!(
+        "chaos-clock",
+        ROOT_AND_AGENT,
+        "a wall clock that jumps by ten days: no result is lost, no time is wrong"
+    ),
+    integration!(
+        "chaos-storage",
+        ROOT_AND_AGENT,
+        "a data directory that is full or cannot be written: said, survived, left behind"
+    ),
+    integration!(
+        "chaos-envoy",
+        MESHES,
+        "a sidecar killed, replaced by other releases and restarted hot while it is watched"
+    ),
+    integration!(
         "workloads",
         ROOT_AND_AGENT,
         "the workloads keep the shares they promise"
@@ -336,6 +351,11 @@ pub(super) const STEPS: &[Step] = &[
         "diagnosis",
         MESH,
         "what the diagnosis puts down to settings of Envoy, against what switching them off saves"
+    ),
+    integration!(
+        "soak",
+        MESH,
+        "five minutes of check-ups in a loop: memory, open files and kernel objects stay what they were"
     ),
     integration!(
         "demo",

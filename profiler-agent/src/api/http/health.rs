@@ -25,7 +25,7 @@ pub(in crate::api) async fn healthz(query: Query) -> Result<Json<Health>, ApiErr
 }
 
 /// Says whether the agent can profile: not while it stops, nor when privileges or the kernel let it
-/// load no program. Needs no token.
+/// load no program, nor while the disk of the data directory takes nothing. Needs no token.
 #[utoipa::path(
     get, path = "/readyz", tag = "agent", security(()),
     responses((status = 200, body = Readiness), (status = 503, body = Problem, content_type = "application/problem+json"))
@@ -38,11 +38,16 @@ pub(in crate::api) async fn readyz(
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
     }
-    if state.parts.can_profile || state.parts.demo_data {
-        Ok(Json(Readiness { status: "ready" }))
-    } else {
-        Err(ApiError::NotReady)
+    if !state.parts.can_profile && !state.parts.demo_data {
+        return Err(ApiError::NotReady);
     }
+    if state.parts.engine.store_refuses() {
+        // Not why: whoever asks has shown no token.
+        return Err(ApiError::CannotStore {
+            detail: "the data directory cannot be written; results wait in memory".to_owned(),
+        });
+    }
+    Ok(Json(Readiness { status: "ready" }))
 }
 
 /// Prometheus metrics as text.

@@ -13,8 +13,9 @@ use crate::{
         dto::{Problem, Task},
         error::ApiError,
         extract::Query,
-        state::{ApiState, blocking, now_ns},
+        state::{ApiState, blocking},
     },
+    clock::wall_ns,
     import::{MAX_FILE_BYTES, MAX_NAME_BYTES, read},
 };
 
@@ -63,7 +64,7 @@ pub(in crate::api) async fn import(
         });
     };
     let bytes = receive(body).await?;
-    let now = now_ns();
+    let now = wall_ns();
     let imported = blocking(move || read(&bytes, &name, now))
         .await?
         .map_err(|error| ApiError::UnusableProfile {
@@ -71,11 +72,7 @@ pub(in crate::api) async fn import(
         })?;
     let task = state.parts.engine.import(imported).await?;
     let location = [(header::LOCATION, format!("/api/v1/tasks/{}", task.id))];
-    Ok((
-        StatusCode::CREATED,
-        location,
-        Json(Task::new(&task, now_ns())),
-    ))
+    Ok((StatusCode::CREATED, location, Json(state.shown(&task))))
 }
 
 /// Reads a body that may be as large as a file.

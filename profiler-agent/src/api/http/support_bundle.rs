@@ -13,11 +13,12 @@ use super::{
 use crate::{
     api::{
         auth::Token,
-        dto::{ProbeList, Problem, Task, TaskList},
+        dto::{ProbeList, Problem, TaskList},
         error::ApiError,
         extract::Query,
-        state::{ApiState, blocking, now_ns},
+        state::{ApiState, blocking},
     },
+    clock::wall_ns,
     support_bundle::{BundleFile, archive},
 };
 
@@ -41,13 +42,12 @@ pub(in crate::api) async fn support_bundle(
     query: Query,
 ) -> Result<([(HeaderName, String); 2], Vec<u8>), ApiError> {
     query.only(&[])?;
-    let now = now_ns();
     let tasks: Vec<_> = state
         .parts
         .engine
         .list()
         .iter()
-        .map(|task| Task::new(task, now))
+        .map(|task| state.shown(task))
         .collect();
     let inspection = &state.parts.inspection;
     let settings = inspection.configuration.iter();
@@ -85,7 +85,7 @@ pub(in crate::api) async fn support_bundle(
         .map(Token::reveal)
         .unwrap_or_default()
         .to_owned();
-    let seconds = now / 1_000_000_000;
+    let seconds = wall_ns() / 1_000_000_000;
     let folder = format!("profiler-agent-{seconds}");
     let name = format!("attachment; filename=\"{folder}.tar.gz\"");
     let bytes = blocking(move || archive(&folder, &files, &[&token], seconds))

@@ -11,7 +11,7 @@ use crate::{
         dto::{CreateTask, Problem, Task, TaskList},
         error::ApiError,
         extract::{JsonBody, Query},
-        state::{ApiState, now_ns},
+        state::ApiState,
     },
     config::{Allowance, CapturePolicy},
     model::{TaskId, TaskSpec},
@@ -42,14 +42,13 @@ pub(in crate::api) async fn list(
 ) -> Result<Json<TaskList>, ApiError> {
     let query = query.only(&["group"])?;
     let group = query.text("group")?;
-    let now = now_ns();
     let items: Vec<_> = state
         .parts
         .engine
         .list()
         .iter()
         .filter(|task| group.is_none() || task.group.as_deref() == group)
-        .map(|task| Task::new(task, now))
+        .map(|task| state.shown(task))
         .collect();
     let total = items.len();
     Ok(Json(TaskList { items, total }))
@@ -90,11 +89,7 @@ pub(in crate::api) async fn create(
         tracing::info!(task = %task.id, %wanted, "a task of the API looks into payload");
     }
     let location = [(header::LOCATION, format!("/api/v1/tasks/{}", task.id))];
-    Ok((
-        StatusCode::CREATED,
-        location,
-        Json(Task::new(&task, now_ns())),
-    ))
+    Ok((StatusCode::CREATED, location, Json(state.shown(&task))))
 }
 
 /// What of payload the task looks at beyond what goes over sockets as it is, when that is allowed.
@@ -133,7 +128,7 @@ pub(in crate::api) async fn show(
 ) -> Result<Json<Task>, ApiError> {
     query.only(&[])?;
     let task = state.parts.engine.get(task_id(id)?)?;
-    Ok(Json(Task::new(&task, now_ns())))
+    Ok(Json(state.shown(&task)))
 }
 
 /// Stops a task and keeps its result; a task that has ended stays as it is.
@@ -153,7 +148,7 @@ pub(in crate::api) async fn stop(
 ) -> Result<Json<Task>, ApiError> {
     query.only(&[])?;
     let task = state.parts.engine.stop(task_id(id)?).await?;
-    Ok(Json(Task::new(&task, now_ns())))
+    Ok(Json(state.shown(&task)))
 }
 
 /// Deletes a task that has ended, with its result.

@@ -12,6 +12,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use crate::{
+    clock::{ClockReader, Clocks},
     model::{
         Clock, Frame, FrameSpace, Function, LossKind, ModuleKind, NameSource, ProcessKey, Profile,
         ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
@@ -19,7 +20,7 @@ use crate::{
     },
     probes::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle},
     store::Store,
-    task::{Engine, EngineConfig, TaskError, WallClock},
+    task::{Engine, EngineConfig, TaskError},
 };
 
 pub(super) const ORIGIN_NS: u64 = 1_700_000_000_000_000_000;
@@ -196,10 +197,11 @@ pub(super) fn with_store(
 ) -> (Engine, Arc<AtomicU64>) {
     let now = Arc::new(AtomicU64::new(ORIGIN_NS));
     let reader = Arc::clone(&now);
-    let clock: WallClock = Arc::new(move || reader.load(Ordering::Relaxed));
+    let clock: ClockReader = Arc::new(move || reader.load(Ordering::Relaxed));
+    let clocks = Clocks::new(Arc::clone(&clock), clock);
     let collector: Arc<FakeCollector> = Arc::clone(collector);
     (
-        Engine::with_store(config, collector, store, clock).unwrap(),
+        Engine::with_store(config, collector, store, clocks).unwrap(),
         now,
     )
 }

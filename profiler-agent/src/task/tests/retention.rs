@@ -134,7 +134,8 @@ async fn the_plan_removes_nothing_that_is_needed() {
         // A task whose record cannot be read.
         (key(9, 0), ends(120)),
     ];
-    let plan = |age_ns, bytes| plan(&tasks, &segments, ORIGIN_NS + 200, Limits { age_ns, bytes });
+    let age = |_, end_ns| (ORIGIN_NS + 200).saturating_sub(end_ns);
+    let plan = |age_ns, bytes| plan(&tasks, &segments, age, Limits { age_ns, bytes });
     let segment = |task, segment| Removal::Segment(key(task, segment));
     assert_eq!(plan(1000, 1 << 20), []);
     assert_eq!(plan(200, 60_000), [segment(2, 0)]);

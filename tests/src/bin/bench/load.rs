@@ -317,7 +317,7 @@ pub(crate) fn machine_cpu_seconds() -> Result<f64> {
     ensure!(ticks.len() > 7, "parse {all:?}");
     // user, nice, system, then idle and waiting for disks, then interrupts.
     let busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6];
-    Ok(busy / super::TICKS_PER_SECOND)
+    Ok(busy / profiler_tests::soak::TICKS_PER_SECOND)
 }
 
 #[expect(

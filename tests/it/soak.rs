@@ -1,0 +1,76 @@
+//! Check-ups of the mesh in a loop for five minutes: what the agent holds stays what it was.
+
+use std::time::Duration;
+
+use profiler_tests::{
+    soak::{self, Options, Reading, Soaked},
+    stats::{Slope, median},
+};
+
+const DURATION: Duration = Duration::from_mins(5);
+const RATE: u32 = 300;
+const CHECKUP_S: u64 = 5;
+/// Fewest check-ups in that time.
+const LEAST: usize = 20;
+/// By this share of its median a figure may have grown over the later two thirds, by the lower end of its interval.
+const GROWTH: f64 = 0.05;
+/// The interval may be this share of the median wide, to either side; what is wider would tell nothing.
+const UNCERTAINTY: f64 = 0.3;
+/// Threads that wait for work to block on come and go.
+const SPARE_THREADS: u32 = 4;
+
+fn assert_flat(soaked: &Soaked, name: &str, figure: fn(&Reading) -> f64) {
+    let all: Vec<f64> = soaked.settled().iter().map(figure).collect();
+    let median = median(&all);
+    let Slope { slope, half_width } = soaked.per_hour(figure).unwrap();
+    let hours = soaked.settled_hours();
+    let (growth, width) = (slope * hours, half_width * hours);
+    println!("{name}: {median:.1}, grew by {growth:.2} +- {width:.2} in {hours:.3} h");
+    assert!(
+        growth - width <= GROWTH * median,
+        "{name} grows: {:#?}",
+        soaked.readings
+    );
+    assert!(
+        width <= UNCERTAINTY * median,
+        "{name} varies too much to tell: {:#?}",
+        soaked.readings
+    );
+}
+
+#[test]
+fn five_minutes_of_check_ups_leave_nothing_behind() {
+    let options = Options {
+        duration: DURATION,
+        requests_per_second: RATE,
+        checkup_s: CHECKUP_S,
+    };
+    let soaked = soak::run(&options, |_| ()).unwrap();
+    assert!(soaked.readings.len() >= LEAST, "{:#?}", soaked.readings);
+    assert_flat(&soaked, "RSS", |reading| reading.rss_mb);
+    assert_flat(&soaked, "RSS without files", |reading| reading.anonymous_mb);
+    assert_flat(&soaked, "open files", |reading| {
+        f64::from(reading.descriptors)
+    });
+    let first = &soaked.readings[0];
+    for reading in soaked.settled() {
+        assert_eq!(reading.kernel_objects, first.kernel_objects, "{reading:?}");
+        assert!(
+            reading.threads <= first.threads + SPARE_THREADS,
+            "{reading:?}"
+        );
+    }
+    // A busy machine may keep Envoy from answering in time.
+    assert!(
+        soaked.without_requests.len() * 20 <= soaked.readings.len(),
+        "{:#?}",
+        soaked.without_requests
+    );
+    assert!(
+        soaked.left.is_empty(),
+        "left in the kernel: {:?}",
+        soaked.left
+    );
+    assert!(soaked.complaints.is_empty(), "{:#?}", soaked.complaints);
+    assert_eq!(soaked.load.errors, 0, "{:?}", soaked.load);
+}
