@@ -21,6 +21,7 @@ use crate::{
     config::{AuthConfig, ContinuousProfile, NetworkMode, ServeConfig},
     diagnosis::{DiagnosisRules, DiagnosisRulesError},
     idle::{IdleRules, IdleRulesError},
+    memory_ceiling::{Ceiling, keep_below},
     model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
     network_watch::NetworkWatch,
     probes::{
@@ -150,7 +151,7 @@ impl KernelSide {
         }
         let symbolizer = SymbolizerService::start(SymbolizeConfig {
             packs: symbols.clone(),
-            ..SymbolizeConfig::default()
+            ..SymbolizeConfig::below(&Ceiling::own())
         })?;
         let collector = KindCollector {
             samples: OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu),
@@ -227,6 +228,13 @@ impl App {
         } else {
             (NetworkWatch::off(), None)
         };
+        let kept_below = keep_below(
+            Ceiling::own(),
+            engine.clone(),
+            renamer.clone(),
+            network.is_on(),
+            shutdown.clone(),
+        );
         let state = ApiState::new(ApiParts {
             engine: engine.clone(),
             table: kernel.table.clone(),
@@ -269,6 +277,10 @@ impl App {
         tasks.spawn(async {
             pump.run().await;
             ("event pump", Ok(()))
+        });
+        tasks.spawn(async {
+            kept_below.await;
+            ("memory watch", Ok(()))
         });
         if always {
             let kept = keep_continuous_profile(engine.clone(), shutdown.clone());

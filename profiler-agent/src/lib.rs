@@ -14,6 +14,7 @@ pub mod config;
 pub mod descriptors;
 pub mod features;
 pub mod memory;
+pub mod memory_ceiling;
 pub mod privileges;
 mod recent_log;
 mod statistics_lease;

@@ -39,6 +39,8 @@ mod idle;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod mesh;
 #[cfg(test)]
 mod mesh_profile;

@@ -12,6 +12,7 @@ use crate::{
     demo_data::{self, DemoFolder},
     diagnosis::DiagnosisRules,
     idle::IdleRules,
+    memory_ceiling::Ceiling,
     privileges::{self, Tier},
     telemetry,
 };
@@ -42,6 +43,7 @@ pub fn run(
         config.privileges
     })
     .map_err(anyhow::Error::from)?;
+    Ceiling::own().set(config.max_memory.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("agent")

@@ -122,6 +122,10 @@ pub struct ServeArgs {
     /// Tasks that run at once [default: 8]
     #[arg(long, value_name = "N")]
     pub max_tasks: Option<String>,
+    /// Memory that the agent may use; near it caches go, then no task starts, then tasks are stopped. `auto` is 80 % of
+    /// the tightest memory limit of its cgroups [default: auto]
+    #[arg(long, value_name = "SIZE|auto|none")]
+    pub max_memory: Option<String>,
     /// Folder with debug files or unstripped programs, used by their build-id
     #[arg(long, value_name = "DIR")]
     pub symbol_dir: Option<String>,

@@ -46,6 +46,7 @@ impl ServeConfig {
             retention_age,
             retention_bytes,
             max_tasks,
+            max_memory,
             symbol_dir,
             max_symbol_bytes,
             debuginfod,
@@ -117,6 +118,13 @@ impl ServeConfig {
             (
                 "max_tasks",
                 i64::try_from(*max_tasks).unwrap_or(i64::MAX).into(),
+            ),
+            (
+                "max_memory",
+                max_memory.bytes.map_or_else(
+                    || "none".into(),
+                    |bytes| i64::try_from(bytes).unwrap_or(i64::MAX).into(),
+                ),
             ),
             (
                 "max_symbol_bytes",
