@@ -11,6 +11,7 @@ pub mod app;
 pub mod demo_data;
 pub mod cli;
 pub mod config;
+pub mod confine;
 pub mod descriptors;
 pub mod features;
 pub mod memory;

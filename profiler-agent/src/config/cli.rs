@@ -170,6 +170,10 @@ pub struct ServeArgs {
     /// without the sockets of other network namespaces and the kernel's BPF statistics [default: sys-admin]
     #[arg(long, value_name = "sys-admin|base")]
     pub privileges: Option<String>,
+    /// Whether system calls that the agent never makes are taken away from it, and files and new connections from the thread
+    /// that serves HTTP; `off` is for debuggers [default: auto]
+    #[arg(long, value_name = "auto|off")]
+    pub confine: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]

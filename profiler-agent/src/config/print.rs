@@ -60,6 +60,7 @@ impl ServeConfig {
             off_cpu_mode,
             envoy_admin,
             privileges,
+            confine,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![("listen", toml::Value::from(listen.to_string()))];
@@ -135,6 +136,7 @@ impl ServeConfig {
             ("off_cpu_mode", off_cpu_mode.name().into()),
             ("envoy_admin", envoy_admin.name().into()),
             ("privileges", privileges.name().into()),
+            ("confine", confine.name().into()),
         ]);
         if let Some(folder) = symbol_dir {
             lines.push(("symbol_dir", text(folder)));

@@ -14,6 +14,7 @@ use super::{
     settings::{ConfigError, Origin, Setting, Settings},
 };
 use crate::{
+    confine::Confinement,
     memory_ceiling::{Limit, LimitSource, cgroup_limit},
     model::{UnwindMethod, WaitMode},
     privileges::Tier,
@@ -148,6 +149,7 @@ pub struct ServeConfig {
     pub off_cpu_mode: WaitMode,
     pub envoy_admin: EnvoyAdminMode,
     pub privileges: Tier,
+    pub confine: Confinement,
 }
 
 /// Merges flags, environment and file, and checks the result. `log` is the global flag and
@@ -199,6 +201,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         off_cpu_mode,
         envoy_admin,
         privileges,
+        confine,
     } = args;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
@@ -226,6 +229,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("off_cpu_mode", off_cpu_mode),
         ("envoy_admin", envoy_admin),
         ("privileges", privileges),
+        ("confine", confine),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -330,6 +334,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         off_cpu_mode: parse_or(settings, "off_cpu_mode", WaitMode::Auto, wait_mode)?,
         envoy_admin: parse_or(settings, "envoy_admin", EnvoyAdminMode::Auto, envoy_admin)?,
         privileges: parse_or(settings, "privileges", Tier::default(), privileges)?,
+        confine: parse_or(settings, "confine", Confinement::default(), confinement)?,
     })
 }
 
@@ -461,6 +466,13 @@ fn privileges(setting: &Setting) -> Result<Tier, ConfigError> {
         .into_iter()
         .find(|tier| tier.name() == setting.text())
         .ok_or_else(|| setting.invalid("is not one of: sys-admin, base"))
+}
+
+fn confinement(setting: &Setting) -> Result<Confinement, ConfigError> {
+    [Confinement::Auto, Confinement::Off]
+        .into_iter()
+        .find(|confine| confine.name() == setting.text())
+        .ok_or_else(|| setting.invalid("is neither auto nor off"))
 }
 
 fn envoy_admin(setting: &Setting) -> Result<EnvoyAdminMode, ConfigError> {

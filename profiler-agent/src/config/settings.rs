@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 31] = [
+pub(super) const KEYS: [&str; 32] = [
     "listen",
     "data_dir",
     "token_file",
@@ -35,6 +35,7 @@ pub(super) const KEYS: [&str; 31] = [
     "off_cpu_mode",
     "envoy_admin",
     "privileges",
+    "confine",
     "config",
 ];
 

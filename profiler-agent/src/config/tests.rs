@@ -146,8 +146,8 @@ fn unknown_keys_name_the_key_and_the_file() {
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, network, network_metrics_edges, \
-         show_arguments, allow_tls_capture, allow_bodies, retention_age, retention_bytes, max_tasks, symbol_dir, max_symbol_bytes, \
-         debuginfod, idle_rules, diagnosis_rules, demo_data, log, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges",
+         show_arguments, allow_tls_capture, allow_bodies, retention_age, retention_bytes, max_tasks, max_memory, symbol_dir, max_symbol_bytes, \
+         debuginfod, idle_rules, diagnosis_rules, demo_data, log, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, confine",
     );
 }
 
