@@ -22,6 +22,7 @@ use crate::{
     container_names::{self, NameSources},
     diagnosis::{DiagnosisRules, DiagnosisRulesError},
     idle::{IdleRules, IdleRulesError},
+    memory_ceiling::{Ceiling, keep_below},
     model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
     network_watch::NetworkWatch,
     probes::{
@@ -153,7 +154,7 @@ impl KernelSide {
         }
         let symbolizer = SymbolizerService::start(SymbolizeConfig {
             packs: symbols.clone(),
-            ..SymbolizeConfig::default()
+            ..SymbolizeConfig::below(&Ceiling::own())
         })?;
         let collector = KindCollector {
             samples: OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu),
@@ -239,6 +240,13 @@ impl App {
             (NetworkWatch::off(), None)
         };
         let directory = kernel.table.names().clone();
+        let kept_below = keep_below(
+            Ceiling::own(),
+            engine.clone(),
+            renamer.clone(),
+            network.is_on(),
+            shutdown.clone(),
+        );
         let state = ApiState::new(ApiParts {
             engine: engine.clone(),
             table: kernel.table.clone(),
@@ -290,6 +298,10 @@ impl App {
                 ("names on disk", Ok(()))
             });
         }
+        tasks.spawn(async {
+            kept_below.await;
+            ("memory watch", Ok(()))
+        });
         if always {
             let kept = keep_continuous_profile(engine.clone(), shutdown.clone());
             tasks.spawn(async {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     bpf::{self, ClockCheck},
+    confine::{self, Filtering},
     process::ContainerHierarchy,
 };
 
@@ -51,6 +52,8 @@ pub fn examine() -> Vec<Feature> {
         pid_namespace(),
         capabilities(),
         statistics(),
+        seccomp(),
+        landlock(),
     ]
 }
 
@@ -63,6 +66,8 @@ fn minimum_kernel(name: &str) -> &'static str {
         "stack_tables" => "5.17",
         "pid_namespace" => "5.7",
         "capabilities" | "bpf_statistics" => "5.8",
+        "seccomp" => "3.17",
+        "landlock" => "5.13",
         _ => "",
     }
 }
@@ -275,6 +280,49 @@ fn capabilities() -> Feature {
         format!("missing: {}", missing.join(", ")),
         "run as root or grant them; SECURITY.md says what each is for",
     )
+}
+
+fn seccomp() -> Feature {
+    const REMEDY: &str =
+        "start the agent with --confine auto, on a kernel with CONFIG_SECCOMP_FILTER=y";
+    match (confine::filtering(), confine::is_wanted()) {
+        (Filtering::InForce, true) => feature(
+            "seccomp",
+            Verdict::Ok,
+            "in force: calls that the agent never makes are refused",
+            "",
+        ),
+        (Filtering::InForce | Filtering::Off, false) => feature(
+            "seccomp",
+            Verdict::Ok,
+            "there; not in force in this process (serve --confine auto uses it)",
+            "",
+        ),
+        (Filtering::Off, true) | (Filtering::Unknown, _) => feature(
+            "seccomp",
+            Verdict::Degraded,
+            "system calls are not filtered",
+            REMEDY,
+        ),
+    }
+}
+
+fn landlock() -> Feature {
+    let version = confine::landlock_version();
+    if version == 0 {
+        return feature(
+            "landlock",
+            Verdict::Degraded,
+            "this kernel has none: the HTTP thread is held by its filter of system calls alone",
+            "use a kernel with CONFIG_SECURITY_LANDLOCK=y and landlock in lsm=",
+        );
+    }
+    let detail = if confine::is_wanted() {
+        format!("version {version}, in force for the thread that serves HTTP")
+    } else {
+        format!("version {version}; not in force in this process (serve --confine auto uses it)")
+    };
+    feature("landlock", Verdict::Ok, detail, "")
 }
 
 fn statistics() -> Feature {

@@ -4,6 +4,26 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+#[cfg(target_env = "musl")]
+unsafe extern "C" {
+    /// Of mimalloc, which the global allocator links.
+    fn mi_collect(force: bool);
+}
+
+/// Gives back at once what is free. Takes some milliseconds.
+pub fn purge() {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: takes a number of bytes to keep, and returns what nobody uses.
+        unsafe { libc::malloc_trim(0) };
+    }
+    #[cfg(target_env = "musl")]
+    {
+        // SAFETY: may be called from any thread at any time.
+        unsafe { mi_collect(true) };
+    }
+}
+
 /// Makes freed memory go back to the kernel.
 ///
 /// Loading a task parses the kernel's BTF (some 15 MB for a moment), and glibc's defaults keep such

@@ -48,6 +48,8 @@ mod kubernetes_names;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod mesh;
 #[cfg(test)]
 mod mesh_profile;

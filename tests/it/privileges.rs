@@ -15,6 +15,9 @@ use crate::targets::{START, Targets, finish_task, on_cpu, start_task};
 const BASE: u64 = 1 << 2 | 1 << 12 | 1 << 19 | 1 << 34 | 1 << 38 | 1 << 39 | 1 << 40;
 const SYS_ADMIN: u64 = 1 << 21;
 
+/// Filters of system calls of every thread.
+const PROCESS_FILTERS: u64 = 2;
+
 /// One thread as the kernel sees it.
 #[derive(Debug)]
 struct Thread {
@@ -67,6 +70,10 @@ fn check_threads(agent: &Agent, tier: u64) {
             "{thread:#?}"
         );
         assert_eq!(thread.set("NoNewPrivs:"), 1, "{thread:#?}");
+        // Filtered, and the thread that serves HTTP by one filter more.
+        assert_eq!(thread.set("Seccomp:"), 2, "{thread:#?}");
+        let filters = u64::from(is_http) + PROCESS_FILTERS + own.set("Seccomp_filters:");
+        assert_eq!(thread.set("Seccomp_filters:"), filters, "{thread:#?}");
     }
     assert_eq!(serving, 1, "{threads:#?}");
     assert!(threads.len() > 4, "{threads:#?}");
@@ -98,6 +105,31 @@ fn everything_outside_the_tier_leaves_every_thread() {
     let agent = Agent::start().unwrap();
     check_threads(&agent, BASE | SYS_ADMIN);
     profile(&agent, BASE | SYS_ADMIN);
+}
+
+#[test]
+fn nothing_is_confined_when_that_is_asked_for() {
+    let agent = Agent::start_with(ServeOptions::with_arguments(["--confine=off"])).unwrap();
+    let own = Thread::all(std::process::id()).remove(0);
+    for thread in Thread::all(agent.pid()) {
+        let filters = "Seccomp_filters:";
+        assert_eq!(thread.set(filters), own.set(filters), "{thread:#?}");
+    }
+    assert_eq!(agent.api.get("/healthz").unwrap().status, 200);
+}
+
+#[test]
+fn what_confines_the_agent_is_said() {
+    let agent = Agent::start().unwrap();
+    let features = agent.api.get_json("/api/v1/features").unwrap();
+    for name in ["seccomp", "landlock"] {
+        let mut all = features["items"].as_array().unwrap().iter();
+        let feature = all.find(|feature| feature["name"] == name).unwrap();
+        assert_eq!(feature["verdict"], "ok", "{feature}");
+        let detail = feature["detail"].as_str().unwrap();
+        assert!(detail.contains("in force"), "{feature}");
+        assert!(!detail.contains("not in force"), "{feature}");
+    }
 }
 
 #[test]

@@ -49,6 +49,26 @@ impl Cgroup {
         write(self.path.join("cpu.max"), format!("{quota_us} {period_us}"))
     }
 
+    /// Lets everything in the cgroup above it use `bytes` of memory.
+    pub fn limit_memory_above(&self, bytes: u64) -> Result<()> {
+        let limited = self.path.parent().unwrap_or(&self.path);
+        let write = |path: PathBuf, text: String| {
+            std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))
+        };
+        let v1 = limited.join("memory.limit_in_bytes");
+        if v1.exists() {
+            return write(v1, bytes.to_string());
+        }
+        let above = limited.ancestors().skip(1);
+        let levels: Vec<_> = above
+            .take_while(|level| level.starts_with(&self.hierarchy))
+            .collect();
+        for level in levels.into_iter().rev() {
+            write(level.join("cgroup.subtree_control"), "+memory".to_owned())?;
+        }
+        write(limited.join("memory.max"), bytes.to_string())
+    }
+
     /// Where it lies in the file system.
     pub fn path(&self) -> &Path {
         &self.path
@@ -70,6 +90,16 @@ pub fn cpu_hierarchy() -> PathBuf {
         ["cpu", "cpu,cpuacct", "cpuacct,cpu"].map(|name| Path::new("/sys/fs/cgroup").join(name));
     let v1 = v1.into_iter().find(|path| path.join("cpu.stat").exists());
     v1.unwrap_or_else(unified_hierarchy)
+}
+
+/// The hierarchy that limits memory: of v1, or the v2 one.
+pub fn memory_hierarchy() -> PathBuf {
+    let v1 = Path::new("/sys/fs/cgroup/memory");
+    if v1.join("memory.limit_in_bytes").exists() {
+        v1.into()
+    } else {
+        unified_hierarchy()
+    }
 }
 
 /// The v2 hierarchy: the whole tree, or `unified` on hybrid hosts.

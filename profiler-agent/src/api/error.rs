@@ -8,8 +8,8 @@ use axum::{
 
 use super::dto::Problem;
 use crate::{
-    checkup::CheckupError, model::TaskId, render::RenderError, symbolize::PackError,
-    task::TaskError,
+    checkup::CheckupError, memory_ceiling::MemoryShort, model::TaskId, render::RenderError,
+    symbolize::PackError, task::TaskError,
 };
 
 /// Why a request was refused or failed. Each variant has one status and one code.
@@ -104,6 +104,10 @@ pub(crate) enum ApiError {
     },
     Overloaded {
         detail: &'static str,
+    },
+    /// The agent's memory is near its ceiling.
+    MemoryShort {
+        detail: String,
     },
     TimedOut,
     ShuttingDown,
@@ -325,6 +329,13 @@ impl ApiError {
                 "overloaded",
                 detail.to_owned(),
             ),
+            Self::MemoryShort { detail } => hinted(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "memory_short",
+                detail,
+                "stop tasks that are no longer needed, or start the agent with a larger --max-memory (or a higher \
+                 memory limit of its cgroup)",
+            ),
             Self::TimedOut => parts(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "timed_out",
@@ -368,7 +379,10 @@ impl IntoResponse for ApiError {
             Self::WrongToken => Some("Bearer realm=\"profiler-agent\", error=\"invalid_token\""),
             _ => None,
         };
-        let retry = matches!(self, Self::Overloaded { .. } | Self::TooManyTasks { .. });
+        let retry = matches!(
+            self,
+            Self::Overloaded { .. } | Self::TooManyTasks { .. } | Self::MemoryShort { .. }
+        );
         if let Self::Internal { detail } = &self {
             tracing::error!(detail, "request failed");
         }
@@ -417,11 +431,20 @@ impl From<TaskError> for ApiError {
             TaskError::NotFound { .. } => Self::NotFound { detail },
             TaskError::TooMany { .. } => Self::TooManyTasks { detail },
             TaskError::NotFinal { .. } => Self::TaskNotFinal { detail },
+            TaskError::MemoryShort(_) => Self::MemoryShort { detail },
             TaskError::Refused(detail) => Self::TasksRefused { detail },
             TaskError::NotStored(detail) => Self::UnusableProfile { detail },
             TaskError::Store(_) => Self::Internal { detail },
             TaskError::StoreFull(_) => Self::DiskFull { detail },
             TaskError::StoreReadOnly(_) => Self::CannotStore { detail },
+        }
+    }
+}
+
+impl From<MemoryShort> for ApiError {
+    fn from(error: MemoryShort) -> Self {
+        Self::MemoryShort {
+            detail: error.to_string(),
         }
     }
 }

@@ -19,7 +19,11 @@ use super::{
     error::ApiError,
     state::{ApiState, blocking},
 };
-use crate::{model::LossKind, probes::ProbeState};
+use crate::{
+    memory_ceiling::{Ceiling, GivenUp, MemoryReading, Stage},
+    model::LossKind,
+    probes::ProbeState,
+};
 
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -69,6 +73,8 @@ pub(super) async fn count(State(state): State<ApiState>, request: Request, next:
 pub(super) async fn render(state: &ApiState) -> Result<String, ApiError> {
     let mut registry = Registry::with_prefix("profiler_agent");
     own_cost(&mut registry, state)?;
+    let reading = blocking(|| Ceiling::own().reading()).await?;
+    memory(&mut registry, reading);
     let store = Gauge::<i64>::default();
     store.set(signed(state.store_bytes().await?));
     registry.register_with_unit("store", "Disk space that results take", Unit::Bytes, store);
@@ -133,6 +139,71 @@ fn own_cost(registry: &mut Registry, state: &ApiState) -> Result<(), ApiError> {
         uptime,
     );
     Ok(())
+}
+
+fn memory(registry: &mut Registry, reading: MemoryReading) {
+    let ceiling = Ceiling::own();
+    let parts = Gauges::default();
+    for (part, bytes) in [
+        ("own", reading.own_bytes),
+        ("copied", reading.copied_bytes),
+        ("kernel", reading.kernel_bytes),
+    ] {
+        parts.get_or_create(&label("part", part)).set(signed(bytes));
+    }
+    registry.register_with_unit(
+        "memory",
+        "Memory that counts against the ceiling: own pages, copied symbol tables, maps and programs in the kernel",
+        Unit::Bytes,
+        parts,
+    );
+    if let Some(bytes) = ceiling.limit().bytes {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(signed(bytes));
+        registry.register_with_unit(
+            "memory_ceiling",
+            "Memory that the agent may use; see --max-memory",
+            Unit::Bytes,
+            gauge,
+        );
+    }
+    let stages = Gauges::default();
+    for stage in Stage::ALL {
+        stages
+            .get_or_create(&label("stage", stage.name()))
+            .set(i64::from(stage == ceiling.stage()));
+    }
+    registry.register(
+        "memory_stage",
+        "1 for what the agent gives up to stay below its ceiling",
+        stages,
+    );
+    let GivenUp {
+        caches,
+        refusals,
+        stopped,
+    } = ceiling.given_up();
+    for (name, help, count) in [
+        (
+            "memory_caches_dropped",
+            "Times that caches were dropped to stay below the ceiling",
+            caches,
+        ),
+        (
+            "memory_refusals",
+            "Tasks, imports and results that were refused to stay below the ceiling",
+            refusals,
+        ),
+        (
+            "memory_stopped",
+            "Tasks and collections that were stopped to stay below the ceiling",
+            stopped,
+        ),
+    ] {
+        let counter = Counter::<u64>::default();
+        counter.inc_by(count);
+        registry.register(name, help, counter);
+    }
 }
 
 fn results(registry: &mut Registry, state: &ApiState) {

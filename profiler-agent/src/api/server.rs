@@ -29,7 +29,10 @@ use tokio::{
 };
 
 use super::state::Origin;
-use crate::privileges::{PrivilegesError, keep_none};
+use crate::{
+    confine::{ConfineError, confine_http_thread},
+    privileges::{PrivilegesError, keep_none},
+};
 
 /// Largest head of a request.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
@@ -77,6 +80,8 @@ pub enum ServerError {
     Thread(io::Error),
     #[error("the thread that serves HTTP: {0}")]
     Privileges(#[from] PrivilegesError),
+    #[error("the thread that serves HTTP: {0}")]
+    Confine(#[from] ConfineError),
     #[error("the thread that serves HTTP panicked")]
     Panicked,
 }
@@ -146,11 +151,12 @@ impl Server {
     /// Threads that the runtime starts inherit that there is none.
     fn run_without_capabilities(self, router: axum::Router) -> Result<(), ServerError> {
         keep_none()?;
-        tokio::runtime::Builder::new_current_thread()
+        let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(ServerError::Thread)?
-            .block_on(self.run(router))
+            .map_err(ServerError::Thread)?;
+        confine_http_thread()?;
+        runtime.block_on(self.run(router))
     }
 
     /// Answers requests until the handle stops it.

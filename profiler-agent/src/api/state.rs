@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     auth::Token,
-    dto::{AgentSelf, Bpf, Limits, Task, losses},
+    dto::{AgentSelf, Bpf, Limits, Memory, Task, losses},
     edge_metrics::Choice,
     error::ApiError,
     inspection::Inspection,
@@ -23,6 +23,7 @@ use crate::{
     config::{ArgumentPolicy, CapturePolicy},
     diagnosis::DiagnosisRules,
     idle::IdleRules,
+    memory_ceiling::{Ceiling, Stage},
     model::{self, Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
     network_watch::NetworkWatch,
     probes::{ProbeStatus, ProbeStatusSource},
@@ -35,7 +36,7 @@ use crate::{
 /// Requests that are worked on at once; streams of events have their own limit.
 const MAX_REQUESTS: usize = 64;
 /// Profiles that are rendered at once: each may need many megabytes.
-const MAX_RENDERS: usize = 2;
+const MAX_RENDERS: u32 = 2;
 /// Symbol files that are received at once: each may be as large as all that are kept.
 const MAX_UPLOADS: usize = 2;
 /// Profiles that are imported at once: reading one may need some hundred megabytes.
@@ -185,7 +186,7 @@ impl ApiState {
             http: HttpMetrics::default(),
             edge_choice: std::sync::Mutex::default(),
             requests: Semaphore::new(MAX_REQUESTS),
-            renders: Semaphore::new(MAX_RENDERS),
+            renders: Semaphore::new(MAX_RENDERS as usize),
             uploads: Semaphore::new(MAX_UPLOADS),
             imports: Semaphore::new(MAX_IMPORTS),
             meter: SelfMeter::default(),
@@ -243,6 +244,22 @@ impl Inner {
             .map_err(|error| ApiError::internal(format!("read /proc/self: {error}")))
     }
 
+    /// Waits for a turn to read and render a result. There is one at a time while memory is short, and none while
+    /// tasks are stopped because of it.
+    pub(super) async fn render_turn(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+        let ceiling = Ceiling::own();
+        ceiling.admits_reading("no result is read")?;
+        let turns = if ceiling.stage() == Stage::Open {
+            1
+        } else {
+            MAX_RENDERS
+        };
+        self.renders
+            .acquire_many(turns)
+            .await
+            .map_err(ApiError::internal)
+    }
+
     pub(super) async fn store_bytes(&self) -> Result<u64, ApiError> {
         let engine = self.parts.engine.clone();
         blocking(move || engine.store_bytes()).await
@@ -269,6 +286,7 @@ impl Inner {
             uptime_s: self.uptime().as_secs(),
             running_tasks: running,
             store_bytes: self.store_bytes().await?,
+            memory: blocking(|| Memory::of(&Ceiling::own())).await?,
             losses: losses(&self.all_losses()),
             bpf: Bpf {
                 programs: self

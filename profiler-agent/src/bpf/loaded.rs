@@ -141,6 +141,17 @@ impl Facts {
     }
 }
 
+/// Number of a map, or of a program with the highest bit set, and the memory that the kernel charges for it, from the
+/// text of its `fdinfo`. `None` for other objects.
+pub fn charge_of(text: &str) -> Option<(u64, u64)> {
+    const PROGRAM: u64 = 1 << 63;
+    let facts = Facts(text.to_owned());
+    let map = facts.number("map_id");
+    let id = map.or_else(|| facts.number("prog_id").map(|id| id | PROGRAM));
+    // Links name their program too, and are charged for nothing that counts.
+    Some((id?, facts.number("memlock")?))
+}
+
 fn facts(fd: &OwnedFd) -> Option<Facts> {
     let path = format!("/proc/self/fdinfo/{}", fd.as_raw_fd());
     fs::read_to_string(path).ok().map(Facts)

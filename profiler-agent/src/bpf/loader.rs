@@ -21,7 +21,7 @@ use super::{
     batch::BatchError,
     connections::NetworkLoad,
     features::{is_initial_pid_namespace, pid_namespace_inode, uses_loop_helper},
-    network_offsets, object,
+    map_memory, network_offsets, object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampler, Sampling},
     reader::RecordReader,
@@ -30,6 +30,7 @@ use super::{
     tls, unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
+use crate::memory_ceiling::{Ceiling, MemoryShort};
 
 /// The tracepoint programs with the kernel's name of their hook.
 pub const PROCESS_PROGRAMS: [(&str, &str); 3] = [
@@ -90,6 +91,8 @@ pub enum LoadError {
     Denied(&'static str),
     #[error(transparent)]
     Drain(#[from] BatchError),
+    #[error(transparent)]
+    Memory(#[from] MemoryShort),
 }
 
 impl LoadError {
@@ -111,7 +114,8 @@ impl LoadError {
             | Self::Load(_)
             | Self::NoMap(_)
             | Self::Map { .. }
-            | Self::Drain(_) => None,
+            | Self::Drain(_)
+            | Self::Memory(_) => None,
         }
     }
 }
@@ -243,6 +247,9 @@ impl LoadedObject {
         for (map, entries) in sizes.entries().into_iter().chain(tls::entries(sizes.tls)) {
             loader.map_max_entries(map, entries);
         }
+        let needed =
+            map_memory::estimate(sizes.entries().into_iter().chain(tls::entries(sizes.tls)));
+        Ceiling::own().admits_tables(needed)?;
         let ebpf = loader
             .load(object::bytes())
             .map_err(|error| LoadError::Load(Box::new(error)))?;

@@ -9,6 +9,7 @@ mod features;
 mod iterators;
 mod loaded;
 mod loader;
+mod map_memory;
 mod network_calls;
 mod network_offsets;
 mod object;
@@ -33,7 +34,7 @@ pub use event_loop::EventLoopLinks;
 pub use features::{
     cpu_count, has_loop_helper, is_initial_pid_namespace, online_cpus, pid_namespace_inode,
 };
-pub use loaded::{LoadedMap, LoadedProgram, loaded};
+pub use loaded::{LoadedMap, LoadedProgram, charge_of, loaded};
 pub use loader::{
     KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
     enable_statistics,

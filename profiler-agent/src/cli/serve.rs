@@ -9,9 +9,11 @@ use super::{CliError, print};
 use crate::{
     app::{App, KernelSide, STOP_DEADLINE},
     config::{ContinuousProfile, NetworkMode, ServeConfig, cli::ServeArgs, resolve_serve},
+    confine::{Confinement, confine_process},
     demo_data::{self, DemoFolder},
     diagnosis::DiagnosisRules,
     idle::IdleRules,
+    memory_ceiling::Ceiling,
     privileges::{self, Tier},
     telemetry,
 };
@@ -42,6 +44,10 @@ pub fn run(
         config.privileges
     })
     .map_err(anyhow::Error::from)?;
+    if config.confine == Confinement::Auto {
+        confine_process().map_err(anyhow::Error::from)?;
+    }
+    Ceiling::own().set(config.max_memory.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("agent")

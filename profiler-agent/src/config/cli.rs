@@ -126,6 +126,10 @@ pub struct ServeArgs {
     /// Tasks that run at once [default: 8]
     #[arg(long, value_name = "N")]
     pub max_tasks: Option<String>,
+    /// Memory that the agent may use; near it caches go, then no task starts, then tasks are stopped. `auto` is 80 % of
+    /// the tightest memory limit of its cgroups [default: auto]
+    #[arg(long, value_name = "SIZE|auto|none")]
+    pub max_memory: Option<String>,
     /// Folder with debug files or unstripped programs, used by their build-id
     #[arg(long, value_name = "DIR")]
     pub symbol_dir: Option<String>,
@@ -182,6 +186,10 @@ pub struct ServeArgs {
     /// [default: auto]
     #[arg(long, value_name = "auto|off|PATH,...")]
     pub runtime_socket: Option<String>,
+    /// Whether system calls that the agent never makes are taken away from it, and files and new connections from the thread
+    /// that serves HTTP; `off` is for debuggers [default: auto]
+    #[arg(long, value_name = "auto|off")]
+    pub confine: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]

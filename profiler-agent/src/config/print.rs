@@ -46,6 +46,7 @@ impl ServeConfig {
             retention_age,
             retention_bytes,
             max_tasks,
+            max_memory,
             symbol_dir,
             max_symbol_bytes,
             debuginfod,
@@ -60,6 +61,7 @@ impl ServeConfig {
             envoy_admin,
             privileges,
             names,
+            confine,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![("listen", toml::Value::from(listen.to_string()))];
@@ -120,6 +122,13 @@ impl ServeConfig {
                 i64::try_from(*max_tasks).unwrap_or(i64::MAX).into(),
             ),
             (
+                "max_memory",
+                max_memory.bytes.map_or_else(
+                    || "none".into(),
+                    |bytes| i64::try_from(bytes).unwrap_or(i64::MAX).into(),
+                ),
+            ),
+            (
                 "max_symbol_bytes",
                 i64::try_from(*max_symbol_bytes).unwrap_or(i64::MAX).into(),
             ),
@@ -130,6 +139,7 @@ impl ServeConfig {
             ("privileges", privileges.name().into()),
             ("kubernetes", names.kubernetes.to_string().into()),
             ("runtime_socket", names.runtime.to_string().into()),
+            ("confine", confine.name().into()),
         ]);
         if let Some(node) = &names.node_name {
             lines.push(("node_name", node.clone().into()));

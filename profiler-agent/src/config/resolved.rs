@@ -17,6 +17,8 @@ use super::{
     settings::{ConfigError, Origin, Setting, Settings},
 };
 use crate::{
+    confine::Confinement,
+    memory_ceiling::{Limit, LimitSource, cgroup_limit},
     container_names::{KubernetesMode, RuntimeMode, SourceConfig},
     model::{UnwindMethod, WaitMode},
     privileges::Tier,
@@ -34,6 +36,8 @@ const MAX_TASKS_LIMIT: usize = 64;
 /// Each edge has some 150 lines of metrics when everything happens on it; most have a third of that.
 const DEFAULT_METRICS_EDGES: usize = 200;
 const MAX_METRICS_EDGES: usize = 10_000;
+/// One on-CPU task has some 30 MB of maps; loading it needs some 15 MB for a moment.
+const MIN_MEMORY_BYTES: u64 = 48 << 20;
 /// Below this the newest minute of a busy node does not fit.
 const MIN_RETENTION_BYTES: u64 = 1 << 20;
 
@@ -127,6 +131,8 @@ pub struct ServeConfig {
     pub retention_age: Duration,
     pub retention_bytes: u64,
     pub max_tasks: usize,
+    /// The ceiling for the agent's own memory.
+    pub max_memory: Limit,
     /// Symbol files of the user, used by their build-id.
     pub symbol_dir: Option<PathBuf>,
     pub max_symbol_bytes: u64,
@@ -149,6 +155,7 @@ pub struct ServeConfig {
     pub privileges: Tier,
     /// Who is asked what containers are called.
     pub names: SourceConfig,
+    pub confine: Confinement,
 }
 
 /// Merges flags, environment and file, and checks the result. `log` is the global flag and
@@ -186,6 +193,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         retention_age,
         retention_bytes,
         max_tasks,
+        max_memory,
         symbol_dir,
         max_symbol_bytes,
         debuginfod,
@@ -202,6 +210,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         kubernetes,
         node_name,
         runtime_socket,
+        confine,
     } = args;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
@@ -219,6 +228,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("retention_age", retention_age),
         ("retention_bytes", retention_bytes),
         ("max_tasks", max_tasks),
+        ("max_memory", max_memory),
         ("symbol_dir", symbol_dir),
         ("max_symbol_bytes", max_symbol_bytes),
         ("debuginfod", debuginfod),
@@ -231,6 +241,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("kubernetes", kubernetes),
         ("node_name", node_name),
         ("runtime_socket", runtime_socket),
+        ("confine", confine),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -313,6 +324,9 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         retention_age: parse_or(settings, "retention_age", DEFAULT_RETENTION_AGE, age)?,
         retention_bytes: parse_or(settings, "retention_bytes", DEFAULT_RETENTION_BYTES, size)?,
         max_tasks: parse_or(settings, "max_tasks", DEFAULT_MAX_TASKS, task_count)?,
+        max_memory: settings
+            .get("max_memory")
+            .map_or_else(|| Ok(cgroup_limit()), memory)?,
         symbol_dir: settings.get("symbol_dir").map(path).transpose()?,
         max_symbol_bytes: parse_or(settings, "max_symbol_bytes", DEFAULT_MAX_SYMBOL_BYTES, size)?,
         debuginfod: settings.get("debuginfod").map(server).transpose()?,
@@ -333,6 +347,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         envoy_admin: parse_or(settings, "envoy_admin", EnvoyAdminMode::Auto, envoy_admin)?,
         privileges: parse_or(settings, "privileges", Tier::default(), privileges)?,
         names: names(settings)?,
+        confine: parse_or(settings, "confine", Confinement::default(), confinement)?,
     })
 }
 
@@ -486,6 +501,13 @@ fn privileges(setting: &Setting) -> Result<Tier, ConfigError> {
         .ok_or_else(|| setting.invalid("is not one of: sys-admin, base"))
 }
 
+fn confinement(setting: &Setting) -> Result<Confinement, ConfigError> {
+    [Confinement::Auto, Confinement::Off]
+        .into_iter()
+        .find(|confine| confine.name() == setting.text())
+        .ok_or_else(|| setting.invalid("is neither auto nor off"))
+}
+
 fn envoy_admin(setting: &Setting) -> Result<EnvoyAdminMode, ConfigError> {
     EnvoyAdminMode::from_str(setting.text(), false)
         .map_err(|_| setting.invalid("is neither auto nor off"))
@@ -536,6 +558,30 @@ fn size(setting: &Setting) -> Result<u64, ConfigError> {
         Some(_) => Err(setting.invalid("is too small: give at least 1MiB")),
         None => Err(setting.invalid("is not a size: write for example 500MB or 1GiB")),
     }
+}
+
+fn memory(setting: &Setting) -> Result<Limit, ConfigError> {
+    let bytes = match setting.text() {
+        "auto" => return Ok(cgroup_limit()),
+        "none" => None,
+        text => match parse_size(text) {
+            Some(bytes) if bytes >= MIN_MEMORY_BYTES => Some(bytes),
+            Some(_) => {
+                return Err(
+                    setting.invalid("is too small: give at least 48MiB, which one task needs")
+                );
+            }
+            None => {
+                return Err(
+                    setting.invalid("is not a size: write for example 300MB or 1GiB, auto or none")
+                );
+            }
+        },
+    };
+    Ok(Limit {
+        bytes,
+        source: LimitSource::Setting,
+    })
 }
 
 fn parse_size(text: &str) -> Option<u64> {

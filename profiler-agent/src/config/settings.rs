@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 33] = [
+pub(super) const KEYS: [&str; 35] = [
     "listen",
     "data_dir",
     "token_file",
@@ -21,6 +21,7 @@ pub(super) const KEYS: [&str; 33] = [
     "retention_age",
     "retention_bytes",
     "max_tasks",
+    "max_memory",
     "symbol_dir",
     "max_symbol_bytes",
     "debuginfod",
@@ -37,6 +38,7 @@ pub(super) const KEYS: [&str; 33] = [
     "kubernetes",
     "node_name",
     "runtime_socket",
+    "confine",
     "config",
 ];
 

@@ -2,6 +2,8 @@ use std::{collections::HashMap, io::Write, time::Duration};
 
 use clap::Parser;
 
+use crate::memory_ceiling::cgroup_limit;
+
 use super::{
     ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig,
     cli::{Cli, Command},
@@ -45,6 +47,8 @@ fn defaults_are_safe() {
     assert_eq!(config.retention_age, Duration::from_hours(168));
     assert_eq!(config.retention_bytes, 1 << 30);
     assert_eq!(config.max_tasks, 8);
+    // Whether there is one depends on where the test runs.
+    assert_eq!(config.max_memory, cgroup_limit());
     assert_eq!(config.cpu_budget_percent, None);
     assert_eq!(config.log, "info");
     assert_eq!(config.symbol_dir, None);
@@ -69,6 +73,7 @@ fn flags_win_over_environment_over_file() {
 #[test]
 fn every_key_is_accepted_from_environment_and_file() {
     let environment = [
+        ("PROFILER_MAX_MEMORY", "1GiB"),
         ("PROFILER_LISTEN", "0.0.0.0:1"),
         ("PROFILER_DATA_DIR", "/d"),
         ("PROFILER_TOKEN_FILE", "/t"),
@@ -101,8 +106,24 @@ fn every_key_is_accepted_from_environment_and_file() {
     assert_eq!(config.unwind, crate::model::UnwindMethod::FramePointers);
     // What is printed is a file that gives the same configuration.
     assert_eq!(resolve("", &[], &config.to_toml()).unwrap(), config);
-    let no_auth = resolve("--no-auth", &[], "").unwrap();
+    let no_auth = resolve("--no-auth --max-memory none", &[], "").unwrap();
     assert_eq!(resolve("", &[], &no_auth.to_toml()).unwrap(), no_auth);
+}
+
+#[test]
+fn the_ceiling_for_memory_is_a_size_or_none() {
+    let limit = |flags: &str| resolve(flags, &[], "").unwrap().max_memory;
+    assert_eq!(limit("--max-memory 300MB").bytes, Some(300_000_000));
+    assert_eq!(limit("--max-memory none").bytes, None);
+    assert_eq!(limit("--max-memory auto"), cgroup_limit());
+    check_error(
+        "--max-memory 10MiB",
+        &[],
+        "",
+        "--max-memory: \"10MiB\" is too small: give at least 48MiB, which one task needs",
+    );
+    let config = resolve("--max-memory 300MB", &[], "").unwrap();
+    assert!(config.to_toml().contains("\nmax_memory = 300000000\n"));
 }
 
 #[test]
@@ -125,8 +146,8 @@ fn unknown_keys_name_the_key_and_the_file() {
         "[server]\nport = 1",
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, network, network_metrics_edges, \
-         show_arguments, allow_tls_capture, allow_bodies, retention_age, retention_bytes, max_tasks, symbol_dir, max_symbol_bytes, \
-         debuginfod, idle_rules, diagnosis_rules, demo_data, log, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, kubernetes, node_name, runtime_socket",
+         show_arguments, allow_tls_capture, allow_bodies, retention_age, retention_bytes, max_tasks, max_memory, symbol_dir, max_symbol_bytes, \
+         debuginfod, idle_rules, diagnosis_rules, demo_data, log, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, kubernetes, node_name, runtime_socket, confine",
     );
 }
 

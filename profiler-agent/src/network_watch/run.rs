@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{WatchState, Watched, history::History, ledger::Ledger};
 use crate::{
+    memory_ceiling::Ceiling,
     model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules},
     probes::{CollectRequest, Collection, Collector},
 };
@@ -19,12 +20,17 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// A collection that ran for this long was all right: the next pause is a short one again.
 const STEADY: Duration = Duration::from_mins(1);
+/// What is said while it rests.
+const RESTS: &str = "stopped because the agent's memory came near its ceiling (--max-memory); what was counted is kept, \
+                     and it starts again when there is room";
 /// How long the collection may take to end when the agent stops.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Why a collection is over.
 enum End {
     Shutdown,
+    /// The agent's memory is near its ceiling.
+    Resting,
     Failed(String),
 }
 
@@ -37,10 +43,22 @@ pub(super) async fn keep(
 ) {
     let mut ledger = Ledger::default();
     let mut pause = FIRST_PAUSE;
+    let mut resting = Ceiling::own().network_paused();
     loop {
         let began = Instant::now();
         let reason = match collect(&collector, &watched, (&mut ledger, &history), &shutdown).await {
             End::Shutdown => return,
+            End::Resting => {
+                ledger.seal();
+                watched
+                    .send_modify(|watched| watched.state = WatchState::Waiting(RESTS.to_owned()));
+                tokio::select! {
+                    () = shutdown.cancelled() => return,
+                    () = changed_to(&mut resting, false) => {}
+                }
+                watched.send_modify(|watched| watched.restarts += 1);
+                continue;
+            }
             End::Failed(reason) => reason,
         };
         ledger.seal();
@@ -96,6 +114,8 @@ async fn collect(
         watched.state = WatchState::Running;
         watched.since_ns.get_or_insert(origin_ns);
     });
+    let mut resting = Ceiling::own().network_paused();
+    let mut rests = false;
     loop {
         let chunk = tokio::select! {
             chunk = collection.chunks.recv() => chunk,
@@ -103,8 +123,17 @@ async fn collect(
                 drain(collection).await;
                 return End::Shutdown;
             }
+            () = changed_to(&mut resting, true), if !rests => {
+                // What it has counted comes with its last chunks.
+                collection.stop.stop();
+                rests = true;
+                continue;
+            }
         };
         let Some(chunk) = chunk else {
+            if rests {
+                return End::Resting;
+            }
             return End::Failed("the collection ended by itself".to_owned());
         };
         let Some(table) = chunk.edges else { continue };
@@ -114,6 +143,14 @@ async fn collect(
             watched.table = Some(all);
             watched.updated = Some(Instant::now());
         });
+    }
+}
+
+/// Waits until it rests, or does no more.
+async fn changed_to(resting: &mut watch::Receiver<bool>, wanted: bool) {
+    if resting.wait_for(|rests| *rests == wanted).await.is_err() {
+        // Who could say so is gone.
+        std::future::pending::<()>().await;
     }
 }
 

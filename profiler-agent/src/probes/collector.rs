@@ -108,6 +108,9 @@ pub trait Collector: Send + Sync + 'static {
     /// Loads and attaches; blocks for up to some hundred milliseconds (call off the reactor).
     fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError>;
 
+    /// Drops what can be read again.
+    fn drop_caches(&self) {}
+
     /// Why no task is ever started here; `None` where tasks are tried.
     fn refuses_tasks(&self) -> Option<&'static str> {
         None

@@ -24,4 +24,8 @@ impl Collector for KindCollector {
             }),
         }
     }
+
+    fn drop_caches(&self) {
+        self.samples.drop_caches();
+    }
 }

@@ -181,6 +181,10 @@ fn count_entries(cpus: u32, frequency_hz: u32) -> u32 {
 }
 
 impl Collector for OnCpuCollector {
+    fn drop_caches(&self) {
+        self.symbolizer.drop_caches();
+    }
+
     fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
         let probe = request.spec.kind.name();
         let mut target = ResolvedTarget::resolve(&request.spec.target, &self.table)?;

@@ -118,6 +118,11 @@ impl Kernel {
         names
     }
 
+    /// Drops the symbols; they are read again for an address that had no name yet.
+    pub(crate) fn drop_table(&mut self) {
+        self.table = None;
+    }
+
     fn load(&mut self, wanted: bool) {
         if !wanted {
             return;

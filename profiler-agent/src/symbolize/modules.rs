@@ -114,6 +114,15 @@ impl Modules {
             .retain(|key, module| !matches!(module.content, Content::Unread(..)) || is_mapped(key));
     }
 
+    /// Forgets names and what they are made from, of the files that can be opened again.
+    pub(crate) fn drop_caches(&mut self, again: impl Fn(&FileKey) -> bool) {
+        self.names = NameCache::new(self.config.max_name_bytes);
+        self.inferred.clear();
+        self.by_file
+            .retain(|key, module| !matches!(module.content, Content::Read(_)) || !again(key));
+        self.layers.retain(|_, layers| layers.strong_count() > 0);
+    }
+
     /// Build-id and names of the code at a file offset; `None` when the file is not kept any more.
     pub(crate) fn names(
         &mut self,

@@ -91,6 +91,15 @@ impl Renamer {
         std::mem::replace(&mut lent, empty.finish())
     }
 
+    /// Closes the packs that are open. Left out while too much waits.
+    pub fn drop_caches(&self) {
+        if let Some(requests) = &self.requests {
+            let _busy = requests.try_send(Box::new(|worker| {
+                *worker = Worker::new(worker.config.packs.clone());
+            }));
+        }
+    }
+
     /// Whether some frame lacks an exact name that a pack may have.
     fn concerns(&self, profile: &Profile) -> bool {
         let wanted = wanted_modules(profile);

@@ -135,6 +135,11 @@ impl SymbolizerService {
         NamingInProgress { answer }
     }
 
+    /// Drops what can be read again. Left out while too much waits.
+    pub fn drop_caches(&self) {
+        let _busy = self.requests.try_send(Box::new(Symbolizer::drop_caches));
+    }
+
     /// Counters of the symbolizer; waits for the work that is queued before.
     pub fn quality(&self) -> Option<Quality> {
         let (sender, answer) = sync_channel(1);

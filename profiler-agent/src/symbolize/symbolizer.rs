@@ -18,6 +18,7 @@ use super::{
     quality::Quality,
     vdso::Vdso,
 };
+use crate::memory_ceiling::Ceiling;
 use crate::model::{
     Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, ProfileBuilder,
     StackFault, elided_marker,
@@ -59,6 +60,24 @@ impl Default for SymbolizeConfig {
             max_processes: 4096,
             exit_grace: Duration::from_secs(10),
             packs: SymbolPacks::none(),
+        }
+    }
+}
+
+impl SymbolizeConfig {
+    /// The default, with caches that leave room below a low ceiling.
+    pub fn below(ceiling: &Ceiling) -> Self {
+        let usual = Self::default();
+        let bytes = |bytes: usize, parts| {
+            let share = ceiling.share(bytes as u64, parts);
+            usize::try_from(share).unwrap_or(bytes)
+        };
+        Self {
+            max_image_bytes: ceiling.share(usual.max_image_bytes, 4),
+            max_debug_bytes: ceiling.share(usual.max_debug_bytes, 8),
+            max_inferred_bytes: bytes(usual.max_inferred_bytes, 8),
+            max_name_bytes: bytes(usual.max_name_bytes, 16),
+            ..usual
         }
     }
 }
@@ -227,6 +246,26 @@ impl Symbolizer {
             place.frame(&found.names, into)
         };
         addresses.iter().enumerate().map(frame).collect()
+    }
+
+    /// Drops what can be read again: names, tables of the kernel and of inferred names, and the content of files and
+    /// perf-maps of running processes.
+    pub fn drop_caches(&mut self) {
+        let running = self
+            .processes
+            .values()
+            .filter(|mapped| mapped.exited.is_none());
+        let again: std::collections::HashSet<_> = running
+            .flat_map(MappedProcess::module_keys)
+            .copied()
+            .collect();
+        self.modules.drop_caches(|key| again.contains(key));
+        for mapped in self.processes.values_mut() {
+            if mapped.exited.is_none() {
+                mapped.perf_map = super::perf_map::PerfMap::default();
+            }
+        }
+        self.kernel.drop_table();
     }
 
     /// Whether kernel functions have names, and if not, why. `Unread` before the first kernel

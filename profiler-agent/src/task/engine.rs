@@ -12,6 +12,7 @@ use tokio::{sync::broadcast, time::Instant};
 use crate::{
     clock::Clocks,
     edge_series::{EdgeSeries, SeriesCut},
+    memory_ceiling::{Ceiling, Stage},
     model::{
         Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, RequestTable, Selection,
         StackQuality, Task, TaskId, TaskSpec, TaskState, WaitCounts,
@@ -36,6 +37,9 @@ use super::{
 
 /// How long running tasks get to hand over their last chunks when the agent stops.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(12);
+
+/// What does not happen while memory is short.
+const NO_TASK: &str = "no task is started";
 
 /// How long a request to stop waits for the last chunk.
 const STOP_WAIT: Duration = Duration::from_secs(2);
@@ -127,6 +131,7 @@ impl Engine {
             return Err(TaskError::Refused(reason.to_owned()));
         }
         group.as_deref().map_or(Ok(()), group_holds)?;
+        Ceiling::own().admits(NO_TASK)?;
         self.inner.registry.reserve()?;
         // On a task of its own, so that a caller that goes away does not leave the place reserved.
         let inner = Arc::clone(&self.inner);
@@ -177,6 +182,30 @@ impl Engine {
                 self.get(id)
             }
         }
+    }
+
+    /// Stops the running task that matters least, and says why and `note` on it: one without a set end before the
+    /// others, and the newest of them. `None` when none runs that is not ending already.
+    pub fn stop_least(&self, note: &str) -> Option<TaskId> {
+        let id = self.inner.registry.stop_least()?;
+        self.inner
+            .registry
+            .update(id, |task| add_notes(task, [note.to_owned()]));
+        Some(id)
+    }
+
+    pub fn is_running(&self, id: TaskId) -> bool {
+        self.get(id).is_ok_and(|task| !task.state.is_final())
+    }
+
+    /// Starts tasks that wait, when there is room for them. Needs a tokio runtime.
+    pub fn start_waiting(&self) {
+        self.inner.dispatch();
+    }
+
+    /// Drops what can be read again.
+    pub fn drop_caches(&self) {
+        self.inner.collector.drop_caches();
     }
 
     /// Removes a final task and its result.
@@ -351,7 +380,10 @@ impl Inner {
 
     /// Starts queued tasks while there are free places.
     pub(super) fn dispatch(self: &Arc<Self>) {
-        while let Some(slot) = self.registry.next() {
+        // Looked at again when there is memory.
+        while Ceiling::own().stage() < Stage::Refusing
+            && let Some(slot) = self.registry.next()
+        {
             tokio::spawn(run::run(Arc::clone(self), slot));
         }
     }

@@ -22,6 +22,7 @@ mod tests;
 use std::{path::PathBuf, sync::Arc};
 
 use crate::{
+    memory_ceiling::MemoryShort,
     model::{Task, TaskId},
     store::Refusal,
 };
@@ -62,6 +63,8 @@ pub enum TaskError {
     TooMany { running: usize, queued: usize },
     #[error("task {id} is {state}: stop it before deleting it")]
     NotFinal { id: TaskId, state: &'static str },
+    #[error(transparent)]
+    MemoryShort(#[from] MemoryShort),
     /// This agent starts no tasks; the text says why.
     #[error("{0}")]
     Refused(String),

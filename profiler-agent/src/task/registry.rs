@@ -21,6 +21,8 @@ const MAX_NOTES: usize = 64;
 pub(super) enum StopCause {
     User,
     Shutdown,
+    /// The agent's memory is near its ceiling.
+    Memory,
 }
 
 /// The place of one running task.
@@ -229,6 +231,23 @@ impl Registry {
         };
         self.send(TaskChange::Updated(Arc::clone(&task)));
         Ok(Stopping::Cancelled(task))
+    }
+
+    /// Asks the task that matters least to stop, of those that are not asked yet.
+    pub(super) fn stop_least(&self) -> Option<TaskId> {
+        let state = self.state();
+        let asked = |id: &TaskId| {
+            let running = state.running.get(id);
+            running.is_none_or(|running| running.stop.borrow().is_some())
+        };
+        let (id, _) = state
+            .tasks
+            .iter()
+            .filter(|(id, _)| !asked(id))
+            .max_by_key(|(id, task)| (task.spec.duration_s.is_none(), **id))?;
+        let running = state.running.get(id)?;
+        running.stop.send_replace(Some(StopCause::Memory));
+        Some(*id)
     }
 
     /// Refuses new tasks, empties the queue and asks all running tasks to stop. Returns the tasks

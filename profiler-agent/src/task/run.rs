@@ -13,6 +13,7 @@ use tokio::{
 };
 
 use crate::{
+    memory_ceiling::Ceiling,
     model::{EdgeTable, EventLoopTable, LossKind, RequestTable, Task, TaskId, TaskState},
     probes::{Chunk, CollectError, CollectRequest, Collection},
     store::{
@@ -537,6 +538,9 @@ fn stopped_by(cause: StopCause) -> TaskState {
         StopCause::User => TaskState::Cancelled,
         StopCause::Shutdown => TaskState::Failed {
             reason: AGENT_STOPPED.to_owned(),
+        },
+        StopCause::Memory => TaskState::Failed {
+            reason: Ceiling::own().stop_reason(),
         },
     }
 }

@@ -59,11 +59,27 @@ export interface BpfProgram {
   readonly verified_instructions: number | null;
 }
 
+/** What counts against the ceiling of the agent's memory, and what was given up for it. */
+export interface Memory {
+  readonly used_bytes: number;
+  readonly own_bytes: number;
+  readonly copied_bytes: number;
+  readonly kernel_bytes: number;
+  readonly ceiling_bytes: number | null;
+  readonly ceiling_source: "setting" | "cgroup" | "none";
+  readonly cgroup: { readonly path: string; readonly limit_bytes: number } | null;
+  readonly stage: "open" | "trimming" | "refusing" | "stopping";
+  readonly caches_dropped: number;
+  readonly refusals: number;
+  readonly stopped: number;
+}
+
 export interface Self {
   readonly cpu_percent: number | null;
   readonly cpu_seconds: number;
   readonly rss_bytes: number;
   readonly peak_rss_bytes: number;
+  readonly memory: Memory;
   readonly open_files: number;
   readonly uptime_s: number;
   readonly running_tasks: number;

@@ -1,8 +1,9 @@
 // What the agent can do on this kernel, and what it costs.
 
 import type { ComponentChildren } from "preact";
-import type { Probe } from "../api/types";
+import type { Memory, Probe } from "../api/types";
 import { bytes, clock, count, cpu, duration, visible } from "../lib/format";
+import { ceilingText, givenUp, memoryParts, STAGE_TEXT } from "../lib/memory";
 import { meta, self, selfHistory } from "../state/live";
 import { probes } from "../state/probes";
 import { ConfigCard, FeaturesCard, SupportCard } from "./node_facts";
@@ -47,6 +48,19 @@ function NodeCard() {
   );
 }
 
+function MemoryRows({ memory }: { memory: Memory }) {
+  return (
+    <>
+      <Row title="Memory ceiling">
+        {ceilingText(memory)}
+        {memory.stage !== "open" && <p class="small warn">{STAGE_TEXT[memory.stage]}</p>}
+        {givenUp(memory) !== "" && <p class="small muted">{givenUp(memory)}</p>}
+      </Row>
+      <Row title="Counted for it">{memoryParts(memory)}</Row>
+    </>
+  );
+}
+
 function SelfCard() {
   const own = self.value;
   if (own === null) return null;
@@ -63,6 +77,7 @@ function SelfCard() {
           {`${bytes(own.rss_bytes)} (peak ${bytes(own.peak_rss_bytes)})`}{" "}
           <Sparkline values={selfHistory.value.rss} top={own.peak_rss_bytes} />
         </Row>
+        <MemoryRows memory={own.memory} />
         <Row title="Store">{bytes(own.store_bytes)}</Row>
         <Row title="Open files">{count(own.open_files)}</Row>
         <Row title="Running tasks">{count(own.running_tasks)}</Row>

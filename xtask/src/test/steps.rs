@@ -103,6 +103,11 @@ pub(super) const STEPS: &[Step] = &[
         "what every thread keeps, and what works without SYS_ADMIN"
     ),
     integration!(
+        "memory",
+        ROOT_AND_AGENT,
+        "a ceiling for the agent's memory: what is given up, in which order, and that it comes back"
+    ),
+    integration!(
         "lifecycle",
         ROOT_AND_AGENT,
         "restarts, crashes and second agents"

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    memory_ceiling::{Ceiling, GivenUp, Limit, LimitSource, Stage},
     model::{self, Losses},
     probes,
 };
@@ -148,9 +149,101 @@ pub(in crate::api) struct AgentSelf {
     pub(in crate::api) running_tasks: usize,
     /// Disk space that results take.
     pub(in crate::api) store_bytes: u64,
+    /// What counts against the ceiling.
+    pub(in crate::api) memory: Memory,
     /// Losses of all tasks and of the agent since it started.
     pub(in crate::api) losses: Vec<Loss>,
     pub(in crate::api) bpf: Bpf,
+}
+
+/// The agent's memory, its ceiling, and what was given up for it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Memory {
+    /// Sum of the next three; what the ceiling is for.
+    pub(in crate::api) used_bytes: u64,
+    /// Heap, stacks and other pages without a file.
+    pub(in crate::api) own_bytes: u64,
+    /// Copies of symbol tables in files without a name.
+    pub(in crate::api) copied_bytes: u64,
+    /// Maps and programs in the kernel.
+    pub(in crate::api) kernel_bytes: u64,
+    #[schema(required)]
+    pub(in crate::api) ceiling_bytes: Option<u64>,
+    /// Where the ceiling comes from.
+    pub(in crate::api) ceiling_source: CeilingSource,
+    /// The cgroup whose limit it comes from, and the limit.
+    #[schema(required)]
+    pub(in crate::api) cgroup: Option<MemoryCgroup>,
+    pub(in crate::api) stage: MemoryStage,
+    /// Times that caches were dropped since the agent started.
+    pub(in crate::api) caches_dropped: u64,
+    /// Tasks, imports and results that were refused since then.
+    pub(in crate::api) refusals: u64,
+    /// Tasks and collections that were stopped since then.
+    pub(in crate::api) stopped: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct MemoryCgroup {
+    pub(in crate::api) path: String,
+    pub(in crate::api) limit_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum CeilingSource {
+    Setting,
+    Cgroup,
+    None,
+}
+
+/// What the agent gives up: nothing; caches; new tasks as well; running tasks as well.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum MemoryStage {
+    Open,
+    Trimming,
+    Refusing,
+    Stopping,
+}
+
+impl Memory {
+    /// Blocks for some milliseconds.
+    pub(in crate::api) fn of(ceiling: &Ceiling) -> Self {
+        let reading = ceiling.reading();
+        let Limit { bytes, source } = ceiling.limit();
+        let GivenUp {
+            caches,
+            refusals,
+            stopped,
+        } = ceiling.given_up();
+        let (ceiling_source, cgroup) = match source {
+            LimitSource::Setting => (CeilingSource::Setting, None),
+            LimitSource::Cgroup { path, limit_bytes } => (
+                CeilingSource::Cgroup,
+                Some(MemoryCgroup { path, limit_bytes }),
+            ),
+            LimitSource::Unlimited => (CeilingSource::None, None),
+        };
+        Self {
+            used_bytes: reading.used_bytes(),
+            own_bytes: reading.own_bytes,
+            copied_bytes: reading.copied_bytes,
+            kernel_bytes: reading.kernel_bytes,
+            ceiling_bytes: bytes,
+            ceiling_source,
+            cgroup,
+            stage: match ceiling.stage() {
+                Stage::Open => MemoryStage::Open,
+                Stage::Trimming => MemoryStage::Trimming,
+                Stage::Refusing => MemoryStage::Refusing,
+                Stage::Stopping => MemoryStage::Stopping,
+            },
+            caches_dropped: caches,
+            refusals,
+            stopped,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]

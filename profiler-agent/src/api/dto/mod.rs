@@ -43,7 +43,7 @@ pub use request_rules::parse_sample_rule;
 pub use requests::TaskRequests;
 
 pub(super) use agent::{
-    AgentSelf, AuthKind, Bpf, Health, Limits, Meta, NetworkMode, Probe, ProbeList, Problem,
+    AgentSelf, AuthKind, Bpf, Health, Limits, Memory, Meta, NetworkMode, Probe, ProbeList, Problem,
     Readiness, losses,
 };
 pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};

@@ -132,7 +132,7 @@ pub(in crate::api) async fn show_diagnosis(
     let pid = query.parsed("pid", "a process number")?;
     let checkup = state.parts.checkups.get(&name(id)?).await?;
     // Two profiles are held at once.
-    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let _turn = state.render_turn().await?;
     let found = diagnose(&state, &checkup, pid).await?;
     Ok(Json(found.into()))
 }
@@ -168,7 +168,7 @@ pub(in crate::api) async fn compare_two(
     for id in &names {
         sides.push(state.parts.checkups.get(id).await?);
     }
-    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let _turn = state.render_turn().await?;
     let mut found = Vec::new();
     for (checkup, pid) in sides.iter().zip(pids) {
         found.push(Side::of(&diagnose(&state, checkup, pid).await?));

@@ -61,7 +61,7 @@ pub(in crate::api) async fn diagnosis(
         ..Selection::default()
     };
     let has_loops = selection == of_processes;
-    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let _turn = state.render_turn().await?;
     let profile = read(&state, id, selection).await?;
     let table = if has_loops {
         state.parts.engine.event_loops(id).await?

@@ -100,7 +100,7 @@ pub(in crate::api) async fn diff(
         selection_named(&query, SELECTIONS[1])?,
     ];
     // Both are held at once: one turn for the two.
-    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let _turn = state.render_turn().await?;
     let a = side(&state, tasks[0].id, a, &waits).await?;
     let b = side(&state, tasks[1].id, b, &waits).await?;
     if columns {

@@ -48,7 +48,7 @@ pub(in crate::api) async fn task_edge_series(
     let task = task_id(Ok(Path(task)))?;
     let cut = cut(&edge, query)?;
     // Every stored step of the range is read, with all of its edges.
-    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let _turn = state.render_turn().await?;
     let engine = &state.parts.engine;
     let series = engine.edge_series(task, cut).await?;
     let table = engine.edges(task).await?.unwrap_or_default();
@@ -81,7 +81,7 @@ pub(in crate::api) async fn node_edge_series(
     let cut = cut(&edge, query)?;
     let watched = state.parts.network.newest().ok_or(ApiError::NetworkOff)?;
     let network = state.parts.network.clone();
-    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let _turn = state.render_turn().await?;
     let series = blocking(move || network.series(&cut)).await?;
     let table = watched.table.unwrap_or_default();
     answer(edge, cut.edge, series.unwrap_or_default(), &table).await

@@ -6,12 +6,15 @@ use axum::{
     http::{HeaderName, header},
 };
 
-use crate::api::{
-    dto::{Health, Problem, Readiness},
-    error::ApiError,
-    extract::Query,
-    metrics,
-    state::ApiState,
+use crate::{
+    api::{
+        dto::{Health, Problem, Readiness},
+        error::ApiError,
+        extract::Query,
+        metrics,
+        state::ApiState,
+    },
+    memory_ceiling::{Ceiling, Stage},
 };
 
 /// Says that the agent answers. Needs no token.
@@ -25,7 +28,8 @@ pub(in crate::api) async fn healthz(query: Query) -> Result<Json<Health>, ApiErr
 }
 
 /// Says whether the agent can profile: not while it stops, nor when privileges or the kernel let it
-/// load no program, nor while the disk of the data directory takes nothing. Needs no token.
+/// load no program, nor while the disk of the data directory takes nothing or the agent's memory is near its ceiling.
+/// Needs no token.
 #[utoipa::path(
     get, path = "/readyz", tag = "agent", security(()),
     responses((status = 200, body = Readiness), (status = 503, body = Problem, content_type = "application/problem+json"))
@@ -37,6 +41,12 @@ pub(in crate::api) async fn readyz(
     query.only(&[])?;
     if state.is_shutting_down() {
         return Err(ApiError::ShuttingDown);
+    }
+    if Ceiling::own().stage() >= Stage::Refusing {
+        // Not how much: whoever asks has shown no token.
+        return Err(ApiError::MemoryShort {
+            detail: "the agent's memory is near its ceiling: no task is started".to_owned(),
+        });
     }
     if !state.parts.can_profile && !state.parts.demo_data {
         return Err(ApiError::NotReady);

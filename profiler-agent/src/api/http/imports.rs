@@ -17,6 +17,7 @@ use crate::{
     },
     clock::wall_ns,
     import::{MAX_FILE_BYTES, MAX_NAME_BYTES, read},
+    memory_ceiling::Ceiling,
 };
 
 /// Takes a pprof file or folded stacks and keeps them as a task of kind `imported`.
@@ -63,6 +64,7 @@ pub(in crate::api) async fn import(
             detail: "another profile is being imported; try again soon",
         });
     };
+    Ceiling::own().admits("no profile is imported")?;
     let bytes = receive(body).await?;
     let now = wall_ns();
     let imported = blocking(move || read(&bytes, &name, now))

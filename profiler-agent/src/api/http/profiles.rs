@@ -154,7 +154,7 @@ pub(in crate::api) async fn profile(
         return Err(ApiError::invalid_field("value", detail));
     }
     // Waits its turn within the time limit of the request.
-    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let _turn = state.render_turn().await?;
     let (profile, idle) = read_view(&state, task.id, selection, waits).await?;
     let title = title(&task);
     let rendered = blocking(move || {

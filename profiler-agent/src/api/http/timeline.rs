@@ -201,7 +201,7 @@ pub(in crate::api) async fn sequence(
     if let Some(detail) = value.and_then(|value| missing_value(&task, value)) {
         return Err(ApiError::invalid_field("value", detail));
     }
-    let _turn = state.renders.acquire().await.map_err(ApiError::internal)?;
+    let _turn = state.render_turn().await?;
     let (profile, _idle) = read_view(&state, task.id, selection, waits).await?;
     let answer = blocking(move || {
         let (from_ms, buckets) = bounded_buckets(&profile, bucket_ms)?;

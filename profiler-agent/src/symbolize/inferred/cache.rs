@@ -66,6 +66,11 @@ impl InferredCache {
         table.names.at(address)
     }
 
+    /// Drops all tables.
+    pub(crate) fn clear(&mut self) {
+        self.tables = Vec::new();
+    }
+
     /// Memory of all tables.
     pub(crate) fn bytes(&self) -> usize {
         self.tables.iter().map(Table::bytes).sum()

@@ -1,0 +1,232 @@
+//! Looks at the agent's memory again and again, and does what the stage asks for.
+
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Ceiling, MemoryReading, Stage, megabytes};
+use crate::{memory, model::TaskId, symbolize::Renamer, task::Engine};
+
+/// Time between two looks at the agent's own pages.
+const PERIOD: Duration = Duration::from_millis(250);
+/// Time between two looks at every descriptor; they take some milliseconds, and maps come only with tasks.
+const WHOLE_PERIOD: Duration = Duration::from_secs(2);
+/// Caches fill again, which takes time that the profiles' names wait for: they are dropped at most so often, and again
+/// after that time while tasks are refused.
+const TRIM_PERIOD: Duration = Duration::from_secs(20);
+/// A stage is left when less was used for so long.
+const CALM: Duration = Duration::from_secs(3);
+/// What was stopped gets so long to give its memory back before the next is stopped.
+const SETTLING: Duration = Duration::from_secs(2);
+/// The same for a task that has not ended yet: it hands over what it has, and its names may still be looked for.
+const ENDING: Duration = Duration::from_secs(12);
+/// Time before the always-on network collection is tried again; twice as long each time that it had to rest.
+const FIRST_REST: Duration = Duration::from_secs(10);
+const LONGEST_REST: Duration = Duration::from_mins(10);
+
+/// Runs until `shutdown`. Does nothing without a ceiling.
+pub async fn keep_below(
+    ceiling: Ceiling,
+    engine: Engine,
+    renamer: Renamer,
+    network: bool,
+    shutdown: CancellationToken,
+) {
+    let Some(bytes) = ceiling.limit().bytes else {
+        return shutdown.cancelled().await;
+    };
+    let mut keeper = Keeper {
+        ceiling,
+        bytes,
+        engine,
+        renamer,
+        network: network.then_some(Network {
+            resting_until: None,
+            rest: FIRST_REST,
+        }),
+        whole: None,
+        trimmed: None,
+        lower_since: None,
+        stopped: None,
+    };
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(PERIOD) => {}
+        }
+        keeper = match tokio::task::spawn_blocking(move || {
+            keeper.look();
+            keeper
+        })
+        .await
+        {
+            Ok(keeper) => keeper,
+            Err(error) => {
+                tracing::error!(%error, "the agent's memory is not watched any more");
+                return shutdown.cancelled().await;
+            }
+        };
+    }
+}
+
+/// The always-on network collection.
+struct Network {
+    resting_until: Option<Instant>,
+    rest: Duration,
+}
+
+struct Keeper {
+    ceiling: Ceiling,
+    bytes: u64,
+    engine: Engine,
+    renamer: Renamer,
+    network: Option<Network>,
+    whole: Option<(Instant, MemoryReading)>,
+    trimmed: Option<Instant>,
+    /// Since when less is used than the stage needs.
+    lower_since: Option<Instant>,
+    /// What was stopped last, and when; `None` in place of a task is the network collection.
+    stopped: Option<(Instant, Option<TaskId>)>,
+}
+
+impl Keeper {
+    fn look(&mut self) {
+        let before = self.ceiling.stage();
+        let used = self.read(before).used_bytes();
+        let stage = self.settled(before, before.next(used, self.bytes));
+        if stage != before {
+            self.enter(before, stage, used);
+        }
+        if stage > before || stage >= Stage::Refusing {
+            self.trim_when_due();
+        }
+        if before == Stage::Stopping && used >= Stage::Stopping.begins_at(self.bytes) {
+            self.stop_one(used);
+        }
+        if stage < Stage::Refusing && before >= Stage::Refusing {
+            self.engine.start_waiting();
+        }
+        // Whether its maps fit is looked at when they are made.
+        if stage < Stage::Refusing {
+            self.wake_network();
+        }
+    }
+
+    /// The stage that is reached: a lower one only after some time below.
+    fn settled(&mut self, before: Stage, next: Stage) -> Stage {
+        if next >= before {
+            self.lower_since = None;
+            return next;
+        }
+        let since = *self.lower_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < CALM {
+            return before;
+        }
+        self.lower_since = None;
+        next
+    }
+
+    fn read(&mut self, stage: Stage) -> MemoryReading {
+        let rest = self.whole.filter(|(at, _)| {
+            // What is given up shows at once.
+            stage < Stage::Refusing && at.elapsed() < WHOLE_PERIOD
+        });
+        let reading = self.ceiling.read(rest.map(|(_, reading)| reading));
+        if rest.is_none() {
+            self.whole = Some((Instant::now(), reading));
+        }
+        reading
+    }
+
+    fn enter(&mut self, before: Stage, stage: Stage, used: u64) {
+        use std::sync::atomic::Ordering;
+        self.ceiling
+            .inner
+            .stage
+            .store(stage.number(), Ordering::Relaxed);
+        let (used, ceiling) = (megabytes(used), megabytes(self.bytes));
+        match stage {
+            _ if stage < before => {
+                tracing::info!(stage = stage.name(), %used, %ceiling, "memory is further below its ceiling again");
+            }
+            Stage::Open | Stage::Trimming => {
+                tracing::info!(%used, %ceiling, "caches are dropped: memory comes near its ceiling");
+            }
+            Stage::Refusing => {
+                tracing::warn!(%used, %ceiling, "no task is started: memory is near its ceiling");
+            }
+            Stage::Stopping => {
+                tracing::warn!(%used, %ceiling, "tasks are stopped: memory is very near its ceiling");
+            }
+        }
+    }
+
+    fn trim_when_due(&mut self) {
+        use std::sync::atomic::Ordering;
+        if self.trimmed.is_some_and(|at| at.elapsed() < TRIM_PERIOD) {
+            return;
+        }
+        self.trimmed = Some(Instant::now());
+        self.ceiling.inner.caches.fetch_add(1, Ordering::Relaxed);
+        self.engine.drop_caches();
+        self.renamer.drop_caches();
+        memory::purge();
+    }
+
+    /// Stops what matters least, when what was stopped before has had its time.
+    fn stop_one(&mut self, used: u64) {
+        use std::sync::atomic::Ordering;
+        if let Some((at, task)) = self.stopped {
+            let is_running = task.is_some_and(|id| self.engine.is_running(id));
+            let patience = if is_running { ENDING } else { SETTLING };
+            if at.elapsed() < patience {
+                return;
+            }
+        }
+        memory::purge();
+        let what = if self.rest_network() {
+            tracing::warn!("the always-on network collection rests: memory is near its ceiling");
+            None
+        } else {
+            let note = format!(
+                "when it was stopped the agent used {} of {}",
+                megabytes(used),
+                megabytes(self.bytes)
+            );
+            let Some(id) = self.engine.stop_least(&note) else {
+                return;
+            };
+            tracing::warn!(task = %id, "a task is stopped: memory is near its ceiling");
+            Some(id)
+        };
+        self.stopped = Some((Instant::now(), what));
+        self.ceiling.inner.stopped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// False when there is no such collection, or it rests already.
+    fn rest_network(&mut self) -> bool {
+        let Some(network) = &mut self.network else {
+            return false;
+        };
+        if network.resting_until.is_some() {
+            return false;
+        }
+        network.resting_until = Some(Instant::now() + network.rest);
+        network.rest = (network.rest * 2).min(LONGEST_REST);
+        self.ceiling.inner.network_paused.send_replace(true);
+        true
+    }
+
+    fn wake_network(&mut self) {
+        let Some(network) = &mut self.network else {
+            return;
+        };
+        if network
+            .resting_until
+            .is_some_and(|until| Instant::now() >= until)
+        {
+            network.resting_until = None;
+            self.ceiling.inner.network_paused.send_replace(false);
+        }
+    }
+}
