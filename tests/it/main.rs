@@ -2,6 +2,8 @@
 //! `cargo test -p profiler-tests --test it -- --test-threads=1` with the agent built.
 
 #[cfg(test)]
+mod capabilities;
+#[cfg(test)]
 mod edges;
 #[cfg(test)]
 mod hops;
@@ -82,6 +84,8 @@ mod off_cpu_mesh;
 mod off_cpu_sampling;
 #[cfg(test)]
 mod on_cpu;
+#[cfg(test)]
+mod pods;
 #[cfg(test)]
 mod privileges;
 #[cfg(test)]

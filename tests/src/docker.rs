@@ -44,12 +44,7 @@ impl Image {
     pub fn of(program: &Path) -> Result<Self> {
         let stem = program.file_name().context("a program has a name")?;
         let name = unique_name(&stem.to_string_lossy().to_lowercase()).to_lowercase();
-        let (folder, _guard): (PathBuf, Guard) = scratch_directory("image")?;
-        place(program, &folder.join("program"))?;
-        for library in libraries(program)? {
-            place(&library, &folder.join(library.strip_prefix("/")?))?;
-        }
-        fs::create_dir_all(folder.join("tmp")).context("make /tmp")?;
+        let (folder, _guard) = root_of(program, "program")?;
         let mut tar = Command::new("tar")
             .args(["--create", "--directory"])
             .arg(&folder)
@@ -97,8 +92,13 @@ pub struct Bridge {
 
 impl Bridge {
     pub fn create() -> Result<Self> {
+        Self::create_with(&[])
+    }
+
+    /// With options of `docker network create`.
+    pub fn create_with(options: &[&str]) -> Result<Self> {
         let name = unique_name("bridge");
-        docker(&["network", "create", &name])?;
+        docker(&[&["network", "create"], options, &[&name]].concat())?;
         Ok(Self { name })
     }
 
@@ -174,6 +174,17 @@ fn report(removed: Result<String>) {
     if let Err(error) = removed {
         eprintln!("note: {error:#}");
     }
+}
+
+/// The root of an image: the program as `/NAME`, its libraries, `/tmp`.
+pub(crate) fn root_of(program: &Path, name: &str) -> Result<(PathBuf, Guard)> {
+    let (folder, guard) = scratch_directory("image")?;
+    place(program, &folder.join(name))?;
+    for library in libraries(program)? {
+        place(&library, &folder.join(library.strip_prefix("/")?))?;
+    }
+    fs::create_dir_all(folder.join("tmp")).context("make /tmp")?;
+    Ok((folder, guard))
 }
 
 /// Copies a file with its mode to where it shall be found; links are followed.

@@ -6,8 +6,8 @@ use super::{
     Tally, cargo_test,
     needs::{
         CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, MESH, MESHES, NAMES, NETWORK, Need,
-        PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES, REQUESTS_TLS, ROOT_AND_AGENT,
-        TLS_SITES, UI, UNWINDING, UNWINDING_PROGRAMS,
+        PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES, REQUESTS_TLS,
+        ROOT_AND_AGENT, TLS_SITES, UI, UNWINDING, UNWINDING_PROGRAMS,
     },
     toolchain_fallback, unwind_test, web_test,
 };
@@ -291,6 +291,11 @@ pub(super) const STEPS: &[Step] = &[
         "kubernetes",
         KUBERNETES,
         "a real API server: pods, owners, watches that break, rights of the manifests"
+    ),
+    integration!(
+        "pods",
+        PODS,
+        "the DaemonSet's pod on a real containerd: the base tier's capabilities, other pods profiled"
     ),
     Step {
         name: "containers",
