@@ -1,5 +1,7 @@
 //! Envoy, an app and the profiler as three containers, with the capabilities and the options of deploy/compose.yaml.
 
+mod redirect;
+
 use std::{fs, net::SocketAddr, path::Path};
 
 use profiler_tests::{
