@@ -107,6 +107,8 @@ mod requests_stores;
 #[cfg(test)]
 mod requests_tls;
 #[cfg(test)]
+mod shipped;
+#[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]
 mod throttling;

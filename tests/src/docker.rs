@@ -34,10 +34,11 @@ pub fn docker<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &errors)
 }
 
-/// An image that holds one program and its libraries; removed when dropped.
+/// An image that holds one program and its libraries; removed when dropped, if it was made here.
 #[derive(Debug)]
 pub struct Image {
     name: String,
+    is_own: bool,
 }
 
 impl Image {
@@ -70,7 +71,15 @@ impl Image {
             "docker import: {}",
             String::from_utf8_lossy(&imported.stderr).trim()
         );
-        Ok(Self { name })
+        Ok(Self { name, is_own: true })
+    }
+
+    /// One that the engine has.
+    pub fn existing(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            is_own: false,
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -80,7 +89,9 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        report(docker(&["image", "rm", "--force", &self.name]));
+        if self.is_own {
+            report(docker(&["image", "rm", "--force", &self.name]));
+        }
     }
 }
 
@@ -155,11 +166,9 @@ impl Container {
         docker(&["logs", &self.id])
     }
 
-    /// Runs the image's program with other arguments inside.
-    pub fn exec(&self, arguments: &[&str]) -> Result<String> {
-        let mut command = vec!["exec", &self.id, "/program"];
-        command.extend(arguments);
-        docker(&command)
+    /// Runs a program inside.
+    pub fn exec(&self, command: &[&str]) -> Result<String> {
+        docker(&[&["exec", &*self.id], command].concat())
     }
 }
 

@@ -53,16 +53,19 @@ fn known(names: Vec<String>, image: &Image) -> Vec<String> {
 }
 
 /// The profiler as the manifest starts it.
-struct Profiler {
-    container: Container,
-    api: Api,
-    capabilities: Vec<String>,
+pub(crate) struct Profiler {
+    pub(crate) container: Container,
+    pub(crate) api: Api,
+    pub(crate) capabilities: Vec<String>,
     _image: Image,
 }
 
 impl Profiler {
     fn start() -> Self {
-        let image = Image::of(&paths::agent().unwrap()).unwrap();
+        Self::of(Image::of(&paths::agent().unwrap()).unwrap())
+    }
+
+    pub(crate) fn of(image: Image) -> Self {
         let capabilities = known(added(), &image);
         let mut options: Vec<String> = [
             "--pid=host",
@@ -96,7 +99,7 @@ impl Profiler {
         }
     }
 
-    fn start_task(&self, specification: &Value) -> String {
+    pub(crate) fn start_task(&self, specification: &Value) -> String {
         self.api.create_task(specification).unwrap()
     }
 
@@ -118,7 +121,7 @@ impl Profiler {
     }
 
     /// Ends a task before its time.
-    fn stop(&self, id: &str) -> Value {
+    pub(crate) fn stop(&self, id: &str) -> Value {
         self.api.stop_task(id).unwrap();
         self.ended(id)
     }
@@ -214,7 +217,9 @@ fn three_containers_with_exactly_the_capabilities_of_the_manifest() {
     let pid = profiler.container.pid().unwrap();
     capabilities::check_threads(pid, &profiler.capabilities);
     let url = format!("--url=http://{}", profiler.api.address);
-    let healthy = profiler.container.exec(&["health", "--ready", &url]);
+    let healthy = profiler
+        .container
+        .exec(&["/program", "health", "--ready", &url]);
     assert_eq!(healthy.unwrap(), "ready\n");
 
     let target = json!({ "container": mesh.envoy.id });

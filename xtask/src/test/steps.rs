@@ -11,7 +11,7 @@ use super::{
     },
     toolchain_fallback, unwind_test, web_test,
 };
-use crate::{check, manifests, vm, workspace::Workspace};
+use crate::{check, manifests, shipped, vm, workspace::Workspace};
 
 /// One name that `cargo xtask test` knows.
 pub(super) struct Step {
@@ -302,6 +302,12 @@ pub(super) const STEPS: &[Step] = &[
         about: "Envoy, an app and the profiler as containers of a Docker engine, with the manifest's privileges",
         needs: CONTAINERS,
         run: cargo_test::containers,
+    },
+    Step {
+        name: "shipped",
+        about: "what `cargo xtask dist` has left, and the image of it with the options of deploy/compose.yaml",
+        needs: &[Need::Root, Need::Web],
+        run: shipped::run,
     },
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),
