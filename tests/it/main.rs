@@ -2,6 +2,8 @@
 //! `cargo test -p profiler-tests --test it -- --test-threads=1` with the agent built.
 
 #[cfg(test)]
+mod capabilities;
+#[cfg(test)]
 mod edges;
 #[cfg(test)]
 mod hops;
@@ -92,6 +94,8 @@ mod off_cpu_sampling;
 #[cfg(test)]
 mod on_cpu;
 #[cfg(test)]
+mod pods;
+#[cfg(test)]
 mod privileges;
 #[cfg(test)]
 mod requests_brokers;
@@ -113,6 +117,7 @@ mod requests_stores;
 mod requests_tls;
 #[cfg(test)]
 mod soak;
+mod shipped;
 #[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]

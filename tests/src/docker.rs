@@ -34,22 +34,18 @@ pub fn docker<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &errors)
 }
 
-/// An image that holds one program and its libraries; removed when dropped.
+/// An image that holds one program and its libraries; removed when dropped, if it was made here.
 #[derive(Debug)]
 pub struct Image {
     name: String,
+    is_own: bool,
 }
 
 impl Image {
     pub fn of(program: &Path) -> Result<Self> {
         let stem = program.file_name().context("a program has a name")?;
         let name = unique_name(&stem.to_string_lossy().to_lowercase()).to_lowercase();
-        let (folder, _guard): (PathBuf, Guard) = scratch_directory("image")?;
-        place(program, &folder.join("program"))?;
-        for library in libraries(program)? {
-            place(&library, &folder.join(library.strip_prefix("/")?))?;
-        }
-        fs::create_dir_all(folder.join("tmp")).context("make /tmp")?;
+        let (folder, _guard) = root_of(program, "program")?;
         let mut tar = Command::new("tar")
             .args(["--create", "--directory"])
             .arg(&folder)
@@ -75,7 +71,15 @@ impl Image {
             "docker import: {}",
             String::from_utf8_lossy(&imported.stderr).trim()
         );
-        Ok(Self { name })
+        Ok(Self { name, is_own: true })
+    }
+
+    /// One that the engine has.
+    pub fn existing(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            is_own: false,
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -85,7 +89,9 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        report(docker(&["image", "rm", "--force", &self.name]));
+        if self.is_own {
+            report(docker(&["image", "rm", "--force", &self.name]));
+        }
     }
 }
 
@@ -97,8 +103,13 @@ pub struct Bridge {
 
 impl Bridge {
     pub fn create() -> Result<Self> {
+        Self::create_with(&[])
+    }
+
+    /// With options of `docker network create`.
+    pub fn create_with(options: &[&str]) -> Result<Self> {
         let name = unique_name("bridge");
-        docker(&["network", "create", &name])?;
+        docker(&[&["network", "create"], options, &[&name]].concat())?;
         Ok(Self { name })
     }
 
@@ -155,11 +166,9 @@ impl Container {
         docker(&["logs", &self.id])
     }
 
-    /// Runs the image's program with other arguments inside.
-    pub fn exec(&self, arguments: &[&str]) -> Result<String> {
-        let mut command = vec!["exec", &self.id, "/program"];
-        command.extend(arguments);
-        docker(&command)
+    /// Runs a program inside.
+    pub fn exec(&self, command: &[&str]) -> Result<String> {
+        docker(&[&["exec", &*self.id], command].concat())
     }
 }
 
@@ -174,6 +183,17 @@ fn report(removed: Result<String>) {
     if let Err(error) = removed {
         eprintln!("note: {error:#}");
     }
+}
+
+/// The root of an image: the program as `/NAME`, its libraries, `/tmp`.
+pub(crate) fn root_of(program: &Path, name: &str) -> Result<(PathBuf, Guard)> {
+    let (folder, guard) = scratch_directory("image")?;
+    place(program, &folder.join(name))?;
+    for library in libraries(program)? {
+        place(&library, &folder.join(library.strip_prefix("/")?))?;
+    }
+    fs::create_dir_all(folder.join("tmp")).context("make /tmp")?;
+    Ok((folder, guard))
 }
 
 /// Copies a file with its mode to where it shall be found; links are followed.

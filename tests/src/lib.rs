@@ -8,6 +8,7 @@ pub mod demo_data;
 pub mod docker;
 pub mod forwarder;
 pub mod kubernetes;
+pub mod cri;
 pub mod netns;
 pub mod paths;
 pub mod process;

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Largest program that is shipped.
-const BUDGET_BYTES: u64 = 25_000_000;
+pub(crate) const BUDGET_BYTES: u64 = 25_000_000;
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const GLIBC: &str = "x86_64-unknown-linux-gnu";
 /// Relative relocations in an eighth of the room: some 50,000 in a program that can be loaded anywhere.
@@ -144,7 +144,7 @@ fn compile(workspace: &Workspace, target: &Target) -> Result<()> {
 }
 
 /// Static, complete and small, or it is not shipped.
-fn check(program: &Path) -> Result<()> {
+pub(crate) fn check(program: &Path) -> Result<()> {
     let bytes = fs::read(program).with_context(|| format!("read {}", program.display()))?;
     ensure!(
         is_static(&bytes)?,

@@ -17,6 +17,7 @@ mod ebpf;
 mod build;
 mod dist;
 mod sbom;
+mod shipped;
 mod engine;
 mod image;
 mod run;

@@ -1,9 +1,11 @@
 //! Istio's iptables rules: all TCP of a pod passes its sidecar.
 
-use anyhow::{Context as _, Result};
+use std::{path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
 
 use super::{SIDECAR_USER, TELEMETRY_PORT, ZIPKIN_PORT};
-use crate::netns::Netns;
+use crate::netns::{self, Netns};
 
 pub const OUTBOUND_PORT: u16 = 15001;
 pub const INBOUND_PORT: u16 = 15006;
@@ -12,14 +14,28 @@ pub const PASSTHROUGH_SOURCE: &str = "127.0.0.6";
 
 /// Installs the rules inside the pod.
 pub fn install(netns: &Netns) -> Result<()> {
-    for rule in rules() {
-        let mut command = vec!["iptables", "-w", "-t", "nat"];
-        command.extend(rule.split_whitespace());
-        netns
-            .run(&command)
-            .context("iptables (Debian package iptables)")?;
-    }
-    Ok(())
+    install_at(&netns.path())
+}
+
+/// The same for a pod that somebody else made, by the file of its network namespace.
+pub fn install_at(namespace: &Path) -> Result<()> {
+    netns::within(namespace, || {
+        for rule in rules() {
+            let mut command = Command::new("iptables");
+            command
+                .args(["-w", "-t", "nat"])
+                .args(rule.split_whitespace());
+            let output = command
+                .output()
+                .context("run iptables (Debian package iptables)")?;
+            ensure!(
+                output.status.success(),
+                "iptables {rule}: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
+        }
+        Ok(())
+    })
 }
 
 fn rules() -> Vec<String> {

@@ -61,6 +61,20 @@ pub(super) fn with_engine(workspace: &Workspace, name: &str, tally: &mut Tally) 
     counted(command, tally)
 }
 
+/// The module that runs what is shipped as an image of an engine.
+pub(crate) fn image(
+    workspace: &Workspace,
+    engine: &Engine,
+    tag: &str,
+    tally: &mut Tally,
+) -> Result<()> {
+    let mut command = integration_of(workspace, "shipped");
+    command
+        .env("DOCKER_HOST", &engine.host)
+        .env("PROFILER_IMAGE", tag);
+    counted(command, tally)
+}
+
 /// One module of tests/it.
 pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
     counted(integration_of(workspace, name), tally)

@@ -19,7 +19,7 @@ use crate::{
     setup::{self, Part},
     workspace::Workspace,
 };
-pub(crate) use cargo_test::NOT_A_TEST;
+pub(crate) use cargo_test::{NOT_A_TEST, image};
 use needs::Need;
 use report::{Report, Row};
 use steps::{STEPS, Step};

@@ -224,6 +224,29 @@ pub(super) const REQUESTS_TLS: &[Need] = &[
 ];
 /// An API server; the agent comes in where names are tested.
 pub(super) const KUBERNETES: &[Need] = &[Need::Root, Need::Agent, Need::Kubernetes];
+/// A runtime of pods, without an engine.
+pub(super) const PODS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[
+        Package {
+            name: "containerd",
+            evidence: "/usr/bin/containerd",
+        },
+        Package {
+            name: "runc",
+            evidence: "/usr/sbin/runc",
+        },
+        Package {
+            name: "containernetworking-plugins",
+            evidence: "/usr/lib/cni/bridge",
+        },
+        Package {
+            name: "iproute2",
+            evidence: "/usr/sbin/ip",
+        },
+    ]),
+];
 /// The engine's own packages come with it.
 pub(super) const CONTAINERS: &[Need] = &[Need::Root, Need::Agent, Need::Envoy];
 pub(super) const UI: &[Need] = &[

@@ -6,12 +6,12 @@ use super::{
     Tally, cargo_test,
     needs::{
         CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, MESH, MESHES, NAMES, NETWORK, Need,
-        PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES, REQUESTS_TLS, ROOT_AND_AGENT,
-        TLS_SITES, UI, UNWINDING, UNWINDING_PROGRAMS,
+        PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES, REQUESTS_TLS,
+        ROOT_AND_AGENT, TLS_SITES, UI, UNWINDING, UNWINDING_PROGRAMS,
     },
     toolchain_fallback, unwind_test, web_test,
 };
-use crate::{check, manifests, vm, workspace::Workspace};
+use crate::{check, manifests, shipped, vm, workspace::Workspace};
 
 /// One name that `cargo xtask test` knows.
 pub(super) struct Step {
@@ -312,6 +312,11 @@ pub(super) const STEPS: &[Step] = &[
         KUBERNETES,
         "a real API server: pods, owners, watches that break, rights of the manifests"
     ),
+    integration!(
+        "pods",
+        PODS,
+        "the DaemonSet's pod on a real containerd: the base tier's capabilities, other pods profiled"
+    ),
     Step {
         name: "containers",
         about: "Envoy, an app and the profiler as containers of a Docker engine, with the manifest's privileges",
@@ -323,6 +328,12 @@ pub(super) const STEPS: &[Step] = &[
         about: "what live containers are called, by a real API server, Docker and its renames; targets by pod and label",
         needs: KUBERNETES,
         run: |workspace, tally| cargo_test::with_engine(workspace, "kubernetes-names", tally),
+    },
+    Step {
+        name: "shipped",
+        about: "what `cargo xtask dist` has left, and the image of it with the options of deploy/compose.yaml",
+        needs: &[Need::Root, Need::Web],
+        run: shipped::run,
     },
     integration!("mesh", MESH, "traffic through two real Envoys"),
     integration!("mesh-profile", MESH, "the agent on the mesh under load"),

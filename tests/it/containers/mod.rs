@@ -1,5 +1,7 @@
 //! Envoy, an app and the profiler as three containers, with the capabilities and the options of deploy/compose.yaml.
 
+mod redirect;
+
 use std::{fs, net::SocketAddr, path::Path};
 
 use profiler_tests::{
@@ -12,22 +14,13 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::targets::{EXIT, START};
+use crate::{
+    capabilities,
+    targets::{EXIT, START},
+};
 
 const REQUESTS: u64 = 2000;
 const CONNECTIONS: u32 = 8;
-
-/// Numbers of `include/uapi/linux/capability.h`.
-const CAPABILITIES: [(&str, u32); 8] = [
-    ("DAC_READ_SEARCH", 2),
-    ("NET_ADMIN", 12),
-    ("SYS_PTRACE", 19),
-    ("SYS_ADMIN", 21),
-    ("SYSLOG", 34),
-    ("PERFMON", 38),
-    ("BPF", 39),
-    ("CHECKPOINT_RESTORE", 40),
-];
 
 /// The capabilities that the manifest adds.
 fn added() -> Vec<String> {
@@ -59,27 +52,20 @@ fn known(names: Vec<String>, image: &Image) -> Vec<String> {
     known
 }
 
-fn bits(names: &[String]) -> u64 {
-    let number = |name: &String| {
-        let found = CAPABILITIES.iter().find(|(known, _)| known == name);
-        found
-            .unwrap_or_else(|| panic!("unknown capability {name}"))
-            .1
-    };
-    names.iter().map(|name| 1_u64 << number(name)).sum()
-}
-
 /// The profiler as the manifest starts it.
-struct Profiler {
-    container: Container,
-    api: Api,
-    capabilities: Vec<String>,
+pub(crate) struct Profiler {
+    pub(crate) container: Container,
+    pub(crate) api: Api,
+    pub(crate) capabilities: Vec<String>,
     _image: Image,
 }
 
 impl Profiler {
     fn start() -> Self {
-        let image = Image::of(&paths::agent().unwrap()).unwrap();
+        Self::of(Image::of(&paths::agent().unwrap()).unwrap())
+    }
+
+    pub(crate) fn of(image: Image) -> Self {
         let capabilities = known(added(), &image);
         let mut options: Vec<String> = [
             "--pid=host",
@@ -110,38 +96,31 @@ impl Profiler {
         }
     }
 
-    /// What the kernel says of its capabilities, thread by thread.
-    fn check_capabilities(&self) {
-        let expected = bits(&self.capabilities);
-        let pid = self.container.pid().unwrap();
-        let mut http = 0;
-        for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
-            let Ok(status) = fs::read_to_string(task.unwrap().path().join("status")) else {
-                continue;
-            };
-            let set = |key: &str| {
-                let value = status.lines().find_map(|line| line.strip_prefix(key));
-                u64::from_str_radix(value.unwrap().trim(), 16).unwrap()
-            };
-            let is_http = status.starts_with("Name:\thttp\n");
-            http += u32::from(is_http);
-            assert_eq!(
-                set("CapPrm:"),
-                if is_http { 0 } else { expected },
-                "{status}"
-            );
-            assert_eq!(set("CapBnd:"), expected, "{status}");
-        }
-        assert_eq!(http, 1);
-    }
-
-    fn start_task(&self, specification: &Value) -> String {
+    pub(crate) fn start_task(&self, specification: &Value) -> String {
         self.api.create_task(specification).unwrap()
     }
 
     fn table(&self, id: &str, what: &str) -> Value {
         let path = format!("/api/v1/tasks/{id}/{what}");
         self.api.get_json(&path).unwrap()
+    }
+
+    /// A task of requests, once it watches connections.
+    fn start_requests(&self, target: &Value) -> String {
+        let specification = json!({ "kind": "requests", "target": target, "duration_s": 60 });
+        let id = self.start_task(&specification);
+        wait_for("connections are watched", START, || {
+            let table = self.table(&id, "edges");
+            table["window"].is_object().then_some(())
+        })
+        .unwrap();
+        id
+    }
+
+    /// Ends a task before its time.
+    pub(crate) fn stop(&self, id: &str) -> Value {
+        self.api.stop_task(id).unwrap();
+        self.ended(id)
     }
 
     fn ended(&self, id: &str) -> Value {
@@ -241,9 +220,12 @@ fn three_containers_with_exactly_the_capabilities_of_the_manifest() {
     let (folder, _guard) = profiler_tests::cleanup::scratch_directory("containers").unwrap();
     let mesh = Mesh::up();
     let profiler = Profiler::start();
-    profiler.check_capabilities();
+    let pid = profiler.container.pid().unwrap();
+    capabilities::check_threads(pid, &profiler.capabilities);
     let url = format!("--url=http://{}", profiler.api.address);
-    let healthy = profiler.container.exec(&["health", "--ready", &url]);
+    let healthy = profiler
+        .container
+        .exec(&["/program", "health", "--ready", &url]);
     assert_eq!(healthy.unwrap(), "ready\n");
 
     let target = json!({ "container": mesh.envoy.id });
@@ -251,20 +233,12 @@ fn three_containers_with_exactly_the_capabilities_of_the_manifest() {
         &json!({ "kind": "on_cpu", "target": target, "duration_s": 60, "frequency_hz": 499 }),
     );
     profiler.api.wait_sampling(&profile, START).unwrap();
-    let requests =
-        profiler.start_task(&json!({ "kind": "requests", "target": target, "duration_s": 60 }));
-    wait_for("connections are watched", START, || {
-        let table = profiler.table(&requests, "edges");
-        table["window"].is_object().then_some(())
-    })
-    .unwrap();
+    let requests = profiler.start_requests(&target);
     let load = mesh.load(&folder).finish(EXIT).unwrap();
     let report = load_report(&load).unwrap();
     assert_eq!((report.requests, report.errors), (REQUESTS, 0));
-    profiler.api.stop_task(&profile).unwrap();
-    profiler.api.stop_task(&requests).unwrap();
-    let profiled = profiler.ended(&profile);
-    profiler.ended(&requests);
+    let profiled = profiler.stop(&profile);
+    profiler.stop(&requests);
 
     // Envoy's own functions, named although it is stripped, from a file of another container.
     let folded = profiler.api.folded(&profile, "").unwrap();

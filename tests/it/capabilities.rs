@@ -1,0 +1,48 @@
+//! What the kernel says of the capabilities of a profiler in a container.
+
+use std::fs;
+
+/// Numbers of `include/uapi/linux/capability.h`.
+const CAPABILITIES: [(&str, u32); 8] = [
+    ("DAC_READ_SEARCH", 2),
+    ("NET_ADMIN", 12),
+    ("SYS_PTRACE", 19),
+    ("SYS_ADMIN", 21),
+    ("SYSLOG", 34),
+    ("PERFMON", 38),
+    ("BPF", 39),
+    ("CHECKPOINT_RESTORE", 40),
+];
+
+fn bits(names: &[String]) -> u64 {
+    let number = |name: &String| {
+        let found = CAPABILITIES.iter().find(|(known, _)| known == name);
+        found
+            .unwrap_or_else(|| panic!("unknown capability {name}"))
+            .1
+    };
+    names.iter().map(|name| 1_u64 << number(name)).sum()
+}
+
+/// Every thread has exactly those of `names`; the one that reads connections has none.
+pub(crate) fn check_threads(pid: u32, names: &[String]) {
+    let expected = bits(names);
+    let mut http = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        // One that has just ended says nothing.
+        let Ok(status) = fs::read_to_string(task.unwrap().path().join("status")) else {
+            continue;
+        };
+        let set = |key: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(key));
+            u64::from_str_radix(value.unwrap().trim(), 16).unwrap()
+        };
+        let is_http = status.starts_with("Name:\thttp\n");
+        http += u32::from(is_http);
+        let own = if is_http { 0 } else { expected };
+        assert_eq!((set("CapPrm:"), set("CapEff:")), (own, own), "{status}");
+        assert_eq!(set("CapBnd:"), expected, "{status}");
+        assert_eq!(set("NoNewPrivs:"), 1, "{status}");
+    }
+    assert_eq!(http, 1);
+}

@@ -1,0 +1,216 @@
+//! The profiler as the pod of deploy/kubernetes/daemonset.yaml on a real containerd, whose default seccomp profile
+//! knows `CAP_BPF`, unlike that of Debian's Docker: the base tier's capabilities and no others.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+};
+
+use profiler_tests::{
+    agent,
+    api::Api,
+    cri::{Node, Pod},
+    forwarder::{Forwarder, Place},
+    kubernetes::{manifests, objects},
+    paths,
+    wait::wait_for,
+    workload::Workload,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    capabilities,
+    edges::{edges_that, number},
+    targets::{EXIT, START, assert_shares},
+};
+
+const PORT: u16 = 7117;
+/// Where the profiler is reached: its own port, as its documentation asks for, at an address of the loopback that is
+/// free of other agents.
+const FORWARDED: Ipv4Addr = Ipv4Addr::new(127, 7, 11, 7);
+const PROFILER: &str = "profiler-agent";
+const LONGEST_S: u64 = 60;
+
+/// The manifest's pod, reached as `kubectl port-forward` does it.
+struct Profiler<'a> {
+    pod: Pod<'a>,
+    api: Api,
+    specification: Value,
+    _way: Forwarder,
+}
+
+impl<'a> Profiler<'a> {
+    fn start(node: &'a Node) -> Self {
+        let manifest = paths::workspace().join("deploy/kubernetes/daemonset.yaml");
+        let set = manifests::read(&manifest).unwrap().remove(0);
+        let mut pod = set["spec"]["template"].clone();
+        pod["metadata"]["namespace"] = set["metadata"]["namespace"].clone();
+        pod["metadata"]["name"] = json!("profiler-agent-x7k2p");
+        pod["metadata"]["uid"] = json!("6f1d2c3b-0000-4000-8000-000000000001");
+        pod["spec"]["nodeName"] = json!("node-1");
+        let specification = pod["spec"]["containers"][0].clone();
+        assert_eq!(specification["name"], PROFILER);
+        let image = specification["image"].as_str().unwrap();
+        node.import(image, &paths::agent().unwrap(), &["serve"])
+            .unwrap();
+        let pod = node.run(&pod).unwrap();
+        let found = wait_for("the profiler listens", START, || {
+            let log = pod.log(PROFILER).unwrap_or_default();
+            agent::address(&format!("{}\n", log.join("\n")))
+        });
+        let (address, token) =
+            found.unwrap_or_else(|error| panic!("{error:#}: {:#?}", pod.log(PROFILER)));
+        assert_eq!(address, SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
+        let inside = Place::Namespace(pod.network().unwrap());
+        let here = (Place::Here, SocketAddr::from((FORWARDED, PORT)));
+        let way = Forwarder::between(here, (inside, address)).unwrap();
+        Self {
+            api: Api::new(way.address, token),
+            pod,
+            specification,
+            _way: way,
+        }
+    }
+
+    fn log(&self) -> String {
+        self.pod.log(PROFILER).unwrap().join("\n")
+    }
+
+    /// The kernel's view of what the manifest asks for.
+    fn check_confinement(&self) {
+        let pid = self.pod.container(PROFILER).unwrap().pid;
+        let context = &self.specification["securityContext"];
+        let added = context["capabilities"]["add"].as_array().unwrap();
+        let added: Vec<String> = added
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect();
+        assert!(!added.iter().any(|name| name == "SYS_ADMIN"), "{added:?}");
+        capabilities::check_threads(pid, &added);
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        // A filter, as `RuntimeDefault` is one.
+        assert_eq!(context["seccompProfile"]["type"], "RuntimeDefault");
+        assert!(status.contains("\nSeccomp:\t2\n"), "{status}");
+        let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap();
+        let options = |path: &str| {
+            let line = mounts
+                .lines()
+                .find(|line| line.split(' ').nth(4) == Some(path));
+            line.unwrap_or_else(|| panic!("{path} is not mounted: {mounts}"))
+                .split(' ')
+                .nth(5)
+                .unwrap()
+        };
+        for path in ["/", "/sys/kernel/tracing", "/sys/fs/cgroup"] {
+            assert!(options(path).starts_with("ro"), "{path}: {mounts}");
+        }
+        assert!(options("/var/lib/profiler-agent").starts_with("rw"));
+        for probe in ["livenessProbe", "readinessProbe"] {
+            let command = self.specification[probe]["exec"]["command"].as_array();
+            let command: Vec<&str> = command
+                .unwrap()
+                .iter()
+                .map(|word| word.as_str().unwrap())
+                .collect();
+            self.pod.exec(PROFILER, &command).unwrap();
+        }
+    }
+
+    fn start_task(&self, kind: &str, container: &str, duration_s: u64) -> String {
+        let mut specification = json!({
+            "kind": kind, "target": { "container": container }, "duration_s": duration_s,
+        });
+        if kind == "on_cpu" {
+            specification["frequency_hz"] = json!(499);
+        }
+        self.api.create_task(&specification).unwrap()
+    }
+
+    fn ended(&self, id: &str) -> Value {
+        let ended = self.api.wait_task(id, &["finished", "cancelled"], EXIT);
+        ended.unwrap_or_else(|error| panic!("{error:#}: {}", self.log()))
+    }
+}
+
+/// A server, who asks it without end, and a program of known shares.
+fn app(node: &Node) -> Pod<'_> {
+    let mut pod = objects::pod("shop", "cart-7d4b9c", "node-1", &[]);
+    pod["metadata"]["uid"] = json!("6f1d2c3b-0000-4000-8000-000000000002");
+    let container = |name: &str, arguments: &[&str]| {
+        let image = format!("profiler.test/{name}:1");
+        json!({ "name": name, "image": image, "args": arguments })
+    };
+    let url = "--url=http://127.0.0.1:8000/work";
+    let asks = [url, "--rps=200", "--connections=4", "--duration=10m"];
+    pod["spec"]["containers"] = json!([
+        container("server", &["--listen=127.0.0.1:8000"]),
+        container("client", &asks),
+        container("shares", &[]),
+    ]);
+    let programs = [
+        ("server", paths::own_program("mesh-server").unwrap()),
+        ("client", paths::own_program("mesh-client").unwrap()),
+        ("shares", Workload::SharesStatic.build("shares").unwrap()),
+    ];
+    for (name, program) in programs {
+        node.import(&format!("profiler.test/{name}:1"), &program, &[])
+            .unwrap();
+    }
+    let mut app = node.sandbox(&pod).unwrap();
+    app.start("server").unwrap();
+    wait_for("the server listens", START, || {
+        let log = app.log("server").ok()?;
+        log.iter()
+            .any(|line| line.starts_with("listening"))
+            .then_some(())
+    })
+    .unwrap();
+    app.start("client").unwrap();
+    app.start("shares").unwrap();
+    app
+}
+
+#[test]
+fn the_pod_of_the_manifest_profiles_others_with_exactly_its_capabilities() {
+    let node = Node::start().unwrap();
+    let app = app(&node);
+    let id = |name: &str| app.container(name).unwrap().id.clone();
+    let profiler = Profiler::start(&node);
+
+    let profile = profiler.start_task("on_cpu", &id("shares"), 4);
+    profiler.api.wait_sampling(&profile, START).unwrap();
+    let network = profiler.start_task("network", &id("server"), LONGEST_S);
+    // The threads of both tasks are there now.
+    profiler.check_confinement();
+    profiler.ended(&profile);
+    let folded = profiler.api.folded(&profile, "").unwrap();
+    let truth = [("hot_sixty", 60.0), ("hot_thirty", 30.0), ("hot_ten", 10.0)];
+    let truth = truth.map(|(function, share)| (function.to_owned(), share));
+    assert_shares(
+        &folded,
+        &truth.into(),
+        5.0,
+        "a program in another container",
+    );
+    assert!(folded.share("[unknown]") < 5.0, "{}", folded.summary());
+
+    // Who asks is in another container of the same pod, with connections that are older than the task.
+    let path = format!("/api/v1/tasks/{network}/edges");
+    let (client, server) = (json!(id("client")), json!(id("server")));
+    let found = wait_for("the edge between two containers", START, || {
+        let table = profiler.api.get_json(&path).ok()?;
+        let edges = edges_that(&table, |edge| {
+            edge["server"]["port"] == 8000
+                && edge["client"]["container"] == client
+                && edge["server"]["container"] == server
+        });
+        let bytes = |edge: &&Value| number(&edge["metrics"]["server"]["read"]["bytes"]);
+        (edges.iter().map(bytes).sum::<u64>() > 10_000).then_some(edges.len())
+    });
+    assert_eq!(
+        found.unwrap_or_else(|error| panic!("{error:#}: {:#?}", profiler.api.get_json(&path))),
+        1
+    );
+    profiler.api.stop_task(&network).unwrap();
+    profiler.ended(&network);
+}
