@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Edge, EdgeSide, Histogram } from "../api/types";
 import { bars, betweenText, compareEdges, edgeRow, errnoText, matchesEdge, percentile } from "./edges";
-import { asCli, specOf, type TaskForm, targetText } from "./task_spec";
+import { asCli, NO_SELECTOR, specOf, type TaskForm, targetText } from "./task_spec";
 
 /** Bounds in microseconds, as the round-trip time has them. */
 const BOUNDS = [0, 10, 1000, 1200, 5_000_000];
@@ -132,6 +132,7 @@ describe("a network task", () => {
     wakers: true,
     timed: false,
     pod: "",
+    selector: NO_SELECTOR,
     mode: "",
     minWait: "",
     maxWait: "",
