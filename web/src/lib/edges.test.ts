@@ -109,7 +109,7 @@ describe("rows", () => {
       ["nginx", false],
       ["", true],
     ] as const)
-      expect(matchesEdge(found, filter)).toBe(expected);
+      expect(matchesEdge(found, filter, {})).toBe(expected);
   });
 
   test("errors have names", () => {

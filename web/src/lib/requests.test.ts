@@ -27,7 +27,7 @@ import {
 } from "./requests";
 import { answer, EDGE, end, operation, sample, values } from "./requests_testing";
 
-const ALL = { q: "", protocol: "", failingOnly: false, edge: "" };
+const ALL = { q: "", protocol: "", failingOnly: false, edge: "", named: {} };
 
 describe("operations", () => {
   it("say how an estimated count came about", () => {
@@ -229,7 +229,7 @@ it("tasks that may have requests of an edge are of its target or of its processe
     task(7, { container: "c0" }),
   ];
   const ids = (target: Target | null, edge = EDGE) =>
-    tasksWithRequests(edge, target, all).map(({ id }) => id);
+    tasksWithRequests(edge, target, all, {}).map(({ id }) => id);
   expect(ids(null)).toEqual(["5", "1"]);
   expect(ids({ network_namespace: "/b" })).toEqual(["5", "4", "1"]);
   expect(ids(null, { ...EDGE, server: { ...end(null, null), container: "c0" } })).toEqual(["7", "5", "1"]);

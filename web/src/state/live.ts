@@ -145,10 +145,31 @@ function handle({ event, data }: ServerEvent): void {
   }
 }
 
+/** Whoever names containers tells of a new one some time after its first process: the list is asked for again. */
+const NAME_RETRIES_MS = [2_000, 8_000, 30_000] as const;
+let unnamed = "";
+let nameRetries = 0;
+let nameTimer: ReturnType<typeof setTimeout> | undefined;
+
+function refreshForNames(items: readonly Process[]): void {
+  const ids = new Set(items.flatMap(({ container }) => (container?.names === null ? [container.id] : [])));
+  const key = [...ids].sort().join();
+  if (key !== unnamed) nameRetries = 0;
+  unnamed = key;
+  const delay = NAME_RETRIES_MS[nameRetries];
+  if (key === "" || delay === undefined || nameTimer !== undefined) return;
+  nameTimer = setTimeout(() => {
+    nameTimer = undefined;
+    nameRetries += 1;
+    if (running !== null) void refreshProcesses().catch(() => {});
+  }, delay);
+}
+
 export async function refreshProcesses(): Promise<void> {
   const { items } = await api.processes(route.peek().kernel);
   processes.value = byId(items);
   remember(items);
+  refreshForNames(items);
 }
 
 export async function refreshAll(): Promise<void> {

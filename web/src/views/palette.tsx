@@ -1,7 +1,9 @@
 // Go to anything by typing a part of its name.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { shortId, visible } from "../lib/format";
+import type { Container, ContainerNames } from "../api/container_types";
+import { containerTitle, workloadTitle } from "../lib/container_names";
+import { visible } from "../lib/format";
 import { find, type PaletteEntry } from "../lib/palette";
 import { podsOf } from "../lib/pods";
 import { programOf } from "../lib/roles";
@@ -60,6 +62,10 @@ function fixed(hasProfile: boolean): PaletteEntry[] {
   ];
 }
 
+function workloadOf(names: ContainerNames | null): string {
+  return names === null || names.workload === null ? "" : workloadTitle(names.workload);
+}
+
 function entries(): PaletteEntry[] {
   const list = fixed(route.value.view === "task");
   const all = [...(processes.value?.values() ?? [])];
@@ -69,25 +75,37 @@ function entries(): PaletteEntry[] {
         kind: "pod",
         id: pod.key,
         title: pod.title,
-        detail: `net ${pod.key}`,
+        detail: [workloadOf(pod.names), `net ${pod.key}`].filter((part) => part !== "").join(" · "),
         weight: pod.cpu.total ?? 0,
       });
   }
-  const containers = new Map<string, number>();
+  const containers = new Map<string, { container: Container; weight: number }>();
   for (const process of all) {
     const { container } = process;
-    if (container !== null)
-      containers.set(container.id, (containers.get(container.id) ?? 0) + (process.cpu_percent ?? 0));
+    if (container !== null) {
+      const weight = (containers.get(container.id)?.weight ?? 0) + (process.cpu_percent ?? 0);
+      containers.set(container.id, { container, weight });
+    }
     list.push({
       kind: "process",
       id: process.id,
       title: process.comm,
-      detail: `${process.pid} · ${process.exe ?? programOf(process)}`,
+      detail: [process.pid, container?.names?.title ?? "", process.exe ?? programOf(process)]
+        .filter((part) => part !== "")
+        .join(" · "),
       weight: process.cpu_percent ?? 0,
     });
   }
-  for (const [id, weight] of containers)
-    list.push({ kind: "container", id, title: shortId(id), detail: id, weight });
+  for (const [id, { container, weight }] of containers)
+    list.push({
+      kind: "container",
+      id,
+      title: containerTitle(container),
+      detail: [workloadOf(container.names), id, container.names?.image ?? ""]
+        .filter((part) => part !== "")
+        .join(" · "),
+      weight,
+    });
   for (const task of tasks.value?.values() ?? [])
     list.push({
       kind: "task",

@@ -2,12 +2,14 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
-import { bytes, shortId, visible } from "../lib/format";
+import { containerTitle, nameInPod, workloadTitle } from "../lib/container_names";
+import { bytes, visible } from "../lib/format";
 import { cores, type Member, type Pod, type PodRow, podRows, podsOf, sidecarLine } from "../lib/pods";
 import { programOf } from "../lib/roles";
 import { cpuHistory, meta, processes } from "../state/live";
 import { wantSymbols } from "../state/process_symbols";
 import { href, openView, patchRoute, route } from "../state/route";
+import { ContainerName } from "./container_name";
 import { KindsChip, SymbolsChip } from "./process_chips";
 import { Sparkline } from "./sparkline";
 import { Empty, Loading } from "./states";
@@ -63,20 +65,18 @@ const COLUMNS: readonly Column<PodRow>[] = [
     key: "container",
     title: "Container",
     sortable: true,
-    cell: only(({ process: { container } }) =>
+    cell: only(({ process: { container } }, { names }) =>
       container === null ? (
         <span class="muted">none</span>
       ) : (
-        <span title={`${visible(container.runtime)} ${visible(container.id)}`}>
-          <span class="mono">{visible(shortId(container.id))}</span>
-        </span>
+        <ContainerName container={container} text={names === null ? containerTitle : nameInPod} />
       ),
     ),
   },
   {
     key: "role",
     title: "Role",
-    help: "Told from the names of programs; each says why",
+    help: "Told by Kubernetes where it says so, else from the names of programs; each says why",
     sortable: true,
     cell: only((member) => <RoleChip member={member} />),
   },
@@ -136,18 +136,27 @@ const COLUMNS: readonly Column<PodRow>[] = [
 /** The pod on the map of connections, which the agent always watches when it was told to. */
 const mapOf = (pod: Pod) => ({ view: "network", map: `!${pod.key}` }) as const;
 
+const NAMESPACE_HELP =
+  "Inode number of the network namespace. Processes that share it are shown as one pod; its name is that of their containers";
+
 function PodHead({ pod }: { pod: Pod }) {
-  const { kind, title, namespace, members, containers, rss } = pod;
+  const { kind, title, names, namespace, members, containers, rss } = pod;
+  const workload = names?.workload ?? null;
   const create = (checkup: boolean): void =>
     patchRoute({ create: true, checkup, pod: pod.key, pids: [], container: "" });
   return (
     <span class="group-row pod-head">
-      <b class="name" title={visible(title)}>
+      <b class="name" title={visible(names === null ? title : `${title}, pod ${names.pod?.uid ?? ""}`)}>
         {visible(title)}
       </b>
       {kind === "pod" && (
-        <span class="muted" title="Inode number of the network namespace: a pod, until Kubernetes names it">
+        <span class="muted" title={NAMESPACE_HELP}>
           net {namespace}
+        </span>
+      )}
+      {workload !== null && (
+        <span class="muted group-extra" title={visible(workloadTitle(workload))}>
+          {visible(workloadTitle(workload))}
         </span>
       )}
       <span
@@ -242,7 +251,7 @@ export function PodsPage() {
           type="search"
           data-search
           class="filter"
-          placeholder="Filter: name, role, pid, container   /"
+          placeholder="Filter: name, role, pid, container, workload   /"
           aria-label="Filter pods"
           spellcheck={false}
           value={q}
@@ -255,7 +264,7 @@ export function PodsPage() {
       {all !== null && real === 0 && q === "" && (
         <p class="page-note">
           No pod is running: every process is in the network namespace of the node. A pod is a network
-          namespace with its processes, until Kubernetes names it.
+          namespace with its processes.
         </p>
       )}
       {all === null ? (
