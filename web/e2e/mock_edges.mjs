@@ -1,6 +1,6 @@
 // Made-up edges for the stand-in: a small mesh with trouble, an outside peer, and a hostile name.
 
-import { CHECKOUT, HTTPBIN, namesOf, SIDECAR } from "./mock_names.mjs";
+import { CHECKOUT, namesOf, SIDECAR } from "./mock_names.mjs";
 
 const BOUNDS_US = [
   0, 10, 50, 100, 500, 1000, 1200, 1500, 1700, 2000, 2500, 3000, 5000, 7000, 10000, 13000, 16000, 20000,
@@ -171,7 +171,7 @@ function unnamedTable(seconds, crowd) {
         side(scale, { ...flow, retransmits: 17, drops: { TCP_OFO_QUEUE: 4, NO_SOCKET: 1 } }),
         side(scale, back),
       ]),
-      edge(end(5150, "envoy", "127.0.0.6", null), end(5161, "httpbin", "10.1.0.9", 8080, HTTPBIN), [
+      edge(end(5150, "envoy", "127.0.0.6", null), end(5161, "httpbin", "10.1.0.9", 8080), [
         side(scale, flow),
         side(scale, back),
       ]),

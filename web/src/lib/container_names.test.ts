@@ -7,6 +7,7 @@ import {
   containerTitle,
   nameInPod,
   podOrContainer,
+  titleParts,
 } from "./container_names";
 import { containerNames } from "./containers_testing";
 import { podRows, podsOf } from "./pods";
@@ -22,6 +23,8 @@ describe("the name of a container", () => {
   it("is its title, and its short id while nobody has named it", () => {
     expect(containerTitle({ id: ID, names: PROXY })).toBe("shop/web-0/istio-proxy");
     expect(containerTitle({ id: ID, names: null })).toBe("3f9d2c71aa0b");
+    expect(titleParts({ id: ID, names: PROXY })).toEqual(["shop/web-0", "/istio-proxy"]);
+    expect(titleParts({ id: ID, names: null })).toEqual(["3f9d2c71aa0b", ""]);
     expect(nameInPod({ id: ID, names: PROXY })).toBe("istio-proxy");
     expect(nameInPod({ id: ID, names: null })).toBe("3f9d2c71aa0b");
     expect(nameInPod({ id: ID, names: containerNames("shop", "web-0", null) })).toBe("shop/web-0");

@@ -21,6 +21,14 @@ export function containerTitle({ id, names }: KnownContainer): string {
   return names === null ? shortId(id) : names.title;
 }
 
+/** The title in two parts, of which the second tells it from its neighbours: it is cut last. */
+export function titleParts(container: KnownContainer): readonly [string, string] {
+  const { names } = container;
+  return names === null || names.pod === null || names.name === null
+    ? [containerTitle(container), ""]
+    : [podTitle(names.pod), `/${names.name}`];
+}
+
 /** Where its pod is named already: the name in the pod. */
 export function nameInPod(container: KnownContainer): string {
   return container.names?.name ?? containerTitle(container);
@@ -40,9 +48,9 @@ export function workloadTitle({ kind, name }: Workload): string {
 }
 
 const SOURCES: Readonly<Record<ContainerNames["named_by"], string>> = {
-  kubernetes: "the Kubernetes API",
-  cri: "the container runtime (CRI)",
-  docker: "the Docker engine",
+  kubernetes: "Kubernetes API",
+  cri: "container runtime (CRI)",
+  docker: "Docker engine",
 };
 
 export function sourceTitle(source: ContainerNames["named_by"]): string {
@@ -57,7 +65,7 @@ export function containerTip({ id, names, runtime }: KnownContainer): string {
     runtime === undefined ? null : `runtime ${runtime}`,
     names === null || names.image === null ? null : `image ${names.image}`,
     names === null || names.workload === null ? null : `workload ${workloadTitle(names.workload)}`,
-    names === null ? "nobody has named it" : `named by ${sourceTitle(names.named_by)}`,
+    names === null ? "nobody has named it" : `named by the ${sourceTitle(names.named_by)}`,
   ];
   return lines.flatMap((line) => (line === null ? [] : [visible(line)])).join("\n");
 }

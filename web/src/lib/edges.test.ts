@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Edge, EdgeSide, Histogram } from "../api/types";
+import { containerNames } from "./containers_testing";
 import { bars, betweenText, compareEdges, edgeRow, errnoText, matchesEdge, percentile } from "./edges";
 import { asCli, NO_SELECTOR, specOf, type TaskForm, targetText } from "./task_spec";
 
@@ -110,6 +111,10 @@ describe("rows", () => {
       ["", true],
     ] as const)
       expect(matchesEdge(found, filter, {})).toBe(expected);
+    const client = { ...found.client, container: "c0" };
+    const named = { c0: containerNames("shop", "web-0", "istio-proxy") };
+    expect(matchesEdge({ ...found, client }, "web-0 istio c0", named)).toBe(true);
+    expect(matchesEdge({ ...found, client }, "web-0", {})).toBe(false);
   });
 
   test("errors have names", () => {

@@ -4,7 +4,7 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Container, NamedContainers } from "../api/container_types";
 import type { EdgeEnd } from "../api/types";
-import { containerOf, containerTip, containerTitle, type KnownContainer } from "../lib/container_names";
+import { containerOf, containerTip, type KnownContainer, titleParts } from "../lib/container_names";
 import { shortId, visible } from "../lib/format";
 
 /** Names of the containers in the answer that is shown below it. */
@@ -15,17 +15,28 @@ export function useContainerOf(end: EdgeEnd | null): KnownContainer | null {
   return containerOf(end?.container ?? null, useContext(Named));
 }
 
+/** Text in a place that may be too small: the first part is cut before the second. */
+export function Cut({ parts: [first, second] }: { parts: readonly [string, string] }) {
+  return (
+    <span class="cut-text">
+      <span>{visible(first)}</span>
+      {second !== "" && <span>{visible(second)}</span>}
+    </span>
+  );
+}
+
 /** In a row of a table: what does not fit is in the title. */
 export function ContainerName({
   container,
-  text = containerTitle,
+  text,
 }: {
   container: KnownContainer;
+  /** Instead of the whole name. */
   text?: (container: KnownContainer) => string;
 }) {
   return (
     <span class={container.names === null ? "mono" : undefined} title={containerTip(container)}>
-      {visible(text(container))}
+      <Cut parts={text === undefined ? titleParts(container) : [text(container), ""]} />
     </span>
   );
 }
@@ -46,7 +57,7 @@ export function ContainerChip({ end }: { end: EdgeEnd }) {
   if (container === null) return null;
   return (
     <span class={container.names === null ? "chip-small mono" : "chip-small"} title={containerTip(container)}>
-      {visible(containerTitle(container))}
+      <Cut parts={titleParts(container)} />
     </span>
   );
 }

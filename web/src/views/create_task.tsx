@@ -338,7 +338,11 @@ export function CreateTask() {
 
         <footer class="dialog-foot">
           <CopyButton title="Copy as curl" text={curl} />
-          <CopyButton title="Copy as CLI" text={cli} />
+          <CopyButton
+            title="Copy as CLI"
+            text={cli}
+            missing={curl === null ? undefined : "The command has no option for this target"}
+          />
           <span class="push" />
           <button type="button" onClick={close}>
             Cancel

@@ -25,7 +25,7 @@ function SourceRow({ found }: { found: NameSource }) {
   const { source, state, reason, endpoint, containers } = found;
   return (
     <tr>
-      <td>{sourceTitle(source)}</td>
+      <td class="source-name">{sourceTitle(source)}</td>
       <td>
         <span class={`kind-state kind-${STATE_CLASS[state]}`}>{STATE_TEXT[state]}</span>
       </td>

@@ -1,12 +1,8 @@
 // Go to anything by typing a part of its name.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { Container, ContainerNames } from "../api/container_types";
-import { containerTitle, workloadTitle } from "../lib/container_names";
 import { visible } from "../lib/format";
-import { find, type PaletteEntry } from "../lib/palette";
-import { podsOf } from "../lib/pods";
-import { programOf } from "../lib/roles";
+import { find, type PaletteEntry, processEntries } from "../lib/palette";
 import { targetText } from "../lib/task_spec";
 import { helpOpen, paletteOpen } from "../state/keys";
 import { meta, processes, tasks } from "../state/live";
@@ -62,50 +58,9 @@ function fixed(hasProfile: boolean): PaletteEntry[] {
   ];
 }
 
-function workloadOf(names: ContainerNames | null): string {
-  return names === null || names.workload === null ? "" : workloadTitle(names.workload);
-}
-
 function entries(): PaletteEntry[] {
   const list = fixed(route.value.view === "task");
-  const all = [...(processes.value?.values() ?? [])];
-  for (const pod of podsOf(all)) {
-    if (pod.kind === "pod")
-      list.push({
-        kind: "pod",
-        id: pod.key,
-        title: pod.title,
-        detail: [workloadOf(pod.names), `net ${pod.key}`].filter((part) => part !== "").join(" · "),
-        weight: pod.cpu.total ?? 0,
-      });
-  }
-  const containers = new Map<string, { container: Container; weight: number }>();
-  for (const process of all) {
-    const { container } = process;
-    if (container !== null) {
-      const weight = (containers.get(container.id)?.weight ?? 0) + (process.cpu_percent ?? 0);
-      containers.set(container.id, { container, weight });
-    }
-    list.push({
-      kind: "process",
-      id: process.id,
-      title: process.comm,
-      detail: [process.pid, container?.names?.title ?? "", process.exe ?? programOf(process)]
-        .filter((part) => part !== "")
-        .join(" · "),
-      weight: process.cpu_percent ?? 0,
-    });
-  }
-  for (const [id, { container, weight }] of containers)
-    list.push({
-      kind: "container",
-      id,
-      title: containerTitle(container),
-      detail: [workloadOf(container.names), id, container.names?.image ?? ""]
-        .filter((part) => part !== "")
-        .join(" · "),
-      weight,
-    });
+  list.push(...processEntries([...(processes.value?.values() ?? [])]));
   for (const task of tasks.value?.values() ?? [])
     list.push({
       kind: "task",

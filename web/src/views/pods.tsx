@@ -2,14 +2,14 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
-import { containerTitle, nameInPod, workloadTitle } from "../lib/container_names";
+import { labelList, nameInPod, workloadTitle } from "../lib/container_names";
 import { bytes, visible } from "../lib/format";
 import { cores, type Member, type Pod, type PodRow, podRows, podsOf, sidecarLine } from "../lib/pods";
 import { programOf } from "../lib/roles";
 import { cpuHistory, meta, processes } from "../state/live";
 import { wantSymbols } from "../state/process_symbols";
 import { href, openView, patchRoute, route } from "../state/route";
-import { ContainerName } from "./container_name";
+import { ContainerName, Cut } from "./container_name";
 import { KindsChip, SymbolsChip } from "./process_chips";
 import { Sparkline } from "./sparkline";
 import { Empty, Loading } from "./states";
@@ -68,8 +68,10 @@ const COLUMNS: readonly Column<PodRow>[] = [
     cell: only(({ process: { container } }, { names }) =>
       container === null ? (
         <span class="muted">none</span>
+      ) : names === null ? (
+        <ContainerName container={container} />
       ) : (
-        <ContainerName container={container} text={names === null ? containerTitle : nameInPod} />
+        <ContainerName container={container} text={nameInPod} />
       ),
     ),
   },
@@ -139,6 +141,19 @@ const mapOf = (pod: Pod) => ({ view: "network", map: `!${pod.key}` }) as const;
 const NAMESPACE_HELP =
   "Inode number of the network namespace. Processes that share it are shown as one pod; its name is that of their containers";
 
+/** What tells a pod from others, a line each. */
+function podTip({ title, names, namespace }: Pod): string {
+  if (names === null) return visible(title);
+  const lines = [
+    title,
+    `unique id ${names.pod?.uid ?? "not known"}`,
+    `network namespace ${namespace}`,
+    ...(names.workload === null ? [] : [`workload ${workloadTitle(names.workload)}`]),
+    ...labelList(names).map((label) => `label ${label}`),
+  ];
+  return lines.map(visible).join("\n");
+}
+
 function PodHead({ pod }: { pod: Pod }) {
   const { kind, title, names, namespace, members, containers, rss } = pod;
   const workload = names?.workload ?? null;
@@ -146,10 +161,14 @@ function PodHead({ pod }: { pod: Pod }) {
     patchRoute({ create: true, checkup, pod: pod.key, pids: [], container: "" });
   return (
     <span class="group-row pod-head">
-      <b class="name" title={visible(names === null ? title : `${title}, pod ${names.pod?.uid ?? ""}`)}>
-        {visible(title)}
+      <b class="name" title={podTip(pod)}>
+        <Cut
+          parts={
+            names === null || names.pod === null ? [title, ""] : [names.pod.namespace, `/${names.pod.name}`]
+          }
+        />
       </b>
-      {kind === "pod" && (
+      {kind === "pod" && names === null && (
         <span class="muted" title={NAMESPACE_HELP}>
           net {namespace}
         </span>

@@ -192,7 +192,7 @@ function ContainerFacts({ container }: { container: Container | null }) {
     <>
       {names !== null && names.pod !== null && (
         <>
-          <Fact title="Namespace">{visible(names.pod.namespace)}</Fact>
+          <Fact title="Kubernetes namespace">{visible(names.pod.namespace)}</Fact>
           <Fact title="Pod">{visible(names.pod.name)}</Fact>
         </>
       )}
@@ -230,7 +230,7 @@ function ContainerFacts({ container }: { container: Container | null }) {
               </ul>
             )}
           </Fact>
-          <Fact title="Named by">{sourceTitle(names.named_by)}</Fact>
+          <Fact title="Named by">the {sourceTitle(names.named_by)}</Fact>
         </>
       )}
     </>

@@ -2,12 +2,12 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
-import { containerTip, containerTitle, workloadTitle } from "../lib/container_names";
+import { containerTip, titleParts, workloadTitle } from "../lib/container_names";
 import { bytes, cpu, shortId, visible } from "../lib/format";
 import { compareBy, filterOf, groupByContainer, type ProcessRow, searchText } from "../lib/process_list";
 import { cpuHistory, processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
-import { ContainerName, WorkloadName } from "./container_name";
+import { ContainerName, Cut, WorkloadName } from "./container_name";
 import { Sparkline } from "./sparkline";
 import { Empty, Loading } from "./states";
 import { type Column, VirtualTable } from "./virtual_table";
@@ -153,7 +153,7 @@ function GroupRow({ row }: { row: Extract<ProcessRow, { kind: "group" }> }) {
       ) : (
         <>
           <b class={names === null ? "mono" : "name"} title={containerTip(container)}>
-            {visible(containerTitle(container))}
+            <Cut parts={titleParts(container)} />
           </b>
           {names !== null && names.workload !== null && (
             <span class="muted group-extra">{visible(workloadTitle(names.workload))}</span>
