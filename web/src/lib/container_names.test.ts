@@ -6,6 +6,7 @@ import {
   containerTip,
   containerTitle,
   nameInPod,
+  namesOf,
   podOrContainer,
   titleParts,
 } from "./container_names";
@@ -50,6 +51,15 @@ describe("the name of a container", () => {
     expect(containerOf("other", { [ID]: PROXY })).toEqual({ id: "other", names: null });
     expect(containerOf(null, { [ID]: PROXY })).toBeNull();
   });
+});
+
+it("names by id stay the same object until one changes", () => {
+  const container = { id: ID, names: PROXY };
+  const first = namesOf([{ container }, { container: null }, { container: { id: "b", names: null } }], {});
+  expect(first).toEqual({ [ID]: PROXY });
+  expect(namesOf([{ container }], first)).toBe(first);
+  expect(namesOf([{ container: { id: ID, names: { ...PROXY } } }], first)).not.toBe(first);
+  expect(namesOf([], first)).toEqual({});
 });
 
 describe("the pod of containers", () => {

@@ -70,6 +70,19 @@ export function containerTip({ id, names, runtime }: KnownContainer): string {
   return lines.flatMap((line) => (line === null ? [] : [visible(line)])).join("\n");
 }
 
+/** Names by the id of the container, of all that run. `before` is given back while it still holds. */
+export function namesOf(
+  all: Iterable<{ readonly container: KnownContainer | null }>,
+  before: NamedContainers,
+): NamedContainers {
+  const found: Record<string, ContainerNames> = {};
+  for (const { container } of all)
+    if (container !== null && container.names !== null) found[container.id] ??= container.names;
+  const ids = Object.keys(found);
+  const isSame = ids.length === Object.keys(before).length && ids.every((id) => found[id] === before[id]);
+  return isSame ? before : found;
+}
+
 /** What a filter looks through beside the id. */
 export function nameText(names: ContainerNames | null | undefined): string {
   if (names === null || names === undefined) return "";

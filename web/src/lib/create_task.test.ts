@@ -207,6 +207,18 @@ describe("the form", () => {
     expect(network.ok && ("tls" in network.spec || "raw_paths" in network.spec)).toBe(false);
   });
 
+  it("says a container by its name, with its id", () => {
+    const id = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f";
+    const named = {
+      [id]: containerNames("shop", "web-0", "web"),
+      [`${id.slice(0, 16)}ff`]: containerNames("a", "b", "c"),
+    };
+    expect(targetText({ container: id }, named)).toBe("container shop/web-0/web 3f9d2c71aa0b");
+    expect(targetText({ container: id.slice(0, 20) }, named)).toBe("container shop/web-0/web 3f9d2c71aa0b");
+    expect(targetText({ container: id.slice(0, 12) }, named)).toBe("container 3f9d2c71aa0b");
+    expect(targetText({ container: id })).toBe("container 3f9d2c71aa0b");
+  });
+
   it("lists a few pids and counts the rest", () => {
     expect(targetText({ pids: [1, 2, 3, 4, 5, 6, 7, 8] })).toBe("pids 1, 2, 3, 4, 5, 6 and 2 more");
   });

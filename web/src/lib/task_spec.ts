@@ -1,6 +1,6 @@
 // The create form as plain data: what it asks the agent, and the same as commands.
 
-import type { PodSelector } from "../api/container_types";
+import type { NamedContainers, PodSelector } from "../api/container_types";
 import type { OffCpuMode, Process, SamplesKept, Target, Task, TaskKind, TaskSpec } from "../api/types";
 import { selectorMeans, selectorOption, selectorText } from "./pod_selector";
 
@@ -301,10 +301,17 @@ export function targetNames(task: Pick<Task, "target_names">): string[] {
   return [...new Set(task.target_names.map(({ comm }) => comm))];
 }
 
-/** A target in a few words. */
-export function targetText(target: Target): string {
+/** A container that was asked for by its id, or the beginning of it. */
+function containerText(asked: string, named: NamedContainers): string {
+  const [id, ...others] = asked in named ? [asked] : Object.keys(named).filter((id) => id.startsWith(asked));
+  const names = id === undefined || others.length > 0 ? undefined : named[id];
+  return `container ${names === undefined ? "" : `${names.title} `}${asked.slice(0, 12)}`;
+}
+
+/** A target in a few words. `named`: names of the containers that run. */
+export function targetText(target: Target, named: NamedContainers = {}): string {
   if ("pids" in target) return target.pids.length === 1 ? `pid ${target.pids[0]}` : pidList(target.pids);
-  if ("container" in target) return `container ${target.container.slice(0, 12)}`;
+  if ("container" in target) return containerText(target.container, named);
   if ("pod" in target) return selectorText(target.pod);
   if ("cgroup" in target) return `cgroup ${target.cgroup}`;
   if ("comm" in target) return `all named ${target.comm}`;

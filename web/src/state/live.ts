@@ -1,9 +1,11 @@
 // What the agent knows, as signals, kept fresh by the event stream; by polling while there is none.
 
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { api, onOutcome, ProblemError } from "../api/client";
+import type { NamedContainers } from "../api/container_types";
 import { readEvents } from "../api/events";
 import type { Loss, Meta, Problem, Process, ProcessChange, ProcessReading, Self, Task } from "../api/types";
+import { namesOf } from "../lib/container_names";
 import type { ServerEvent } from "../lib/sse";
 import { route } from "./route";
 
@@ -21,6 +23,12 @@ export const selfHistory = signal<{ readonly cpu: readonly number[]; readonly rs
 });
 /** By process id; null before the first answer. */
 export const processes = signal<ReadonlyMap<string, Process> | null>(null);
+let lastNames: NamedContainers = {};
+/** Names of the containers that run, by id; the same object until one changes. */
+export const namedContainers = computed<NamedContainers>(() => {
+  lastNames = namesOf(processes.value?.values() ?? [], lastNames);
+  return lastNames;
+});
 /** Last CPU readings of each process, oldest first. */
 export const cpuHistory = signal<ReadonlyMap<string, readonly number[]>>(new Map());
 /** By task id; null before the first answer. */

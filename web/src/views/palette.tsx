@@ -5,7 +5,7 @@ import { visible } from "../lib/format";
 import { find, type PaletteEntry, processEntries } from "../lib/palette";
 import { targetText } from "../lib/task_spec";
 import { helpOpen, paletteOpen } from "../state/keys";
-import { meta, processes, tasks } from "../state/live";
+import { meta, namedContainers, processes, tasks } from "../state/live";
 import { openView, patchRoute, route } from "../state/route";
 import { Dialog } from "./dialog";
 
@@ -66,7 +66,7 @@ function entries(): PaletteEntry[] {
       kind: "task",
       id: task.id,
       title: `Task ${task.id}`,
-      detail: `${task.kind} · ${targetText(task.target)} · ${task.state}`,
+      detail: `${task.kind} · ${targetText(task.target, namedContainers.peek())} · ${task.state}`,
       weight: Number(task.id),
     });
   return list;
