@@ -176,15 +176,16 @@ export function TasksPage() {
   const sort = wanted || "-id";
   const all = tasks.value;
   const importing = useImport();
+  const named = namedContainers.value;
   const rows = useMemo(() => {
     const words = q.toLowerCase();
     const list = [...(all?.values() ?? [])].filter((task) =>
-      `${task.id} ${task.kind} ${task.state} ${task.group ?? ""} ${targetText(task.target, namedContainers.value)} ${targetNames(task).join(" ")}`
+      `${task.id} ${task.kind} ${task.state} ${task.group ?? ""} ${targetText(task.target, named)} ${targetNames(task).join(" ")}`
         .toLowerCase()
         .includes(words),
     );
     return sortTasks(list, sort);
-  }, [all, q, sort]);
+  }, [all, q, sort, named]);
   return (
     <DropTarget importing={importing}>
       <div class="toolbar">
