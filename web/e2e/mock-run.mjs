@@ -7,6 +7,7 @@ import { diagnoseWalk } from "./diagnose.mjs";
 import { flameChecks } from "./flame_checks.mjs";
 import { graveFindings } from "./inspect.mjs";
 import { startMock, TOKEN } from "./mock-server.mjs";
+import { namesWalk } from "./names.mjs";
 import { inspectPages } from "./pages.mjs";
 import { assert, Checks, walk } from "./real.mjs";
 import { requestsWalk } from "./requests.mjs";
@@ -41,6 +42,7 @@ const browser = await launch();
 await flameChecks(checks, browser, mock, shots);
 await diagnoseWalk(checks, browser, mock, shots);
 await requestsWalk(checks, browser, mock, shots);
+await namesWalk(checks, browser, mock);
 
 await checks.run("nothing on the map moves while its numbers change", async () => {
   const { context, page, faults } = await openPage(browser, mock.origin);

@@ -22,6 +22,7 @@ import {
 } from "./mock_data.mjs";
 import { edgeConnections, edgeSeries } from "./mock_edge_series.mjs";
 import { edgeTable, networkEdges } from "./mock_edges.mjs";
+import { containerList, podRefusal } from "./mock_names.mjs";
 import { CONFIG, FEATURES, kernelObjects, processSymbols } from "./mock_node.mjs";
 import { requestsOf } from "./mock_requests.mjs";
 import { mockDiff, mockSequence, mockTimeline } from "./mock_time.mjs";
@@ -123,6 +124,8 @@ class Agent {
       throw new Problem(422, "invalid_field", "frequency_hz must be between 1 and 4999", "frequency_hz");
     if (duration_s !== null && (duration_s < 1 || duration_s > 3600))
       throw new Problem(422, "invalid_field", "duration_s must be between 1 and 3600", "duration_s");
+    const refusal = target.pod === undefined ? null : podRefusal(target.pod);
+    if (refusal !== null) throw new Problem(422, "invalid_field", refusal, "target.pod");
     const gone = (target.pids ?? []).find(
       (pid) =>
         !this.processes.some((process) => process.pid === pid) && pid !== Number(process.env.TARGET_PID),
@@ -375,6 +378,7 @@ function apiRoute(agent, request, url, response, body) {
     const items = agent.processes.filter((process) => kernel || !process.kernel_thread);
     return sendJson(response, 200, { items, total: items.length });
   }
+  if (resource === "containers") return sendJson(response, 200, containerList(agent.processes));
   if (resource === "events") {
     response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
     response.write(": hello\n\n");

@@ -1,10 +1,9 @@
 // Canned answers of the agent, as objects.
 
+import { CHECKOUT, COMPOSE, containerOf, HTTPBIN, SIDECAR, UNNAMED } from "./mock_names.mjs";
 import { random } from "./synthetic.mjs";
 
 const next = random(11);
-const CONTAINER_A = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d";
-const CONTAINER_B = "b7a1e5d0934c2f6e8d1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e";
 
 function process(pid, comm, exe, extra = {}) {
   return {
@@ -29,21 +28,32 @@ function process(pid, comm, exe, extra = {}) {
 
 export function makeProcesses() {
   const pod = (id) => ({
-    container: { id, runtime: "containerd" },
-    network_namespace: id === CONTAINER_A ? 4_026_532_201 : 4_026_532_344,
+    container: containerOf(id),
+    network_namespace: id === HTTPBIN ? 4_026_532_344 : 4_026_532_201,
     user: "envoy",
     uid: 1337,
     cgroup: `/kubepods/burstable/pod1/${id}`,
   });
   const list = [
     process(1, "systemd", "/usr/lib/systemd/systemd"),
-    process(4242, "envoy", "/usr/local/bin/envoy", { ...pod(CONTAINER_A), cpu_percent: 83.7, threads: 14 }),
-    process(4243, "pilot-agent", "/usr/local/bin/pilot-agent", { ...pod(CONTAINER_A), cpu_percent: 1.2 }),
+    process(4242, "envoy", "/usr/local/bin/envoy", { ...pod(SIDECAR), cpu_percent: 83.7, threads: 14 }),
+    process(4243, "pilot-agent", "/usr/local/bin/pilot-agent", { ...pod(SIDECAR), cpu_percent: 1.2 }),
     process(5151, "httpbin", "/usr/bin/python3.12", {
-      ...pod(CONTAINER_B),
+      ...pod(HTTPBIN),
       user: null,
       uid: 10001,
       cpu_percent: 41.3,
+    }),
+    process(4100, "checkout", "/app/checkout", { ...pod(CHECKOUT), cpu_percent: 12.5, threads: 9 }),
+    process(5230, "redis-server", "/usr/bin/redis-server", {
+      container: containerOf(COMPOSE),
+      network_namespace: 4_026_532_419,
+      cpu_percent: 3.1,
+    }),
+    process(5231, "worker", "/usr/bin/worker", {
+      container: containerOf(UNNAMED),
+      network_namespace: 4_026_532_520,
+      cpu_percent: 2.2,
     }),
     process(5199, "load-gen", "/opt/bench/load-gen", { cpu_percent: 64.9, user: "bench", uid: 1001 }),
     process(6001, '<img src=x>"&', "/tmp/evil\u202egnp.exe", { user: "mallory", uid: 1002 }),
@@ -69,12 +79,7 @@ export function makeProcesses() {
   for (let i = 0; i < 260; i += 1) {
     const name = names[i % names.length];
     list.push(
-      process(
-        7000 + i * 13,
-        name,
-        `/usr/bin/${name}`,
-        i % 9 === 0 ? pod(i % 2 ? CONTAINER_A : CONTAINER_B) : {},
-      ),
+      process(7000 + i * 13, name, `/usr/bin/${name}`, i % 9 === 0 ? pod(i % 2 ? SIDECAR : HTTPBIN) : {}),
     );
   }
   for (let i = 0; i < 60; i += 1) {
@@ -269,7 +274,7 @@ export function firstTasks() {
       ended_at_ns: now - 3000e9,
       progress: null,
     }),
-    makeTask(3, { target: { container: CONTAINER_A }, state: "cancelled", samples: 211, duration_s: 600 }),
+    makeTask(3, { target: { container: SIDECAR }, state: "cancelled", samples: 211, duration_s: 600 }),
     makeTask(4, {
       target: { pids: [4242, 5151] },
       samples: 100_000,

@@ -1,5 +1,7 @@
 // Made-up edges for the stand-in: a small mesh with trouble, an outside peer, and a hostile name.
 
+import { CHECKOUT, namesOf, SIDECAR } from "./mock_names.mjs";
+
 const BOUNDS_US = [
   0, 10, 50, 100, 500, 1000, 1200, 1500, 1700, 2000, 2500, 3000, 5000, 7000, 10000, 13000, 16000, 20000,
   25000, 30000, 35000, 40000, 45000, 50000, 70000, 100000, 150000, 200000, 300000, 500000, 1000000, 2000000,
@@ -45,7 +47,6 @@ function side(scale, { sent, received, drops = {}, errors = {}, client = true, r
   };
 }
 
-const CONTAINER = "3f2a90c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4b8a6950c1d7e4";
 /** That of the stand-in's processes in this container. */
 const POD_NAMESPACE = 4_026_532_201;
 const end = (pid, comm, address, port, container = null) => ({
@@ -82,7 +83,7 @@ function edge(client, server, sides, more = {}) {
 
 /** Edges of a busy pod: callers, dependencies, control plane; more callers than the map has places. */
 function meshEdges(scale, flow, back) {
-  const envoy = (address, port) => end(4242, "envoy", address, port, CONTAINER);
+  const envoy = (address, port) => end(4242, "envoy", address, port, SIDECAR);
   const callers = Array.from({ length: 14 }, (_, i) =>
     edge(end(null, null, `10.1.${i + 2}.${40 + i}`, null), envoy("10.1.0.4", 15006), [
       null,
@@ -101,11 +102,11 @@ function meshEdges(scale, flow, back) {
   return [
     ...callers,
     ...asked,
-    edge(envoy("127.0.0.6", null), end(4100, "checkout", "10.1.0.4", 8080, CONTAINER), [
+    edge(envoy("127.0.0.6", null), end(4100, "checkout", "10.1.0.4", 8080, CHECKOUT), [
       side(scale, flow),
       side(scale, back),
     ]),
-    edge(end(4243, "pilot-agent", "127.0.0.1", null, CONTAINER), envoy("127.0.0.1", 15000), [
+    edge(end(4243, "pilot-agent", "127.0.0.1", null, SIDECAR), envoy("127.0.0.1", 15000), [
       side(0.4, { sent: 200, received: 90_000 }),
       side(0.4, back),
     ]),
@@ -120,9 +121,9 @@ function meshEdges(scale, flow, back) {
 export function crowdedEdges(nodes, edges, scale) {
   const flow = { sent: 41_000, received: 310_000 };
   const back = { sent: 310_000, received: 41_000, client: false };
-  const envoy = (port) => end(4242, "envoy", "10.1.0.4", port, CONTAINER);
+  const envoy = (port) => end(4242, "envoy", "10.1.0.4", port, SIDECAR);
   const third = Math.floor((nodes - 1) / 3);
-  const local = (i) => end(90_000 + i, `worker-${i}`, "10.1.0.4", null, CONTAINER);
+  const local = (i) => end(90_000 + i, `worker-${i}`, "10.1.0.4", null, SIDECAR);
   const made = [];
   for (let i = 0; i < third; i += 1) {
     made.push(
@@ -148,19 +149,25 @@ export function crowdedEdges(nodes, edges, scale) {
 
 /** The table after so many seconds. `crowd`: other edges, as many as a page is to be measured with. */
 export function edgeTable(seconds, crowd = null) {
+  const table = unnamedTable(seconds, crowd);
+  return { ...table, containers: namesOf(table.edges.flatMap(({ client, server }) => [client, server])) };
+}
+
+function unnamedTable(seconds, crowd) {
   const scale = 20 + seconds;
   const flow = { sent: 41_000, received: 310_000 };
   const back = { sent: 310_000, received: 41_000, client: false };
-  if (crowd !== null) return { ...edgeTable(seconds), edges: crowdedEdges(crowd.nodes, crowd.edges, scale) };
+  if (crowd !== null)
+    return { ...unnamedTable(seconds, null), edges: crowdedEdges(crowd.nodes, crowd.edges, scale) };
   return {
     edges: [
       edge(
-        end(4100, "checkout", "10.1.0.4", null, CONTAINER),
-        end(4242, "envoy", "127.0.0.1", 15001, CONTAINER),
+        end(4100, "checkout", "10.1.0.4", null, CHECKOUT),
+        end(4242, "envoy", "127.0.0.1", 15001, SIDECAR),
         [side(scale, flow), side(scale, back)],
         { original_destination: "10.96.0.17:8080" },
       ),
-      edge(end(4242, "envoy", "10.1.0.4", null, CONTAINER), end(5150, "envoy", "10.1.0.9", 15006), [
+      edge(end(4242, "envoy", "10.1.0.4", null, SIDECAR), end(5150, "envoy", "10.1.0.9", 15006), [
         side(scale, { ...flow, retransmits: 17, drops: { TCP_OFO_QUEUE: 4, NO_SOCKET: 1 } }),
         side(scale, back),
       ]),
@@ -173,7 +180,7 @@ export function edgeTable(seconds, crowd = null) {
         side(1, { sent: 900, received: 120_000, errors: { 111: 3, 104: 1 } }),
         null,
       ]),
-      edge(end(null, null, "2001:db8::71", null), end(4242, "envoy", "2001:db8::4", 443, CONTAINER), [
+      edge(end(null, null, "2001:db8::71", null), end(4242, "envoy", "2001:db8::4", 443, SIDECAR), [
         null,
         side(7, { sent: 88_000, received: 7_000, client: false }),
       ]),

@@ -2,6 +2,7 @@
 // asks for things that it should not.
 
 import { edgeTable } from "./mock_edges.mjs";
+import { namesOf } from "./mock_names.mjs";
 import { random } from "./synthetic.mjs";
 
 const STEPS = 16;
@@ -364,7 +365,8 @@ export function requestsOf(task, seconds) {
     from_ns: task.started_at_ns,
     to_ns: task.ended_at_ns ?? Date.now() * 1e6,
   };
-  const base = { state: task.state, reason: task.reason, window, damaged: false };
+  const containers = namesOf(edgeTable(20).edges.flatMap(({ client, server }) => [client, server]));
+  const base = { state: task.state, reason: task.reason, window, damaged: false, containers };
   if (task.requests_seen === 0)
     return {
       ...base,

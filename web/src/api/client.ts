@@ -1,6 +1,7 @@
 // Typed calls of the agent's API. Every failure is one of two errors: the agent said no
 // (ProblemError), or nobody answered (UnreachableError).
 
+import type { ContainerList } from "./container_types";
 import type { Feature, KernelObjects, Setting } from "./node_types";
 import { currentToken } from "./token";
 import type {
@@ -192,6 +193,7 @@ export const api = {
   probes: (signal?: AbortSignal) => json<{ items: readonly Probe[] }>("/probes", signal),
   processes: (kernel: boolean, signal?: AbortSignal) =>
     json<List<Process>>(`/processes?kernel=${kernel}`, signal),
+  containers: (signal?: AbortSignal) => json<ContainerList>("/containers", signal),
   process: (id: string, signal?: AbortSignal) =>
     json<ProcessDetail>(`/processes/${encodeURIComponent(id)}`, signal),
   processSymbols: (id: string, signal?: AbortSignal) =>

@@ -2,6 +2,7 @@
 // Text in them comes from payload: it is untrusted.
 
 import { json } from "./client";
+import type { NamedContainers } from "./container_types";
 import type { EdgeEnd, Task } from "./types";
 
 /** Least and greatest value that a percentile can be. */
@@ -259,6 +260,7 @@ export interface TaskRequests {
   readonly connections_by_protocol: Readonly<Record<string, number>>;
   readonly incomplete: RequestGaps;
   readonly damaged: boolean;
+  readonly containers: NamedContainers;
 }
 
 export const requestsPath = (id: string): string => `/tasks/${encodeURIComponent(id)}/requests`;

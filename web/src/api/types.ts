@@ -1,5 +1,7 @@
 // The wire types of /api/v1, by hand from the HTTP contract (docs/http-api.json).
 
+import type { Container, NamedContainers, PodSelector } from "./container_types";
+
 export interface Problem {
   readonly type: string;
   readonly title: string;
@@ -88,11 +90,6 @@ export interface Self {
   readonly bpf: { readonly programs: readonly BpfProgram[] };
 }
 
-export interface Container {
-  readonly id: string;
-  readonly runtime: string;
-}
-
 export interface Process {
   /** `PID-STARTTICKS`: a pid alone is reused. */
   readonly id: string;
@@ -143,17 +140,10 @@ export interface ProcessSymbols {
   readonly refusal: string | null;
 }
 
-export interface ContainerGroup {
-  readonly id: string;
-  readonly runtime: string;
-  readonly cgroup: string;
-  readonly pids: readonly number[];
-  readonly cpu_percent: number | null;
-}
-
 export type Target =
   | { readonly pids: readonly number[] }
   | { readonly container: string }
+  | { readonly pod: PodSelector }
   | { readonly cgroup: string }
   | { readonly comm: string }
   | { readonly all: true }
@@ -494,6 +484,7 @@ export interface EdgeTable {
   readonly unresolved: Readonly<Record<string, number>>;
   readonly lost: { readonly events: number; readonly bytes: number };
   readonly kernel_table: KernelTable;
+  readonly containers: NamedContainers;
 }
 
 /** Values in buckets, for each step of a series. */

@@ -3,7 +3,7 @@
 
 import type { CheckupSpec } from "../api/diagnosis";
 import type { Process, Task, TaskKind, TaskSpec } from "../api/types";
-import { type FormResult, shellWord, specOf, type TaskForm } from "./task_spec";
+import { type FormResult, podOption, shellWord, specOf, type TaskForm } from "./task_spec";
 
 export const CHECKUP_KINDS: readonly TaskKind[] = ["on_cpu", "off_cpu", "network"];
 
@@ -48,9 +48,11 @@ export function checkupAsCli({ target, duration_s, frequency_hz }: CheckupSpec):
       ? target.pids.map((pid) => `--pid ${pid}`).join(" ")
       : "container" in target
         ? `--container ${shellWord(target.container)}`
-        : "comm" in target
-          ? `--comm ${shellWord(target.comm)}`
-          : null;
+        : "pod" in target
+          ? podOption(target.pod)
+          : "comm" in target
+            ? `--comm ${shellWord(target.comm)}`
+            : null;
   const frequency = frequency_hz === undefined ? "" : ` --frequency ${frequency_hz}`;
   return which === null ? null : `profiler-agent diagnose ${which} --duration ${duration_s}s${frequency}`;
 }

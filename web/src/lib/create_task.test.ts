@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Meta, Process, Task } from "../api/types";
 import { checkupAsCli, checkupAsCurl, checkupSpec, tasksOfGroup } from "./checkup";
+import { containerNames } from "./containers_testing";
 import { estimateLine, expectedSamples, resolutionPoints } from "./estimate";
 import { kindStatuses, kindsText } from "./kind_probes";
 import { remarksOn } from "./task_conflicts";
@@ -9,6 +10,7 @@ import {
   asCli,
   firstTarget,
   matchedProcesses,
+  NO_SELECTOR,
   nothingPicked,
   specOf,
   type TaskForm,
@@ -21,6 +23,7 @@ const FORM: TaskForm = {
   pids: [],
   container: "",
   pod: "4026532441",
+  selector: NO_SELECTOR,
   comm: "",
   cgroup: "",
   netns: "",
@@ -114,6 +117,45 @@ describe("the form", () => {
     expect(specOf(FORM, [])).toMatchObject({ ok: false, field: "target" });
   });
 
+  it("takes pods by their names, and the commands have them too", () => {
+    const web = containerNames("shop", "web-0", "web", { labels: { app: "web" } });
+    const container = { id: "c", runtime: "containerd", pod_uid: "u", names: web };
+    const all = [
+      member(7, { container }),
+      member(8, { container: { ...container, id: "p", names: null } }),
+      member(9, { container: { ...container, id: "o", pod_uid: "other", names: null } }),
+    ];
+    const pod: TaskForm = {
+      ...FORM,
+      target: "kubernetes",
+      selector: { ...NO_SELECTOR, namespace: " shop ", name: "web-0" },
+    };
+    const pids = (form: TaskForm) => matchedProcesses(form, all).map(({ pid }) => pid);
+    // A whole pod is also its containers without names.
+    expect(pids(pod)).toEqual([7, 8]);
+    expect(pids({ ...pod, selector: { ...NO_SELECTOR, container: "web" } })).toEqual([7]);
+    expect(pids({ ...pod, selector: { ...NO_SELECTOR, labels: "app in (web)" } })).toEqual([7, 8]);
+    expect(pids({ ...pod, selector: { ...NO_SELECTOR, namespace: "shop" } })).toEqual([]);
+    const result = specOf(pod);
+    if (!result.ok) throw new Error(result.detail);
+    expect(result.spec.target).toEqual({ pod: { namespace: "shop", name: "web-0" } });
+    expect(targetText(result.spec.target)).toBe("pod shop/web-0");
+    expect(asCli(result.spec)).toContain("record --pod shop/web-0 ");
+    expect(asCli({ ...result.spec, kind: "network" })).toBe(
+      "profiler-agent net --pod shop/web-0 --duration 30s",
+    );
+    expect(asCli({ ...result.spec, target: { pod: { labels: "app in (a,b)" } } })).toContain(
+      "--labels 'app in (a,b)'",
+    );
+    expect(asCli({ ...result.spec, target: { pod: { namespace: "shop", container: "web" } } })).toBeNull();
+    expect(specOf({ ...pod, selector: { ...NO_SELECTOR, namespace: "shop" } })).toMatchObject({
+      ok: false,
+      field: "target",
+    });
+    const checkup = { target: { pod: { name: "web-0" } }, duration_s: 5 };
+    expect(checkupAsCli(checkup)).toBe("profiler-agent diagnose --pod web-0 --duration 5s");
+  });
+
   it("has bounds and a mode for waits only", () => {
     const waits: TaskForm = { ...FORM, kind: "off_cpu", mode: "sampled", minWait: "0.05", maxWait: "1000" };
     const result = specOf(waits, [member(7)]);
@@ -163,6 +205,18 @@ describe("the form", () => {
     expect(specOf({ ...form, duty: "half" }, [member(7)]).ok).toBe(true);
     const network = specOf({ ...form, kind: "network", tls: true, rawPaths: true }, [member(7)]);
     expect(network.ok && ("tls" in network.spec || "raw_paths" in network.spec)).toBe(false);
+  });
+
+  it("says a container by its name, with its id", () => {
+    const id = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f";
+    const named = {
+      [id]: containerNames("shop", "web-0", "web"),
+      [`${id.slice(0, 16)}ff`]: containerNames("a", "b", "c"),
+    };
+    expect(targetText({ container: id }, named)).toBe("container shop/web-0/web 3f9d2c71aa0b");
+    expect(targetText({ container: id.slice(0, 20) }, named)).toBe("container shop/web-0/web 3f9d2c71aa0b");
+    expect(targetText({ container: id.slice(0, 12) }, named)).toBe("container 3f9d2c71aa0b");
+    expect(targetText({ container: id })).toBe("container 3f9d2c71aa0b");
   });
 
   it("lists a few pids and counts the rest", () => {

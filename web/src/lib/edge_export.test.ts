@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { EdgeTable } from "../api/types";
+import { containerNames } from "./containers_testing";
 import { edgesCsv } from "./edge_export";
 
 const end = (comm: string | null, address: string) => ({
@@ -30,18 +31,26 @@ test("each edge is a line, the unknown is empty, and text stays text", () => {
       {
         id: "00ff",
         client: end('=cmd|"x",\n', "10.0.0.1"),
-        server: { ...end(null, "10.0.0.2"), port: 80 },
+        server: { ...end(null, "10.0.0.2"), port: 80, container: "c0" },
         original_destination: "10.0.0.9:80",
         protocol: "tcp",
         tls: null,
         metrics: { client: side, server: null },
       },
     ],
+    containers: {
+      c0: containerNames("shop", "web-0", "web", {
+        image: "web:1",
+        workload: { kind: "StatefulSet", name: "web" },
+      }),
+    },
   } as unknown as EdgeTable;
   const [head, line, ...rest] = edgesCsv(table).split("\r\n");
-  expect(head).toMatch(/^id,protocol,client,client_pid,.*,errors$/);
+  expect(head).toMatch(
+    /^id,protocol,client,client_pid,.*,errors,client_namespace,client_pod,client_container_name,.*,server_image$/,
+  );
   expect(line).toBe(
-    `"00ff","tcp","'=cmd|""x"",\n",7,"10.0.0.1",,,,"10.0.0.2",80,,"10.0.0.9:80",3,1,40,9,3,,4,,`,
+    `"00ff","tcp","'=cmd|""x"",\n",7,"10.0.0.1",,,,"10.0.0.2",80,"c0","10.0.0.9:80",3,1,40,9,3,,4,,,,,,,,,"shop","web-0","web","StatefulSet","web","web:1"`,
   );
   expect(rest).toEqual([""]);
 });

@@ -1,6 +1,8 @@
 // The edges of a result as files for other programs.
 
+import type { NamedContainers } from "../api/container_types";
 import type { Edge, EdgeTable } from "../api/types";
+import { NAME_COLUMNS, nameCells } from "./container_columns";
 import { type Cell, csv } from "./csv";
 import { edgeRow } from "./edges";
 
@@ -26,9 +28,10 @@ const COLUMNS = [
   "drops",
   "resets",
   "errors",
+  ...NAME_COLUMNS,
 ] as const;
 
-function cells(edge: Edge): Record<(typeof COLUMNS)[number], Cell> {
+function cells(edge: Edge, named: NamedContainers): Record<(typeof COLUMNS)[number], Cell> {
   const row = edgeRow(edge);
   const { client, server } = edge;
   return {
@@ -53,10 +56,14 @@ function cells(edge: Edge): Record<(typeof COLUMNS)[number], Cell> {
     drops: row.drops,
     resets: row.resets,
     errors: row.errors,
+    ...nameCells(client, server, named),
   };
 }
 
 /** One line for each edge; what was not measured is empty. */
 export function edgesCsv(table: EdgeTable): string {
-  return csv(COLUMNS, table.edges.map(cells));
+  return csv(
+    COLUMNS,
+    table.edges.map((edge) => cells(edge, table.containers)),
+  );
 }

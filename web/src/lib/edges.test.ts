@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Edge, EdgeSide, Histogram } from "../api/types";
+import { containerNames } from "./containers_testing";
 import { bars, betweenText, compareEdges, edgeRow, errnoText, matchesEdge, percentile } from "./edges";
-import { asCli, specOf, type TaskForm, targetText } from "./task_spec";
+import { asCli, NO_SELECTOR, specOf, type TaskForm, targetText } from "./task_spec";
 
 /** Bounds in microseconds, as the round-trip time has them. */
 const BOUNDS = [0, 10, 1000, 1200, 5_000_000];
@@ -109,7 +110,11 @@ describe("rows", () => {
       ["nginx", false],
       ["", true],
     ] as const)
-      expect(matchesEdge(found, filter)).toBe(expected);
+      expect(matchesEdge(found, filter, {})).toBe(expected);
+    const client = { ...found.client, container: "c0" };
+    const named = { c0: containerNames("shop", "web-0", "istio-proxy") };
+    expect(matchesEdge({ ...found, client }, "web-0 istio c0", named)).toBe(true);
+    expect(matchesEdge({ ...found, client }, "web-0", {})).toBe(false);
   });
 
   test("errors have names", () => {
@@ -132,6 +137,7 @@ describe("a network task", () => {
     wakers: true,
     timed: false,
     pod: "",
+    selector: NO_SELECTOR,
     mode: "",
     minWait: "",
     maxWait: "",

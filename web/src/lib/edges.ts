@@ -1,6 +1,8 @@
 // Edges between processes: what the table sorts, filters and shows, as pure functions.
 
+import type { NamedContainers } from "../api/container_types";
 import type { Edge, EdgeEnd, EdgeSide, EdgeTable, Histogram } from "../api/types";
+import { nameText } from "./container_names";
 import { type Before, edgeOpen, edgeRate } from "./edge_activity";
 import { duration } from "./format";
 
@@ -136,7 +138,7 @@ export function edgeRow(edge: Edge, before: Before = null, seconds = 0): EdgeRow
 }
 
 /** Every word of the filter must be somewhere in what the row says about its ends. */
-export function matchesEdge(edge: Edge, filter: string): boolean {
+export function matchesEdge(edge: Edge, filter: string, named: NamedContainers): boolean {
   const words = filter
     .toLowerCase()
     .split(/\s+/)
@@ -147,6 +149,7 @@ export function matchesEdge(edge: Edge, filter: string): boolean {
       which.name ?? "",
       which.pid ?? "",
       which.container ?? "",
+      nameText(named[which.container ?? ""]),
       which.address,
       which.port ?? "",
     ].join(" ");

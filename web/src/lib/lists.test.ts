@@ -2,7 +2,16 @@ import { describe, expect, it } from "vitest";
 import type { Process } from "../api/types";
 import { compareBy, filterOf, groupByContainer } from "./process_list";
 import { brushed, condense, moved, resized } from "./strip";
-import { asCli, asCurl, matchedProcesses, shellWord, specOf, type TaskForm, targetText } from "./task_spec";
+import {
+  asCli,
+  asCurl,
+  matchedProcesses,
+  NO_SELECTOR,
+  shellWord,
+  specOf,
+  type TaskForm,
+  targetText,
+} from "./task_spec";
 
 function process(pid: number, change: Partial<Process> = {}): Process {
   return {
@@ -31,6 +40,7 @@ const FORM: TaskForm = {
   pids: [7],
   container: "",
   pod: "",
+  selector: NO_SELECTOR,
   comm: "",
   cgroup: "",
   netns: "",
@@ -55,7 +65,7 @@ describe("process list", () => {
       comm: "envoy",
       user: null,
       uid: 1337,
-      container: { id: "abc", runtime: "docker" },
+      container: { id: "abc", runtime: "docker", pod_uid: null, names: null },
     });
     expect(filterOf("")(envoy)).toBe(true);
     expect(filterOf("ENV docker")(envoy)).toBe(true);
@@ -74,8 +84,8 @@ describe("process list", () => {
   });
 
   it("groups by container, the host last", () => {
-    const a = { id: "a", runtime: "docker" };
-    const b = { id: "b", runtime: "docker" };
+    const a = { id: "a", runtime: "docker", pod_uid: null, names: null };
+    const b = { id: "b", runtime: "docker", pod_uid: null, names: null };
     const rows = groupByContainer([
       process(1, { cpu_percent: 90 }),
       process(2, { container: a, cpu_percent: 1 }),

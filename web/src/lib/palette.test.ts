@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { find, type PaletteEntry } from "./palette";
+import type { Process } from "../api/types";
+import { containerNames } from "./containers_testing";
+import { find, type PaletteEntry, processEntries } from "./palette";
 
 const entry = (kind: PaletteEntry["kind"], title: string, detail = "", weight = 0): PaletteEntry => ({
   kind,
@@ -48,5 +50,44 @@ describe("going to anything", () => {
     const all = find(ENTRIES, " ");
     expect(all[0]?.title).toBe("Processes");
     expect(all.some(({ kind }) => kind === "frames")).toBe(false);
+  });
+});
+
+describe("what runs", () => {
+  const process = (pid: number, comm: string, container: Process["container"]) =>
+    ({
+      id: `${pid}-1`,
+      pid,
+      comm,
+      exe: `/usr/bin/${comm}`,
+      network_namespace: 7,
+      cpu_percent: pid,
+      kernel_thread: false,
+      container,
+    }) as Process;
+  const names = containerNames("shop", "web-0", "istio-proxy", {
+    image: "proxyv2:1.27",
+    workload: { kind: "StatefulSet", name: "web" },
+  });
+  const id = "3f9d2c71aa0b4c1d8e6f5a4b3c2d1e0f";
+  const all = processEntries([
+    process(41, "envoy", { id, runtime: "containerd", pod_uid: null, names }),
+    process(42, "pilot-agent", { id, runtime: "containerd", pod_uid: null, names }),
+    process(43, "other", { id: "b".repeat(32), runtime: "docker", pod_uid: null, names: null }),
+  ]);
+
+  it("is found by pod, container, namespace, workload and image, and by the id", () => {
+    const found = (query: string) => find(all, query).map((entry) => `${entry.kind} ${entry.title}`);
+    const container = "container shop/web-0/istio-proxy";
+    expect(found("shop/web-0")).toEqual([
+      "pod shop/web-0",
+      container,
+      "process pilot-agent",
+      "process envoy",
+    ]);
+    for (const query of ["proxyv2", "3f9d2c71aa0b", "statefulset web container"])
+      expect(found(query), query).toEqual([container]);
+    expect(found("bbbbbbbbbbbb")).toEqual(["container bbbbbbbbbbbb"]);
+    expect(find(all, "envoy")[0]?.detail.split(" ")[0]).toBe("41");
   });
 });

@@ -1,5 +1,11 @@
 // Finds what the reader means among everything that has a page.
 
+import type { Container, ContainerNames } from "../api/container_types";
+import type { Process } from "../api/types";
+import { containerTitle, workloadTitle } from "./container_names";
+import { podsOf } from "./pods";
+import { programOf } from "./roles";
+
 export type PaletteKind = "page" | "action" | "pod" | "container" | "process" | "task" | "frames";
 
 export interface PaletteEntry {
@@ -63,4 +69,51 @@ export function find(entries: readonly PaletteEntry[], query: string): PaletteEn
       (a.entry.title < b.entry.title ? -1 : 1),
   );
   return found.slice(0, MOST_FOUND).map(({ entry }) => entry);
+}
+
+function workloadOf(names: ContainerNames | null): string {
+  return names === null || names.workload === null ? "" : workloadTitle(names.workload);
+}
+
+/** Pods, processes and containers; the pid is the first word of a process's detail. */
+export function processEntries(all: readonly Process[]): PaletteEntry[] {
+  const list: PaletteEntry[] = [];
+  for (const pod of podsOf(all)) {
+    if (pod.kind === "pod")
+      list.push({
+        kind: "pod",
+        id: pod.key,
+        title: pod.title,
+        detail: [workloadOf(pod.names), `net ${pod.key}`].filter((part) => part !== "").join(" · "),
+        weight: pod.cpu.total ?? 0,
+      });
+  }
+  const containers = new Map<string, { container: Container; weight: number }>();
+  for (const process of all) {
+    const { container } = process;
+    if (container !== null) {
+      const weight = (containers.get(container.id)?.weight ?? 0) + (process.cpu_percent ?? 0);
+      containers.set(container.id, { container, weight });
+    }
+    list.push({
+      kind: "process",
+      id: process.id,
+      title: process.comm,
+      detail: [process.pid, container?.names?.title ?? "", process.exe ?? programOf(process)]
+        .filter((part) => part !== "")
+        .join(" · "),
+      weight: process.cpu_percent ?? 0,
+    });
+  }
+  for (const [id, { container, weight }] of containers)
+    list.push({
+      kind: "container",
+      id,
+      title: containerTitle(container),
+      detail: [workloadOf(container.names), id, container.names?.image ?? ""]
+        .filter((part) => part !== "")
+        .join(" · "),
+      weight,
+    });
+  return list;
 }

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import type { ContainerNames } from "../api/container_types";
 import type { Process } from "../api/types";
+import { containerNames } from "./containers_testing";
 import { podRows, podsOf, sidecarLine } from "./pods";
 import { rolesInPod } from "./roles";
 
@@ -27,7 +29,9 @@ function process(pid: number, comm: string, change: Partial<Process> = {}): Proc
   };
 }
 
-const inContainer = (id: string): Partial<Process> => ({ container: { id, runtime: "containerd" } });
+const inContainer = (id: string): Partial<Process> => ({
+  container: { id, runtime: "containerd", pod_uid: null, names: null },
+});
 
 describe("roles", () => {
   const role = (members: Process[], pid: number) => rolesInPod(members).get(`${pid}-1`);
@@ -133,8 +137,20 @@ interface Case {
     readonly network_namespace: number | null;
     readonly cpu_percent: number | null;
     readonly kernel_thread: boolean;
+    readonly names?: {
+      readonly namespace: string;
+      readonly pod: string;
+      readonly name: string;
+      readonly role: ContainerNames["role"];
+    };
   }[];
   readonly pods: readonly unknown[];
+}
+
+function named(given: Case["processes"][number]["names"]): ContainerNames | null {
+  if (given === undefined) return null;
+  const { namespace, pod, name, role } = given;
+  return containerNames(namespace, pod, name, { role });
 }
 
 describe("pods of the agent", () => {
@@ -142,8 +158,11 @@ describe("pods of the agent", () => {
   const cases = JSON.parse(new TextDecoder().decode(readFileSync(file))) as readonly Case[];
 
   it.each(cases)("$name", ({ processes, pods }) => {
-    const all = processes.map(({ pid, comm, container, ...rest }) =>
-      process(pid, comm, { ...rest, container: container === null ? null : { id: container, runtime: "x" } }),
+    const all = processes.map(({ pid, comm, container: id, names, ...rest }) =>
+      process(pid, comm, {
+        ...rest,
+        container: id === null ? null : { id, runtime: "x", pod_uid: null, names: named(names) },
+      }),
     );
     const found = podsOf(all).map((pod) => ({
       kind: pod.kind,

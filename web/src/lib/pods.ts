@@ -1,6 +1,8 @@
-// Processes put into pods. Until Kubernetes names them, a pod is a network namespace.
+// Processes put into pods. A pod is a network namespace; whoever names containers names it.
 
+import type { ContainerNames } from "../api/container_types";
 import type { Process } from "../api/types";
+import { commonPod, podTitle } from "./container_names";
 import { compareBy, searchText, wordsOf } from "./process_list";
 import { programOf, type Role, type RoleOf, rolesInPod } from "./roles";
 
@@ -23,7 +25,10 @@ export interface Pod {
   readonly key: string;
   readonly kind: PodKind;
   readonly namespace: number | null;
+  /** `NAMESPACE/NAME` where its containers are named as those of one pod, else made of its programs' names. */
   readonly title: string;
+  /** Of one of its containers; null where nobody has named the pod. */
+  readonly names: ContainerNames | null;
   readonly members: readonly Member[];
   readonly containers: number;
   readonly cpu: PodCpu;
@@ -70,11 +75,14 @@ function podOf(kind: PodKind, namespace: number | null, processes: readonly Proc
   const roles = kind === "pod" ? rolesInPod(processes) : null;
   const elsewhere: RoleOf = { role: "other", reason: kind === "host" ? HOST_REASON : UNKNOWN_REASON };
   const members = processes.map((process) => ({ process, ...(roles?.get(process.id) ?? elsewhere) }));
+  const names = kind === "pod" ? commonPod(processes.map(({ container }) => container?.names)) : null;
+  const pod = names?.pod ?? null;
   return {
     key: kind === "pod" ? String(namespace) : kind,
     kind,
     namespace,
-    title: titleOf(kind, members),
+    title: pod === null ? titleOf(kind, members) : podTitle(pod),
+    names: pod === null ? null : names,
     members,
     containers: new Set(processes.flatMap(({ container }) => (container === null ? [] : [container.id])))
       .size,

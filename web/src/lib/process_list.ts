@@ -1,6 +1,8 @@
 // Filtering, sorting and grouping of the process list.
 
-import type { Container, Process } from "../api/types";
+import type { Container } from "../api/container_types";
+import type { Process } from "../api/types";
+import { containerTitle, nameText, workloadTitle } from "./container_names";
 
 export type ProcessRow =
   | { readonly kind: "process"; readonly process: Process }
@@ -36,6 +38,7 @@ export function searchText(process: Process): string {
     process.user ?? process.uid,
     process.container?.id ?? "",
     process.container?.runtime ?? "",
+    nameText(process.container?.names),
   ]
     .join(" ")
     .toLowerCase();
@@ -62,7 +65,11 @@ const VALUES: Readonly<Record<string, Value>> = {
   rss: (process) => process.rss_bytes,
   threads: (process) => process.threads,
   user: (process) => process.user ?? String(process.uid),
-  container: (process) => process.container?.id ?? "\uffff",
+  container: ({ container }) => (container === null ? "\uffff" : containerTitle(container)),
+  workload: ({ container }) => {
+    const workload = container?.names?.workload ?? null;
+    return workload === null ? "\uffff" : workloadTitle(workload);
+  },
   exe: (process) => process.exe ?? "\uffff",
 };
 

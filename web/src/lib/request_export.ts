@@ -1,6 +1,7 @@
 // The operations of a result as a file for spreadsheets.
 
 import type { RequestOperation, TaskRequests } from "../api/requests";
+import { NAME_COLUMNS, nameCells } from "./container_columns";
 import { type Cell, csv } from "./csv";
 import { operationSeconds } from "./requests";
 
@@ -36,9 +37,16 @@ const COLUMNS = [
   "first_byte_p50_at_most_ns",
   "request_mean_bytes",
   "response_mean_bytes",
+  "client_container",
+  "server_container",
+  ...NAME_COLUMNS,
 ] as const;
 
-function cells(operation: RequestOperation, seconds: number | null): Record<(typeof COLUMNS)[number], Cell> {
+function cells(
+  operation: RequestOperation,
+  { containers, ...answer }: TaskRequests,
+): Record<(typeof COLUMNS)[number], Cell> {
+  const seconds = operationSeconds(answer, operation);
   const { edge, latency_ns: latency, errors_by_class: errors } = operation;
   const own = operation[operation.latency_from];
   return {
@@ -73,6 +81,9 @@ function cells(operation: RequestOperation, seconds: number | null): Record<(typ
     first_byte_p50_at_most_ns: own?.first_byte_ns.p50 ?? null,
     request_mean_bytes: operation.request_bytes.mean,
     response_mean_bytes: operation.response_bytes.mean,
+    client_container: edge?.client.container ?? null,
+    server_container: edge?.server.container ?? null,
+    ...nameCells(edge?.client, edge?.server, containers),
   };
 }
 
@@ -80,6 +91,6 @@ function cells(operation: RequestOperation, seconds: number | null): Record<(typ
 export function operationsCsv(answer: TaskRequests): string {
   return csv(
     COLUMNS,
-    answer.operations.map((operation) => cells(operation, operationSeconds(answer, operation))),
+    answer.operations.map((operation) => cells(operation, answer)),
   );
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RequestPlaintext, RequestSidecar } from "../api/requests";
 import type { Target, Task } from "../api/types";
+import { containerNames } from "./containers_testing";
 import {
   compareOperations,
   compareSamples,
@@ -27,7 +28,7 @@ import {
 } from "./requests";
 import { answer, EDGE, end, operation, sample, values } from "./requests_testing";
 
-const ALL = { q: "", protocol: "", failingOnly: false, edge: "" };
+const ALL = { q: "", protocol: "", failingOnly: false, edge: "", named: {} };
 
 describe("operations", () => {
   it("say how an estimated count came about", () => {
@@ -99,6 +100,11 @@ describe("operations", () => {
     expect(matchesOperation(operation(), { ...ALL, failingOnly: true })).toBe(false);
     expect([EDGE.id, "00fe"].map((edge) => matchesOperation(found, { ...ALL, edge }))).toEqual([true, false]);
     expect(matchesSample(sample({ edge: null }), { ...ALL, edge: EDGE.id })).toBe(false);
+    const named = { c0: containerNames("shop", "web-0", "web") };
+    const edge = { ...EDGE, client: { ...EDGE.client, container: "c0" } };
+    expect(matchesOperation(operation({ edge }), { ...ALL, q: "shop/web-0/web", named })).toBe(true);
+    expect(matchesSample(sample({ edge }), { ...ALL, q: "web-0", named })).toBe(true);
+    expect(matchesSample(sample({ edge }), { ...ALL, q: "web-0" })).toBe(false);
   });
 
   it("sort by what is known, the unknown last from the top", () => {
@@ -229,10 +235,14 @@ it("tasks that may have requests of an edge are of its target or of its processe
     task(7, { container: "c0" }),
   ];
   const ids = (target: Target | null, edge = EDGE) =>
-    tasksWithRequests(edge, target, all).map(({ id }) => id);
+    tasksWithRequests(edge, target, all, {}).map(({ id }) => id);
   expect(ids(null)).toEqual(["5", "1"]);
   expect(ids({ network_namespace: "/b" })).toEqual(["5", "4", "1"]);
   expect(ids(null, { ...EDGE, server: { ...end(null, null), container: "c0" } })).toEqual(["7", "5", "1"]);
+  const named = { c0: containerNames("shop", "web-0", "web") };
+  const pods = [task(8, { pod: { name: "web-0" } }), task(9, { pod: { name: "db-0" } })];
+  const inPod = { ...EDGE, client: { ...EDGE.client, container: "c0" } };
+  expect(tasksWithRequests(inPod, null, pods, named).map(({ id }) => id)).toEqual(["8"]);
 });
 
 it("an edge is found in operations and in samples", () => {

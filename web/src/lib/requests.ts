@@ -1,5 +1,6 @@
 // Operations of requests: what the table sorts, filters and shows, as pure functions.
 
+import type { NamedContainers } from "../api/container_types";
 import type {
   RequestEdge,
   RequestOperation,
@@ -9,9 +10,11 @@ import type {
   TaskRequests,
 } from "../api/requests";
 import type { EdgeEnd, Target, Task } from "../api/types";
+import { nameText } from "./container_names";
 import { endName } from "./edges";
 import { hashText } from "./flame_index";
 import { count, duration } from "./format";
+import { selectorMeans } from "./pod_selector";
 
 const PROTOCOLS: Readonly<Record<string, string>> = {
   http1: "HTTP/1",
@@ -107,14 +110,15 @@ function words(filter: string): string[] {
     .filter((word) => word !== "");
 }
 
-function endText(end: EdgeEnd): string {
+function endText(end: EdgeEnd, named: NamedContainers): string {
   const { comm, name, pid, container, address, port } = end;
-  return [comm ?? "", name ?? "", pid ?? "", container ?? "", address, port ?? ""].join(" ");
+  const names = nameText(named[container ?? ""]);
+  return [comm ?? "", name ?? "", pid ?? "", container ?? "", names, address, port ?? ""].join(" ");
 }
 
-function edgeText(edge: RequestEdge | null): string {
+function edgeText(edge: RequestEdge | null, named: NamedContainers): string {
   if (edge === null) return "";
-  return `${endText(edge.client)} ${endText(edge.server)} ${edge.original_destination ?? ""}`;
+  return `${endText(edge.client, named)} ${endText(edge.server, named)} ${edge.original_destination ?? ""}`;
 }
 
 /** Which requests are shown. */
@@ -126,6 +130,8 @@ export interface RequestFilter {
   readonly failingOnly: boolean;
   /** Id of an edge; empty for all. */
   readonly edge: string;
+  /** What the containers of ends are called. */
+  readonly named: NamedContainers;
 }
 
 export function matchesOperation(operation: RequestOperation, filter: RequestFilter): boolean {
@@ -134,7 +140,7 @@ export function matchesOperation(operation: RequestOperation, filter: RequestFil
   if (filter.edge !== "" && operation.edge?.id !== filter.edge) return false;
   const { edge, protocol, tls, statuses } = operation;
   const text = [
-    edgeText(edge),
+    edgeText(edge, filter.named),
     protocol,
     protocolTitle(protocol),
     tls ? "tls" : "plain",
@@ -155,7 +161,7 @@ export function matchesSample(sample: RequestSample, filter: RequestFilter): boo
   if (filter.edge !== "" && sample.edge?.id !== filter.edge) return false;
   const { edge, protocol, tls, method, route, path, authority, status, trace, headers } = sample;
   const text = [
-    edgeText(edge),
+    edgeText(edge, filter.named),
     protocol,
     protocolTitle(protocol),
     tls ? "tls" : "plain",
@@ -419,20 +425,23 @@ export function edgeOf({ operations, samples }: TaskRequests, id: string): Reque
 
 /**
  * Tasks that may have requests of an edge, the newest first: of the same target as the task that it is shown
- * of, or of one of its processes. `target`: null for the always-on collection.
+ * of, or of one of its processes. `target`: null for the always-on collection. `named`: names of the containers
+ * of both ends.
  */
 export function tasksWithRequests(
   edge: { readonly client: EdgeEnd; readonly server: EdgeEnd },
   target: Target | null,
   tasks: Iterable<Task>,
+  named: NamedContainers,
 ): Task[] {
+  const ends = [edge.client, edge.server].map(({ container }) => named[container ?? ""]);
   const touches = (found: Target): boolean => {
     if ("all" in found) return true;
     if (target !== null && JSON.stringify(found) === JSON.stringify(target)) return true;
     if ("pids" in found) return found.pids.some((pid) => pid === edge.client.pid || pid === edge.server.pid);
     if ("container" in found)
       return found.container === edge.client.container || found.container === edge.server.container;
-    return false;
+    return "pod" in found && ends.some(selectorMeans(found.pod));
   };
   return [...tasks]
     .filter((task) => task.kind === "requests" && touches(task.target))

@@ -144,6 +144,7 @@ export function answer(change: Partial<TaskRequests> = {}): TaskRequests {
       other_edges: 0,
     },
     damaged: false,
+    containers: {},
     ...change,
   };
 }

@@ -1,5 +1,6 @@
-// What a process is in its pod, told from names alone, with the reason: a reader may know better. The agent
-// does the same (profiler-agent/src/process/pods.rs); both are tested with tests/fixtures/pods/cases.json.
+// What a process is in its pod, told by Kubernetes where it says so, else from names alone, with the reason: a
+// reader may know better. The agent does the same (profiler-agent/src/process/pods.rs); both are tested with
+// tests/fixtures/pods/cases.json.
 
 import type { Process } from "../api/types";
 
@@ -41,6 +42,23 @@ function isOneOf(process: Process, names: ReadonlySet<string>): boolean {
   return names.has(programOf(process)) || names.has(fileName(process));
 }
 
+/** What Kubernetes says that a container is for, where that is not the pod's own work. */
+function ofKubernetes({ container }: Process): RoleOf | null {
+  const names = container?.names ?? null;
+  if (names === null) return null;
+  const name = names.name ?? "";
+  switch (names.role) {
+    case "sidecar":
+      return { role: "sidecar", reason: `Kubernetes runs its container ${name} as a sidecar` };
+    case "init":
+      return { role: "other", reason: `its container ${name} runs before those of the pod` };
+    case "ephemeral":
+      return { role: "other", reason: `its container ${name} was added to the running pod` };
+    default:
+      return null;
+  }
+}
+
 /** Roles of all processes of one pod, by process id. */
 export function rolesInPod(members: readonly Process[]): Map<string, RoleOf> {
   const proxies = members.filter((member) => isOneOf(member, PROXIES));
@@ -53,13 +71,19 @@ export function rolesInPod(members: readonly Process[]): Map<string, RoleOf> {
   const isBeside = (member: Process): boolean =>
     isOneOf(member, PROXY_AGENTS) || (member.container !== null && containers.has(member.container.id));
   const apps = members.filter(
-    (member) => !isOneOf(member, PROXIES) && !isOneOf(member, KEEPERS) && !isBeside(member),
+    (member) =>
+      !isOneOf(member, PROXIES) &&
+      !isOneOf(member, KEEPERS) &&
+      !isBeside(member) &&
+      ofKubernetes(member) === null,
   );
   const proxy = proxies[0];
   const name = proxy === undefined ? "" : programOf(proxy);
   const roleOf = (member: Process): RoleOf => {
     if (isOneOf(member, KEEPERS))
       return { role: "other", reason: `${programOf(member)} holds the pod or its container together` };
+    const told = ofKubernetes(member);
+    if (told !== null) return told;
     if (isOneOf(member, PROXIES)) {
       const app = apps[0];
       return app === undefined

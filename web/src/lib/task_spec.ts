@@ -1,8 +1,13 @@
 // The create form as plain data: what it asks the agent, and the same as commands.
 
+import type { NamedContainers, PodSelector } from "../api/container_types";
 import type { OffCpuMode, Process, SamplesKept, Target, Task, TaskKind, TaskSpec } from "../api/types";
+import { selectorMeans, selectorOption, selectorText } from "./pod_selector";
 
-export type TargetKind = "pids" | "pod" | "container" | "comm" | "cgroup" | "netns" | "all";
+export type TargetKind = "pids" | "pod" | "kubernetes" | "container" | "comm" | "cgroup" | "netns" | "all";
+
+/** Pods by their names, as typed; empty is not asked for. */
+export type SelectorFields = Readonly<Record<keyof PodSelector, string>>;
 
 /** The form as typed. */
 export interface TaskForm {
@@ -12,6 +17,8 @@ export interface TaskForm {
   readonly container: string;
   /** Inode number of the network namespace of a pod. */
   readonly pod: string;
+  /** Pods by the names that Kubernetes has for them. */
+  readonly selector: SelectorFields;
   readonly comm: string;
   readonly cgroup: string;
   /** Path of a network namespace; for kinds of connections. */
@@ -66,6 +73,14 @@ export function watchesConnections(kind: TaskKind): boolean {
   return kind === "network" || kind === "requests";
 }
 
+export const NO_SELECTOR: SelectorFields = { namespace: "", name: "", labels: "", container: "" };
+
+/** What is asked for, without what is empty. */
+export function selectorOf(fields: SelectorFields): PodSelector {
+  const given = Object.entries(fields).map(([key, value]) => [key, value.trim()] as const);
+  return Object.fromEntries(given.filter(([, value]) => value !== ""));
+}
+
 function targetOf(form: TaskForm, matched: readonly Process[]): Target | string {
   switch (form.target) {
     case "pids":
@@ -77,6 +92,11 @@ function targetOf(form: TaskForm, matched: readonly Process[]): Target | string 
       // All connections of the pod, also those of processes that come later.
       if (watchesConnections(form.kind)) return { network_namespace: `/proc/${first.pid}/ns/net` };
       return { pids: matched.map(({ pid }) => pid) };
+    }
+    case "kubernetes": {
+      const pod = selectorOf(form.selector);
+      const isEnough = pod.name !== undefined || pod.labels !== undefined || pod.container !== undefined;
+      return isEnough ? { pod } : "type the name of a pod, labels or the name of a container";
     }
     case "container":
       return form.container !== "" ? { container: form.container } : "pick a container";
@@ -147,8 +167,21 @@ export function specOf(form: TaskForm, matched: readonly Process[] = []): FormRe
   };
 }
 
+/** A whole pod has also the containers that nobody has named, as that which holds its namespaces. */
+function matchedPods(selector: PodSelector, all: readonly Process[]): Process[] {
+  const means = selectorMeans(selector);
+  const named = new Set(all.filter(({ container }) => means(container?.names)));
+  if (selector.container !== undefined) return [...named];
+  const pods = new Set([...named].flatMap(({ container }) => container?.pod_uid ?? []));
+  return all.filter((process) => named.has(process) || pods.has(process.container?.pod_uid ?? ""));
+}
+
 /** The processes that a target means now. */
 export function matchedProcesses(form: TaskForm, all: Iterable<Process>): Process[] {
+  if (form.target === "kubernetes") {
+    const target = targetOf(form, []);
+    return typeof target !== "string" && "pod" in target ? matchedPods(target.pod, [...all]) : [];
+  }
   const cgroup = form.cgroup.trim().replace(/\/+$/, "");
   const matches = (process: Process): boolean => {
     switch (form.target) {
@@ -162,6 +195,7 @@ export function matchedProcesses(form: TaskForm, all: Iterable<Process>): Proces
         return process.comm === form.comm.trim();
       case "cgroup":
         return cgroup !== "" && (process.cgroup === cgroup || process.cgroup.startsWith(`${cgroup}/`));
+      case "kubernetes":
       case "netns":
         return false;
       case "all":
@@ -186,6 +220,12 @@ export function asCurl(spec: TaskSpec, origin: string): string {
   ].join(" \\\n  ");
 }
 
+/** Pods of a target as an option of a command; null where no option says the same. */
+export function podOption(selector: PodSelector): string | null {
+  const option = selectorOption(selector);
+  return option === null ? null : `${option[0]} ${shellWord(option[1])}`;
+}
+
 /** The same measurement without a server; null where the command has no such target. */
 export function asCli(spec: TaskSpec): string | null {
   const { target } = spec;
@@ -196,11 +236,13 @@ export function asCli(spec: TaskSpec): string | null {
         ? target.pids.map((pid) => `--pid ${pid}`).join(" ")
         : "container" in target
           ? `--container ${shellWord(target.container)}`
-          : "network_namespace" in target
-            ? `--netns ${shellWord(target.network_namespace)}`
-            : "all" in target
-              ? "--all"
-              : null;
+          : "pod" in target
+            ? podOption(target.pod)
+            : "network_namespace" in target
+              ? `--netns ${shellWord(target.network_namespace)}`
+              : "all" in target
+                ? "--all"
+                : null;
     if (which === null) return null;
     if (spec.kind === "network")
       return `profiler-agent net ${which} --duration ${duration}${spec.timed ? " --timed" : ""}`;
@@ -218,11 +260,14 @@ export function asCli(spec: TaskSpec): string | null {
       ? target.pids.map((pid) => `--pid ${pid}`).join(" ")
       : "container" in target
         ? `--container ${shellWord(target.container)}`
-        : "cgroup" in target
-          ? `--cgroup ${shellWord(target.cgroup)}`
-          : "comm" in target
-            ? `--comm ${shellWord(target.comm)}`
-            : "--all";
+        : "pod" in target
+          ? podOption(target.pod)
+          : "cgroup" in target
+            ? `--cgroup ${shellWord(target.cgroup)}`
+            : "comm" in target
+              ? `--comm ${shellWord(target.comm)}`
+              : "--all";
+  if (which === null) return null;
   const frequency = `--frequency ${spec.frequency_hz}`;
   const bounds = [
     spec.off_cpu_mode === undefined ? "" : ` --off-cpu-mode ${spec.off_cpu_mode}`,
@@ -256,10 +301,18 @@ export function targetNames(task: Pick<Task, "target_names">): string[] {
   return [...new Set(task.target_names.map(({ comm }) => comm))];
 }
 
-/** A target in a few words. */
-export function targetText(target: Target): string {
+/** A container that was asked for by its id, or the beginning of it. */
+function containerText(asked: string, named: NamedContainers): string {
+  const [id, ...others] = asked in named ? [asked] : Object.keys(named).filter((id) => id.startsWith(asked));
+  const names = id === undefined || others.length > 0 ? undefined : named[id];
+  return `container ${names === undefined ? "" : `${names.title} `}${asked.slice(0, 12)}`;
+}
+
+/** A target in a few words. `named`: names of the containers that run. */
+export function targetText(target: Target, named: NamedContainers = {}): string {
   if ("pids" in target) return target.pids.length === 1 ? `pid ${target.pids[0]}` : pidList(target.pids);
-  if ("container" in target) return `container ${target.container.slice(0, 12)}`;
+  if ("container" in target) return containerText(target.container, named);
+  if ("pod" in target) return selectorText(target.pod);
   if ("cgroup" in target) return `cgroup ${target.cgroup}`;
   if ("comm" in target) return `all named ${target.comm}`;
   if ("network_namespace" in target) return `namespace ${target.network_namespace}`;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Edge, EdgeSide, Process } from "../api/types";
+import { containerNames } from "./containers_testing";
 import { splitEnded, topologyOf } from "./topology";
 import {
   drawLinks,
@@ -105,6 +106,25 @@ describe("a pod", () => {
     });
     const { pod, pods } = topologyOf(MESH, PROCESSES, "");
     expect([pod?.name, pod?.why, pods.length]).toEqual(["shop", "network namespace 1", 2]);
+  });
+
+  test("is called as its containers' pod, where they are of one", () => {
+    const inside = (pid: number | null, container: string | null) => (end: Edge["client"]) =>
+      end.pid === pid ? { ...end, container } : end;
+    const edges = MESH.map((one) => {
+      const [proxy, shop] = [inside(10, "c10"), inside(11, "c11")];
+      return { ...one, client: shop(proxy(one.client)), server: shop(proxy(one.server)) };
+    });
+    const named = {
+      c10: containerNames("shop", "web-0", "istio-proxy"),
+      c11: containerNames("shop", "web-0", "shop"),
+    };
+    const { pod, nodes } = topologyOf(edges, PROCESSES, "!1", named);
+    expect(pod?.name).toBe("shop/web-0");
+    expect(nodes.find(({ key }) => key === "p:10-10")?.container).toEqual({ id: "c10", names: named.c10 });
+    expect(nodes.find(({ key }) => key === "p:12-12")?.container).toBeNull();
+    const other = { ...named, c11: containerNames("shop", "web-1", "shop") };
+    expect(topologyOf(edges, PROCESSES, "!1", other).pod?.name).toBe("shop");
   });
 
   test("is the one that is asked for", () => {

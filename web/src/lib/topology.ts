@@ -2,7 +2,9 @@
 // A pod is a network namespace, as the sockets' own or the processes' says. Processes of which neither is
 // known are one group of their own: an address tells nothing, because others may have had it before.
 
+import type { NamedContainers } from "../api/container_types";
 import type { Edge, EdgeEnd, Process } from "../api/types";
+import { commonPod, containerOf, type KnownContainer, podTitle } from "./container_names";
 import { edgeOpen } from "./edge_activity";
 
 /** What a place on the map is for. */
@@ -15,7 +17,7 @@ export interface TopologyNode {
   /** Untrusted. */
   readonly name: string;
   readonly pid: number | null;
-  readonly container: string | null;
+  readonly container: KnownContainer | null;
   /** Null while the process list does not have it. */
   readonly cpuPercent: number | null;
   /** Addresses of the node's ends, sorted. */
@@ -222,12 +224,21 @@ function centerOf(keys: readonly string[], members: ReadonlyMap<string, Member>)
   return { key: busiest, why, isSidecar: false };
 }
 
-function podName(keys: readonly string[], members: ReadonlyMap<string, Member>): string {
-  const named = keys
+function podName(
+  keys: readonly string[],
+  members: ReadonlyMap<string, Member>,
+  named: NamedContainers,
+): string {
+  const pod = commonPod(keys.map((key) => named[members.get(key)!.end.container ?? ""]))?.pod ?? null;
+  return pod === null ? programNames(keys, members) : podTitle(pod);
+}
+
+function programNames(keys: readonly string[], members: ReadonlyMap<string, Member>): string {
+  const all = keys
     .map((key) => members.get(key)!)
     .sort((a, b) => b.bytes - a.bytes || text(a.end.comm ?? "", b.end.comm ?? ""));
-  const apps = named.filter(({ end }) => !SIDECARS.has(end.comm ?? "") && !HELPERS.has(end.comm ?? ""));
-  const comms = [...new Set((apps.length > 0 ? apps : named).map(({ end }) => end.comm ?? end.address))];
+  const apps = all.filter(({ end }) => !SIDECARS.has(end.comm ?? "") && !HELPERS.has(end.comm ?? ""));
+  const comms = [...new Set((apps.length > 0 ? apps : all).map(({ end }) => end.comm ?? end.address))];
   const more = comms.length > 2 ? ` and ${comms.length - 2} more` : "";
   return comms.slice(0, 2).join(", ") + more;
 }
@@ -242,12 +253,13 @@ function controlPurpose(edge: Edge, inward: boolean): string | null {
 
 /**
  * The map of one pod: `wanted`, or without it one that is active now, with a sidecar, and most bytes. The
- * order of the edges does not matter.
+ * order of the edges does not matter. `named`: names of the containers of their ends.
  */
 export function topologyOf(
   edges: readonly Edge[],
   processes: ReadonlyMap<string, Process>,
   wanted: string,
+  named: NamedContainers = {},
 ): Topology {
   const members = membersOf(edges);
   const podOfProcess = podsOf(edges, processes);
@@ -263,7 +275,7 @@ export function topologyOf(
     const known = key.startsWith(KNOWN_POD);
     return {
       key,
-      name: known ? podName(keys, members) : "pod not known",
+      name: known ? podName(keys, members, named) : "pod not known",
       why: known
         ? `network namespace ${key.slice(1)}`
         : "their network namespace is not known: they had ended, or the result is of an older agent",
@@ -310,7 +322,7 @@ export function topologyOf(
       purpose,
       name: member.end.comm ?? member.end.name ?? member.end.address,
       pid: member.end.pid,
-      container: member.end.container,
+      container: containerOf(member.end.container, named),
       cpuPercent: process?.cpu_percent ?? null,
       addresses: [...member.addresses].sort(),
       ports: [...member.ports].sort((a, b) => a - b),

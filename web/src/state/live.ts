@@ -1,9 +1,11 @@
 // What the agent knows, as signals, kept fresh by the event stream; by polling while there is none.
 
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { api, onOutcome, ProblemError } from "../api/client";
+import type { NamedContainers } from "../api/container_types";
 import { readEvents } from "../api/events";
 import type { Loss, Meta, Problem, Process, ProcessChange, ProcessReading, Self, Task } from "../api/types";
+import { namesOf } from "../lib/container_names";
 import type { ServerEvent } from "../lib/sse";
 import { route } from "./route";
 
@@ -21,6 +23,12 @@ export const selfHistory = signal<{ readonly cpu: readonly number[]; readonly rs
 });
 /** By process id; null before the first answer. */
 export const processes = signal<ReadonlyMap<string, Process> | null>(null);
+let lastNames: NamedContainers = {};
+/** Names of the containers that run, by id; the same object until one changes. */
+export const namedContainers = computed<NamedContainers>(() => {
+  lastNames = namesOf(processes.value?.values() ?? [], lastNames);
+  return lastNames;
+});
 /** Last CPU readings of each process, oldest first. */
 export const cpuHistory = signal<ReadonlyMap<string, readonly number[]>>(new Map());
 /** By task id; null before the first answer. */
@@ -145,10 +153,31 @@ function handle({ event, data }: ServerEvent): void {
   }
 }
 
+/** Whoever names containers tells of a new one some time after its first process: the list is asked for again. */
+const NAME_RETRIES_MS = [2_000, 8_000, 30_000] as const;
+let unnamed = "";
+let nameRetries = 0;
+let nameTimer: ReturnType<typeof setTimeout> | undefined;
+
+function refreshForNames(items: readonly Process[]): void {
+  const ids = new Set(items.flatMap(({ container }) => (container?.names === null ? [container.id] : [])));
+  const key = [...ids].sort().join();
+  if (key !== unnamed) nameRetries = 0;
+  unnamed = key;
+  const delay = NAME_RETRIES_MS[nameRetries];
+  if (key === "" || delay === undefined || nameTimer !== undefined) return;
+  nameTimer = setTimeout(() => {
+    nameTimer = undefined;
+    nameRetries += 1;
+    if (running !== null) void refreshProcesses().catch(() => {});
+  }, delay);
+}
+
 export async function refreshProcesses(): Promise<void> {
   const { items } = await api.processes(route.peek().kernel);
   processes.value = byId(items);
   remember(items);
+  refreshForNames(items);
 }
 
 export async function refreshAll(): Promise<void> {

@@ -5,7 +5,16 @@ import { visible } from "../lib/format";
 
 type Result = "none" | "copied" | "refused";
 
-export function CopyButton({ title, text }: { title: string; text: string | null }) {
+export function CopyButton({
+  title,
+  text,
+  missing,
+}: {
+  title: string;
+  text: string | null;
+  /** Why there is no text. */
+  missing?: string | undefined;
+}) {
   const [result, setResult] = useState<Result>("none");
   const copy = async (): Promise<void> => {
     if (text === null) return;
@@ -23,7 +32,7 @@ export function CopyButton({ title, text }: { title: string; text: string | null
         type="button"
         class="quiet"
         disabled={text === null}
-        title={text === null ? undefined : visible(text)}
+        title={text === null ? missing : visible(text)}
         onClick={copy}
       >
         {result === "copied" ? "Copied" : title}

@@ -15,6 +15,7 @@ import {
   MAX_FREQUENCY_HZ,
   matchedProcesses,
   measuresWaits,
+  NO_SELECTOR,
   nothingPicked,
   specOf,
   type TargetKind,
@@ -42,6 +43,7 @@ const KINDS: readonly (readonly [TaskKind, string])[] = [
 const TARGETS: readonly (readonly [TargetKind, string])[] = [
   ["pids", "Processes"],
   ["pod", "Pod"],
+  ["kubernetes", "Kubernetes pod"],
   ["container", "Container"],
   ["comm", "Name"],
   ["cgroup", "Cgroup"],
@@ -84,6 +86,7 @@ export function CreateTask() {
     pids: route.peek().pids,
     container: route.peek().container,
     pod: route.peek().pod,
+    selector: NO_SELECTOR,
     comm: "",
     cgroup: "",
     netns: "",
@@ -335,7 +338,11 @@ export function CreateTask() {
 
         <footer class="dialog-foot">
           <CopyButton title="Copy as curl" text={curl} />
-          <CopyButton title="Copy as CLI" text={cli} />
+          <CopyButton
+            title="Copy as CLI"
+            text={cli}
+            missing={curl === null ? undefined : "The command has no option for this target"}
+          />
           <span class="push" />
           <button type="button" onClick={close}>
             Cancel

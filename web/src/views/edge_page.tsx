@@ -1,10 +1,10 @@
 // One edge: what both ends measured beside each other, over time, for the whole time or a range of it.
 
-import { useEffect, useMemo } from "preact/hooks";
+import { useContext, useEffect, useMemo } from "preact/hooks";
 import type { Edge, EdgeEnd, EdgeSeries, NetworkEdges, SideSeries, Task, TaskEdges } from "../api/types";
 import { ROWS, type Row, type RowKey, rowsOf, seconds, span, timeBefore } from "../lib/edge_series";
 import { endName } from "../lib/edges";
-import { count, shortId, visible } from "../lib/format";
+import { count, visible } from "../lib/format";
 import { tableRemarks } from "../lib/kernel_table";
 import { tasksWithRequests } from "../lib/requests";
 import { useEdgeSeries } from "../state/edge_series";
@@ -12,6 +12,7 @@ import { useEdges } from "../state/edges";
 import { tasks } from "../state/live";
 import { openView, route } from "../state/route";
 import { shownEdge } from "../state/title";
+import { ContainerLine, Named, useContainerOf } from "./container_name";
 import { LineChart, makeShared, type Shared, SharedCharts } from "./edge_charts";
 import { EdgeConnectionList } from "./edge_connections";
 import { reasonsOf } from "./edge_panel";
@@ -21,18 +22,27 @@ import { PageLink } from "./page_link";
 import { ErrorBox, Loading } from "./states";
 
 const MOST_REQUEST_TASKS = 4;
+const NOBODY = {};
 
 function EndHead({ title, end }: { title: string; end: EdgeEnd | null }) {
+  const container = useContainerOf(end);
   if (end === null) return <h2>{title}</h2>;
   const where = [
     end.pid === null ? "process not on this node, or not seen" : `pid ${end.pid}`,
     `${end.address}${end.port === null ? "" : ` port ${end.port}`}`,
-    end.container === null ? "" : `container ${shortId(end.container)}`,
   ];
   return (
     <h2>
       {title} <span class="name">{visible(endName(end))}</span>{" "}
-      <span class="muted small">{visible(where.filter((part) => part !== "").join(" · "))}</span>
+      <span class="muted small">
+        {visible(where.join(" · "))}
+        {container !== null && (
+          <>
+            {" · container "}
+            <ContainerLine container={container} />
+          </>
+        )}
+      </span>
     </h2>
   );
 }
@@ -137,7 +147,8 @@ function Measurement({ table }: { table: KnownTable }) {
 
 /** The way to requests on this edge, where a task looks for them. */
 function RequestLinks({ edge, task }: { edge: Edge; task: Task | null }) {
-  const found = tasksWithRequests(edge, task?.target ?? null, tasks.value?.values() ?? []);
+  const named = useContext(Named);
+  const found = tasksWithRequests(edge, task?.target ?? null, tasks.value?.values() ?? [], named);
   if (found.length === 0) return null;
   return (
     <p class="small edge-requests">
@@ -237,7 +248,11 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
         </p>
       )}
       {table !== null && <Measurement table={table} />}
-      {edge !== null && <RequestLinks edge={edge} task={task} />}
+      {edge !== null && (
+        <Named.Provider value={table?.containers ?? NOBODY}>
+          <RequestLinks edge={edge} task={task} />
+        </Named.Provider>
+      )}
       <Remarks series={series} />
       {whole.series !== null && (
         <EdgeRange whole={span(whole.series.steps_ms)} from={from} to={to}>
@@ -253,9 +268,11 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
       {covered !== null && (
         <SharedCharts.Provider value={shared}>
           <div class={columns.length === 1 ? "edge-columns single" : "edge-columns"}>
-            {columns.map(({ title: name, end }) => (
-              <EndHead key={name} title={name} end={end} />
-            ))}
+            <Named.Provider value={table?.containers ?? NOBODY}>
+              {columns.map(({ title: name, end }) => (
+                <EndHead key={name} title={name} end={end} />
+              ))}
+            </Named.Provider>
             {ROWS.flatMap((kind) =>
               columns.map(({ title: name, rows }) => (
                 <RowCard

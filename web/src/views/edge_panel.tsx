@@ -2,8 +2,9 @@
 
 import type { Edge, EdgeEnd, EdgeSide, Histogram } from "../api/types";
 import { bars, endName, errnoText, meanText } from "../lib/edges";
-import { bytes, count, duration, shortId, visible } from "../lib/format";
+import { bytes, count, duration, visible } from "../lib/format";
 import { patchRoute } from "../state/route";
+import { ContainerLine, useContainerOf } from "./container_name";
 import type { EdgeOrigin } from "./edges_view";
 import { Icon } from "./icons";
 import { EdgeLink } from "./topology_panel";
@@ -171,15 +172,21 @@ function Side({
   side: EdgeSide | null;
   reasons: Reasons;
 }) {
+  const container = useContainerOf(end);
   return (
     <section class="edge-side" aria-label={title}>
       <h3>
         {title} <span class="name">{visible(endName(end))}</span>{" "}
         <span class="muted">{end.pid === null ? "" : `pid ${end.pid}`}</span>
       </h3>
-      <p class="muted small mono">
-        {`${end.address}${end.port === null ? "" : ` port ${end.port}`}`}
-        {end.container !== null && ` · container ${shortId(visible(end.container))}`}
+      <p class="muted small">
+        <span class="mono">{visible(`${end.address}${end.port === null ? "" : ` port ${end.port}`}`)}</span>
+        {container !== null && (
+          <>
+            {" · container "}
+            <ContainerLine container={container} />
+          </>
+        )}
       </p>
       {side === null ? (
         <p class="muted">This end was not watched.</p>

@@ -12,10 +12,11 @@ import {
   matchesEdge,
   unresolvedText,
 } from "../lib/edges";
-import { bytes, count, shortId, visible } from "../lib/format";
+import { bytes, count, visible } from "../lib/format";
 import { tableRemarks } from "../lib/kernel_table";
 import { edgesById, type RateWindow } from "../state/edge_window";
 import { patchRoute, route } from "../state/route";
+import { ContainerChip } from "./container_name";
 import { EdgePanel } from "./edge_panel";
 import type { EdgeOrigin } from "./edges_view";
 import { Empty } from "./states";
@@ -25,13 +26,12 @@ const DEFAULT_SORT = "-sent";
 
 function End({ end }: { end: EdgeEnd }) {
   const known = end.comm !== null;
-  const container = end.container === null ? "" : ` in ${end.container}`;
   const address = `${end.address}${end.port === null ? "" : `:${end.port}`}`;
   return (
-    <span class="edge-end" title={visible(`${endName(end)} ${end.pid ?? ""} ${address}${container}`)}>
+    <span class="edge-end" title={visible(`${endName(end)} ${end.pid ?? ""} ${address}`)}>
       <span class={known ? "name" : "mono"}>{visible(endName(end))}</span>
       {end.pid !== null && <span class="muted numeric">{end.pid}</span>}
-      {end.container !== null && <span class="chip-small mono">{shortId(visible(end.container))}</span>}
+      <ContainerChip end={end} />
     </span>
   );
 }
@@ -223,8 +223,8 @@ export function EdgeTableView({
     [table, before, window.seconds],
   );
   const rows = useMemo(
-    () => all.filter((row) => matchesEdge(row.edge, q)).sort(compareEdges(sort)),
-    [all, q, sort],
+    () => all.filter((row) => matchesEdge(row.edge, q, table.containers)).sort(compareEdges(sort)),
+    [all, q, sort, table.containers],
   );
   const open = picked === "" ? undefined : all.find((row) => row.key === picked);
   return (
@@ -235,7 +235,7 @@ export function EdgeTableView({
           type="search"
           data-search
           class="filter"
-          placeholder="Filter: process, pid, container, address, port   /"
+          placeholder="Filter: process, pid, container, pod, address, port   /"
           aria-label="Filter edges"
           spellcheck={false}
           value={q}

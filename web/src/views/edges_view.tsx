@@ -8,6 +8,7 @@ import { inTextField, sequencePending } from "../state/keys";
 import { singleKeys } from "../state/preferences";
 import { patchRoute, route } from "../state/route";
 import { Choice } from "./choice";
+import { Named } from "./container_name";
 import { EdgeTableView } from "./edge_table";
 import { TopologyView } from "./topology";
 
@@ -93,5 +94,9 @@ export function EdgesView(props: { table: EdgeTable; empty: string; origin: Edge
     </>
   );
   const view = { ...props, table: shown, twin, window, hidden };
-  return net === "map" ? <TopologyView {...view} /> : <EdgeTableView {...view} />;
+  return (
+    <Named.Provider value={table.containers}>
+      {net === "map" ? <TopologyView {...view} /> : <EdgeTableView {...view} />}
+    </Named.Provider>
+  );
 }

@@ -8,6 +8,7 @@ import { meta, self, selfHistory } from "../state/live";
 import { probes } from "../state/probes";
 import { ConfigCard, FeaturesCard, SupportCard } from "./node_facts";
 import { MapsCard, ProgramsCard, useKernelPace } from "./node_kernel";
+import { NamesCard } from "./node_names";
 import { Sparkline } from "./sparkline";
 import { Loading } from "./states";
 
@@ -153,6 +154,7 @@ export function NodePage() {
         <MapsCard />
         <FeaturesCard />
         <ProbesCard probes={probes.value} />
+        <NamesCard />
         <ConfigCard />
         <SupportCard />
       </div>

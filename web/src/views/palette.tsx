@@ -1,13 +1,11 @@
 // Go to anything by typing a part of its name.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { shortId, visible } from "../lib/format";
-import { find, type PaletteEntry } from "../lib/palette";
-import { podsOf } from "../lib/pods";
-import { programOf } from "../lib/roles";
+import { visible } from "../lib/format";
+import { find, type PaletteEntry, processEntries } from "../lib/palette";
 import { targetText } from "../lib/task_spec";
 import { helpOpen, paletteOpen } from "../state/keys";
-import { meta, processes, tasks } from "../state/live";
+import { meta, namedContainers, processes, tasks } from "../state/live";
 import { openView, patchRoute, route } from "../state/route";
 import { Dialog } from "./dialog";
 
@@ -62,38 +60,13 @@ function fixed(hasProfile: boolean): PaletteEntry[] {
 
 function entries(): PaletteEntry[] {
   const list = fixed(route.value.view === "task");
-  const all = [...(processes.value?.values() ?? [])];
-  for (const pod of podsOf(all)) {
-    if (pod.kind === "pod")
-      list.push({
-        kind: "pod",
-        id: pod.key,
-        title: pod.title,
-        detail: `net ${pod.key}`,
-        weight: pod.cpu.total ?? 0,
-      });
-  }
-  const containers = new Map<string, number>();
-  for (const process of all) {
-    const { container } = process;
-    if (container !== null)
-      containers.set(container.id, (containers.get(container.id) ?? 0) + (process.cpu_percent ?? 0));
-    list.push({
-      kind: "process",
-      id: process.id,
-      title: process.comm,
-      detail: `${process.pid} · ${process.exe ?? programOf(process)}`,
-      weight: process.cpu_percent ?? 0,
-    });
-  }
-  for (const [id, weight] of containers)
-    list.push({ kind: "container", id, title: shortId(id), detail: id, weight });
+  list.push(...processEntries([...(processes.value?.values() ?? [])]));
   for (const task of tasks.value?.values() ?? [])
     list.push({
       kind: "task",
       id: task.id,
       title: `Task ${task.id}`,
-      detail: `${task.kind} · ${targetText(task.target)} · ${task.state}`,
+      detail: `${task.kind} · ${targetText(task.target, namedContainers.peek())} · ${task.state}`,
       weight: Number(task.id),
     });
   return list;

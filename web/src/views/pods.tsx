@@ -2,12 +2,14 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
-import { bytes, shortId, visible } from "../lib/format";
+import { labelList, nameInPod, workloadTitle } from "../lib/container_names";
+import { bytes, visible } from "../lib/format";
 import { cores, type Member, type Pod, type PodRow, podRows, podsOf, sidecarLine } from "../lib/pods";
 import { programOf } from "../lib/roles";
 import { cpuHistory, meta, processes } from "../state/live";
 import { wantSymbols } from "../state/process_symbols";
 import { href, openView, patchRoute, route } from "../state/route";
+import { ContainerName, Cut } from "./container_name";
 import { KindsChip, SymbolsChip } from "./process_chips";
 import { Sparkline } from "./sparkline";
 import { Empty, Loading } from "./states";
@@ -63,20 +65,20 @@ const COLUMNS: readonly Column<PodRow>[] = [
     key: "container",
     title: "Container",
     sortable: true,
-    cell: only(({ process: { container } }) =>
+    cell: only(({ process: { container } }, { names }) =>
       container === null ? (
         <span class="muted">none</span>
+      ) : names === null ? (
+        <ContainerName container={container} />
       ) : (
-        <span title={`${visible(container.runtime)} ${visible(container.id)}`}>
-          <span class="mono">{visible(shortId(container.id))}</span>
-        </span>
+        <ContainerName container={container} text={nameInPod} />
       ),
     ),
   },
   {
     key: "role",
     title: "Role",
-    help: "Told from the names of programs; each says why",
+    help: "Told by Kubernetes where it says so, else from the names of programs; each says why",
     sortable: true,
     cell: only((member) => <RoleChip member={member} />),
   },
@@ -136,18 +138,44 @@ const COLUMNS: readonly Column<PodRow>[] = [
 /** The pod on the map of connections, which the agent always watches when it was told to. */
 const mapOf = (pod: Pod) => ({ view: "network", map: `!${pod.key}` }) as const;
 
+const NAMESPACE_HELP =
+  "Inode number of the network namespace. Processes that share it are shown as one pod; its name is that of their containers";
+
+/** What tells a pod from others, a line each. */
+function podTip({ title, names, namespace }: Pod): string {
+  if (names === null) return visible(title);
+  const lines = [
+    title,
+    `unique id ${names.pod?.uid ?? "not known"}`,
+    `network namespace ${namespace}`,
+    ...(names.workload === null ? [] : [`workload ${workloadTitle(names.workload)}`]),
+    ...labelList(names).map((label) => `label ${label}`),
+  ];
+  return lines.map(visible).join("\n");
+}
+
 function PodHead({ pod }: { pod: Pod }) {
-  const { kind, title, namespace, members, containers, rss } = pod;
+  const { kind, title, names, namespace, members, containers, rss } = pod;
+  const workload = names?.workload ?? null;
   const create = (checkup: boolean): void =>
     patchRoute({ create: true, checkup, pod: pod.key, pids: [], container: "" });
   return (
     <span class="group-row pod-head">
-      <b class="name" title={visible(title)}>
-        {visible(title)}
+      <b class="name" title={podTip(pod)}>
+        <Cut
+          parts={
+            names === null || names.pod === null ? [title, ""] : [names.pod.namespace, `/${names.pod.name}`]
+          }
+        />
       </b>
-      {kind === "pod" && (
-        <span class="muted" title="Inode number of the network namespace: a pod, until Kubernetes names it">
+      {kind === "pod" && names === null && (
+        <span class="muted" title={NAMESPACE_HELP}>
           net {namespace}
+        </span>
+      )}
+      {workload !== null && (
+        <span class="muted group-extra" title={visible(workloadTitle(workload))}>
+          {visible(workloadTitle(workload))}
         </span>
       )}
       <span
@@ -242,7 +270,7 @@ export function PodsPage() {
           type="search"
           data-search
           class="filter"
-          placeholder="Filter: name, role, pid, container   /"
+          placeholder="Filter: name, role, pid, container, workload   /"
           aria-label="Filter pods"
           spellcheck={false}
           value={q}
@@ -255,7 +283,7 @@ export function PodsPage() {
       {all !== null && real === 0 && q === "" && (
         <p class="page-note">
           No pod is running: every process is in the network namespace of the node. A pod is a network
-          namespace with its processes, until Kubernetes names it.
+          namespace with its processes.
         </p>
       )}
       {all === null ? (

@@ -1,8 +1,11 @@
 // Everything about one process: facts, what names its profiles will have, which tasks are possible, threads.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { api, ProblemError } from "../api/client";
+import type { Container, ContainerNames } from "../api/container_types";
 import type { ProcessDetail, ProcessFile } from "../api/types";
+import { labelList, sourceTitle, workloadTitle } from "../lib/container_names";
 import { bytes, count, cpu, duration, visible } from "../lib/format";
 import { kindStatuses } from "../lib/kind_probes";
 import { sourceText } from "../lib/names_quality";
@@ -171,6 +174,78 @@ function Threads({ detail }: { detail: ProcessDetail }) {
   );
 }
 
+function Fact({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{title}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function ContainerFacts({ container }: { container: Container | null }) {
+  if (container === null) return <Fact title="Container">none</Fact>;
+  const { id, runtime, pod_uid, names } = container;
+  const uid = names?.pod?.uid ?? pod_uid;
+  const labels = names === null ? [] : labelList(names);
+  return (
+    <>
+      {names !== null && names.pod !== null && (
+        <>
+          <Fact title="Kubernetes namespace">{visible(names.pod.namespace)}</Fact>
+          <Fact title="Pod">{visible(names.pod.name)}</Fact>
+        </>
+      )}
+      {uid !== null && (
+        <Fact title="Pod's unique id">
+          <span class="mono">{visible(uid)}</span>
+        </Fact>
+      )}
+      <Fact title="Container">
+        {names === null
+          ? "nobody has named it"
+          : `${visible(names.name ?? "name not known")}${names.role === "unknown" ? "" : ` (${ROLE_TEXT[names.role] ?? names.role})`}`}
+      </Fact>
+      <Fact title="Container's id">
+        <span class="mono">{visible(id)}</span> <span class="muted">{visible(runtime)}</span>
+      </Fact>
+      {names !== null && (
+        <>
+          <Fact title="Workload">
+            {names.workload === null ? "none known" : visible(workloadTitle(names.workload))}
+          </Fact>
+          <Fact title="Image">
+            <span class="mono">{names.image === null ? "not known" : visible(names.image)}</span>
+          </Fact>
+          <Fact title="Labels">
+            {labels.length === 0 ? (
+              "none"
+            ) : (
+              <ul class="label-list" aria-label="Labels">
+                {labels.map((label) => (
+                  <li key={label} class="mono">
+                    {visible(label)}
+                  </li>
+                ))}
+              </ul>
+            )}
+          </Fact>
+          <Fact title="Named by">the {sourceTitle(names.named_by)}</Fact>
+        </>
+      )}
+    </>
+  );
+}
+
+const ROLE_TEXT: Readonly<Record<ContainerNames["role"], string>> = {
+  main: "main",
+  init: "runs before the others",
+  sidecar: "sidecar",
+  ephemeral: "added to the running pod",
+  sandbox: "holds the pod's namespaces",
+  unknown: "",
+};
+
 function Facts({ detail }: { detail: ProcessDetail }) {
   const live = processes.value?.get(detail.id);
   const now = live ?? detail;
@@ -211,10 +286,7 @@ function Facts({ detail }: { detail: ProcessDetail }) {
         <dt>Network namespace</dt>
         <dd>{detail.network_namespace ?? "not readable"}</dd>
       </div>
-      <div>
-        <dt>Container</dt>
-        <dd class="mono">{detail.container === null ? "none" : visible(detail.container.id)}</dd>
-      </div>
+      <ContainerFacts container={detail.container} />
       <div>
         <dt>Cgroup</dt>
         <dd class="mono">{visible(detail.cgroup)}</dd>

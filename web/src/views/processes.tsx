@@ -2,10 +2,12 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Process } from "../api/types";
+import { containerTip, titleParts, workloadTitle } from "../lib/container_names";
 import { bytes, cpu, shortId, visible } from "../lib/format";
 import { compareBy, filterOf, groupByContainer, type ProcessRow, searchText } from "../lib/process_list";
 import { cpuHistory, processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
+import { ContainerName, Cut, WorkloadName } from "./container_name";
 import { Sparkline } from "./sparkline";
 import { Empty, Loading } from "./states";
 import { type Column, VirtualTable } from "./virtual_table";
@@ -94,15 +96,15 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
     title: "Container",
     sortable: true,
     cell: only(({ container }) =>
-      container === null ? (
-        <span class="muted">–</span>
-      ) : (
-        <span title={`${container.runtime} ${container.id}`}>
-          <span class="mono">{shortId(container.id)}</span>{" "}
-          <span class="muted">{visible(container.runtime)}</span>
-        </span>
-      ),
+      container === null ? <span class="muted">–</span> : <ContainerName container={container} />,
     ),
+  },
+  {
+    key: "workload",
+    title: "Workload",
+    help: "What manages the container",
+    sortable: true,
+    cell: only(({ container }) => <WorkloadName container={container} />),
   },
   {
     key: "user",
@@ -139,15 +141,30 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
   },
 ];
 
+const WITHOUT_WORKLOADS = COLUMNS.filter(({ key }) => key !== "workload");
+
 function GroupRow({ row }: { row: Extract<ProcessRow, { kind: "group" }> }) {
   const { container } = row;
+  const names = container?.names ?? null;
   return (
-    <span class="group-row">
-      <b class={container === null ? "" : "mono"}>
-        {container === null ? "No container" : shortId(container.id)}
-      </b>
-      {container !== null && <span class="muted">{container.runtime}</span>}
-      <span>{row.count} processes</span>
+    <span class="group-row named-group">
+      {container === null ? (
+        <b>No container</b>
+      ) : (
+        <>
+          <b class={names === null ? "mono" : "name"} title={containerTip(container)}>
+            <Cut parts={titleParts(container)} />
+          </b>
+          {names !== null && names.workload !== null && (
+            <span class="muted group-extra">{visible(workloadTitle(names.workload))}</span>
+          )}
+          <span class="muted">
+            {names !== null && <span class="mono">{visible(shortId(container.id))} </span>}
+            {visible(container.runtime)}
+          </span>
+        </>
+      )}
+      <span>{row.count === 1 ? "1 process" : `${row.count} processes`}</span>
       <span>{cpu(row.cpu)} CPU</span>
       <span>{bytes(row.rss)}</span>
       {container !== null && (
@@ -221,6 +238,10 @@ export function ProcessesPage() {
     () => (group ? groupByContainer(steady) : steady.map((process) => ({ kind: "process", process }))),
     [steady, group],
   );
+  const hasWorkloads = useMemo(
+    () => [...(all?.values() ?? [])].some(({ container }) => (container?.names?.workload ?? null) !== null),
+    [all],
+  );
   const busy = sorted.reduce((sum, process) => sum + (process.cpu_percent ?? 0), 0);
   return (
     <section class="list-page">
@@ -230,7 +251,7 @@ export function ProcessesPage() {
           type="search"
           data-search
           class="filter"
-          placeholder="Filter: name, pid, user, path, container   /"
+          placeholder="Filter: name, pid, user, path, container, pod   /"
           aria-label="Filter processes"
           spellcheck={false}
           value={q}
@@ -270,9 +291,9 @@ export function ProcessesPage() {
         <div class="table-box" onPointerEnter={() => setOver(true)} onPointerLeave={() => setOver(false)}>
           <VirtualTable
             label="Processes"
-            class="process-table"
+            class={hasWorkloads ? "process-table with-workloads" : "process-table"}
             rows={rows}
-            columns={COLUMNS}
+            columns={hasWorkloads ? COLUMNS : WITHOUT_WORKLOADS}
             rowKey={(row) => (row.kind === "process" ? row.process.id : `group ${row.container?.id ?? ""}`)}
             spanning={(row) => (row.kind === "group" ? <GroupRow row={row} /> : null)}
             sort={sort}

@@ -7,6 +7,7 @@ import { bytes, count, duration, visible } from "../lib/format";
 import { boundsText, type Percentile, percentileText } from "../lib/request_values";
 import { compareOperations, countText, errorsText, firstByte, type OperationRow } from "../lib/requests";
 import { patchRoute, route } from "../state/route";
+import { ContainerChip } from "./container_name";
 import { ProtocolChip } from "./request_sample";
 import { type Column, VirtualTable } from "./virtual_table";
 
@@ -25,6 +26,7 @@ function End({ edge, side }: { edge: RequestEdge | null; side: "client" | "serve
     <span class="edge-end" title={visible(`${endName(end)} ${end.pid ?? ""} ${end.address}${port}`)}>
       <span class={end.comm === null ? "mono" : "name"}>{visible(endName(end))}</span>
       {port !== "" && <span class="muted numeric">{port}</span>}
+      <ContainerChip end={end} />
     </span>
   );
 }

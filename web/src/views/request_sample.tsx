@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { RequestBody, RequestSample } from "../api/requests";
+import type { EdgeEnd } from "../api/types";
 import { bytes, count, duration, moment, visible } from "../lib/format";
 import {
   compareSamples,
@@ -17,6 +18,7 @@ import {
   timingText,
 } from "../lib/requests";
 import { patchRoute, route } from "../state/route";
+import { ContainerLine, useContainerOf } from "./container_name";
 import { Icon } from "./icons";
 import { PageLink } from "./page_link";
 import { Empty } from "./states";
@@ -196,6 +198,16 @@ function Pair({ title, help, children }: { title: string; help?: string; childre
   );
 }
 
+function EndContainer({ title, end }: { title: string; end: EdgeEnd }) {
+  const container = useContainerOf(end);
+  if (container === null) return null;
+  return (
+    <Pair title={title}>
+      <ContainerLine container={container} />
+    </Pair>
+  );
+}
+
 function Times({ sample }: { sample: RequestSample }) {
   return (
     <section class="row-card" aria-label="Its time">
@@ -283,6 +295,8 @@ export function SamplePanel({ sample, task }: { sample: RequestSample; task: str
                 <PageLink to={{ view: "edge", id: task, edge: edge.id }}>{visible(edgeName(edge))}</PageLink>
               )}
             </Pair>
+            {edge !== null && <EndContainer title="Client's container" end={edge.client} />}
+            {edge !== null && <EndContainer title="Server's container" end={edge.server} />}
             <Pair title="Client's end" help="As it was seen">
               <code>{visible(sample.client)}</code>
             </Pair>

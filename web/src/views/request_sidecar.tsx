@@ -3,7 +3,7 @@
 import { Fragment } from "preact";
 import type { RequestSidecar, RequestValues, SidecarTimes } from "../api/requests";
 import { endName } from "../lib/edges";
-import { count, duration, percent, shortId, visible } from "../lib/format";
+import { count, duration, percent, visible } from "../lib/format";
 import { PERCENTILES, percentileText } from "../lib/request_values";
 import {
   classShares,
@@ -14,6 +14,7 @@ import {
   splitText,
   trustedPairs,
 } from "../lib/sidecar";
+import { ContainerLine, useContainerOf } from "./container_name";
 import { Empty } from "./states";
 
 function PartRow({
@@ -112,6 +113,7 @@ function Evidence({ sidecar }: { sidecar: RequestSidecar }) {
 export function SidecarCard({ sidecar }: { sidecar: RequestSidecar }) {
   const { process, requests_in, requests_out, mean_ns, times, unmatched_in, unmatched_out, forgotten } =
     sidecar;
+  const container = useContainerOf(process);
   const header = headerText(sidecar);
   const name = visible(endName(process));
   return (
@@ -120,7 +122,12 @@ export function SidecarCard({ sidecar }: { sidecar: RequestSidecar }) {
         <span class="name">{name}</span>
         <span class="muted">
           {process.pid === null ? "" : `pid ${process.pid}`}
-          {process.container === null ? "" : ` · container ${shortId(visible(process.container))}`}
+          {container !== null && (
+            <>
+              {" · container "}
+              <ContainerLine container={container} />
+            </>
+          )}
         </span>
       </h3>
       <p>

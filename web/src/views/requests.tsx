@@ -20,6 +20,7 @@ import {
 import { useAnswer } from "../state/answer";
 import { patchRoute, route } from "../state/route";
 import { Choice } from "./choice";
+import { Named } from "./container_name";
 import { NetworkResult } from "./network";
 import { OperationTable, rateText } from "./request_operations";
 import { OperationPanel } from "./request_panel";
@@ -154,7 +155,7 @@ function Bar({ answer, shown }: { answer: TaskRequests; shown: string }) {
             type="search"
             data-search
             class="filter"
-            placeholder="Filter: process, route, status, id   /"
+            placeholder="Filter: process, pod, route, status, id   /"
             aria-label="Filter requests"
             spellcheck={false}
             value={q}
@@ -207,9 +208,15 @@ function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; t
   const rows = useMemo(
     () =>
       all.filter(({ operation }) =>
-        matchesOperation(operation, { q, protocol: speaks, failingOnly: failing, edge }),
+        matchesOperation(operation, {
+          q,
+          protocol: speaks,
+          failingOnly: failing,
+          edge,
+          named: answer.containers,
+        }),
       ),
-    [all, q, speaks, failing, edge],
+    [all, q, speaks, failing, edge, answer.containers],
   );
   const open = picked === "" ? undefined : all.find(({ key }) => key === picked);
   const number = `${count(rows.length)}${rows.length === all.length ? "" : ` of ${count(all.length)}`} operations`;
@@ -244,8 +251,16 @@ function Samples({ answer, task }: { answer: TaskRequests; task: Task }) {
   const all = useMemo(() => sampleRows(answer.samples), [answer]);
   const rows = useMemo(
     () =>
-      all.filter(({ sample }) => matchesSample(sample, { q, protocol: speaks, failingOnly: failing, edge })),
-    [all, q, speaks, failing, edge],
+      all.filter(({ sample }) =>
+        matchesSample(sample, {
+          q,
+          protocol: speaks,
+          failingOnly: failing,
+          edge,
+          named: answer.containers,
+        }),
+      ),
+    [all, q, speaks, failing, edge, answer.containers],
   );
   const number = `${count(rows.length)}${rows.length === all.length ? "" : ` of ${count(all.length)}`} samples`;
   const kept =
@@ -312,7 +327,9 @@ export function RequestsResult({ task }: { task: Task }) {
       ) : (
         <>
           <Quality answer={answer} tls={tls} />
-          <Shown answer={answer} task={task} tls={tls} />
+          <Named.Provider value={answer.containers}>
+            <Shown answer={answer} task={task} tls={tls} />
+          </Named.Provider>
         </>
       )}
     </div>

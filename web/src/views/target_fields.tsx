@@ -1,12 +1,14 @@
 // The part of the create dialog that says what is profiled.
 
 import { useMemo, useState } from "preact/hooks";
+import type { Container, ContainerNames } from "../api/container_types";
 import type { Process } from "../api/types";
+import { containerTitle, labelList, nameInPod } from "../lib/container_names";
 import { cpu, shortId, visible } from "../lib/format";
 import { cores, podsOf, sidecarLine } from "../lib/pods";
 import { compareBy, filterOf } from "../lib/process_list";
 import { programOf } from "../lib/roles";
-import type { TaskForm } from "../lib/task_spec";
+import type { SelectorFields, TaskForm } from "../lib/task_spec";
 import { processes } from "../state/live";
 import { Icon } from "./icons";
 
@@ -16,6 +18,7 @@ interface Props {
   readonly matched: readonly Process[];
 }
 
+const MOST_OFFERED = 500;
 /** More rows than this are not drawn: the filter finds the rest. */
 const MAX_CHOICES = 60;
 
@@ -51,7 +54,7 @@ function ProcessPicker({ form, change }: Props) {
         type="search"
         aria-label="Find a process"
         data-first={form.pids.length === 0 ? "" : undefined}
-        placeholder="Find a process: name, pid, user, container"
+        placeholder="Find a process: name, pid, user, container, pod"
         value={filter}
         onInput={(event) => setFilter(event.currentTarget.value)}
       />
@@ -81,16 +84,21 @@ function ProcessPicker({ form, change }: Props) {
 }
 
 function ContainerPicker({ form, change }: Props) {
-  const containers = new Map<string, { runtime: string; count: number; cpu: number }>();
+  const containers = new Map<string, { container: Container; count: number; cpu: number }>();
   for (const { container, cpu_percent } of processes.value?.values() ?? []) {
     if (container === null) continue;
-    const known = containers.get(container.id) ?? { runtime: container.runtime, count: 0, cpu: 0 };
+    const known = containers.get(container.id) ?? { container, count: 0, cpu: 0 };
     containers.set(container.id, { ...known, count: known.count + 1, cpu: known.cpu + (cpu_percent ?? 0) });
   }
   if (containers.size === 0 && form.container === "") {
     return <p class="muted field">No containers are running on this node.</p>;
   }
   const gone = form.container !== "" && !containers.has(form.container);
+  const named = [...containers.values()].sort(
+    (a, b) =>
+      Number(a.container.names === null) - Number(b.container.names === null) ||
+      (containerTitle(a.container) < containerTitle(b.container) ? -1 : 1),
+  );
   return (
     <div class="field">
       <select
@@ -100,9 +108,11 @@ function ContainerPicker({ form, change }: Props) {
       >
         <option value="">Pick a container</option>
         {gone && <option value={form.container}>{shortId(form.container)} (not running)</option>}
-        {[...containers].map(([id, { runtime, count, cpu: busy }]) => (
-          <option key={id} value={id}>
-            {shortId(id)} · {runtime} · {count} processes · {cpu(busy)}
+        {named.map(({ container, count, cpu: busy }) => (
+          <option key={container.id} value={container.id}>
+            {container.names !== null && `${visible(container.names.title)} · `}
+            {visible(shortId(container.id))} · {visible(container.runtime)} ·{" "}
+            {count === 1 ? "1 process" : `${count} processes`} · {cpu(busy)}
           </option>
         ))}
       </select>
@@ -137,6 +147,61 @@ function PodPicker({ form, change }: Props) {
   );
 }
 
+/** What is offered for a field: what the names have that fit the other fields. */
+function offered(all: readonly ContainerNames[], { namespace, name }: SelectorFields) {
+  const inNamespace = all.filter(({ pod }) => namespace === "" || pod?.namespace === namespace);
+  const inPod = inNamespace.filter(({ pod }) => name === "" || pod?.name === name);
+  return {
+    namespace: unique(all.flatMap(({ pod }) => pod?.namespace ?? [])),
+    name: unique(inNamespace.flatMap(({ pod }) => pod?.name ?? [])),
+    labels: unique(inPod.flatMap(labelList)),
+    container: unique(inPod.flatMap((names) => names.name ?? [])),
+  };
+}
+
+const SELECTOR_FIELDS = [
+  ["namespace", "Namespace", "any"],
+  ["name", "Pod", "any"],
+  ["labels", "Labels", "app=web,tier in (a,b)"],
+  ["container", "Container", "all of the pod"],
+] as const;
+
+function KubernetesPicker({ form, change }: Props) {
+  const named = [...(processes.value?.values() ?? [])].flatMap(({ container }) => container?.names ?? []);
+  const choices = offered(named, form.selector);
+  return (
+    <div class="field">
+      <div class="selector-fields">
+        {SELECTOR_FIELDS.map(([key, title, placeholder]) => (
+          <label key={key}>
+            {title}
+            <input
+              placeholder={placeholder}
+              list={`choices-${key}`}
+              autocomplete="off"
+              spellcheck={false}
+              value={form.selector[key]}
+              onInput={(event) =>
+                change({ selector: { ...form.selector, [key]: event.currentTarget.value } })
+              }
+            />
+            <datalist id={`choices-${key}`}>
+              {choices[key].slice(0, MOST_OFFERED).map((choice) => (
+                <option key={choice} value={choice} />
+              ))}
+            </datalist>
+          </label>
+        ))}
+      </div>
+      <p class="muted small">
+        What is left empty does not matter; a pod, labels or a container must be there. Labels are written as
+        for kubectl.
+        {named.length === 0 && " Nobody has named a container here: the page of the node says why."}
+      </p>
+    </div>
+  );
+}
+
 /** More are counted. */
 const MOST_MATCHED = 8;
 
@@ -148,7 +213,9 @@ function Matched({ form, matched }: Props) {
   const later =
     form.target === "pod"
       ? "their children are followed; connections are watched of the whole namespace."
-      : "processes born during the task are followed.";
+      : form.target === "kubernetes"
+        ? "processes and pods that start during the task are followed."
+        : "processes born during the task are followed.";
   return (
     <div class="matched small" aria-live="off">
       <p class="muted">
@@ -160,6 +227,9 @@ function Matched({ form, matched }: Props) {
           {sorted.slice(0, MOST_MATCHED).map((process) => (
             <li key={process.id}>
               <span class="name">{visible(programOf(process))}</span> <span class="muted">{process.pid}</span>{" "}
+              {form.target === "kubernetes" && process.container !== null && (
+                <span class="muted">{visible(nameInPod(process.container))}</span>
+              )}{" "}
               <span class="numeric">{cpu(process.cpu_percent)}</span>
             </li>
           ))}
@@ -189,7 +259,7 @@ function TextTarget(props: {
         onInput={(event) => props.set(event.currentTarget.value)}
       />
       <datalist id="target-choices">
-        {props.choices.slice(0, 500).map((choice) => (
+        {props.choices.slice(0, MOST_OFFERED).map((choice) => (
           <option key={choice} value={choice} />
         ))}
       </datalist>
@@ -209,6 +279,8 @@ function Fields(props: Props) {
       return <ProcessPicker {...props} />;
     case "pod":
       return <PodPicker {...props} />;
+    case "kubernetes":
+      return <KubernetesPicker {...props} />;
     case "container":
       return <ContainerPicker {...props} />;
     case "comm":

@@ -6,7 +6,7 @@ import type { Task } from "../api/types";
 import { count, moment, visible } from "../lib/format";
 import { KIND_TITLES } from "../lib/kind_probes";
 import { targetNames, targetText } from "../lib/task_spec";
-import { dropTask, putTask, tasks } from "../state/live";
+import { dropTask, namedContainers, putTask, tasks } from "../state/live";
 import { href, openView, patchRoute, route } from "../state/route";
 import { DropTarget, ImportButton, ImportError, useImport } from "./import_profile";
 import { Empty, Loading } from "./states";
@@ -15,7 +15,7 @@ import { type Column, VirtualTable } from "./virtual_table";
 
 /** The target with the names that its processes had when the task began, where that is known. */
 export function namedTarget(task: Pick<Task, "target"> & Partial<Pick<Task, "target_names">>): string {
-  const text = targetText(task.target);
+  const text = targetText(task.target, namedContainers.value);
   const names = targetNames({ target_names: task.target_names ?? [] });
   return visible(names.length === 0 ? text : `${names.join(", ")} · ${text}`);
 }
@@ -176,15 +176,16 @@ export function TasksPage() {
   const sort = wanted || "-id";
   const all = tasks.value;
   const importing = useImport();
+  const named = namedContainers.value;
   const rows = useMemo(() => {
     const words = q.toLowerCase();
     const list = [...(all?.values() ?? [])].filter((task) =>
-      `${task.id} ${task.kind} ${task.state} ${task.group ?? ""} ${targetText(task.target)} ${targetNames(task).join(" ")}`
+      `${task.id} ${task.kind} ${task.state} ${task.group ?? ""} ${targetText(task.target, named)} ${targetNames(task).join(" ")}`
         .toLowerCase()
         .includes(words),
     );
     return sortTasks(list, sort);
-  }, [all, q, sort]);
+  }, [all, q, sort, named]);
   return (
     <DropTarget importing={importing}>
       <div class="toolbar">

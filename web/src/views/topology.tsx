@@ -130,7 +130,10 @@ export function TopologyView({ table, empty, origin, twin, window, hidden }: Top
   const { map: wanted, labels, worst: signal, bad, node: picked, local } = route.value;
   const known = processes.value ?? NO_PROCESSES;
   const processKey = useProcessKey();
-  const topology = useMemo(() => topologyOf(table.edges, known, wanted), [table, processKey, wanted]);
+  const topology = useMemo(
+    () => topologyOf(table.edges, known, wanted, table.containers),
+    [table, processKey, wanted],
+  );
   const lines = useMemo(() => linesOf(topology.links, window.before), [topology, window.before]);
   const marked = useMemo(() => new Set(worst(lines, signal)), [lines, signal]);
   const isBad = (line: Line): boolean => badness(signal, line.counters) > 0;

@@ -1,6 +1,7 @@
 // The nodes of the map: processes as circles with their share of the CPU, peers as boxes.
 
-import { bytes, shortId, visible } from "../lib/format";
+import { containerTip, containerTitle, podOrContainer } from "../lib/container_names";
+import { bytes, visible } from "../lib/format";
 import type { TopologyNode } from "../lib/topology";
 import type { CpuShare } from "../lib/topology_cpu";
 import { CENTER, nodeSize, type Place } from "../lib/topology_layout";
@@ -34,6 +35,7 @@ function cpuText(cpu: CpuShare): string {
 function nodeLabel(node: TopologyNode, cpu: CpuShare | null): string {
   const parts = [
     visible(node.name),
+    node.container === null ? "" : `in ${visible(containerTitle(node.container))}`,
     node.pid === null ? "process not known" : `pid ${node.pid}`,
     node.why ?? ROLE_TEXT[node.role],
     node.purpose,
@@ -79,7 +81,7 @@ export function NodeShape({ node, place, cpu, focused, picked, dim, onFocus }: N
         : node.addresses[0] === node.name
           ? ""
           : visible(node.addresses[0] ?? "")
-      : `${node.pid}${node.container === null ? "" : ` · ${shortId(visible(node.container))}`}`;
+      : `${node.pid}${node.container === null ? "" : ` · ${visible(podOrContainer(node.container))}`}`;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the shape in it is the button; this is for the pointer
     <g
@@ -88,7 +90,11 @@ export function NodeShape({ node, place, cpu, focused, picked, dim, onFocus }: N
       transform={`translate(${place.x} ${place.y})`}
       onClick={() => patchRoute({ node: picked ? "" : node.key }, "replace")}
     >
-      <title>{nodeLabel(node, cpu)}</title>
+      <title>
+        {[nodeLabel(node, cpu), ...(node.container === null ? [] : [containerTip(node.container)])].join(
+          "\n\n",
+        )}
+      </title>
       {size.round ? (
         <>
           <circle class="shape" r={size.x} {...button} />

@@ -1,13 +1,15 @@
 // What is known of the node or the line that was picked on the map.
 
 import type { EdgeTable } from "../api/types";
+import { workloadTitle } from "../lib/container_names";
 import { EDGE_SIGNALS, type EdgeSignal, labelText, troubleText } from "../lib/edge_signals";
 import { betweenText, percentile } from "../lib/edges";
-import { bytes, count, cpu, shortId, visible } from "../lib/format";
+import { bytes, count, cpu, visible } from "../lib/format";
 import type { Topology, TopologyNode } from "../lib/topology";
 import type { RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
 import { href, openView, patchRoute } from "../state/route";
+import { ContainerLine } from "./container_name";
 import type { EdgeOrigin } from "./edges_view";
 import { Icon } from "./icons";
 import { LineTrend } from "./line_trend";
@@ -68,6 +70,7 @@ export function EdgeLink({ origin, edge, text }: { origin: EdgeOrigin; edge: str
 
 function NodePanel({ node, lines }: { node: TopologyNode; lines: readonly Line[] }) {
   const process = [...(processes.value?.values() ?? [])].find(({ id }) => node.key === `p:${id}`);
+  const workload = node.container?.names?.workload ?? null;
   const its = lines.filter(({ client, server }) => client === node.key || server === node.key);
   const open = its
     .flatMap(({ edges }) => edges)
@@ -78,7 +81,12 @@ function NodePanel({ node, lines }: { node: TopologyNode; lines: readonly Line[]
       {node.why !== null && <p class="small muted">{node.why}</p>}
       <dl class="pairs">
         <Fact title="Process">{node.pid === null ? "not on this node, or not seen" : `pid ${node.pid}`}</Fact>
-        {node.container !== null && <Fact title="Container">{shortId(visible(node.container))}</Fact>}
+        {node.container !== null && (
+          <Fact title="Container">
+            <ContainerLine container={node.container} />
+          </Fact>
+        )}
+        {workload !== null && <Fact title="Workload">{visible(workloadTitle(workload))}</Fact>}
         <Fact title="Addresses">{node.addresses.map(visible).join(", ")}</Fact>
         {node.pid !== null && (
           <Fact title="CPU">{process === undefined ? "the process is gone" : cpu(process.cpu_percent)}</Fact>
