@@ -192,7 +192,7 @@ const CLONE_THREAD: u64 = 0x0001_0000;
 /// Bit of calls of the x32 ABI.
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
-/// Numbers that calls have in that ABI alone (arch/x86/entry/syscalls/syscall_64.tbl).
+/// Numbers that calls have in that ABI alone (`arch/x86/entry/syscalls/syscall_64.tbl`).
 #[cfg(target_arch = "x86_64")]
 const X32_ONLY: std::ops::RangeInclusive<i64> = 512..=547;
 
