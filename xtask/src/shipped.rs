@@ -1,16 +1,12 @@
-//! What is shipped: the program that `cargo xtask dist` has left, and the image made of it.
+//! What is shipped: the program that `cargo xtask dist` builds, and the image made of it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use crate::{
-    dist,
+    dist::{self, DistArgs},
     engine::Engine,
     exec, image,
     test::{self, Tally},
@@ -19,8 +15,8 @@ use crate::{
 
 /// Checks the program and the image; then the image runs in an engine.
 pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
-    let program = program(workspace)?;
-    dist::check(&program)?;
+    // Files may differ from the commit while one works; what CI tests does not.
+    let program = dist::build(workspace, &DistArgs { allow_dirty: true })?.program;
     let said = exec::output(Command::new(&program).arg("--version"))?;
     revision(workspace, &said)?;
     let bytes = program.metadata().context("its size")?.len();
@@ -38,16 +34,6 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     println!("{tag} lists {parts} crates of Cargo.lock");
     tally.passed += 1;
     test::image(workspace, &engine, &tag, tally)
-}
-
-fn program(workspace: &Workspace) -> Result<PathBuf> {
-    let program = dist::folder(workspace).join("profiler-agent");
-    ensure!(
-        program.is_file(),
-        "no program at {}: run `cargo xtask dist`",
-        program.display()
-    );
-    Ok(program)
 }
 
 /// Whether the program names a commit that there is.

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     confine::Confinement,
-    memory_ceiling::{Limit, LimitSource, cgroup_limit},
     container_names::{KubernetesMode, RuntimeMode, SourceConfig},
+    memory_ceiling::{Limit, LimitSource, cgroup_limit},
     model::{UnwindMethod, WaitMode},
     privileges::Tier,
 };

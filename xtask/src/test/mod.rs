@@ -8,9 +8,14 @@ mod web_test;
 mod toolchain_fallback;
 mod report;
 
-use std::{fs, path::Path, time::Instant};
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
 use crate::{
     build,
@@ -72,21 +77,48 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
         println!("agent under test: {}", agent.display());
     }
     let mut progress = Progress::new(steps.len());
-    for step in steps {
-        let start = Instant::now();
-        let mut tally = Tally::default();
-        let result = progress.loud(step.name, || (step.run)(workspace, &mut tally));
-        if let Err(error) = &result {
-            println!("error: {error:#}");
-            if tally.failed == 0 {
-                tally.failed = 1;
-            }
+    let is_asked = |name: &str| steps.iter().any(|step| step.name == name);
+    for step in &steps {
+        let pair = BESIDE
+            .iter()
+            .find(|(beside, _)| *beside == step.name)
+            .filter(|(_, long)| is_asked(long));
+        if pair.is_some() {
+            continue;
         }
-        report.add(Row {
-            name: step.name,
-            took: start.elapsed(),
-            tally,
-            error: result.err().map(|error| format!("{error:#}")),
+        let beside = steps
+            .iter()
+            .filter(|other| BESIDE.contains(&(other.name, step.name)));
+        thread::scope(|scope| {
+            let running: Vec<_> = beside
+                .map(|other| scope.spawn(|| row(other, workspace)))
+                .collect();
+            let mut done = Vec::new();
+            let told = progress.loud(step.name, || {
+                let own = row(step, workspace);
+                let told = own
+                    .error
+                    .clone()
+                    .map_or(Ok(()), |error| Err(anyhow!(error)));
+                done.push(own);
+                told
+            });
+            // It is in the report.
+            drop(told);
+            done.extend(running.into_iter().map(|other| {
+                other.join().unwrap_or_else(|_panic| Row {
+                    name: "a step beside it",
+                    took: Duration::ZERO,
+                    tally: Tally {
+                        passed: 0,
+                        failed: 1,
+                    },
+                    error: Some("panicked".to_owned()),
+                })
+            }));
+            for row in done {
+                report.add(row);
+            }
         });
     }
     print!("{report}");
@@ -95,6 +127,28 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
         bail!("{} tests failed", total.failed);
     }
     Ok(())
+}
+
+/// Steps that wait more than they work, and the long builds that they run beside: neither measures time.
+const BESIDE: [(&str, &str); 1] = [("soak", "shipped")];
+
+/// Runs one step.
+fn row(step: &Step, workspace: &Workspace) -> Row {
+    let start = Instant::now();
+    let mut tally = Tally::default();
+    let result = (step.run)(workspace, &mut tally);
+    if let Err(error) = &result {
+        println!("error: {}: {error:#}", step.name);
+        if tally.failed == 0 {
+            tally.failed = 1;
+        }
+    }
+    Row {
+        name: step.name,
+        took: start.elapsed(),
+        tally,
+        error: result.err().map(|error| format!("{error:#}")),
+    }
 }
 
 fn select(names: &[String]) -> Result<Vec<&'static Step>> {

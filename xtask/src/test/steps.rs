@@ -331,8 +331,8 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "shipped",
-        about: "what `cargo xtask dist` has left, and the image of it with the options of deploy/compose.yaml",
-        needs: &[Need::Root, Need::Web],
+        about: "what `cargo xtask dist` builds, and the image of it with the options of deploy/compose.yaml",
+        needs: &[Need::Root, Need::Web, Need::Ebpf],
         run: shipped::run,
     },
     integration!("mesh", MESH, "traffic through two real Envoys"),
