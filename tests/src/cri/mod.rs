@@ -66,7 +66,7 @@ impl Node {
         fs::create_dir(&network).context("make a folder")?;
         write(
             &network.join("10-pods.conflist"),
-            &pod_network().to_string(),
+            &pod_network(&folder).to_string(),
         )?;
         let mut containerd = Launch::new(Path::new("/usr/bin/containerd"), "containerd", &folder)
             .args([Path::new("--config"), &configuration])
@@ -203,7 +203,7 @@ ShimCgroup = "{cgroup}"
     )
 }
 
-fn pod_network() -> serde_json::Value {
+fn pod_network(folder: &Path) -> serde_json::Value {
     json!({
         "cniVersion": "0.4.0",
         "name": "pods",
@@ -211,7 +211,7 @@ fn pod_network() -> serde_json::Value {
             "type": "bridge",
             "bridge": BRIDGE,
             "isGateway": true,
-            "ipam": { "type": "host-local", "ranges": [[{ "subnet": SUBNET }]], "dataDir": "/run/pfl-pods" },
+            "ipam": { "type": "host-local", "ranges": [[{ "subnet": SUBNET }]], "dataDir": folder.join("addresses") },
         }],
     })
 }
