@@ -24,7 +24,7 @@ const NODE: &str = "node-1";
 /// How long a change may take to be seen: a watch tells at once, a busy machine a little later.
 const SEEN: Duration = Duration::from_secs(10);
 /// The same after a watch broke: its pauses grow up to 30 s.
-const SEEN_AGAIN: Duration = Duration::from_secs(60);
+const SEEN_AGAIN: Duration = Duration::from_mins(1);
 
 /// An API server with the objects of deploy/, and what containers are made of.
 struct Place {
@@ -57,7 +57,7 @@ impl Place {
         path.display().to_string()
     }
 
-    fn agent(&self, kubeconfig: &str) -> Agent {
+    fn agent(kubeconfig: &str) -> Agent {
         let kubernetes = format!("--kubernetes={kubeconfig}");
         let node = format!("--node-name={NODE}");
         let options = ServeOptions::with_arguments([&*kubernetes, &*node, "--runtime-socket=off"]);
@@ -199,8 +199,8 @@ fn live_containers_are_called_as_kubernetes_calls_them_and_are_targets_by_pod_an
     elsewhere["metadata"]["labels"] = labels.clone();
     admin.create(&elsewhere).unwrap();
 
-    let agent = place.agent(&place.kubeconfig(place.cluster.address));
-    let found = wait_names(&agent, web.id(0), SEEN, |names| names.is_object());
+    let agent = Place::agent(&place.kubeconfig(place.cluster.address));
+    let found = wait_names(&agent, web.id(0), SEEN, Value::is_object);
     assert_eq!(found["title"], "shop/web-5d4f7-x/web");
     assert_eq!(found["role"], "main");
     assert_eq!(found["named_by"], "kubernetes");
@@ -210,7 +210,7 @@ fn live_containers_are_called_as_kubernetes_calls_them_and_are_targets_by_pod_an
         found["workload"],
         json!({ "kind": "Deployment", "name": "web" })
     );
-    let proxy = wait_names(&agent, web.id(1), SEEN, |names| names.is_object());
+    let proxy = wait_names(&agent, web.id(1), SEEN, Value::is_object);
     assert_eq!(
         (&proxy["name"], &proxy["role"]),
         (&json!("proxy"), &json!("sidecar"))
@@ -300,9 +300,9 @@ fn changes_ends_and_watches_that_break_are_followed() {
     let mut way = Forwarder::start(place.cluster.address).unwrap();
     let labels = json!({ "app": "cart", "version": "v1" });
     let mut first = place.run(pod("shop", "cart-0", NODE, &["cart"]), &labels, &["cart"]);
-    let agent = place.agent(&place.kubeconfig(way.address));
+    let agent = Place::agent(&place.kubeconfig(way.address));
     let cart = first.id(0).to_owned();
-    wait_names(&agent, &cart, SEEN, |names| names.is_object());
+    wait_names(&agent, &cart, SEEN, Value::is_object);
 
     // A label changes; a container starts again under another id.
     let version = |wanted: &str| json!({ "metadata": { "labels": { "version": wanted } } });
@@ -319,7 +319,7 @@ fn changes_ends_and_watches_that_break_are_followed() {
         admin.set_status(&first.object, &status).unwrap();
     };
     // Until the kubelet says which container it is, its cgroup says in which pod.
-    let partly = wait_names(&agent, &replacement.id, SEEN, |names| names.is_object());
+    let partly = wait_names(&agent, &replacement.id, SEEN, Value::is_object);
     assert_eq!(partly["title"], "shop/cart-0");
     report(&replacement.id);
     wait_names(&agent, &replacement.id, SEEN, |names| {
@@ -440,7 +440,7 @@ fn an_account_without_the_right_is_told_so_and_nothing_else_is_lost() {
         .cluster
         .kubeconfig(&path, place.cluster.address, &token)
         .unwrap();
-    let agent = place.agent(&path.display().to_string());
+    let agent = Place::agent(&path.display().to_string());
     let reason = wait_for("it is told", SEEN, || {
         let source = kubernetes_state(&agent);
         source["reason"].as_str().map(str::to_owned)

@@ -46,6 +46,7 @@ mod hostile;
 mod idle;
 #[cfg(test)]
 mod kubernetes;
+#[cfg(test)]
 mod kubernetes_names;
 #[cfg(test)]
 mod lifecycle;
@@ -116,8 +117,9 @@ mod requests_stores;
 #[cfg(test)]
 mod requests_tls;
 #[cfg(test)]
-mod soak;
 mod shipped;
+#[cfg(test)]
+mod soak;
 #[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]

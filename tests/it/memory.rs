@@ -29,7 +29,7 @@ const TOLERANCE: u64 = CEILING / 4;
 /// Programs with large perf-maps, and names in each: about 56 MB in the agent.
 const PROGRAMS: usize = 2;
 const NAMES: u64 = 280_000;
-const SETTLED: Duration = Duration::from_secs(60);
+const SETTLED: Duration = Duration::from_mins(1);
 
 /// Memory of a process as the kernel shows it: pages without a file, files without a name, eBPF objects.
 fn used(pid: u32) -> Option<u64> {
