@@ -37,6 +37,15 @@ pub(super) const REDIS: Package = Package {
 };
 
 pub(super) const ROOT_AND_AGENT: &[Need] = &[Need::Root, Need::Agent];
+/// File systems in files.
+pub(super) const STORAGE: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[Package {
+        name: "e2fsprogs",
+        evidence: "/usr/sbin/mkfs.ext4",
+    }]),
+];
 /// `go tool pprof` reads the exports.
 pub(super) const PPROF: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&[GO])];
 pub(super) const MESH: &[Need] = &[

@@ -7,7 +7,7 @@ use super::{
     needs::{
         CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, MESH, MESHES, NAMES, NETWORK, Need,
         PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES, REQUESTS_TLS,
-        ROOT_AND_AGENT, TLS_SITES, UI, UNWINDING, UNWINDING_PROGRAMS,
+        ROOT_AND_AGENT, STORAGE, TLS_SITES, UI, UNWINDING, UNWINDING_PROGRAMS,
     },
     toolchain_fallback, unwind_test, web_test,
 };
@@ -124,7 +124,7 @@ pub(super) const STEPS: &[Step] = &[
     ),
     integration!(
         "chaos-storage",
-        ROOT_AND_AGENT,
+        STORAGE,
         "a data directory that is full or cannot be written: said, survived, left behind"
     ),
     integration!(
