@@ -212,7 +212,6 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
     libc::SYS_reboot,
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -263,6 +262,7 @@ const REFUSED: &[libc::c_long] = &[
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[libc::c_long] = &[
     libc::SYS_fork,
+    libc::SYS_kexec_file_load,
     libc::SYS_vfork,
     libc::SYS_iopl,
     libc::SYS_ioperm,
@@ -271,7 +271,11 @@ const REFUSED_HERE: &[libc::c_long] = &[
     libc::SYS_mknod,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const REFUSED_HERE: &[libc::c_long] = &[];
+const REFUSED_HERE: &[libc::c_long] = &[KEXEC_FILE_LOAD];
+
+/// Of `include/uapi/asm-generic/unistd.h`: libc has no name for it with musl on aarch64.
+#[cfg(not(target_arch = "x86_64"))]
+const KEXEC_FILE_LOAD: libc::c_long = 294;
 
 /// What accepting connections, TLS and HTTP need of the kernel, with the allocators, locks and logging of both C
 /// libraries.

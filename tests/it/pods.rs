@@ -7,7 +7,7 @@ use std::{
 };
 
 use profiler_tests::{
-    agent,
+    agent::{self, Agent, ServeOptions},
     api::Api,
     cri::{Node, Pod},
     forwarder::{Forwarder, Place},
@@ -136,6 +136,7 @@ impl<'a> Profiler<'a> {
 fn app(node: &Node) -> Pod<'_> {
     let mut pod = objects::pod("shop", "cart-7d4b9c", "node-1", &[]);
     pod["metadata"]["uid"] = json!("6f1d2c3b-0000-4000-8000-000000000002");
+    pod["metadata"]["labels"] = json!({ "app": "cart" });
     let container = |name: &str, arguments: &[&str]| {
         let image = format!("profiler.test/{name}:1");
         json!({ "name": name, "image": image, "args": arguments })
@@ -213,4 +214,71 @@ fn the_pod_of_the_manifest_profiles_others_with_exactly_its_capabilities() {
     );
     profiler.api.stop_task(&network).unwrap();
     profiler.ended(&network);
+}
+
+#[test]
+fn the_runtime_names_what_it_runs() {
+    let node = Node::start().unwrap();
+    let app = app(&node);
+    let id = |name: &str| app.container(name).unwrap().id.clone();
+    let socket = format!("--runtime-socket=cri:{}", node.socket().display());
+    let options = ServeOptions::with_arguments(["--kubernetes=off", &socket]);
+    let agent = Agent::start_with(options).unwrap();
+    let containers = || agent.api.get_json("/api/v1/containers").unwrap();
+    let named = wait_for("the container has its names", START, || {
+        let list = containers();
+        let found = list["items"].as_array().unwrap().iter();
+        let names = found
+            .filter(|item| item["id"] == id("shares"))
+            .map(|item| item["names"].clone());
+        names.into_iter().find(Value::is_object)
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {:#}", containers()));
+    assert_eq!(named["title"], "shop/cart-7d4b9c/shares");
+    assert_eq!(named["labels"], json!({ "app": "cart" }));
+    assert_eq!(named["image"], "profiler.test/shares:1");
+    // The runtime does not say which of its containers are for initialisation.
+    assert_eq!(
+        (&named["role"], &named["named_by"]),
+        (&json!("unknown"), &json!("cri"))
+    );
+    assert_eq!(named["pod"]["uid"], "6f1d2c3b-0000-4000-8000-000000000002");
+
+    let target = json!({ "pod": { "labels": "app=cart", "container": "shares" } });
+    let profile = agent
+        .api
+        .create_task(
+            &json!({ "kind": "on_cpu", "target": target, "duration_s": 3, "frequency_hz": 499 }),
+        )
+        .unwrap();
+    let watched = json!({ "pod": { "namespace": "shop", "name": "cart-7d4b9c" } });
+    let network = agent
+        .api
+        .create_task(&json!({ "kind": "network", "target": watched, "duration_s": LONGEST_S }))
+        .unwrap();
+    agent.api.wait_task(&profile, &["finished"], EXIT).unwrap();
+    let folded = agent.api.folded(&profile, "").unwrap();
+    assert!(
+        (folded.share("hot_sixty") - 60.0).abs() < 6.0,
+        "{}",
+        folded.summary()
+    );
+    // Both ends of the edge have names in the answer itself.
+    let path = format!("/api/v1/tasks/{network}/edges");
+    let table = || agent.api.get_json(&path).unwrap();
+    let titles = wait_for("both ends have names", START, || {
+        let table = table();
+        let title = |name: &str| {
+            table["containers"][id(name)]["title"]
+                .as_str()
+                .map(str::to_owned)
+        };
+        Some([title("client")?, title("server")?])
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {:#}", table()));
+    assert_eq!(
+        titles,
+        ["shop/cart-7d4b9c/client", "shop/cart-7d4b9c/server"]
+    );
+    agent.api.stop_task(&network).unwrap();
 }
