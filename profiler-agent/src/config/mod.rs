@@ -2,6 +2,7 @@
 
 pub mod cli;
 mod file;
+mod names;
 mod print;
 mod resolved;
 mod settings;

@@ -9,16 +9,13 @@ use std::{
 use clap::ValueEnum;
 
 use super::{
-    cli::{
-        ServeArgs,
-        pods::{kubernetes, runtime_sockets},
-    },
-    file,
+    cli::ServeArgs,
+    file, names,
     settings::{ConfigError, Origin, Setting, Settings},
 };
 use crate::{
     confine::Confinement,
-    container_names::{KubernetesMode, RuntimeMode, SourceConfig},
+    container_names::SourceConfig,
     memory_ceiling::{Limit, LimitSource, cgroup_limit},
     model::{UnwindMethod, WaitMode},
     privileges::Tier,
@@ -346,7 +343,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         off_cpu_mode: parse_or(settings, "off_cpu_mode", WaitMode::Auto, wait_mode)?,
         envoy_admin: parse_or(settings, "envoy_admin", EnvoyAdminMode::Auto, envoy_admin)?,
         privileges: parse_or(settings, "privileges", Tier::default(), privileges)?,
-        names: names(settings)?,
+        names: names::names(settings)?,
         confine: parse_or(settings, "confine", Confinement::default(), confinement)?,
     })
 }
@@ -355,7 +352,7 @@ fn default_listen() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))
 }
 
-fn parse_or<T>(
+pub(super) fn parse_or<T>(
     settings: &Settings,
     key: &str,
     default: T,
@@ -472,26 +469,6 @@ fn unwind_method(setting: &Setting) -> Result<UnwindMethod, ConfigError> {
         .text()
         .parse()
         .map_err(|problem: &str| setting.invalid(problem))
-}
-
-fn names(settings: &Settings) -> Result<SourceConfig, ConfigError> {
-    Ok(SourceConfig {
-        kubernetes: parse_or(
-            settings,
-            "kubernetes",
-            KubernetesMode::default(),
-            |setting| kubernetes(setting.text()).map_err(|problem| setting.invalid(problem)),
-        )?,
-        runtime: parse_or(
-            settings,
-            "runtime_socket",
-            RuntimeMode::default(),
-            |setting| runtime_sockets(setting.text()).map_err(|problem| setting.invalid(problem)),
-        )?,
-        node_name: settings
-            .get("node_name")
-            .map(|setting| setting.text().to_owned()),
-    })
 }
 
 fn privileges(setting: &Setting) -> Result<Tier, ConfigError> {

@@ -1,0 +1,28 @@
+//! Settings about who names containers.
+
+use super::{
+    cli::pods::{kubernetes, runtime_sockets},
+    resolved::parse_or,
+    settings::{ConfigError, Settings},
+};
+use crate::container_names::{KubernetesMode, RuntimeMode, SourceConfig};
+
+pub(super) fn names(settings: &Settings) -> Result<SourceConfig, ConfigError> {
+    Ok(SourceConfig {
+        kubernetes: parse_or(
+            settings,
+            "kubernetes",
+            KubernetesMode::default(),
+            |setting| kubernetes(setting.text()).map_err(|problem| setting.invalid(problem)),
+        )?,
+        runtime: parse_or(
+            settings,
+            "runtime_socket",
+            RuntimeMode::default(),
+            |setting| runtime_sockets(setting.text()).map_err(|problem| setting.invalid(problem)),
+        )?,
+        node_name: settings
+            .get("node_name")
+            .map(|setting| setting.text().to_owned()),
+    })
+}
