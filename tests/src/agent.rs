@@ -97,6 +97,11 @@ impl Agent {
         self.process.stop()
     }
 
+    /// Stops it on a machine that is busy with other things.
+    pub fn stop_within(&mut self, limit: Duration) -> Result<ExitStatus> {
+        self.process.interrupt_within(Signal::TERM, limit)
+    }
+
     pub fn kill(&mut self) -> Result<ExitStatus> {
         self.process.interrupt(Signal::KILL)
     }

@@ -247,11 +247,16 @@ impl Running {
 
     /// Sends `signal` and waits for the exit; SIGKILL if that does not end it in time.
     pub fn interrupt(&mut self, signal: Signal) -> Result<ExitStatus> {
+        self.interrupt_within(signal, STOP_LIMIT)
+    }
+
+    /// The same with another limit.
+    pub fn interrupt_within(&mut self, signal: Signal, limit: Duration) -> Result<ExitStatus> {
         if let Some(status) = self.child.try_wait().context("reap child")? {
             return Ok(status);
         }
         self.signal(signal)?;
-        if let Ok(status) = self.wait(STOP_LIMIT) {
+        if let Ok(status) = self.wait(limit) {
             return Ok(status);
         }
         self.child

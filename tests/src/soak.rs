@@ -23,6 +23,8 @@ const ALWAYS: [&str; 4] = ["--network", "always", "--profile", "always"];
 const CHECKUP_LIMIT: Duration = Duration::from_mins(1);
 /// From the end of a check-up until what it held is read: its programs go with the last reader.
 const QUIET: Duration = Duration::from_millis(500);
+/// For the agent to end while the machine is busy; how fast it ends is another test's.
+const STOP: Duration = Duration::from_mins(1);
 /// For the kernel, which frees what a process held.
 const GONE: Duration = Duration::from_secs(15);
 /// Clock ticks per second of /proc/PID/stat, the same on every Linux.
@@ -134,7 +136,7 @@ pub fn run(options: &Options, mut seen: impl FnMut(&Reading)) -> Result<Soaked> 
         ensure!(mesh.ended().is_none(), "{:?} has ended", mesh.ended());
     }
     let load = mesh.stop_load()?.context("no load")?;
-    let status = agent.stop()?;
+    let status = agent.stop_within(STOP)?;
     ensure!(status.success(), "the agent ended with {status}");
     let gone = wait_for("the kernel has removed everything", GONE, || {
         let left = KernelObjects::now().ok()?.since(&before);

@@ -64,6 +64,7 @@ impl NameSources {
                     return;
                 }
                 let runtime = tokio::runtime::Builder::new_current_thread()
+                    .thread_name("names")
                     .enable_all()
                     .build();
                 let runtime = match runtime {
