@@ -196,7 +196,7 @@ fn without_a_ceiling_the_load_needs_more() {
 }
 
 #[test]
-fn near_the_ceiling_the_agent_gives_up_what_matters_least_and_recovers() {
+fn near_the_ceiling_the_agent_gives_up_what_matters_least() {
     let targets = Targets::new();
     let busy = targets.busy("shares-memory");
     let agent = serve(&[&format!("--max-memory={CEILING}")]);
@@ -255,12 +255,7 @@ fn near_the_ceiling_the_agent_gives_up_what_matters_least_and_recovers() {
     // By now some of it may have come back already.
     assert!(order.map(at).is_sorted(), "{log}");
 
-    // When the load has ended everything comes back.
     drop(programs);
-    wait_until("memory is free again", SETTLED, || {
-        memory(&agent)["stage"] == "open"
-    })
-    .unwrap_or_else(|error| panic!("{error:#}: {}\n{}", memory(&agent), agent.log()));
     let peak = peak.take();
     assert!(peak < CEILING + TOLERANCE, "{peak} bytes: {}", agent.log());
     // The user's task was spared: what is always on was enough.
@@ -269,28 +264,10 @@ fn near_the_ceiling_the_agent_gives_up_what_matters_least_and_recovers() {
         .api
         .wait_task(&users, &["cancelled"], START)
         .unwrap_or_else(|error| panic!("{error:#}: {}", agent.log()));
-    wait_until("the network is watched again", SETTLED, || {
-        network_runs(&agent)
-    })
-    .unwrap_or_else(|error| panic!("{error:#}: {}\n{}", memory(&agent), agent.log()));
-    // The continuous profile may be trying again at any of these moments.
     let kept = wait_for("the result is read", SETTLED, || {
         agent.api.folded(stopped["id"].as_str().unwrap(), "").ok()
     });
     assert_eq!(Some(kept.unwrap().total()), stopped["samples"].as_u64());
-    wait_until("the agent is ready", SETTLED, || {
-        agent.api.get("/readyz").unwrap().status == 200
-    })
-    .unwrap();
-    let again = on_cpu(json!({ "pids": [busy.pid()] }), 1, 99);
-    wait_until("a task runs to its end", SETTLED, || {
-        let Ok(id) = agent.api.create_task(&again) else {
-            return false;
-        };
-        let ended = agent.api.wait_task(&id, &["finished", "failed"], START);
-        ended.unwrap()["state"] == "finished"
-    })
-    .unwrap_or_else(|error| panic!("{error:#}: {}\n{}", memory(&agent), agent.log()));
     let metrics = agent.api.get("/metrics").unwrap().text();
     for line in [
         "profiler_agent_memory_ceiling_bytes 240000000",

@@ -105,7 +105,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!(
         "memory",
         ROOT_AND_AGENT,
-        "a ceiling for the agent's memory: what is given up, in which order, and that it comes back"
+        "a ceiling for the agent's memory: what is given up, and in which order"
     ),
     integration!(
         "lifecycle",
