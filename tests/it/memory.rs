@@ -26,9 +26,11 @@ use crate::targets::{START, Targets, on_cpu, start_task};
 const CEILING: u64 = 240_000_000;
 /// What may come between two looks of the agent at itself: the share that docs/memory.md states.
 const TOLERANCE: u64 = CEILING / 4;
-/// Programs with large perf-maps, and names in each: about 56 MB in the agent.
-const PROGRAMS: usize = 4;
+/// Names in a perf-map: about 14 MB in the agent.
 const NAMES: u64 = 280_000;
+/// Programs with such perf-maps come one after the other, until what is waited for happens.
+const MOST_PROGRAMS: usize = 24;
+const BETWEEN_PROGRAMS: Duration = Duration::from_secs(2);
 const SETTLED: Duration = Duration::from_mins(1);
 
 /// Memory of a process as the kernel shows it: pages without a file, files without a name, eBPF objects.
@@ -121,6 +123,22 @@ fn with_many_names(targets: &Targets, index: usize) -> Running {
     target
 }
 
+/// More and more such programs, until `enough` says something.
+fn load_until<T>(
+    targets: &Targets,
+    programs: &mut Vec<Running>,
+    mut enough: impl FnMut() -> Option<T>,
+) -> T {
+    loop {
+        if let Ok(found) = wait_for("the load is enough", BETWEEN_PROGRAMS, &mut enough) {
+            return found;
+        }
+        let count = programs.len();
+        assert!(count < MOST_PROGRAMS, "{count} programs are not enough");
+        programs.push(with_many_names(targets, count));
+    }
+}
+
 fn serve(more: &[&str]) -> Agent {
     let mut options = ServeOptions::with_arguments(["--network=always", "--profile=always"]);
     options
@@ -183,13 +201,8 @@ fn without_a_ceiling_the_load_needs_more() {
     let busy = targets.busy("shares-memory");
     let agent = serve(&["--max-memory=none"]);
     task_of_the_user(&agent, busy.pid());
-    let peak = Peak::of(&agent);
-    let _programs: Vec<_> = (0..PROGRAMS)
-        .map(|index| with_many_names(&targets, index))
-        .collect();
-    std::thread::sleep(Duration::from_secs(8));
-    let peak = peak.take();
-    assert!(peak > CEILING + TOLERANCE, "only {peak} bytes");
+    let needs_more = || used(agent.pid()).filter(|used| *used > CEILING + TOLERANCE);
+    load_until(&targets, &mut Vec::new(), needs_more);
     let memory = memory(&agent);
     assert_eq!(memory["stage"], "open", "{memory}");
     assert_eq!(memory["ceiling_bytes"], Value::Null, "{memory}");
@@ -202,20 +215,17 @@ fn near_the_ceiling_the_agent_gives_up_what_matters_least() {
     let agent = serve(&[&format!("--max-memory={CEILING}")]);
     let users = task_of_the_user(&agent, busy.pid());
     let peak = Peak::of(&agent);
-    let programs: Vec<_> = (0..PROGRAMS)
-        .map(|index| with_many_names(&targets, index))
-        .collect();
 
     // New tasks are refused, and the health check says so.
-    let refused = wait_for("a task is refused", SETTLED, || {
+    let mut programs = Vec::new();
+    let refused = load_until(&targets, &mut programs, || {
         let body = on_cpu(json!({ "all": true }), 1, 99).to_string();
         let answer = agent
             .api
             .send("POST", "/api/v1/tasks", Some(&body))
             .unwrap();
         (answer.status == 503).then(|| answer.json().unwrap())
-    })
-    .unwrap_or_else(|error| panic!("{error:#}: {}\n{}", memory(&agent), agent.log()));
+    });
     assert_eq!(refused["code"], "memory_short", "{refused}");
     assert!(
         refused["hint"].as_str().unwrap().contains("--max-memory"),
@@ -225,11 +235,10 @@ fn near_the_ceiling_the_agent_gives_up_what_matters_least() {
     assert_eq!(ready.status, 503, "{}", ready.text());
 
     // What is always on goes first, and what it has counted stays.
-    let stopped = wait_for("the continuous profile is stopped", SETTLED, || {
+    let stopped = load_until(&targets, &mut programs, || {
         let is_it = |task: &Value| task["state"] == "failed" && task["duration_s"].is_null();
         tasks(&agent).into_iter().find(is_it)
-    })
-    .unwrap_or_else(|error| panic!("{error:#}: {}\n{}", memory(&agent), agent.log()));
+    });
     let reason = stopped["reason"].as_str().unwrap();
     assert!(
         reason.contains("ceiling of 240.0 MB (--max-memory)"),

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     model::{Process, Target},
-    process::ProcessTable,
+    process::{ProcessTable, is_below},
 };
 
 /// Processes that are read; with more of them those that use the CPU most.
@@ -92,14 +92,6 @@ impl Targets {
     }
 }
 
-/// Whether a cgroup is another one or below it.
-fn is_below(cgroup: &str, top: &str) -> bool {
-    let top = top.trim_end_matches('/');
-    cgroup
-        .strip_prefix(top)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,19 +121,5 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(is_found);
-    }
-
-    #[test]
-    fn a_cgroup_holds_what_is_below_it() {
-        for (cgroup, top, below) in [
-            ("/a/b", "/a", true),
-            ("/a", "/a", true),
-            ("/a/b", "/a/", true),
-            ("/ab", "/a", false),
-            ("/", "/a", false),
-            ("/x", "/", true),
-        ] {
-            assert_eq!(is_below(cgroup, top), below, "{cgroup} {top}");
-        }
     }
 }

@@ -41,10 +41,7 @@ pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
     task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
     let processes = named_table(&args.names)?;
     let table = look(args, spec, &processes)?;
-    let ends = || {
-        let edges = table.edges.iter();
-        edges.flat_map(|edge| [&edge.key.client, &edge.key.server])
-    };
+    let ends = || table.edges.iter().flat_map(|edge| edge.key.ends());
     ask_for(&args.names, ends(), &processes)?;
     let text = if args.json {
         let result = api::TaskRequests::new(&TaskState::Finished, Some(&table), processes.names());

@@ -189,12 +189,11 @@ impl ContainerDirectory {
         known.moment += 1;
         let moment = known.moment;
         if is_all {
-            let ended = |is_of: bool, exists: &mut bool| *exists &= !is_of;
             for entry in known.containers.values_mut() {
-                ended(entry.by == by, &mut entry.exists);
+                entry.exists &= entry.by != by;
             }
             for entry in known.pods.values_mut() {
-                ended(entry.by == by, &mut entry.exists);
+                entry.exists &= entry.by != by;
             }
         }
         for pod in pods {

@@ -61,6 +61,13 @@ pub struct EdgeKey {
     pub original_destination: Option<(IpAddr, u16)>,
 }
 
+impl EdgeKey {
+    /// The client and the server.
+    pub fn ends(&self) -> [&Endpoint; 2] {
+        [&self.client, &self.server]
+    }
+}
+
 /// Values in buckets, with their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Values {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     model::ProcessKey,
     network::{DiagSocket, Directory, Identity, Owner, Sources},
-    process::ProcessTable,
+    process::{ProcessTable, is_below},
 };
 
 /// Names of sources that are no programs, for `--deny-probe`.
@@ -76,17 +76,12 @@ pub(super) fn wanted_pids(target: &ResolvedTarget, table: &ProcessTable) -> BTre
         return target.pids.clone();
     }
     table.refresh();
-    let below = |cgroup: &str, path: &str| {
-        cgroup
-            .strip_prefix(path.trim_end_matches('/'))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     table
         .snapshot()
         .iter()
         .filter(|process| {
             let paths = &target.cgroup_paths;
-            paths.iter().any(|path| below(&process.cgroup, path))
+            paths.iter().any(|path| is_below(&process.cgroup, path))
         })
         .map(|process| process.key.pid)
         .collect()

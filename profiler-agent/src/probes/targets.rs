@@ -11,7 +11,7 @@ use super::CollectError;
 use crate::{
     bpf::{LoadError, LoadedObject},
     model::{PodSelector, Target},
-    process::{ContainerHierarchy, FindContainerError, ProcessTable},
+    process::{ContainerHierarchy, FindContainerError, ProcessTable, is_below},
 };
 
 /// Processes or containers that a note names.
@@ -277,14 +277,10 @@ impl ResolvedTarget {
 
 /// What runs in a cgroup, by its name.
 fn cgroup_title(table: &ProcessTable, cgroup: &str) -> String {
-    let inside = |path: &str| {
-        path.strip_prefix(cgroup)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     table
         .snapshot()
         .iter()
-        .filter(|process| inside(&process.cgroup))
+        .filter(|process| is_below(&process.cgroup, cgroup))
         .find_map(|process| table.names_of(process))
         .map_or_else(|| cgroup.to_owned(), |names| names.title())
 }

@@ -34,7 +34,7 @@ use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
     model::PodSelector,
     model::{ProcessKey, TlsFileReport, TlsReport, cost_ns},
-    process::{ProcessTable, proc_dir::read_stat},
+    process::{ProcessTable, is_below, proc_dir::read_stat},
     symbolize::{SymbolizeConfig, module_file::FileKey},
     tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
 };
@@ -102,17 +102,12 @@ impl TlsTargets {
         object: &LoadedObject,
         table: &ProcessTable,
     ) -> Result<BTreeSet<u32>, LoadError> {
-        let below = |cgroup: &str, path: &String| {
-            cgroup
-                .strip_prefix(path.trim_end_matches('/'))
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         Ok(match self {
             Self::Listed => object.target_pids()?.into_iter().collect(),
             Self::Groups(paths) => table
                 .snapshot()
                 .iter()
-                .filter(|process| paths.iter().any(|path| below(&process.cgroup, path)))
+                .filter(|process| paths.iter().any(|path| is_below(&process.cgroup, path)))
                 .map(|process| process.key.pid)
                 .collect(),
             Self::Pods(selector) => table.find_pods(selector).unwrap_or_default().pids,

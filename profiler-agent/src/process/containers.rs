@@ -29,6 +29,22 @@ const PARENTS: [(&str, &str); 3] = [
 /// Digits of a full container id.
 const ID_DIGITS: usize = 64;
 
+/// Whether a cgroup is another one or below it.
+pub(crate) fn is_below(cgroup: &str, top: &str) -> bool {
+    cgroup
+        .strip_prefix(top.trim_end_matches('/'))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Fewest characters of a prefix of a container's id.
+pub(crate) const PREFIX_DIGITS: usize = 12;
+
+/// Whether this can be the beginning of a container's id, long enough to mean one.
+pub(crate) fn is_id_prefix(text: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    text.len() >= PREFIX_DIGITS && text.bytes().all(is_digit)
+}
+
 /// The innermost container of `path`; a pod when the path ends at one.
 ///
 /// The runtime is `kubepods` where the path tells the pod but not who runs it (the kubelet's
@@ -145,6 +161,20 @@ mod tests {
         assert_eq!(seen.container.id, fill(id), "{path}");
         assert_eq!(seen.container.runtime, runtime, "{path}");
         assert_eq!(seen.cgroup, fill(cgroup), "{path}");
+    }
+
+    #[test]
+    fn a_cgroup_holds_what_is_below_it() {
+        for (cgroup, top, below) in [
+            ("/a/b", "/a", true),
+            ("/a", "/a", true),
+            ("/a/b", "/a/", true),
+            ("/ab", "/a", false),
+            ("/", "/a", false),
+            ("/x", "/", true),
+        ] {
+            assert_eq!(is_below(cgroup, top), below, "{cgroup} {top}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    containers::{container_of, pod_of},
+    containers::{PREFIX_DIGITS, container_of, is_id_prefix, pod_of},
     table::ProcessTable,
 };
 use crate::{
@@ -11,8 +11,6 @@ use crate::{
     model::{ContainerNames, PodSelector, Process},
 };
 
-/// Fewest characters of a container prefix.
-const PREFIX_DIGITS: usize = 12;
 /// Longest `comm` of a process, in bytes.
 const COMM_BYTES: usize = 15;
 
@@ -121,8 +119,7 @@ impl ProcessTable {
     /// The container whose id is, or begins with, `prefix`.
     pub fn find_container(&self, prefix: &str) -> Result<ContainerMatch, FindContainerError> {
         let prefix = prefix.to_ascii_lowercase();
-        let valid = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
-        if prefix.len() < PREFIX_DIGITS || !prefix.bytes().all(valid) {
+        if !is_id_prefix(&prefix) {
             return Err(FindContainerError::InvalidPrefix { prefix });
         }
         let mut found: HashMap<String, ContainerMatch> = HashMap::new();

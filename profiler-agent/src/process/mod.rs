@@ -16,6 +16,7 @@ pub(crate) mod proc_dir;
 mod users;
 
 pub use cgroups::{CgroupError, ContainerHierarchy, Mount};
+pub(crate) use containers::{is_below, is_id_prefix};
 pub use find::{ContainerMatch, FindContainerError, FindPodError, PodMatch};
 pub use pods::{Pod, PodCpu, PodKind, PodMember, Role, pods, program};
 pub use table::{ProcessChange, ProcessTable};

@@ -256,10 +256,7 @@ fn container_holds(id: &str) -> Result<(), TaskError> {
             ),
         );
     }
-    if !id
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-    {
+    if !id.bytes().all(is_in_name) {
         return invalid(
             FIELD,
             "target.container must consist of letters, digits, '-', '_' and '.'".to_owned(),
@@ -309,8 +306,11 @@ fn pod_holds(selector: &PodSelector) -> Result<(), TaskError> {
 }
 
 fn is_name(text: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    !text.is_empty() && text.len() <= MAX_NAME_BYTES && text.bytes().all(is_part)
+    !text.is_empty() && text.len() <= MAX_NAME_BYTES && text.bytes().all(is_in_name)
+}
+
+fn is_in_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
 }
 
 fn cgroup_holds(path: &str) -> Result<(), TaskError> {

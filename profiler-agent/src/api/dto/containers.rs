@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     container_names::{self, ContainerDirectory},
-    model,
+    model::{self, Endpoint},
 };
 
 /// What a container is called, by whoever started it.
@@ -86,12 +86,12 @@ impl From<&model::PodNames> for PodNames {
 pub(super) type NamedContainers = BTreeMap<String, ContainerNames>;
 
 /// Looks them up.
-pub(super) fn named<'id>(
-    ids: impl IntoIterator<Item = &'id String>,
+pub(super) fn named<'end>(
+    ends: impl IntoIterator<Item = &'end Endpoint>,
     directory: &ContainerDirectory,
 ) -> NamedContainers {
     let mut found = NamedContainers::new();
-    for id in ids {
+    for id in ends.into_iter().filter_map(|end| end.container.as_ref()) {
         if !found.contains_key(id)
             && let Some(names) = directory.by_id(id)
         {

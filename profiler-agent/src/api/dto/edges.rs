@@ -1,9 +1,6 @@
 //! Edges of a network task.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::SocketAddr,
-};
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use profiler_common::network::BOUNDS_US;
 use serde::Serialize;
@@ -367,13 +364,8 @@ struct EdgeSocketTotals {
 
 impl EdgeTable {
     pub fn new(table: &model::EdgeTable, names: &ContainerDirectory) -> Self {
-        let ends = |edge: &'_ model::Edge| {
-            let ends = [&edge.key.client, &edge.key.server];
-            ends.map(|end| end.container.clone())
-        };
-        let ids: BTreeSet<String> = table.edges.iter().flat_map(ends).flatten().collect();
         Self {
-            containers: named(&ids, names),
+            containers: named(table.edges.iter().flat_map(|edge| edge.key.ends()), names),
             edges: table.edges.iter().map(|found| edge(found, table)).collect(),
             sources: table.sources.clone(),
             other: (table.folded != model::FoldedEdges::default()).then(|| OtherEdges {

@@ -1,6 +1,6 @@
 //! Requests of a task.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -245,13 +245,8 @@ impl TaskRequests {
         };
         let mut operations: Vec<_> = found.operations.iter().collect();
         operations.sort_by_key(|operation| std::cmp::Reverse(operation.tally.count));
-        let ends = |edge: &model::RequestEdge| {
-            let ends = [&edge.key.client, &edge.key.server];
-            ends.map(|end| end.container.clone())
-        };
-        let ids: BTreeSet<String> = found.edges.iter().flat_map(ends).flatten().collect();
         Self {
-            containers: named(&ids, names),
+            containers: named(found.edges.iter().flat_map(|edge| edge.key.ends()), names),
             state,
             reason,
             window: table

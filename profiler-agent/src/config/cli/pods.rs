@@ -5,10 +5,8 @@ use clap::Args;
 use crate::{
     container_names::{KubernetesMode, RuntimeMode, SourceConfig},
     model::{PodSelector, Target},
+    process::is_id_prefix,
 };
-
-/// Shortest prefix of a container's id.
-const ID_DIGITS: usize = 12;
 
 /// Whom to ask what containers are called.
 #[derive(Clone, Debug, Default, Args)]
@@ -85,11 +83,7 @@ pub(super) fn target_of(
         }));
     }
     let container = container?;
-    let is_id = container.len() >= ID_DIGITS
-        && container
-            .bytes()
-            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    Some(if is_id {
+    Some(if is_id_prefix(container) {
         Target::Container(container.clone())
     } else {
         Target::Pod(PodSelector {
