@@ -17,6 +17,7 @@ pub mod descriptors;
 pub mod features;
 pub mod memory;
 pub mod memory_ceiling;
+mod opener;
 pub mod privileges;
 mod recent_log;
 mod statistics_lease;

@@ -113,6 +113,33 @@ pub fn keep_none() -> Result<(), PrivilegesError> {
     })
 }
 
+/// The same, but `BPF` is kept when `works` fails without it: a kernel before 5.19, or one of a distribution, may refuse
+/// every call of bpf(2) to who does not have it (`kernel.unprivileged_bpf_disabled`).
+pub fn keep_none_or_bpf(works: impl FnOnce() -> bool) -> Result<(), PrivilegesError> {
+    let nothing = CapabilitySet::empty();
+    let failed = |source| PrivilegesError {
+        tier: Tier::Nothing,
+        action: "set them",
+        source,
+    };
+    let bpf = capabilities(None).map_err(failed)?.permitted & CapabilitySet::BPF;
+    // What is permitted and not effective can be had again.
+    let tried = CapabilitySets {
+        effective: nothing,
+        permitted: bpf,
+        inheritable: nothing,
+    };
+    set_capabilities(None, tried).map_err(failed)?;
+    if works() {
+        return keep_none();
+    }
+    let sets = CapabilitySets {
+        effective: bpf,
+        ..tried
+    };
+    set_capabilities(None, sets).map_err(failed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +165,25 @@ mod tests {
         assert_eq!(names(Tier::SysAdmin).len(), base.len() + 1);
         assert!(Tier::SysAdmin.keeps().contains(CapabilitySet::SYS_ADMIN));
         assert!(names(Tier::Nothing).is_empty());
+    }
+
+    #[test]
+    fn bpf_is_kept_only_where_it_is_needed() {
+        let kept = |works: bool| {
+            let giving_up = std::thread::spawn(move || {
+                keep_none_or_bpf(|| {
+                    assert!(capabilities(None).unwrap().effective.is_empty());
+                    works
+                })
+                .unwrap();
+                let left = capabilities(None).unwrap();
+                assert_eq!(left.permitted, left.effective);
+                left.permitted
+            });
+            giving_up.join().unwrap()
+        };
+        assert_eq!(kept(true), CapabilitySet::empty());
+        assert_eq!(kept(false), CapabilitySet::BPF);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     model::ProcessKey,
+    opener,
     process::proc_dir::read_stat,
     symbolize::SymbolizeConfig,
     tls_sites::{Finding, Site, TlsFinder, TlsFunction, TlsMapping},
@@ -48,8 +49,10 @@ pub(super) fn examine(pid: u32, config: &SymbolizeConfig) -> Vec<TlsReport> {
         pid,
         start_ticks: stat.start_ticks,
     };
-    let mut finder = TlsFinder::new(config.max_file_bytes, config.packs.clone());
-    match finder.find(key) {
+    let found = opener::apart("tls-finder", || {
+        TlsFinder::new(config.max_file_bytes, config.packs.clone()).find(key)
+    });
+    match found.and_then(|found| found) {
         Ok(found) => found.files.iter().map(report).collect(),
         Err(_) => Vec::new(),
     }

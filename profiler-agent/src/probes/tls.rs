@@ -34,6 +34,7 @@ use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
     model::PodSelector,
     model::{ProcessKey, TlsFileReport, TlsReport, cost_ns},
+    opener,
     process::{ProcessTable, is_below, proc_dir::read_stat},
     symbolize::{SymbolizeConfig, module_file::FileKey},
     tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
@@ -152,9 +153,7 @@ impl TlsProbes {
     ) -> std::io::Result<Self> {
         let (questions, asked) = sync_channel(WAITING_LIMIT);
         let (answer, answers) = sync_channel(WAITING_LIMIT);
-        std::thread::Builder::new()
-            .name("tls-finder".into())
-            .spawn(move || look(&asked, &answer))?;
+        opener::start("tls-finder", move || look(&asked, &answer))?;
         Ok(Self {
             duty: Duty::new(duty_percent, cpu_percent),
             cpu_percent,

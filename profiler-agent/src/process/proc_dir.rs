@@ -1,12 +1,11 @@
 //! Bounded access to `/proc/PID`, pinned to one process.
 
-use std::{
-    io::{self, Read as _},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-};
+use std::{io, os::fd::OwnedFd, sync::Arc};
 
 use procfs::{FromRead as _, process::Stat};
 use rustix::fs::{Mode, OFlags};
+
+use crate::opener::{self, Operation, Place};
 
 /// Largest `stat` file that is read; the kernel writes a few hundred bytes.
 const STAT_LIMIT: usize = 4096;
@@ -52,38 +51,30 @@ pub(crate) struct ProcessStatus {
 /// An open `/proc/PID`. Reads fail once the process is gone, even when its pid is used again.
 #[derive(Debug)]
 pub(crate) struct ProcDir {
-    dir: OwnedFd,
+    dir: Arc<OwnedFd>,
     pid: u32,
 }
 
 impl ProcDir {
     pub(crate) fn open(pid: u32) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::open(format!("/proc/{pid}"), flags, Mode::empty())?;
+        let dir = opener::open_path(Place::at(format!("/proc/{pid}")))?.into();
         Ok(Self { dir, pid })
     }
 
     /// Reads at most `limit` bytes of a file; what lies beyond is left away.
     pub(crate) fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
-        read_at(self.dir.as_fd(), name, limit)
-    }
-
-    /// Opens a file of this directory for reading.
-    pub(crate) fn open_file(&self, name: &str) -> io::Result<std::fs::File> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.dir, name, flags, Mode::empty())?.into())
+        opener::read(Place::below(&self.dir, name), limit)
     }
 
     /// Opens the root directory of the process's mount namespace, as a start for path look-ups.
     pub(crate) fn open_root(&self) -> io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.dir, "root", flags, Mode::empty())?)
+        opener::open_path(Place::below(&self.dir, "root"))
     }
 
     /// Target of a link as text; bytes that are not UTF-8 are replaced.
     pub(crate) fn read_link(&self, name: &str) -> io::Result<String> {
-        let target = rustix::fs::readlinkat(&self.dir, name, Vec::new())?;
-        Ok(String::from_utf8_lossy(target.as_bytes()).into_owned())
+        let target = opener::read_link(Place::below(&self.dir, name))?;
+        Ok(String::from_utf8_lossy(&target).into_owned())
     }
 
     pub(crate) fn stat(&self) -> io::Result<ProcessStat> {
@@ -101,19 +92,12 @@ impl ProcDir {
 
     /// `stat` of every thread, at most `limit` of them.
     pub(crate) fn thread_stats(&self, limit: usize) -> Vec<(u32, ProcessStat)> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(task) = rustix::fs::openat(&self.dir, "task", flags, Mode::empty()) else {
-            return Vec::new();
-        };
-        let Ok(entries) = rustix::fs::Dir::read_from(&task) else {
-            return Vec::new();
-        };
+        let entries = opener::list(Place::below(&self.dir, "task"), limit).unwrap_or_default();
         entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str().ok()?.parse::<u32>().ok())
-            .take(limit)
+            .into_iter()
+            .filter_map(|entry| entry.name.to_str()?.parse::<u32>().ok())
             .filter_map(|tid| {
-                let bytes = read_at(task.as_fd(), &format!("{tid}/stat"), STAT_LIMIT).ok()?;
+                let bytes = self.read(&format!("task/{tid}/stat"), STAT_LIMIT).ok()?;
                 Some((tid, parse_stat(&bytes).ok()?))
             })
             .collect()
@@ -122,16 +106,63 @@ impl ProcDir {
 
 /// Reads `/proc/PID/stat` alone: the cheapest way to see that a process still runs.
 pub(crate) fn read_stat(pid: u32) -> io::Result<ProcessStat> {
-    parse_stat(&read_at(
-        rustix::fs::CWD,
-        &format!("/proc/{pid}/stat"),
-        STAT_LIMIT,
-    )?)
+    parse_stat(&read_path(&format!("/proc/{pid}/stat"), STAT_LIMIT)?)
 }
 
 /// Reads at most `limit` bytes of a file of the agent's own host.
 pub(crate) fn read_path(path: &str, limit: usize) -> io::Result<Vec<u8>> {
-    read_at(rustix::fs::CWD, path, limit)
+    opener::read(Place::at(path), limit)
+}
+
+/// A process as it was at one moment, for those who look at what it maps.
+#[derive(Debug)]
+pub(crate) struct Glimpse {
+    /// Before and after the others were read.
+    stats: [Vec<u8>; 2],
+    /// `/proc/PID/maps`.
+    pub(crate) maps: Vec<u8>,
+    /// See [`ProcDir::open_root`].
+    pub(crate) root: OwnedFd,
+    /// What the link `root` says: a folder after chroot(2) without a mount namespace of its own.
+    pub(crate) chroot: Vec<u8>,
+}
+
+impl Glimpse {
+    /// Looks at whichever process has the pid, in one go: it may be there for a moment only. At most `limit` bytes of
+    /// mappings are read.
+    pub(crate) fn take(pid: u32, limit: usize) -> io::Result<Self> {
+        opener::perform(Look { pid, limit })?
+    }
+
+    /// `stat` before and after.
+    pub(crate) fn stats(&self) -> io::Result<[ProcessStat; 2]> {
+        let [before, after] = &self.stats;
+        Ok([parse_stat(before)?, parse_stat(after)?])
+    }
+}
+
+struct Look {
+    pid: u32,
+    limit: usize,
+}
+
+impl Operation for Look {
+    type Answer = io::Result<Glimpse>;
+
+    fn perform(self) -> Self::Answer {
+        let process = ProcDir::open(self.pid)?;
+        let before = process.read("stat", STAT_LIMIT)?;
+        let maps = process.read("maps", self.limit)?;
+        let after = process.read("stat", STAT_LIMIT)?;
+        let root = process.open_root()?;
+        let chroot = opener::read_link(Place::below(&process.dir, "root")).unwrap_or_default();
+        Ok(Glimpse {
+            stats: [before, after],
+            maps,
+            root,
+            chroot,
+        })
+    }
 }
 
 /// Pids of all processes, from the names in `/proc`.
@@ -147,14 +178,6 @@ pub(crate) fn list_pids() -> Vec<u32> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
         .collect()
-}
-
-fn read_at(dir: BorrowedFd<'_>, name: &str, limit: usize) -> io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file: std::fs::File = rustix::fs::openat(dir, name, flags, Mode::empty())?.into();
-    let mut bytes = Vec::with_capacity(limit.min(1024));
-    file.take(limit as u64).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn invalid(what: &'static str) -> io::Error {

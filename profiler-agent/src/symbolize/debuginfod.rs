@@ -16,6 +16,7 @@ use super::{
     build_id,
     packs::{PackError, SymbolPacks},
 };
+use crate::opener;
 
 /// Build-ids that wait; more are asked for when their program is seen again.
 const QUEUE: usize = 256;
@@ -50,9 +51,10 @@ pub fn start(server: &str, packs: &SymbolPacks) -> io::Result<()> {
     let server = server.trim_end_matches('/').to_owned();
     // The thread must not keep alive what its end waits for.
     let packs = packs.downgrade();
-    std::thread::Builder::new()
-        .name("debuginfod".into())
-        .spawn(move || serve(&wanted, &agent, &server, &packs))?;
+    // It understands what a server sends.
+    opener::start("debuginfod", move || {
+        serve(&wanted, &agent, &server, &packs);
+    })?;
     Ok(())
 }
 

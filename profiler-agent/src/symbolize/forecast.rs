@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     model::{NameSource, ProcessKey},
+    opener,
     process::proc_dir::read_stat,
 };
 
@@ -27,6 +28,8 @@ pub enum ForecastError {
     KernelThread(u32),
     #[error("read the mappings of process {pid}: {source}")]
     Mappings { pid: u32, source: std::io::Error },
+    #[error("look at the files of process {pid}: {source}")]
+    Thread { pid: u32, source: std::io::Error },
 }
 
 /// One file. `path` is untrusted text.
@@ -83,8 +86,17 @@ pub enum Depth {
     Unwinding,
 }
 
-/// Looks at a process. Takes a second for each 100 MB of debug information.
+/// Looks at a process, on a thread without capabilities. Takes a second for each 100 MB of debug information.
 pub fn forecast(
+    pid: u32,
+    config: &SymbolizeConfig,
+    depth: Depth,
+) -> Result<Forecast, ForecastError> {
+    opener::apart("forecast", || forecast_here(pid, config, depth))
+        .map_err(|source| ForecastError::Thread { pid, source })?
+}
+
+fn forecast_here(
     pid: u32,
     config: &SymbolizeConfig,
     depth: Depth,

@@ -6,7 +6,6 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
     io::{BufRead, BufReader, Read},
     rc::Rc,
     time::{Duration, Instant},
@@ -15,6 +14,7 @@ use std::{
 use super::{demangle::demangle, elf_layout::kernel_build_id, native::Names};
 use crate::{
     model::{ModuleKind, NameSource},
+    opener::{self, Place},
     process::proc_dir,
 };
 
@@ -129,7 +129,7 @@ impl Kernel {
         }
         self.read_at = Some(Instant::now());
         self.cache.clear();
-        let table = match File::open("/proc/kallsyms") {
+        let table = match opener::open(Place::at("/proc/kallsyms")) {
             Ok(file) => Table::read(file),
             Err(_) => Table::empty(KernelSymbols::Missing),
         };

@@ -8,14 +8,14 @@ use std::{
 
 use super::{
     maps::{self, Backing, Mapping},
-    module_file::{FileKey, ModuleFile, Refusal, open_mapped},
+    module_file::{FileKey, ModuleFile, Refusal, Wanted, open_mapped},
     modules::Modules,
     perf_map::PerfMap,
     quality::Quality,
 };
 use crate::{
     model::ProcessKey,
-    process::proc_dir::{ImageIdentity, ProcDir, ProcessStat},
+    process::proc_dir::{Glimpse, ImageIdentity, ProcDir},
     unwind::{CodeMapping, Content, ProcessCode},
 };
 
@@ -159,11 +159,14 @@ impl MappedProcess {
         let Backing::File { path, inode } = &mapping.backing else {
             return None;
         };
-        let (dir, _) = open(self.key).ok()?;
+        let dir = open(self.key).ok()?;
         let root = Arc::new(dir.open_root().ok()?);
         let chroot = dir.read_link("root").unwrap_or_default();
-        let inside = strip_root(path, &chroot);
-        let file = open_mapped(&root, inside, *inode, max_file_bytes).ok()?;
+        let wanted = vec![Wanted {
+            path: strip_root(path, chroot.as_bytes()).to_vec(),
+            inode: Some(*inode),
+        }];
+        let file = open_mapped(&root, wanted, max_file_bytes).pop()?.ok()?;
         if file.key == *key {
             modules.insert(file);
         }
@@ -178,7 +181,7 @@ impl MappedProcess {
             .is_some_and(|at| at.elapsed() < PERF_MAP_INTERVAL);
         if self.perf_map.name(address).is_none() && !fresh && self.exited.is_none() {
             let result = match open(self.key) {
-                Ok((dir, _)) => self.perf_map.update(&dir),
+                Ok(dir) => self.perf_map.update(&dir),
                 Err(_) => Ok(()),
             };
             match result {
@@ -235,14 +238,13 @@ impl MappedProcess {
     }
 }
 
-/// `/proc/PID` of this very process, and its `stat`.
-fn open(key: ProcessKey) -> io::Result<(ProcDir, ProcessStat)> {
+/// `/proc/PID` of this very process.
+fn open(key: ProcessKey) -> io::Result<ProcDir> {
     let dir = ProcDir::open(key.pid)?;
-    let stat = dir.stat()?;
-    if stat.start_ticks != key.start_ticks {
+    if dir.stat()?.start_ticks != key.start_ticks {
         return Err(io::ErrorKind::NotFound.into());
     }
-    Ok((dir, stat))
+    Ok(dir)
 }
 
 /// The mappings of a process and its open files, read while it is alive. Any thread can read it,
@@ -259,9 +261,18 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Reads the mappings and opens the files behind them.
     pub(crate) fn read(key: ProcessKey, max_file_bytes: u64) -> io::Result<Self> {
-        let (dir, stat) = open(key)?;
-        let mappings = maps::read_mappings(dir.open_file("maps")?)?;
-        if dir.stat()?.image != stat.image {
+        Self::of(key.pid, Some(key.start_ticks), max_file_bytes)
+    }
+
+    /// Of the process that has the pid, and none that started at another time than `started`.
+    fn of(pid: u32, started: Option<u64>, max_file_bytes: u64) -> io::Result<Self> {
+        let glimpse = Glimpse::take(pid, maps::MAPS_LIMIT)?;
+        let [stat, after] = glimpse.stats()?;
+        if started.is_some_and(|started| started != stat.start_ticks) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let mappings = maps::read_mappings(glimpse.maps.as_slice())?;
+        if after.image != stat.image {
             // An exec came between; its own event has them read again.
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -269,26 +280,35 @@ impl Snapshot {
             // The memory of a process that is exiting is gone before the process is.
             return Err(io::ErrorKind::NotFound.into());
         }
-        let root = Arc::new(dir.open_root()?);
         // chroot(2) without a mount namespace of its own: maps shows paths from our own root.
-        let chroot = dir.read_link("root").unwrap_or_default();
+        let chroot = glimpse.chroot;
+        let is_same = |index: usize| {
+            let last = index.checked_sub(1);
+            last.filter(|last| mappings[*last].backing == mappings[index].backing)
+        };
+        let wanted = mappings.iter().enumerate().filter_map(|(index, mapping)| {
+            match (is_same(index), &mapping.backing) {
+                (None, Backing::File { path, inode }) => Some(Wanted {
+                    path: strip_root(path, &chroot).to_vec(),
+                    inode: Some(*inode),
+                }),
+                (Some(_), _) | (None, Backing::Vdso | Backing::Anonymous { .. }) => None,
+            }
+        });
+        let root = Arc::new(glimpse.root);
+        let mut opened = open_mapped(&root, wanted.collect(), max_file_bytes).into_iter();
         let (mut files, mut refused) = (Vec::new(), Vec::new());
         let mut regions: Vec<Region> = Vec::with_capacity(mappings.len());
         for (index, mapping) in mappings.iter().enumerate() {
-            let same = index
-                .checked_sub(1)
-                .filter(|last| mappings[*last].backing == mapping.backing);
-            let region = match (same, &mapping.backing) {
+            let region = match (is_same(index), &mapping.backing) {
                 (Some(last), _) => regions[last].clone(),
                 (None, Backing::Vdso) => Region::Vdso,
                 (None, Backing::Anonymous { label }) => Region::Anonymous {
                     label: Arc::from(label.as_str()),
                 },
-                (None, Backing::File { path, inode }) => {
-                    let inside = strip_root(path, &chroot);
-                    let opened = open_mapped(&root, inside, *inode, max_file_bytes);
+                (None, Backing::File { path, inode: _ }) => {
                     let path: Arc<str> = String::from_utf8_lossy(path).into();
-                    match opened {
+                    match opened.next().unwrap_or(Err(Refusal::NotFound)) {
                         Ok(file) => {
                             let key = file.key;
                             files.push(file);
@@ -350,15 +370,15 @@ impl Snapshot {
 }
 
 impl ProcessCode {
-    /// Reads what a process executes, for its unwind tables.
-    pub fn read(key: ProcessKey, max_file_bytes: u64) -> io::Result<Self> {
+    /// Reads what the process with this pid executes, for its unwind tables.
+    pub fn read(pid: u32, max_file_bytes: u64) -> io::Result<Self> {
         let Snapshot {
             image: _,
             mappings,
             regions,
             files,
             refused: _,
-        } = Snapshot::read(key, max_file_bytes)?;
+        } = Snapshot::of(pid, None, max_file_bytes)?;
         let mappings = mappings.iter().zip(&regions).map(|(mapping, region)| {
             let content = match region {
                 Region::Module { path: _, key } => Content::File(*key),
@@ -381,8 +401,8 @@ impl ProcessCode {
 }
 
 /// The path below `root`, which is the process's root directory as our own namespace names it.
-fn strip_root<'path>(path: &'path [u8], root: &str) -> &'path [u8] {
-    match path.strip_prefix(root.trim_end_matches('/').as_bytes()) {
+fn strip_root<'path>(path: &'path [u8], root: &[u8]) -> &'path [u8] {
+    match path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root)) {
         Some(inside) if inside.starts_with(b"/") => inside,
         Some(_) | None => path,
     }
@@ -402,7 +422,10 @@ mod tests {
             ("/x", "/jail", "/x"),
             ("/x", "", "/x"),
         ] {
-            assert_eq!(strip_root(path.as_bytes(), root), expected.as_bytes());
+            assert_eq!(
+                strip_root(path.as_bytes(), root.as_bytes()),
+                expected.as_bytes()
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read};
 
 /// Largest maps file that is read: 65,530 mappings with long paths fit.
-const MAPS_LIMIT: u64 = 32 << 20;
+pub(crate) const MAPS_LIMIT: usize = 32 << 20;
 /// Longest line that is understood; longer ones are skipped.
 const LINE_LIMIT: usize = 8 * 1024;
 /// Executable mappings that are kept.
@@ -36,7 +36,7 @@ pub(crate) struct Mapping {
 
 /// Reads mappings, ordered by address. Lines that cannot be understood are skipped.
 pub(crate) fn read_mappings(reader: impl Read) -> std::io::Result<Vec<Mapping>> {
-    let mut reader = BufReader::with_capacity(64 * 1024, reader.take(MAPS_LIMIT));
+    let mut reader = BufReader::with_capacity(64 * 1024, reader.take(MAPS_LIMIT as u64));
     let mut mappings: Vec<Mapping> = Vec::new();
     let mut line = Vec::new();
     while mappings.len() < MAPPINGS_LIMIT {

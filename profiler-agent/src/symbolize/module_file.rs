@@ -30,6 +30,8 @@ use rustix::{
     io::Errno,
 };
 
+use crate::opener::{self, Operation};
+
 /// Why a file of a target is not used for names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
@@ -146,6 +148,63 @@ pub(crate) fn open_in_root(
     max_bytes: u64,
     links: Links,
 ) -> Result<ModuleFile, Refusal> {
+    let root = root.try_clone_to_owned().map_err(|_| Refusal::NotFound)?;
+    let one = OpenInRoot {
+        root: Arc::new(root),
+        files: vec![Wanted {
+            path: path.to_vec(),
+            inode: None,
+        }],
+        max_bytes,
+        links,
+    };
+    open_one(one)
+}
+
+/// A file of a target.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) path: Vec<u8>,
+    /// The one that it has to have.
+    pub(crate) inode: Option<u64>,
+}
+
+/// Opens files below a root.
+struct OpenInRoot {
+    root: Arc<OwnedFd>,
+    files: Vec<Wanted>,
+    max_bytes: u64,
+    links: Links,
+}
+
+impl Operation for OpenInRoot {
+    type Answer = Vec<Result<ModuleFile, Refusal>>;
+
+    fn perform(self) -> Self::Answer {
+        let root = self.root.as_fd();
+        let open = |wanted: &Wanted| {
+            let found = open_here(root, &wanted.path, self.max_bytes, self.links)?;
+            match wanted.inode {
+                Some(inode) if inode != found.key.inode => Err(Refusal::Replaced),
+                Some(_) | None => Ok(found),
+            }
+        };
+        self.files.iter().map(open).collect()
+    }
+}
+
+fn open_one(one: OpenInRoot) -> Result<ModuleFile, Refusal> {
+    let opened = opener::perform(one).ok().and_then(|mut all| all.pop());
+    opened.unwrap_or(Err(Refusal::NotFound))
+}
+
+/// By the calling thread.
+fn open_here(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+    max_bytes: u64,
+    links: Links,
+) -> Result<ModuleFile, Refusal> {
     let mut flags = OFlags::PATH | OFlags::CLOEXEC;
     if links == Links::RefuseLast {
         // With O_PATH this opens the link itself, which is then no regular file.
@@ -190,26 +249,38 @@ fn open_found(
     Err(Refusal::NotFound)
 }
 
-/// Opens a mapped file: `inode` is the one in `/proc/PID/maps`. A file with another inode is not
+/// Opens mapped files, each once, in one go: `inode` is the one in `/proc/PID/maps`. A file with another inode is not
 /// what the process runs, so its names would be wrong.
 pub(crate) fn open_mapped(
     root: &Arc<OwnedFd>,
-    path: &[u8],
-    inode: u64,
+    files: Vec<Wanted>,
     max_bytes: u64,
-) -> Result<ModuleFile, Refusal> {
-    let found = open_in_root(root.as_fd(), path, max_bytes, Links::Follow)?;
-    if found.key.inode == inode {
-        Ok(ModuleFile {
-            origin: Some(Origin {
-                root: Arc::clone(root),
-                path: Arc::from(path),
-            }),
+) -> Vec<Result<ModuleFile, Refusal>> {
+    let paths: Vec<Arc<[u8]>> = files
+        .iter()
+        .map(|file| file.path.as_slice().into())
+        .collect();
+    let opened = opener::perform(OpenInRoot {
+        root: Arc::clone(root),
+        files,
+        max_bytes,
+        links: Links::Follow,
+    });
+    let opened = opened.unwrap_or_else(|_ended| {
+        let missing = paths.iter().map(|_| Err(Refusal::NotFound));
+        missing.collect()
+    });
+    let with_origin = |(found, path): (Result<ModuleFile, Refusal>, Arc<[u8]>)| {
+        let origin = Origin {
+            root: Arc::clone(root),
+            path,
+        };
+        found.map(|found| ModuleFile {
+            origin: Some(origin),
             ..found
         })
-    } else {
-        Err(Refusal::Replaced)
-    }
+    };
+    opened.into_iter().zip(paths).map(with_origin).collect()
 }
 
 #[cfg(test)]

@@ -157,7 +157,13 @@ fn a_file_replaced_after_mapping_is_refused() {
     // The old inode stays in use, as a mapping keeps it.
     let keep = File::open(root.dir.path().join("lib.so")).unwrap();
     let fd = Arc::new(root.fd.try_clone().unwrap());
-    let open = || open_mapped(&fd, b"/lib.so", mapped, LIMIT);
+    let open = || {
+        let wanted = Wanted {
+            path: b"/lib.so".to_vec(),
+            inode: Some(mapped),
+        };
+        open_mapped(&fd, vec![wanted], LIMIT).remove(0)
+    };
     assert_eq!(open().unwrap().key.inode, mapped);
     root.write("new.so", "new");
     std::fs::rename(

@@ -26,11 +26,19 @@ use super::{
     segment_book::SegmentBook,
     symbol_folder::SymbolFolder,
 };
-use crate::{clock::wall_ns, model::NameSource};
+use crate::{
+    clock::wall_ns,
+    model::NameSource,
+    opener::{self, Place},
+};
 
 const UPLOADED: &str = "uploaded";
 const FETCHED: &str = "fetched";
 const UNFINISHED: &str = ".unfinished-";
+/// Files of earlier runs that are looked at.
+const FILES_LIMIT: usize = 1 << 20;
+/// The thread that looks into files, when the one that asks has capabilities.
+pub(super) const READER: &str = "symbol-files";
 /// Build-ids that are asked of a server in one run of the agent.
 const WANTED_LIMIT: usize = 10_000;
 
@@ -151,7 +159,14 @@ impl SymbolPacks {
     /// Packs kept in `folder` (made when the first one comes) and found in `given`. `max_bytes` is
     /// the room for all that are uploaded, and again for all that are fetched.
     pub fn open(folder: Option<PathBuf>, given: Option<PathBuf>, max_bytes: u64) -> Self {
-        let kept = folder.as_deref().map(read_kept).unwrap_or_default();
+        let kept = folder.as_deref().map(|folder| {
+            let read = opener::apart(READER, || read_kept(folder));
+            read.unwrap_or_else(|error| {
+                tracing::warn!(%error, "read the symbol files of earlier runs");
+                BTreeMap::new()
+            })
+        });
+        let kept = kept.unwrap_or_default();
         let book = SegmentBook::open(folder.as_ref().map(|folder| folder.join("segments")));
         Self(Some(Arc::new(Inner {
             folder,
@@ -218,7 +233,7 @@ impl SymbolPacks {
         }
         let source = kept?;
         let path = inner.kept_path(build_id, source)?;
-        let file = File::open(&path)
+        let file = opener::open(Place::at(&path))
             .inspect_err(
                 |error| tracing::warn!(path = %path.display(), %error, "open a symbol file"),
             )
@@ -314,7 +329,8 @@ impl SymbolPacks {
     ) -> Result<PackInfo, PackError> {
         let inner = self.0.as_ref().ok_or(PackError::NoFolder)?;
         let file = File::open(written.path()).map_err(io_error("open the symbol file"))?;
-        let info = examine(&file, source)?;
+        let info = opener::apart(READER, || examine(&file, source))
+            .map_err(io_error("read the symbol file"))??;
         if let Some(expected) = expected
             && expected != info.build_id
         {
@@ -466,12 +482,14 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 /// The packs that earlier runs have kept. What they left unfinished is removed.
 fn read_kept(folder: &Path) -> BTreeMap<Vec<u8>, PackInfo> {
     let mut kept: BTreeMap<Vec<u8>, PackInfo> = BTreeMap::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
+    // There is no folder before the first one is kept.
+    let entries = opener::list(Place::at(folder), FILES_LIMIT).unwrap_or_default();
+    for opener::Entry { name, .. } in entries {
+        let path = folder.join(&name);
         let name = name.to_string_lossy();
         if name.starts_with(UNFINISHED) {
             // What cannot be removed is only room that is lost.
-            let _left = fs::remove_file(entry.path());
+            let _left = fs::remove_file(path);
             continue;
         }
         let Some((id, suffix)) = name.rsplit_once('.') else {
@@ -482,7 +500,7 @@ fn read_kept(folder: &Path) -> BTreeMap<Vec<u8>, PackInfo> {
             FETCHED => NameSource::Debuginfod,
             _ => continue,
         };
-        let examined = File::open(entry.path())
+        let examined = opener::open(Place::at(path))
             .map_err(io_error("open the symbol file"))
             .and_then(|file| examine(&file, source));
         match examined {

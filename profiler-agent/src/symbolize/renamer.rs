@@ -23,7 +23,10 @@ use super::{
     packs::SymbolPacks,
     quality::Quality,
 };
-use crate::model::{Frame, Function, ModuleKind, NameClass, Profile, ProfileBuilder};
+use crate::{
+    model::{Frame, Function, ModuleKind, NameClass, Profile, ProfileBuilder},
+    opener,
+};
 
 /// Profiles that wait; the API renders fewer at once.
 const QUEUE: usize = 16;
@@ -44,9 +47,7 @@ impl Renamer {
     pub fn start(packs: SymbolPacks) -> std::io::Result<Self> {
         let (requests, receiver) = sync_channel::<Work>(QUEUE);
         let own = packs.clone();
-        std::thread::Builder::new()
-            .name("renamer".into())
-            .spawn(move || serve(&receiver, own))?;
+        opener::start("renamer", move || serve(&receiver, own))?;
         Ok(Self {
             requests: Some(requests),
             packs,

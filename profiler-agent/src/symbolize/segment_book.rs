@@ -11,12 +11,13 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    fs::{self, File, OpenOptions},
-    io::{Read as _, Write as _},
+    fs::File,
+    io::Read as _,
     path::{Path, PathBuf},
 };
 
 use super::{build_id, elf_layout::Segment};
+use crate::opener;
 
 /// Programs that are noted. When there are more, the older half is forgotten.
 const ENTRIES_LIMIT: usize = 20_000;
@@ -66,7 +67,7 @@ impl SegmentBook {
             None => Some(segments.to_vec()),
         };
         if let Some(path) = &self.path
-            && let Err(error) = append(path, &line(build_id, entry.as_deref()))
+            && let Err(error) = opener::append(path, line(build_id, entry.as_deref()))
         {
             tracing::debug!(path = %path.display(), %error, "note where a program's code lies");
         }
@@ -99,29 +100,10 @@ impl SegmentBook {
             Some(line(build_id, entry.as_deref()))
         });
         let text: String = lines.collect();
-        let fresh = path.with_extension("new");
-        // Left over from a crash.
-        drop(fs::remove_file(&fresh));
-        let replaced = append(&fresh, &text).and_then(|()| fs::rename(&fresh, path));
-        if let Err(error) = replaced {
+        if let Err(error) = opener::replace(path, text) {
             tracing::debug!(path = %path.display(), %error, "forget older programs");
         }
     }
-}
-
-fn append(path: &Path, line: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-    if let Some(folder) = path.parent()
-        && !folder.exists()
-    {
-        fs::DirBuilder::new().mode(0o700).create(folder)?;
-    }
-    let mut file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(line.as_bytes())
 }
 
 fn line(build_id: &[u8], segments: Option<&[Segment]>) -> String {
@@ -178,6 +160,8 @@ fn parse_segment(text: &str) -> Option<Segment> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn segment(offset: u64) -> Segment {

@@ -12,7 +12,10 @@ use std::{
 };
 
 use super::{ImageKey, Mappings, Quality, SymbolizeConfig, Symbolizer, mapped_process::Snapshot};
-use crate::model::{FrameId, ProcessKey, Profile, ProfileBuilder};
+use crate::{
+    model::{FrameId, ProcessKey, Profile, ProfileBuilder},
+    opener,
+};
 
 /// Requests that may wait (a minute of one collection's drains); a collection that finds the queue
 /// full waits with its own drain.
@@ -87,9 +90,9 @@ impl SymbolizerService {
     pub fn start(config: SymbolizeConfig) -> std::io::Result<Self> {
         let (requests, receiver) = sync_channel(QUEUE);
         let max_file_bytes = config.max_file_bytes;
-        std::thread::Builder::new()
-            .name("symbolizer".into())
-            .spawn(move || serve(&receiver, Symbolizer::new(config)))?;
+        opener::start("symbolizer", move || {
+            serve(&receiver, Symbolizer::new(config));
+        })?;
         Ok(Self {
             requests,
             max_file_bytes,

@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs::File,
     os::fd::{AsFd as _, OwnedFd},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -18,7 +18,10 @@ use super::{
     module_file::{Links, open_in_root},
     packs::{self, PackInfo},
 };
-use crate::model::NameSource;
+use crate::{
+    model::NameSource,
+    opener::{self, Place},
+};
 
 /// Least time between two readings of the folder.
 const SCAN_INTERVAL: Duration = Duration::from_secs(30);
@@ -55,9 +58,13 @@ impl SymbolFolder {
     pub(super) fn open(&mut self, build_id: &[u8]) -> Option<File> {
         let path = self.find(build_id)?;
         let file = open(&path);
-        let examined = file
-            .as_ref()
-            .and_then(|file| packs::examine(file, NameSource::SymbolPack).ok());
+        let examine = |file: &File| {
+            let examined = opener::apart(packs::READER, || {
+                packs::examine(file, NameSource::SymbolPack).ok()
+            });
+            examined.ok()?
+        };
+        let examined = file.as_ref().and_then(examine);
         if examined.is_some_and(|info| info.build_id == build_id) {
             return file;
         }
@@ -82,25 +89,30 @@ impl SymbolFolder {
         self.files.clear();
         let mut left = ENTRIES_LIMIT;
         let folder = self.folder.clone();
-        self.scan_folder(&folder, DEPTH_LIMIT, &mut left);
+        let scanned = opener::apart(packs::READER, || {
+            self.scan_folder(&folder, DEPTH_LIMIT, &mut left);
+        });
+        if let Err(error) = scanned {
+            tracing::warn!(folder = %folder.display(), %error, "read the folder of symbol files");
+        }
     }
 
     fn scan_folder(&mut self, folder: &Path, depth: usize, left: &mut usize) {
-        let entries = match fs::read_dir(folder) {
+        let entries = match opener::list(Place::at(folder), ENTRIES_LIMIT) {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::warn!(folder = %folder.display(), %error, "read the folder of symbol files");
                 return;
             }
         };
-        for entry in entries.flatten() {
+        for entry in entries {
             let Some(less) = left.checked_sub(1) else {
                 tracing::warn!(folder = %self.folder.display(), "too many files; not all are used");
                 return;
             };
             *left = less;
-            let path = entry.path();
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let path = folder.join(entry.name);
+            if entry.is_directory {
                 if depth > 1 {
                     self.scan_folder(&path, depth - 1, left);
                 }

@@ -10,7 +10,6 @@ use std::{
 use profiler_common::unwind::{state::State, step, x86_64::X86_64};
 
 use super::{ProcessCode, StackMemory, TableCache, TableSizes, unwind_capture};
-use crate::{model::ProcessKey, process::proc_dir::read_stat};
 
 const LIMIT: u64 = 1 << 30;
 
@@ -30,7 +29,7 @@ impl Sleeping {
             blocks: 512,
             pages: 512,
         });
-        let code = ProcessCode::read(self.key(), LIMIT).expect("its mappings");
+        let code = ProcessCode::read(self.0.id(), LIMIT).expect("its mappings");
         tables.set_process(slot, code, now);
         let memory = File::open(format!("/proc/{}/mem", self.0.id())).expect("memory");
         (tables, ProcessMemory(memory))
@@ -69,12 +68,6 @@ impl Sleeping {
             sp,
             ..State::default()
         }
-    }
-
-    fn key(&self) -> ProcessKey {
-        let pid = self.0.id();
-        let start_ticks = read_stat(pid).expect("it runs").start_ticks;
-        ProcessKey { pid, start_ticks }
     }
 }
 

@@ -201,10 +201,12 @@ pub(in crate::api) async fn symbols(
     match made {
         Ok(forecast) => Ok(Json(forecast.as_ref().into())),
         Err(ForecastError::NoSuchProcess(_) | ForecastError::Ended(_)) => Err(missing()),
-        Err(error @ (ForecastError::KernelThread(_) | ForecastError::Mappings { .. })) => {
-            Err(ApiError::ProcessNotReadable {
-                detail: error.to_string(),
-            })
-        }
+        Err(
+            error @ (ForecastError::KernelThread(_)
+            | ForecastError::Mappings { .. }
+            | ForecastError::Thread { .. }),
+        ) => Err(ApiError::ProcessNotReadable {
+            detail: error.to_string(),
+        }),
     }
 }

@@ -13,8 +13,12 @@ use super::{
 };
 use crate::{
     bpf::Capture,
+    process::proc_dir::read_path,
     unwind::{self, CapturedStack, NativeStack, TableCache},
 };
+
+/// Largest `schedstat`: three numbers.
+const SCHEDSTAT_LIMIT: usize = 256;
 
 /// Walks the thread of `capture`, whose leaf is `state`.
 pub(super) fn walk(tables: &mut TableCache, state: &State, capture: &Capture) -> NativeStack {
@@ -40,8 +44,12 @@ pub(super) fn walk(tables: &mut TableCache, state: &State, capture: &Capture) ->
 
 /// How often a thread has arrived on a CPU (the lower 32 bits): the third number of its schedstat.
 fn arrivals(pid: u32, tid: u32) -> Option<u32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
-    parse_arrivals(&text)
+    let text = read_path(
+        &format!("/proc/{pid}/task/{tid}/schedstat"),
+        SCHEDSTAT_LIMIT,
+    )
+    .ok()?;
+    parse_arrivals(std::str::from_utf8(&text).ok()?)
 }
 
 fn parse_arrivals(text: &str) -> Option<u32> {

@@ -2,7 +2,10 @@
 
 use std::{cell::RefCell, fs::File, os::unix::fs::FileExt as _};
 
-use crate::unwind::{CapturedStack, StackMemory};
+use crate::{
+    opener::{self, Place},
+    unwind::{CapturedStack, StackMemory},
+};
 
 /// Bytes that are read at once.
 const PIECE: usize = 4096;
@@ -27,7 +30,7 @@ struct Piece {
 impl LiveMemory {
     pub(super) fn new(pid: u32) -> Self {
         Self {
-            file: File::open(format!("/proc/{pid}/mem")).ok(),
+            file: opener::open(Place::at(format!("/proc/{pid}/mem"))).ok(),
             last: RefCell::new(Piece {
                 start: 0,
                 bytes: Vec::new(),

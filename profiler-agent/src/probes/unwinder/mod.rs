@@ -17,6 +17,7 @@ mod processes;
 mod worker;
 
 use std::{
+    io,
     os::fd::{AsFd as _, OwnedFd},
     sync::{
         Arc, Mutex, PoisonError,
@@ -32,6 +33,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::{
     bpf::{CaptureReader, LoadError, UnwindMaps},
     model::TableCounts,
+    opener, privileges,
 };
 use worker::Worker;
 
@@ -116,18 +118,21 @@ impl Unwinder {
             .map_err(|errno| LoadError::Thread(errno.into()))?;
         let wake = Arc::new(wake);
         let counts = Arc::new(Mutex::new(TableCounts::default()));
-        let worker = Worker::new(maps, Arc::clone(&counts))?;
+        let mut worker = Worker::new(maps, Arc::clone(&counts))?;
         let woken = Arc::clone(&wake);
-        let thread = std::thread::Builder::new()
-            .name(format!("unwind-{id}"))
-            .spawn(move || {
-                let patience = match notice {
-                    Notice::Woken => worker::WAIT,
-                    Notice::Polling => worker::POLL,
-                };
-                worker.run(captures, &orders, woken.as_fd(), &results, patience);
-            })
-            .map_err(LoadError::Thread)?;
+        // It understands what programs say of themselves.
+        let give_up = move || {
+            privileges::keep_none_or_bpf(|| worker.can_write()).map_err(io::Error::other)?;
+            Ok(worker)
+        };
+        let thread = opener::start_after(format!("unwind-{id}"), give_up, move |worker| {
+            let patience = match notice {
+                Notice::Woken => worker::WAIT,
+                Notice::Polling => worker::POLL,
+            };
+            worker.run(captures, &orders, woken.as_fd(), &results, patience);
+        })
+        .map_err(LoadError::Thread)?;
         Ok(Self {
             commands: Some(commands),
             wake,

@@ -15,6 +15,7 @@ use gimli::{
 use profiler_common::unwind::{frame, state::REGISTERS, state::State};
 
 use crate::{
+    opener::{self, Place},
     symbolize::{
         elf_layout::Layout,
         maps::{self, Backing, Mapping},
@@ -112,7 +113,7 @@ impl Oracle {
     }
 
     fn read(&mut self, pid: u32) -> Vec<Mapped> {
-        let mappings = File::open(format!("/proc/{pid}/maps"))
+        let mappings = opener::open(Place::at(format!("/proc/{pid}/maps")))
             .and_then(maps::read_mappings)
             .unwrap_or_default();
         mappings
@@ -125,7 +126,8 @@ impl Oracle {
                         known.unwrap_or_else(|| {
                             let (start, end) = (mapping.start, mapping.end);
                             let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
-                            let number = File::open(path).ok().and_then(|file| self.adopt(file));
+                            let file = opener::open(Place::at(path)).ok();
+                            let number = file.and_then(|file| self.adopt(file));
                             self.numbers.insert(key, number);
                             number
                         })

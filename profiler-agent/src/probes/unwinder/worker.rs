@@ -1,6 +1,7 @@
 //! The thread that walks captures and fills the kernel's tables.
 
 use std::{
+    collections::HashSet,
     os::fd::BorrowedFd,
     sync::{
         Arc, Mutex, PoisonError,
@@ -29,8 +30,8 @@ use super::{
 };
 use crate::{
     bpf::{Capture, CaptureReader, LoadError, UnwindMaps},
-    model::{ProcessKey, TableCounts},
-    process::proc_dir::ProcDir,
+    model::TableCounts,
+    opener,
     unwind::{
         self, CapturedStack, LEAF_FRAMES, NativeStack, Operation, ProcessCode, TableCache,
         TableSizes,
@@ -113,6 +114,12 @@ impl Worker {
         };
         worker.apply();
         Ok(worker)
+    }
+
+    /// Whether the calling thread may write the kernel's tables.
+    pub(super) fn can_write(&mut self) -> bool {
+        // No process has this pid: nothing is removed.
+        self.maps.remove_process(u32::MAX).is_ok()
     }
 
     /// Works until the session has gone or asked for the end, and then on what has come until then.
@@ -273,7 +280,7 @@ impl Worker {
     /// Reads the mappings of a process and tells the kernel.
     fn read_process(&mut self, pid: u32, generation: u32) {
         let now = Instant::now();
-        let slot = match read_code(pid) {
+        let slot = match ProcessCode::read(pid, MAX_FILE_BYTES) {
             Ok(code) => self.place(code, now),
             Err(error) => {
                 tracing::trace!(pid, %error, "mappings not read");
@@ -361,10 +368,16 @@ impl Worker {
             return;
         }
         self.swept = Instant::now();
-        for pid in self.processes.pids() {
-            if ProcDir::open(pid).is_err() {
-                self.forget(pid);
+        let known = self.processes.pids();
+        let living = match opener::living(known.clone()) {
+            Ok(living) => HashSet::<u32>::from_iter(living),
+            Err(error) => {
+                tracing::debug!(%error, "look which processes are there");
+                return;
             }
+        };
+        for pid in known.iter().filter(|pid| !living.contains(pid)) {
+            self.forget(*pid);
         }
     }
 }
@@ -380,15 +393,6 @@ fn captured_stack(capture: &Capture) -> CapturedStack<'_> {
         start: capture.head.stack_start,
         bytes: &capture.stack,
     }
-}
-
-fn read_code(pid: u32) -> std::io::Result<ProcessCode> {
-    let stat = ProcDir::open(pid)?.stat()?;
-    let key = ProcessKey {
-        pid,
-        start_ticks: stat.start_ticks,
-    };
-    ProcessCode::read(key, MAX_FILE_BYTES)
 }
 
 /// The frames of a record, with a mark where they are left out and one where the stack breaks off.

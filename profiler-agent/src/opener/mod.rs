@@ -1,0 +1,178 @@
+//! Threads that read what others wrote hold no capability; what they read is opened for them.
+//!
+//! A thread that [`start`] starts gives up its capabilities before it works. Its partner, a thread `opener`, keeps those
+//! of who started both and does for it what the implementations of [`Operation`] do: it opens, looks up, or reads whole, and
+//! understands nothing of what it reads. The kernel asks for permission to read `/proc/PID/maps`, `/proc/PID/mem`, `/proc/kallsyms` and files when
+//! they are opened (`proc_mem_open`, `kallsyms_open`); a descriptor can then be read by any thread.
+//!
+//! Each such thread has a partner of its own, which ends with it: one that waits for a file system holds up nobody else.
+
+mod files;
+
+use std::{
+    cell::RefCell,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread::{self, Builder, JoinHandle},
+};
+
+pub(crate) use files::{
+    Entry, Place, append, list, living, open, open_path, read, read_link, replace,
+};
+
+use crate::privileges;
+
+/// Room for what the partner does: it asks the kernel.
+const STACK_BYTES: usize = 256 * 1024;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+thread_local! {
+    /// Where operations of the calling thread are performed; `None`: by itself.
+    static OPENER: RefCell<Option<SyncSender<Work>>> = const { RefCell::new(None) };
+}
+
+/// Something that may need capabilities. It must not understand what a target wrote.
+pub(crate) trait Operation: Send + 'static {
+    type Answer: Send + 'static;
+
+    fn perform(self) -> Self::Answer;
+}
+
+/// Performs an operation: by the partner of the calling thread, or by the calling thread where it has none. Fails when
+/// the partner has ended or failed. Blocks.
+pub(crate) fn perform<O: Operation>(operation: O) -> io::Result<O::Answer> {
+    let Some(opener) = partner() else {
+        return Ok(operation.perform());
+    };
+    ask(&opener, move || operation.perform())
+        .inspect_err(|error| tracing::error!(%error, "open a file by another thread"))
+}
+
+/// Has another thread do something, and waits for it.
+fn ask<T: Send + 'static>(
+    other: &SyncSender<Work>,
+    question: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let failed = || io::Error::other("the thread that was asked has ended or failed");
+    let (answer, answered) = sync_channel(1);
+    let work: Work = Box::new(move || {
+        // Fails only when the asker is gone.
+        let _unheard = answer.send(question());
+    });
+    other.send(work).map_err(|_| failed())?;
+    answered.recv().map_err(|_| failed())
+}
+
+/// Starts a thread that holds no capability. Fails also when it cannot give them up.
+pub(crate) fn start(
+    name: impl Into<String>,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    start_after(name, keep_none, |()| work())
+}
+
+/// The same for a thread that does something before: `give_up` has the capabilities of the calling thread, and ends with
+/// giving them up.
+pub(crate) fn start_after<P>(
+    name: impl Into<String>,
+    give_up: impl FnOnce() -> io::Result<P> + Send + 'static,
+    work: impl FnOnce(P) + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let opener = partner_or_new()?;
+    let (told, ready) = sync_channel(1);
+    let thread = Builder::new().name(name.into()).spawn(move || {
+        let given_up = give_up();
+        OPENER.set(Some(opener));
+        match given_up {
+            Ok(prepared) => {
+                // Who started the thread waits for it.
+                let _unheard = told.send(Ok(()));
+                work(prepared);
+            }
+            Err(error) => {
+                let _unheard = told.send(Err(error));
+            }
+        }
+    })?;
+    let ended = |_| io::Error::other("the thread has ended before it began");
+    ready.recv().map_err(ended)??;
+    Ok(thread)
+}
+
+/// A thread without capabilities that does one piece of work after the other, until its owner is gone.
+#[derive(Debug)]
+pub(crate) struct Helper(SyncSender<Work>);
+
+impl Helper {
+    /// Starts the thread.
+    pub(crate) fn start(name: &str) -> io::Result<Self> {
+        let (asked, works) = sync_channel(1);
+        start(name, move || serve(&works))?;
+        Ok(Self(asked))
+    }
+
+    /// Waits for the work. An error: it panicked.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        ask(&self.0, work)
+    }
+}
+
+/// Does work that understands what others wrote on a thread without capabilities, and waits for it. A thread that has
+/// none does it itself. An error: there is no such thread, or it panicked.
+pub(crate) fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    if partner().is_some() {
+        return Ok(work());
+    }
+    let opener = start_opener()?;
+    thread::scope(|scope| {
+        let worker = Builder::new()
+            .name(name.to_owned())
+            .spawn_scoped(scope, || {
+                keep_none()?;
+                OPENER.set(Some(opener));
+                Ok(work())
+            })?;
+        let panicked = |_| io::Error::other(format!("the thread {name} panicked"));
+        worker.join().map_err(panicked)?
+    })
+}
+
+fn keep_none() -> io::Result<()> {
+    privileges::keep_none().map_err(io::Error::other)
+}
+
+fn partner() -> Option<SyncSender<Work>> {
+    OPENER.with_borrow(Clone::clone)
+}
+
+/// What a thread starts has the capabilities of that thread, which may have none to give to a new partner.
+fn partner_or_new() -> io::Result<SyncSender<Work>> {
+    partner().map_or_else(start_opener, Ok)
+}
+
+fn start_opener() -> io::Result<SyncSender<Work>> {
+    // Whoever asks waits for the answer.
+    let (asked, works) = sync_channel(1);
+    Builder::new()
+        .name("opener".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(move || serve(&works))?;
+    Ok(asked)
+}
+
+/// A panic costs one operation, not the thread.
+fn serve(works: &Receiver<Work>) {
+    while let Ok(work) = works.recv() {
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            tracing::error!("work for another thread panicked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
