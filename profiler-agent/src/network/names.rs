@@ -96,11 +96,12 @@ impl Names {
         })
     }
 
-    /// Takes an answer of a name server that came into a network namespace.
-    pub(crate) fn answer(&mut self, network_namespace: u32, message: &[u8]) {
-        let Some((name, addresses)) = read_answer(message) else {
-            return;
-        };
+    /// Takes what [`read_answer`] has read of an answer that came into a network namespace.
+    pub(crate) fn answer(
+        &mut self,
+        network_namespace: u32,
+        (name, addresses): (String, Vec<IpAddr>),
+    ) {
         for address in addresses {
             let key = (network_namespace, address);
             if self.addresses.len() >= MAX_ADDRESSES && !self.addresses.contains_key(&key) {
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn an_address_is_called_as_it_was_asked_for_in_its_namespace() {
         let mut names = Names::default();
-        names.answer(1, &answer());
+        names.answer(1, read_answer(&answer()).unwrap());
         let known = AddressName::Known("service.example");
         assert_eq!(names.address(1, address()), known);
         assert_eq!(names.address(2, address()), AddressName::Unknown);
@@ -187,10 +188,10 @@ mod tests {
     #[test]
     fn an_address_with_two_names_has_none() {
         let mut names = Names::default();
-        names.answer(1, &answer());
+        names.answer(1, read_answer(&answer()).unwrap());
         let mut other = answer();
         other[13] = b'X';
-        names.answer(1, &other);
+        names.answer(1, read_answer(&other).unwrap());
         assert_eq!(names.address(1, address()), AddressName::Several);
     }
 

@@ -51,6 +51,7 @@ use crate::{
     network::{
         Book, Connections, Directory, Flow, Resting, Room, Sources, UnixEnd, fold_silent, user_of,
     },
+    opener::Helper,
     process::ProcessTable,
 };
 
@@ -211,6 +212,10 @@ impl Collector for NetworkCollector {
             object,
             reader,
             answers,
+            dns: Helper::start("dns").map_err(|error| CollectError::Probe {
+                probe: "network",
+                reason: format!("start the thread that reads answers: {error}"),
+            })?,
             ended: Ended::start(ended).map_err(|error| CollectError::Probe {
                 probe: "network",
                 reason: format!("start the thread that reads ends: {error}"),
@@ -273,6 +278,8 @@ struct Session {
     reader: RecordReader,
     ended: Ended,
     answers: AnswerReader,
+    /// Reads what name servers have said.
+    dns: Helper,
     links: NetworkLinks,
     table: ProcessTable,
     wanted: BTreeSet<u32>,
@@ -355,9 +362,7 @@ impl Session {
                 table.observe(&event);
             }
         });
-        let names = self.book.names();
-        self.answers
-            .read(|namespace, message| names.answer(namespace, message));
+        self.read_answers();
         let known = self.finished.len();
         let finished = &mut self.finished;
         for connection in self.ended.take() {
@@ -377,7 +382,7 @@ impl Session {
 
     /// Tells of the newest ends where requests are looked for.
     fn close_ended(&mut self) {
-        if let Some(requests) = &self.requests {
+        if let Some(requests) = &mut self.requests {
             requests.close(self.finished.get(self.closed..).unwrap_or_default());
         }
         self.closed = self.finished.len();
@@ -456,7 +461,7 @@ impl Session {
         let connections = connections.finish(now_ns);
         let homes = self.book.take_homes(&met);
         let requests = match &mut self.requests {
-            Some(requests) => Some(requests.table(&self.object, &homes, counted_ns, last)?),
+            Some(requests) => requests.table(&self.object, homes, counted_ns, last)?,
             None => None,
         };
         unresolved.extend(self.uncounted_calls()?);

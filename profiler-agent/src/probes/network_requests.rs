@@ -9,7 +9,7 @@ use super::{
     super::{
         board::ProbeStatuses,
         network_sources::MetricSources,
-        requests::{Counts, Listener, Payload},
+        requests::{Counts, Listener, Payload, PayloadEnded},
         status::{ProbeState, ProbeStatus},
         timeline::Origin,
         tls::{TlsProbes, TlsTargets},
@@ -68,6 +68,9 @@ pub(super) struct Requests {
     /// One connection in so many, when that was said last.
     said_one_of: u32,
     said_limited: bool,
+    /// Payload is not read any more.
+    has_ended: bool,
+    said_ended: bool,
     cpu_percent: u32,
 }
 
@@ -122,6 +125,8 @@ impl Requests {
             tls,
             said_one_of: 1,
             said_limited: false,
+            has_ended: false,
+            said_ended: false,
             cpu_percent: options.cpu_percent,
         })
     }
@@ -141,7 +146,7 @@ impl Requests {
     }
 
     /// Tells of connections that have ended.
-    pub(super) fn close(&self, ended: &[Connection]) {
+    pub(super) fn close(&mut self, ended: &[Connection]) {
         if ended.is_empty() {
             return;
         }
@@ -157,29 +162,30 @@ impl Requests {
                 (connection.cookie, ended_ns(connection), whole)
             })
             .collect();
-        self.payload.close(&ended);
+        self.has_ended |= self.payload.close(ended).is_err();
     }
 
-    /// The requests until now; `homes` says where connections belong. `last`: nothing more comes.
+    /// The requests until now; `homes` says where connections belong. `last`: nothing more comes. `None`: payload is not
+    /// read any more.
     pub(super) fn table(
         &mut self,
         object: &LoadedObject,
-        homes: &HashMap<u64, EdgeKey>,
+        homes: HashMap<u64, EdgeKey>,
         now_ns: u64,
         last: bool,
-    ) -> Result<RequestTable, LoadError> {
+    ) -> Result<Option<RequestTable>, LoadError> {
         let tls = match &self.tls {
             Some(tls) => Some(tls.report(object)?),
             None => None,
         };
-        self.payload.with(|tracker, counts| {
+        let counters = object.payload_counters()?;
+        let lost = counters.get(PIECES_LOST as usize).copied().unwrap_or(0);
+        let table = self.payload.with(move |tracker, counts| {
             let Counts {
                 sampled_one_of,
                 lost_pieces,
             } = counts;
-            let counters = object.payload_counters()?;
-            let lost = counters.get(PIECES_LOST as usize).copied().unwrap_or(0);
-            tracker.edges(homes);
+            tracker.edges(&homes);
             tracker.source(SourceCounts {
                 unbound_bytes: tls.as_ref().map_or(0, TlsReport::unbound_bytes),
                 lost_pieces: lost.saturating_sub(lost_pieces),
@@ -190,12 +196,17 @@ impl Requests {
             } else {
                 tracker.table(now_ns)
             };
-            Ok(RequestTable { tls, ..table })
-        })
+            RequestTable { tls, ..table }
+        });
+        self.has_ended |= table.is_err();
+        Ok(table.ok())
     }
 
-    /// A remark for the user when fewer connections are captured than ever before.
+    /// A remark for the user when fewer connections are captured than ever before, or none any more.
     pub(super) fn remark(&mut self) -> Option<String> {
+        if self.has_ended && !std::mem::replace(&mut self.said_ended, true) {
+            return Some(format!("requests are not complete: {PayloadEnded}"));
+        }
         let limited = self.tls.as_ref().and_then(TlsProbes::limited_to_percent);
         if let Some(percent) = limited
             && !std::mem::replace(&mut self.said_limited, true)

@@ -21,13 +21,16 @@ use super::{
 use crate::{
     bpf::{LoadError, LoadedObject},
     model::{KernelTable, ProcessKey},
-    network::{Directory, Flow, Owner},
+    network::{Directory, Flow, Owner, read_answer},
 };
 
 /// Time between two readings of the node's sockets, while something is not resolved.
 const READ_AGAIN_NS: u64 = 2_000_000_000;
 /// So many times as long as a reading takes, at least, is none: it may use 5 % of one CPU.
 const READING_SHARE: u32 = 20;
+
+/// Answers of name servers that are taken at once; the ring buffer has room for fewer.
+const ANSWERS_AT_ONCE: usize = 1 << 14;
 
 /// Time between two looks for connections whose end was missed.
 const SWEEP_NS: u64 = 20_000_000_000;
@@ -135,6 +138,35 @@ impl Session {
             swept: self.resting.swept,
             missed_runs: self.object.missed_runs(),
             delayed: Some(counters.of(RECORDS_DELAYED)),
+        }
+    }
+
+    /// Takes the answers of name servers, which a thread without capabilities reads.
+    pub(super) fn read_answers(&mut self) {
+        let mut messages: Vec<(u32, Vec<u8>)> = Vec::new();
+        self.answers.read(|namespace, message| {
+            // What comes while this is read is not without end.
+            if messages.len() < ANSWERS_AT_ONCE {
+                messages.push((namespace, message.to_vec()));
+            }
+        });
+        if messages.is_empty() {
+            return;
+        }
+        let read = self.dns.run(move || {
+            let read = messages
+                .into_iter()
+                .filter_map(|(namespace, message)| Some((namespace, read_answer(&message)?)));
+            read.collect::<Vec<_>>()
+        });
+        match read {
+            Ok(answers) => {
+                let names = self.book.names();
+                for (namespace, answer) in answers {
+                    names.answer(namespace, answer);
+                }
+            }
+            Err(error) => tracing::error!(%error, "read the answers of name servers"),
         }
     }
 

@@ -6,7 +6,11 @@
 //! were met; the end of a connection comes behind all of its pieces.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
     time::{Duration, Instant},
 };
 
@@ -20,6 +24,7 @@ use super::{
 use crate::{
     bpf::{CaptureControl, LoadError, PieceReader},
     model::MAX_CAPTURE_BYTES,
+    opener,
     requests::{CaptureOrder, Facts, PayloadEvent, Whole},
 };
 
@@ -48,11 +53,16 @@ pub(super) trait Listener: std::fmt::Debug + Send + 'static {
 /// Payload of one task. The thread ends when it is dropped.
 #[derive(Debug)]
 pub(super) struct Payload<L> {
-    shared: Arc<Mutex<Shared<L>>>,
+    questions: SyncSender<Question<L>>,
+    fewest: Arc<AtomicU32>,
 }
 
+/// What the session has the thread do.
+type Question<L> = Box<dyn FnOnce(&mut Reading<L>) + Send>;
+
+/// What the thread owns.
 #[derive(Debug)]
-struct Shared<L> {
+struct Reading<L> {
     reader: PieceReader,
     heard: Heard,
     control: CaptureControl,
@@ -60,6 +70,8 @@ struct Shared<L> {
     share: Share,
     /// Pieces that were lost until the last look at the share.
     judged_lost: u64,
+    /// See [`Counts::sampled_one_of`].
+    fewest: Arc<AtomicU32>,
 }
 
 impl<L: Listener> Payload<L> {
@@ -70,62 +82,78 @@ impl<L: Listener> Payload<L> {
         listener: L,
         cpu_percent: u32,
     ) -> std::io::Result<Self> {
-        let shared = Arc::new(Mutex::new(Shared {
+        let (questions, asked) = sync_channel(1);
+        let share = Share::new(cpu_percent);
+        let fewest = Arc::new(AtomicU32::new(share.fewest()));
+        let mut reading = Reading {
             reader,
             heard: Heard::default(),
             control,
             listener,
-            share: Share::new(cpu_percent),
+            share,
             judged_lost: 0,
-        }));
-        let watched = Arc::downgrade(&shared);
-        std::thread::Builder::new()
-            .name("payload".into())
-            .spawn(move || {
-                let mut clock = Clock::start();
-                while let Some(shared) = watched.upgrade() {
-                    let read = lock(&shared).turn(&mut clock);
-                    drop(shared);
-                    if read < AT_ONCE {
-                        std::thread::sleep(if read < MUCH { PAUSE } else { SHORT_PAUSE });
-                    }
-                }
-            })?;
-        Ok(Self { shared })
+            fewest: Arc::clone(&fewest),
+        };
+        opener::start("payload", move || reading.run(&asked))?;
+        Ok(Self { questions, fewest })
     }
 
     /// Tells of connections that have ended, each with its time, behind all of their pieces.
-    pub(super) fn close(&self, ended: &[(u64, u64, Whole)]) {
-        let mut shared = lock(&self.shared);
-        shared.read(ALL);
-        let all = shared.share.one_of() <= 1;
-        for (cookie, at_ns, whole) in ended {
-            let whole = Whole {
-                tls: whole.tls && all,
-                ..*whole
-            };
-            let event = shared.heard.closed(*cookie, *at_ns, whole);
-            shared.listener.take(event);
-        }
+    pub(super) fn close(&self, ended: Vec<(u64, u64, Whole)>) -> Result<(), PayloadEnded> {
+        self.ask(move |reading| {
+            reading.read(ALL);
+            let all = reading.share.one_of() <= 1;
+            for (cookie, at_ns, whole) in ended {
+                let whole = Whole {
+                    tls: whole.tls && all,
+                    ..whole
+                };
+                let event = reading.heard.closed(cookie, at_ns, whole);
+                reading.listener.take(event);
+            }
+        })
     }
 
     /// One connection in so many was captured when they were fewest.
     pub(super) fn sampled_one_of(&self) -> u32 {
-        lock(&self.shared).share.fewest()
+        self.fewest.load(Ordering::Relaxed)
     }
 
     /// Reads what is there, and lets the listener say what it has learned. `use_listener` learns of how
     /// many connections one is captured, and how many pieces were lost.
-    pub(super) fn with<T>(&self, use_listener: impl FnOnce(&mut L, Counts) -> T) -> T {
-        let mut shared = lock(&self.shared);
-        shared.read(ALL);
-        let counts = Counts {
-            sampled_one_of: shared.share.fewest(),
-            lost_pieces: shared.heard.lost(),
-        };
-        use_listener(&mut shared.listener, counts)
+    pub(super) fn with<T: Send + 'static>(
+        &self,
+        use_listener: impl FnOnce(&mut L, Counts) -> T + Send + 'static,
+    ) -> Result<T, PayloadEnded> {
+        self.ask(move |reading| {
+            reading.read(ALL);
+            let counts = Counts {
+                sampled_one_of: reading.share.fewest(),
+                lost_pieces: reading.heard.lost(),
+            };
+            use_listener(&mut reading.listener, counts)
+        })
+    }
+
+    /// Has the thread do something, and waits for it: who decodes payload holds no capability, and the session does.
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Reading<L>) -> T + Send + 'static,
+    ) -> Result<T, PayloadEnded> {
+        let (answer, answered) = sync_channel(1);
+        let question: Question<L> = Box::new(move |reading| {
+            // Fails only when the asker is gone.
+            let _unheard = answer.send(question(reading));
+        });
+        self.questions.send(question).map_err(|_| PayloadEnded)?;
+        answered.recv().map_err(|_| PayloadEnded)
     }
 }
+
+/// Payload is not read any more, which is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the thread that reads payload has ended")]
+pub(super) struct PayloadEnded;
 
 /// What the reading itself has to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,10 +162,6 @@ pub(super) struct Counts {
     pub(super) sampled_one_of: u32,
     /// Pieces that did not fit the ring buffer, of connections that were told of.
     pub(super) lost_pieces: u64,
-}
-
-fn lock<L>(shared: &Mutex<Shared<L>>) -> MutexGuard<'_, Shared<L>> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// When the thread looked last.
@@ -158,7 +182,30 @@ impl Clock {
     }
 }
 
-impl<L: Listener> Shared<L> {
+impl<L: Listener> Reading<L> {
+    /// Reads until nobody wants to know any more.
+    fn run(&mut self, asked: &Receiver<Question<L>>) {
+        let mut clock = Clock::start();
+        loop {
+            let read = self.turn(&mut clock);
+            let pause = match read {
+                ..MUCH => PAUSE,
+                MUCH..AT_ONCE => SHORT_PAUSE,
+                AT_ONCE.. => Duration::ZERO,
+            };
+            match asked.recv_timeout(pause) {
+                Ok(question) => {
+                    let before = thread_cpu();
+                    question(self);
+                    // The share is for what is captured, not for what is made of it.
+                    clock.cpu += thread_cpu().saturating_sub(before);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
     /// One turn of the thread; the number of records that were read.
     fn turn(&mut self, clock: &mut Clock) -> usize {
         let read = self.read(AT_ONCE);
@@ -220,6 +267,7 @@ impl<L: Listener> Shared<L> {
         let Some(one_of) = self.share.look(elapsed, cpu, lost_now) else {
             return;
         };
+        self.fewest.store(self.share.fewest(), Ordering::Relaxed);
         tracing::info!(
             one_of,
             ?cpu,
