@@ -1,14 +1,28 @@
 //! What the agent keeps of its privileges, and what it still can do.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use profiler_tests::{
     agent::{Agent, ServeOptions, launch},
     cleanup::scratch_directory,
+    peers::{
+        curl::{self, Call},
+        nginx::{Nginx, Speaks},
+        tls,
+    },
+    wait::wait_until,
 };
 use serde_json::json;
 
-use crate::targets::{START, Targets, finish_task, on_cpu, start_task};
+use crate::{
+    capabilities::holds_nothing,
+    targets::{START, Targets, finish_task, on_cpu, start_task, stop_task},
+};
+
+/// For a thread that has just been started.
+const SETTLE: Duration = Duration::from_secs(5);
+/// Requests inside TLS.
+const CALLS: u32 = 40;
 
 /// Numbers of `include/uapi/linux/capability.h`: `DAC_READ_SEARCH`, `NET_ADMIN`, `SYS_PTRACE`, `SYSLOG`, `PERFMON`, `BPF`,
 /// `CHECKPOINT_RESTORE`.
@@ -45,16 +59,28 @@ impl Thread {
     }
 }
 
-/// Every thread has `tier` of what this test has; those that read what comes over connections have nothing.
-fn check_threads(agent: &Agent, tier: u64) {
+/// Every thread has `tier` of what this test has; those that understand what others wrote have nothing. Names of all.
+fn check_threads(agent: &Agent, tier: u64) -> Vec<String> {
     let own = Thread::all(std::process::id()).remove(0);
+    // One that starts just now has not given up what it had.
+    let is_starting = |thread: &Thread| holds_nothing(&thread.name) && thread.set("CapPrm:") != 0;
+    let settled = || {
+        let threads = Thread::all(agent.pid());
+        let is_served = threads.iter().any(|thread| thread.name == "http");
+        is_served && !threads.iter().any(is_starting)
+    };
+    // What is left is told below.
+    drop(wait_until(
+        "threads have given up what they had",
+        SETTLE,
+        settled,
+    ));
     let threads = Thread::all(agent.pid());
     let mut serving = 0;
     for thread in &threads {
         let is_http = thread.name == "http";
         serving += u32::from(is_http);
-        let is_naming = thread.name == "names";
-        let expected = if is_http || is_naming {
+        let expected = if holds_nothing(&thread.name) {
             0
         } else {
             own.set("CapPrm:") & tier
@@ -78,6 +104,7 @@ fn check_threads(agent: &Agent, tier: u64) {
     }
     assert_eq!(serving, 1, "{threads:#?}");
     assert!(threads.len() > 4, "{threads:#?}");
+    threads.into_iter().map(|thread| thread.name).collect()
 }
 
 fn keeping(tier: &str) -> Agent {
@@ -106,6 +133,80 @@ fn everything_outside_the_tier_leaves_every_thread() {
     let agent = Agent::start().unwrap();
     check_threads(&agent, BASE | SYS_ADMIN);
     profile(&agent, BASE | SYS_ADMIN);
+}
+
+/// With everything under way that opens files, decodes payload, and watches connections.
+#[test]
+fn threads_that_parse_hold_nothing_while_they_work() {
+    let tier = BASE | SYS_ADMIN;
+    let (folder, _guard) = scratch_directory("privileges").unwrap();
+    tls::write_certificate(&folder).unwrap();
+    let nginx = Nginx::start(&folder, Speaks::Tls).unwrap();
+    let options = ServeOptions::with_arguments([
+        "--allow-tls-capture",
+        "--profile=always",
+        "--network=always",
+    ]);
+    let agent = Agent::start_with(options).unwrap();
+    let pids = nginx.pids().unwrap();
+    let off_cpu = json!({ "kind": "off_cpu", "target": { "pids": pids }, "duration_s": null });
+    let off_cpu = start_task(&agent, &off_cpu);
+    let requests = json!({
+        "kind": "requests",
+        "target": { "pids": pids },
+        "duration_s": null,
+        "tls": true,
+    });
+    let requests = agent.api.create_task(&requests).unwrap();
+    let table = format!("/api/v1/tasks/{requests}/requests");
+    wait_until("requests are watched", START, || {
+        let answer = agent.api.get(&table).unwrap();
+        answer.status == 200 && answer.json().unwrap()["window"].is_object()
+    })
+    .unwrap();
+    let targets = Targets::new();
+    let target = targets.busy("shares-parsers");
+    let on_cpu = on_cpu(json!({ "pids": [target.pid()] }), 600, 499);
+    let on_cpu = start_task(&agent, &on_cpu);
+    let calls: Vec<Call> = (0..CALLS)
+        .map(|_| Call::new("GET", "/files/700", 200))
+        .collect();
+    let base = format!("https://127.0.0.1:{}", nginx.port);
+    let authority = format!("cacert = {}", folder.join("server.pem").display());
+    curl::run(&folder, &base, &calls, &["http1.1", &authority]).unwrap();
+
+    let names = check_threads(&agent, tier);
+    let count = |wanted: &str| names.iter().filter(|name| name.starts_with(wanted)).count();
+    // Profiles of the target and of the node, and the waits.
+    assert!(count("unwind-") >= 3, "{names:?}");
+    for name in ["symbolizer", "renamer", "payload", "tls-finder"] {
+        assert_eq!(count(name), 1, "{name}: {names:?}");
+    }
+    assert!(count("opener") >= 7, "{names:?}");
+
+    stop_task(&agent, &on_cpu);
+    let folded = agent.api.folded(&on_cpu, "").unwrap();
+    assert!(folded.share("hot_sixty") > 50.0, "{}", folded.summary());
+    wait_until("the calls inside TLS are counted", START, || {
+        let table = agent.api.get_json(&table).unwrap();
+        let operations = table["operations"].as_array().unwrap().iter();
+        let counted = operations.filter(|operation| operation["tls"] == true);
+        let counts = counted.filter_map(|operation| operation["count"].as_u64());
+        counts.sum::<u64>() >= u64::from(CALLS)
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {}", agent.api.get_json(&table).unwrap()));
+    stop_task(&agent, &requests);
+    stop_task(&agent, &off_cpu);
+    // What opened files for threads that have ended has ended, too.
+    let openers = |agent: &Agent| {
+        let threads = Thread::all(agent.pid());
+        let named = |wanted: &str| {
+            let is_one = |thread: &&Thread| thread.name.starts_with(wanted);
+            threads.iter().filter(is_one).count()
+        };
+        named("opener") == named("unwind-") + named("symbolizer") + named("renamer")
+    };
+    wait_until("partners end", START, || openers(&agent)).unwrap();
 }
 
 #[test]

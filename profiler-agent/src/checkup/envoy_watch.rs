@@ -2,14 +2,15 @@
 
 use std::{
     io,
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    thread::JoinHandle,
+    net::SocketAddr,
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel},
     time::{Duration, Instant},
 };
 
 use crate::{
     envoy_admin::{self, EnvoyAdmin, EnvoyAdminError},
     model::{ObservedConfiguration, ProcessKey, RequestPoint, RequestSeries},
+    opener, privileges,
     process::accounting::ProcessAccount,
 };
 
@@ -47,16 +48,24 @@ pub(super) struct Counted {
 pub(super) struct EnvoyWatch {
     key: ProcessKey,
     stop: Sender<()>,
-    thread: JoinHandle<EnvoyReport>,
+    report: Receiver<EnvoyReport>,
 }
 
 impl EnvoyWatch {
     pub(super) fn start(key: ProcessKey) -> io::Result<Self> {
         let (stop, stopped) = channel();
-        let thread = std::thread::Builder::new()
-            .name("envoy-admin".into())
-            .spawn(move || watch(key, &stopped))?;
-        Ok(Self { key, stop, thread })
+        let (tell, report) = sync_channel(1);
+        // Whoever runs the process chooses the answers.
+        let give_up = move || {
+            let addresses = envoy_admin::enter(key).and_then(|()| envoy_admin::candidates(key.pid));
+            privileges::keep_none().map_err(io::Error::other)?;
+            Ok(addresses)
+        };
+        opener::start_after("envoy-admin", give_up, move |addresses| {
+            // Fails only when nobody waits for it.
+            let _unheard = tell.send(watch(key, addresses, &stopped));
+        })?;
+        Ok(Self { key, stop, report })
     }
 
     pub(super) fn key(&self) -> ProcessKey {
@@ -71,7 +80,7 @@ impl EnvoyWatch {
 
     pub(super) fn finish(self) -> EnvoyReport {
         drop(self.stop);
-        self.thread.join().unwrap_or_else(|_panic| EnvoyReport {
+        self.report.recv().unwrap_or_else(|_panic| EnvoyReport {
             gaps: vec![format!(
                 "the Envoy with pid {} could not be asked: internal error",
                 self.key.pid
@@ -81,9 +90,13 @@ impl EnvoyWatch {
     }
 }
 
-fn watch(key: ProcessKey, stopped: &Receiver<()>) -> EnvoyReport {
+fn watch(
+    key: ProcessKey,
+    addresses: Result<Vec<SocketAddr>, EnvoyAdminError>,
+    stopped: &Receiver<()>,
+) -> EnvoyReport {
     let pid = key.pid;
-    let found = envoy_admin::enter(key).and_then(|()| EnvoyAdmin::find(key));
+    let found = addresses.and_then(|addresses| EnvoyAdmin::among(&addresses));
     let admin = match found {
         Ok(admin) => admin,
         Err(error) => {

@@ -30,9 +30,11 @@ pub(crate) fn enter(process: ProcessKey) -> Result<(), EnvoyAdminError> {
 }
 
 /// The addresses of a process that may be its admin interface, the likeliest first.
-pub(super) fn candidates(pid: u32) -> io::Result<Vec<SocketAddr>> {
-    let own = socket_inodes(pid)?;
-    let sockets = sockets_of(pid)?.into_iter();
+pub(crate) fn candidates(pid: u32) -> Result<Vec<SocketAddr>, EnvoyAdminError> {
+    let own = socket_inodes(pid).map_err(EnvoyAdminError::Sockets)?;
+    let sockets = sockets_of(pid)
+        .map_err(EnvoyAdminError::Sockets)?
+        .into_iter();
     let listening = sockets.filter(|socket| socket.listening && own.contains(&socket.inode));
     Ok(likeliest(listening.map(|socket| socket.local)))
 }

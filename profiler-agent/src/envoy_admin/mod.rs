@@ -25,10 +25,10 @@ use std::{net::SocketAddr, time::Duration};
 use client::{Client, ClientError};
 use server_info::ServerInfo;
 
-pub(crate) use addresses::enter;
+pub(crate) use addresses::{candidates, enter};
 
 use crate::{
-    model::{ObservedConfiguration, Process, ProcessKey},
+    model::{ObservedConfiguration, Process},
     process::program,
 };
 
@@ -79,13 +79,9 @@ pub(crate) struct EnvoyAdmin {
 }
 
 impl EnvoyAdmin {
-    /// Finds the interface of a process, in whose namespace the calling thread is ([`enter`]). Blocks.
-    pub(crate) fn find(process: ProcessKey) -> Result<Self, EnvoyAdminError> {
-        let addresses = addresses::candidates(process.pid).map_err(EnvoyAdminError::Sockets)?;
-        Self::among(&addresses)
-    }
-
-    fn among(addresses: &[SocketAddr]) -> Result<Self, EnvoyAdminError> {
+    /// Finds the interface at one of these addresses ([`candidates`]), in whose namespace the calling thread is
+    /// ([`enter`]). Blocks.
+    pub(crate) fn among(addresses: &[SocketAddr]) -> Result<Self, EnvoyAdminError> {
         let mut last = None;
         for address in addresses {
             match ServerInfo::ask(&Client::new(*address, TRIAL_LIMIT)) {

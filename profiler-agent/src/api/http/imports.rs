@@ -18,6 +18,7 @@ use crate::{
     clock::wall_ns,
     import::{MAX_FILE_BYTES, MAX_NAME_BYTES, read},
     memory_ceiling::Ceiling,
+    opener,
 };
 
 /// Takes a pprof file or folded stacks and keeps them as a task of kind `imported`.
@@ -67,8 +68,9 @@ pub(in crate::api) async fn import(
     Ceiling::own().admits("no profile is imported")?;
     let bytes = receive(body).await?;
     let now = wall_ns();
-    let imported = blocking(move || read(&bytes, &name, now))
+    let imported = blocking(move || opener::apart("import", || read(&bytes, &name, now)))
         .await?
+        .map_err(ApiError::internal)?
         .map_err(|error| ApiError::UnusableProfile {
             detail: error.to_string(),
         })?;
