@@ -26,6 +26,7 @@ use crate::{
     symbolize::{
         AddressStack, ImageKey, Mappings, NamedStack, Naming, NamingInProgress, SymbolizerService,
     },
+    unwind::ProcessCode,
 };
 
 /// A thread as last announced.
@@ -203,16 +204,17 @@ impl Rows {
         };
         let name = text_of(&record.comm);
         if self.images.get(&image).is_none() {
-            self.image_started(image);
+            // The unwinder looks by itself when it meets the process.
+            let _not_asked = self.image_started(image);
         }
         self.threads
             .insert((record.tid, record.generation), Thread { image, name });
     }
 
     /// Reads mappings and facts now: the process may be gone in a moment.
-    fn image_started(&mut self, image: ImageKey) {
+    fn image_started(&mut self, image: ImageKey) -> Option<ProcessCode> {
         let process = image.process;
-        self.symbolizer.process_started(image);
+        let code = self.symbolizer.process_started(image);
         let table = &self.table;
         let known =
             |table: &ProcessTable| table.get(process.pid).filter(|known| known.key == process);
@@ -225,9 +227,11 @@ impl Rows {
             time_ns: self.origin.epoch_ns,
         });
         self.images.insert(image, known(table));
+        code
     }
 
-    pub(super) fn process_changed(&mut self, record: &ProcessRecord) {
+    /// Follows execs and exits; the result is what a process executes now.
+    pub(super) fn process_changed(&mut self, record: &ProcessRecord) -> Option<ProcessCode> {
         let process = ProcessKey {
             pid: record.pid,
             start_ticks: start_ticks(record.start_boottime_ns),
@@ -237,8 +241,11 @@ impl Rows {
                 process,
                 generation: record.generation,
             }),
-            EVENT_EXIT => self.symbolizer.process_exited(process),
-            _ => {}
+            EVENT_EXIT => {
+                self.symbolizer.process_exited(process);
+                None
+            }
+            _ => None,
         }
     }
 

@@ -207,9 +207,9 @@ impl Session {
                     }
                 }
                 Record::Process(record) => {
-                    self.rows.process_changed(&record);
+                    let code = self.rows.process_changed(&record);
                     if let Some(unwinder) = &self.parts.unwinder {
-                        unwinder.process_changed(&record);
+                        unwinder.process_changed(&record, code);
                     }
                 }
             }

@@ -372,14 +372,20 @@ impl Snapshot {
 impl ProcessCode {
     /// Reads what the process with this pid executes, for its unwind tables.
     pub fn read(pid: u32, max_file_bytes: u64) -> io::Result<Self> {
-        let Snapshot {
-            image: _,
-            mappings,
-            regions,
-            files,
-            refused: _,
-        } = Snapshot::of(pid, None, max_file_bytes)?;
-        let mappings = mappings.iter().zip(&regions).map(|(mapping, region)| {
+        let mut snapshot = Snapshot::of(pid, None, max_file_bytes)?;
+        let files = std::mem::take(&mut snapshot.files);
+        Ok(Self::with_files(&snapshot, files))
+    }
+
+    /// What a snapshot shows, with descriptors of its own; `None` when there are not enough of these.
+    pub(crate) fn of_snapshot(snapshot: &Snapshot) -> Option<Self> {
+        let files = snapshot.files.iter().map(ModuleFile::try_clone);
+        Some(Self::with_files(snapshot, files.collect::<Option<_>>()?))
+    }
+
+    fn with_files(snapshot: &Snapshot, files: Vec<ModuleFile>) -> Self {
+        let regions = snapshot.mappings.iter().zip(&snapshot.regions);
+        let mappings = regions.map(|(mapping, region)| {
             let content = match region {
                 Region::Module { path: _, key } => Content::File(*key),
                 Region::Refused { path: _ } => Content::Refused,
@@ -393,10 +399,10 @@ impl ProcessCode {
                 content,
             }
         });
-        Ok(Self {
+        Self {
             mappings: mappings.collect(),
             files,
-        })
+        }
     }
 }
 

@@ -122,6 +122,15 @@ pub(crate) struct Origin {
 }
 
 impl ModuleFile {
+    /// The same with a descriptor of its own, if there is one.
+    pub(crate) fn try_clone(&self) -> Option<Self> {
+        Some(Self {
+            file: self.file.try_clone().ok()?,
+            origin: self.origin.clone(),
+            ..*self
+        })
+    }
+
     /// A file that the agent made itself.
     pub(crate) fn of_memory(file: File) -> Option<Self> {
         let stat = rustix::fs::fstat(&file).ok()?;

@@ -15,6 +15,7 @@ use super::{ImageKey, Mappings, Quality, SymbolizeConfig, Symbolizer, mapped_pro
 use crate::{
     model::{FrameId, ProcessKey, Profile, ProfileBuilder},
     opener,
+    unwind::ProcessCode,
 };
 
 /// Requests that may wait (a minute of one collection's drains); a collection that finds the queue
@@ -100,17 +101,22 @@ impl SymbolizerService {
     }
 
     /// Reads the mappings of a process and opens its files now, on the caller's thread: the process
-    /// may be gone before the symbolizer has time.
-    pub fn process_started(&self, image: ImageKey) {
+    /// may be gone before the symbolizer has time. The result is what it executes, when that could be read.
+    pub fn process_started(&self, image: ImageKey) -> Option<ProcessCode> {
         match Snapshot::read(image.process, self.max_file_bytes) {
             Ok(snapshot) => {
+                let code = ProcessCode::of_snapshot(&snapshot);
                 self.tell(Box::new(move |symbolizer| {
                     symbolizer.adopt(image, snapshot);
                 }));
+                code
             }
-            Err(error) => self.tell(Box::new(move |symbolizer| {
-                symbolizer.not_read(image, &error);
-            })),
+            Err(error) => {
+                self.tell(Box::new(move |symbolizer| {
+                    symbolizer.not_read(image, &error);
+                }));
+                None
+            }
         }
     }
 

@@ -34,6 +34,7 @@ use crate::{
     bpf::{CaptureReader, LoadError, UnwindMaps},
     model::TableCounts,
     opener, privileges,
+    unwind::ProcessCode,
 };
 use worker::Worker;
 
@@ -59,6 +60,8 @@ enum Command {
     Exec {
         pid: u32,
         generation: u32,
+        /// What it executes, when that could be read.
+        code: Option<ProcessCode>,
     },
     Exit {
         pid: u32,
@@ -154,13 +157,14 @@ impl Unwinder {
         let _late = finished.recv_timeout(KNOWING);
     }
 
-    /// Follows execs and exits.
-    pub(super) fn process_changed(&self, record: &ProcessRecord) {
+    /// Follows execs and exits; `code` is what the process executes now, as far as the session could read it.
+    pub(super) fn process_changed(&self, record: &ProcessRecord, code: Option<ProcessCode>) {
         let pid = record.pid;
         match record.event {
             EVENT_EXEC => self.tell(Command::Exec {
                 pid,
                 generation: record.generation,
+                code,
             }),
             EVENT_EXIT => self.tell(Command::Exit { pid }),
             _ => {}

@@ -164,9 +164,11 @@ impl Worker {
                 // Nobody waits any more when it took too long.
                 Ok(Command::Answer(done)) => drop(done.try_send(())),
                 Ok(Command::Known { pid }) => self.prepare(pid),
-                Ok(Command::Exec { pid, generation }) => {
-                    self.read_process(pid, generation);
-                }
+                Ok(Command::Exec {
+                    pid,
+                    generation,
+                    code,
+                }) => self.read_process(pid, generation, code),
                 Ok(Command::Exit { pid }) => self.forget(pid),
                 Err(TryRecvError::Empty) => return false,
                 Err(TryRecvError::Disconnected) => return true,
@@ -185,7 +187,7 @@ impl Worker {
             .get(head.pid)
             .filter(|known| [head.generation, ANY_GENERATION].contains(&known.generation));
         if known.is_none() {
-            self.read_process(head.pid, head.generation);
+            self.read_process(head.pid, head.generation, None);
         }
         let mut stack = self.unwind(capture);
         if stack.outcome == step::NO_MAPPING
@@ -194,7 +196,7 @@ impl Worker {
                 .get(head.pid)
                 .is_some_and(|known| known.may_read_again(Instant::now()))
         {
-            self.read_process(head.pid, head.generation);
+            self.read_process(head.pid, head.generation, None);
             let again = self.unwind(capture);
             if again.outcome != step::NO_MAPPING || again.frames.len() > stack.frames.len() {
                 self.processes.reading_helped(head.pid);
@@ -268,7 +270,7 @@ impl Worker {
 
     /// Knows a process and the code that it surely runs before its first sample.
     fn prepare(&mut self, pid: u32) {
-        self.read_process(pid, ANY_GENERATION);
+        self.read_process(pid, ANY_GENERATION, None);
         if let Some(known) = self.processes.get(pid) {
             let slot = known.slot;
             self.tables
@@ -277,16 +279,17 @@ impl Worker {
         }
     }
 
-    /// Reads the mappings of a process and tells the kernel.
-    fn read_process(&mut self, pid: u32, generation: u32) {
+    /// Reads the mappings of a process and tells the kernel. Where it has ended by now there is what the session has read.
+    fn read_process(&mut self, pid: u32, generation: u32, earlier: Option<ProcessCode>) {
+        let code = ProcessCode::read(pid, MAX_FILE_BYTES)
+            .inspect_err(|error| tracing::trace!(pid, %error, "mappings not read"));
+        self.set_process(pid, generation, code.ok().or(earlier));
+    }
+
+    /// Tells the kernel what a process executes; `None`: nobody knows.
+    fn set_process(&mut self, pid: u32, generation: u32, code: Option<ProcessCode>) {
         let now = Instant::now();
-        let slot = match ProcessCode::read(pid, MAX_FILE_BYTES) {
-            Ok(code) => self.place(code, now),
-            Err(error) => {
-                tracing::trace!(pid, %error, "mappings not read");
-                NO_MAPPINGS_SLOT
-            }
-        };
+        let slot = code.map_or(NO_MAPPINGS_SLOT, |code| self.place(code, now));
         self.readings = self.readings.wrapping_add(1);
         let entry = ProcessEntry {
             generation,
