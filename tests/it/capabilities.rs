@@ -16,7 +16,7 @@ const CAPABILITIES: [(&str, u32); 8] = [
 
 /// Whether the thread of this name understands what others wrote, and so holds no capability.
 pub(crate) fn holds_nothing(name: &str) -> bool {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 12] = [
         "http",
         "names",
         "symbolizer",
@@ -27,6 +27,8 @@ pub(crate) fn holds_nothing(name: &str) -> bool {
         "forecast",
         "import",
         "envoy-admin",
+        "debuginfod",
+        "dns",
     ];
     NAMES.contains(&name) || name.starts_with("unwind-")
 }

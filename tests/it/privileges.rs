@@ -204,7 +204,8 @@ fn threads_that_parse_hold_nothing_while_they_work() {
             let is_one = |thread: &&Thread| thread.name.starts_with(wanted);
             threads.iter().filter(is_one).count()
         };
-        named("opener") == named("unwind-") + named("symbolizer") + named("renamer")
+        let with_one = ["unwind-", "symbolizer", "renamer", "dns"].map(named);
+        named("opener") == with_one.iter().sum::<usize>()
     };
     wait_until("partners end", START, || openers(&agent)).unwrap();
 }
