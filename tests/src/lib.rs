@@ -1,6 +1,7 @@
 //! What integration tests, the demo and the benches share: everything that is started here is
 //! registered in [`cleanup`] and is gone when its owner is, also after a panic or a signal.
 
+mod certificates;
 pub mod cgroup;
 pub mod breakpoints;
 pub mod cleanup;

@@ -7,10 +7,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
-};
+use rcgen::{ExtendedKeyUsagePurpose, KeyPair, SanType};
+
+use crate::certificates::Authority;
 
 pub(super) const AUTHORITY: &str = "ca.crt";
 pub(super) const SERVER: &str = "server.crt";
@@ -21,38 +20,25 @@ pub(super) const ACCOUNT_KEY: &str = "accounts.key";
 
 /// Writes all of them into `folder`; returns the authority as PEM.
 pub(super) fn write(folder: &Path) -> Result<String> {
-    let authority_key = KeyPair::generate().context("make the authority's key")?;
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let certificate = authority
-        .self_signed(&authority_key)
-        .context("sign the authority")?;
-    let issuer = Issuer::new(authority, authority_key);
-    let key = KeyPair::generate().context("make the server's key")?;
-    let mut server = CertificateParams::default();
+    let authority = Authority::new()?;
     let name = "kubernetes.default.svc"
         .try_into()
         .context("encode a name")?;
-    server.subject_alt_names = vec![
+    let names = vec![
         SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         SanType::DnsName(name),
     ];
-    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let signed = server
-        .signed_by(&key, &issuer)
-        .context("sign the server's certificate")?;
+    let (server, key) = authority.sign(names, vec![ExtendedKeyUsagePurpose::ServerAuth])?;
     let accounts = KeyPair::generate().context("make the key of service accounts")?;
     for (name, text) in [
-        (AUTHORITY, certificate.pem()),
-        (SERVER, signed.pem()),
-        (SERVER_KEY, key.serialize_pem()),
+        (AUTHORITY, authority.pem().to_owned()),
+        (SERVER, server),
+        (SERVER_KEY, key),
         (ACCOUNT, accounts.public_key_pem()),
         (ACCOUNT_KEY, accounts.serialize_pem()),
     ] {
         let path = folder.join(name);
         fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
     }
-    Ok(certificate.pem())
+    Ok(authority.pem().to_owned())
 }

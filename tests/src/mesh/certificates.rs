@@ -3,10 +3,9 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result};
-use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
-};
+use rcgen::{ExtendedKeyUsagePurpose, SanType};
+
+use crate::certificates::Authority;
 
 /// Identity of a pod's service account.
 pub fn identity(pod: &str) -> String {
@@ -15,33 +14,20 @@ pub fn identity(pod: &str) -> String {
 
 /// Writes `ca.pem` and, for each pod, `POD.pem` and `POD.key` into `folder`.
 pub fn write(folder: &Path) -> Result<()> {
-    let authority_key = KeyPair::generate().context("make the authority's key")?;
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let certificate = authority
-        .self_signed(&authority_key)
-        .context("sign the authority")?;
-    save(folder, "ca.pem", &certificate.pem())?;
-    let issuer = Issuer::new(authority, authority_key);
+    let authority = Authority::new()?;
+    save(folder, "ca.pem", authority.pem())?;
     for pod in ["client", "server"] {
-        let key = KeyPair::generate().context("make a pod's key")?;
-        let mut leaf = CertificateParams::default();
         let uri = identity(pod)
             .as_str()
             .try_into()
             .context("encode identity")?;
-        leaf.subject_alt_names = vec![SanType::URI(uri)];
-        leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        leaf.extended_key_usages = vec![
+        let uses = vec![
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
         ];
-        let certificate = leaf
-            .signed_by(&key, &issuer)
-            .context("sign a pod's certificate")?;
-        save(folder, &format!("{pod}.pem"), &certificate.pem())?;
-        save(folder, &format!("{pod}.key"), &key.serialize_pem())?;
+        let (certificate, key) = authority.sign(vec![SanType::URI(uri)], uses)?;
+        save(folder, &format!("{pod}.pem"), &certificate)?;
+        save(folder, &format!("{pod}.key"), &key)?;
     }
     Ok(())
 }
