@@ -201,6 +201,7 @@ impl Collector for NetworkCollector {
         let (stop, stopped) = StopHandle::new();
         let unix =
             UnixSockets::start(&mut object, &self.table, &target, &wanted).map_err(failed)?;
+        let can_end = target.can_end();
         let mut book = Book::default();
         if requests.is_some() {
             book.remember_homes();
@@ -223,7 +224,6 @@ impl Collector for NetworkCollector {
             links,
             table: self.table.clone(),
             wanted,
-            followed: Instant::now(),
             directory,
             directory_read_ns: monotonic_ns(),
             reading_took: reading.elapsed(),
@@ -232,7 +232,7 @@ impl Collector for NetworkCollector {
             swept_ns: monotonic_ns(),
             capacity: self.config.connections,
             can_evict,
-            can_end: target.can_end(),
+            can_end,
             resting: Resting::new(self.config.connections),
             book,
             sought: HashSet::new(),
@@ -246,10 +246,9 @@ impl Collector for NetworkCollector {
                 origin.kernel_ns.saturating_add(duration_ns)
             }),
             sender,
-            target: ResolvedTarget::default(),
+            target,
         };
-        session.add_existing(&target).map_err(failed)?;
-        session.target = target;
+        session.add_existing().map_err(failed)?;
         session.settle_tls();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         std::thread::Builder::new()
@@ -284,7 +283,6 @@ struct Session {
     table: ProcessTable,
     wanted: BTreeSet<u32>,
     target: ResolvedTarget,
-    followed: Instant,
     directory: Directory,
     /// When it was, on the kernel's clock.
     directory_read_ns: u64,
@@ -504,7 +502,12 @@ impl Session {
         let gone = self.is_target_gone()?;
         let remark = self.requests.as_mut().and_then(Requests::remark);
         let ended = gone.then(|| TARGET_ENDED.to_owned());
-        let followed = self.follow_pods();
+        // Pods that fit the target's selector by now.
+        let followed = if last {
+            Vec::new()
+        } else {
+            self.target.follow(&self.table, &mut self.object)
+        };
         let notes = ended.into_iter().chain(remark).chain(followed).collect();
         if self.send((result, requests), notes, last) && gone {
             // It is said once.
@@ -514,15 +517,6 @@ impl Session {
             self.make_room(&table)?;
         }
         Ok(())
-    }
-
-    /// Adds pods that fit the target's selector by now; says which.
-    fn follow_pods(&mut self) -> Vec<String> {
-        if self.followed.elapsed() < REPORT {
-            return Vec::new();
-        }
-        self.followed = Instant::now();
-        self.target.follow(&self.table, &mut self.object)
     }
 
     fn report_unix(

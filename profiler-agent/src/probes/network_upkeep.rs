@@ -15,9 +15,7 @@ use profiler_common::{
     },
 };
 
-use super::{
-    super::targets::is_process, ResolvedTarget, Session, existing, identify, monotonic_ns,
-};
+use super::{super::targets::is_process, Session, existing, identify, monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
     model::{KernelTable, ProcessKey},
@@ -65,11 +63,11 @@ impl Session {
     }
 
     /// Tells the kernel side which connections and listening ports were there before it.
-    pub(super) fn add_existing(&mut self, target: &ResolvedTarget) -> Result<(), LoadError> {
+    pub(super) fn add_existing(&mut self) -> Result<(), LoadError> {
         // Not later, so that the directory is known to hold them.
         let now_ns = self.directory_read_ns;
         for (socket, owner) in self.directory.sockets() {
-            if !self.is_wanted(*owner, target) {
+            if !self.is_wanted(*owner) {
                 continue;
             }
             let cookie = socket.cookie;
@@ -276,7 +274,8 @@ impl Session {
         Ok(())
     }
 
-    fn is_wanted(&self, owner: Owner, target: &ResolvedTarget) -> bool {
+    fn is_wanted(&self, owner: Owner) -> bool {
+        let target = &self.target;
         if target.filter == FILTER_ALL {
             return target.network_namespace == 0
                 || target.network_namespace == owner.network_namespace;
