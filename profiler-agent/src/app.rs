@@ -39,6 +39,8 @@ use crate::{
 
 /// Longest time for everything to end after a signal.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
+/// The part of it that is left for work on other threads that blocks.
+pub const LAST_WORK: Duration = Duration::from_millis(500);
 /// How long open requests may take to end within that.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Tasks that wait for a place; one more is refused.
@@ -369,7 +371,7 @@ impl App {
                 }
             }
         };
-        if timeout(STOP_DEADLINE, stopping).await.is_err() {
+        if timeout(STOP_DEADLINE - LAST_WORK, stopping).await.is_err() {
             tracing::error!(deadline = ?STOP_DEADLINE, "not everything ended in time");
         }
         tracing::info!("stopped");

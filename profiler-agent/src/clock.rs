@@ -8,18 +8,53 @@
 //! | the age of results | [`Clocks::undisturbed_ns`] |
 
 use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    fs, io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use rustix::time::{ClockId, clock_gettime};
+
+/// What [`follow`] adds to the wall clock, in nanoseconds.
+static MOVED_BY_NS: AtomicI64 = AtomicI64::new(0);
+/// The file that is followed is looked at so often.
+const FOLLOWED_EVERY: Duration = Duration::from_millis(10);
 
 /// Nanoseconds since the Unix epoch by the wall clock. The only place that reads it.
 pub fn wall_ns() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    u64::try_from(since.as_nanos())
+        .unwrap_or(u64::MAX)
+        .saturating_add_signed(MOVED_BY_NS.load(Ordering::Relaxed))
+}
+
+/// Moves the wall clock of this process by the nanoseconds that a file holds (a decimal number), now and whenever it
+/// changes: for tests, which must not set that of the machine. Fails when the file holds no number.
+pub fn follow(path: &Path) -> io::Result<()> {
+    let read = |path: &Path| {
+        let text = fs::read_to_string(path)?;
+        text.trim().parse::<i64>().map_err(io::Error::other)
+    };
+    MOVED_BY_NS.store(read(path)?, Ordering::Relaxed);
+    let path = path.to_owned();
+    let follow = move || {
+        loop {
+            thread::sleep(FOLLOWED_EVERY);
+            // A file that is being written may be empty for a moment.
+            if let Ok(moved_by_ns) = read(&path) {
+                MOVED_BY_NS.store(moved_by_ns, Ordering::Relaxed);
+            }
+        }
+    };
+    thread::Builder::new().name("clock".into()).spawn(follow)?;
+    Ok(())
 }
 
 /// Nanoseconds since the machine's start, sleep included (`CLOCK_BOOTTIME`). Nobody can set it.

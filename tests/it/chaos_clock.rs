@@ -2,8 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::FileExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -12,7 +11,6 @@ use profiler_tests::{
     agent::{Agent, ServeOptions},
     process::Running,
     wait::wait_for,
-    workload::Workload,
 };
 use serde_json::{Value, json};
 
@@ -29,28 +27,28 @@ const LATE_S: f64 = 4.0;
 const EDGES: &str = "/api/v1/network/edges";
 
 /// The wall clock of an agent.
-struct WallClock(fs::File);
+struct WallClock(PathBuf);
 
 impl WallClock {
     fn new(folder: &Path) -> Self {
-        let path = folder.join("moved-by");
-        fs::write(&path, 0_i64.to_ne_bytes()).unwrap();
-        Self(fs::OpenOptions::new().write(true).open(path).unwrap())
+        let clock = Self(folder.join("moved-by"));
+        clock.set(0);
+        clock
     }
 
+    /// The agent knows it soon after.
     fn set(&self, moved_by_ns: i64) {
-        self.0.write_all_at(&moved_by_ns.to_ne_bytes(), 0).unwrap();
+        fs::write(&self.0, moved_by_ns.to_string()).unwrap();
+        thread::sleep(Duration::from_millis(100));
     }
 }
 
 /// An agent whose wall clock can be set. Results older than a day go.
-fn agent(folder: &Path) -> Agent {
-    let library = Workload::WallClock.build("wall-clock.so").unwrap();
+fn agent(clock: &WallClock) -> Agent {
     let options = ServeOptions {
         wrapper: vec![
             "env".to_owned(),
-            format!("LD_PRELOAD={}", library.display()),
-            format!("WALL_CLOCK_MOVED_BY={}/moved-by", folder.display()),
+            format!("PROFILER_WALL_CLOCK_MOVED_BY={}", clock.0.display()),
         ],
         ..ServeOptions::with_arguments([
             "--retention-age=1d",
@@ -116,7 +114,7 @@ fn a_wall_clock_that_jumps_takes_no_result_and_no_task_with_it() {
     let targets = Targets::new();
     let clock = WallClock::new(&targets.folder);
     let target = targets.busy("shares-clock");
-    let mut agent = agent(&targets.folder);
+    let mut agent = agent(&clock);
     let before = short_task(&agent, &target, 0);
     wait_for("the collection of the node runs", START, || {
         let table = agent.api.get_json(EDGES).unwrap();

@@ -64,8 +64,6 @@ pub enum Workload {
     Descriptors,
     /// TCP connections at a known rate.
     Connections,
-    /// A library to preload, which moves a program's wall clock.
-    WallClock,
 }
 
 impl Workload {
@@ -96,7 +94,6 @@ impl Workload {
             Self::Sockets => "sockets.c",
             Self::Descriptors => "descriptors.c",
             Self::Connections => "connections.c",
-            Self::WallClock => "wall_clock.c",
         }
     }
 
@@ -113,7 +110,6 @@ impl Workload {
         ];
         match self {
             Self::SharesC | Self::Connections => ("gcc", c),
-            Self::WallClock => ("gcc", c.into_iter().chain(["-shared", "-fPIC"]).collect()),
             Self::SharesStatic | Self::Contain | Self::Hostile => {
                 ("gcc", c.into_iter().chain(["-static"]).collect())
             }

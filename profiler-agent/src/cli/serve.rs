@@ -1,13 +1,14 @@
 //! `serve`: the agent with its API and web UI.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{CliError, print};
 use crate::{
-    app::{App, KernelSide, STOP_DEADLINE},
+    app::{App, KernelSide, LAST_WORK},
+    clock,
     config::{ContinuousProfile, NetworkMode, ServeConfig, cli::ServeArgs, resolve_serve},
     confine::{Confinement, confine_process},
     demo_data::{self, DemoFolder},
@@ -17,6 +18,9 @@ use crate::{
     privileges::{self, Tier},
     telemetry,
 };
+
+/// For tests: a file with the nanoseconds that the wall clock is moved by.
+const MOVED_CLOCK: &str = "PROFILER_WALL_CLOCK_MOVED_BY";
 
 /// Runs the agent until SIGINT or SIGTERM. `kernel_side` loads the probes.
 pub fn run(
@@ -48,6 +52,11 @@ pub fn run(
         confine_process().map_err(anyhow::Error::from)?;
     }
     Ceiling::own().set(config.max_memory.clone());
+    if let Some(path) = std::env::var_os(MOVED_CLOCK) {
+        let path = Path::new(&path);
+        clock::follow(path).with_context(|| format!("{MOVED_CLOCK}: read {}", path.display()))?;
+        tracing::warn!(file = %path.display(), "the wall clock is moved, as {MOVED_CLOCK} asks");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("agent")
@@ -56,7 +65,7 @@ pub fn run(
         .context("start the async runtime")?;
     let served = runtime.block_on(serve(config, kernel_side));
     // Work that blocks and does not end must not keep the process alive.
-    runtime.shutdown_timeout(STOP_DEADLINE);
+    runtime.shutdown_timeout(LAST_WORK);
     Ok(served?)
 }
 

@@ -35,8 +35,9 @@ use super::{
     whole_table,
 };
 
-/// How long running tasks get to hand over their last chunks when the agent stops.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(12);
+/// How long running tasks get to hand over their last chunks when the agent stops. The store is closed after it, in time
+/// for the agent's own deadline.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(4);
 
 /// What does not happen while memory is short.
 const NO_TASK: &str = "no task is started";
