@@ -32,6 +32,9 @@ const NAMES: u64 = 280_000;
 const MOST_PROGRAMS: usize = 24;
 const BETWEEN_PROGRAMS: Duration = Duration::from_secs(2);
 const SETTLED: Duration = Duration::from_mins(1);
+/// Most that an agent without tasks may use: twice what it does.
+const IDLE: u64 = 24_000_000;
+const RECOVERED: Duration = Duration::from_mins(2);
 
 /// Memory of a process as the kernel shows it: pages without a file, files without a name, eBPF objects.
 fn used(pid: u32) -> Option<u64> {
@@ -196,6 +199,16 @@ fn settled(agent: &Agent) {
 }
 
 #[test]
+fn an_agent_that_does_nothing_is_small() {
+    let agent = Agent::start().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let used = used(agent.pid()).unwrap();
+    assert!(used < IDLE, "{used} bytes: {}", memory(&agent));
+    let says = memory(&agent)["used_bytes"].as_u64().unwrap();
+    assert!(says.abs_diff(used) < IDLE / 4, "{says}, but {used} bytes");
+}
+
+#[test]
 fn without_a_ceiling_the_load_needs_more() {
     let targets = Targets::new();
     let busy = targets.busy("shares-memory");
@@ -277,6 +290,22 @@ fn near_the_ceiling_the_agent_gives_up_what_matters_least() {
         agent.api.folded(stopped["id"].as_str().unwrap(), "").ok()
     });
     assert_eq!(Some(kept.unwrap().total()), stopped["samples"].as_u64());
+    // With the programs goes what was read of them: tasks are started again.
+    let began = std::time::Instant::now();
+    wait_until("a task is started again", RECOVERED, || {
+        let body = on_cpu(json!({ "pids": [busy.pid()] }), 1, 99).to_string();
+        let answer = agent
+            .api
+            .send("POST", "/api/v1/tasks", Some(&body))
+            .unwrap();
+        answer.status == 201
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {}\n{}", memory(&agent), agent.log()));
+    println!(
+        "tasks are started again after {:?}: {}",
+        began.elapsed(),
+        memory(&agent)
+    );
     let metrics = agent.api.get("/metrics").unwrap().text();
     for line in [
         "profiler_agent_memory_ceiling_bytes 240000000",
