@@ -4,11 +4,13 @@
 
 use std::{
     env, fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, bail};
+use flate2::{Compression, write::ZlibEncoder};
 use object::build::elf::{Builder, SectionData};
 
 /// The toolchain when `cargo xtask setup` has not written its own paths.
@@ -122,11 +124,11 @@ struct EbpfToolchain {
     bpf_linker: PathBuf,
 }
 
-/// Compiles `profiler-ebpf` into `OUT_DIR/profiler-ebpf.o`; with `PROFILER_SKIP_EBPF=1` an empty
+/// Compiles `profiler-ebpf` into `OUT_DIR/profiler-ebpf.o.z`, compressed; with `PROFILER_SKIP_EBPF=1` an empty
 /// file, which the loader recognises and names.
 fn ebpf(root: &Path, out: &Path) -> Result<()> {
     println!("cargo:rerun-if-env-changed=PROFILER_SKIP_EBPF");
-    let object = out.join("profiler-ebpf.o");
+    let object = out.join("profiler-ebpf.o.z");
     println!("cargo:rustc-env=PROFILER_TARGET={}", env::var("TARGET")?);
     if env::var("PROFILER_SKIP_EBPF").is_ok_and(|value| value == "1") {
         println!("cargo:rustc-env=PROFILER_EBPF={LEFT_OUT}");
@@ -201,7 +203,9 @@ fn ebpf(root: &Path, out: &Path) -> Result<()> {
     let built = target.join("bpfel-unknown-none/release/profiler-ebpf");
     let bytes = fs::read(&built).with_context(|| format!("read {}", built.display()))?;
     let slim = without_dwarf(&bytes).with_context(|| format!("slim {}", built.display()))?;
-    fs::write(&object, slim).with_context(|| format!("write {}", object.display()))
+    let mut compressed = ZlibEncoder::new(Vec::new(), Compression::best());
+    compressed.write_all(&slim)?;
+    fs::write(&object, compressed.finish()?).with_context(|| format!("write {}", object.display()))
 }
 
 /// The object without DWARF, which is two thirds of it: bpf-linker has made BTF of it, and nobody else reads it.

@@ -64,7 +64,7 @@ pub(crate) fn build(workspace: &Workspace, args: &DistArgs) -> Result<Shipped> {
     check(&built)?;
     let folder = folder(workspace);
     fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
-    let program = folder.join("profiler-agent");
+    let program = program(workspace);
     let bytes = fs::copy(&built, &program).with_context(|| format!("copy {}", built.display()))?;
     println!(
         "{}: {bytes} bytes of at most {BUDGET_BYTES}",
@@ -79,6 +79,11 @@ pub(crate) fn build(workspace: &Workspace, args: &DistArgs) -> Result<Shipped> {
 /// Where everything lies that is shipped.
 pub(crate) fn folder(workspace: &Workspace) -> PathBuf {
     workspace.target.join("dist-files")
+}
+
+/// The program that is shipped, and that tests run.
+pub(crate) fn program(workspace: &Workspace) -> PathBuf {
+    folder(workspace).join("profiler-agent")
 }
 
 /// The program says which commit it is; it must be true.
@@ -123,7 +128,7 @@ fn target(workspace: &Workspace) -> Result<Target> {
             );
             Ok(Target {
                 triple: GLIBC,
-                flags: "-Ctarget-feature=+crt-static".to_owned(),
+                flags: format!("-Ctarget-feature=+crt-static\x1f{SHORT_RELOCATIONS}"),
                 compiler: None,
             })
         }

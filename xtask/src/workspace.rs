@@ -4,6 +4,8 @@ use std::{env, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use crate::dist;
+
 /// Absolute paths of one checkout.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
@@ -44,9 +46,9 @@ impl Workspace {
         self.target.join("release/profiler-agent")
     }
 
-    /// The agent that tests run: another one where `PROFILER_AGENT` says so.
+    /// The agent that tests run: what is shipped, or another one where `PROFILER_AGENT` says so.
     pub(crate) fn agent_under_test(&self) -> PathBuf {
-        env::var_os("PROFILER_AGENT").map_or_else(|| self.agent(), PathBuf::from)
+        env::var_os("PROFILER_AGENT").map_or_else(|| dist::program(self), PathBuf::from)
     }
 
     pub(crate) fn web(&self) -> PathBuf {

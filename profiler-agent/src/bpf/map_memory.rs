@@ -31,7 +31,8 @@ struct Definition {
 const NO_PREALLOC: u32 = 1;
 
 static MAPS: LazyLock<HashMap<String, Definition>> = LazyLock::new(|| {
-    let parsed = Object::parse(object::bytes());
+    let bytes = object::bytes().unwrap_or_default();
+    let parsed = Object::parse(&bytes);
     let maps = parsed.map(|object| object.maps).unwrap_or_default();
     let definition = |(name, map): (String, aya_obj::Map)| {
         let definition = Definition {

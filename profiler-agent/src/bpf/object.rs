@@ -1,12 +1,22 @@
 //! The embedded eBPF object.
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/profiler-ebpf.o"));
+use std::io::{self, Read as _};
+
+use flate2::read::ZlibDecoder;
+
+/// By zlib: a tenth of it.
+static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profiler-ebpf.o.z"));
 
 /// False in an agent that was built with `PROFILER_SKIP_EBPF=1`.
 pub fn is_embedded() -> bool {
-    !OBJECT.is_empty()
+    !COMPRESSED.is_empty()
 }
 
-pub(super) fn bytes() -> &'static [u8] {
-    OBJECT
+/// The object. Parsers of ELF want it aligned, which allocations of this size are.
+pub(super) fn bytes() -> io::Result<Vec<u8>> {
+    let mut object = Vec::new();
+    if is_embedded() {
+        ZlibDecoder::new(COMPRESSED).read_to_end(&mut object)?;
+    }
+    Ok(object)
 }

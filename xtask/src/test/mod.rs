@@ -8,18 +8,13 @@ mod web_test;
 mod toolchain_fallback;
 mod report;
 
-use std::{
-    fs,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, time::Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{
-    build,
     debian::Package,
+    dist::{self, DistArgs},
     progress::Progress,
     setup::{self, Part},
     workspace::Workspace,
@@ -48,12 +43,7 @@ impl Tally {
 
 pub(crate) fn list() {
     for Step { name, about, .. } in STEPS {
-        let when = if BY_NAME.contains(name) {
-            " (only by name)"
-        } else {
-            ""
-        };
-        println!("{name:20} {about}{when}");
+        println!("{name:20} {about}");
     }
 }
 
@@ -70,60 +60,34 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
     let mut report = Report::default();
     let start = Instant::now();
     let agent = workspace.agent_under_test();
-    let builds_agent = needs(&steps, Need::Agent) && agent == workspace.agent();
+    let builds_agent = needs(&steps, Need::Agent) && agent == dist::program(workspace);
     setup::run(workspace, &parts(&steps, builds_agent))?;
     report.note("set-up", start.elapsed());
     if builds_agent {
         let start = Instant::now();
-        build::agent(workspace)?;
-        report.note("release build", start.elapsed());
+        // Files may differ from the commit while one works; what CI tests does not.
+        dist::build(workspace, &DistArgs { allow_dirty: true })?;
+        report.note("build of what is shipped", start.elapsed());
     }
     if needs(&steps, Need::Agent) {
         println!("agent under test: {}", agent.display());
     }
     let mut progress = Progress::new(steps.len());
-    let is_asked = |name: &str| steps.iter().any(|step| step.name == name);
-    for step in &steps {
-        let pair = BESIDE
-            .iter()
-            .find(|(beside, _)| *beside == step.name)
-            .filter(|(_, long)| is_asked(long));
-        if pair.is_some() {
-            continue;
-        }
-        let beside = steps
-            .iter()
-            .filter(|other| BESIDE.contains(&(other.name, step.name)));
-        thread::scope(|scope| {
-            let running: Vec<_> = beside
-                .map(|other| scope.spawn(|| row(other, workspace)))
-                .collect();
-            let mut done = Vec::new();
-            let told = progress.loud(step.name, || {
-                let own = row(step, workspace);
-                let told = own
-                    .error
-                    .clone()
-                    .map_or(Ok(()), |error| Err(anyhow!(error)));
-                done.push(own);
-                told
-            });
-            // It is in the report.
-            drop(told);
-            done.extend(running.into_iter().map(|other| {
-                other.join().unwrap_or_else(|_panic| Row {
-                    name: "a step beside it",
-                    took: Duration::ZERO,
-                    tally: Tally {
-                        passed: 0,
-                        failed: 1,
-                    },
-                    error: Some("panicked".to_owned()),
-                })
-            }));
-            for row in done {
-                report.add(row);
+    for step in steps {
+        let start = Instant::now();
+        let mut tally = Tally::default();
+        let result = progress.loud(step.name, || (step.run)(workspace, &mut tally));
+        if let Err(error) = &result {
+            println!("error: {error:#}");
+            if tally.failed == 0 {
+                tally.failed = 1;
             }
+        }
+        report.add(Row {
+            name: step.name,
+            took: start.elapsed(),
+            tally,
+            error: result.err().map(|error| format!("{error:#}")),
         });
     }
     print!("{report}");
@@ -134,36 +98,9 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Steps that wait more than they work, and the long ones that they run beside: neither measures time.
-const BESIDE: [(&str, &str); 1] = [("soak", "kernels")];
-
-/// Runs one step.
-fn row(step: &Step, workspace: &Workspace) -> Row {
-    let start = Instant::now();
-    let mut tally = Tally::default();
-    let result = (step.run)(workspace, &mut tally);
-    if let Err(error) = &result {
-        println!("error: {}: {error:#}", step.name);
-        if tally.failed == 0 {
-            tally.failed = 1;
-        }
-    }
-    Row {
-        name: step.name,
-        took: start.elapsed(),
-        tally,
-        error: result.err().map(|error| format!("{error:#}")),
-    }
-}
-
-/// Steps that run only when they are named: one builds the program a second time, for ten minutes; one needs a machine
-/// that does nothing else.
-const BY_NAME: [&str; 2] = ["shipped", "soak"];
-
 fn select(names: &[String]) -> Result<Vec<&'static Step>> {
     if names.is_empty() {
-        let is_asked = |step: &&Step| !BY_NAME.contains(&step.name);
-        return Ok(STEPS.iter().filter(is_asked).collect());
+        return Ok(STEPS.iter().collect());
     }
     names
         .iter()
@@ -285,7 +222,7 @@ mod tests {
     #[test]
     fn an_unknown_step_is_an_error_and_no_name_means_all() {
         assert!(select(&["no-such-step".to_owned()]).is_err());
-        assert_eq!(select(&[]).unwrap().len(), STEPS.len() - BY_NAME.len());
+        assert_eq!(select(&[]).unwrap().len(), STEPS.len());
     }
 
     #[test]
