@@ -41,6 +41,7 @@ use crate::{
 pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// The part of it that is left for work on other threads that blocks.
 pub const LAST_WORK: Duration = Duration::from_millis(500);
+const STOPPING: Duration = STOP_DEADLINE.saturating_sub(LAST_WORK);
 /// How long open requests may take to end within that.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Tasks that wait for a place; one more is refused.
@@ -371,7 +372,7 @@ impl App {
                 }
             }
         };
-        if timeout(STOP_DEADLINE - LAST_WORK, stopping).await.is_err() {
+        if timeout(STOPPING, stopping).await.is_err() {
             tracing::error!(deadline = ?STOP_DEADLINE, "not everything ended in time");
         }
         tracing::info!("stopped");

@@ -51,8 +51,6 @@ pub enum LoadError {
     Namespace(std::io::Error),
     #[error("start a thread: {0}")]
     Thread(std::io::Error),
-    #[error("decompress the eBPF object: {0}")]
-    Compressed(std::io::Error),
     #[error("load eBPF object: {}", chain(.0))]
     Load(#[source] Box<EbpfError>),
     #[error("program {0} is missing in the eBPF object")]
@@ -113,7 +111,6 @@ impl LoadError {
             | Self::Offsets(_)
             | Self::Namespace(_)
             | Self::Thread(_)
-            | Self::Compressed(_)
             | Self::Load(_)
             | Self::NoMap(_)
             | Self::Map { .. }
@@ -253,9 +250,8 @@ impl LoadedObject {
         let needed =
             map_memory::estimate(sizes.entries().into_iter().chain(tls::entries(sizes.tls)));
         Ceiling::own().admits_tables(needed)?;
-        let object = object::bytes().map_err(LoadError::Compressed)?;
         let ebpf = loader
-            .load(&object)
+            .load(&object::bytes())
             .map_err(|error| LoadError::Load(Box::new(error)))?;
         let mut loaded = Self {
             ebpf,

@@ -31,8 +31,8 @@ struct Definition {
 const NO_PREALLOC: u32 = 1;
 
 static MAPS: LazyLock<HashMap<String, Definition>> = LazyLock::new(|| {
-    let bytes = object::bytes().unwrap_or_default();
-    let parsed = Object::parse(&bytes);
+    let object = object::bytes();
+    let parsed = Object::parse(&object);
     let maps = parsed.map(|object| object.maps).unwrap_or_default();
     let definition = |(name, map): (String, aya_obj::Map)| {
         let definition = Definition {

@@ -1,6 +1,6 @@
 //! The embedded eBPF object.
 
-use std::io::{self, Read as _};
+use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
 
@@ -12,11 +12,14 @@ pub fn is_embedded() -> bool {
     !COMPRESSED.is_empty()
 }
 
-/// The object. Parsers of ELF want it aligned, which allocations of this size are.
-pub(super) fn bytes() -> io::Result<Vec<u8>> {
+/// The object. Parsers of ELF want it aligned, which allocations of this size are. What the build has compressed can be
+/// decompressed; otherwise it is cut short, which the loader says.
+pub(super) fn bytes() -> Vec<u8> {
     let mut object = Vec::new();
-    if is_embedded() {
-        ZlibDecoder::new(COMPRESSED).read_to_end(&mut object)?;
+    if is_embedded()
+        && let Err(error) = ZlibDecoder::new(COMPRESSED).read_to_end(&mut object)
+    {
+        tracing::error!(%error, "decompress the eBPF object");
     }
-    Ok(object)
+    object
 }
