@@ -18,7 +18,9 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     // Files may differ from the commit while one works; what CI tests does not.
     let program = dist::build(workspace, &DistArgs { allow_dirty: true })?.program;
     let said = exec::output(Command::new(&program).arg("--version"))?;
-    revision(workspace, &said)?;
+    if workspace.root.join(".git").exists() {
+        revision(workspace, &said)?;
+    }
     let bytes = program.metadata().context("its size")?.len();
     println!(
         "{}: {bytes} bytes of at most {}",
