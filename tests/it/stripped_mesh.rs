@@ -16,7 +16,7 @@ const HZ: u64 = 499;
 /// Share in percent of the samples' user frames that must have a name.
 pub(crate) const LEAST_FRAMES: f64 = 70.0;
 /// Share in percent of the samples with user frames that must have a named one among them.
-pub(crate) const LEAST_STACKS: f64 = 99.0;
+const LEAST_STACKS: f64 = 99.0;
 
 #[test]
 fn most_frames_of_envoy_1_36_have_names() {
@@ -89,6 +89,28 @@ impl Shares {
             named_frames: named as f64 * 100.0 / frames.max(1) as f64,
             stacks_with_a_name: with_name as f64 * 100.0 / samples.max(1) as f64,
         }
+    }
+
+    /// [`LEAST_STACKS`] less three standard deviations of a share of so many samples: what few samples show below it
+    /// is no proof that it is missed.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sample counts stay far below 2^52"
+    )]
+    pub(crate) fn least_stacks(&self) -> f64 {
+        let deviation = (LEAST_STACKS * (100.0 - LEAST_STACKS) / self.samples.max(1) as f64).sqrt();
+        LEAST_STACKS - 3.0 * deviation
+    }
+}
+
+/// The samples with user frames of which none has a name.
+pub(crate) fn nameless(folded: &Folded) -> Folded {
+    let without = |stack: &&FoldedStack| {
+        let mut user = user_frames(stack).peekable();
+        user.peek().is_some() && !user.any(is_name)
+    };
+    Folded {
+        stacks: folded.stacks.iter().filter(without).cloned().collect(),
     }
 }
 
