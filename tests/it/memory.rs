@@ -128,6 +128,7 @@ fn with_many_names(targets: &Targets, index: usize) -> Running {
 
 /// More and more such programs, until `enough` says something.
 fn load_until<T>(
+    agent: &Agent,
     targets: &Targets,
     programs: &mut Vec<Running>,
     mut enough: impl FnMut() -> Option<T>,
@@ -137,7 +138,12 @@ fn load_until<T>(
             return found;
         }
         let count = programs.len();
-        assert!(count < MOST_PROGRAMS, "{count} programs are not enough");
+        assert!(
+            count < MOST_PROGRAMS,
+            "{count} programs are not enough: {}\n{}",
+            memory(agent),
+            agent.log()
+        );
         programs.push(with_many_names(targets, count));
     }
 }
@@ -215,7 +221,7 @@ fn without_a_ceiling_the_load_needs_more() {
     let agent = serve(&["--max-memory=none"]);
     task_of_the_user(&agent, busy.pid());
     let needs_more = || used(agent.pid()).filter(|used| *used > CEILING + TOLERANCE);
-    load_until(&targets, &mut Vec::new(), needs_more);
+    load_until(&agent, &targets, &mut Vec::new(), needs_more);
     let memory = memory(&agent);
     assert_eq!(memory["stage"], "open", "{memory}");
     assert_eq!(memory["ceiling_bytes"], Value::Null, "{memory}");
@@ -231,7 +237,7 @@ fn near_the_ceiling_the_agent_gives_up_what_matters_least() {
 
     // New tasks are refused, and the health check says so.
     let mut programs = Vec::new();
-    let refused = load_until(&targets, &mut programs, || {
+    let refused = load_until(&agent, &targets, &mut programs, || {
         let body = on_cpu(json!({ "all": true }), 1, 99).to_string();
         let answer = agent
             .api
@@ -248,7 +254,7 @@ fn near_the_ceiling_the_agent_gives_up_what_matters_least() {
     assert_eq!(ready.status, 503, "{}", ready.text());
 
     // What is always on goes first, and what it has counted stays.
-    let stopped = load_until(&targets, &mut programs, || {
+    let stopped = load_until(&agent, &targets, &mut programs, || {
         let is_it = |task: &Value| task["state"] == "failed" && task["duration_s"].is_null();
         tasks(&agent).into_iter().find(is_it)
     });

@@ -62,7 +62,7 @@ pub(crate) fn build(workspace: &Workspace, args: &DistArgs) -> Result<Shipped> {
         .join(target.triple)
         .join("dist/profiler-agent");
     // A checkout without its history cannot be named: what is made of one is tested, and not shipped.
-    let may_be_nameless = args.allow_dirty && !workspace.root.join(".git").exists();
+    let may_be_nameless = args.allow_dirty && !workspace.has_history();
     check(&built, may_be_nameless)?;
     let folder = folder(workspace);
     fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;

@@ -18,7 +18,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     // Files may differ from the commit while one works; what CI tests does not.
     let program = dist::build(workspace, &DistArgs { allow_dirty: true })?.program;
     let said = exec::output(Command::new(&program).arg("--version"))?;
-    if workspace.root.join(".git").exists() {
+    if workspace.has_history() {
         revision(workspace, &said)?;
     }
     let bytes = program.metadata().context("its size")?.len();

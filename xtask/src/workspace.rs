@@ -51,6 +51,11 @@ impl Workspace {
         env::var_os("PROFILER_AGENT").map_or_else(|| dist::program(self), PathBuf::from)
     }
 
+    /// Whether commits are known: a copy of the files alone has none.
+    pub(crate) fn has_history(&self) -> bool {
+        self.root.join(".git").exists()
+    }
+
     pub(crate) fn web(&self) -> PathBuf {
         self.root.join("web")
     }

@@ -27,7 +27,7 @@ const READ_AGAIN_NS: u64 = 2_000_000_000;
 /// So many times as long as a reading takes, at least, is none: it may use 5 % of one CPU.
 const READING_SHARE: u32 = 20;
 
-/// Answers of name servers that are taken at once; the ring buffer has room for fewer.
+/// Answers of name servers that are decoded at once: a bound on what is copied, as more may come while they are taken.
 const ANSWERS_AT_ONCE: usize = 1 << 14;
 
 /// Time between two looks for connections whose end was missed.
@@ -141,30 +141,32 @@ impl Session {
 
     /// Takes the answers of name servers, which a thread without capabilities reads.
     pub(super) fn read_answers(&mut self) {
-        let mut messages: Vec<(u32, Vec<u8>)> = Vec::new();
-        self.answers.read(|namespace, message| {
-            // What comes while this is read is not without end.
-            if messages.len() < ANSWERS_AT_ONCE {
-                messages.push((namespace, message.to_vec()));
-            }
-        });
-        if messages.is_empty() {
-            return;
-        }
-        let read = self.dns.run(move || {
-            let read = messages
-                .into_iter()
-                .filter_map(|(namespace, message)| Some((namespace, read_answer(&message)?)));
-            read.collect::<Vec<_>>()
-        });
-        match read {
-            Ok(answers) => {
-                let names = self.book.names();
-                for (namespace, answer) in answers {
-                    names.answer(namespace, answer);
+        let (dns, names) = (&self.dns, self.book.names());
+        let mut decode = |messages: Vec<(u32, Vec<u8>)>| {
+            let read = dns.run(move || {
+                let read = messages
+                    .into_iter()
+                    .filter_map(|(namespace, message)| Some((namespace, read_answer(&message)?)));
+                read.collect::<Vec<_>>()
+            });
+            match read {
+                Ok(answers) => {
+                    for (namespace, answer) in answers {
+                        names.answer(namespace, answer);
+                    }
                 }
+                Err(error) => tracing::error!(%error, "read the answers of name servers"),
             }
-            Err(error) => tracing::error!(%error, "read the answers of name servers"),
+        };
+        let mut messages = Vec::new();
+        self.answers.read(|namespace, message| {
+            messages.push((namespace, message.to_vec()));
+            if messages.len() == ANSWERS_AT_ONCE {
+                decode(std::mem::take(&mut messages));
+            }
+        });
+        if !messages.is_empty() {
+            decode(messages);
         }
     }
 

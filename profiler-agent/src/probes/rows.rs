@@ -205,16 +205,16 @@ impl Rows {
         let name = text_of(&record.comm);
         if self.images.get(&image).is_none() {
             // The unwinder looks by itself when it meets the process.
-            let _not_asked = self.image_started(image);
+            self.image_started(image, false);
         }
         self.threads
             .insert((record.tid, record.generation), Thread { image, name });
     }
 
     /// Reads mappings and facts now: the process may be gone in a moment.
-    fn image_started(&mut self, image: ImageKey) -> Option<ProcessCode> {
+    fn image_started(&mut self, image: ImageKey, wants_code: bool) -> Option<ProcessCode> {
         let process = image.process;
-        let code = self.symbolizer.process_started(image);
+        let code = self.symbolizer.process_started(image, wants_code);
         let table = &self.table;
         let known =
             |table: &ProcessTable| table.get(process.pid).filter(|known| known.key == process);
@@ -230,17 +230,24 @@ impl Rows {
         code
     }
 
-    /// Follows execs and exits; the result is what a process executes now.
-    pub(super) fn process_changed(&mut self, record: &ProcessRecord) -> Option<ProcessCode> {
+    /// Follows execs and exits; with `wants_code` the result is what a process executes now.
+    pub(super) fn process_changed(
+        &mut self,
+        record: &ProcessRecord,
+        wants_code: bool,
+    ) -> Option<ProcessCode> {
         let process = ProcessKey {
             pid: record.pid,
             start_ticks: start_ticks(record.start_boottime_ns),
         };
         match record.event {
-            EVENT_EXEC => self.image_started(ImageKey {
-                process,
-                generation: record.generation,
-            }),
+            EVENT_EXEC => {
+                let image = ImageKey {
+                    process,
+                    generation: record.generation,
+                };
+                self.image_started(image, wants_code)
+            }
             EVENT_EXIT => {
                 self.symbolizer.process_exited(process);
                 None

@@ -207,8 +207,9 @@ impl Session {
                     }
                 }
                 Record::Process(record) => {
-                    let code = self.rows.process_changed(&record);
-                    if let Some(unwinder) = &self.parts.unwinder {
+                    let unwinder = self.parts.unwinder.as_ref();
+                    let code = self.rows.process_changed(&record, unwinder.is_some());
+                    if let Some(unwinder) = unwinder {
                         unwinder.process_changed(&record, code);
                     }
                 }

@@ -101,15 +101,16 @@ impl SymbolizerService {
     }
 
     /// Reads the mappings of a process and opens its files now, on the caller's thread: the process
-    /// may be gone before the symbolizer has time. The result is what it executes, when that could be read.
-    pub fn process_started(&self, image: ImageKey) -> Option<ProcessCode> {
+    /// may be gone before the symbolizer has time. With `wants_code` the result is what it executes, when that could be
+    /// read.
+    pub fn process_started(&self, image: ImageKey, wants_code: bool) -> Option<ProcessCode> {
         match Snapshot::read(image.process, self.max_file_bytes) {
             Ok(snapshot) => {
-                let code = ProcessCode::of_snapshot(&snapshot);
+                let code = wants_code.then(|| ProcessCode::of_snapshot(&snapshot));
                 self.tell(Box::new(move |symbolizer| {
                     symbolizer.adopt(image, snapshot);
                 }));
-                code
+                code.flatten()
             }
             Err(error) => {
                 self.tell(Box::new(move |symbolizer| {

@@ -61,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
     let start = Instant::now();
     let agent = workspace.agent_under_test();
     let builds_agent = needs(&steps, Need::Agent) && agent == dist::program(workspace);
-    setup::run(workspace, &parts(&steps, builds_agent))?;
+    setup::run(workspace, &parts(&steps))?;
     report.note("set-up", start.elapsed());
     if builds_agent {
         let start = Instant::now();
@@ -119,7 +119,8 @@ fn needs(steps: &[&Step], need: Need) -> bool {
     steps.iter().any(|step| step.needs.contains(&need))
 }
 
-fn parts(steps: &[&Step], builds_agent: bool) -> Vec<Part> {
+/// What the steps need beside the agent, whose build prepares what it needs.
+fn parts(steps: &[&Step]) -> Vec<Part> {
     let mut parts: Vec<Part> = steps
         .iter()
         .flat_map(|step| step.needs)
@@ -137,10 +138,10 @@ fn parts(steps: &[&Step], builds_agent: bool) -> Vec<Part> {
             }
             unique
         });
-    if needs(steps, Need::Ebpf) || builds_agent {
+    if needs(steps, Need::Ebpf) {
         parts.push(Part::Ebpf);
     }
-    if needs(steps, Need::Web) || builds_agent {
+    if needs(steps, Need::Web) {
         parts.push(Part::Web);
     }
     if needs(steps, Need::Envoy) {
@@ -229,7 +230,7 @@ mod tests {
     fn packages_are_asked_for_once() {
         let asked = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-            parts(&select(&names).unwrap(), true)
+            parts(&select(&names).unwrap())
                 .into_iter()
                 .filter(|part| matches!(part, Part::Packages(_)))
                 .count()
