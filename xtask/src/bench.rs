@@ -1,13 +1,15 @@
 //! `cargo xtask bench`: what the profiler costs.
 
-use std::process::Command;
+use std::{env, path::PathBuf, process::Command};
 
 use anyhow::{Result, ensure};
 
 use crate::{
     build,
     debian::Package,
-    demo, exec,
+    demo,
+    dist::{self, DistArgs},
+    exec,
     setup::{self, BINARY, Part},
     test::UI_PACKAGES,
     workspace::Workspace,
@@ -49,10 +51,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     );
     setup::run(workspace, &BINARY)?;
     let on_the_mesh = ["off-cpu", "unwind", "network", "protocols"];
-    if arguments
-        .first()
-        .is_some_and(|first| ["diagnosis", "soak"].contains(&first.as_str()))
-    {
+    let is = |benches: &[&str]| {
+        let first = arguments.first();
+        first.is_some_and(|first| benches.contains(&first.as_str()))
+    };
+    if is(&["diagnosis", "soak", "memory"]) {
         setup::run(workspace, &[Part::Packages(&demo::PACKAGES), Part::Envoy])?;
     }
     if arguments
@@ -68,12 +71,22 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
             ],
         )?;
     }
-    build::agent(workspace)?;
+    // What is held is a matter of the allocator too, which the two builds do not share.
+    let agent = match env::var_os("PROFILER_AGENT") {
+        Some(other) => PathBuf::from(other),
+        None if is(&["soak", "memory"]) => {
+            dist::build(workspace, &DistArgs { allow_dirty: true })?.program
+        }
+        None => {
+            build::agent(workspace)?;
+            workspace.agent()
+        }
+    };
     build::demo_programs(workspace)?;
     let mut bench = Command::new(workspace.target.join("release/profiler-bench"));
     bench
         .args(arguments)
-        .env("PROFILER_AGENT", workspace.agent())
+        .env("PROFILER_AGENT", agent)
         .current_dir(&workspace.root);
     exec::on_terminal(&mut bench)
 }

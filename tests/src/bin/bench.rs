@@ -6,6 +6,8 @@ mod diagnosis;
 mod event_loop;
 #[path = "bench/load.rs"]
 mod load;
+#[path = "bench/memory.rs"]
+mod memory;
 #[path = "bench/network.rs"]
 mod network;
 #[path = "bench/off_cpu.rs"]
@@ -119,6 +121,8 @@ enum What {
     Diagnosis(diagnosis::Options),
     /// What the agent holds while check-ups of the mesh run in a loop
     Soak(soak::Options),
+    /// What the agent holds during tasks of the whole node
+    Memory(memory::Options),
     /// Cost of watching event loops to a program that only calls epoll
     EventLoop {
         /// Pairs of runs for each setting
@@ -284,6 +288,7 @@ fn main() -> Result<()> {
         }),
         What::Diagnosis(options) => diagnosis::document(&options, &machine)?,
         What::Soak(options) => soak::document(&options, &machine)?,
+        What::Memory(options) => memory::document(&options, &machine)?,
         What::EventLoop { pairs, seconds } => json!({
             "bench": "event-loop",
             "machine": machine,
