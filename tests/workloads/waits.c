@@ -86,9 +86,10 @@ static _Atomic uint32_t turn;
 
 __attribute__((noinline)) static void hand_over(uint32_t mine)
 {
-    while (atomic_load(&turn) % 2 != mine)
-        syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, turn % 2 == mine ? turn + 1 : turn, NULL,
-                NULL, 0);
+    /* The value that was looked at: with a newer one the other thread's wake-up could come before the wait. */
+    uint32_t seen;
+    while ((seen = atomic_load(&turn)) % 2 != mine)
+        syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
     atomic_fetch_add(&turn, 1);
     syscall(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
