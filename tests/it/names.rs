@@ -217,6 +217,28 @@ fn a_debug_link_names_its_program_unless_the_file_was_changed() {
     check_unnamed(&agent, &id, &changed);
 }
 
+/// Programs are upgraded while they run, and a profile that begins later is to show what still runs.
+#[test]
+fn a_program_that_was_replaced_on_disk_keeps_its_names_and_stacks() {
+    let linked = Stripped::new(Workload::SharesC, "names-gone");
+    linked.tool("objcopy", &["--add-gnu-debuglink=names-gone.debug", ""]);
+    let target = linked.start();
+    let new = linked.targets.folder.join("next-version");
+    fs::copy(&linked.full, &new).unwrap();
+    fs::rename(&new, &linked.program).unwrap();
+    for privileges in ["--privileges=sys-admin", "--privileges=base"] {
+        let agent = Agent::start_with(ServeOptions::with_arguments([privileges])).unwrap();
+        let id = profile(&agent, target.pid());
+        check_named(&agent, &id, "debug_file");
+        let main = folded(&agent, &id).share("main");
+        assert!(main > 90.0, "{privileges}: {main} % of stacks reach main");
+    }
+    fs::remove_file(&linked.program).unwrap();
+    let agent = Agent::start().unwrap();
+    let id = profile(&agent, target.pid());
+    check_named(&agent, &id, "debug_file");
+}
+
 #[test]
 fn a_compressed_symbol_table_names_its_program() {
     let agent = Agent::start().unwrap();

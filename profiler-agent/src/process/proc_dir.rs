@@ -66,6 +66,11 @@ impl ProcDir {
         opener::read(Place::below(&self.dir, name), limit)
     }
 
+    /// The folder `/proc/PID` itself.
+    pub(crate) fn handle(&self) -> &Arc<OwnedFd> {
+        &self.dir
+    }
+
     /// Opens the root directory of the process's mount namespace, as a start for path look-ups.
     pub(crate) fn open_root(&self) -> io::Result<OwnedFd> {
         opener::open_path(Place::below(&self.dir, "root"))
@@ -121,6 +126,8 @@ pub(crate) struct Glimpse {
     stats: [Vec<u8>; 2],
     /// `/proc/PID/maps`.
     pub(crate) maps: Vec<u8>,
+    /// See [`ProcDir::handle`].
+    pub(crate) process: Arc<OwnedFd>,
     /// See [`ProcDir::open_root`].
     pub(crate) root: OwnedFd,
     /// What the link `root` says: a folder after chroot(2) without a mount namespace of its own.
@@ -159,6 +166,7 @@ impl Operation for Look {
         Ok(Glimpse {
             stats: [before, after],
             maps,
+            process: process.dir,
             root,
             chroot,
         })

@@ -165,8 +165,11 @@ impl MappedProcess {
         let wanted = vec![Wanted {
             path: strip_root(path, chroot.as_bytes()).to_vec(),
             inode: Some(*inode),
+            range: Some([mapping.start, mapping.end]),
         }];
-        let file = open_mapped(&root, wanted, max_file_bytes).pop()?.ok()?;
+        let file = open_mapped(&root, dir.handle(), wanted, max_file_bytes)
+            .pop()?
+            .ok()?;
         if file.key == *key {
             modules.insert(file);
         }
@@ -291,12 +294,14 @@ impl Snapshot {
                 (None, Backing::File { path, inode }) => Some(Wanted {
                     path: strip_root(path, &chroot).to_vec(),
                     inode: Some(*inode),
+                    range: Some([mapping.start, mapping.end]),
                 }),
                 (Some(_), _) | (None, Backing::Vdso | Backing::Anonymous { .. }) => None,
             }
         });
         let root = Arc::new(glimpse.root);
-        let mut opened = open_mapped(&root, wanted.collect(), max_file_bytes).into_iter();
+        let mut opened =
+            open_mapped(&root, &glimpse.process, wanted.collect(), max_file_bytes).into_iter();
         let (mut files, mut refused) = (Vec::new(), Vec::new());
         let mut regions: Vec<Region> = Vec::with_capacity(mappings.len());
         for (index, mapping) in mappings.iter().enumerate() {

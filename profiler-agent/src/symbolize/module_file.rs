@@ -15,6 +15,10 @@
 //! `O_NOCTTY` and `O_CLOEXEC`. Between the two steps nothing can be exchanged: the descriptor
 //! already denotes one inode.
 //!
+//! What has no path any more, because a program was upgraded while it runs, is opened by its mapping: a link in
+//! `/proc/PID/map_files` denotes the mapped inode itself and nothing that the process could choose. Following it needs
+//! `CAP_CHECKPOINT_RESTORE` (Linux 5.9, `proc_pid_map_files(5)`).
+//!
 //! A file on FUSE whose server does not answer cannot hold us up: the kernel refuses access to
 //! mounts of another user namespace (`fuse_allow_current_process`), and a process that may mount
 //! in the host's user namespace owns the host anyway.
@@ -31,6 +35,9 @@ use rustix::{
 };
 
 use crate::opener::{self, Operation};
+
+/// What the kernel adds to the path of a mapped file that was removed or replaced.
+const DELETED: &[u8] = b" (deleted)";
 
 /// Why a file of a target is not used for names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -160,9 +167,11 @@ pub(crate) fn open_in_root(
     let root = root.try_clone_to_owned().map_err(|_| Refusal::NotFound)?;
     let one = OpenInRoot {
         root: Arc::new(root),
+        process: None,
         files: vec![Wanted {
             path: path.to_vec(),
             inode: None,
+            range: None,
         }],
         max_bytes,
         links,
@@ -176,11 +185,21 @@ pub(crate) struct Wanted {
     pub(crate) path: Vec<u8>,
     /// The one that it has to have.
     pub(crate) inode: Option<u64>,
+    /// The first and the end of the addresses of one mapping of it.
+    pub(crate) range: Option<[u64; 2]>,
+}
+
+impl Wanted {
+    fn is(&self, found: &ModuleFile) -> bool {
+        self.inode.is_none_or(|inode| inode == found.key.inode)
+    }
 }
 
 /// Opens files below a root.
 struct OpenInRoot {
     root: Arc<OwnedFd>,
+    /// `/proc/PID` of the process that maps the files.
+    process: Option<Arc<OwnedFd>>,
     files: Vec<Wanted>,
     max_bytes: u64,
     links: Links,
@@ -190,15 +209,38 @@ impl Operation for OpenInRoot {
     type Answer = Vec<Result<ModuleFile, Refusal>>;
 
     fn perform(self) -> Self::Answer {
-        let root = self.root.as_fd();
         let open = |wanted: &Wanted| {
-            let found = open_here(root, &wanted.path, self.max_bytes, self.links)?;
-            match wanted.inode {
-                Some(inode) if inode != found.key.inode => Err(Refusal::Replaced),
-                Some(_) | None => Ok(found),
-            }
+            self.open_by_path(wanted).or_else(|refusal| match refusal {
+                Refusal::TooLarge => Err(refusal),
+                _ => self.open_by_mapping(wanted).ok_or(refusal),
+            })
         };
         self.files.iter().map(open).collect()
+    }
+}
+
+impl OpenInRoot {
+    fn open_by_path(&self, wanted: &Wanted) -> Result<ModuleFile, Refusal> {
+        let root = self.root.as_fd();
+        let found = open_here(root, &wanted.path, self.max_bytes, self.links)?;
+        if wanted.is(&found) {
+            Ok(found)
+        } else {
+            Err(Refusal::Replaced)
+        }
+    }
+
+    /// The mapping may be another one by now: only the wanted inode is taken.
+    fn open_by_mapping(&self, wanted: &Wanted) -> Option<ModuleFile> {
+        let (Some(process), Some([start, end])) = (&self.process, wanted.range) else {
+            return None;
+        };
+        let link = format!("map_files/{start:x}-{end:x}");
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let found = rustix::fs::openat(process, link, flags, Mode::empty()).ok()?;
+        read_regular(&found, self.max_bytes)
+            .ok()
+            .filter(|found| wanted.is(found))
     }
 }
 
@@ -220,8 +262,12 @@ fn open_here(
         flags |= OFlags::NOFOLLOW;
     }
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let found = open_found(root, path, flags, resolve)?;
-    let stat = rustix::fs::fstat(&found).map_err(|_| Refusal::NotFound)?;
+    read_regular(&open_found(root, path, flags, resolve)?, max_bytes)
+}
+
+/// Opens what was found for reading, if it is a regular file of an acceptable size.
+fn read_regular(found: &OwnedFd, max_bytes: u64) -> Result<ModuleFile, Refusal> {
+    let stat = rustix::fs::fstat(found).map_err(|_| Refusal::NotFound)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Refusal::NotRegular);
     }
@@ -259,18 +305,23 @@ fn open_found(
 }
 
 /// Opens mapped files, each once, in one go: `inode` is the one in `/proc/PID/maps`. A file with another inode is not
-/// what the process runs, so its names would be wrong.
+/// what the process runs, so its names would be wrong. `process` is its folder in `/proc`.
 pub(crate) fn open_mapped(
     root: &Arc<OwnedFd>,
+    process: &Arc<OwnedFd>,
     files: Vec<Wanted>,
     max_bytes: u64,
 ) -> Vec<Result<ModuleFile, Refusal>> {
     let paths: Vec<Arc<[u8]>> = files
         .iter()
-        .map(|file| file.path.as_slice().into())
+        .map(|file| {
+            let path = file.path.as_slice();
+            path.strip_suffix(DELETED).unwrap_or(path).into()
+        })
         .collect();
     let opened = opener::perform(OpenInRoot {
         root: Arc::clone(root),
+        process: Some(Arc::clone(process)),
         files,
         max_bytes,
         links: Links::Follow,

@@ -161,8 +161,9 @@ fn a_file_replaced_after_mapping_is_refused() {
         let wanted = Wanted {
             path: b"/lib.so".to_vec(),
             inode: Some(mapped),
+            range: None,
         };
-        open_mapped(&fd, vec![wanted], LIMIT).remove(0)
+        open_mapped(&fd, &fd, vec![wanted], LIMIT).remove(0)
     };
     assert_eq!(open().unwrap().key.inode, mapped);
     root.write("new.so", "new");
