@@ -204,7 +204,17 @@ fn threads_that_take_turns_wait_for_a_futex() {
     let (blocked, _) = waited.switches("hand_over");
     assert_eq!(blocked, report.voluntary, "{}", waited.counts.summary());
     let (count, _) = waited.kind("futex", "interruptible");
-    assert!(count >= blocked, "{:?}", waited.kinds);
+    // In one run of thirty the kernel gives an empty stack of a few of them, which then have no reason (docs/off-cpu.md).
+    let without_stack = waited.counts.count(|stack| {
+        let in_kernel = |frame: &String| frame.ends_with("_[k]");
+        stack.has("hand_over") && !stack.frames.iter().any(in_kernel)
+    });
+    assert!(
+        count + without_stack >= blocked && without_stack * 100 <= blocked,
+        "{:?}: {}",
+        waited.kinds,
+        waited.counts.without("futex_wait")
+    );
     waited.assert_complete(900);
 }
 

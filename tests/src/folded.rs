@@ -64,6 +64,14 @@ impl Folded {
         self.count(|stack| stack.has(function)) as f64 * 100.0 / self.total().max(1) as f64
     }
 
+    /// The stacks whose frames do not have this in their names, for messages of failed tests.
+    pub fn without(&self, part: &str) -> String {
+        let lacks = |stack: &&FoldedStack| !stack.frames.iter().any(|frame| frame.contains(part));
+        let line = |stack: &FoldedStack| format!("{} {}", stack.count, stack.frames.join(";"));
+        let lines: Vec<_> = self.stacks.iter().filter(lacks).map(line).collect();
+        lines.join("\n")
+    }
+
     /// The heaviest stacks, for messages of failed tests.
     pub fn summary(&self) -> String {
         let mut stacks = self.stacks.clone();
