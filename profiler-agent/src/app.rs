@@ -233,7 +233,11 @@ impl App {
         };
         let shutdown = CancellationToken::new();
         let origin = server.origin();
-        let url = origin.url(token.as_ref());
+        // A token that its user gave is a secret of his: it stays out of what is printed and logged.
+        let shown = token
+            .as_ref()
+            .filter(|_| !matches!(config.auth, AuthConfig::File(_)));
+        let url = origin.url(shown);
         let renamer = Renamer::start(kernel.symbols.clone()).map_err(AppError::Renamer)?;
         let (network, watching) = if config.network == NetworkMode::Always {
             let collector = Arc::clone(&kernel.collector);
@@ -332,7 +336,7 @@ impl App {
         })
     }
 
-    /// The address for people, with the token in its fragment.
+    /// The address for people, with the token in its fragment when the agent made it for this run.
     pub fn url(&self) -> &str {
         &self.url
     }

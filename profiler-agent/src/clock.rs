@@ -8,7 +8,8 @@
 //! | the age of results | [`Clocks::undisturbed_ns`] |
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::Path,
     sync::{
         Arc,
@@ -24,6 +25,8 @@ use rustix::time::{ClockId, clock_gettime};
 static MOVED_BY_NS: AtomicI64 = AtomicI64::new(0);
 /// The file that is followed is looked at so often.
 const FOLLOWED_EVERY: Duration = Duration::from_millis(10);
+/// More than any number of 64 bits has, with spaces around it.
+const MOST_DIGITS: u64 = 64;
 
 /// Nanoseconds since the Unix epoch by the wall clock. The only place that reads it.
 pub fn wall_ns() -> u64 {
@@ -36,10 +39,17 @@ pub fn wall_ns() -> u64 {
 }
 
 /// Moves the wall clock of this process by the nanoseconds that a file holds (a decimal number), now and whenever it
-/// changes: for tests, which must not set that of the machine. Fails when the file holds no number.
+/// changes: for tests, which must not set that of the machine. Fails when there is no regular file that holds a number.
 pub fn follow(path: &Path) -> io::Result<()> {
     let read = |path: &Path| {
-        let text = fs::read_to_string(path)?;
+        // A device or a pipe would never end, or block.
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        let mut text = String::new();
+        fs::File::open(path)?
+            .take(MOST_DIGITS)
+            .read_to_string(&mut text)?;
         text.trim().parse::<i64>().map_err(io::Error::other)
     };
     MOVED_BY_NS.store(read(path)?, Ordering::Relaxed);
@@ -163,6 +173,19 @@ mod tests {
             (1_007, -1_000)
         );
         assert_eq!((clocks.wall_ns(), clocks.wall_at_start_ns()), (7, 1_000));
+    }
+
+    #[test]
+    fn what_is_no_number_in_a_file_is_not_followed() {
+        for (path, problem) in [
+            ("/dev/zero", "not a regular file"),
+            ("/", "not a regular file"),
+            ("/proc/self/exe", "stream did not contain valid UTF-8"),
+            ("/nowhere", "No such file or directory (os error 2)"),
+        ] {
+            let error = follow(Path::new(path)).unwrap_err();
+            assert_eq!(error.to_string(), problem, "{path}");
+        }
     }
 
     #[test]

@@ -349,7 +349,10 @@ fn health_asks_the_agent_and_needs_no_token() {
     agent.stop().unwrap();
     let (status, output, errors) = run(&["health", "--url", &url], QUICK).unwrap();
     assert_eq!(status.code(), Some(1), "{output}");
-    assert!(errors.contains("is it running?"), "{errors}");
+    assert!(
+        errors.contains("nothing listens at") && errors.contains("is the agent running?"),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -365,7 +368,10 @@ fn an_agent_without_privileges_is_alive_and_not_ready() {
     assert!(status.success(), "{errors}");
     let (status, output, errors) = run(&["health", "--ready", "--url", &url], QUICK).unwrap();
     assert_eq!(status.code(), Some(1), "{output}");
-    assert!(errors.contains("not_ready"), "{errors}");
+    assert!(
+        errors.contains("no eBPF program can be loaded here") && !errors.contains('{'),
+        "{errors}"
+    );
 }
 
 #[test]

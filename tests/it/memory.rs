@@ -214,6 +214,21 @@ fn an_agent_that_does_nothing_is_small() {
     assert!(says.abs_diff(used) < IDLE / 4, "{says}, but {used} bytes");
 }
 
+/// As the message of a smaller ceiling promises.
+#[test]
+fn the_least_ceiling_lets_a_task_run() {
+    let targets = Targets::new();
+    let busy = targets.busy("shares-small");
+    let agent = Agent::start_with(ServeOptions::with_arguments(["--max-memory=96MiB"])).unwrap();
+    for _ in 0..3 {
+        let target = json!({ "pids": [busy.pid()] });
+        let id = start_task(&agent, &on_cpu(target, 3, 99));
+        let task = agent.api.wait_task(&id, &["finished"], START);
+        let task = task.unwrap_or_else(|error| panic!("{error:#}: {}", agent.log()));
+        assert!(task["samples"].as_u64() > Some(100), "{task}");
+    }
+}
+
 #[test]
 fn without_a_ceiling_the_load_needs_more() {
     let targets = Targets::new();

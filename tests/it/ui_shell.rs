@@ -84,7 +84,7 @@ fn the_command_saves_the_same_bundle(targets: &Targets, url: &str, token: &str) 
     std::fs::write(&wrong, "0".repeat(64)).unwrap();
     let (status, _, errors) = run(&wrong);
     assert!(
-        !status.success() && errors.contains("wrong_token"),
+        !status.success() && errors.contains("the token is not the one of this agent"),
         "{errors}"
     );
 }

@@ -87,11 +87,14 @@ const CHARTS: [(&str, &[&str], bool); 5] = [
 ];
 
 /// Values that the chart must not take.
-const WRONG_VALUES: [&str; 5] = [
+const WRONG_VALUES: [&str; 8] = [
     "kubernetes.enabled=maybe",
     "privileges=all",
     "service.enabled=true",
     "storage.hostPath=relative",
+    "storage.hostPath=/",
+    "extraArgs={--listen=0.0.0.0:7117}",
+    "podLabels.app\\.kubernetes\\.io/name=other",
     "colour=red",
 ];
 

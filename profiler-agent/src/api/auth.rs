@@ -16,23 +16,27 @@ use axum::{
 };
 use subtle::ConstantTimeEq;
 
-use super::{error::ApiError, state::ApiState};
+use super::{connections::Caller, error::ApiError, state::ApiState};
 
 /// Random bytes in a token; twice as many hex digits.
 const TOKEN_BYTES: usize = 32;
 /// A token is also part of a URL: these lengths, and only characters that need no escaping there.
 const MIN_TOKEN_CHARS: usize = 32;
 const MAX_TOKEN_CHARS: usize = 256;
+/// What to do when its file cannot be read or written.
+const TOKEN_REMEDY: &str = "its folder must be there and writable for the agent's user: \
+                            see --data-dir and --token-file";
 
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    #[error("{action} {}: {source}", path.display())]
+    #[error("{action} {}: {source}; {remedy}", path.display())]
     Io {
         action: &'static str,
         path: PathBuf,
+        remedy: &'static str,
         source: io::Error,
     },
-    #[error("data directory {} is open to other users (mode {mode:04o}): chmod 700 it, or choose another with --data-dir", path.display())]
+    #[error("data directory {} is open to other users (mode {mode:04o}): choose a folder of the agent's own with --data-dir, or chmod 700 this one if it is", path.display())]
     OpenDirectory { path: PathBuf, mode: u32 },
     #[error("data directory {} belongs to user {owner}, not to the agent's user {user}: choose another with --data-dir", path.display())]
     ForeignDirectory {
@@ -44,11 +48,11 @@ pub enum AuthError {
     NotDirectory { path: PathBuf },
     #[error("token file {} is a symbolic link: give the file itself", path.display())]
     SymbolicLink { path: PathBuf },
-    #[error("token file {} is not a regular file", path.display())]
+    #[error("token file {} is not a regular file: give one that holds the token, or that is to be made", path.display())]
     NotRegular { path: PathBuf },
     #[error("token file {} can be read by others (mode {mode:04o}): chmod 600 it", path.display())]
     Readable { path: PathBuf, mode: u32 },
-    #[error("token file {} belongs to user {owner}, neither root nor the agent's user {user}", path.display())]
+    #[error("token file {} belongs to user {owner}, neither root nor the agent's user {user}: chown it", path.display())]
     ForeignFile {
         path: PathBuf,
         owner: u32,
@@ -106,6 +110,7 @@ impl Token {
             move |source| AuthError::Io {
                 action,
                 path: path.to_owned(),
+                remedy: TOKEN_REMEDY,
                 source,
             }
         };
@@ -179,6 +184,7 @@ impl Token {
             return Err(AuthError::Io {
                 action: "remove",
                 path: temporary,
+                remedy: TOKEN_REMEDY,
                 source: error,
             });
         }
@@ -196,6 +202,7 @@ impl Token {
         written.map_err(|source| AuthError::Io {
             action: "write token file",
             path: path.to_owned(),
+            remedy: TOKEN_REMEDY,
             source,
         })
     }
@@ -226,6 +233,7 @@ pub fn prepare_data_dir(path: &Path) -> Result<(), AuthError> {
         move |source| AuthError::Io {
             action,
             path: path.to_owned(),
+            remedy: "choose a folder that the agent's user may write to with --data-dir",
             source,
         }
     };
@@ -285,13 +293,14 @@ pub(super) async fn require_token(
     request: Request,
     next: Next,
 ) -> Response {
-    let Some(token) = state.token() else {
-        return next.run(request).await;
-    };
     let (method, path) = (request.method(), request.uri().path());
     if is_shell(method, path) || is_health_check(method, path) {
         return next.run(request).await;
     }
+    let Some(token) = state.token() else {
+        trust(&request);
+        return next.run(request).await;
+    };
     let mut all = request.headers().get_all(header::AUTHORIZATION).iter();
     let given = all.next().map(HeaderValue::as_bytes);
     if all.next().is_some() {
@@ -306,8 +315,18 @@ pub(super) async fn require_token(
     });
     match bearer {
         None => ApiError::MissingToken.into_response(),
-        Some(given) if token.matches(given) => next.run(request).await,
+        Some(given) if token.matches(given) => {
+            trust(&request);
+            next.run(request).await
+        }
         Some(_) => ApiError::WrongToken.into_response(),
+    }
+}
+
+/// The connection of a request that may be answered does not have to make room for others any more.
+fn trust(request: &Request) {
+    if let Some(caller) = request.extensions().get::<Caller>() {
+        caller.trust();
     }
 }
 

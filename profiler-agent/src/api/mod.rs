@@ -5,6 +5,7 @@
 //! answer to the wire types of `dto`.
 
 mod auth;
+mod connections;
 mod dto;
 mod edge_metrics;
 mod edge_stream;

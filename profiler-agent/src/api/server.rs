@@ -5,14 +5,12 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     pin::Pin,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
+use axum::{Extension, middleware::AddExtension};
 use axum_server::{
     Handle,
     accept::{Accept, NoDelayAcceptor},
@@ -24,11 +22,15 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    sync::oneshot,
     time::{Instant, Sleep, sleep},
 };
+use tower::Layer as _;
 
-use super::state::Origin;
+use super::{
+    connections::{Caller, Connections, Place},
+    state::Origin,
+};
 use crate::{
     confine::{ConfineError, confine_http_thread},
     privileges::{PrivilegesError, keep_none},
@@ -41,13 +43,10 @@ const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// take, and than event streams are silent.
 const QUIET_TIME: Duration = Duration::from_secs(75);
 
-/// Shortest time between two lines of the log about refused connections.
-const LOG_INTERVAL: Duration = Duration::from_secs(1);
-
 /// What one client, or all together, may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Connections at once, idle ones included; one more is closed at once.
+    /// Connections at once, idle ones included; for one more the oldest goes that never had the token.
     pub(super) connections: usize,
     /// Longest time for the head of a request to arrive.
     pub(super) header_time: Duration,
@@ -161,7 +160,7 @@ impl Server {
 
     /// Answers requests until the handle stops it.
     pub async fn run(self, router: axum::Router) -> Result<(), ServerError> {
-        let connections = Arc::new(Semaphore::new(self.bounds.connections));
+        let connections = Arc::new(Connections::new(self.bounds.connections));
         let service = router.into_make_service();
         let mut server = axum_server::from_tcp(self.listener)
             .map_err(ServerError::Serve)?
@@ -178,7 +177,6 @@ impl Server {
             inner: NoDelayAcceptor::new(),
             connections,
             first_byte: self.bounds.first_byte_time,
-            refusals: Arc::default(),
         };
         let served = match self.tls {
             None => server.acceptor(plain).serve(service).await,
@@ -193,36 +191,12 @@ impl Server {
     }
 }
 
-/// Accepts a connection only while there is a permit, and keeps the permit with the connection.
+/// Gives each connection a place, and tells its requests whose it is.
 #[derive(Clone, Debug)]
 struct Bounded<A> {
     inner: A,
-    connections: Arc<Semaphore>,
+    connections: Arc<Connections>,
     first_byte: Duration,
-    refusals: Arc<Refusals>,
-}
-
-/// Connections that were refused. Whoever opens too many must not fill the log as well.
-#[derive(Debug, Default)]
-struct Refusals {
-    since_last_line: AtomicU64,
-    last_line: Mutex<Option<Instant>>,
-}
-
-impl Refusals {
-    /// Counts one; at most one line a second says how many there were.
-    fn count(&self) {
-        let refused = self.since_last_line.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut last = self
-            .last_line
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL) {
-            *last = Some(Instant::now());
-            self.since_last_line.store(0, Ordering::Relaxed);
-            tracing::warn!(refused, "connections refused: too many are open");
-        }
-    }
 }
 
 impl<I, S, A> Accept<I, S> for Bounded<A>
@@ -230,27 +204,23 @@ where
     A: Accept<I, S>,
     A::Future: Send + 'static,
 {
-    type Stream = Permitted<A::Stream>;
-    type Service = A::Service;
+    type Stream = Placed<A::Stream>;
+    type Service = AddExtension<A::Service, Caller>;
     type Future =
         Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send + 'static>>;
 
     fn accept(&self, stream: I, service: S) -> Self::Future {
-        let permit = Arc::clone(&self.connections).try_acquire_owned().ok();
+        let place = self.connections.enter();
         let first_byte = self.first_byte;
-        let refusals = Arc::clone(&self.refusals);
-        let accepting = permit.map(|permit| (self.inner.accept(stream, service), permit));
+        let accepting = self.inner.accept(stream, service);
         Box::pin(async move {
-            let Some((accepting, permit)) = accepting else {
-                refusals.count();
-                return Err(io::Error::other("too many connections"));
-            };
             let (inner, service) = accepting.await?;
+            let service = Extension(place.caller()).layer(service);
             Ok((
-                Permitted {
+                Placed {
                     inner,
                     quiet: Box::pin(sleep(first_byte)),
-                    _permit: permit,
+                    place,
                 },
                 service,
             ))
@@ -258,27 +228,36 @@ where
     }
 }
 
-/// A connection with its permit. The HTTP library starts its clock with the first byte of a head;
-/// this one ends connections on which nothing happens.
+/// A connection with its place. The HTTP library starts its clock with the first byte of a head;
+/// this one ends connections on which nothing happens, and those that must make room.
 #[derive(Debug)]
-struct Permitted<T> {
+struct Placed<T> {
     inner: T,
     quiet: Pin<Box<Sleep>>,
-    _permit: OwnedSemaphorePermit,
+    place: Place,
 }
 
-impl<T> Permitted<T> {
+impl<T> Placed<T> {
     fn something_happened(&mut self) {
         self.quiet.as_mut().reset(Instant::now() + QUIET_TIME);
     }
+
+    /// Fails when the connection must make room. What does nothing but wait to write is asked as well.
+    fn check_place(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.place.must_go(context) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
+    }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Permitted<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for Placed<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.check_place(context)?;
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(context, buffer);
         if buffer.filled().len() > before {
@@ -290,12 +269,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for Permitted<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Permitted<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for Placed<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.check_place(context)?;
         let written = Pin::new(&mut self.inner).poll_write(context, bytes);
         if matches!(written, Poll::Ready(Ok(1..))) {
             self.something_happened();
@@ -304,6 +284,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Permitted<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check_place(context)?;
         Pin::new(&mut self.inner).poll_flush(context)
     }
 
@@ -316,6 +297,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Permitted<T> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.check_place(context)?;
         let written = Pin::new(&mut self.inner).poll_write_vectored(context, slices);
         if matches!(written, Poll::Ready(Ok(1..))) {
             self.something_happened();

@@ -1,7 +1,7 @@
 //! What handlers share.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -55,12 +55,23 @@ impl Origin {
         if self.tls { "https" } else { "http" }
     }
 
-    /// The URL for people, with the token in its fragment, which browsers never send.
+    /// The URL for people on this machine, with the token in its fragment, which browsers never send.
     pub fn url(self, token: Option<&Token>) -> String {
         let fragment = token
             .map(|token| format!("#token={}", token.reveal()))
             .unwrap_or_default();
-        format!("{}://{}/{fragment}", self.scheme(), self.address)
+        let mut address = self.address;
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            IpAddr::V4(_) | IpAddr::V6(_) => {}
+        }
+        format!("{}://{address}/{fragment}", self.scheme())
+    }
+
+    /// Whether it listens on every address of the machine.
+    pub fn is_everywhere(self) -> bool {
+        self.address.ip().is_unspecified()
     }
 }
 

@@ -2,10 +2,14 @@
 
 use std::{fmt::Write as _, io::Read as _, time::Duration};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
-use super::{print, support_bundle::token};
+use super::{
+    asking::{Certificate, client, no_answer, refusal},
+    print,
+    support_bundle::token,
+};
 use crate::{config::cli::DiffArgs, render::names::printable};
 
 const TIMEOUT: Duration = Duration::from_secs(70);
@@ -29,17 +33,11 @@ fn ask(args: &DiffArgs) -> Result<String> {
         args.url.trim_end_matches('/'),
         query(args)
     );
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(TIMEOUT))
-        .max_redirects(0)
-        .http_status_as_error(false)
-        .build()
-        .into();
-    let mut answer = agent
+    let mut answer = client(TIMEOUT, Certificate::Trusted)
         .get(&url)
         .header("Authorization", format!("Bearer {token}"))
         .call()
-        .with_context(|| format!("ask the agent at {}; is it running?", args.url))?;
+        .map_err(|error| no_answer(&error, &args.url))?;
     let status = answer.status().as_u16();
     let mut text = String::new();
     answer
@@ -49,9 +47,7 @@ fn ask(args: &DiffArgs) -> Result<String> {
         .read_to_string(&mut text)
         .context("read the agent's answer")?;
     if status != 200 {
-        let problem: Option<Problem> = serde_json::from_str(&text).ok();
-        let detail = problem.map_or_else(String::new, |problem| problem.detail);
-        bail!("the agent answered {status}: {detail}");
+        return Err(refusal(status, text.as_bytes()));
     }
     Ok(text)
 }
@@ -79,11 +75,6 @@ fn query(args: &DiffArgs) -> String {
         }
     }
     pairs.finish()
-}
-
-#[derive(Debug, Deserialize)]
-struct Problem {
-    detail: String,
 }
 
 /// What is shown of the answer.

@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
-use super::print;
+use super::{
+    asking::{Certificate, client, no_answer, refusal},
+    print,
+};
 use crate::config::cli::HealthArgs;
 
 /// Shorter than the time that a health check of a container usually has.
@@ -17,21 +20,10 @@ pub fn run(args: &HealthArgs) -> Result<()> {
     let url = format!("{}/{path}", args.url.trim_end_matches('/'));
     // Nothing secret goes there and only a status comes back, so that any certificate will do: it is
     // rarely one for 127.0.0.1.
-    let tls = ureq::tls::TlsConfig::builder()
-        .disable_verification(true)
-        .build();
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(TIMEOUT))
-        .max_redirects(0)
-        .http_status_as_error(false)
-        .proxy(None)
-        .tls_config(tls)
-        .build()
-        .into();
-    let mut answer = agent
+    let mut answer = client(TIMEOUT, Certificate::Any)
         .get(&url)
         .call()
-        .with_context(|| format!("ask the agent at {}; is it running?", args.url))?;
+        .map_err(|error| no_answer(&error, &args.url))?;
     let status = answer.status().as_u16();
     let said = answer
         .body_mut()
@@ -40,7 +32,7 @@ pub fn run(args: &HealthArgs) -> Result<()> {
         .read_to_string()
         .context("read the agent's answer")?;
     if status != 200 {
-        bail!("the agent answered {status}: {}", said.trim());
+        return Err(refusal(status, said.as_bytes()));
     }
     print(if args.ready { "ready\n" } else { "ok\n" })
 }

@@ -2,9 +2,12 @@
 
 use std::{io::ErrorKind, time::Duration};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
-use super::print;
+use super::{
+    asking::{Certificate, client, no_answer, refusal},
+    print,
+};
 use crate::{config::cli::ImportArgs, import::MAX_FILE_BYTES};
 
 /// Longest time for the file to be sent, read and stored.
@@ -31,13 +34,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     let query: String = form_urlencoded::Serializer::new(String::new())
         .append_pair("name", &name)
         .finish();
-    let config = ureq::Agent::config_builder()
-        .timeout_global(Some(LIMIT))
-        .http_status_as_error(false)
-        .user_agent(concat!("profiler-agent/", env!("CARGO_PKG_VERSION")))
-        .build();
-    let client: ureq::Agent = config.into();
-    let mut request = client
+    let mut request = client(LIMIT, Certificate::Trusted)
         .post(format!("{agent}/api/v1/imports?{query}"))
         .header("content-type", "application/octet-stream");
     if let Some(token) = token(args)? {
@@ -45,7 +42,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     }
     let mut response = request
         .send(&bytes)
-        .with_context(|| format!("send {path} to {agent}"))?;
+        .map_err(|error| no_answer(&error, agent).context(format!("send {path}")))?;
     let status = response.status();
     let text = response
         .body_mut()
@@ -53,17 +50,11 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         .limit(MAX_ANSWER_BYTES)
         .read_to_string()
         .with_context(|| format!("read the answer of {agent}"))?;
+    if status != http::StatusCode::CREATED {
+        return Err(refusal(status.as_u16(), text.as_bytes()).context(format!("import {path}")));
+    }
     let answer: serde_json::Value =
         serde_json::from_str(&text).with_context(|| format!("{agent} answered {status}"))?;
-    if status != http::StatusCode::CREATED {
-        let part = |key: &str| answer.get(key).and_then(serde_json::Value::as_str);
-        let hint = part("hint").map(|hint| format!(" ({hint})"));
-        bail!(
-            "{agent} refused {path}: {}{}",
-            part("detail").unwrap_or("it gave no reason"),
-            hint.unwrap_or_default()
-        );
-    }
     if args.json {
         return print(&(text + "\n"));
     }

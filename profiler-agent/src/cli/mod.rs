@@ -1,10 +1,12 @@
 //! What each command of the program does.
 
+mod asking;
 pub mod diagnose;
 pub mod diff;
 pub mod doctor;
 pub mod doctor_process;
 mod doctor_tls;
+mod flags;
 pub mod health;
 pub mod import;
 mod naming;

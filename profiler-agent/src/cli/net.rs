@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::{
-    CliError,
+    CliError, flags,
     net_table::{self, Shown},
     print,
     watching::{self, Watcher},
@@ -19,7 +19,6 @@ use crate::{
     model::{DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules},
     probes::{Chunk, NetworkConfig},
     process::ProcessTable,
-    task,
 };
 
 /// Watches until the duration is over, the target's last process has ended, or Ctrl-C; then prints.
@@ -35,7 +34,7 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
         timed: args.timed,
         waits: WaitRules::default(),
     };
-    task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
+    flags::check(&spec)?;
     let processes = named_table(&args.names)?;
     let Seen { table, steps } = watch(args, spec, &processes)?;
     let ends = || table.edges.iter().flat_map(|edge| edge.key.ends());

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::{CliError, record_loops};
+use super::{CliError, flags, record_loops};
 use crate::cli::naming::named_table_for;
 use crate::{
     api::offline_viewer,
@@ -26,7 +26,6 @@ use crate::{
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     render::{Format, Value, View, quality, render_view},
     symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService, build_id_text},
-    task,
 };
 
 /// Share of frames without a name in one file from which on the remedy is said.
@@ -56,7 +55,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
             "--value count: a wall-clock profile counts time only"
         )));
     }
-    task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
+    flags::check(&spec)?;
     let rules = IdleRules::load(args.idle_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
     let output = Output::open(&args.output)?;

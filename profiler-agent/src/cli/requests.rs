@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    CliError, print, requests_table,
+    CliError, flags, print, requests_table,
     watching::{self, Watcher},
 };
 use crate::cli::naming::{ask_for, legend, named_table};
@@ -21,7 +21,6 @@ use crate::{
     },
     probes::{Chunk, NetworkConfig},
     process::ProcessTable,
-    task,
 };
 
 /// Looks until the duration is over, the target's last process has ended, or Ctrl-C; then prints. On a
@@ -38,7 +37,7 @@ pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
         timed: false,
         waits: WaitRules::default(),
     };
-    task::validate(&spec).map_err(|error| CliError::Config(error.into()))?;
+    flags::check(&spec)?;
     let processes = named_table(&args.names)?;
     let table = look(args, spec, &processes)?;
     let ends = || table.edges.iter().flat_map(|edge| edge.key.ends());

@@ -9,7 +9,10 @@ use super::{CliError, print};
 use crate::{
     app::{App, KernelSide, LAST_WORK},
     clock,
-    config::{ContinuousProfile, NetworkMode, ServeConfig, cli::ServeArgs, resolve_serve},
+    config::{
+        AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, cli::ServeArgs,
+        mistyped_variables, resolve_serve,
+    },
     confine::{Confinement, confine_process},
     demo_data::{self, DemoFolder},
     diagnosis::DiagnosisRules,
@@ -42,6 +45,11 @@ pub fn run(
     // What the agent writes is its user's alone.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     telemetry::init(&config.log).context("start the log")?;
+    // Names alone: some are not UTF-8.
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for (name, meant) in mistyped_variables(variables) {
+        tracing::warn!("{name} is no setting and does nothing: was {meant} meant?");
+    }
     privileges::keep_at_most(if config.demo_data {
         Tier::Nothing
     } else {
@@ -54,7 +62,12 @@ pub fn run(
     Ceiling::own().set(config.max_memory.clone());
     if let Some(path) = std::env::var_os(MOVED_CLOCK) {
         let path = Path::new(&path);
-        clock::follow(path).with_context(|| format!("{MOVED_CLOCK}: read {}", path.display()))?;
+        clock::follow(path).with_context(|| {
+            format!(
+                "{MOVED_CLOCK}: read {}; put a whole number of nanoseconds into it, or unset the variable",
+                path.display()
+            )
+        })?;
         tracing::warn!(file = %path.display(), "the wall clock is moved, as {MOVED_CLOCK} asks");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -67,6 +80,19 @@ pub fn run(
     // Work that blocks and does not end must not keep the process alive.
     runtime.shutdown_timeout(LAST_WORK);
     Ok(served?)
+}
+
+/// The first line of the program, which says where to look.
+fn greeting(app: &App, auth: &AuthConfig) -> String {
+    let mut line = format!("listening on {}", app.url());
+    if app.origin().is_everywhere() {
+        line.push_str(" and on every other address of this machine");
+    }
+    if let AuthConfig::File(path) = auth {
+        line.push_str("; the token is in ");
+        line.push_str(&path.display().to_string());
+    }
+    line + "\n"
 }
 
 async fn serve(
@@ -90,8 +116,9 @@ async fn serve(
         }
         None => kernel_side(&config).context("start the kernel side")?,
     };
+    let auth = config.auth.clone();
     let app = App::start(config, kernel)?;
-    print(&format!("listening on {}\n", app.url()))?;
+    print(&greeting(&app, &auth))?;
     let stop = async move {
         let name = tokio::select! {
             _ = interrupt.recv() => "SIGINT",

@@ -6,9 +6,12 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
-use super::print;
+use super::{
+    asking::{Certificate, client, no_answer, refusal},
+    print,
+};
 use crate::config::cli::SupportBundleArgs;
 
 /// The archive holds texts of at most some megabytes.
@@ -19,17 +22,11 @@ const TIMEOUT: Duration = Duration::from_secs(70);
 pub fn run(args: &SupportBundleArgs) -> Result<()> {
     let token = token(&args.token_file)?;
     let url = format!("{}/api/v1/support-bundle", args.url.trim_end_matches('/'));
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(TIMEOUT))
-        .max_redirects(0)
-        .http_status_as_error(false)
-        .build()
-        .into();
-    let mut answer = agent
+    let mut answer = client(TIMEOUT, Certificate::Trusted)
         .get(&url)
         .header("Authorization", format!("Bearer {token}"))
         .call()
-        .with_context(|| format!("ask the agent at {}; is it running?", args.url))?;
+        .map_err(|error| no_answer(&error, &args.url))?;
     let status = answer.status().as_u16();
     let mut bytes = Vec::new();
     answer
@@ -39,8 +36,7 @@ pub fn run(args: &SupportBundleArgs) -> Result<()> {
         .read_to_end(&mut bytes)
         .context("read the agent's answer")?;
     if status != 200 {
-        let said = String::from_utf8_lossy(bytes.get(..500).unwrap_or(&bytes)).into_owned();
-        bail!("the agent answered {status}: {said}");
+        return Err(refusal(status, &bytes));
     }
     if args.output == Path::new("-") {
         let mut out = std::io::stdout().lock();

@@ -15,7 +15,7 @@ pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
 pub use pods::NameArgs;
 pub use targets::{DiagnoseTarget, RecordTarget};
 
-use super::EnvoyAdminMode;
+use super::{EnvoyAdminMode, folders::folder};
 use crate::{
     model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode},
     render::{Format, Value},
@@ -229,7 +229,7 @@ pub struct RecordArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
     /// Folder with debug files or unstripped programs, used by their build-id
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
     pub symbol_dir: Option<PathBuf>,
     /// How user stacks are walked; frame pointers alone are cheaper and often incomplete
     #[arg(long, value_name = "tables|frame-pointers", default_value = "tables")]
@@ -373,7 +373,7 @@ pub struct DiagnoseArgs {
     )]
     pub envoy_admin: EnvoyAdminMode,
     /// Folder with debug files or unstripped programs, used by their build-id
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
     pub symbol_dir: Option<PathBuf>,
     /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
     /// separate by commas)
@@ -425,7 +425,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     /// Folder with debug files or unstripped programs, as for `serve` and `record`
-    #[arg(long, value_name = "DIR", requires = "pid")]
+    #[arg(long, value_name = "DIR", requires = "pid", value_parser = folder)]
     pub symbol_dir: Option<PathBuf>,
     /// Do without this probe, as if the kernel refused it; `doctor` lists their names (repeat it, or
     /// separate by commas)

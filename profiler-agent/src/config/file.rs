@@ -1,15 +1,29 @@
 //! The TOML file: a flat table of the same keys as the flags. Unknown keys are errors.
 
-use std::path::Path;
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
 
-use super::settings::{ConfigError, KEYS, Origin, Settings};
+use super::settings::{ConfigError, KEYS, Origin, Settings, VARIABLE};
+
+/// Far more than all settings need.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Reads the settings in the file at `path`.
 pub(super) fn read(path: &Path) -> Result<Settings, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::ReadFile {
-        path: path.to_owned(),
-        source,
-    })?;
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
+        .and_then(|bytes| match bytes as u64 {
+            ..=MAX_BYTES => Ok(()),
+            _ => Err(io::Error::other("it is larger than 1 MiB")),
+        })
+        .map_err(|source| ConfigError::ReadFile {
+            path: path.to_owned(),
+            source,
+        })?;
     parse(&text, path)
 }
 
@@ -66,12 +80,31 @@ fn scalar(value: &toml::Value) -> Option<String> {
 /// Names the key that was probably meant, otherwise all of them.
 fn hint(name: &str) -> String {
     let known = || KEYS.into_iter().filter(|key| *key != "config");
-    let wanted = name.to_lowercase().replace('-', "_");
-    let near = known().min_by_key(|key| distance(key, &wanted));
-    match near.filter(|key| distance(key, &wanted) <= 2) {
+    match near(name, known()) {
         Some(key) => format!("did you mean `{key}`?"),
         None => format!("known keys are {}", known().collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Variables that are no settings, with the ones that were probably meant.
+pub fn mistyped_variables(names: impl Iterator<Item = String>) -> Vec<(String, String)> {
+    let meant = |name: String| {
+        let given = name.strip_prefix(VARIABLE)?;
+        let key = near(given, KEYS.into_iter())?;
+        let meant = format!("{VARIABLE}{}", key.to_uppercase());
+        (meant != name).then_some((name, meant))
+    };
+    names.filter_map(meant).collect()
+}
+
+/// The key that was probably meant.
+fn near(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let wanted = name.to_lowercase().replace('-', "_");
+    known
+        .map(|key| (distance(key, &wanted), key))
+        .min()
+        .filter(|(distance, _)| *distance <= 2)
+        .map(|(_, key)| key)
 }
 
 /// Levenshtein distance in characters.

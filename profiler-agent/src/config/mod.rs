@@ -2,6 +2,7 @@
 
 pub mod cli;
 mod file;
+mod folders;
 mod names;
 mod print;
 mod resolved;
@@ -10,6 +11,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use file::mistyped_variables;
 pub use resolved::{
     Allowance, ArgumentPolicy, AuthConfig, CapturePolicy, ContinuousProfile, EnvoyAdminMode,
     NetworkMode, ServeConfig, TlsConfig, resolve_serve,

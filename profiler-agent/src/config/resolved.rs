@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 use super::{
     cli::ServeArgs,
-    file, names,
+    file, folders, names,
     settings::{ConfigError, Origin, Setting, Settings},
 };
 use crate::{
@@ -33,8 +33,8 @@ const MAX_TASKS_LIMIT: usize = 64;
 /// Each edge has some 150 lines of metrics when everything happens on it; most have a third of that.
 const DEFAULT_METRICS_EDGES: usize = 200;
 const MAX_METRICS_EDGES: usize = 10_000;
-/// One on-CPU task has some 30 MB of maps; loading it needs some 15 MB for a moment.
-const MIN_MEMORY_BYTES: u64 = 48 << 20;
+/// One on-CPU task of one process after another runs below this (`memory::the_least_ceiling_lets_a_task_run`).
+const MIN_MEMORY_BYTES: u64 = 96 << 20;
 /// Below this the newest minute of a busy node does not fit.
 const MIN_RETENTION_BYTES: u64 = 1 << 20;
 
@@ -324,7 +324,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         max_memory: settings
             .get("max_memory")
             .map_or_else(|| Ok(cgroup_limit()), memory)?,
-        symbol_dir: settings.get("symbol_dir").map(path).transpose()?,
+        symbol_dir: settings.get("symbol_dir").map(folder).transpose()?,
         max_symbol_bytes: parse_or(settings, "max_symbol_bytes", DEFAULT_MAX_SYMBOL_BYTES, size)?,
         debuginfod: settings.get("debuginfod").map(server).transpose()?,
         idle_rules: settings.get("idle_rules").map(path).transpose()?,
@@ -408,6 +408,10 @@ fn path(setting: &Setting) -> Result<PathBuf, ConfigError> {
         "" => Err(setting.invalid("is not a path: give a file or folder name")),
         text => Ok(PathBuf::from(text)),
     }
+}
+
+fn folder(setting: &Setting) -> Result<PathBuf, ConfigError> {
+    folders::folder(setting.text()).map_err(|problem| setting.invalid(problem))
 }
 
 fn server(setting: &Setting) -> Result<String, ConfigError> {
@@ -544,9 +548,9 @@ fn memory(setting: &Setting) -> Result<Limit, ConfigError> {
         text => match parse_size(text) {
             Some(bytes) if bytes >= MIN_MEMORY_BYTES => Some(bytes),
             Some(_) => {
-                return Err(
-                    setting.invalid("is too small: give at least 48MiB, which one task needs")
-                );
+                return Err(setting.invalid(
+                    "is too small: give at least 96MiB, which one task after another needs",
+                ));
             }
             None => {
                 return Err(

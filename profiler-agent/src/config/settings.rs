@@ -42,6 +42,9 @@ pub(super) const KEYS: [&str; 35] = [
     "config",
 ];
 
+/// What the name of a setting begins with in the environment.
+pub(super) const VARIABLE: &str = "PROFILER_";
+
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("read config file {}: {source}", path.display())]
@@ -135,7 +138,7 @@ impl Settings {
     pub(super) fn from_environment(read: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut settings = Self::default();
         for key in KEYS {
-            let name = format!("PROFILER_{}", key.to_uppercase());
+            let name = format!("{VARIABLE}{}", key.to_uppercase());
             if let Some(value) = read(&name).filter(|value| !value.is_empty()) {
                 let values = if key == "deny_probe" {
                     value

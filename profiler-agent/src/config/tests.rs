@@ -7,7 +7,7 @@ use crate::memory_ceiling::cgroup_limit;
 use super::{
     ArgumentPolicy, AuthConfig, ContinuousProfile, NetworkMode, ServeConfig,
     cli::{Cli, Command},
-    resolve_serve,
+    mistyped_variables, resolve_serve,
 };
 
 /// Resolves `flags` (as after `serve`) with an environment and, when not empty, a file.
@@ -90,7 +90,7 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_LOG", "debug"),
         ("PROFILER_DENY_PROBE", "on_cpu,processes"),
         ("PROFILER_BPF_STATS", "1"),
-        ("PROFILER_SYMBOL_DIR", "/s"),
+        ("PROFILER_SYMBOL_DIR", "/tmp"),
         ("PROFILER_MAX_SYMBOL_BYTES", "2MiB"),
         ("PROFILER_DEBUGINFOD", "https://debuginfod.example/x"),
         ("PROFILER_IDLE_RULES", "/i"),
@@ -120,10 +120,41 @@ fn the_ceiling_for_memory_is_a_size_or_none() {
         "--max-memory 10MiB",
         &[],
         "",
-        "--max-memory: \"10MiB\" is too small: give at least 48MiB, which one task needs",
+        "--max-memory: \"10MiB\" is too small: give at least 96MiB, which one task after another needs",
     );
     let config = resolve("--max-memory 300MB", &[], "").unwrap();
     assert!(config.to_toml().contains("\nmax_memory = 300000000\n"));
+}
+
+#[test]
+fn a_mistyped_variable_is_noticed() {
+    let names = [
+        "PROFILER_LISTE",
+        "PROFILER_LISTEN",
+        "PROFILER_data_dir",
+        "PROFILER_AGENT_SERVICE_HOST",
+        "PATH",
+    ];
+    let noticed = mistyped_variables(names.into_iter().map(str::to_owned));
+    let pair = |name: &str, meant: &str| (name.to_owned(), meant.to_owned());
+    assert_eq!(
+        noticed,
+        [
+            pair("PROFILER_LISTE", "PROFILER_LISTEN"),
+            pair("PROFILER_data_dir", "PROFILER_DATA_DIR"),
+        ]
+    );
+}
+
+#[test]
+fn a_folder_of_symbols_must_be_there() {
+    check_error(
+        "--symbol-dir /nowhere",
+        &[],
+        "",
+        "--symbol-dir: \"/nowhere\" is no folder that can be read (No such file or directory (os error 2)): \
+         give one that is there",
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::{io::ErrorKind, path::PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("data directory {} is in use by another agent{owner}", path.display())]
+    #[error("data directory {} is in use by another agent{owner}: stop that one, or choose another with --data-dir", path.display())]
     InUse { path: PathBuf, owner: String },
     #[error("data directory {}: {source}{}", path.display(), remedy(refusal_of(source.kind())))]
     Directory {

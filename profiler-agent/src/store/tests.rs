@@ -377,7 +377,7 @@ fn the_directory_is_private_and_has_one_owner() {
     let error = Store::open(&directory).unwrap_err();
     assert!(matches!(error, StoreError::InUse { .. }));
     let expected = format!(
-        "data directory {} is in use by another agent (pid {})",
+        "data directory {} is in use by another agent (pid {}): stop that one, or choose another with --data-dir",
         directory.display(),
         std::process::id()
     );

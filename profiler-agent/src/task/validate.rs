@@ -70,13 +70,6 @@ pub fn validate(spec: &TaskSpec) -> Result<(), TaskError> {
     }
     loops_hold(spec)?;
     requests_hold(spec)?;
-    let WaitRules { min_ns, max_ns, .. } = spec.waits;
-    if max_ns.is_some_and(|most| most < min_ns || most == 0) {
-        return invalid(
-            "max_wait_ns",
-            "max_wait_ns must be above 0 and not below min_wait_ns".to_owned(),
-        );
-    }
     if spec.kind == TaskKind::Imported {
         return invalid("kind", IMPORTED_BY.to_owned());
     }

@@ -61,7 +61,10 @@ export function TokenPage() {
         {wrong &&
           " It makes a fresh token at each start unless it was given a token file, so an older link stops working."}
       </p>
-      <p>It is in the line that the agent printed when it started. Open that address:</p>
+      <p>
+        It is in the line that the agent printed when it started, unless it was given a token file. Open that
+        address:
+      </p>
       <pre class="command">listening on {location.origin}/#token=…</pre>
       <p>
         It is also in the file <code>token</code> in the agent's data directory (usually{" "}

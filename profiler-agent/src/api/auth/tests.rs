@@ -90,7 +90,10 @@ fn an_unsafe_token_file_is_refused() {
     );
     assert_eq!(
         error(dir.path()),
-        format!("token file {} is not a regular file", dir.path().display())
+        format!(
+            "token file {} is not a regular file: give one that holds the token, or that is to be made",
+            dir.path().display()
+        )
     );
 }
 
@@ -116,8 +119,8 @@ fn the_data_directory_is_private() {
     assert_eq!(
         prepare_data_dir(&made).unwrap_err().to_string(),
         format!(
-            "data directory {} is open to other users (mode 0755): chmod 700 it, or choose another \
-             with --data-dir",
+            "data directory {} is open to other users (mode 0755): choose a folder of the agent's own \
+             with --data-dir, or chmod 700 this one if it is",
             made.display()
         )
     );

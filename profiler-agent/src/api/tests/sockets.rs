@@ -252,38 +252,84 @@ async fn silent_connections_are_closed() {
 }
 
 #[tokio::test]
-async fn connections_are_bounded() {
+async fn of_too_many_connections_the_oldest_goes() {
     let (address, handle) = bare_server(Bounds {
         connections: 2,
         ..Bounds::default()
     });
-    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    let first_bytes = async |stream: &mut TcpStream| {
-        let mut head = vec![0; 15];
-        stream.write_all(request).await.ok();
-        let read = stream.read_exact(&mut head).await;
-        read.map(|_| String::from_utf8(head).unwrap())
-    };
     let mut one = TcpStream::connect(address).await.unwrap();
     let mut two = TcpStream::connect(address).await.unwrap();
-    assert_eq!(first_bytes(&mut one).await.unwrap(), "HTTP/1.1 200 OK");
-    assert_eq!(first_bytes(&mut two).await.unwrap(), "HTTP/1.1 200 OK");
+    assert_eq!(ask(&mut one, "/", "").await.unwrap(), "HTTP/1.1 200 OK");
+    assert_eq!(ask(&mut two, "/", "").await.unwrap(), "HTTP/1.1 200 OK");
     let mut three = TcpStream::connect(address).await.unwrap();
-    assert!(
-        first_bytes(&mut three).await.is_err(),
-        "closed without an answer"
-    );
-    drop(one);
-    // The place is free again once the server has seen the end.
-    for attempt in 0.. {
-        let mut next = TcpStream::connect(address).await.unwrap();
-        if first_bytes(&mut next).await.is_ok() {
-            break;
-        }
-        assert!(attempt < 500, "the place was not given back");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    assert_eq!(ask(&mut three, "/", "").await.unwrap(), "HTTP/1.1 200 OK");
+    let mut rest = Vec::new();
+    let closed = tokio::time::timeout(Duration::from_mins(1), one.read_to_end(&mut rest));
+    closed.await.expect("closed by the server").ok();
+    assert_eq!(ask(&mut two, "/", "").await.unwrap(), "HTTP/1.1 200 OK");
+    assert_eq!(ask(&mut three, "/", "").await.unwrap(), "HTTP/1.1 200 OK");
     handle.shutdown();
+}
+
+/// Sends a request on a connection that stays open, and reads the whole answer; its first line without the end.
+async fn ask(stream: &mut TcpStream, path: &str, more: &str) -> std::io::Result<String> {
+    let host = stream.peer_addr()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    loop {
+        if stream.read_buf(&mut answer).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let text = String::from_utf8_lossy(&answer);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head.lines().find_map(|line| {
+            line.to_ascii_lowercase()
+                .strip_prefix("content-length: ")?
+                .parse()
+                .ok()
+        });
+        if length.is_none_or(|length: usize| body.len() >= length) {
+            return Ok(head.lines().next().unwrap_or_default().to_owned());
+        }
+    }
+}
+
+/// Whoever may connect could make the orchestrator restart the agent otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_never_had_the_token_keep_nobody_out() {
+    let data = tempfile::tempdir().unwrap();
+    let agent = Running::start(config(data.path(), |_| {}));
+    let token = format!("Authorization: Bearer {}\r\n", agent.token());
+    let mut known = TcpStream::connect(agent.address).await.unwrap();
+    let answer = ask(&mut known, "/api/v1/meta", &token).await.unwrap();
+    assert_eq!(answer, "HTTP/1.1 200 OK");
+    let most = Bounds::default().connections;
+    let mut strangers = Vec::new();
+    for number in 0..most + 20 {
+        let mut stranger = TcpStream::connect(agent.address).await.unwrap();
+        // Some say nothing, some begin, some ask without the token and wait.
+        match number % 3 {
+            0 => {}
+            1 => stranger.write_all(b"GET /healthz HT").await.unwrap(),
+            _ => {
+                let refused = ask(&mut stranger, "/api/v1/meta", "").await.unwrap();
+                assert_eq!(refused, "HTTP/1.1 401 Unauthorized");
+            }
+        }
+        strangers.push(stranger);
+        if number >= most - 2 {
+            let mut health = TcpStream::connect(agent.address).await.unwrap();
+            let answer = ask(&mut health, "/healthz", "").await.unwrap();
+            assert_eq!(answer, "HTTP/1.1 200 OK", "after {number} strangers");
+            strangers.push(health);
+        }
+    }
+    let answer = ask(&mut known, "/api/v1/meta", &token).await.unwrap();
+    assert_eq!(answer, "HTTP/1.1 200 OK", "who had the token stays");
+    agent.stop().await;
 }
 
 /// A self-signed certificate for 127.0.0.1, made by the OpenSSL command line.

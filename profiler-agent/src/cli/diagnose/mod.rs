@@ -9,7 +9,7 @@ mod gather;
 use anyhow::Context as _;
 use fail_on::FailOn;
 
-use super::{CliError, print};
+use super::{CliError, flags, print};
 use crate::{
     api,
     checkup::{CheckupRequest, Evidences, Side, compare, specs},
@@ -17,7 +17,6 @@ use crate::{
     diagnosis::DiagnosisRules,
     idle::IdleRules,
     render::report::{ReportForm, report},
-    task,
 };
 
 /// Watches until the duration is over or Ctrl-C, then prints the diagnosis.
@@ -29,7 +28,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     };
     let config = |error: anyhow::Error| CliError::Config(error);
     for spec in specs(&request) {
-        task::validate(&spec).map_err(|error| config(error.into()))?;
+        flags::check(&spec)?;
     }
     let idle = IdleRules::load(args.idle_rules.as_deref()).map_err(|error| config(error.into()))?;
     let rules = DiagnosisRules::load(args.diagnosis_rules.as_deref())
