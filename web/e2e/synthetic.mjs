@@ -61,6 +61,7 @@ const KERNEL_NAMES = [
 function bytesOf() {
   const out = [];
   const varint = (value) => {
+    if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is not a count`);
     let rest = value;
     while (rest >= 128) {
       out.push((rest % 128) | 128);
@@ -175,10 +176,11 @@ export function synthetic(frames, seed = 7, samples = 4_000_000, rename = (text)
     nodes.push(node);
     return node;
   };
-  let envoy = add(nodes[0], 1, Math.round(samples * 0.83), false);
-  for (let i = 0; i < 9; i += 1) envoy = add(envoy, userFrom + i, Math.round(envoy.total * 0.995), false);
-  const httpbin = add(nodes[0], 2, Math.round(samples * 0.16), false);
-  add(nodes[0], 3, Math.round(samples * 0.01), false);
+  // Rounded down: together they must not have more than the root.
+  let envoy = add(nodes[0], 1, Math.floor(samples * 0.83), false);
+  for (let i = 0; i < 9; i += 1) envoy = add(envoy, userFrom + i, Math.floor(envoy.total * 0.995), false);
+  const httpbin = add(nodes[0], 2, Math.floor(samples * 0.16), false);
+  add(nodes[0], 3, Math.floor(samples * 0.01), false);
   const open = [envoy, httpbin];
   for (let at = 0; at < open.length && nodes.length < frames; at += 1) {
     const parent = open[at];
