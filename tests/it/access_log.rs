@@ -2,6 +2,7 @@
 
 use profiler_tests::{
     agent::Agent,
+    assert_measured,
     folded::{Folded, FoldedStack},
     mesh::{AccessLog, MeshOptions},
 };
@@ -84,15 +85,15 @@ fn percent(part: u64, whole: u64) -> f64 {
 fn a_slow_reader_of_the_access_log_shows_and_without_a_log_nothing_does() {
     let agent = Agent::start().unwrap();
     let off = measure(&agent, AccessLog::Off);
-    assert!(off.log_switches * 100 <= off.switches, "{off:?}");
-    assert!(
+    assert_measured!(off.log_switches * 100 <= off.switches, "{off:?}");
+    assert_measured!(
         off.log_milliseconds * 100 <= off.milliseconds.max(1),
         "{off:?}"
     );
     let file = measure(&agent, AccessLog::Text);
     let slow = measure(&agent, AccessLog::SlowPipe);
-    assert!(slow.log_switches > 10, "{slow:?}");
-    assert!(slow.log_switches * 10 >= slow.switches, "{slow:?}");
-    assert!(slow.log_milliseconds * 10 >= slow.milliseconds, "{slow:?}");
-    assert!(file.log_milliseconds < slow.log_milliseconds, "{file:?}");
+    assert_measured!(slow.log_switches > 10, "{slow:?}");
+    assert_measured!(slow.log_switches * 10 >= slow.switches, "{slow:?}");
+    assert_measured!(slow.log_milliseconds * 10 >= slow.milliseconds, "{slow:?}");
+    assert_measured!(file.log_milliseconds < slow.log_milliseconds, "{file:?}");
 }

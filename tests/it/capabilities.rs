@@ -1,6 +1,8 @@
 //! What the kernel says of the capabilities of a profiler in a container.
 
-use std::fs;
+use std::{fs, time::Duration};
+
+use profiler_tests::wait::wait_until;
 
 /// Numbers of `include/uapi/linux/capability.h`.
 const CAPABILITIES: [(&str, u32); 8] = [
@@ -43,9 +45,23 @@ fn bits(names: &[String]) -> u64 {
     names.iter().map(|name| 1_u64 << number(name)).sum()
 }
 
+/// For threads that have just started, and have not yet given up what they had.
+const SETTLE: Duration = Duration::from_secs(10);
+
 /// Every thread has exactly those of `names`; those that understand what others wrote have none.
 pub(crate) fn check_threads(pid: u32, names: &[String]) {
     let expected = bits(names);
+    let mut wrong = Vec::new();
+    wait_until("every thread has what it is to have", SETTLE, || {
+        wrong = violations(pid, expected);
+        wrong.is_empty()
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {}", wrong.join("\n")));
+}
+
+/// What is not as it is to be.
+fn violations(pid: u32, expected: u64) -> Vec<String> {
+    let mut wrong = Vec::new();
     let (mut http, mut named) = (0, 0);
     for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
         // One that has just ended says nothing.
@@ -62,9 +78,19 @@ pub(crate) fn check_threads(pid: u32, names: &[String]) {
         // With what it starts to look up addresses.
         named += u32::from(name == "names");
         let own = if holds_nothing(name) { 0 } else { expected };
-        assert_eq!((set("CapPrm:"), set("CapEff:")), (own, own), "{status}");
-        assert_eq!(set("CapBnd:"), expected, "{status}");
-        assert_eq!(set("NoNewPrivs:"), 1, "{status}");
+        for (key, value) in [
+            ("CapPrm:", own),
+            ("CapEff:", own),
+            ("CapBnd:", expected),
+            ("NoNewPrivs:", 1),
+        ] {
+            if set(key) != value {
+                wrong.push(format!("{key} is not {value:x}: {status}"));
+            }
+        }
     }
-    assert_eq!((http, named > 0), (1, true));
+    if http != 1 || named == 0 {
+        wrong.push(format!("{http} threads serve, {named} look up names"));
+    }
+    wrong
 }

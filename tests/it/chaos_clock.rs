@@ -9,6 +9,7 @@ use std::{
 
 use profiler_tests::{
     agent::{Agent, ServeOptions},
+    assert_measured,
     process::Running,
     wait::wait_for,
 };
@@ -19,7 +20,7 @@ use crate::targets::{EXIT, START, Targets, finish_task, on_cpu, start_task};
 const DAY_NS: i64 = 86_400 * 1_000_000_000;
 const JUMP_NS: i64 = 10 * DAY_NS;
 /// Length of the tasks that live through all jumps.
-const LONG_S: u64 = 16;
+const LONG_S: u64 = 10;
 /// Between two jumps.
 const PAUSE: Duration = Duration::from_secs(1);
 /// What a task may last longer: its last chunk, and a machine that does other things.
@@ -90,9 +91,10 @@ fn look(agent: &Agent, id: &str, began: Instant, last: &mut f64) {
     let progress = task["progress"].as_f64().unwrap();
     let passed = Duration::from_secs(LONG_S).as_secs_f64();
     let expected = (began.elapsed().as_secs_f64() / passed).min(1.0);
-    assert!(
-        progress >= *last && (progress - expected).abs() < 0.3,
-        "{progress} after {last}, and {expected} of the time has passed"
+    assert!(progress >= *last, "{progress} after {last}");
+    assert_measured!(
+        (progress - expected).abs() < 0.3,
+        "{progress}, and {expected} of the time has passed"
     );
     *last = progress;
     assert_eq!(agent.api.get("/readyz").unwrap().status, 200);
@@ -101,7 +103,7 @@ fn look(agent: &Agent, id: &str, began: Instant, last: &mut f64) {
 fn table_time(agent: &Agent) -> i64 {
     let table = agent.api.get_json(EDGES).unwrap();
     assert_eq!(table["state"], "running", "{}", agent.log());
-    assert!(
+    assert_measured!(
         table["age_ms"].as_u64() < Some(20_000),
         "{}",
         table["age_ms"]
@@ -136,7 +138,11 @@ fn a_wall_clock_that_jumps_takes_no_result_and_no_task_with_it() {
             look(&agent, &long, began, &mut progress);
             let next_ns = table_time(&agent);
             assert!(
-                (0..20 * 1_000_000_000).contains(&(next_ns - table_ns)),
+                (0..DAY_NS).contains(&(next_ns - table_ns)),
+                "the node's table goes from {table_ns} to {next_ns}"
+            );
+            assert_measured!(
+                next_ns - table_ns < 20 * 1_000_000_000,
                 "the node's table goes from {table_ns} to {next_ns}"
             );
             table_ns = next_ns;
@@ -150,28 +156,28 @@ fn a_wall_clock_that_jumps_takes_no_result_and_no_task_with_it() {
     for id in [&long, &edges] {
         let task = agent.api.wait_task(id, &["finished"], limit).unwrap();
         let off = seconds(&task) - Duration::from_secs(LONG_S).as_secs_f64();
-        assert!((-0.5..LATE_S).contains(&off), "{off} s: {task:#}");
+        assert_measured!((-0.5..LATE_S).contains(&off), "{off} s: {task:#}");
         let notes = task["notes"].to_string();
         for said in ["set forward by 864000 s", "set back by 1728000 s"] {
             assert!(notes.contains(said), "no {said:?} in {notes}");
         }
     }
     let lasted = began.elapsed().as_secs_f64() - Duration::from_secs(LONG_S).as_secs_f64();
-    assert!((-1.0..2.0 * LATE_S).contains(&lasted), "{lasted}");
+    assert_measured!((-1.0..2.0 * LATE_S).contains(&lasted), "{lasted}");
 
     // All results are there, and nothing in them lies elsewhere in time.
     for id in shorts.iter().chain([&long]) {
-        assert!(agent.api.folded(id, "").unwrap().total() > 100, "{id}");
+        assert_measured!(agent.api.folded(id, "").unwrap().total() > 100, "{id}");
     }
     let path = format!("/api/v1/tasks/{long}/timeline?bucket_ms=1000");
     let timeline = agent.api.get_json(&path).unwrap();
     let counts = timeline["counts"].as_array().unwrap();
     let whole = usize::try_from(LONG_S).unwrap();
-    assert!(
+    assert_measured!(
         (whole - 1..=whole + 2).contains(&counts.len()),
         "{timeline:#}"
     );
-    assert!(
+    assert_measured!(
         counts[1..whole - 1]
             .iter()
             .all(|count| count.as_u64() > Some(20)),
@@ -183,10 +189,9 @@ fn a_wall_clock_that_jumps_takes_no_result_and_no_task_with_it() {
         .unwrap();
     let window = |name: &str| table["window"][name].as_i64().unwrap();
     let counted = window("to_ns") - window("from_ns");
-    assert!(
-        (14_000_000_000..22_000_000_000).contains(&counted),
-        "{counted}"
-    );
+    let long_s = i64::try_from(LONG_S).unwrap();
+    let counted_s = long_s - 2..long_s + 6;
+    assert_measured!(counted_s.contains(&(counted / 1_000_000_000)), "{counted}");
 
     // What is always on goes on, in its own time.
     let tasks = agent.api.get_json("/api/v1/tasks").unwrap();
@@ -212,6 +217,6 @@ fn a_wall_clock_that_jumps_takes_no_result_and_no_task_with_it() {
     })
     .unwrap();
     for id in &shorts[..2] {
-        assert!(again.api.folded(id, "").unwrap().total() > 100, "{id}");
+        assert_measured!(again.api.folded(id, "").unwrap().total() > 100, "{id}");
     }
 }

@@ -16,12 +16,14 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::targets::{EXIT, START, Targets, finish_task, on_cpu, start_task, stop_task};
+use crate::targets::{
+    EXIT, START, Targets, endless, finish_task, on_cpu, start_task, stop_task, wait_samples,
+};
 
 /// Room for some minutes of results.
 const MEGABYTES: u32 = 16;
 /// For the agent to see that the disk takes nothing, or takes writes again.
-const SEEN: Duration = Duration::from_secs(15);
+const SEEN: Duration = Duration::from_mins(1);
 
 /// A file system of its own, for a data directory.
 struct Disk {
@@ -219,9 +221,10 @@ fn a_full_disk_takes_nothing_and_needs_no_restart() {
     assert!(notes.contains("was written later"), "{notes}");
     let next = start_task(
         &scene.agent,
-        &on_cpu(json!({ "pids": [target.pid()] }), 1, 499),
+        &endless(json!({ "pids": [target.pid()] }), 499),
     );
-    finish_task(&scene.agent, &next, 1);
+    wait_samples(&scene.agent, &next, 200);
+    stop_task(&scene.agent, &next);
     let total = scene.agent.api.folded(&scene.running, "").unwrap().total();
     assert_eq!(Some(total), written["samples"].as_u64());
     assert!(

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use profiler_tests::{
     agent::{Agent, run},
-    paths,
+    assert_measured, paths,
     process::{Launch, Running},
     workload::Workload,
 };
@@ -62,7 +62,7 @@ fn the_function_that_changed_most_comes_first() {
 
     let path = format!("/api/v1/diff?a={before}&b={after}&b_tid={tid}");
     let diff = agent.api.get_json(&path).unwrap();
-    assert_eq!(diff["functions"][0]["name"], "hot_sixty", "{diff}");
+    assert_measured!(diff["functions"][0]["name"] == "hot_sixty", "{diff}");
     let samples = |side: &str| diff[side]["total"].as_f64().unwrap();
     for (name, before, after) in [
         ("hot_sixty", 0.6, 0.1),
@@ -74,11 +74,11 @@ fn the_function_that_changed_most_comes_first() {
         // Four standard errors of the samples there are, and what the rest of the program takes.
         let spread = |share: f64, samples: f64| share * (1.0 - share) / samples;
         let error = (spread(before, samples("a")) + spread(after, samples("b"))).sqrt();
-        assert!(
+        assert_measured!(
             (measured - (after - before)).abs() < 4.0 * error + 0.02,
             "{name} changed by {measured} instead of {before} to {after}: {diff}"
         );
-        assert_eq!(found["verdict"], "significant", "{found}");
+        assert_measured!(found["verdict"] == "significant", "{found}");
     }
     // Both sides are what the profiles are.
     for (side, id, more) in [

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use profiler_tests::{
-    cleanup::{leftovers_of, remove_leftovers, scratch_directory},
+    cleanup::{leftovers_lock, leftovers_of, remove_leftovers, scratch_directory},
     mesh::{LoadReport, Mesh, MeshOptions, MeshReport},
     netns::ip,
     paths::{own_program, require_root},
@@ -12,8 +12,8 @@ use profiler_tests::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-const UP: Duration = Duration::from_secs(20);
-const DOWN: Duration = Duration::from_secs(10);
+const UP: Duration = Duration::from_mins(1);
+const DOWN: Duration = Duration::from_secs(30);
 
 struct Demo {
     process: Running,
@@ -64,7 +64,13 @@ fn remains(demo: u32, report: &MeshReport) -> Vec<String> {
         }
     }
     for link in ip(&["-o", "link", "show", "type", "veth"]).unwrap().lines() {
-        if link.contains("link-netns") && link.contains("pfl-") {
+        let into = link.split(" link-netns ").nth(1).unwrap_or_default();
+        let into = into.split_whitespace().next();
+        if into.is_some_and(|netns| {
+            [&report.client_netns, &report.server_netns]
+                .iter()
+                .any(|own| *own == netns)
+        }) {
             found.push(format!("link {link}"));
         }
     }
@@ -143,6 +149,8 @@ fn a_killed_sidecar_is_reported_and_everything_goes_down() {
 fn what_a_killed_demo_leaves_is_removed_by_the_next_run() {
     let mut demo = up(&["--idle"]);
     let pid = demo.process.pid();
+    // Or the next test that begins elsewhere removes them.
+    let lock = leftovers_lock().unwrap();
     demo.process.interrupt(Signal::KILL).unwrap();
     // Its children die with it; names of namespaces and the folder stay.
     let processes = || {
@@ -152,6 +160,7 @@ fn what_a_killed_demo_leaves_is_removed_by_the_next_run() {
     };
     wait_until("the children are gone", DOWN, || !processes()).unwrap();
     assert!(!remains(pid, &demo.report).is_empty());
+    drop(lock);
     remove_leftovers();
     assert_gone(pid, &demo.report);
 }
@@ -184,7 +193,11 @@ fn an_interrupted_test_run_takes_everything_down() {
     let (logs, _guard) = scratch_directory("interrupted").unwrap();
     let own = std::env::current_exe().unwrap();
     let mut run = Launch::new(&own, "it", &logs)
-        .args(["mesh::fixed_rate_is_kept", "--exact", "--test-threads=1"])
+        .args([
+            "mesh::alone::fixed_rate_is_kept",
+            "--exact",
+            "--test-threads=1",
+        ])
         .start()
         .unwrap();
     let pid = run.pid();

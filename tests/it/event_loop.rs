@@ -8,6 +8,7 @@ use std::{
 
 use profiler_tests::{
     agent::{self, Agent, ServeOptions},
+    assert_measured,
     process::Running,
     wait::{wait_for, wait_until},
     workload::Workload,
@@ -157,10 +158,9 @@ fn held_stalls<'a>(answer: &'a Answer, known: &'a Known) -> Vec<(&'a Stall, &'a 
     let surely = |held: &&Held| held.turn_ns >= threshold_ns;
     let perhaps = |held: &&Held| held.turn_ns + NEAR_NS >= threshold_ns;
     let expected: Vec<&Held> = known.held.iter().filter(surely).collect();
-    assert_eq!(
-        expected.len(),
-        known.held.iter().filter(perhaps).count(),
-        "no turn is near the threshold: {known:?}"
+    assert_measured!(
+        expected.len() == known.held.iter().filter(perhaps).count(),
+        "a turn is near the threshold: {known:?}"
     );
     assert_eq!(stalls.len(), expected.len(), "{stalls:?}, {known:?}");
     let mut late = 0;
@@ -173,73 +173,8 @@ fn held_stalls<'a>(answer: &'a Answer, known: &'a Known) -> Vec<(&'a Stall, &'a 
         late += usize::from(stall.duration_ns > held.turn_ns + NEAR_NS);
     }
     // On a busy machine a thread may lose its CPU between its clock and the call.
-    assert!(late <= 2, "{stalls:?}, {known:?}");
+    assert_measured!(late <= 2, "{stalls:?}, {known:?}");
     stalls.into_iter().zip(expected).collect()
-}
-
-#[test]
-fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
-    let agent = Agent::start().unwrap();
-    let targets = Targets::new();
-    let mut target = targets.ready(Workload::EventLoop, "event-loop", &["known"]);
-    let pid = target.pid();
-    let pids = json!({ "pids": [pid] });
-    // So often that a thread which is held is seen, also where others want the CPU.
-    let often = |mut wanted: Value| {
-        wanted["frequency_hz"] = json!(499);
-        wanted
-    };
-    let wall = start_task(&agent, &often(specification("wall", &pids, 40)));
-    let long = start_task(&agent, &specification("off_cpu", &pids, 70));
-    let named = json!({ "comm": "event-loop" });
-    let ran = start_task(&agent, &often(specification("on_cpu", &named, 40)));
-    target.signal(Signal::USR1).unwrap();
-    let known: Known = report(&mut target);
-    let tasks = [&wall, &long, &ran].map(|id| stop(&agent, id));
-    for task in &tasks {
-        assert!(!task["losses"].to_string().contains("loop_"), "{task}");
-    }
-    let [wall, long, ran] = [&wall, &long, &ran].map(|id| answer(&agent, id));
-
-    check_counts(&wall, &known, pid);
-    assert_eq!((wall.threshold_ms, wall.thread_count), (40, 3));
-    let stalls = held_stalls(&wall, &known);
-    assert_eq!(stalls.len(), 10);
-    for (stall, held) in stalls {
-        assert!(
-            stall.has(&held.by) && stall.samples > 0,
-            "{stall:?}, {held:?}"
-        );
-        // What is to run may have to wait for a CPU.
-        if held.by == "hold_sleep" {
-            assert_eq!(stall.kind, "off_cpu", "{stall:?}");
-        }
-        assert_eq!(stall.pid, u64::from(pid));
-    }
-    let found = wall.threads.iter().map(|thread| thread.stalls).sum::<u64>();
-    assert_eq!(wall.stall_count, found);
-
-    check_counts(&long, &known, pid);
-    for (stall, held) in held_stalls(&long, &known) {
-        // A task that sees no thread on the CPU can name what slept.
-        if held.by == "hold_sleep" {
-            assert!(
-                stall.has("hold_sleep") && stall.kind == "off_cpu",
-                "{stall:?}"
-            );
-        } else {
-            assert_ne!(stall.kind, "on_cpu", "{stall:?}");
-        }
-    }
-
-    check_counts(&ran, &known, pid);
-    for (stall, held) in held_stalls(&ran, &known) {
-        if held.by == "hold_cpu" {
-            assert!(stall.has("hold_cpu") && stall.samples > 0, "{stall:?}");
-        } else {
-            assert_eq!(stall.kind, "unknown", "{stall:?}");
-        }
-    }
 }
 
 #[test]
@@ -274,52 +209,6 @@ fn many_threads_are_counted_also_when_they_have_ended() {
 }
 
 #[test]
-fn a_thread_that_does_not_come_back_is_shown_while_it_is_away_and_at_the_end() {
-    #[derive(Deserialize)]
-    struct Stuck {
-        since_ns: u64,
-    }
-    let agent = Agent::start().unwrap();
-    let targets = Targets::new();
-    let mut target = targets.ready(Workload::EventLoop, "event-loop", &["stuck"]);
-    let id = start_task(
-        &agent,
-        &specification("wall", &json!({ "pids": [target.pid()] }), 100),
-    );
-    target.signal(Signal::USR1).unwrap();
-    let Stuck { since_ns } = report(&mut target);
-    wait_until("the stall is shown", START, || {
-        answer(&agent, &id).stalls.iter().any(|stall| stall.open)
-    })
-    .unwrap();
-    // Until a whole nap has ended inside.
-    let end = Instant::now() + Duration::from_millis(1500);
-    wait_until("the thread naps", EXIT, || Instant::now() >= end).unwrap();
-    let task = stop(&agent, &id);
-    let found = answer(&agent, &id);
-    let [stall] = found.stalls.as_slice() else {
-        panic!("{found:?}");
-    };
-    assert!(stall.open && stall.has("hold_sleep"), "{stall:?}");
-    assert_eq!(
-        (stall.name.as_str(), stall.kind.as_str()),
-        ("stuck", "off_cpu")
-    );
-    assert!(
-        stall.start_ns.abs_diff(since_ns) <= NEAR_NS,
-        "{stall:?}, {since_ns}"
-    );
-    let ended_ns = task["ended_at_ns"].as_u64().unwrap();
-    let end_ns = stall.start_ns + stall.duration_ns;
-    assert!(
-        end_ns <= ended_ns && end_ns + 3_000 * MS >= ended_ns,
-        "{stall:?}, {task}"
-    );
-    assert_eq!((found.stall_count, found.threads[0].loops), (1, 0));
-    assert_eq!(found.threads[0].loop_ns.max, None);
-}
-
-#[test]
 fn without_the_probe_a_task_goes_on_and_says_so() {
     let agent =
         Agent::start_with(ServeOptions::with_arguments(["--deny-probe=event_loop"])).unwrap();
@@ -335,7 +224,7 @@ fn without_the_probe_a_task_goes_on_and_says_so() {
         notes.contains("event_loop is denied by --deny-probe; event loops are not watched"),
         "{notes}"
     );
-    assert!(task["samples"].as_u64().unwrap() > 0, "{task}");
+    assert_measured!(task["samples"].as_u64().unwrap() > 0, "{task}");
     let found = answer(&agent, &id);
     assert_eq!((found.threshold_ms, found.thread_count), (40, 0));
     let probes = agent.api.get_json("/api/v1/probes").unwrap();
@@ -369,56 +258,6 @@ fn what_cannot_be_asked_for_is_refused() {
     assert_eq!(refused.json().unwrap()["code"], "no_event_loop");
 }
 
-#[test]
-fn the_command_tells_the_longest_stalls() {
-    let targets = Targets::new();
-    let mut target = targets.ready(Workload::EventLoop, "event-loop", &["known"]);
-    let output = targets.folder.join("profile.folded");
-    let pid = target.pid().to_string();
-    let mut command = agent::launch(
-        &[
-            "record",
-            "--pid",
-            &pid,
-            "--kind",
-            "wall",
-            "--duration",
-            "20s",
-            "--format",
-            "folded",
-            "--event-loop-stalls",
-            "40ms",
-            "--output",
-            output.to_str().unwrap(),
-        ],
-        "record",
-        &targets.folder,
-    )
-    .unwrap();
-    wait_until("the programs are attached", START, || {
-        hooks(command.pid()) >= HOOKS
-    })
-    .unwrap();
-    // They count a moment after they are attached.
-    let soon = Instant::now() + Duration::from_millis(500);
-    wait_until("the command records", EXIT, || Instant::now() >= soon).unwrap();
-    target.signal(Signal::USR1).unwrap();
-    let _known: Known = report(&mut target);
-    command.interrupt(Signal::INT).unwrap();
-    let said = command.errors();
-    let count = said.lines().find(|line| line.starts_with("event loops: "));
-    assert!(count.unwrap().contains("turns of 3 threads"), "{said}");
-    let stalls: Vec<&str> = said
-        .lines()
-        .filter(|line| line.starts_with("stall: "))
-        .collect();
-    assert_eq!(stalls.len(), 10, "{said}");
-    assert!(
-        stalls[0].contains("off_cpu") && stalls[0].contains("hold_sleep"),
-        "{said}"
-    );
-}
-
 /// Entries to the three calls of epoll and returns from them.
 const HOOKS: usize = 6;
 
@@ -434,34 +273,200 @@ fn hooks(pid: u32) -> usize {
         .count()
 }
 
-#[test]
-fn loops_of_real_envoys_under_load_are_counted() {
-    const SECONDS: u64 = 4;
-    let agent = Agent::start().unwrap();
-    let (mut mesh, envoys) = busy_mesh(&mesh_with_mtls());
-    let mut wanted = specification("on_cpu", &json!({ "pids": envoys }), 20);
-    wanted["duration_s"] = json!(SECONDS);
-    let id = start_task(&agent, &wanted);
-    finish_task(&agent, &id, SECONDS);
-    let found = wait_for("the result is stored", EXIT, || {
-        let found = answer(&agent, &id);
-        (found.thread_count > 0).then_some(found)
-    })
-    .unwrap();
-    assert_eq!(found.lost, 0, "{found:?}");
-    for envoy in envoys {
-        let workers: Vec<&Thread> = found
-            .threads
-            .iter()
-            .filter(|thread| thread.pid == u64::from(envoy) && thread.name.starts_with("wrk:"))
-            .collect();
-        assert_eq!(workers.len(), 2, "{:?}", found.threads);
-        let loops: u64 = workers.iter().map(|worker| worker.loops).sum();
-        assert!(loops > 100 * SECONDS, "{workers:?}");
-        for worker in workers {
-            assert!(worker.busy_ns <= (SECONDS + 1) * 1000 * MS, "{worker:?}");
-            assert!(worker.loop_ns.p50.unwrap() < 20 * MS, "{worker:?}");
+/// Milliseconds between turns of event loops, which a thread without a CPU spends otherwise.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn stalls_are_counted_measured_and_named_by_the_function_that_held_the_loop() {
+        let agent = Agent::start().unwrap();
+        let targets = Targets::new();
+        let mut target = targets.ready(Workload::EventLoop, "event-loop", &["known"]);
+        let pid = target.pid();
+        let pids = json!({ "pids": [pid] });
+        // So often that a thread which is held is seen, also where others want the CPU.
+        let often = |mut wanted: Value| {
+            wanted["frequency_hz"] = json!(499);
+            wanted
+        };
+        let wall = start_task(&agent, &often(specification("wall", &pids, 40)));
+        let long = start_task(&agent, &specification("off_cpu", &pids, 70));
+        let named = json!({ "comm": "event-loop" });
+        let ran = start_task(&agent, &often(specification("on_cpu", &named, 40)));
+        target.signal(Signal::USR1).unwrap();
+        let known: Known = report(&mut target);
+        let tasks = [&wall, &long, &ran].map(|id| stop(&agent, id));
+        for task in &tasks {
+            assert!(!task["losses"].to_string().contains("loop_"), "{task}");
+        }
+        let [wall, long, ran] = [&wall, &long, &ran].map(|id| answer(&agent, id));
+
+        check_counts(&wall, &known, pid);
+        assert_eq!((wall.threshold_ms, wall.thread_count), (40, 3));
+        let stalls = held_stalls(&wall, &known);
+        assert_measured!(stalls.len() == 10, "{stalls:?}");
+        for (stall, held) in stalls {
+            assert_measured!(
+                stall.has(&held.by) && stall.samples > 0,
+                "{stall:?}, {held:?}"
+            );
+            // What is to run may have to wait for a CPU.
+            if held.by == "hold_sleep" {
+                assert_eq!(stall.kind, "off_cpu", "{stall:?}");
+            }
+            assert_eq!(stall.pid, u64::from(pid));
+        }
+        let found = wall.threads.iter().map(|thread| thread.stalls).sum::<u64>();
+        assert_eq!(wall.stall_count, found);
+
+        check_counts(&long, &known, pid);
+        for (stall, held) in held_stalls(&long, &known) {
+            // A task that sees no thread on the CPU can name what slept.
+            if held.by == "hold_sleep" {
+                assert!(
+                    stall.has("hold_sleep") && stall.kind == "off_cpu",
+                    "{stall:?}"
+                );
+            } else {
+                assert_ne!(stall.kind, "on_cpu", "{stall:?}");
+            }
+        }
+
+        check_counts(&ran, &known, pid);
+        for (stall, held) in held_stalls(&ran, &known) {
+            if held.by == "hold_cpu" {
+                assert_measured!(stall.has("hold_cpu") && stall.samples > 0, "{stall:?}");
+            } else {
+                assert_eq!(stall.kind, "unknown", "{stall:?}");
+            }
         }
     }
-    stop_load(&mut mesh);
+
+    #[test]
+    fn a_thread_that_does_not_come_back_is_shown_while_it_is_away_and_at_the_end() {
+        #[derive(Deserialize)]
+        struct Stuck {
+            since_ns: u64,
+        }
+        let agent = Agent::start().unwrap();
+        let targets = Targets::new();
+        let mut target = targets.ready(Workload::EventLoop, "event-loop", &["stuck"]);
+        let id = start_task(
+            &agent,
+            &specification("wall", &json!({ "pids": [target.pid()] }), 100),
+        );
+        target.signal(Signal::USR1).unwrap();
+        let Stuck { since_ns } = report(&mut target);
+        wait_until("the stall is shown", START, || {
+            answer(&agent, &id).stalls.iter().any(|stall| stall.open)
+        })
+        .unwrap();
+        // Until a whole nap has ended inside.
+        let end = Instant::now() + Duration::from_millis(1500);
+        wait_until("the thread naps", EXIT, || Instant::now() >= end).unwrap();
+        let task = stop(&agent, &id);
+        let found = answer(&agent, &id);
+        let [stall] = found.stalls.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert!(stall.open && stall.has("hold_sleep"), "{stall:?}");
+        assert_eq!(
+            (stall.name.as_str(), stall.kind.as_str()),
+            ("stuck", "off_cpu")
+        );
+        assert_measured!(
+            stall.start_ns.abs_diff(since_ns) <= NEAR_NS,
+            "{stall:?}, {since_ns}"
+        );
+        let ended_ns = task["ended_at_ns"].as_u64().unwrap();
+        let end_ns = stall.start_ns + stall.duration_ns;
+        assert_measured!(
+            end_ns <= ended_ns && end_ns + 3_000 * MS >= ended_ns,
+            "{stall:?}, {task}"
+        );
+        assert_eq!((found.stall_count, found.threads[0].loops), (1, 0));
+        assert_eq!(found.threads[0].loop_ns.max, None);
+    }
+
+    #[test]
+    fn the_command_tells_the_longest_stalls() {
+        let targets = Targets::new();
+        let mut target = targets.ready(Workload::EventLoop, "event-loop", &["known"]);
+        let output = targets.folder.join("profile.folded");
+        let pid = target.pid().to_string();
+        let mut command = agent::launch(
+            &[
+                "record",
+                "--pid",
+                &pid,
+                "--kind",
+                "wall",
+                "--duration",
+                "20s",
+                "--format",
+                "folded",
+                "--event-loop-stalls",
+                "40ms",
+                "--output",
+                output.to_str().unwrap(),
+            ],
+            "record",
+            &targets.folder,
+        )
+        .unwrap();
+        wait_until("the programs are attached", START, || {
+            hooks(command.pid()) >= HOOKS
+        })
+        .unwrap();
+        // They count a moment after they are attached.
+        let soon = Instant::now() + Duration::from_millis(500);
+        wait_until("the command records", EXIT, || Instant::now() >= soon).unwrap();
+        target.signal(Signal::USR1).unwrap();
+        let _known: Known = report(&mut target);
+        command.interrupt(Signal::INT).unwrap();
+        let said = command.errors();
+        let count = said.lines().find(|line| line.starts_with("event loops: "));
+        assert!(count.unwrap().contains("turns of 3 threads"), "{said}");
+        let stalls: Vec<&str> = said
+            .lines()
+            .filter(|line| line.starts_with("stall: "))
+            .collect();
+        assert_measured!(stalls.len() == 10, "{said}");
+        assert_measured!(
+            stalls[0].contains("off_cpu") && stalls[0].contains("hold_sleep"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn loops_of_real_envoys_under_load_are_counted() {
+        const SECONDS: u64 = 4;
+        let agent = Agent::start().unwrap();
+        let (mut mesh, envoys) = busy_mesh(&mesh_with_mtls());
+        let mut wanted = specification("on_cpu", &json!({ "pids": envoys }), 20);
+        wanted["duration_s"] = json!(SECONDS);
+        let id = start_task(&agent, &wanted);
+        finish_task(&agent, &id, SECONDS);
+        let found = wait_for("the result is stored", EXIT, || {
+            let found = answer(&agent, &id);
+            (found.thread_count > 0).then_some(found)
+        })
+        .unwrap();
+        assert_eq!(found.lost, 0, "{found:?}");
+        for envoy in envoys {
+            let workers: Vec<&Thread> = found
+                .threads
+                .iter()
+                .filter(|thread| thread.pid == u64::from(envoy) && thread.name.starts_with("wrk:"))
+                .collect();
+            assert_eq!(workers.len(), 2, "{:?}", found.threads);
+            let loops: u64 = workers.iter().map(|worker| worker.loops).sum();
+            assert_measured!(loops > 100 * SECONDS, "{workers:?}");
+            for worker in workers {
+                assert_measured!(worker.busy_ns <= (SECONDS + 1) * 1000 * MS, "{worker:?}");
+                assert_measured!(worker.loop_ns.p50.unwrap() < 20 * MS, "{worker:?}");
+            }
+        }
+        stop_load(&mut mesh);
+    }
 }

@@ -75,16 +75,18 @@ fn tasks_processes_and_the_agents_cost_are_announced() {
         "self",
     ];
     let mut children = Vec::new();
+    let workload = profiler_tests::workload::Workload::SharesC;
+    // Compiled here, where no time runs.
+    workload.build("shares-events").unwrap();
     read_events(
         &agent,
-        Duration::from_secs(15),
+        Duration::from_mins(1),
         || {
             agent
                 .api
                 .create_task(&on_cpu(json!({ "all": true }), 1, 99))
                 .unwrap();
             let arguments = ["--seconds", "1"];
-            let workload = profiler_tests::workload::Workload::SharesC;
             children.push(targets.shares(workload, "shares-events", &arguments));
         },
         |event, data| {

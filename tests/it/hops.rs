@@ -5,6 +5,7 @@ use profiler_tests::{
     peers::{
         asked::Asked,
         grpc::{MISSING, ROUND},
+        held::wait_until_probed,
         watch::{Edges, Expected, Watch},
     },
 };
@@ -30,6 +31,12 @@ pub(crate) fn check(options: &MeshOptions) {
         arguments.push("--tls");
     }
     let watch = Watch::start_with(&[out, inward, app], &arguments).unwrap();
+    if options.mtls {
+        // On a busy machine the agent begins before it has looked at programs as large as these.
+        for pid in [out, inward] {
+            wait_until_probed(pid).unwrap();
+        }
+    }
     let (client, asked) = ask(&mesh, options);
     assert_eq!(asked.len(), REQUESTS as usize);
     let seen = watch.finish().unwrap();

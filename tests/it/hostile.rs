@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use profiler_tests::{agent::Agent, process::Running, workload::Workload};
+use profiler_tests::{agent::Agent, assert_measured, process::Running, workload::Workload};
 use serde_json::json;
 
-use crate::targets::{START, Targets, finish_task, on_cpu, start_task};
+use crate::targets::{START, Targets, burn_all, endless, start_task, stop_task};
 
 const SECRET: &str = "HOST_SECRET_SYMBOL";
 
@@ -47,16 +47,18 @@ fn traps_in_a_targets_files_neither_hang_the_agent_nor_leak_host_files() {
         .map(|(_, target)| target.pid())
         .chain([honest.pid()])
         .collect();
-    let id = start_task(&agent, &on_cpu(json!({ "pids": pids }), 6, 499));
-    let task = finish_task(&agent, &id, 6);
-    assert!(task["samples"].as_u64() > Some(500), "{task}");
+    let id = start_task(&agent, &endless(json!({ "pids": pids }), 499));
+    let all: Vec<&Running> = trapped.iter().map(|(_, target)| target).collect();
+    burn_all(&[&all[..], &[&honest]].concat(), Duration::from_secs(1));
+    let task = stop_task(&agent, &id);
+    assert_measured!(task["samples"].as_u64() > Some(500), "{task}");
 
     let asked = Instant::now();
     let folded = agent
         .api
         .folded(&id, &format!("&pid={}", honest.pid()))
         .unwrap();
-    assert!(
+    assert_measured!(
         folded.count(|stack| stack.has("jit_spin")) > 50,
         "an honest perf-map must be used: {}",
         folded.summary()
@@ -66,7 +68,7 @@ fn traps_in_a_targets_files_neither_hang_the_agent_nor_leak_host_files() {
             .api
             .folded(&id, &format!("&pid={}", target.pid()))
             .unwrap();
-        assert!(folded.total() > 50, "{trap}: {}", folded.summary());
+        assert_measured!(folded.total() > 50, "{trap}: {}", folded.summary());
         let leaked = folded.count(|stack| stack.frames.iter().any(|frame| frame.contains(SECRET)));
         assert_eq!(
             leaked,
@@ -86,10 +88,10 @@ fn traps_in_a_targets_files_neither_hang_the_agent_nor_leak_host_files() {
         }
         // The program's own file is honest, so its functions are still named.
         let callers = folded.count(|stack| stack.has("call_jit") || stack.has("call_file"));
-        assert!(callers > 50, "{trap}: {}", folded.summary());
+        assert_measured!(callers > 50, "{trap}: {}", folded.summary());
     }
-    assert!(
-        asked.elapsed() < Duration::from_secs(10),
+    assert_measured!(
+        asked.elapsed() < Duration::from_mins(1),
         "answers took {:?}",
         asked.elapsed()
     );

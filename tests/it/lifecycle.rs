@@ -4,6 +4,7 @@ use std::{os::unix::fs::PermissionsExt as _, time::Duration};
 
 use profiler_tests::{
     agent::{Agent, ServeOptions, launch_serve},
+    assert_measured,
     cleanup::scratch_directory,
     wait::wait_until,
 };
@@ -62,47 +63,6 @@ fn results_survive_a_restart() {
         number(&next) > number(&running),
         "numbers are not used again"
     );
-}
-
-#[test]
-fn kill_9_loses_at_most_the_last_second() {
-    let (folder, _guard) = scratch_directory("data").unwrap();
-    let data = folder.join("data");
-    let targets = Targets::new();
-    let target = targets.busy("shares-kill");
-    for round in 0..3 {
-        let mut agent = Agent::start_with(at(&data)).unwrap();
-        let id = start_task(&agent, &on_cpu(json!({ "pids": [target.pid()] }), 600, 499));
-        let at_least = 1000 + 400 * round;
-        wait_until("samples arrive", START, || {
-            agent.api.task(&id).unwrap()["samples"].as_u64() > Some(at_least)
-        })
-        .unwrap();
-        // What the API showed a second before the kill must still be there.
-        let shown = agent.api.task(&id).unwrap()["samples"].as_u64().unwrap();
-        let killed_after = std::time::Instant::now() + Duration::from_secs(1);
-        wait_until("a second passes", EXIT, || {
-            std::time::Instant::now() >= killed_after
-        })
-        .unwrap();
-        agent.kill().unwrap();
-
-        let again = Agent::start_with(at(&data)).unwrap();
-        let task = again.api.task(&id).unwrap();
-        assert_eq!(task["state"], "failed", "{task}");
-        assert!(task["reason"].is_string(), "{task}");
-        let kept = again.api.folded(&id, "").unwrap();
-        assert!(
-            kept.total() >= shown,
-            "round {round}: {} of {shown} kept",
-            kept.total()
-        );
-        assert!(
-            kept.count(|stack| stack.has("hot_sixty")) > 400,
-            "{}",
-            kept.summary()
-        );
-    }
 }
 
 #[test]
@@ -176,16 +136,62 @@ fn a_node_profile_is_always_there_when_asked_for() {
     .unwrap();
 }
 
-#[test]
-fn stopping_ends_cleanly_while_tasks_run() {
-    let mut agent = Agent::start().unwrap();
-    start_task(&agent, &on_cpu(json!({ "all": true }), 600, 999));
-    let asked = std::time::Instant::now();
-    let status = agent.stop().unwrap();
-    assert!(status.success(), "{status}: {}", agent.log());
-    assert!(
-        asked.elapsed() < Duration::from_secs(4),
-        "took {:?}",
-        asked.elapsed()
-    );
+/// What the agent gets done in a second or four: other work on the machine takes this time from it.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn kill_9_loses_at_most_the_last_second() {
+        let (folder, _guard) = scratch_directory("data").unwrap();
+        let data = folder.join("data");
+        let targets = Targets::new();
+        let target = targets.busy("shares-kill");
+        for round in 0..3 {
+            let mut agent = Agent::start_with(at(&data)).unwrap();
+            let id = start_task(&agent, &on_cpu(json!({ "pids": [target.pid()] }), 600, 499));
+            let at_least = 1000 + 400 * round;
+            wait_until("samples arrive", START, || {
+                agent.api.task(&id).unwrap()["samples"].as_u64() > Some(at_least)
+            })
+            .unwrap();
+            // What the API showed a second before the kill must still be there.
+            let shown = agent.api.task(&id).unwrap()["samples"].as_u64().unwrap();
+            let killed_after = std::time::Instant::now() + Duration::from_secs(1);
+            wait_until("a second passes", EXIT, || {
+                std::time::Instant::now() >= killed_after
+            })
+            .unwrap();
+            agent.kill().unwrap();
+
+            let again = Agent::start_with(at(&data)).unwrap();
+            let task = again.api.task(&id).unwrap();
+            assert_eq!(task["state"], "failed", "{task}");
+            assert!(task["reason"].is_string(), "{task}");
+            let kept = again.api.folded(&id, "").unwrap();
+            assert_measured!(
+                kept.total() >= shown,
+                "round {round}: {} of {shown} kept",
+                kept.total()
+            );
+            assert_measured!(
+                kept.count(|stack| stack.has("hot_sixty")) > 400,
+                "{}",
+                kept.summary()
+            );
+        }
+    }
+
+    #[test]
+    fn stopping_ends_cleanly_while_tasks_run() {
+        let mut agent = Agent::start().unwrap();
+        start_task(&agent, &on_cpu(json!({ "all": true }), 600, 999));
+        let asked = std::time::Instant::now();
+        let status = agent.stop().unwrap();
+        assert!(status.success(), "{status}: {}", agent.log());
+        assert_measured!(
+            asked.elapsed() < Duration::from_secs(4),
+            "took {:?}",
+            asked.elapsed()
+        );
+    }
 }

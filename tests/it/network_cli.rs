@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use profiler_tests::{agent, cleanup::scratch_directory, wait::wait_for};
+use profiler_tests::{agent, assert_measured, cleanup::scratch_directory, wait::wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -94,56 +94,61 @@ fn write_steadily(mut to: TcpStream, stop: Arc<AtomicBool>) -> JoinHandle<Vec<u6
     })
 }
 
-#[test]
-fn counts_are_those_of_the_time_that_is_told_in_all_and_in_each_step() {
-    // A tenth of a second: the programs are not attached at one instant.
-    const TOLERANCE: u64 = 10;
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (mut server, _from) = listener.accept().unwrap();
-    let reader = std::thread::spawn(move || while let Ok(1..) = server.read(&mut [0; 64]) {});
-    let stop = Arc::new(AtomicBool::new(false));
-    let writer = write_steadily(client, Arc::clone(&stop));
-    let (folder, _guard) = scratch_directory("net").unwrap();
-    let pid = format!("--pid={}", std::process::id());
-    let arguments = ["net", &pid, "--duration=3s", "--json", "--with=series"];
-    let mut net = agent::launch(&arguments, "net", &folder).unwrap();
-    let status = net.wait(START + EXIT).unwrap();
-    stop.store(true, Ordering::Relaxed);
-    let written = writer.join().unwrap();
-    reader.join().unwrap();
-    assert!(status.success(), "{status}: {}", net.errors());
-    let table: Value = serde_json::from_str(&net.output()).unwrap();
-    let window = &table["window"];
-    let (from_ns, to_ns) = (number(&window["from_ns"]), number(&window["to_ns"]));
-    let counted = Duration::from_nanos(to_ns - from_ns);
-    assert!(
-        counted >= Duration::from_millis(2900) && counted < Duration::from_secs(4),
-        "{counted:?}"
-    );
-    let truth = |from_ns: u64, to_ns: u64| {
-        let range = from_ns..to_ns;
-        written.iter().filter(|time| range.contains(time)).count() as u64
-    };
-    let edge = edge_to(&table, port);
-    let told = number(&edge["metrics"]["client"]["write"]["count"]);
-    let all = truth(from_ns, to_ns);
-    assert!(told.abs_diff(all) <= TOLERANCE, "{told}, in truth {all}");
-    let series = table["series"].as_array().unwrap();
-    let series = series
-        .iter()
-        .find(|series| series["edge"] == edge["id"])
-        .unwrap_or_else(|| panic!("{table:#}"));
-    let counts = series["client"]["write"]["count"].as_array().unwrap();
-    let steps = series["steps_ms"].as_array().unwrap();
-    assert!(steps.len() > 1 && steps.len() == counts.len(), "{series:#}");
-    for (step, count) in steps.iter().zip(counts) {
-        let at = |end: usize| from_ns + number(&step[end]) * 1_000_000;
-        let (told, truth) = (number(count), truth(at(0), at(1)));
-        assert!(
-            told.abs_diff(truth) <= TOLERANCE,
-            "{step}: {told}, in truth {truth}"
+/// On a busy machine a write and the time that is taken of it lie far apart.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn counts_are_those_of_the_time_that_is_told_in_all_and_in_each_step() {
+        // A tenth of a second: the programs are not attached at one instant.
+        const TOLERANCE: u64 = 10;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _from) = listener.accept().unwrap();
+        let reader = std::thread::spawn(move || while let Ok(1..) = server.read(&mut [0; 64]) {});
+        let stop = Arc::new(AtomicBool::new(false));
+        let writer = write_steadily(client, Arc::clone(&stop));
+        let (folder, _guard) = scratch_directory("net").unwrap();
+        let pid = format!("--pid={}", std::process::id());
+        let arguments = ["net", &pid, "--duration=3s", "--json", "--with=series"];
+        let mut net = agent::launch(&arguments, "net", &folder).unwrap();
+        let status = net.wait(START + EXIT).unwrap();
+        stop.store(true, Ordering::Relaxed);
+        let written = writer.join().unwrap();
+        reader.join().unwrap();
+        assert!(status.success(), "{status}: {}", net.errors());
+        let table: Value = serde_json::from_str(&net.output()).unwrap();
+        let window = &table["window"];
+        let (from_ns, to_ns) = (number(&window["from_ns"]), number(&window["to_ns"]));
+        let counted = Duration::from_nanos(to_ns - from_ns);
+        assert_measured!(
+            counted >= Duration::from_millis(2900) && counted < Duration::from_secs(4),
+            "{counted:?}"
         );
+        let truth = |from_ns: u64, to_ns: u64| {
+            let range = from_ns..to_ns;
+            written.iter().filter(|time| range.contains(time)).count() as u64
+        };
+        let edge = edge_to(&table, port);
+        let told = number(&edge["metrics"]["client"]["write"]["count"]);
+        let all = truth(from_ns, to_ns);
+        assert_measured!(told.abs_diff(all) <= TOLERANCE, "{told}, in truth {all}");
+        let series = table["series"].as_array().unwrap();
+        let series = series
+            .iter()
+            .find(|series| series["edge"] == edge["id"])
+            .unwrap_or_else(|| panic!("{table:#}"));
+        let counts = series["client"]["write"]["count"].as_array().unwrap();
+        let steps = series["steps_ms"].as_array().unwrap();
+        assert!(steps.len() > 1 && steps.len() == counts.len(), "{series:#}");
+        for (step, count) in steps.iter().zip(counts) {
+            let at = |end: usize| from_ns + number(&step[end]) * 1_000_000;
+            let (told, truth) = (number(count), truth(at(0), at(1)));
+            assert_measured!(
+                told.abs_diff(truth) <= TOLERANCE,
+                "{step}: {told}, in truth {truth}"
+            );
+        }
     }
 }

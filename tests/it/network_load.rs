@@ -2,11 +2,13 @@
 
 use std::{
     path::Path,
+    thread::ScopedJoinHandle,
     time::{Duration, Instant},
 };
 
 use profiler_tests::{
     agent::{self, Agent},
+    assert_measured,
     cleanup::scratch_directory,
     netns::Netns,
     process::{Launch, Running},
@@ -144,72 +146,22 @@ fn rate(reports: &[(u32, Totals)]) -> f64 {
         .sum()
 }
 
+/// Side by side, since each waits for most of its time.
 #[test]
-fn twenty_thousand_open_and_five_thousand_new_a_second_are_counted_to_the_byte() {
-    const HOLDERS: u64 = 4;
-    const HELD: u64 = 5_000;
-    const CHURNERS: u64 = 2;
-    const RATE: u64 = 5_000;
-    const MILLISECONDS: u64 = 60_000;
-    /// What a machine that is busy with something else must reach nevertheless.
-    const FLOOR: f64 = 4_000.0;
-    let netns = Netns::create("load").unwrap();
-    let (folder, _guard) = scratch_directory("load").unwrap();
-    let watching = watch(&netns, 65_536, &folder);
-    let mut holding: Vec<Running> = (0..HOLDERS)
-        .map(|index| {
-            start(
-                &netns,
-                &format!("hold{index}"),
-                &[HELD, 40],
-                "hold",
-                &folder,
-            )
-        })
-        .collect();
-    let mut churning: Vec<Running> = (0..CHURNERS)
-        .map(|index| {
-            let arguments = [RATE / CHURNERS, MILLISECONDS, 50];
-            start(
-                &netns,
-                &format!("churn{index}"),
-                &arguments,
-                "churn",
-                &folder,
-            )
-        })
-        .collect();
-    let began = Instant::now();
-    let mut reports = work(&mut churning, Duration::from_millis(MILLISECONDS) + OPENING);
-    let reached = rate(&reports);
-    eprintln!(
-        "{reached:.0} new connections a second for {:?}",
-        began.elapsed()
-    );
-    reports.extend(work(&mut holding, OPENING));
-    let table = end(watching);
-    let summary = summary(&table);
-    eprintln!("{summary}");
-    assert!(
-        reached >= FLOOR,
-        "the programs reached {reached:.0} a second"
-    );
-    assert_eq!(table["lost"]["events"], 0, "{summary}");
-    assert_eq!(table["lost"]["bytes"], 0, "{summary}");
-    let kernel = &table["kernel_table"];
-    assert_eq!(kernel["refused"], 0, "{summary}");
-    assert_eq!(kernel["missed_runs"], json!({}), "{summary}");
-    assert!(number(&kernel["used"]) >= 2 * HOLDERS * HELD, "{summary}");
-    for (pid, totals) in reports {
-        let expected = Totals {
-            lasted_ns: 0,
-            ..totals
-        };
-        assert_eq!(counted(&table, Some(pid)), expected, "{summary}");
+fn what_a_small_table_loses_is_known_exactly_and_missed_ends_are_found() {
+    let tests = [
+        a_table_that_is_too_small_loses_a_number_that_is_known_exactly,
+        connections_whose_end_was_missed_are_found,
+    ];
+    let ended = std::thread::scope(|scope| {
+        let threads = tests.map(|test| scope.spawn(test));
+        threads.map(ScopedJoinHandle::join)
+    });
+    if let Some(failure) = ended.into_iter().find_map(Result::err) {
+        std::panic::resume_unwind(failure);
     }
 }
 
-#[test]
 fn a_table_that_is_too_small_loses_a_number_that_is_known_exactly() {
     const ROOM: u32 = 2_000;
     const HELD: u64 = 1_500;
@@ -255,10 +207,9 @@ fn a_table_that_is_too_small_loses_a_number_that_is_known_exactly() {
     assert!(number(&kernel["refused"]) > 0, "{summary}");
     assert!(number(&kernel["evicted"]) > 0, "{summary}");
     assert!(number(&kernel["used"]) <= u64::from(ROOM), "{summary}");
-    assert_eq!(kernel["missed_runs"], json!({}), "{summary}");
+    assert_measured!(kernel["missed_runs"] == json!({}), "{summary}");
 }
 
-#[test]
 fn connections_whose_end_was_missed_are_found() {
     const CONNECTIONS: u64 = 5;
     let netns = Netns::create("missed").unwrap();
@@ -309,4 +260,74 @@ fn connections_whose_end_was_missed_are_found() {
     }
     agent.api.stop_task(&id).unwrap();
     agent.api.wait_task(&id, &["cancelled"], EXIT).unwrap();
+}
+
+/// Without a processor to itself the machine does not reach the rate.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn twenty_thousand_open_and_five_thousand_new_a_second_are_counted_to_the_byte() {
+        const HOLDERS: u64 = 4;
+        const HELD: u64 = 5_000;
+        const CHURNERS: u64 = 2;
+        const RATE: u64 = 5_000;
+        const MILLISECONDS: u64 = 60_000;
+        /// What a machine that is busy with something else must reach nevertheless.
+        const FLOOR: f64 = 4_000.0;
+        let netns = Netns::create("load").unwrap();
+        let (folder, _guard) = scratch_directory("load").unwrap();
+        let watching = watch(&netns, 65_536, &folder);
+        let mut holding: Vec<Running> = (0..HOLDERS)
+            .map(|index| {
+                start(
+                    &netns,
+                    &format!("hold{index}"),
+                    &[HELD, 40],
+                    "hold",
+                    &folder,
+                )
+            })
+            .collect();
+        let mut churning: Vec<Running> = (0..CHURNERS)
+            .map(|index| {
+                let arguments = [RATE / CHURNERS, MILLISECONDS, 50];
+                start(
+                    &netns,
+                    &format!("churn{index}"),
+                    &arguments,
+                    "churn",
+                    &folder,
+                )
+            })
+            .collect();
+        let began = Instant::now();
+        let mut reports = work(&mut churning, Duration::from_millis(MILLISECONDS) + OPENING);
+        let reached = rate(&reports);
+        eprintln!(
+            "{reached:.0} new connections a second for {:?}",
+            began.elapsed()
+        );
+        reports.extend(work(&mut holding, OPENING));
+        let table = end(watching);
+        let summary = summary(&table);
+        eprintln!("{summary}");
+        assert_measured!(
+            reached >= FLOOR,
+            "the programs reached {reached:.0} a second"
+        );
+        assert_eq!(table["lost"]["events"], 0, "{summary}");
+        assert_eq!(table["lost"]["bytes"], 0, "{summary}");
+        let kernel = &table["kernel_table"];
+        assert_eq!(kernel["refused"], 0, "{summary}");
+        assert_measured!(kernel["missed_runs"] == json!({}), "{summary}");
+        assert!(number(&kernel["used"]) >= 2 * HOLDERS * HELD, "{summary}");
+        for (pid, totals) in reports {
+            let expected = Totals {
+                lasted_ns: 0,
+                ..totals
+            };
+            assert_eq!(counted(&table, Some(pid)), expected, "{summary}");
+        }
+    }
 }

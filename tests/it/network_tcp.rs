@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A socket that is bound and does not wait.
-fn bound(address: SocketAddrV4) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn bound(address: SocketAddrV4) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
     bind(&socket, &address)?;

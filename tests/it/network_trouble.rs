@@ -8,10 +8,11 @@ use std::{
 
 use profiler_tests::{agent::Agent, netns::Netns, wait::wait_for, workload::Workload};
 use rustix::net::sockopt::{set_socket_linger, set_tcp_user_timeout};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     edges::{Watch, assert_own_ends, edge_to, number, transfer, watch_program},
+    network::sent_again,
     targets::EXIT,
 };
 
@@ -49,6 +50,19 @@ fn packets_of_rule(at: &Netns, rule: &str) -> u64 {
     count.parse().unwrap_or_else(|_| panic!("{listed}"))
 }
 
+/// How often packets were dropped for which reason at an end, without what had arrived already: on a busy machine
+/// the other end sends some packets again that were not lost, at most `again`.
+fn reasons_to_drop(side: &Value, again: u64) -> Map<String, Value> {
+    let mut reasons = side["drop"]["by_reason"].as_object().unwrap().clone();
+    let had_arrived: u64 = ["tcp_old_sequence", "tcp_old_data", "tcp_ofomerge"]
+        .into_iter()
+        .filter_map(|reason| reasons.remove(reason))
+        .map(|count| number(&count))
+        .sum();
+    assert!(had_arrived <= again, "{again}: {side:#}");
+    reasons
+}
+
 /// What the client of the edge to a port measured, where no connection came about.
 fn failed_connect(table: &Value, port: u16) -> &Value {
     let edge = edge_to(table, port);
@@ -78,10 +92,18 @@ fn connects_that_time_out_or_find_no_host_fail_with_their_error() {
     let agent = Agent::start().unwrap();
     let watch = Watch::own(&agent);
     let to = |port: u16| SocketAddr::new(RIGHT.parse().unwrap(), port);
-    let timeout = connect(&left, to(9)).unwrap_err();
-    assert_eq!(timeout.kind(), ErrorKind::TimedOut);
-    let unreachable = connect(&left, to(10)).unwrap_err();
-    assert_eq!(unreachable.kind(), ErrorKind::HostUnreachable);
+    // Each takes some seconds.
+    let failures = std::thread::scope(|scope| {
+        let connects = [9, 10].map(|port| {
+            scope.spawn({
+                let left = &left;
+                move || connect(left, to(port)).unwrap_err()
+            })
+        });
+        connects.map(|connect| connect.join().unwrap())
+    });
+    let kinds = failures.map(|error| error.kind());
+    assert_eq!(kinds, [ErrorKind::TimedOut, ErrorKind::HostUnreachable]);
     let (silent, refused) = (packets_of_rule(&right, "1"), packets_of_rule(&right, "2"));
     let table = watch.finish();
     let side = failed_connect(&table, 9);
@@ -124,11 +146,8 @@ fn a_connection_whose_other_end_is_silent_times_out() {
     let again = number(&client["retransmit"]["count"]);
     assert!(again > 0 && again < dropped, "{dropped}: {client:#}");
     assert_eq!(server["read"]["count"], 0, "{server:#}");
-    let mut reasons = server["drop"]["by_reason"].as_object().unwrap().clone();
-    assert_eq!(reasons.remove("netfilter_drop"), Some(json!(dropped)));
-    // What was sent again although it had arrived, on a busy machine.
-    reasons.remove("tcp_old_sequence");
-    assert!(reasons.is_empty(), "{server:#}");
+    let reasons = Value::from(reasons_to_drop(server, again));
+    assert_eq!(reasons, json!({ "netfilter_drop": dropped }), "{server:#}");
 }
 
 #[test]
@@ -191,11 +210,8 @@ fn losses_are_those_of_the_socket_and_of_the_rule_that_dropped() {
         "{socket}: {edge:#}"
     );
     assert!(dropped > 0, "{socket}");
-    assert_eq!(
-        server["drop"]["by_reason"],
-        json!({ "netfilter_drop": dropped }),
-        "{server:#}"
-    );
+    let reasons = Value::from(reasons_to_drop(server, retransmits));
+    assert_eq!(reasons, json!({ "netfilter_drop": dropped }), "{server:#}");
 }
 
 #[test]
@@ -214,18 +230,28 @@ fn acknowledgements_of_a_half_closed_connection_are_no_drops() {
         // The end of the other side has come: from here on its acknowledgements are not wanted.
         assert_eq!(server.read_to_end(&mut Vec::new()).unwrap(), 2);
         server.write_all(&vec![7; ANSWER]).unwrap();
+        server.shutdown(Shutdown::Write).unwrap();
+        server
     });
     let mut answer = Vec::new();
     assert_eq!(client.read_to_end(&mut answer).unwrap(), ANSWER);
-    answering.join().unwrap();
+    let server = answering.join().unwrap();
+    let again = [&client, &server].map(sent_again);
+    drop(server);
     let table = watch.finish();
     let edge = edge_to(&table, address.port());
     assert_own_ends(edge);
-    for end in ["client", "server"] {
+    let told = ["client", "server"].map(|end| {
+        let retransmits = &edge["metrics"][end]["retransmit"];
+        number(&retransmits["count"])
+    });
+    for (index, end) in ["client", "server"].into_iter().enumerate() {
+        let (told, own, others) = (told[index], again[index], told[1 - index]);
+        // The last packet may be sent again after the socket was asked, too.
+        assert!((own..=own + 1).contains(&told), "{end}, {own}: {edge:#}");
         let side = &edge["metrics"][end];
-        let none = json!({ "count": 0, "by_reason": {} });
-        assert_eq!(side["drop"], none, "{end}: {edge:#}");
-        assert_eq!(side["retransmit"]["count"], 0, "{end}: {edge:#}");
+        assert!(reasons_to_drop(side, others).is_empty(), "{end}: {edge:#}");
+        assert!(number(&side["drop"]["count"]) <= others, "{end}: {edge:#}");
     }
 }
 

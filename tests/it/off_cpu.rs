@@ -2,12 +2,13 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     time::{Duration, Instant},
 };
 
 use profiler_tests::{
-    agent::Agent, folded::Folded, paths, process::Running, wait::wait_until, waits::check_chains,
-    workload::Workload,
+    agent::Agent, assert_measured, folded::Folded, paths, process::Running, wait::wait_until,
+    waits::check_chains, workload::Workload,
 };
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -39,7 +40,7 @@ struct Waited {
 
 impl Waited {
     /// Runs the program in `mode` until it reports (or for `least`, when it does not) while its
-    /// waits are recorded.
+    /// waits are recorded; `least` begins when a thread sleeps in a pipe.
     fn of(mode: &str, least: Option<Duration>) -> (Self, Option<Report>) {
         Self::of_arguments(&[mode], least)
     }
@@ -61,6 +62,8 @@ impl Waited {
         let report = match least {
             None => Some(report_of(&mut target)),
             Some(least) => {
+                let pid = target.pid();
+                wait_until("a thread sleeps", START, || reads_a_pipe(pid)).unwrap();
                 let end = Instant::now() + least;
                 wait_until("the time passes", least + EXIT, || Instant::now() >= end).unwrap();
                 None
@@ -70,7 +73,7 @@ impl Waited {
         let task = agent.api.wait_task(&id, &["cancelled"], EXIT).unwrap();
         let pprof = targets.folder.join("profile.pb.gz");
         let bytes = agent.api.profile(&id, "pprof", "").unwrap().body;
-        std::fs::write(&pprof, bytes).unwrap();
+        fs::write(&pprof, bytes).unwrap();
         let raw = std::process::Command::new("go")
             .args(["tool", "pprof", "-raw"])
             .arg(&pprof)
@@ -124,12 +127,21 @@ impl Waited {
     /// Checks that this share of the stacks is complete, in per mille.
     fn assert_complete(&self, least: u64) {
         let number = |name: &str| self.stacks[name].as_u64().unwrap();
-        assert!(
+        assert_measured!(
             number("complete") * 1000 >= number("samples") * least,
             "{}",
             self.stacks
         );
     }
+}
+
+/// Whether a thread of the process sleeps until somebody writes to a pipe.
+fn reads_a_pipe(pid: u32) -> bool {
+    let mut threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    threads.any(|thread| {
+        let stack = fs::read_to_string(thread.path().join("stack")).unwrap_or_default();
+        stack.contains("pipe_read")
+    })
 }
 
 /// What a switch takes, and what its tracing takes, which are the thread's time in part.
@@ -178,7 +190,7 @@ fn kinds(raw: &str) -> BTreeMap<(String, String), (u64, u64)> {
 #[expect(clippy::cast_precision_loss, reason = "all stay far below 2^52")]
 fn assert_near(seen: u64, truth: u64, percent: f64, what: &str) {
     let allowed = truth as f64 * percent / 100.0;
-    assert!(
+    assert_measured!(
         (seen as f64 - truth as f64).abs() <= allowed,
         "{what}: {seen} where {truth} was measured (within {percent} %)"
     );
@@ -193,7 +205,13 @@ fn naps_are_counted_exactly_and_measured() {
     assert!(preempted <= report.involuntary, "{report:?}");
     assert_near(waited.ns("nap_often"), report.away_ns, 2.0, "time in naps");
     let (count, ns) = waited.kind("sleep", "interruptible");
-    assert!(count >= 199 && ns >= 199 * 5_000_000, "{:?}", waited.kinds);
+    assert!(
+        count + waited.missed >= 199 && ns >= count * 5_000_000,
+        "{:?}, {} missed",
+        waited.kinds,
+        waited.missed
+    );
+    waited.assert_reason("sleep", blocked);
     waited.assert_complete(980);
 }
 
@@ -209,7 +227,7 @@ fn threads_that_take_turns_wait_for_a_futex() {
         let in_kernel = |frame: &String| frame.ends_with("_[k]");
         stack.has("hand_over") && !stack.frames.iter().any(in_kernel)
     });
-    assert!(
+    assert_measured!(
         count + without_stack >= blocked && without_stack * 100 <= blocked,
         "{:?}: {}",
         waited.kinds,
@@ -230,39 +248,12 @@ fn threads_that_pass_bytes_wait_for_a_pipe() {
 }
 
 #[test]
-fn writes_that_reach_the_disk_wait_for_fsync() {
-    // On the disk that the tests are built on: a file in memory would not wait.
-    let file = paths::workload_directory().unwrap().join("synced");
-    let (waited, report) = Waited::of_arguments(&["fsync", file.to_str().unwrap()], None);
-    let report = report.unwrap();
-    let (blocked, preempted) = waited.switches("sync_once");
-    assert_eq!(blocked, report.voluntary, "{}", waited.counts.summary());
-    assert!(blocked >= 100, "{report:?}");
-    assert!(preempted <= report.involuntary, "{report:?}");
-    // These waits are short, so it matters that a thread is charged for a part of its switches.
-    let seen = waited.ns("sync_once");
-    let difference = seen.abs_diff(report.away_ns);
-    assert!(
-        difference <= report.away_ns / 50 + blocked * SWITCH_NS,
-        "{seen} ns in fsync, {report:?}"
-    );
-    let states = ["uninterruptible", "io", "interruptible"];
-    let fsync: u64 = states
-        .map(|state| waited.kind("fsync", state).0)
-        .iter()
-        .sum();
-    // The write itself may wait for the page that the last one is still writing.
-    assert!(fsync * 10 >= blocked * 9, "{:?}", waited.kinds);
-    waited.assert_complete(900);
-}
-
-#[test]
 fn a_server_without_callers_waits_for_accept() {
     let (waited, report) = Waited::of("accept", None);
     let report = report.unwrap();
     let (blocked, _) = waited.switches("take_call");
     assert_eq!(blocked, report.voluntary, "{}", waited.counts.summary());
-    assert!(blocked >= 190, "{report:?}");
+    assert_measured!(blocked >= 190, "{report:?}");
     assert_near(
         waited.ns("take_call"),
         report.away_ns,
@@ -294,7 +285,7 @@ fn a_thread_that_nobody_wakes_is_counted_to_the_end() {
     let (waited, _) = Waited::of("stuck", Some(Duration::from_secs(seconds)));
     assert_eq!(waited.switches("stuck").0, 1, "{}", waited.counts.summary());
     let ns = waited.ns("stuck");
-    assert!(
+    assert_measured!(
         ns >= seconds * 990_000_000,
         "{ns} ns: {}",
         waited.times.summary()
@@ -307,4 +298,36 @@ fn a_thread_that_nobody_wakes_is_counted_to_the_end() {
 fn every_call_chain_that_waits_has_its_own_count() {
     let (waited, _) = Waited::of("chains", None);
     check_chains(&waited.counts).unwrap();
+}
+
+/// The time of short waits for the disk, which other work on the machine makes use of as well.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn writes_that_reach_the_disk_wait_for_fsync() {
+        // On the disk that the tests are built on: a file in memory would not wait.
+        let file = paths::workload_directory().unwrap().join("synced");
+        let (waited, report) = Waited::of_arguments(&["fsync", file.to_str().unwrap()], None);
+        let report = report.unwrap();
+        let (blocked, preempted) = waited.switches("sync_once");
+        assert_eq!(blocked, report.voluntary, "{}", waited.counts.summary());
+        assert!(blocked >= 100, "{report:?}");
+        assert!(preempted <= report.involuntary, "{report:?}");
+        // These waits are short, so it matters that a thread is charged for a part of its switches.
+        let seen = waited.ns("sync_once");
+        let difference = seen.abs_diff(report.away_ns);
+        assert_measured!(
+            difference <= report.away_ns / 50 + blocked * SWITCH_NS,
+            "{seen} ns in fsync, {report:?}"
+        );
+        let states = ["uninterruptible", "io", "interruptible"];
+        let fsync: u64 = states
+            .map(|state| waited.kind("fsync", state).0)
+            .iter()
+            .sum();
+        // The write itself may wait for the page that the last one is still writing.
+        assert_measured!(fsync * 10 >= blocked * 9, "{:?}", waited.kinds);
+        waited.assert_complete(900);
+    }
 }

@@ -7,6 +7,7 @@ use std::{
 
 use profiler_tests::{
     agent::Agent,
+    assert_measured,
     folded::{Folded, FoldedStack},
     mesh::{Mesh, MeshOptions},
     process::Running,
@@ -15,7 +16,7 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::targets::{EXIT, START, Targets, finish_task, start_task};
+use crate::targets::{EXIT, START, Targets, finish_task, start_task, stop_task};
 
 const SECONDS: u64 = 4;
 
@@ -71,7 +72,7 @@ fn in_order(stack: &FoldedStack, functions: &[&str]) -> bool {
 #[expect(clippy::cast_precision_loss, reason = "all stay far below 2^52")]
 fn assert_near(seen_ns: u64, truth_ns: u64, percent: f64, what: &str) {
     let allowed = truth_ns as f64 * percent / 100.0;
-    assert!(
+    assert_measured!(
         (seen_ns as f64 - truth_ns as f64).abs() <= allowed,
         "{what}: {seen_ns} ns where {truth_ns} were expected (within {percent} %)"
     );
@@ -83,13 +84,21 @@ fn window_ns(task: &Value) -> u64 {
 }
 
 #[test]
-fn a_deadlock_from_before_is_seen_with_both_stacks() {
+fn a_deadlock_and_a_nap_from_before_are_seen_with_their_stacks_from_the_start() {
     let agent = Agent::start().unwrap();
+    // The nap goes on while the deadlock is looked at.
+    let targets = Targets::new();
+    let napping = Napping::start(&agent, &targets);
+    check_deadlock(&agent);
+    napping.check(&agent);
+}
+
+fn check_deadlock(agent: &Agent) {
     let targets = Targets::new();
     let target = asleep(&targets, &["deadlock"], 2, "futex_wait");
-    let (id, task) = record(&agent, &[target.pid()]);
+    let (id, task) = record(agent, &[target.pid()]);
     for name in ["left", "right"] {
-        let tid = tid_of(&agent, &id, name);
+        let tid = tid_of(agent, &id, name);
         let folded = agent.api.folded(&id, &format!("&tid={tid}")).unwrap();
         let counts = agent
             .api
@@ -107,13 +116,13 @@ fn a_deadlock_from_before_is_seen_with_both_stacks() {
         assert_eq!(folded.stacks.len(), 1, "{}", folded.summary());
         // The task ends some time after its window: the result is put together in between.
         let window = SECONDS * 980_000_000..=window_ns(&task);
-        assert!(window.contains(&folded.total()), "{name}: {task}");
+        assert_measured!(window.contains(&folded.total()), "{name}: {task}");
     }
     let main = agent
         .api
         .folded(&id, &format!("&tid={}", target.pid()))
         .unwrap();
-    let left = tid_of(&agent, &id, "left");
+    let left = tid_of(agent, &id, "left");
     let left = agent.api.folded(&id, &format!("&tid={left}")).unwrap();
     assert_near(main.total(), left.total(), 2.0, "all slept for the window");
     assert!(main.stacks[0].has("main"), "{}", main.summary());
@@ -121,34 +130,44 @@ fn a_deadlock_from_before_is_seen_with_both_stacks() {
     assert_eq!(stacks["complete"], stacks["samples"], "{task}");
 }
 
-#[test]
-fn a_nap_from_before_is_counted_from_the_start_until_it_ends() {
-    let agent = Agent::start().unwrap();
-    let targets = Targets::new();
-    // Long enough to begin before the task and to end inside of it.
-    let mut target = asleep(&targets, &["nap", "12000"], 1, "hrtimer_nanosleep");
-    let specification = json!({
-        "kind": "off_cpu",
-        "target": { "pids": [target.pid()] },
-        "duration_s": null,
-    });
-    let id = start_task(&agent, &specification);
-    let woken_ns: u64 = target
-        .wait_for_line(START, |line| line.parse().ok())
-        .unwrap();
-    agent.api.stop_task(&id).unwrap();
-    let task = agent.api.wait_task(&id, &["cancelled"], EXIT).unwrap();
-    let tid = tid_of(&agent, &id, "nap");
-    let folded = agent
-        .api
-        .folded(&id, &format!("&tid={tid}&state=interruptible"))
-        .unwrap();
-    let nap =
-        folded.count(|stack| in_order(stack, &["start_thread", "nap_long", "hrtimer_nanosleep"]));
-    let truth = woken_ns - task["started_at_ns"].as_u64().unwrap();
-    assert!(truth > 500_000_000, "the nap ended too early: {truth} ns");
-    println!("{}", folded.summary());
-    assert_near(nap, truth, 4.0, "the nap");
+/// A program that naps since before its task began.
+struct Napping {
+    target: Running,
+    id: String,
+}
+
+impl Napping {
+    fn start(agent: &Agent, targets: &Targets) -> Self {
+        // Long enough to begin before the task and to end inside of it.
+        let target = asleep(targets, &["nap", "12000"], 1, "hrtimer_nanosleep");
+        let specification = json!({
+            "kind": "off_cpu",
+            "target": { "pids": [target.pid()] },
+            "duration_s": null,
+        });
+        let id = start_task(agent, &specification);
+        Self { target, id }
+    }
+
+    /// It is counted from the start of the task until it ends.
+    fn check(mut self, agent: &Agent) {
+        let woken_ns: u64 = self
+            .target
+            .wait_for_line(START, |line| line.parse().ok())
+            .unwrap();
+        let task = stop_task(agent, &self.id);
+        let tid = tid_of(agent, &self.id, "nap");
+        let folded = agent
+            .api
+            .folded(&self.id, &format!("&tid={tid}&state=interruptible"))
+            .unwrap();
+        let nap = folded
+            .count(|stack| in_order(stack, &["start_thread", "nap_long", "hrtimer_nanosleep"]));
+        let truth = woken_ns - task["started_at_ns"].as_u64().unwrap();
+        assert_measured!(truth > 500_000_000, "the nap ended too early: {truth} ns");
+        println!("{}", folded.summary());
+        assert_near(nap, truth, 4.0, "the nap");
+    }
 }
 
 #[test]
@@ -173,11 +192,11 @@ fn idle_servers_are_seen_without_an_event() {
         |function: &str| folded.count(|stack| in_order(stack, &["_start", "main", function]));
     let most = SECONDS * 1_000_000_000 * 9 / 10;
     for function in ["do_epoll_wait", "sigsuspend"] {
-        assert!(whole(function) > most, "{function}: {}", folded.summary());
+        assert_measured!(whole(function) > most, "{function}: {}", folded.summary());
     }
     let path = format!("/api/v1/tasks/{id}/waits");
     let idle = &agent.api.get_json(&path).unwrap()["idle"];
-    assert!(idle["percent"].as_f64().unwrap() > 95.0, "{idle}");
+    assert_measured!(idle["percent"].as_f64().unwrap() > 95.0, "{idle}");
 }
 
 #[test]
@@ -202,7 +221,7 @@ fn envoys_without_traffic_are_whole() {
         "a thread of Envoy",
     );
     let number = |name: &str| task["stacks"][name].as_u64().unwrap();
-    assert!(
+    assert_measured!(
         number("complete") * 1000 >= number("samples") * 980,
         "{task}"
     );

@@ -1,64 +1,22 @@
 //! On-CPU profiles against programs that know where their time went.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use profiler_tests::{
     agent::{Agent, launch},
+    assert_measured,
     folded::{Folded, is_function},
+    wait::wait_until,
     workload::{ThreadReport, Workload},
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::targets::{
-    CpuHistory, EXIT, START, Targets, assert_sample_count, assert_shares, burn, finish_task,
-    finish_watched, last_report, on_cpu, report_of, start_task, wait_until_sampling,
+    CpuHistory, EXIT, START, Targets, assert_sample_count, assert_share, assert_shares, burn,
+    endless, finish_task, finish_watched, last_report, on_cpu, report_of, start_task, stop_task,
+    wait_until_sampling,
 };
-
-#[test]
-fn api_shares_of_c_and_rust_at_999_and_99_hz() {
-    let agent = Agent::start().unwrap();
-    let targets = Targets::new();
-    let c = targets.busy("shares-c");
-    let rust = targets.shares(Workload::SharesRust, "shares-rust", &[]);
-    let pids = [c.pid(), rust.pid()];
-    let mut history = CpuHistory::default();
-    history.read(&pids);
-    let fast = start_task(&agent, &on_cpu(json!({ "pids": pids }), 10, 999));
-    let slow = start_task(&agent, &on_cpu(json!({ "pids": pids }), 10, 99));
-    let tasks = finish_watched(&agent, &[&fast, &slow], 12, &pids, &mut history);
-    let reports = [report_of(c), report_of(rust)];
-    for (task, hz, points) in [(&tasks[0], 999, 2.0), (&tasks[1], 99, 7.0)] {
-        assert_eq!(task["state"], "finished", "{task}");
-        assert_eq!(task["effective_frequency_hz"], hz);
-        let id = task["id"].as_str().unwrap();
-        let from = task["started_at_ns"].as_u64().unwrap();
-        for report in &reports {
-            let what = format!("pid {} at {hz} Hz", report.pid);
-            let folded = agent
-                .api
-                .folded(id, &format!("&pid={}", report.pid))
-                .unwrap();
-            assert_shares(&folded, &report.shares(), points, &what);
-            let window_ns = sampled_ns(&agent, id);
-            let cpu_ns = history.between(report.pid, from, from + window_ns);
-            assert_sample_count(folded.total(), cpu_ns, window_ns, hz, &what);
-        }
-        let all = agent.api.folded(id, "").unwrap();
-        assert_eq!(
-            task["samples"].as_u64().unwrap(),
-            all.total(),
-            "the profile holds every sample"
-        );
-        for name in ["main", "run_cycles"] {
-            assert!(
-                all.count(|stack| stack.has(name)) > 0,
-                "{name}: {}",
-                all.summary()
-            );
-        }
-    }
-}
 
 /// How long a task with a busy target saw samples, in nanoseconds.
 fn sampled_ns(agent: &Agent, id: &str) -> u64 {
@@ -69,7 +27,7 @@ fn sampled_ns(agent: &Agent, id: &str) -> u64 {
     let first = counts.iter().position(busy).unwrap();
     let last = counts.iter().rposition(busy).unwrap();
     let sampled_ms = (last + 1 - first) as u64 * 100;
-    assert!(
+    assert_measured!(
         (9_700..=12_000).contains(&sampled_ms),
         "sampled for {sampled_ms} ms: {timeline}"
     );
@@ -141,12 +99,7 @@ fn kernel_time_is_seen_and_named() {
     assert_shares(&folded, &measured, 3.0, "beside kernel work");
     let truth = measured["hot_kernel"];
     for function in ["hot_kernel", "vfs_read"] {
-        let seen = folded.share(function);
-        assert!(
-            (seen - truth).abs() <= 3.0,
-            "{function}: {seen} {truth}: {}",
-            folded.summary()
-        );
+        assert_share(&folded, function, truth, 3.0, "kernel work");
     }
     // Kernel frames come after the user frames that called them.
     let ordered = folded
@@ -165,52 +118,9 @@ fn kernel_time_is_seen_and_named() {
     assert!(ordered, "{}", folded.summary());
 }
 
-#[test]
-fn threads_are_told_apart() {
-    let agent = Agent::start().unwrap();
-    let targets = Targets::new();
-    let target = targets.shares(Workload::SharesC, "shares-threads", &["--threads", "3"]);
-    let pid = target.pid();
-    let id = start_task(&agent, &on_cpu(json!({ "pids": [pid] }), 6, 999));
-    finish_task(&agent, &id, 6);
-    let report = report_of(target);
-    assert_eq!(report.threads.len(), 3);
-    let listed = agent
-        .api
-        .get_json(&format!("/api/v1/tasks/{id}/threads"))
-        .unwrap();
-    let total = agent.api.folded(&id, "").unwrap().total();
-    for thread in &report.threads {
-        let folded = agent
-            .api
-            .folded(&id, &format!("&tid={}", thread.tid))
-            .unwrap();
-        assert_shares(&folded, &thread.shares(), 3.5, &thread.name);
-        let items = listed["items"].as_array().unwrap();
-        let item = items.iter().find(|item| item["tid"] == thread.tid).unwrap();
-        assert_eq!(item["name"], thread.name.as_str());
-        assert_eq!(item["pid"], pid);
-        assert_eq!(item["samples"], folded.total());
-        let expected = share(
-            thread.cpu_ns(),
-            report.threads.iter().map(ThreadReport::cpu_ns).sum(),
-        );
-        let seen = share(folded.total(), total);
-        assert!(
-            (seen - expected).abs() <= 5.0,
-            "{}: {seen} % not {expected} %",
-            thread.name
-        );
-    }
-}
-
 #[expect(clippy::cast_precision_loss, reason = "both stay far below 2^52")]
 fn share(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole as f64
-}
-
-fn endless(target: Value) -> Value {
-    json!({ "kind": "on_cpu", "target": target, "duration_s": null, "frequency_hz": 499 })
 }
 
 /// Starts tasks for a name nobody has yet, for a parent, and for the node; then lets a process
@@ -227,9 +137,9 @@ fn born_and_exiting(agent: &Agent) -> Vec<Value> {
         .unwrap();
     let short = targets.busy("shares-short");
     let specifications = [
-        endless(json!({ "comm": "shares-late" })),
-        endless(json!({ "pids": [parent.pid(), short.pid()] })),
-        endless(json!({ "all": true })),
+        endless(json!({ "comm": "shares-late" }), 499),
+        endless(json!({ "pids": [parent.pid(), short.pid()] }), 499),
+        endless(json!({ "all": true }), 499),
     ];
     let ids: Vec<String> = specifications
         .iter()
@@ -245,10 +155,7 @@ fn born_and_exiting(agent: &Agent) -> Vec<Value> {
     for target in [&mut parent, &mut late] {
         assert!(target.wait(EXIT).unwrap().success(), "{}", target.errors());
     }
-    let tasks = ids
-        .iter()
-        .map(|id| agent.api.stop_task(id).unwrap())
-        .collect();
+    let tasks = ids.iter().map(|id| stop_task(agent, id)).collect();
     let child = last_report(&parent);
     let late = last_report(&late);
     for (id, reports) in [
@@ -307,11 +214,14 @@ fn cutting_by_time_keeps_what_happened_then() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
     let target = targets.busy("shares-cut");
-    let id = start_task(&agent, &on_cpu(json!({ "pids": [target.pid()] }), 6, 499));
+    let id = start_task(&agent, &endless(json!({ "pids": [target.pid()] }), 499));
     burn(&target, Duration::from_secs(1));
     report_of(target);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let task = finish_task(&agent, &id, 6);
+    // Long enough for samples to come after its end, if there were any.
+    let later = Instant::now() + Duration::from_secs(2);
+    wait_until("the task goes on", EXIT, || Instant::now() >= later).unwrap();
+    let task = stop_task(&agent, &id);
     let started = Duration::from_nanos(task["started_at_ns"].as_u64().unwrap());
     // The process had ended by then.
     let end = now.saturating_sub(started).as_millis() + 200;
@@ -344,44 +254,133 @@ fn cutting_by_time_keeps_what_happened_then() {
     assert_eq!(counts, all);
 }
 
-/// Both programs have the same pid, start time and addresses; only what the kernel knows of execs
-/// tells whose a sample is.
-#[test]
-fn samples_from_before_an_exec_are_not_named_after_the_next_program() {
-    let targets = Targets::new();
-    let busy = Workload::ExecBusy.build("exec-busy").unwrap();
-    let idle = Workload::ExecIdle.build("exec-idle").unwrap();
-    let mut target = targets
-        .launch(&busy, "exec-pair")
-        .args([idle.as_os_str()])
-        .args(["60"])
-        .start()
-        .unwrap();
-    let output = targets.folder.join("exec.folded");
-    let pid = target.pid().to_string();
-    let arguments = [
-        "record",
-        "--pid",
-        &pid,
-        "--duration",
-        "3s",
-        "--frequency",
-        "999",
-        "--format",
-        "folded",
-        "--output",
-        output.to_str().unwrap(),
-    ];
-    let mut record = launch(&arguments, "record-exec", &targets.folder).unwrap();
-    assert!(record.wait(EXIT).unwrap().success(), "{}", record.errors());
-    target.stop().unwrap();
-    let folded = Folded::parse(&std::fs::read_to_string(output).unwrap()).unwrap();
-    let busy = folded.count(|stack| stack.has("busy_function"));
-    let idle = folded.count(|stack| stack.has("idle_function"));
-    assert!(busy > 200, "{}", folded.summary());
-    assert!(
-        idle * 50 < busy,
-        "{idle} of the idle one: {}",
-        folded.summary()
-    );
+/// Counts of samples, which fit the CPU time only as long as no other load delays the ticks and the readings.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn api_shares_of_c_and_rust_at_999_and_99_hz() {
+        let agent = Agent::start().unwrap();
+        let targets = Targets::new();
+        let c = targets.busy("shares-c");
+        let rust = targets.shares(Workload::SharesRust, "shares-rust", &[]);
+        let pids = [c.pid(), rust.pid()];
+        let mut history = CpuHistory::default();
+        history.read(&pids);
+        let fast = start_task(&agent, &on_cpu(json!({ "pids": pids }), 10, 999));
+        let slow = start_task(&agent, &on_cpu(json!({ "pids": pids }), 10, 99));
+        let tasks = finish_watched(&agent, &[&fast, &slow], 12, &pids, &mut history);
+        let reports = [report_of(c), report_of(rust)];
+        for (task, hz, points) in [(&tasks[0], 999, 2.0), (&tasks[1], 99, 7.0)] {
+            assert_eq!(task["state"], "finished", "{task}");
+            assert_eq!(task["effective_frequency_hz"], hz);
+            let id = task["id"].as_str().unwrap();
+            let from = task["started_at_ns"].as_u64().unwrap();
+            for report in &reports {
+                let what = format!("pid {} at {hz} Hz", report.pid);
+                let folded = agent
+                    .api
+                    .folded(id, &format!("&pid={}", report.pid))
+                    .unwrap();
+                assert_shares(&folded, &report.shares(), points, &what);
+                let window_ns = sampled_ns(&agent, id);
+                let cpu_ns = history.between(report.pid, from, from + window_ns);
+                assert_sample_count(folded.total(), cpu_ns, window_ns, hz, &what);
+            }
+            let all = agent.api.folded(id, "").unwrap();
+            assert_eq!(
+                task["samples"].as_u64().unwrap(),
+                all.total(),
+                "the profile holds every sample"
+            );
+            for name in ["main", "run_cycles"] {
+                assert!(
+                    all.count(|stack| stack.has(name)) > 0,
+                    "{name}: {}",
+                    all.summary()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn threads_are_told_apart() {
+        let agent = Agent::start().unwrap();
+        let targets = Targets::new();
+        let target = targets.shares(Workload::SharesC, "shares-threads", &["--threads", "3"]);
+        let pid = target.pid();
+        let id = start_task(&agent, &on_cpu(json!({ "pids": [pid] }), 6, 999));
+        finish_task(&agent, &id, 6);
+        let report = report_of(target);
+        assert_eq!(report.threads.len(), 3);
+        let listed = agent
+            .api
+            .get_json(&format!("/api/v1/tasks/{id}/threads"))
+            .unwrap();
+        let total = agent.api.folded(&id, "").unwrap().total();
+        for thread in &report.threads {
+            let folded = agent
+                .api
+                .folded(&id, &format!("&tid={}", thread.tid))
+                .unwrap();
+            assert_shares(&folded, &thread.shares(), 3.5, &thread.name);
+            let items = listed["items"].as_array().unwrap();
+            let item = items.iter().find(|item| item["tid"] == thread.tid).unwrap();
+            assert_eq!(item["name"], thread.name.as_str());
+            assert_eq!(item["pid"], pid);
+            assert_eq!(item["samples"], folded.total());
+            let expected = share(
+                thread.cpu_ns(),
+                report.threads.iter().map(ThreadReport::cpu_ns).sum(),
+            );
+            let seen = share(folded.total(), total);
+            assert_measured!(
+                (seen - expected).abs() <= 5.0,
+                "{}: {seen} % not {expected} %",
+                thread.name
+            );
+        }
+    }
+
+    /// Both programs have the same pid, start time and addresses; only what the kernel knows of execs
+    /// tells whose a sample is.
+    #[test]
+    fn samples_from_before_an_exec_are_not_named_after_the_next_program() {
+        let targets = Targets::new();
+        let busy = Workload::ExecBusy.build("exec-busy").unwrap();
+        let idle = Workload::ExecIdle.build("exec-idle").unwrap();
+        let mut target = targets
+            .launch(&busy, "exec-pair")
+            .args([idle.as_os_str()])
+            .args(["60"])
+            .start()
+            .unwrap();
+        let output = targets.folder.join("exec.folded");
+        let pid = target.pid().to_string();
+        let arguments = [
+            "record",
+            "--pid",
+            &pid,
+            "--duration",
+            "3s",
+            "--frequency",
+            "999",
+            "--format",
+            "folded",
+            "--output",
+            output.to_str().unwrap(),
+        ];
+        let mut record = launch(&arguments, "record-exec", &targets.folder).unwrap();
+        assert!(record.wait(EXIT).unwrap().success(), "{}", record.errors());
+        target.stop().unwrap();
+        let folded = Folded::parse(&std::fs::read_to_string(output).unwrap()).unwrap();
+        let busy = folded.count(|stack| stack.has("busy_function"));
+        let idle = folded.count(|stack| stack.has("idle_function"));
+        assert_measured!(busy > 200, "{}", folded.summary());
+        assert_measured!(
+            idle * 50 < busy,
+            "{idle} of the idle one: {}",
+            folded.summary()
+        );
+    }
 }

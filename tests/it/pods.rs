@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::{
     capabilities,
     edges::{edges_that, number},
-    targets::{EXIT, START, assert_shares},
+    targets::{EXIT, START, assert_built_shares},
 };
 
 const PORT: u16 = 7117;
@@ -172,11 +172,17 @@ fn app(node: &Node) -> Pod<'_> {
 }
 
 #[test]
-fn the_pod_of_the_manifest_profiles_others_with_exactly_its_capabilities() {
+fn the_pod_of_the_manifest_profiles_others_with_its_capabilities_and_the_runtime_names_them() {
     let node = Node::start().unwrap();
     let app = app(&node);
+    check_profiler(&node, &app);
+    check_names(&node, &app);
+}
+
+/// The profiler's pod has exactly the capabilities that it asks for, and needs no others.
+fn check_profiler(node: &Node, app: &Pod<'_>) {
     let id = |name: &str| app.container(name).unwrap().id.clone();
-    let profiler = Profiler::start(&node);
+    let profiler = Profiler::start(node);
 
     let profile = profiler.start_task("on_cpu", &id("shares"), 4);
     profiler.api.wait_sampling(&profile, START).unwrap();
@@ -185,14 +191,7 @@ fn the_pod_of_the_manifest_profiles_others_with_exactly_its_capabilities() {
     profiler.check_confinement();
     profiler.ended(&profile);
     let folded = profiler.api.folded(&profile, "").unwrap();
-    let truth = [("hot_sixty", 60.0), ("hot_thirty", 30.0), ("hot_ten", 10.0)];
-    let truth = truth.map(|(function, share)| (function.to_owned(), share));
-    assert_shares(
-        &folded,
-        &truth.into(),
-        5.0,
-        "a program in another container",
-    );
+    assert_built_shares(&folded, 5.0, "a program in another container");
     assert!(folded.share("[unknown]") < 5.0, "{}", folded.summary());
 
     // Who asks is in another container of the same pod, with connections that are older than the task.
@@ -216,10 +215,8 @@ fn the_pod_of_the_manifest_profiles_others_with_exactly_its_capabilities() {
     profiler.ended(&network);
 }
 
-#[test]
-fn the_runtime_names_what_it_runs() {
-    let node = Node::start().unwrap();
-    let app = app(&node);
+/// The runtime says how what it runs is called.
+fn check_names(node: &Node, app: &Pod<'_>) {
     let id = |name: &str| app.container(name).unwrap().id.clone();
     let socket = format!("--runtime-socket=cri:{}", node.socket().display());
     let options = ServeOptions::with_arguments(["--kubernetes=off", &socket]);
@@ -258,11 +255,7 @@ fn the_runtime_names_what_it_runs() {
         .unwrap();
     agent.api.wait_task(&profile, &["finished"], EXIT).unwrap();
     let folded = agent.api.folded(&profile, "").unwrap();
-    assert!(
-        (folded.share("hot_sixty") - 60.0).abs() < 6.0,
-        "{}",
-        folded.summary()
-    );
+    assert_built_shares(&folded, 6.0, "a container named by its runtime");
     // Both ends of the edge have names in the answer itself.
     let path = format!("/api/v1/tasks/{network}/edges");
     let table = || agent.api.get_json(&path).unwrap();

@@ -9,6 +9,7 @@ use profiler_tests::{
     peers::{
         asked::Asked,
         kafka::Kafka,
+        lasting::Lasting,
         mongo::Mongo,
         watch::{Edges, Expected, Watch},
     },
@@ -21,6 +22,12 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 const TOPICS: &str = "org.apache.kafka.tools.TopicCommand";
 const PERFORMANCE: &str = "org.apache.kafka.tools.ProducerPerformance";
+
+/// One broker for all tests here: its start takes most of their time. Each has a topic of its own.
+fn kafka() -> &'static Kafka {
+    static KAFKA: Lasting<Kafka> = Lasting::new();
+    KAFKA.get(Kafka::start).unwrap()
+}
 
 fn create_topic(kafka: &Kafka, name: &str) -> u32 {
     let server = format!("127.0.0.1:{}", kafka.port);
@@ -66,14 +73,14 @@ fn check_kafka(
 
 #[test]
 fn requests_of_kafkas_own_clients_are_those_that_the_broker_logged() {
-    let (folder, _guard) = scratch_directory("kafka").unwrap();
-    let kafka = Kafka::start(&folder).unwrap();
+    let kafka = kafka();
     let port = kafka.port;
+    let before = kafka.asked(port).unwrap().len();
     let watch = Watch::start_with(&[kafka.pid()], &OPTIONS).unwrap();
     let lines = ["hidden-key:hidden-one", "hidden-key:hidden-two"];
     let group = ["--group", "hidden-group"];
     let clients = [
-        create_topic(&kafka, "orders"),
+        create_topic(kafka, "orders"),
         kafka.produce(port, "orders", &lines, &[]).unwrap(),
         // Nobody answers.
         kafka
@@ -81,7 +88,7 @@ fn requests_of_kafkas_own_clients_are_those_that_the_broker_logged() {
             .unwrap(),
         kafka.consume(port, "orders", 4, &group).unwrap(),
     ];
-    let asked = check_kafka(watch, &kafka, port, &clients, 0);
+    let asked = check_kafka(watch, kafka, port, &clients, before);
     let apis = "CreateTopics Metadata InitProducerId Produce Fetch FindCoordinator JoinGroup SyncGroup \
                 OffsetFetch OffsetCommit ListOffsets LeaveGroup ApiVersions";
     for api in apis.split(' ') {
@@ -96,36 +103,34 @@ fn requests_of_kafkas_own_clients_are_those_that_the_broker_logged() {
 #[test]
 fn topics_are_told_where_a_client_of_kafka_names_them() {
     const RECORDS: usize = 40;
-    let (folder, _guard) = scratch_directory("kafka").unwrap();
-    let kafka = Kafka::start(&folder).unwrap();
-    create_topic(&kafka, "orders");
+    let kafka = kafka();
+    create_topic(kafka, "invoices");
     let before = kafka.asked(kafka.port).unwrap().len();
     let watch = Watch::start_with(&[kafka.pid()], &OPTIONS).unwrap();
     let records = RECORDS.to_string();
     let clients = [
-        &["produce", "orders", &records][..],
-        &["consume", "orders", &records],
+        &["produce", "invoices", &records][..],
+        &["consume", "invoices", &records],
     ]
     .map(|arguments| kafka.python(arguments).unwrap());
-    let asked = check_kafka(watch, &kafka, kafka.port, &clients, before);
+    let asked = check_kafka(watch, kafka, kafka.port, &clients, before);
     let about = |route: &str| asked.iter().filter(|one| one.path == route).count();
-    assert_eq!(about("Produce orders"), RECORDS);
-    assert!(about("Fetch orders") > 0, "{asked:?}");
+    assert_eq!(about("Produce invoices"), RECORDS);
+    assert!(about("Fetch invoices") > 0, "{asked:?}");
 }
 
 #[test]
 fn a_thousand_requests_a_second_to_kafka_are_counted_as_the_broker_counts_them() {
     const RECORDS: usize = 5000;
-    let (folder, _guard) = scratch_directory("kafka").unwrap();
-    let kafka = Kafka::start(&folder).unwrap();
-    create_topic(&kafka, "orders");
+    let kafka = kafka();
+    create_topic(kafka, "records");
     let before = kafka.asked(kafka.port).unwrap().len();
     let watch = Watch::start_with(&[kafka.pid()], &[]).unwrap();
     let (records, server) = (
         RECORDS.to_string(),
         format!("bootstrap.servers=127.0.0.1:{}", kafka.port),
     );
-    let arguments = ["--topic", "orders", "--num-records", &records];
+    let arguments = ["--topic", "records", "--num-records", &records];
     let rate = ["--throughput", "1000", "--record-size", "100"];
     // Each record in a request of its own.
     let properties = [
@@ -136,25 +141,30 @@ fn a_thousand_requests_a_second_to_kafka_are_counted_as_the_broker_counts_them()
         "acks=1",
     ];
     let client = kafka.tool(PERFORMANCE, &[&arguments[..], &rate, &properties].concat());
-    let asked = check_kafka(watch, &kafka, kafka.port, &[client.unwrap()], before);
+    let asked = check_kafka(watch, kafka, kafka.port, &[client.unwrap()], before);
     assert_eq!(count(&asked, "Produce"), RECORDS);
 }
 
 #[test]
 fn a_password_for_kafka_is_not_told() {
-    let (folder, _guard) = scratch_directory("kafka").unwrap();
-    let kafka = Kafka::start(&folder).unwrap();
-    create_topic(&kafka, "orders");
+    let kafka = kafka();
+    create_topic(kafka, "letters");
     let credentials = kafka.credentials().unwrap();
     let port = kafka.sasl_port;
+    let before = kafka.asked(port).unwrap().len();
     let watch = Watch::start_with(&[kafka.pid()], &OPTIONS).unwrap();
     let lines = ["hidden-key:hidden-one"];
     let clients = [
-        kafka.produce(port, "orders", &lines, &["--producer.config", &credentials]),
-        kafka.consume(port, "orders", 1, &["--consumer.config", &credentials]),
+        kafka.produce(
+            port,
+            "letters",
+            &lines,
+            &["--producer.config", &credentials],
+        ),
+        kafka.consume(port, "letters", 1, &["--consumer.config", &credentials]),
     ]
     .map(Result::unwrap);
-    let asked = check_kafka(watch, &kafka, port, &clients, 0);
+    let asked = check_kafka(watch, kafka, port, &clients, before);
     assert!(count(&asked, "SaslAuthenticate") > 2, "{asked:?}");
 }
 
@@ -184,8 +194,8 @@ fn commands_of_pymongo_are_told_with_their_collections_and_errors() {
 #[test]
 fn secrets_of_brokers_are_neither_logged_nor_kept() {
     let (folder, _guard) = scratch_directory("secrets").unwrap();
-    let kafka = Kafka::start(&folder).unwrap();
-    create_topic(&kafka, "orders");
+    let kafka = kafka();
+    create_topic(kafka, "parcels");
     let mongo = Mongo::start(&folder).unwrap();
     let credentials = kafka.credentials().unwrap();
     let mut agent = Agent::start_with(ServeOptions::with_arguments(["--log=trace"])).unwrap();
@@ -201,7 +211,7 @@ fn secrets_of_brokers_are_neither_logged_nor_kept() {
     let lines = ["hidden-key:hidden-one"];
     let arguments = ["--producer.config", &credentials];
     kafka
-        .produce(kafka.sasl_port, "orders", &lines, &arguments)
+        .produce(kafka.sasl_port, "parcels", &lines, &arguments)
         .unwrap();
     mongo.client().unwrap();
     agent.api.stop_task(&task).unwrap();

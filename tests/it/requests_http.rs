@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use profiler_tests::{
+    assert_measured,
     cleanup::{Guard, scratch_directory},
     peers::{
         asked::{Asked, compare},
@@ -218,8 +219,13 @@ fn a_slow_answer_takes_as_long_as_for_the_client() {
         let sample = sample.unwrap_or_else(|| panic!("{call} is not reported"));
         let told = sample["duration_ns"].as_u64().unwrap() / 1_000_000;
         let truth = u64::try_from(took.as_millis()).unwrap();
-        // A tenth of a second for what curl does before and after.
-        assert!(told.abs_diff(truth) < 100, "{told} ms, curl: {truth} ms");
+        // A tenth of a second for what curl does before and after, and a tenth of the time for what a busy
+        // machine makes of it.
+        let allowed = 100 + truth / 10;
+        assert_measured!(
+            told.abs_diff(truth) < allowed,
+            "{told} ms, curl: {truth} ms"
+        );
     }
 }
 

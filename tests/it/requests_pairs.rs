@@ -115,21 +115,14 @@ fn pairs_by_request_id_are_right() {
     }
 }
 
+/// Over one mesh: by paths that are unique, and of requests that are alike but for what nobody looks at.
 #[test]
-fn pairs_by_paths_that_are_unique_are_right() {
+fn pairs_without_ids_are_right_by_unique_paths_and_only_what_order_decided_may_be_wrong() {
     let mesh = mesh(true);
     for connections in [8, 64] {
         for classes in pairs(&mesh, Unique::Path, connections) {
             all_right(&classes, "fingerprint", REQUESTS);
         }
-    }
-}
-
-/// What is alike but for what nobody looks at.
-#[test]
-fn of_requests_that_are_alike_only_those_that_order_decided_may_be_wrong() {
-    let mesh = mesh(true);
-    for connections in [8, 64] {
         for classes in pairs(&mesh, Unique::UserAgent, connections) {
             for (class, [all, right]) in classes {
                 assert!(

@@ -9,7 +9,7 @@ use std::{
 };
 
 use profiler_tests::{
-    agent,
+    agent, assert_measured,
     cleanup::scratch_directory,
     peers::{
         asked::Asked,
@@ -256,48 +256,6 @@ fn a_connection_from_before_is_joined_with_its_next_request() {
 }
 
 #[test]
-fn beyond_its_share_of_a_cpu_one_connection_in_so_many_is_captured_and_totals_stay() {
-    const CONNECTIONS: usize = 256;
-    const TIME: Duration = Duration::from_secs(6);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let watch = Watch::start_with(&[], &["--cpu-percent=1"]).unwrap();
-    let pairs: Vec<(TcpStream, TcpStream)> = (0..CONNECTIONS).map(|_| connect(&listener)).collect();
-    let began = Instant::now();
-    let mut made = 0_u64;
-    while began.elapsed() < TIME {
-        for (client, server) in &pairs {
-            let [(_, send), ..] = SENDS;
-            let [(_, receive), ..] = RECEIVES;
-            exchange(client, server, "/many", send, receive);
-            made += 1;
-        }
-    }
-    drop(pairs);
-    let report = watch.finish().unwrap();
-    let one_of = report.json["sampled_one_of"].as_u64().unwrap();
-    assert!(one_of > 1, "{:#}", report.json);
-    let operations = report.operations(Edges::To(port)).unwrap();
-    let [operation] = operations.as_slice() else {
-        panic!("{operations:?}");
-    };
-    let seen = operation["seen"].as_u64().unwrap();
-    assert!(seen > 0 && seen < made, "{seen} of {made}");
-    // Twice as wide as what holds 95 times of 100.
-    let count = operation["count"].as_u64().unwrap();
-    assert!(count >= seen, "{operation}");
-    // Of fewer than ten connections nobody can tell.
-    if let Some(interval) = operation["count_interval"].as_array() {
-        let [low, high] = [0, 1].map(|end| interval[end].as_u64().unwrap());
-        assert!(low <= count && count <= high, "{operation}");
-        let near = count.abs_diff(made) <= 2 * (high - count);
-        assert!(near, "{count} ({low} to {high}), and there were {made}");
-    }
-    assert_eq!(operation["errors"], 0, "{operation}");
-    assert_eq!(report.json["lost"], 0);
-}
-
-#[test]
 fn without_what_announces_reads_and_writes_the_command_says_why_it_sees_nothing() {
     for denied in ["network_send", "network_receive", "network_capture"] {
         let (folder, _guard) = scratch_directory("denied").unwrap();
@@ -309,5 +267,53 @@ fn without_what_announces_reads_and_writes_the_command_says_why_it_sees_nothing(
         assert!(!status.success(), "{errors}");
         let reason = format!("{denied} is denied by --deny-probe");
         assert!(errors.contains(&reason), "{errors}");
+    }
+}
+
+/// With less than a processor of its own the command never reaches its share.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn beyond_its_share_of_a_cpu_one_connection_in_so_many_is_captured_and_totals_stay() {
+        const CONNECTIONS: usize = 256;
+        const TIME: Duration = Duration::from_secs(6);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let watch = Watch::start_with(&[], &["--cpu-percent=1"]).unwrap();
+        let pairs: Vec<(TcpStream, TcpStream)> =
+            (0..CONNECTIONS).map(|_| connect(&listener)).collect();
+        let began = Instant::now();
+        let mut made = 0_u64;
+        while began.elapsed() < TIME {
+            for (client, server) in &pairs {
+                let [(_, send), ..] = SENDS;
+                let [(_, receive), ..] = RECEIVES;
+                exchange(client, server, "/many", send, receive);
+                made += 1;
+            }
+        }
+        drop(pairs);
+        let report = watch.finish().unwrap();
+        let one_of = report.json["sampled_one_of"].as_u64().unwrap();
+        assert_measured!(one_of > 1, "{:#}", report.json);
+        let operations = report.operations(Edges::To(port)).unwrap();
+        let [operation] = operations.as_slice() else {
+            panic!("{operations:?}");
+        };
+        let seen = operation["seen"].as_u64().unwrap();
+        assert_measured!(seen > 0 && seen < made, "{seen} of {made}");
+        // Twice as wide as what holds 95 times of 100.
+        let count = operation["count"].as_u64().unwrap();
+        assert!(count >= seen, "{operation}");
+        // Of fewer than ten connections nobody can tell.
+        if let Some(interval) = operation["count_interval"].as_array() {
+            let [low, high] = [0, 1].map(|end| interval[end].as_u64().unwrap());
+            assert!(low <= count && count <= high, "{operation}");
+            let near = count.abs_diff(made) <= 2 * (high - count);
+            assert_measured!(near, "{count} ({low} to {high}), and there were {made}");
+        }
+        assert_eq!(operation["errors"], 0, "{operation}");
+        assert_eq!(report.json["lost"], 0);
     }
 }

@@ -3,6 +3,7 @@
 use std::{sync::OnceLock, time::Duration};
 
 use profiler_tests::{
+    assert_measured,
     mesh::{Load, Mesh, MeshOptions, Unique, load_report},
     peers::watch::Watch,
 };
@@ -122,7 +123,7 @@ impl Change {
         let added = part(&self.after) - part(&self.before);
         let waited = self.after.latency - self.before.latency;
         let delay = self.delay.as_secs_f64() * 1e9;
-        assert!(
+        assert_measured!(
             waited >= delay - self.tolerance(),
             "the client waited only {waited} ns longer"
         );
@@ -131,13 +132,13 @@ impl Change {
             Truth::ByClient => waited,
         };
         let off = (added - truth).abs();
-        assert!(off <= self.tolerance(), "{added} ns, not {truth} ns");
+        assert_measured!(off <= self.tolerance(), "{added} ns, not {truth} ns");
     }
 
     #[track_caller]
     fn stayed(&self, part: impl Fn(&Measured) -> f64) {
         let added = part(&self.after) - part(&self.before);
-        assert!(added.abs() <= self.tolerance(), "{added} ns were added");
+        assert_measured!(added.abs() <= self.tolerance(), "{added} ns were added");
     }
 }
 
@@ -145,7 +146,7 @@ impl Change {
 #[track_caller]
 fn header_agrees(parts: Parts) {
     let [said, measured] = parts.header;
-    assert!(
+    assert_measured!(
         (0.0..2.0).contains(&(measured - said)),
         "{measured} ms, and Envoy says {said} ms"
     );
@@ -229,7 +230,7 @@ fn work_of_an_event_loop_is_its_own_time_and_a_wait_of_others() {
     let waited = (busy.server.read_wait - before_others.server.read_wait) / 1e6;
     let least = WORK.as_secs_f64() * 1e3;
     let others = f64::from(CONNECTIONS - 1);
-    assert!(
+    assert_measured!(
         (least * 0.9..least * others * 1.1).contains(&waited),
         "waited {waited} ms to be read"
     );

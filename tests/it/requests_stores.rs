@@ -8,6 +8,7 @@ use profiler_tests::{
     peers::{
         asked::Asked,
         dns::{self, Dnsmasq},
+        lasting::Lasting,
         mariadb::MariaDb,
         postgres::Postgres,
         redis::Redis,
@@ -21,6 +22,12 @@ fn repeated(lines: &[(usize, &str, &str, &str)]) -> Vec<Asked> {
         std::iter::repeat_n(Asked::new(method, route, status), times)
     };
     lines.iter().flat_map(one).collect()
+}
+
+/// One server for all tests here, of which each has a table of its own.
+fn postgres() -> &'static Postgres {
+    static POSTGRES: Lasting<Postgres> = Lasting::new();
+    POSTGRES.get(Postgres::start).unwrap()
 }
 
 /// Processes that answered at a port, of which each was born to one of `parents` or is one.
@@ -130,7 +137,7 @@ fn pipelined_commands_of_redis_are_counted_as_the_server_counts_them() {
 #[test]
 fn statements_of_psql_are_told_without_their_literals() {
     let (folder, _guard) = scratch_directory("postgres").unwrap();
-    let postgres = Postgres::start(&folder).unwrap();
+    let postgres = postgres();
     // How a statement ended stands behind its rows.
     let options = ["--capture-bytes=16320"];
     let watch = Watch::start_with(&[postgres.pid()], &options).unwrap();
@@ -187,14 +194,14 @@ fn statements_of_pgbench_are_counted_in_every_mode() {
     const CLIENTS: u32 = 2;
     const RATE: u32 = 600;
     let (folder, _guard) = scratch_directory("postgres").unwrap();
-    let postgres = Postgres::start(&folder).unwrap();
-    let table = ["CREATE TABLE things (id int PRIMARY KEY, count int)"];
+    let postgres = postgres();
+    let table = ["CREATE TABLE counters (id int PRIMARY KEY, count int)"];
     postgres.psql(&folder, &table).unwrap();
     let script = "\\set id random(1, 100)\n\
-                  INSERT INTO things VALUES (:id, 1) ON CONFLICT (id) DO NOTHING;\n\
-                  SELECT count FROM things WHERE id = :id;\n";
-    let insert = "INSERT INTO things VALUES (?) ON CONFLICT (id) DO NOTHING";
-    let select = "SELECT count FROM things WHERE id = ?";
+                  INSERT INTO counters VALUES (:id, 1) ON CONFLICT (id) DO NOTHING;\n\
+                  SELECT count FROM counters WHERE id = :id;\n";
+    let insert = "INSERT INTO counters VALUES (?) ON CONFLICT (id) DO NOTHING";
+    let select = "SELECT count FROM counters WHERE id = ?";
     for mode in ["simple", "extended", "prepared"] {
         let watch = Watch::start(&[postgres.pid()]).unwrap();
         let before = postgres.logged().unwrap();

@@ -8,6 +8,7 @@ use std::{
 
 use profiler_tests::{
     agent::Agent,
+    assert_measured,
     cleanup::{Guard, scratch_directory},
     folded::Folded,
     mesh::{Mesh, MeshOptions},
@@ -18,8 +19,11 @@ use profiler_tests::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-pub(crate) const START: Duration = Duration::from_secs(30);
-pub(crate) const EXIT: Duration = Duration::from_secs(30);
+/// Deadlines for what takes a moment on an idle machine, and much longer beside other tests.
+pub(crate) const START: Duration = Duration::from_mins(1);
+pub(crate) const EXIT: Duration = Duration::from_mins(1);
+/// For CPU time or samples of targets that share the machine with others.
+const ENOUGH: Duration = Duration::from_secs(90);
 
 /// Fewest samples that shares are judged by.
 const MIN_SAMPLES: u64 = 100;
@@ -162,39 +166,60 @@ pub(crate) fn last_report(target: &Running) -> SharesReport {
 
 /// Checks the shares of the three hot functions against the program's own account. Where samples
 /// are few (short tasks, a loaded machine) chance is allowed for with four standard deviations.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "sample counts stay far below 2^52"
-)]
 pub(crate) fn assert_shares(
     folded: &Folded,
     measured: &BTreeMap<String, f64>,
     points: f64,
     what: &str,
 ) {
-    assert!(
+    assert_measured!(
         folded.total() >= MIN_SAMPLES,
         "{what}: too few samples: {}",
         folded.summary()
     );
     for function in HOT_FUNCTIONS {
-        let (seen, truth) = (folded.share(function), measured[function]);
-        let deviation = (truth * (100.0 - truth) / folded.total() as f64).sqrt();
-        let allowed = points.max(4.0 * deviation);
-        assert!(
-            (seen - truth).abs() <= allowed,
-            "{what}: {function} has {seen:.2} % of the samples and {truth:.2} % of the CPU time \
-             ({allowed:.2} points allowed); {}",
-            folded.summary()
-        );
+        assert_share(folded, function, measured[function], points, what);
     }
+}
+
+/// The same for one function, whose true share is known.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "sample counts stay far below 2^52"
+)]
+pub(crate) fn assert_share(folded: &Folded, function: &str, truth: f64, points: f64, what: &str) {
+    let seen = folded.share(function);
+    let deviation = (truth * (100.0 - truth) / folded.total() as f64).sqrt();
+    let allowed = points.max(4.0 * deviation);
+    assert_measured!(
+        (seen - truth).abs() <= allowed,
+        "{what}: {function} has {seen:.2} % of the samples and {truth:.2} % of the CPU time \
+         ({allowed:.2} points allowed); {}",
+        folded.summary()
+    );
+}
+
+/// The same for a program whose own account is not at hand: it is 60, 30 and 10 % by construction.
+pub(crate) fn assert_built_shares(folded: &Folded, points: f64, what: &str) {
+    let built = [60.0, 30.0, 10.0];
+    let built = HOT_FUNCTIONS.map(str::to_owned).into_iter().zip(built);
+    assert_shares(folded, &built.collect(), points, what);
 }
 
 /// Waits until a process has used this much more CPU time.
 pub(crate) fn burn(target: &Running, cpu: Duration) {
-    let used = || Duration::from_nanos(process_cpu_ns(target.pid()).unwrap());
-    let enough = used() + cpu;
-    wait_until("the target uses CPU time", START, || used() >= enough).unwrap();
+    burn_all(&[target], cpu);
+}
+
+/// Waits until each of these has used this much more CPU time.
+pub(crate) fn burn_all(targets: &[&Running], cpu: Duration) {
+    let used = |target: &Running| Duration::from_nanos(process_cpu_ns(target.pid()).unwrap());
+    let enough: Vec<Duration> = targets.iter().map(|target| used(target) + cpu).collect();
+    wait_until("the targets use CPU time", ENOUGH, || {
+        let mut all = targets.iter().zip(&enough);
+        all.all(|(target, enough)| used(target) >= *enough)
+    })
+    .unwrap();
 }
 
 /// Checks that the samples of a thread fit the CPU time it used in a window: within 5 %, or within
@@ -213,7 +238,7 @@ pub(crate) fn assert_sample_count(
     let ticks = window_ns as f64 / 1e9 * frequency_hz as f64;
     let share = (expected / ticks).min(1.0);
     let allowed = (expected * 0.05).max(4.0 * (ticks * share * (1.0 - share)).sqrt());
-    assert!(
+    assert_measured!(
         (samples as f64 - expected).abs() <= allowed,
         "{what}: {samples} samples where {expected:.0} were expected (within {allowed:.0})"
     );
@@ -228,6 +253,13 @@ pub(crate) fn on_cpu(target: Value, duration_s: u64, frequency_hz: u64) -> Value
     })
 }
 
+/// The same until it is stopped.
+pub(crate) fn endless(target: Value, frequency_hz: u64) -> Value {
+    let mut specification = on_cpu(target, 1, frequency_hz);
+    specification["duration_s"] = Value::Null;
+    specification
+}
+
 /// Creates a task and waits until it samples (its rate is known from then on).
 pub(crate) fn start_task(agent: &Agent, specification: &Value) -> String {
     let id = agent.api.create_task(specification).unwrap();
@@ -238,6 +270,16 @@ pub(crate) fn start_task(agent: &Agent, specification: &Value) -> String {
 pub(crate) fn wait_until_sampling(agent: &Agent, id: &str) {
     let waited = agent.api.wait_sampling(id, START);
     waited.unwrap_or_else(|error| panic!("{error:#}\nagent log:\n{}", agent.log()));
+}
+
+/// Waits until a running task has this many samples, however little of the CPUs its target gets.
+pub(crate) fn wait_samples(agent: &Agent, id: &str, least: u64) {
+    let mut last = Value::Null;
+    wait_until("there are enough samples", ENOUGH, || {
+        last = agent.api.task(id).unwrap();
+        last["samples"].as_u64() >= Some(least)
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {last}\nagent log:\n{}", agent.log()));
 }
 
 /// Waits until a task has finished; fails with the agent's log.

@@ -1,4 +1,4 @@
-//! The page in a real browser: created by clicking, watched to its end, zoomed and searched; and every
+//! The page of an agent in a real browser: created by clicking, watched to its end, zoomed and searched; and every
 //! page inspected, on a mesh and on recorded data.
 
 use std::{
@@ -24,7 +24,19 @@ const START: Duration = Duration::from_secs(20);
 const NOBODY: &str = "65534";
 
 /// Runs a script of web/e2e to its end; it fails with what the script printed.
-fn browse(script: &str, label: &str, folder: &Path, variables: &[(&str, &str)]) {
+pub(crate) fn browse(script: &str, label: &str, folder: &Path, variables: &[(&str, &str)]) {
+    if let Err(said) = run_script(script, label, folder, variables) {
+        panic!("{said}");
+    }
+}
+
+/// The same; when it fails, what the script printed.
+pub(crate) fn run_script(
+    script: &str,
+    label: &str,
+    folder: &Path,
+    variables: &[(&str, &str)],
+) -> Result<(), String> {
     let web = paths::workspace().join("web");
     let path = web.join("e2e").join(script);
     assert!(path.is_file(), "no {}", path.display());
@@ -49,7 +61,10 @@ fn browse(script: &str, label: &str, folder: &Path, variables: &[(&str, &str)]) 
         .lines()
         .filter(|line| line.starts_with("FAILED") || line.starts_with("MISSED"))
         .collect();
-    assert!(good, "{failed:#?}\n{output}\n{}", browser.errors());
+    if good {
+        return Ok(());
+    }
+    Err(format!("{failed:#?}\n{output}\n{}", browser.errors()))
 }
 
 fn url(agent: &Agent) -> String {
@@ -74,30 +89,6 @@ fn the_page_works_in_a_browser() {
         .each_ref()
         .map(|(name, value)| (*name, value.as_str()));
     browse("real.mjs", "browser", &targets.folder, &variables);
-}
-
-#[test]
-fn every_page_holds_against_a_stand_in_with_hostile_text_and_a_troubled_agent() {
-    let (folder, _guard) = scratch_directory("stand-in").unwrap();
-    browse("mock-run.mjs", "browser", &folder, &[]);
-}
-
-#[test]
-fn time_is_picked_in_the_strip_and_in_heat_maps_and_compared() {
-    let (folder, _guard) = scratch_directory("page-time").unwrap();
-    browse("time.mjs", "browser", &folder, &[]);
-}
-
-#[test]
-fn pods_check_up_palette_keys_and_node_page_hold_against_a_stand_in() {
-    let (folder, _guard) = scratch_directory("page-shell").unwrap();
-    browse("shell-run.mjs", "browser", &folder, &[]);
-}
-
-#[test]
-fn the_page_is_small_and_draws_a_million_frames_in_bounded_time_and_memory() {
-    let (folder, _guard) = scratch_directory("page-bench").unwrap();
-    browse("bench.mjs", "browser", &folder, &[("SHORT", "1")]);
 }
 
 #[test]

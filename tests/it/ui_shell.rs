@@ -1,6 +1,6 @@
 //! The frame around the pages, with a pod: two programs in a network namespace of their own.
 
-use std::{path::Path, time::Duration};
+use std::{os::unix::fs::MetadataExt as _, path::Path, time::Duration};
 
 use profiler_tests::{agent, netns::Netns, paths, process::Launch, workload::Workload};
 
@@ -22,6 +22,7 @@ fn pods_check_up_and_node_work_in_a_browser() {
             .unwrap()
     };
     let (sidecar, app) = (spin("envoy"), spin("shares-app"));
+    let namespace = std::fs::metadata(pod.path()).unwrap().ino();
     let token = agent.api.token.clone().unwrap();
     let address = agent.api.address;
     let web = paths::workspace().join("web");
@@ -31,6 +32,7 @@ fn pods_check_up_and_node_work_in_a_browser() {
         .env("AGENT_URL", &format!("http://{address}/#token={token}"))
         .env("SIDECAR_PID", &sidecar.pid().to_string())
         .env("APP_PID", &app.pid().to_string())
+        .env("NAMESPACE", &namespace.to_string())
         .env("SHOTS", shots.to_str().unwrap())
         .current_dir(&web)
         .start()

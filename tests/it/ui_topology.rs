@@ -46,6 +46,8 @@ fn the_map_and_the_page_of_an_edge_show_the_mesh_with_the_apis_totals() {
     .unwrap();
     let report = mesh.report();
     watch.finish();
+    // The browser has the machine to itself.
+    mesh.pause_load().unwrap();
 
     // The processes stay, so that the node tells their network namespaces.
     let (client, server) = (report.client_envoy_pid, report.server_envoy_pid);

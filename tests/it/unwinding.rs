@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use profiler_tests::{
     agent::Agent,
+    assert_measured,
     folded::{Folded, FoldedStack, is_function},
     process::Running,
     workload::Workload,
 };
 use serde_json::{Value, json};
 
-use crate::targets::{START, Targets, burn, finish_task, on_cpu, start_task};
+use crate::targets::{
+    START, Targets, burn, endless, finish_task, on_cpu, start_task, stop_task, wait_samples,
+};
 
 /// A profile of one process and what it says about its stacks.
 pub(crate) struct Profiled {
@@ -28,12 +31,23 @@ impl Profiled {
         }
     }
 
+    /// The same until there are so many samples.
+    fn until(agent: &Agent, pid: u32, samples: u64, hz: u64) -> Self {
+        let id = start_task(agent, &endless(json!({ "pids": [pid] }), hz));
+        wait_samples(agent, &id, samples);
+        let task = stop_task(agent, &id);
+        Self {
+            folded: agent.api.folded(&id, "").unwrap(),
+            stacks: task["stacks"].clone(),
+        }
+    }
+
     /// Checks that at least this share of the stacks is complete, in per mille.
     pub(crate) fn assert_complete(&self, least: u64, what: &str) {
         let number = |name: &str| self.stacks[name].as_u64().unwrap();
         let (samples, complete) = (number("samples"), number("complete"));
-        assert!(samples >= 50, "{what}: too few samples: {}", self.stacks);
-        assert!(
+        assert_measured!(samples >= 50, "{what}: too few samples: {}", self.stacks);
+        assert_measured!(
             complete * 1000 >= samples * least,
             "{what}: {}; {}",
             self.stacks,
@@ -49,7 +63,7 @@ impl Profiled {
 
     fn assert_mostly(&self, order: &[&str], least: u64, what: &str) {
         let share = self.per_mille(order);
-        assert!(
+        assert_measured!(
             share >= least,
             "{what}: {share} of 1000 samples have {order:?}: {}",
             self.folded.summary()
@@ -75,6 +89,9 @@ pub(crate) fn run(targets: &Targets, workload: Workload, name: &str, what: &str)
     target
 }
 
+/// For programs that always do the same: what counts is how many samples there are, not how long they took.
+const FAST_HZ: u64 = 999;
+
 const CHAIN: [&str; 7] = [
     "main",
     "chain_one",
@@ -95,7 +112,7 @@ fn call_chains_are_whole_however_the_program_is_linked() {
         (Workload::UnwindStaticPie, "unwind-pie"),
     ] {
         let target = run(&targets, workload, name, "deep");
-        let profiled = Profiled::of(&agent, &[target.pid()], 2, 199);
+        let profiled = Profiled::until(&agent, target.pid(), 400, FAST_HZ);
         profiled.assert_complete(985, name);
         profiled.assert_mostly(&CHAIN, 970, name);
     }
@@ -123,7 +140,7 @@ fn stacks_through_musl_reach_the_start() {
         ] {
             let name = format!("{kind}-{what}");
             let target = run(&targets, workload, &name, what);
-            let profiled = Profiled::of(&agent, &[target.pid()], 3, 299);
+            let profiled = Profiled::until(&agent, target.pid(), 500, FAST_HZ);
             profiled.assert_complete(985, &name);
             profiled.assert_mostly(order, 970, &name);
         }
@@ -150,7 +167,7 @@ fn a_signal_handler_stands_on_what_it_interrupted() {
         let lost = profiled.folded.count(|stack| {
             stack.has("alarm_handler") && !calls_in_order(stack, &["main", "alarm_handler"])
         });
-        assert!(
+        assert_measured!(
             lost * 100 <= profiled.folded.total() * 3,
             "{what}: {lost} handlers stand on nothing: {}",
             profiled.folded.summary()
@@ -179,7 +196,7 @@ fn a_very_deep_stack_keeps_its_leaf_and_its_root() {
             && recursions.count() > 400
             && calls_in_order(stack, &["main", "recursion_root", "recurse", "leaf_burns"])
     });
-    assert!(
+    assert_measured!(
         whole * 10 >= profiled.folded.total() * 8,
         "{}",
         profiled.folded.summary()
@@ -196,7 +213,7 @@ fn library_calls_clock_reads_and_threads_reach_their_root() {
         ("thread", ["thread_begins", "in_thread"]),
     ] {
         let target = run(&targets, Workload::Unwind, &format!("unw-{what}"), what);
-        let profiled = Profiled::of(&agent, &[target.pid()], 3, 299);
+        let profiled = Profiled::until(&agent, target.pid(), 500, FAST_HZ);
         profiled.assert_complete(985, what);
         profiled.assert_mostly(&order, 970, what);
     }
@@ -255,7 +272,7 @@ fn frame_pointers_alone_are_said_to_be_unverified() {
     let target = run(&targets, Workload::Unwind, "unwind-fp", "deep");
     let profiled = Profiled::of(&agent, &[target.pid()], 2, 199);
     assert_eq!(profiled.stacks["unverified"], profiled.stacks["samples"]);
-    assert!(
+    assert_measured!(
         profiled.per_mille(&CHAIN) < 500,
         "{}",
         profiled.folded.summary()

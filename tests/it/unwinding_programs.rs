@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -10,6 +9,8 @@ use std::{
 
 use profiler_tests::{
     agent::{Agent, launch},
+    assert_measured,
+    peers::free_port,
     process::Running,
     wait::wait_until,
     workload::Workload,
@@ -30,7 +31,7 @@ fn rust_and_go_programs() {
     let profiled = Profiled::of(&agent, &[rust.pid()], 2, 299);
     profiled.assert_complete(985, "a Rust program");
     let order = ["main", "rust_outer", "rust_middle", "rust_leaf"];
-    assert!(
+    assert_measured!(
         profiled.per_mille(&order) > 950,
         "{}",
         profiled.folded.summary()
@@ -40,7 +41,7 @@ fn rust_and_go_programs() {
     let profiled = Profiled::of(&agent, &[go.pid()], SECONDS, 299);
     profiled.assert_complete(970, "a Go program");
     let order = ["runtime.main", "main.main", "main.goOuter", "main.goMiddle"];
-    assert!(
+    assert_measured!(
         profiled.per_mille(&order) > 900,
         "{}",
         profiled.folded.summary()
@@ -103,11 +104,7 @@ fn redis_under_load() {
 fn nginx_under_load() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = free_port().unwrap();
     let folder = targets.folder.display();
     let configuration = targets.folder.join("nginx.conf");
     fs::write(
@@ -202,8 +199,8 @@ fn the_frames_are_those_of_an_independent_unwinder() {
     let status = run.wait(Duration::from_secs(6) + EXIT).unwrap();
     assert!(status.success(), "{status}: {}", run.errors());
     let (compared, identical) = compared(&run.errors());
-    assert!(compared >= 100, "{}", run.errors());
-    assert!(
+    assert_measured!(compared >= 100, "{}", run.errors());
+    assert_measured!(
         identical * 1000 >= compared * 995,
         "{identical} of {compared}: {}",
         run.errors()

@@ -2,6 +2,7 @@
 
 use profiler_tests::{
     agent::Agent,
+    assert_measured,
     folded::{Folded, FoldedStack, is_function},
     workload::Workload,
 };
@@ -96,7 +97,7 @@ fn halves(stack: &FoldedStack) -> Option<(&str, &[String])> {
 
 /// Most waits have this waker: some end otherwise (a signal, a preemption on the way).
 fn assert_most(part: u64, whole: u64, recorded: &Recorded) {
-    assert!(
+    assert_measured!(
         whole >= ROUNDS / 2 && part * 10 >= whole * 9,
         "{part} of {whole}: {}",
         recorded.with.summary()

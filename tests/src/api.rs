@@ -12,7 +12,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::{folded::Folded, wait::wait_for};
 
-const REQUEST_LIMIT: Duration = Duration::from_secs(20);
+const REQUEST_LIMIT: Duration = Duration::from_mins(1);
 
 /// Talks to one agent.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs::{File, OpenOptions},
     path::{Path, PathBuf},
     process::Command,
     sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError},
@@ -14,7 +15,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use rustix::process::{Pid, Signal};
+use rustix::{
+    fs::{FlockOperation, flock},
+    process::{Pid, Signal},
+};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     iterator::Signals,
@@ -60,6 +64,13 @@ impl Resource {
 /// Releases its resource when dropped.
 #[derive(Debug)]
 pub struct Guard(u64);
+
+impl Guard {
+    /// The resource is gone by itself: its name may be another's by now.
+    pub(crate) fn disarm(self) {
+        registry().entries.remove(&self.0);
+    }
+}
 
 impl Drop for Guard {
     fn drop(&mut self) {
@@ -222,9 +233,24 @@ pub fn leftovers_of(owner: Option<u32>) -> Vec<Resource> {
 
 /// Removes what runs that were killed could not remove.
 pub fn remove_leftovers() {
+    // Without the lock there is nobody whom it could disturb.
+    let _lock = leftovers_lock();
     for resource in leftovers_of(None) {
         resource.release();
     }
+}
+
+/// While it is held, no test process removes what a killed one has left.
+pub fn leftovers_lock() -> Result<File> {
+    let path = std::env::temp_dir().join(format!("{PREFIX}-leftovers"));
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .with_context(|| format!("open {}", path.display()))?;
+    flock(&file, FlockOperation::LockExclusive)
+        .with_context(|| format!("lock {}", path.display()))?;
+    Ok(file)
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {

@@ -11,6 +11,7 @@ pub mod forwarder;
 pub mod kubernetes;
 pub mod cri;
 pub mod netns;
+pub mod measured;
 pub mod paths;
 pub mod process;
 pub mod wait;

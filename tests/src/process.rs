@@ -24,7 +24,14 @@ use crate::{
     wait::{wait_for, wait_until},
 };
 
-const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// For a process to end when it is asked to, on a busy machine; how fast it ends is judged by tests of that.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// For the kernel to remove a process group that was killed.
+const GONE_LIMIT: Duration = Duration::from_secs(5);
+/// What the agent is labelled with.
+const AGENT_LABELS: [&str; 2] = ["serve", "agent"];
+/// Last lines of what a process wrote that are shown where a test fails.
+const SHOWN_LINES: usize = 12;
 
 /// How to start a child. Its output goes to files, so that no pipe can fill up.
 #[derive(Debug)]
@@ -145,7 +152,7 @@ impl Launch {
             label: self.label,
             out,
             err,
-            _guard: guard,
+            guard: Some(guard),
         })
     }
 }
@@ -167,7 +174,8 @@ pub struct Running {
     label: String,
     out: PathBuf,
     err: PathBuf,
-    _guard: Guard,
+    /// `None`: nothing is left of its group, whose number may be given to another.
+    guard: Option<Guard>,
 }
 
 impl Running {
@@ -190,7 +198,36 @@ impl Running {
     }
 
     pub fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        matches!(self.status(), Ok(None))
+    }
+
+    /// A test fails: what the agent logged, or a peer that has died, tells why more often than the assertion.
+    fn show_end(&mut self) {
+        let status = self.status().ok().flatten();
+        let has_died = status.is_some_and(|status| !status.success());
+        if !has_died && !AGENT_LABELS.contains(&self.label.as_str()) {
+            return;
+        }
+        let state = status.map_or_else(|| "runs".to_owned(), |status| status.to_string());
+        let errors = self.errors();
+        let lines: Vec<&str> = errors.lines().collect();
+        eprintln!("== the end of what {} logged ({state}):", self.label);
+        for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
+            eprintln!("{line}");
+        }
+    }
+
+    /// How it ended, if it has.
+    fn status(&mut self) -> std::io::Result<Option<ExitStatus>> {
+        let status = self.child.try_wait()?;
+        let group = Pid::from_child(&self.child);
+        if status.is_some()
+            && rustix::process::test_kill_process_group(group).is_err()
+            && let Some(guard) = self.guard.take()
+        {
+            guard.disarm();
+        }
+        Ok(status)
     }
 
     pub fn signal(&self, signal: Signal) -> Result<()> {
@@ -202,7 +239,7 @@ impl Running {
     /// Waits until it exits by itself.
     pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
         let what = format!("{} exits", self.label);
-        wait_for(&what, limit, || self.child.try_wait().ok().flatten())
+        wait_for(&what, limit, || self.status().ok().flatten())
             .with_context(|| format!("its errors: {}", self.errors()))
     }
 
@@ -252,7 +289,7 @@ impl Running {
 
     /// The same with another limit.
     pub fn interrupt_within(&mut self, signal: Signal, limit: Duration) -> Result<ExitStatus> {
-        if let Some(status) = self.child.try_wait().context("reap child")? {
+        if let Some(status) = self.status().context("reap child")? {
             return Ok(status);
         }
         self.signal(signal)?;
@@ -270,11 +307,17 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.show_end();
+        }
+        if self.guard.is_none() {
+            return;
+        }
         let group = Pid::from_child(&self.child);
         rustix::process::kill_process_group(group, Signal::KILL).ok();
         drop(self.child.wait());
         // Members that were not our children are reaped by init a moment later.
-        drop(wait_until("process group is gone", STOP_LIMIT, || {
+        drop(wait_until("process group is gone", GONE_LIMIT, || {
             rustix::process::test_kill_process_group(group).is_err()
         }));
     }

@@ -21,8 +21,9 @@ use crate::{
 const ALWAYS: [&str; 4] = ["--network", "always", "--profile", "always"];
 /// For a check-up to end after its time: names of a large program take a while.
 const CHECKUP_LIMIT: Duration = Duration::from_mins(1);
-/// From the end of a check-up until what it held is read: its programs go with the last reader.
-const QUIET: Duration = Duration::from_millis(500);
+/// From the end of a check-up until what it held is read: its programs go with the last reader. After the shortest
+/// time on an idle machine; until the agent holds no more of the kernel than at first, at most, on a busy one.
+const QUIET: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(20)];
 /// For the agent to end while the machine is busy; how fast it ends is another test's.
 const STOP: Duration = Duration::from_mins(1);
 /// For the kernel, which frees what a process held.
@@ -66,8 +67,7 @@ pub struct Soaked {
     /// Check-ups whose diagnosis has no requests, with what it says of its limits.
     pub without_requests: Vec<String>,
     pub load: LoadReport,
-    /// Programs, maps, links and pins of the whole machine that were not there before the agent. Those of others that
-    /// came meanwhile are among them.
+    /// Programs, maps, links and pins that were not there before the agent and belong to no process.
     pub left: Vec<String>,
     /// Warnings and errors that the agent logged.
     pub complaints: Vec<String>,
@@ -129,8 +129,16 @@ pub fn run(options: &Options, mut seen: impl FnMut(&Reading)) -> Result<Soaked> 
         let limits = checkup(&agent, &body, pid)
             .with_context(|| format!("check-up {}; {}", readings.len() + 1, agent.log()))?;
         without_requests.extend(limits);
-        thread::sleep(QUIET);
-        let reading = read(&agent, began)?;
+        let quiet_from = Instant::now();
+        thread::sleep(QUIET[0]);
+        let mut reading = read(&agent, began)?;
+        let first = readings
+            .first()
+            .map_or(u32::MAX, |first: &Reading| first.kernel_objects);
+        while reading.kernel_objects > first && quiet_from.elapsed() < QUIET[1] {
+            thread::sleep(QUIET[0]);
+            reading = read(&agent, began)?;
+        }
         seen(&reading);
         readings.push(reading);
         ensure!(mesh.ended().is_none(), "{:?} has ended", mesh.ended());
@@ -138,14 +146,7 @@ pub fn run(options: &Options, mut seen: impl FnMut(&Reading)) -> Result<Soaked> 
     let load = mesh.stop_load()?.context("no load")?;
     let status = agent.stop_within(STOP)?;
     ensure!(status.success(), "the agent ended with {status}");
-    let gone = wait_for("the kernel has removed everything", GONE, || {
-        let left = KernelObjects::now().ok()?.since(&before);
-        left.is_empty().then_some(())
-    });
-    let left = match gone {
-        Ok(()) => Vec::new(),
-        Err(_) => KernelObjects::now()?.since(&before),
-    };
+    let left = KernelObjects::left_behind(&before, GONE)?;
     let complaints = agent
         .log()
         .lines()

@@ -5,6 +5,7 @@ use std::{
     collections::hash_map::DefaultHasher,
     fs,
     hash::{Hash as _, Hasher as _},
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -182,8 +183,15 @@ impl Workload {
         fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
         let fresh = folder.join(format!("{name}.{}", std::process::id()));
         compile(compiler, &flags, &source, &fresh)?;
-        fs::rename(&fresh, &built).context("keep the compiled program")?;
-        Ok(built)
+        // Another test process may have been faster, and run what it made: that file stays.
+        let kept = fs::hard_link(&fresh, &built);
+        fs::remove_file(&fresh).context("remove the other name of the compiled program")?;
+        match kept {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                Err(error).context("keep the compiled program")
+            }
+            _ => Ok(built),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ const shots = process.env.SHOTS;
 if (shots !== undefined) mkdirSync(shots, { recursive: true });
 
 const checks = new Checks();
-let mock = await startMock();
+const mock = await startMock();
 await walk(checks, { agentUrl: mock.url, pid: 4242, shots });
 await topologyWalk(checks, {
   agentUrl: mock.url,
@@ -125,11 +125,10 @@ await checks.run("a lost agent is told, and found again", async () => {
   const { context, page } = await openPage(browser, mock.origin);
   await page.goto(mock.url);
   await page.waitForSelector(".dot-live");
-  const port = Number(new URL(mock.origin).port);
-  await mock.close();
+  mock.lose();
   await page.getByText("The agent does not answer.").waitFor();
   if (shots !== undefined) await page.screenshot({ path: `${shots}/unreachable.png` });
-  mock = await startMock(port);
+  mock.find();
   await page.waitForSelector(".dot-live", { timeout: 15_000 });
   assert((await page.getByText("The agent does not answer.").count()) === 0, "the banner stays");
   await context.close();

@@ -465,6 +465,9 @@ export async function startMock(port = 0, options = {}) {
       }
     });
   });
+  // Who is lost keeps the port, which another program could take otherwise.
+  let isLost = false;
+  server.on("connection", (socket) => isLost && socket.destroy());
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   const timers = [setInterval(() => agent.tick(), tickMs), setInterval(() => agent.advance(), 300)];
   const origin = `http://127.0.0.1:${server.address().port}`;
@@ -472,6 +475,15 @@ export async function startMock(port = 0, options = {}) {
     agent,
     origin,
     url: `${origin}/#token=${TOKEN}`,
+    /** Ends all connections and takes none. */
+    lose: () => {
+      isLost = true;
+      server.closeAllConnections();
+    },
+    /** Takes connections again. */
+    find: () => {
+      isLost = false;
+    },
     close: () => {
       timers.forEach(clearInterval);
       server.closeAllConnections();

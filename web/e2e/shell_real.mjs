@@ -1,18 +1,21 @@
 // The frame around the pages against a running agent with a pod: a program called envoy and its application, both
 // busy, in a network namespace of their own.
-// Env: AGENT_URL, SIDECAR_PID, APP_PID, SHOTS (optional). Prints "N passed, M failed"; exit code 1 on failure.
+// Env: AGENT_URL, SIDECAR_PID, APP_PID, NAMESPACE (its number), SHOTS (optional). Prints "N passed, M failed"; exit code 1 on failure.
 
 import { mkdirSync } from "node:fs";
 import { launch, openPage } from "./browser.mjs";
 import { address, assert, Checks } from "./real.mjs";
 
 const WAIT_MS = 30_000;
-const { AGENT_URL, SIDECAR_PID, APP_PID, SHOTS } = process.env;
-if (AGENT_URL === undefined || SIDECAR_PID === undefined || APP_PID === undefined) {
-  console.error("AGENT_URL, SIDECAR_PID and APP_PID must be set");
+const { AGENT_URL, SIDECAR_PID, APP_PID, NAMESPACE, SHOTS } = process.env;
+if ([AGENT_URL, SIDECAR_PID, APP_PID, NAMESPACE].includes(undefined)) {
+  console.error("AGENT_URL, SIDECAR_PID, APP_PID and NAMESPACE must be set");
   process.exit(2);
 }
 if (SHOTS !== undefined) mkdirSync(SHOTS, { recursive: true });
+
+/** The pod alone with one of its processes: other processes of the machine may have the number in theirs. */
+const inPod = (pid) => `${origin}/?view=pods&q=${NAMESPACE}%20${pid}`;
 
 const checks = new Checks();
 const { origin } = new URL(AGENT_URL);
@@ -26,7 +29,7 @@ await page.goto(AGENT_URL);
 await page.waitForSelector("[role=grid] [role=row][data-row]");
 
 await checks.run("the pod shows what its sidecar uses of its CPU", async () => {
-  await page.goto(`${origin}/?view=pods&q=${APP_PID}`);
+  await page.goto(inPod(APP_PID));
   await page.getByText(APP_PID, { exact: true }).first().waitFor();
   const line = page.locator("[data-sidecar-line]").first();
   // Both spin, so that each has about half, however little CPU this machine gives them.
@@ -37,7 +40,7 @@ await checks.run("the pod shows what its sidecar uses of its CPU", async () => {
     return found !== null && Number(found[2]) > 0.1 && Number(found[3]) > 20 && Number(found[3]) < 80;
   });
   assert((await page.locator(".role-app").count()) === 1, `no application: ${await line.textContent()}`);
-  await page.goto(`${origin}/?view=pods&q=${SIDECAR_PID}`);
+  await page.goto(inPod(SIDECAR_PID));
   await page.locator(".role-sidecar").first().waitFor();
   await shot("1-pods");
 });
@@ -56,7 +59,7 @@ await checks.run("the names of its profile are foretold from its file", async ()
 
 let checkup = "";
 await checks.run("a check-up of the pod runs three tasks to their end", async () => {
-  await page.goto(`${origin}/?view=pods&q=${APP_PID}`);
+  await page.goto(inPod(APP_PID));
   await page.getByRole("button", { name: "Check-up…" }).first().click();
   await page.fill("#duration", "4");
   await page
@@ -128,7 +131,7 @@ await checks.run("the support bundle is saved", async () => {
 
 await checks.run("the palette finds the process", async () => {
   await page.keyboard.press("Control+k");
-  await page.fill(".palette-field", APP_PID);
+  await page.fill(".palette-field", `shares-app ${APP_PID} process`);
   await page.keyboard.press("Enter");
   await page.waitForURL(new RegExp(`process=${APP_PID}-`));
   await page.locator(".process-panel").getByText("Threads (").waitFor();

@@ -33,7 +33,7 @@ const MAX_TASKS_LIMIT: usize = 64;
 /// Each edge has some 150 lines of metrics when everything happens on it; most have a third of that.
 const DEFAULT_METRICS_EDGES: usize = 200;
 const MAX_METRICS_EDGES: usize = 10_000;
-/// One on-CPU task of one process after another runs below this (`memory::the_least_ceiling_lets_a_task_run`).
+/// One on-CPU task of one process after another runs below this (`memory::alone::the_least_ceiling_lets_a_task_run`).
 const MIN_MEMORY_BYTES: u64 = 96 << 20;
 /// Below this the newest minute of a busy node does not fit.
 const MIN_RETENTION_BYTES: u64 = 1 << 20;

@@ -7,17 +7,18 @@ use std::{
 };
 
 use profiler_tests::{
+    assert_measured,
     cleanup::{Guard, scratch_directory},
-    docker::{Bridge, Container, Image},
+    docker::{Bridge, Container},
     mesh::{
         MeshOptions, SERVER_ADDRESS, SERVER_PORT, SIDECAR_USER, interception, load_report, sidecar,
     },
-    netns, paths,
+    netns,
     wait::wait_for,
 };
 use serde_json::{Value, json};
 
-use super::{CONNECTIONS, Profiler, REQUESTS};
+use super::{CONNECTIONS, Images, Profiler, REQUESTS, pause};
 use crate::{
     edges::{edges_that, number},
     targets::{EXIT, START},
@@ -47,34 +48,19 @@ impl Pod {
     }
 }
 
-/// The images of the pods.
-struct Images {
-    pause: Image,
-    envoy: Image,
-    server: Image,
-    client: Image,
-}
-
 /// What stays while requests go from one pod to the other.
-struct Mesh {
+struct Mesh<'a> {
+    images: &'a Images,
     app: Container,
     client: Pod,
     server: Pod,
-    images: Images,
     _bridge: Bridge,
     _folder_guard: Guard,
 }
 
-impl Mesh {
-    fn up() -> Self {
+impl<'a> Mesh<'a> {
+    fn up(images: &'a Images) -> Self {
         let (folder, folder_guard) = scratch_directory("pods").unwrap();
-        let own = |name: &str| Image::of(&paths::own_program(name).unwrap()).unwrap();
-        let images = Images {
-            pause: Image::of(Path::new("/usr/bin/sleep")).unwrap(),
-            envoy: Image::of(&paths::envoy().unwrap()).unwrap(),
-            server: own("mesh-server"),
-            client: own("mesh-client"),
-        };
         let bridge = Bridge::create_with(&[SUBNET]).unwrap();
         let pod = |name: &str, address: &str| {
             let network = format!("--network={}", bridge.name());
@@ -146,7 +132,9 @@ impl Mesh {
         let options = [&*self.client.network()];
         let load = Container::run(&self.images.client, &options, &arguments).unwrap();
         wait_for("the load ends", EXIT, || {
-            (load.inspect("{{.State.Running}}").ok()? == "false").then_some(())
+            let running = load.inspect("{{.State.Running}}");
+            let ended = running.is_ok_and(|running| running == "false");
+            ended.then_some(()).or_else(pause)
         })
         .unwrap();
         let report = load_report(&load.logs().unwrap()).unwrap();
@@ -186,10 +174,10 @@ fn bytes(table: &Value, client: Option<&str>, server: &str) -> u64 {
     hop.iter().map(moved).sum()
 }
 
-#[test]
-fn every_request_between_redirected_pods_is_seen_once_on_each_hop() {
-    let mesh = Mesh::up();
-    let profiler = Profiler::start();
+/// Every request between redirected pods is seen once on each hop.
+pub(super) fn check(images: &Images) {
+    let mesh = Mesh::up(images);
+    let profiler = Profiler::of(&images.agent);
     let [outbound, inbound] = [&mesh.client.envoy, &mesh.server.envoy];
     let target = |container: &Container| json!({ "container": container.id });
     let profile = profiler.start_task(&json!({
@@ -209,7 +197,7 @@ fn every_request_between_redirected_pods_is_seen_once_on_each_hop() {
     }
 
     let folded = profiler.api.folded(&profile, "").unwrap();
-    assert!(folded.total() > 50, "{profiled:#}");
+    assert_measured!(folded.total() > 50, "{profiled:#}");
     assert!(folded.share("[unknown]") < 5.0, "{}", folded.summary());
 
     let [out, inward, app] = [outbound, inbound, &mesh.app].map(|one| &*one.id);

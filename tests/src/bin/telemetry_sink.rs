@@ -23,6 +23,7 @@ use hyper_util::{
 };
 use profiler_tests::mesh::Received;
 use prost::Message;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use tokio::net::{TcpListener, UdpSocket};
 
 const BODY_LIMIT: usize = 16 << 20;
@@ -30,6 +31,8 @@ const BODY_LIMIT: usize = 16 << 20;
 const MESSAGE_LIMIT: usize = 4 << 20;
 /// A flag for compression and the length, before each gRPC message.
 const PREFIX: usize = 5;
+/// Bytes of datagrams that may wait while the machine is busy with something else; beyond that they are lost.
+const WAITING: usize = 8 << 20;
 
 #[derive(Parser)]
 struct Options {
@@ -87,6 +90,7 @@ async fn main() -> Result<()> {
         .await
         .with_context(listen)?;
     let statsd = UdpSocket::bind(options.listen).await.with_context(listen)?;
+    set_socket_recv_buffer_size_force(&statsd, WAITING).context("let datagrams wait")?;
     tokio::spawn(count_datagrams(statsd, Arc::clone(&counts)));
     println!("listening on {}", options.listen);
     loop {

@@ -17,7 +17,7 @@ use tonic_prost::ProstCodec;
 use super::messages::{StatusRequest, StatusResponse};
 
 /// Longest that a call may take: images are unpacked within some.
-const CALL_LIMIT: Duration = Duration::from_secs(30);
+const CALL_LIMIT: Duration = Duration::from_mins(1);
 
 /// One connection.
 #[derive(Debug)]

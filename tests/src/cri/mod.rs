@@ -29,7 +29,7 @@ use crate::{
     wait::wait_until,
 };
 
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_mins(1);
 /// What keeps the namespaces of a pod; it does nothing.
 const PAUSE: &str = "profiler.test/pause:1";
 const PLUGINS: &str = "/usr/lib/cni";

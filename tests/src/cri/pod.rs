@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Seconds that a command in a container may take.
-const EXEC_LIMIT_S: i64 = 20;
+const EXEC_LIMIT_S: i64 = 40;
 
 /// A running pod; removed with its containers when dropped.
 #[derive(Debug)]

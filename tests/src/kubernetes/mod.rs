@@ -8,7 +8,7 @@ pub mod objects;
 
 use std::{
     fs,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -21,6 +21,7 @@ pub use client::Client;
 use crate::{
     cleanup::{Guard, scratch_directory},
     paths,
+    peers::free_port,
     process::{Launch, Running},
     wait::wait_until,
 };
@@ -200,13 +201,9 @@ fn program(name: &str) -> Result<PathBuf> {
 
 /// Addresses at which nobody listens: neither program says which port it was given.
 fn free_addresses<const N: usize>() -> Result<[SocketAddr; N]> {
-    // All at once, so that they differ.
-    let listeners = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
-    for (address, listener) in addresses.iter_mut().zip(listeners) {
-        *address = listener
-            .and_then(|listener| listener.local_addr())
-            .context("find a free port")?;
+    for address in &mut addresses {
+        address.set_port(free_port()?);
     }
     Ok(addresses)
 }

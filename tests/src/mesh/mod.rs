@@ -55,7 +55,7 @@ pub const ADMIN_PORT: u16 = 15000;
 /// What the load generator prints once it can be paused.
 pub const LOADING: &str = "loading";
 
-const START_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// One pod: its namespace and its sidecar.
 #[derive(Debug)]
@@ -225,6 +225,26 @@ impl Drop for Mesh {
 impl Mesh {
     /// Brings everything up and returns when a request has gone the whole way (with gRPC: could go).
     pub fn up(options: &MeshOptions) -> Result<Self> {
+        let mut mesh = Self::start(options)?;
+        mesh.wait_until_ready()?;
+        Ok(mesh)
+    }
+
+    /// Several meshes, whose sidecars start beside each other. Their processes are children of the calling
+    /// thread, as with [`Mesh::up`].
+    pub fn up_together(options: &[MeshOptions]) -> Result<Vec<Self>> {
+        let mut meshes = options
+            .iter()
+            .map(Self::start)
+            .collect::<Result<Vec<_>>>()?;
+        for mesh in &mut meshes {
+            mesh.wait_until_ready()?;
+        }
+        Ok(meshes)
+    }
+
+    /// Starts everything and waits for nothing.
+    fn start(options: &MeshOptions) -> Result<Self> {
         paths::require_root()?;
         let (folder, folder_guard) = scratch_directory("mesh")?;
         let envoy = match &options.envoy {
@@ -262,7 +282,7 @@ impl Mesh {
             .transpose()?;
         let client = start_pod("client", client_netns, &envoy, &folder, options)?;
         let server = start_pod("server", server_netns, &envoy, &folder, options)?;
-        let mut mesh = Self {
+        Ok(Self {
             load: None,
             pauses: 0,
             app,
@@ -273,9 +293,7 @@ impl Mesh {
             folder,
             _folder_guard: folder_guard,
             options: options.clone(),
-        };
-        mesh.wait_until_ready()?;
-        Ok(mesh)
+        })
     }
 
     fn wait_until_ready(&mut self) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::{
     wait::wait_until,
 };
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Questions, and what becomes of them.
 pub const QUESTIONS: [(&str, &str, &str); 6] = [

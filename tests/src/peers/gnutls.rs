@@ -10,7 +10,7 @@ use crate::{
     wait::{wait_for, wait_until},
 };
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Starts the server with the certificate in `folder`: it answers every request with a page and closes.
 pub fn serve(folder: &Path) -> Result<(Running, u16)> {

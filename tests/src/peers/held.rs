@@ -2,12 +2,14 @@
 //! do is then seen from the beginning.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs::{File, OpenOptions},
     io::Write as _,
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
+    sync::{Mutex, PoisonError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -22,24 +24,37 @@ use crate::{
     wait::{wait_for, wait_until},
 };
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(1);
 /// Probes are put in one after the other: once none was added for so long they are all there.
-const REST: Duration = Duration::from_millis(400);
+const REST: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How many probes programs had when all of theirs were there, by the files that they run code of: another one
+/// with the same files gets as many.
+static ALL: Mutex<BTreeMap<BTreeSet<String>, usize>> = Mutex::new(BTreeMap::new());
 
 /// Waits until there are probes in a process and all that it gets now are there.
 pub fn wait_until_probed(pid: u32) -> Result<()> {
-    let mut before = 0;
+    let (mut before, mut since) = (0, Instant::now());
     loop {
         // Mappings come and go while a program is being loaded: then there is another look.
-        let now = wait_for("the program has probes", LIMIT, || {
+        let (files, now) = wait_for("the program has probes", LIMIT, || {
+            let files = breakpoints::files(pid).ok()?;
             let count = breakpoints::count(pid).ok()?;
-            (count > 0).then_some(count)
+            (count > 0).then_some((files, count))
         })?;
-        if now == before {
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(&files) == Some(&now) {
             return Ok(());
         }
-        before = now;
-        thread::sleep(REST);
+        if now != before {
+            (before, since) = (now, Instant::now());
+        } else if since.elapsed() > REST {
+            all.insert(files, now);
+            return Ok(());
+        }
+        drop(all);
+        thread::sleep(PAUSE);
     }
 }
 

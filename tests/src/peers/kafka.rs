@@ -18,11 +18,12 @@ use super::{asked::Asked, free_port};
 use crate::{
     paths,
     process::{Launch, Running},
-    wait::{wait_for, wait_until},
+    wait::wait_until,
 };
 
 const LIMIT: Duration = Duration::from_mins(2);
-/// Nobody asks any more when the log has not grown for so long.
+/// Once the broker has closed the connections of clients that have ended, its log has everything when nothing of
+/// clients was added for so long.
 const SETTLED: Duration = Duration::from_millis(700);
 
 /// A running broker.
@@ -156,16 +157,30 @@ impl Kafka {
         Ok(path.display().to_string())
     }
 
-    /// What clients of a listener asked so far, once nobody asks any more. With that of passwords also what
-    /// precedes it on each connection, which the broker does not log.
+    /// What clients of a listener asked so far, once nobody asks any more: the broker closes a connection whose client
+    /// has ended when it has answered what came over it. With that of passwords also what precedes it on each
+    /// connection, which the broker does not log.
     pub fn asked(&self, port: u16) -> Result<Vec<Asked>> {
-        let mut last = (String::new(), Instant::now());
-        let log = wait_for("the broker's log grows no more", LIMIT, || {
-            let text = fs::read_to_string(&self.log).ok()?;
-            if text.len() != last.0.len() {
-                last = (text, Instant::now());
+        let (mut log, mut lines, mut since) = (String::new(), 0, Instant::now());
+        wait_until("the broker has answered everything", LIMIT, || {
+            let Ok(metadata) = fs::metadata(&self.log) else {
+                return false;
+            };
+            let mut is_busy = [self.port, self.sasl_port]
+                .into_iter()
+                .any(has_more_to_read);
+            if metadata.len() != log.len() as u64 {
+                log = fs::read_to_string(&self.log).unwrap_or_default();
+                // The broker itself asks its controller all the time. A line that is being written counts, so that
+                // there is another look.
+                let now = of_clients(&log).count();
+                is_busy |= now != lines;
+                lines = now;
             }
-            (last.1.elapsed() > SETTLED).then(|| last.0.clone())
+            if is_busy {
+                since = Instant::now();
+            }
+            since.elapsed() > SETTLED
         })?;
         let with_password = port == self.sasl_port;
         let listener = if with_password { "SASL" } else { "PLAINTEXT" };
@@ -188,6 +203,29 @@ impl Kafka {
         }
         Ok(asked)
     }
+}
+
+/// Lines of the log of requests that came from clients.
+fn of_clients(log: &str) -> impl Iterator<Item = &str> {
+    let is_of_client = |line: &&str| !line.contains("\"listener\":\"CONTROLLER\"");
+    log.lines().filter(is_of_client)
+}
+
+/// Whether the server at a port has a connection open whose client has ended.
+fn has_more_to_read(port: u16) -> bool {
+    // `TCP_CLOSE_WAIT`, linux/include/net/tcp_states.h.
+    const CLOSED_BY_CLIENT: &str = "08";
+    let place = format!(":{port:04X}");
+    let is_one = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().take(4).collect();
+        matches!(words[..], [_, local, _, CLOSED_BY_CLIENT] if local.ends_with(&place))
+    };
+    ["/proc/net/tcp", "/proc/net/tcp6"]
+        .into_iter()
+        .any(|table| {
+            let text = fs::read_to_string(table).unwrap_or_default();
+            text.lines().any(is_one)
+        })
 }
 
 const JAVA: [&str; 2] = ["-Xmx128m", "-XX:TieredStopAtLevel=1"];

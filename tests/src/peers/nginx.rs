@@ -14,8 +14,8 @@ use crate::{
     wait::{wait_for, wait_until},
 };
 
-const START_LIMIT: Duration = Duration::from_secs(20);
-const LOG_LIMIT: Duration = Duration::from_secs(5);
+const START_LIMIT: Duration = Duration::from_mins(1);
+const LOG_LIMIT: Duration = Duration::from_secs(30);
 
 /// Sizes of the files `/files/SIZE`.
 pub const FILE_SIZES: [usize; 6] = [0, 1, 700, 4096, 50_000, 1_000_000];
@@ -44,8 +44,13 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// With [`Speaks::Tls`], `server.pem` and `server.key` must lie in `folder`.
+    /// With two workers. With [`Speaks::Tls`], `server.pem` and `server.key` must lie in `folder`.
     pub fn start(folder: &Path, speaks: Speaks) -> Result<Self> {
+        Self::start_with_workers(folder, speaks, 2)
+    }
+
+    /// The same with so many workers.
+    pub fn start_with_workers(folder: &Path, speaks: Speaks, workers: usize) -> Result<Self> {
         let (port, backend_port) = (free_port()?, free_port()?);
         let files = folder.join("files");
         fs::create_dir(&files).context("make the folder of files")?;
@@ -55,7 +60,7 @@ impl Nginx {
         let configuration = folder.join("nginx.conf");
         fs::write(
             &configuration,
-            configuration_text(folder, speaks, port, backend_port),
+            configuration_text(folder, speaks, workers, [port, backend_port]),
         )
         .context("write nginx.conf")?;
         let mut master = Launch::new(Path::new("/usr/sbin/nginx"), "nginx", folder)
@@ -73,7 +78,7 @@ impl Nginx {
             folder: folder.to_path_buf(),
         };
         wait_until("nginx has its workers", START_LIMIT, || {
-            server.pids().is_ok_and(|pids| pids.len() == 1 + WORKERS)
+            server.pids().is_ok_and(|pids| pids.len() == 1 + workers)
         })?;
         Ok(server)
     }
@@ -103,8 +108,6 @@ impl Nginx {
     }
 }
 
-const WORKERS: usize = 2;
-
 fn read_log(path: &Path, count: usize) -> Result<Vec<Asked>> {
     let what = format!("{count} lines of {}", path.display());
     let text = wait_for(&what, LOG_LIMIT, || {
@@ -125,7 +128,12 @@ fn read_log(path: &Path, count: usize) -> Result<Vec<Asked>> {
     lines.collect()
 }
 
-fn configuration_text(folder: &Path, speaks: Speaks, port: u16, backend_port: u16) -> String {
+fn configuration_text(
+    folder: &Path,
+    speaks: Speaks,
+    workers: usize,
+    [port, backend_port]: [u16; 2],
+) -> String {
     let listen = match speaks {
         Speaks::Http1 => format!("listen 127.0.0.1:{port};"),
         Speaks::Http2 => format!("listen 127.0.0.1:{port} http2;"),
@@ -145,7 +153,7 @@ fn configuration_text(folder: &Path, speaks: Speaks, port: u16, backend_port: u1
         .collect();
     let folder = folder.display();
     format!(
-        "daemon off; worker_processes {WORKERS}; pid {folder}/nginx.pid;
+        "daemon off; worker_processes {workers}; pid {folder}/nginx.pid;
          error_log {folder}/error.log; user root;
          events {{ }}
          http {{

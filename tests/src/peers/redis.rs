@@ -10,7 +10,7 @@ use crate::{
     wait::wait_until,
 };
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A running redis-server.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::{
 
 /// Debian's, which has Debian's packages.
 const PYTHON: &str = "/usr/bin/python3";
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A running server.
 #[derive(Debug)]

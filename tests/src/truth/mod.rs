@@ -9,4 +9,4 @@ pub mod table;
 
 pub use settings::{BASE, SETTINGS, Setting, Side};
 pub use verdict::{Row, compare};
-pub use window::{Load, Measured, Recorded, Window, diagnose, record};
+pub use window::{FELL_BEHIND, Load, Measured, Recorded, Window, diagnose, record};

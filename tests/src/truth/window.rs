@@ -28,6 +28,8 @@ const LIMIT: Duration = Duration::from_mins(1);
 const TURN: Duration = Duration::from_secs(1);
 /// Part of the load's rate that must be kept, or the sidecars were not at equal load.
 const RATE_KEPT: f64 = 0.95;
+/// How an error says that less was kept: the machine was busy with something else.
+pub const FELL_BEHIND: &str = "the load fell behind";
 
 /// The load that every mesh has in its turns.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -153,14 +155,19 @@ pub fn record(
     load: &Load,
 ) -> Result<Vec<Recorded>> {
     let base = base_mesh(load);
-    let mut meshes: Vec<(&str, Mesh)> = Vec::new();
-    for setting in settings {
-        let options = setting.map_or(base.clone(), |setting| setting.mesh(&base));
-        let name = setting.map_or(BASE, |setting| setting.name);
-        let mut mesh = Mesh::up(&options).with_context(|| format!("mesh of {name}"))?;
+    let (names, options): (Vec<&str>, Vec<MeshOptions>) = settings
+        .iter()
+        .map(|setting| match setting {
+            Some(setting) => (setting.name, setting.mesh(&base)),
+            None => (BASE, base.clone()),
+        })
+        .unzip();
+    let meshes =
+        Mesh::up_together(&options).with_context(|| format!("meshes of {}", names.join(", ")))?;
+    let mut meshes: Vec<(&str, Mesh)> = names.into_iter().zip(meshes).collect();
+    for (_, mesh) in &mut meshes {
         mesh.start_load()?;
         mesh.pause_load()?;
-        meshes.push((name, mesh));
     }
     let pids: Vec<u32> = meshes
         .iter()
@@ -210,7 +217,7 @@ pub fn record(
         let kept = window.client.requests as f64 / asked;
         ensure!(
             kept >= RATE_KEPT,
-            "{name}: the load fell behind ({:.0} % of {} requests a second), which makes loads unequal: \
+            "{name}: {FELL_BEHIND} ({:.0} % of {} requests a second), which makes loads unequal: \
              is the machine busy?",
             kept * 100.0,
             load.requests_per_second
