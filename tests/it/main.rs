@@ -15,6 +15,8 @@ mod access_log;
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod broken;
+#[cfg(test)]
 mod chaos;
 #[cfg(test)]
 mod chaos_clock;
@@ -128,6 +130,8 @@ mod throttling;
 mod ui;
 #[cfg(test)]
 mod ui_shell;
+#[cfg(test)]
+mod ui_stand_in;
 #[cfg(test)]
 mod ui_topology;
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub(crate) fn install(workspace: &Workspace, packages: &[Package]) -> Result<boo
     );
     let logs = workspace.logs();
     let mut update = Command::new("apt-get");
-    exec::to_log(
+    exec::download(
         update.args(["update", "--quiet"]),
         &logs.join("apt-update.log"),
     )?;
@@ -50,7 +50,7 @@ pub(crate) fn install(workspace: &Workspace, packages: &[Package]) -> Result<boo
         .args(["install", "--yes", "--quiet", "--no-install-recommends"])
         .args(&missing)
         .env("DEBIAN_FRONTEND", "noninteractive");
-    exec::to_log(&mut install, &logs.join("apt-install.log"))?;
+    exec::download(&mut install, &logs.join("apt-install.log"))?;
     for package in packages {
         ensure!(
             Path::new(package.evidence).exists(),
@@ -85,7 +85,7 @@ pub(crate) fn fetch(workspace: &Workspace, file: &DebianFile, folder: &Path) -> 
         .arg(&url)
         .arg(&partial);
     download.arg(format!("SHA256:{}", file.sha256));
-    exec::to_log(&mut download, &workspace.logs().join(format!("{name}.log"))).with_context(
+    exec::download(&mut download, &workspace.logs().join(format!("{name}.log"))).with_context(
         || format!("{url} is gone from the mirror, or the mirror cannot be reached"),
     )?;
     let found = stamp::file_hash(&partial)?;
@@ -198,7 +198,7 @@ impl PrivateApt {
         fs::write(folder.join("sources.list"), sources).context("write apt's sources.list")?;
         let foreign = foreign.map(str::to_owned);
         let apt = Self { folder, foreign };
-        exec::to_log(
+        exec::download(
             apt.command("apt-get").arg("update"),
             &workspace.logs().join("apt-private-update.log"),
         )?;
@@ -233,7 +233,7 @@ impl PrivateApt {
         fs::create_dir_all(&scratch).with_context(|| format!("create {}", scratch.display()))?;
         let mut download = self.command("apt-get");
         download.args(["download", package]).current_dir(&scratch);
-        exec::to_log(&mut download, &workspace.logs().join("apt-download.log"))?;
+        exec::download(&mut download, &workspace.logs().join("apt-download.log"))?;
         let mut entries =
             fs::read_dir(&scratch).with_context(|| format!("list {}", scratch.display()))?;
         let Some(entry) = entries.next() else {

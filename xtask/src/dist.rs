@@ -15,6 +15,7 @@ use crate::{
     debian::Package,
     exec,
     setup::{self, BINARY, Part},
+    stamp,
     workspace::Workspace,
 };
 
@@ -27,7 +28,7 @@ const SHORT_RELOCATIONS: &str = "-Clink-arg=-Wl,-z,pack-relative-relocs";
 /// rustup gets this long to fetch the library of a target (4 s on a good line).
 const RUSTUP_LIMIT: Duration = Duration::from_mins(2);
 /// zstd and ring are partly C.
-const PACKAGES: &[Package] = &[Package {
+pub(crate) const PACKAGES: &[Package] = &[Package {
     name: "musl-tools",
     evidence: "/usr/bin/musl-gcc",
 }];
@@ -67,7 +68,11 @@ pub(crate) fn build(workspace: &Workspace, args: &DistArgs) -> Result<Shipped> {
     let folder = folder(workspace);
     fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
     let program = program(workspace);
-    let bytes = fs::copy(&built, &program).with_context(|| format!("copy {}", built.display()))?;
+    let bytes = fs::metadata(&built).context("its size")?.len();
+    // The one that is there may run, and stays when it is the same.
+    if stamp::file_hash(&program).ok() != Some(stamp::file_hash(&built)?) {
+        fs::copy(&built, &program).with_context(|| format!("copy {}", built.display()))?;
+    }
     println!(
         "{}: {bytes} bytes of at most {BUDGET_BYTES}",
         program.display()

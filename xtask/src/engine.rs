@@ -18,7 +18,7 @@ use crate::{
     workspace::Workspace,
 };
 
-const PACKAGES: &[Package] = &[
+pub(crate) const PACKAGES: &[Package] = &[
     Package {
         name: "docker.io",
         evidence: "/usr/sbin/dockerd",

@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
     time::Duration,
 };
 
@@ -62,6 +63,25 @@ pub(crate) fn to_log(command: &mut Command, log: &Path) -> Result<()> {
     )
 }
 
+/// Tries of a download, and pauses before the second and the third.
+const PAUSES: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(15)];
+
+/// The same for a command that downloads: what fails is tried again, three times in all.
+pub(crate) fn download(command: &mut Command, log: &Path) -> Result<()> {
+    for pause in PAUSES {
+        match to_log(command, log) {
+            Ok(()) => return Ok(()),
+            Err(error) => {
+                let first = error.to_string();
+                let first = first.lines().next().unwrap_or_default();
+                println!("note: trying again in {} s: {first}", pause.as_secs());
+            }
+        }
+        thread::sleep(pause);
+    }
+    to_log(command, log).context("the third try failed as well")
+}
+
 fn excerpt(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     if lines.len() <= HEAD_LINES + TAIL_LINES {
@@ -80,6 +100,20 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         bail!("{}: {}: {}", shown(command), output.status, stderr.trim());
+    }
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("{} printed bytes that are no text", shown(command)))
+}
+
+/// The same with its standard error on the terminal: for a build whose output is read.
+pub(crate) fn output_shown(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("start {}", shown(command)))?;
+    if !output.status.success() {
+        bail!("{}: {}", shown(command), output.status);
     }
     String::from_utf8(output.stdout)
         .with_context(|| format!("{} printed bytes that are no text", shown(command)))
@@ -148,6 +182,16 @@ mod tests {
             error.contains("exit status: 3") && error.contains("cause"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_download_is_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "test -e tried || { touch tried; exit 1; }"])
+            .current_dir(folder.path());
+        download(&mut command, &folder.path().join("a.log")).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 mod workspace;
 mod pins;
@@ -30,7 +30,7 @@ mod test;
 mod vm;
 mod bench;
 
-use crate::{dist::DistArgs, workspace::Workspace};
+use crate::{dist::DistArgs, test::TestArgs, workspace::Workspace};
 
 #[derive(Parser)]
 #[command(
@@ -78,15 +78,6 @@ enum Command {
     },
 }
 
-#[derive(Args)]
-struct TestArgs {
-    /// Names from --list; all of them by default
-    names: Vec<String>,
-    /// Print the names and exit
-    #[arg(long)]
-    list: bool,
-}
-
 fn main() -> ExitCode {
     match dispatch(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -102,11 +93,13 @@ fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Demo => demo::run(&workspace),
         Command::RecordDemoData => record_demo_data::run(&workspace),
-        Command::Test(TestArgs { list: true, .. }) => {
-            test::list();
+        Command::Test(args) => {
+            // Its last line says what failed, and nothing comes behind it.
+            if !test::run(&workspace, &args)? {
+                std::process::exit(1);
+            }
             Ok(())
         }
-        Command::Test(TestArgs { names, list: false }) => test::run(&workspace, &names),
         Command::Build => build::run(&workspace),
         Command::Dist(args) => dist::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),

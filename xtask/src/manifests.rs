@@ -9,7 +9,12 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::{exec, pins, setup, stamp::Stamp, test::Tally, workspace::Workspace};
+use crate::{
+    exec, pins, setup,
+    stamp::{self, Stamp},
+    test::Tally,
+    workspace::Workspace,
+};
 
 /// The oldest that knows every field, one in wide use, and the newest that the validator knows.
 const KUBERNETES: [&str; 3] = ["1.30", "1.34", "1.37"];
@@ -17,6 +22,11 @@ const KUBERNETES: [&str; 3] = ["1.30", "1.34", "1.37"];
 /// What `serve --privileges base` keeps (profiler-agent/src/privileges.rs).
 const BASE: &str =
     "BPF, PERFMON, SYS_PTRACE, NET_ADMIN, SYSLOG, CHECKPOINT_RESTORE, DAC_READ_SEARCH";
+
+/// Fetches what the checks need.
+pub(crate) fn prepare(workspace: &Workspace) -> Result<()> {
+    Validators::ensure(workspace).map(drop)
+}
 
 /// Checks every manifest, and that the checks find what is wrong.
 pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
@@ -105,7 +115,7 @@ fn chart(
     scratch: &Path,
     tally: &mut Tally,
 ) -> Result<()> {
-    let helm = setup::ensure_helm(workspace)?;
+    let helm = setup::helm_path(workspace);
     let chart = workspace.root.join("deploy/helm/profiler-agent");
     let command = |verb: &[&str], values: &[&str]| {
         let mut command = Command::new(&helm);
@@ -159,22 +169,29 @@ impl Validators {
             folder: folder.clone(),
             logs: workspace.logs(),
         };
-        let pins = pins::VALIDATORS.join(" ");
-        let stamp = Stamp::new(folder.join("stamp"), &pins, "");
-        if stamp.is_fresh() {
-            return Ok(validators);
-        }
-        if folder.exists() {
-            fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()))?;
-        }
-        let mut install = Command::new("python3");
-        install
-            .args(["-m", "pip", "install", "--only-binary=:all:", "--no-deps"])
-            .args(["--disable-pip-version-check", "--target"])
-            .arg(&folder)
-            .args(pins::VALIDATORS);
-        exec::to_log(&mut install, &workspace.logs().join("validators.log"))?;
-        stamp.write()?;
+        let hash = stamp::text_hash(pins::VALIDATORS);
+        let stamp = Stamp::new(folder.join("stamp"), "1", &hash);
+        setup::ensure_kept(&folder, &stamp, || {
+            let requirements = workspace.tools.join("validators.txt");
+            fs::write(&requirements, pins::VALIDATORS)
+                .with_context(|| format!("write {}", requirements.display()))?;
+            if folder.exists() {
+                fs::remove_dir_all(&folder)
+                    .with_context(|| format!("remove {}", folder.display()))?;
+            }
+            let mut install = Command::new("python3");
+            install
+                .args(["-m", "pip", "install", "--only-binary=:all:", "--no-deps"])
+                .args([
+                    "--require-hashes",
+                    "--disable-pip-version-check",
+                    "--target",
+                ])
+                .arg(&folder)
+                .arg("--requirement")
+                .arg(&requirements);
+            exec::download(&mut install, &workspace.logs().join("validators.log"))
+        })?;
         Ok(validators)
     }
 

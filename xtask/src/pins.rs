@@ -156,28 +156,9 @@ pub(crate) const BUSYBOX: DebianFile = DebianFile {
 };
 pub(crate) const BUSYBOX_SUITE: &str = "bookworm";
 
-/// What checks the manifests, with everything that it needs. The schemas are part of the first two.
-pub(crate) const VALIDATORS: [&str; 19] = [
-    "kubernetes-validate==1.37.0",
-    "check-jsonschema==0.39.0",
-    "click==8.5.1",
-    "jsonschema==4.26.0",
-    "referencing==0.37.0",
-    "regress==2026.9.1",
-    "requests==2.34.2",
-    "ruamel.yaml==0.19.1",
-    "typing_extensions==4.16.0",
-    "importlib_resources==7.1.0",
-    "packaging==26.3",
-    "PyYAML==6.0.3",
-    "attrs==26.1.0",
-    "certifi==2026.10.18",
-    "charset-normalizer==3.5.2",
-    "idna==3.20",
-    "jsonschema-specifications==2025.9.1",
-    "rpds-py==2026.9.1",
-    "urllib3==2.8.0",
-];
+/// What checks the manifests, with everything that it needs, as requirements of pip with the hashes for Python 3.11 to
+/// 3.13. The schemas are part of the first two.
+pub(crate) const VALIDATORS: &str = include_str!("pins/validators.txt");
 
 /// Lists the crates that the shipped program is made of.
 pub(crate) const CARGO_CYCLONEDX: &str = "0.5.9";

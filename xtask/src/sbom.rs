@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::{exec, pins, stamp::Stamp, web, workspace::Workspace};
+use crate::{exec, pins, setup, stamp::Stamp, web, workspace::Workspace};
 
 const FORMAT: &str = "1.5";
 
@@ -80,23 +80,22 @@ fn packages(workspace: &Workspace) -> Result<Value> {
     serde_json::from_str(&text).context("parse npm's list of packages")
 }
 
-fn ensure_tool(workspace: &Workspace) -> Result<PathBuf> {
+/// Leaves target/tools/cargo-cyclonedx-VERSION.
+pub(crate) fn ensure_tool(workspace: &Workspace) -> Result<PathBuf> {
     let version = pins::CARGO_CYCLONEDX;
     let root = workspace.tools.join(format!("cargo-cyclonedx-{version}"));
     let program = root.join("bin/cargo-cyclonedx");
     let stamp = Stamp::new(root.join("stamp"), version, "");
-    if stamp.is_fresh() && program.exists() {
-        return Ok(program);
-    }
-    let mut install = exec::cargo(&workspace.tools);
-    // It runs once: compiling it fast saves more than running it fast.
-    install
-        .args(["install", "cargo-cyclonedx", "--version", version])
-        .args(["--locked", "--force", "--debug", "--root"])
-        .arg(&root)
-        .env("CARGO_TARGET_DIR", workspace.target.join("cargo-cyclonedx"));
-    exec::to_log(&mut install, &workspace.logs().join("cargo-cyclonedx.log"))?;
-    stamp.write()?;
+    setup::ensure_kept(&root, &stamp, || {
+        let mut install = exec::cargo(&workspace.tools);
+        // It runs once: compiling it fast saves more than running it fast.
+        install
+            .args(["install", "cargo-cyclonedx", "--version", version])
+            .args(["--locked", "--force", "--debug", "--root"])
+            .arg(&root)
+            .env("CARGO_TARGET_DIR", workspace.target.join("cargo-cyclonedx"));
+        exec::download(&mut install, &workspace.logs().join("cargo-cyclonedx.log"))
+    })?;
     Ok(program)
 }
 

@@ -35,7 +35,11 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     let parts = parts(workspace, &engine, &tag)?;
     println!("{tag} lists {parts} crates of Cargo.lock");
     tally.passed += 1;
-    test::image(workspace, &engine, &tag, tally)
+    let variables = [
+        ("DOCKER_HOST", engine.host.as_str()),
+        ("PROFILER_IMAGE", &tag),
+    ];
+    test::integration_with(workspace, "shipped", &variables, tally)
 }
 
 /// Whether the program names a commit that there is.

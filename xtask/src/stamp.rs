@@ -23,6 +23,10 @@ impl Stamp {
         }
     }
 
+    pub(crate) fn content(&self) -> &str {
+        &self.content
+    }
+
     /// Whether the stamp was written with the same version and hash.
     pub(crate) fn is_fresh(&self) -> bool {
         fs::read_to_string(&self.path).is_ok_and(|found| found == self.content)

@@ -28,7 +28,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Outcome> {
         return Ok(Outcome::Cached);
     }
     let mut npm = npm(&web, &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    exec::to_log(&mut npm, &workspace.logs().join("npm-ci.log"))?;
+    exec::download(&mut npm, &workspace.logs().join("npm-ci.log"))?;
     stamp.write()?;
     Ok(Outcome::Done)
 }

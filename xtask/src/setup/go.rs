@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 
 use crate::{exec, pins, stamp::Stamp, workspace::Workspace};
 
-/// A Go with caches of its own for as long as one build takes: gigabytes that nobody needs again.
+/// A Go with caches of its own until the set-up is over: gigabytes that nobody needs again.
 #[derive(Debug)]
 pub(super) struct Build {
     go: PathBuf,
@@ -21,7 +21,7 @@ impl Build {
     pub(super) fn begin(workspace: &Workspace) -> Result<Self> {
         Ok(Self {
             go: toolchain(workspace)?,
-            modules: workspace.target.join("go"),
+            modules: modules(workspace),
         })
     }
 
@@ -38,10 +38,6 @@ impl Build {
             .env("GOFLAGS", "-modcacherw")
             .env("CGO_ENABLED", "0");
         command
-    }
-
-    pub(super) fn end(self) -> Result<()> {
-        remove(&self.modules)
     }
 }
 
@@ -64,9 +60,22 @@ fn toolchain(workspace: &Workspace) -> Result<PathBuf> {
     );
     let mut fetch = Command::new("python3");
     fetch.args(["-c", FETCH, &url, sha256]).current_dir(&folder);
-    exec::to_log(&mut fetch, &workspace.logs().join("go.log"))?;
+    exec::download(&mut fetch, &workspace.logs().join("go.log"))?;
     stamp.write()?;
     Ok(program)
+}
+
+/// Removes the caches of all builds.
+pub(super) fn clean(workspace: &Workspace) -> Result<()> {
+    let modules = modules(workspace);
+    if modules.exists() {
+        remove(&modules)?;
+    }
+    Ok(())
+}
+
+fn modules(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("go")
 }
 
 fn remove(folder: &Path) -> Result<()> {

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::kept;
 use crate::{
     exec,
     pins::{JavaProgram, MAVEN_DEPENDENCY_PLUGIN},
@@ -79,13 +80,21 @@ pub(crate) fn ensure(workspace: &Workspace, program: &JavaProgram) -> Result<Out
     let jars = parse(program)?;
     let folder = folder(workspace, program);
     let stamp = Stamp::new(folder.join("stamp"), program.version, program.jars);
-    if stamp.is_fresh() && jars.iter().all(|jar| folder.join(jar.file()).exists()) {
-        return Ok(Outcome::Cached);
-    }
+    kept::ensure(&folder, &stamp, || {
+        fetch(workspace, program, &jars, &folder)
+    })
+}
+
+fn fetch(
+    workspace: &Workspace,
+    program: &JavaProgram,
+    jars: &[Jar<'_>],
+    folder: &Path,
+) -> Result<()> {
     if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()))?;
+        fs::remove_dir_all(folder).with_context(|| format!("remove {}", folder.display()))?;
     }
-    fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     let dependencies: String = jars.iter().map(Jar::dependency).collect();
     let project = format!(
         "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n<modelVersion>4.0.0</modelVersion>\n\
@@ -102,12 +111,11 @@ pub(crate) fn ensure(workspace: &Workspace, program: &JavaProgram) -> Result<Out
         .arg(format!("{MAVEN_DEPENDENCY_PLUGIN}:copy-dependencies"))
         .arg(format!("-DoutputDirectory={}", folder.display()));
     let log = workspace.logs().join(format!("{}-jars.log", program.name));
-    exec::to_log(&mut download, &log)?;
-    for jar in &jars {
-        check(&folder, jar)?;
+    exec::download(&mut download, &log)?;
+    for jar in jars {
+        check(folder, jar)?;
     }
-    stamp.write()?;
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 fn check(folder: &Path, jar: &Jar<'_>) -> Result<()> {

@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::go;
+use super::{go, kept};
 use crate::{
     exec,
     pins::{self, KUBERNETES},
@@ -39,10 +39,16 @@ pub(crate) fn ensure(workspace: &Workspace) -> Result<Outcome> {
         pins::GO.sha256
     );
     let stamp = Stamp::new(folder.join("stamp"), KUBERNETES.version, &inputs);
-    if stamp.is_fresh() && api_server.exists() && etcd.exists() {
-        return Ok(Outcome::Cached);
-    }
-    fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    kept::ensure(&folder, &stamp, || {
+        build(workspace, &folder)?;
+        fs::rename(folder.join(ETCD_BUILT), &etcd).context("find etcd where Go puts it")?;
+        says(&api_server, &format!("v{}", KUBERNETES.version))?;
+        says(&etcd, &format!("etcd Version: {}", KUBERNETES.etcd))
+    })
+}
+
+fn build(workspace: &Workspace, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     let modules = folder.join("go.mod");
     fs::write(&modules, KUBERNETES.modules)
         .with_context(|| format!("write {}", modules.display()))?;
@@ -59,14 +65,8 @@ pub(crate) fn ensure(workspace: &Workspace) -> Result<Outcome> {
         .args(["-mod=mod", "-o"])
         .arg(format!("{}/", folder.display()))
         .args([API_SERVER, ETCD])
-        .current_dir(&folder);
-    exec::to_log(&mut compile, &workspace.logs().join("kubernetes.log"))?;
-    build.end()?;
-    fs::rename(folder.join(ETCD_BUILT), &etcd).context("find etcd where Go puts it")?;
-    says(&api_server, &format!("v{}", KUBERNETES.version))?;
-    says(&etcd, &format!("etcd Version: {}", KUBERNETES.etcd))?;
-    stamp.write()?;
-    Ok(Outcome::Done)
+        .current_dir(folder);
+    exec::download(&mut compile, &workspace.logs().join("kubernetes.log"))
 }
 
 fn says(program: &Path, version: &str) -> Result<()> {

@@ -4,6 +4,7 @@ mod prerequisites;
 mod toolchain;
 mod private_sysroot;
 mod bpf_linker;
+mod kept;
 mod wheel;
 mod envoy;
 mod jars;
@@ -14,7 +15,9 @@ mod kubernetes;
 use anyhow::Result;
 
 pub(crate) use envoy::path as envoy_path;
-pub(crate) use helm::ensure as ensure_helm;
+pub(crate) use helm::path as helm_path;
+pub(crate) use kept::ensure as ensure_kept;
+pub(crate) use prerequisites::check as check_prerequisites;
 pub(crate) use private_sysroot::{LibrarySource, build as build_private_sysroot};
 pub(crate) use toolchain::{EbpfToolchain, installed_with_commit};
 
@@ -42,6 +45,8 @@ pub(crate) enum Part {
     Brokers,
     /// A program with an old TLS library, which only tests use.
     OldTls,
+    /// What renders the chart, which only tests use.
+    Helm,
     /// The API server of Kubernetes with its store, which only tests use.
     Kubernetes,
     /// Debian packages that only tests and the demo use.
@@ -93,6 +98,9 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
                 let client = &pins::PSYCOPG2;
                 progress.quiet(&wheel::label(client), || wheel::ensure(workspace, client))?;
             }
+            Part::Helm => {
+                progress.quiet(&helm::label(), || helm::ensure(workspace))?;
+            }
             Part::Kubernetes => {
                 progress.quiet(&kubernetes::label(), || kubernetes::ensure(workspace))?;
             }
@@ -108,6 +116,10 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
             }
         }
     }
+    // Another process may be using them for these two.
+    if parts.contains(&Part::Helm) || parts.contains(&Part::Kubernetes) {
+        go::clean(workspace)?;
+    }
     Ok(())
 }
 
@@ -115,7 +127,7 @@ impl Part {
     fn steps(self) -> usize {
         match self {
             Self::Ebpf | Self::Web => 2,
-            Self::Envoy | Self::OldTls | Self::Kubernetes | Self::Packages(_) => 1,
+            Self::Envoy | Self::OldTls | Self::Helm | Self::Kubernetes | Self::Packages(_) => 1,
             Self::Brokers => 4,
             Self::OlderEnvoys => pins::OLDER_ENVOYS.len(),
         }

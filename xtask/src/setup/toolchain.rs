@@ -59,6 +59,7 @@ pub(crate) fn ensure(workspace: &Workspace) -> Result<(EbpfToolchain, Outcome)> 
     if !forced
         && let Ok(found) = EbpfToolchain::read(workspace)
         && found.is_usable()
+        && found.bpf_linker == super::bpf_linker::path(workspace)
     {
         return Ok((found, Outcome::Cached));
     }

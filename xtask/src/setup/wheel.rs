@@ -4,6 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 
+use super::kept;
 use crate::{exec, pins::Wheel, progress::Outcome, stamp::Stamp, workspace::Workspace};
 
 pub(crate) fn label(wheel: &Wheel) -> String {
@@ -16,12 +17,7 @@ pub(crate) fn ensure(workspace: &Workspace, wheel: &Wheel) -> Result<Outcome> {
         .tools
         .join(format!("{}-{}", wheel.package, wheel.version));
     let stamp = Stamp::new(folder.join("stamp"), wheel.version, wheel.sha256);
-    if stamp.is_fresh() {
-        return Ok(Outcome::Cached);
-    }
-    unpack(workspace, wheel, &folder)?;
-    stamp.write()?;
-    Ok(Outcome::Done)
+    kept::ensure(&folder, &stamp, || unpack(workspace, wheel, &folder))
 }
 
 /// Downloads and unpacks it into a folder, which is emptied before.
@@ -58,7 +54,7 @@ pub(crate) fn unpack(workspace: &Workspace, wheel: &Wheel, folder: &Path) -> Res
         .arg("--dest")
         .arg(folder);
     let logs = workspace.logs();
-    exec::to_log(&mut download, &logs.join(format!("{package}-download.log")))?;
+    exec::download(&mut download, &logs.join(format!("{package}-download.log")))?;
     let mut unpack = Command::new("sh");
     unpack
         .args(["-c", "python3 -m zipfile -e *.whl . && rm *.whl"])

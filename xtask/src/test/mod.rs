@@ -1,101 +1,76 @@
 //! `cargo xtask test`: every test there is, as steps that cannot pass without having run something.
 
-mod steps;
+mod schedule;
+mod tally;
+mod libtest;
+mod binaries;
 mod needs;
-mod cargo_test;
+mod preparations;
+mod steps;
 mod unwind_test;
 mod web_test;
 mod toolchain_fallback;
+mod process;
+mod jobs;
+mod times;
 mod report;
+mod repeat;
+mod room;
+mod broken;
 
-use std::{fs, path::Path, time::Instant};
+use std::{fs, path::Path};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result};
+use clap::Args;
 
-use crate::{
-    debian::Package,
-    dist::{self, DistArgs},
-    progress::Progress,
-    setup::{self, Part},
-    workspace::Workspace,
-};
-pub(crate) use cargo_test::{NOT_A_TEST, image};
-use needs::Need;
-use report::{Report, Row};
+use crate::workspace::Workspace;
+pub(crate) use binaries::{integration_binary, integration_with};
+pub(crate) use libtest::NOT_A_TEST;
+pub(crate) use needs::UI_PACKAGES;
+pub(crate) use tally::Tally;
+
+use jobs::Run;
 use steps::{STEPS, Step};
 
-/// What a step ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) passed: usize,
-    pub(crate) failed: usize,
+#[derive(Args, Debug)]
+pub(crate) struct TestArgs {
+    /// Names from --list; all of them by default
+    names: Vec<String>,
+    /// Print each step with its lane, its budget and its last time, and exit
+    #[arg(long)]
+    list: bool,
+    /// Run the named steps N times, one after the other, and print how often each test failed
+    #[arg(long, value_name = "N")]
+    repeat: Option<u32>,
+    /// With --repeat: beside a busy loop on every second processor
+    #[arg(long, requires = "repeat")]
+    loaded: bool,
+    /// Started by the command itself: one job, in a process of its own
+    #[arg(long, hide = true, value_name = "NAME")]
+    job: Option<String>,
 }
 
-impl Tally {
-    pub(crate) fn count(&mut self, passed: bool) {
-        if passed {
-            self.passed += 1;
-        } else {
-            self.failed += 1;
-        }
+/// Whether all passed.
+pub(crate) fn run(workspace: &Workspace, arguments: &TestArgs) -> Result<bool> {
+    if arguments.list {
+        print!("{}", times::list(workspace));
+        return Ok(true);
     }
-}
-
-pub(crate) fn list() {
-    for Step { name, about, .. } in STEPS {
-        println!("{name:20} {about}");
+    let steps = select(&arguments.names)?;
+    if let Some(job) = &arguments.job {
+        jobs::run_one(workspace, job, &steps)?;
+        return Ok(true);
     }
-}
-
-/// Runs the named steps, or all of them. A failed step does not stop the others.
-pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<()> {
-    let steps = select(names)?;
-    if let Some(step) = steps.iter().find(|step| step.needs.contains(&Need::Root)) {
-        ensure!(
-            rustix::process::geteuid().is_root(),
-            "the test step {} needs root (eBPF, network namespaces): run `sudo -E env PATH=$PATH cargo xtask test`",
-            step.name
-        );
+    room::check(workspace, &steps)?;
+    let mut run = Run::new(workspace)?;
+    if let Some(times) = arguments.repeat {
+        return repeat::run(&mut run, &steps, times, arguments.loaded);
     }
-    let mut report = Report::default();
-    let start = Instant::now();
-    let agent = workspace.agent_under_test();
-    let builds_agent = needs(&steps, Need::Agent) && agent == dist::program(workspace);
-    setup::run(workspace, &parts(&steps))?;
-    report.note("set-up", start.elapsed());
-    if builds_agent {
-        let start = Instant::now();
-        // Files may differ from the commit while one works; what CI tests does not.
-        dist::build(workspace, &DistArgs { allow_dirty: true })?;
-        report.note("build of what is shipped", start.elapsed());
-    }
-    if needs(&steps, Need::Agent) {
-        println!("agent under test: {}", agent.display());
-    }
-    let mut progress = Progress::new(steps.len());
-    for step in steps {
-        let start = Instant::now();
-        let mut tally = Tally::default();
-        let result = progress.loud(step.name, || (step.run)(workspace, &mut tally));
-        if let Err(error) = &result {
-            println!("error: {error:#}");
-            if tally.failed == 0 {
-                tally.failed = 1;
-            }
-        }
-        report.add(Row {
-            name: step.name,
-            took: start.elapsed(),
-            tally,
-            error: result.err().map(|error| format!("{error:#}")),
-        });
-    }
+    run.all(&steps)?;
+    run.second_runs(&steps)?;
+    let report = run.finish()?;
     print!("{report}");
-    let total = report.total();
-    if total.failed > 0 {
-        bail!("{} tests failed", total.failed);
-    }
-    Ok(())
+    Ok(report.total().failed == 0)
 }
 
 fn select(names: &[String]) -> Result<Vec<&'static Step>> {
@@ -108,6 +83,7 @@ fn select(names: &[String]) -> Result<Vec<&'static Step>> {
             STEPS
                 .iter()
                 .find(|step| step.name == name)
+                .or_else(|| broken::find(name))
                 .with_context(|| {
                     format!("no test step is named {name:?}: see `cargo xtask test --list`")
                 })
@@ -115,42 +91,7 @@ fn select(names: &[String]) -> Result<Vec<&'static Step>> {
         .collect()
 }
 
-fn needs(steps: &[&Step], need: Need) -> bool {
-    steps.iter().any(|step| step.needs.contains(&need))
-}
-
-/// What the steps need beside the agent, whose build prepares what it needs.
-fn parts(steps: &[&Step]) -> Vec<Part> {
-    let mut parts: Vec<Part> = steps
-        .iter()
-        .flat_map(|step| step.needs)
-        .filter_map(|need| match need {
-            Need::Packages(packages) => Some(Part::Packages(packages)),
-            Need::OlderEnvoys => Some(Part::OlderEnvoys),
-            Need::Brokers => Some(Part::Brokers),
-            Need::OldTls => Some(Part::OldTls),
-            Need::Kubernetes => Some(Part::Kubernetes),
-            Need::Agent | Need::Envoy | Need::Ebpf | Need::Web | Need::Root => None,
-        })
-        .fold(Vec::new(), |mut unique, part| {
-            if !unique.contains(&part) {
-                unique.push(part);
-            }
-            unique
-        });
-    if needs(steps, Need::Ebpf) {
-        parts.push(Part::Ebpf);
-    }
-    if needs(steps, Need::Web) {
-        parts.push(Part::Web);
-    }
-    if needs(steps, Need::Envoy) {
-        parts.push(Part::Envoy);
-    }
-    parts
-}
-
-/// Modules of tests/it that no step would run.
+/// Tests of tests/it that no step would run.
 pub(crate) fn unlisted_modules(root: &Path) -> Result<Vec<String>> {
     let folder = root.join("tests/it");
     if !folder.exists() {
@@ -168,45 +109,37 @@ pub(crate) fn unlisted_modules(root: &Path) -> Result<Vec<String>> {
             continue;
         };
         let name = stem.replace('_', "-");
-        if has_tests(&path)? && !STEPS.iter().any(|step| step.name == name) {
-            unlisted.push(format!(
-                "tests/it/{stem}: `cargo xtask test` has no step {name}"
-            ));
+        let text = text_of(&path)?;
+        // Functions that others start are no tests.
+        let tests = text.matches("#[test]").count() + text.matches("::test]").count();
+        let has_tests = tests > text.matches(NOT_A_TEST).count();
+        let has_alone = text.contains("mod alone {");
+        for (is_there, name) in [
+            (has_tests, name.clone()),
+            (has_alone, format!("{name}{}", binaries::ALONE)),
+        ] {
+            if is_there && !STEPS.iter().any(|step| step.name == name) {
+                unlisted.push(format!(
+                    "tests/it/{stem}: `cargo xtask test` has no step {name}"
+                ));
+            }
         }
     }
     Ok(unlisted)
 }
 
-/// Whether a module, or a folder of modules, holds a test.
-fn has_tests(path: &Path) -> Result<bool> {
+/// The text of a module, or of all in a folder of modules.
+fn text_of(path: &Path) -> Result<String> {
     if path.is_file() {
-        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-        return Ok(text.contains("#[test]") || text.contains("::test]"));
+        return fs::read_to_string(path).with_context(|| format!("read {}", path.display()));
     }
+    let mut text = String::new();
     for entry in fs::read_dir(path).with_context(|| format!("list {}", path.display()))? {
         let entry = entry.with_context(|| format!("list {}", path.display()))?;
-        if has_tests(&entry.path())? {
-            return Ok(true);
-        }
+        text.push_str(&text_of(&entry.path())?);
     }
-    Ok(false)
+    Ok(text)
 }
-
-/// Packages of the steps, by what they test.
-pub(crate) const UI_PACKAGES: [Package; 1] = [Package {
-    name: "chromium",
-    evidence: "/usr/bin/chromium",
-}];
-const INFERRED_PACKAGES: [Package; 2] = [
-    Package {
-        name: "g++",
-        evidence: "/usr/bin/g++",
-    },
-    Package {
-        name: "binutils",
-        evidence: "/usr/bin/strip",
-    },
-];
 
 #[cfg(test)]
 mod tests {
@@ -230,10 +163,7 @@ mod tests {
     fn packages_are_asked_for_once() {
         let asked = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-            parts(&select(&names).unwrap())
-                .into_iter()
-                .filter(|part| matches!(part, Part::Packages(_)))
-                .count()
+            preparations::packages(&select(&names).unwrap()).len()
         };
         assert!(asked(&["ui"]) > 0);
         assert_eq!(asked(&["ui", "ui-shell"]), asked(&["ui"]));
@@ -249,12 +179,18 @@ mod tests {
             ("helpers.rs", "pub fn helper() {}"),
             ("on_cpu.rs", "#[test]"),
             ("forgotten.rs", "#[test]"),
+            ("api.rs", "#[test]\nmod alone {"),
         ] {
             fs::write(folder.join(name), text).unwrap();
         }
+        let mut found = unlisted_modules(root.path()).unwrap();
+        found.sort();
         assert_eq!(
-            unlisted_modules(root.path()).unwrap(),
-            ["tests/it/forgotten: `cargo xtask test` has no step forgotten"]
+            found,
+            [
+                "tests/it/api: `cargo xtask test` has no step api-alone",
+                "tests/it/forgotten: `cargo xtask test` has no step forgotten"
+            ]
         );
     }
 }

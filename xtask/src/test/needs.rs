@@ -1,14 +1,16 @@
 //! What steps need before they can run.
 
-use super::{INFERRED_PACKAGES, UI_PACKAGES};
-use crate::{debian::Package, demo, vm};
+use super::unwind_test;
+use crate::{debian::Package, demo, engine, vm};
 
 /// What must be there before a step can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     Root,
-    /// The release agent.
+    /// The program that is shipped, and the integration tests.
     Agent,
+    /// Unit tests, and tests that read files.
+    CheckedTests,
     Ebpf,
     Web,
     Envoy,
@@ -17,12 +19,32 @@ pub(super) enum Need {
     Brokers,
     /// A wheel with OpenSSL 1.1.1.
     OldTls,
+    /// Helm, and what checks manifests.
+    Helm,
     /// An API server of Kubernetes with its store.
     Kubernetes,
+    /// Kernels of virtual machines.
+    KernelImages,
+    /// What lists the parts of the shipped program.
+    SbomTool,
     Packages(&'static [Package]),
 }
 
 // Packages that several steps need.
+pub(crate) const UI_PACKAGES: [Package; 1] = [Package {
+    name: "chromium",
+    evidence: "/usr/bin/chromium",
+}];
+const INFERRED_PACKAGES: [Package; 2] = [
+    Package {
+        name: "g++",
+        evidence: "/usr/bin/g++",
+    },
+    Package {
+        name: "binutils",
+        evidence: "/usr/bin/strip",
+    },
+];
 pub(super) const GO: Package = Package {
     name: "golang-go",
     evidence: "/usr/bin/go",
@@ -256,8 +278,27 @@ pub(super) const PODS: &[Need] = &[
         },
     ]),
 ];
-/// The engine's own packages come with it.
-pub(super) const CONTAINERS: &[Need] = &[Need::Root, Need::Agent, Need::Envoy];
+pub(super) const CONTAINERS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Envoy,
+    Need::Packages(engine::PACKAGES),
+];
+pub(super) const KUBERNETES_NAMES: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Kubernetes,
+    Need::Packages(engine::PACKAGES),
+];
+/// The image of what is shipped, in an engine.
+pub(super) const SHIPPED: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Web,
+    Need::Ebpf,
+    Need::SbomTool,
+    Need::Packages(engine::PACKAGES),
+];
 pub(super) const UI: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -279,10 +320,16 @@ pub(super) const NAME_TOOLS: [Package; 3] = [
     GO,
 ];
 pub(super) const NAMES: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&NAME_TOOLS)];
-pub(super) const KERNELS: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&vm::PACKAGES)];
+pub(super) const KERNELS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::KernelImages,
+    Need::Packages(&vm::PACKAGES),
+];
 
 /// Programs that compile what is damaged.
 pub(super) const FUZZ: &[Need] = &[
+    Need::CheckedTests,
     Need::Packages(&INFERRED_PACKAGES),
     Need::Packages(&[Package {
         name: "libssl3",
@@ -299,6 +346,7 @@ pub(super) const FUZZ: &[Need] = &[
 ];
 
 pub(super) const INFERRED: &[Need] = &[
+    Need::CheckedTests,
     Need::Envoy,
     Need::Packages(&INFERRED_PACKAGES),
     // Rules of diagnoses are tried on their names.
@@ -312,6 +360,7 @@ pub(super) const INFERRED: &[Need] = &[
 ];
 
 pub(super) const TLS_SITES: &[Need] = &[
+    Need::CheckedTests,
     Need::Envoy,
     Need::OlderEnvoys,
     Need::Packages(&[
@@ -333,4 +382,11 @@ pub(super) const TLS_SITES: &[Need] = &[
             evidence: "/usr/bin/node",
         },
     ]),
+];
+
+/// What the step `unwind` compiles its programs with.
+pub(super) const UNWIND: &[Need] = &[
+    Need::CheckedTests,
+    Need::Envoy,
+    Need::Packages(&unwind_test::PACKAGES),
 ];

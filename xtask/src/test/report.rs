@@ -1,42 +1,169 @@
-//! The table at the end of a test run.
+//! The end of a test run: times, what failed tests said, and the closing table.
 
 use std::{fmt, time::Duration};
 
-use super::Tally;
+use super::{process::Ended, schedule::Lane, tally::Tally};
 use crate::progress::seconds;
 
-/// One finished step.
+/// Lines of a failed job without named tests that are shown: those of errors, and the last ones.
+const ERROR_LINES: usize = 8;
+const TAIL_LINES: usize = 15;
+
+/// One finished job.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: &'static str,
+    lane: Lane,
+    budget: u32,
+    is_step: bool,
     pub(super) took: Duration,
     pub(super) tally: Tally,
-    /// What went wrong, so that the end of a long log tells it.
+    /// Tests that passed when they were run once more.
+    second: usize,
+    cpu_s: f64,
+    /// What went wrong.
     pub(super) error: Option<String>,
+    pub(super) output: String,
 }
 
-/// All finished steps.
+/// All finished jobs.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    notes: Vec<(&'static str, Duration)>,
     rows: Vec<Row>,
+    pub(super) took: Duration,
+}
+
+impl Row {
+    pub(super) fn new(
+        name: &'static str,
+        lane: Lane,
+        budget: u32,
+        is_step: bool,
+        ended: Ended,
+    ) -> Self {
+        let Ended {
+            outcome,
+            took,
+            output,
+        } = ended;
+        let mut row = Self {
+            name,
+            lane,
+            budget,
+            is_step,
+            took,
+            tally: outcome.tally,
+            second: 0,
+            cpu_s: outcome.cpu_s,
+            error: outcome.error,
+            output,
+        };
+        // What computes waits for everything else, so its own CPU time counts. Downloads and builds take as long as
+        // they take.
+        let (spent_s, of_what) = match lane {
+            Lane::Fetch => (0.0, ""),
+            Lane::Compute => (row.cpu_s, " of CPU time"),
+            Lane::Beside | Lane::Alone => (took.as_secs_f64(), ""),
+        };
+        if is_step && row.error.is_none() && spent_s > 1.5 * f64::from(budget) {
+            row.error = Some(format!(
+                "over budget: took {spent_s:.1} s{of_what}, and has {budget} s"
+            ));
+            row.tally.failed += 1;
+        }
+        row
+    }
+
+    /// `unit: 1146 passed, 0 failed in 20.1 s`.
+    pub(super) fn line(&self) -> String {
+        let Self { name, tally, .. } = self;
+        let took = seconds(self.took);
+        let Tally { passed, failed, .. } = tally;
+        match (&self.error, self.is_step) {
+            (None, false) => format!("{name}: done in {took}"),
+            (Some(error), false) => format!("{name}: failed after {took}: {error}"),
+            (None, true) => format!("{name}: {passed} passed in {took}"),
+            (Some(error), true) => {
+                let first = error.lines().next().unwrap_or_default();
+                format!("{name}: {passed} passed, {failed} failed in {took}: {first}")
+            }
+        }
+    }
+
+    /// What its failed tests said; where none is known by name, what it printed last.
+    fn failure(&self, f: &mut fmt::Formatter<'_>, error: &str) -> fmt::Result {
+        writeln!(f, "\n==== {}: {error}", self.name)?;
+        for failure in &self.tally.failures {
+            writeln!(f, "---- {}", failure.test)?;
+            for line in &failure.output {
+                writeln!(f, "{line}")?;
+            }
+        }
+        let lines: Vec<&str> = self.output.lines().collect();
+        if self.tally.failures.is_empty() {
+            let from = lines.len().saturating_sub(TAIL_LINES);
+            let is_error = |line: &&&str| line.trim_start().starts_with("error");
+            for line in lines[..from].iter().filter(is_error).take(ERROR_LINES) {
+                writeln!(f, "{line}")?;
+            }
+            for line in &lines[from..] {
+                writeln!(f, "{line}")?;
+            }
+            return Ok(());
+        }
+        for line in lines.iter().filter(|line| line.starts_with("kernel: ")) {
+            writeln!(f, "{line}")?;
+        }
+        Ok(())
+    }
 }
 
 impl Report {
-    /// Work that is no test.
-    pub(super) fn note(&mut self, what: &'static str, took: Duration) {
-        self.notes.push((what, took));
-    }
-
     pub(super) fn add(&mut self, row: Row) {
         self.rows.push(row);
     }
 
     pub(super) fn total(&self) -> Tally {
-        self.rows.iter().fold(Tally::default(), |sum, row| Tally {
-            passed: sum.passed + row.tally.passed,
-            failed: sum.failed + row.tally.failed,
+        let mut total = Tally::default();
+        for row in &self.rows {
+            total.add(row.tally.clone());
+        }
+        total
+    }
+
+    /// Steps and tests of which a measurement failed.
+    pub(super) fn measured_failures(&self) -> Vec<(&'static str, String)> {
+        let rows = self.rows.iter();
+        rows.flat_map(|row| {
+            let failures = row.tally.failures.iter();
+            failures
+                .filter(|failure| failure.measured)
+                .map(|failure| (row.name, failure.test.clone()))
         })
+        .collect()
+    }
+
+    /// Notes how a test ended that was run once more.
+    pub(super) fn second(&mut self, step: &str, test: &str, passed: bool) {
+        let Some(row) = self.rows.iter_mut().find(|row| row.name == step) else {
+            return;
+        };
+        let failures = &mut row.tally.failures;
+        if !passed {
+            for failure in failures.iter_mut().filter(|failure| failure.test == test) {
+                failure
+                    .output
+                    .push("failed again in a second run".to_owned());
+            }
+            return;
+        }
+        failures.retain(|failure| failure.test != test);
+        row.tally.failed -= 1;
+        row.tally.passed += 1;
+        row.second += 1;
+        if row.tally.failed == 0 {
+            row.error = None;
+        }
     }
 }
 
@@ -44,64 +171,171 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "\n{:20} {:>10} {:>8} {:>8}",
-            "step", "time", "passed", "failed"
+            "\n{:22} {:8} {:>9} {:>9} {:>7} {:>7} {:>7} {:>7}",
+            "job", "lane", "time", "CPU", "budget", "passed", "failed", "second"
         )?;
-        for (what, took) in &self.notes {
-            writeln!(f, "{what:20} {:>10}", seconds(*took))?;
-        }
-        for Row {
-            name, took, tally, ..
-        } in &self.rows
-        {
+        for row in &self.rows {
             writeln!(
                 f,
-                "{name:20} {:>10} {:>8} {:>8}",
-                seconds(*took),
-                tally.passed,
-                tally.failed
+                "{:22} {:8} {:>9} {:>9} {:>7} {:>7} {:>7} {:>7}",
+                row.name,
+                row.lane,
+                seconds(row.took),
+                format!("{:.1} s", row.cpu_s),
+                format!("{} s", row.budget),
+                row.tally.passed,
+                row.tally.failed,
+                row.second
             )?;
         }
-        for Row { name, error, .. } in &self.rows {
-            if let Some(error) = error {
-                writeln!(f, "\n{name}: {error}")?;
+        let failed: Vec<&Row> = self.rows.iter().filter(|row| row.error.is_some()).collect();
+        for row in &failed {
+            if let Some(error) = &row.error {
+                row.failure(f, error)?;
             }
         }
-        let Tally { passed, failed } = self.total();
-        writeln!(f, "\n{passed} passed, {failed} failed")
+        let second: usize = self.rows.iter().map(|row| row.second).sum();
+        writeln!(f, "\n{:28} {}", "time in all", seconds(self.took))?;
+        writeln!(f, "{:28} {second}", "passed at the second time")?;
+        if !failed.is_empty() {
+            let names: Vec<&str> = failed.iter().map(|row| row.name).collect();
+            writeln!(f, "{:28} {}", "failed", names.join(" "))?;
+        }
+        let Tally { passed, failed, .. } = self.total();
+        writeln!(f, "{passed} passed, {failed} failed")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test::{process::Outcome, tally::Failure};
+
+    fn ended(tally: Tally, error: Option<&str>, seconds: u64) -> Ended {
+        Ended {
+            outcome: Outcome {
+                tally,
+                error: error.map(str::to_owned),
+                cpu_s: 2.0,
+            },
+            took: Duration::from_secs(seconds),
+            output: "a figure\nkernel: [1] panic\n".to_owned(),
+        }
+    }
+
+    fn failed(measured: bool) -> Tally {
+        Tally {
+            passed: 1,
+            failed: 1,
+            failures: vec![Failure {
+                test: "on_cpu::shares".to_owned(),
+                measured,
+                output: vec!["3 is not 4".to_owned()],
+            }],
+        }
+    }
+
+    fn report(rows: Vec<Row>) -> Report {
+        Report {
+            rows,
+            took: Duration::from_secs(9),
+        }
+    }
 
     #[test]
-    fn the_last_line_sums_up() {
-        let mut report = Report::default();
-        report.note("set-up", Duration::from_secs(3));
-        let tallies = [
-            Tally {
-                passed: 3,
-                failed: 0,
-            },
-            Tally {
-                passed: 1,
-                failed: 2,
-            },
-        ];
-        for tally in tallies {
-            report.add(Row {
-                name: "unit",
-                took: Duration::from_secs(1),
-                error: (tally.failed > 0).then(|| "2 tests failed\n  names::one".to_owned()),
-                tally,
-            });
-        }
+    fn what_failed_stands_before_the_last_lines() {
+        let row = Row::new(
+            "on-cpu",
+            Lane::Alone,
+            60,
+            true,
+            ended(failed(false), Some("1 tests failed"), 3),
+        );
+        let text = report(vec![row]).to_string();
+        let end = "\
+==== on-cpu: 1 tests failed
+---- on_cpu::shares
+3 is not 4
+kernel: [1] panic
+
+time in all                  9.0 s
+passed at the second time    0
+failed                       on-cpu
+1 passed, 1 failed
+";
+        assert!(text.ends_with(end), "{text}");
+    }
+
+    #[test]
+    fn half_over_budget_is_a_failure_with_that_word() {
+        let passed = Tally {
+            passed: 1,
+            ..Tally::default()
+        };
+        let row = |took| {
+            Row::new(
+                "network",
+                Lane::Beside,
+                10,
+                true,
+                ended(passed.clone(), None, took),
+            )
+        };
+        let computing = ended(passed.clone(), None, 60);
+        assert!(
+            Row::new("unit", Lane::Compute, 2, true, computing)
+                .error
+                .is_none()
+        );
+        assert!(row(15).error.is_none());
+        let late = row(16);
+        assert!(late.error.as_ref().unwrap().starts_with("over budget"));
+        assert_eq!(late.tally.failed, 1);
+        let build = Row::new(
+            "agent",
+            Lane::Compute,
+            10,
+            false,
+            ended(Tally::default(), None, 16),
+        );
+        assert!(build.error.is_none());
+    }
+
+    #[test]
+    fn a_measurement_may_pass_at_the_second_time_and_logic_may_not() {
+        let row = |measured| {
+            Row::new(
+                "on-cpu",
+                Lane::Alone,
+                60,
+                true,
+                ended(failed(measured), Some("1 tests failed"), 3),
+            )
+        };
+        assert!(report(vec![row(false)]).measured_failures().is_empty());
+        let mut report = report(vec![row(true)]);
+        let wanted = report.measured_failures();
+        assert_eq!(wanted, [("on-cpu", "on_cpu::shares".to_owned())]);
+        report.second("on-cpu", "on_cpu::shares", true);
         let text = report.to_string();
         assert!(
-            text.ends_with("unit: 2 tests failed\n  names::one\n\n4 passed, 2 failed\n"),
+            text.ends_with("passed at the second time    1\n2 passed, 0 failed\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_measurement_that_fails_twice_has_failed() {
+        let row = Row::new(
+            "on-cpu",
+            Lane::Alone,
+            60,
+            true,
+            ended(failed(true), Some("1 tests failed"), 3),
+        );
+        let mut report = report(vec![row]);
+        report.second("on-cpu", "on_cpu::shares", false);
+        assert_eq!(report.total().failed, 1);
+        assert!(report.to_string().contains("failed again in a second run"));
     }
 }

@@ -1,42 +1,80 @@
-//! The list of steps, cheapest first.
+//! The table of steps. In each lane what takes long comes first, so that nothing long is left for the end.
 
 use anyhow::Result;
 
 use super::{
-    Tally, cargo_test,
+    binaries, broken,
     needs::{
-        CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, MESH, MESHES, NAMES, NETWORK, Need,
-        PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES, REQUESTS_TLS,
-        ROOT_AND_AGENT, STORAGE, TLS_SITES, UI, UNWINDING, UNWINDING_PROGRAMS,
+        CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, KUBERNETES_NAMES, MESH, MESHES,
+        NAMES, NETWORK, Need, PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES,
+        REQUESTS_TLS, ROOT_AND_AGENT, SHIPPED, STORAGE, TLS_SITES, UI, UNWIND, UNWINDING,
+        UNWINDING_PROGRAMS,
     },
+    schedule::Lane,
+    tally::Tally,
     toolchain_fallback, unwind_test, web_test,
 };
-use crate::{check, manifests, shipped, vm, workspace::Workspace};
+use crate::{check, engine::Engine, manifests, shipped, vm, workspace::Workspace};
 
 /// One name that `cargo xtask test` knows.
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
+    pub(super) lane: Lane,
+    /// It is expected to take at most so many seconds (of CPU time, where it computes); half as many more are a failure.
+    pub(super) budget: u32,
+    /// Steps with the same word do not run beside each other.
+    pub(super) lock: Option<&'static str>,
     pub(super) needs: &'static [Need],
     pub(super) run: fn(&Workspace, &mut Tally) -> Result<()>,
 }
 
-/// A step for one module of tests/it: its name with `-` for `_`.
+/// A Docker engine of our own has one bridge and one folder, and containerd rules of the same kind.
+const ENGINE: Option<&str> = Some("engine");
+/// Loads that would take all processors from each other.
+const BUSY: Option<&str> = Some("busy");
+/// Chromium draws in software.
+const BROWSER: Option<&str> = Some("browser");
+
+/// A step for one module of tests/it: its name with `-` for `_`. With `-alone` behind it: for its tests in `mod alone`,
+/// which the other step leaves out.
 macro_rules! integration {
-    ($name:literal, $needs:expr, $about:literal) => {
+    ($name:literal, $lane:ident, $budget:literal, $lock:ident, $needs:expr, $about:literal) => {
         Step {
             name: $name,
             about: $about,
+            lane: Lane::$lane,
+            budget: $budget,
+            lock: $lock,
             needs: $needs,
-            run: |workspace, tally| cargo_test::integration(workspace, $name, tally),
+            run: |workspace, tally| binaries::integration(workspace, $name, tally),
         }
     };
 }
 
+/// A test target of the agent that needs files of other programs, and no kernel.
+macro_rules! checked {
+    ($name:literal, $target:literal, $budget:literal, $needs:expr, $about:literal) => {
+        Step {
+            name: $name,
+            about: $about,
+            lane: Lane::Compute,
+            budget: $budget,
+            lock: None,
+            needs: $needs,
+            run: |workspace, tally| binaries::checked(workspace, $target, &[], tally),
+        }
+    };
+}
+
+#[rustfmt::skip]
 pub(super) const STEPS: &[Step] = &[
     Step {
         name: "check",
         about: "formatting, lints, documentation, house rules",
+        lane: Lane::Compute,
+        budget: 300,
+        lock: None,
         needs: &[Need::Web, Need::Ebpf],
         run: |workspace, tally| {
             check::run(workspace)?;
@@ -47,347 +85,177 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "unit",
         about: "unit tests of the Rust crates, without root",
-        needs: &[],
-        run: cargo_test::unit,
-    },
-    Step {
-        name: "inferred",
-        about: "names inferred for stripped C++ programs, against their symbols",
-        needs: INFERRED,
-        run: cargo_test::inferred,
-    },
-    Step {
-        name: "tls-sites",
-        about: "TLS functions of libraries and stripped programs, and places for probes",
-        needs: TLS_SITES,
-        run: cargo_test::tls_sites,
-    },
-    Step {
-        name: "unwind",
-        about: "unwind tables of real files against gimli, and of hostile ones",
-        needs: &[
-            Need::Root,
-            Need::Agent,
-            Need::Envoy,
-            Need::Packages(&unwind_test::PACKAGES),
-        ],
-        run: unwind_test::run,
-    },
-    Step {
-        name: "fuzz",
-        about: "seeded damage to files for every reader of bytes that a target chooses",
-        needs: FUZZ,
-        // Sums that overflow are found only with the checks of a debug build.
-        run: |workspace, tally| {
-            cargo_test::checked_target(workspace, "profiler-agent", "fuzz", tally)
-        },
-    },
-    Step {
-        name: "web",
-        about: "unit tests and lints of the web UI",
-        needs: &[Need::Web],
-        run: web_test::run,
-    },
-    Step {
-        name: "manifests",
-        about: "deploy/ against the schemas of Kubernetes and of Compose, offline",
-        needs: &[],
-        run: manifests::run,
-    },
-    integration!("api", PPROF, "the HTTP contract and its refusals"),
-    integration!("cli", ROOT_AND_AGENT, "record, ps, doctor, configuration"),
-    integration!("events", ROOT_AND_AGENT, "live updates"),
-    integration!(
-        "privileges",
-        ROOT_AND_AGENT,
-        "what every thread keeps, and what works without SYS_ADMIN"
-    ),
-    integration!(
-        "memory",
-        ROOT_AND_AGENT,
-        "a ceiling for the agent's memory: what is given up, and in which order"
-    ),
-    integration!(
-        "lifecycle",
-        ROOT_AND_AGENT,
-        "restarts, crashes and second agents"
-    ),
-    integration!(
-        "chaos",
-        MESH,
-        "the agent killed fifty times under load: nothing is left, nobody notices"
-    ),
-    integration!(
-        "chaos-clock",
-        ROOT_AND_AGENT,
-        "a wall clock that jumps by ten days: no result is lost, no time is wrong"
-    ),
-    integration!(
-        "chaos-storage",
-        STORAGE,
-        "a data directory that is full or cannot be written: said, survived, left behind"
-    ),
-    integration!(
-        "chaos-envoy",
-        MESHES,
-        "a sidecar killed, replaced by other releases and restarted hot while it is watched"
-    ),
-    integration!(
-        "workloads",
-        ROOT_AND_AGENT,
-        "the workloads keep the shares they promise"
-    ),
-    integration!(
-        "on-cpu",
-        ROOT_AND_AGENT,
-        "known shares, threads, births and exits"
-    ),
-    integration!(
-        "off-cpu",
-        PPROF,
-        "known waits: counts, times, reasons, states"
-    ),
-    integration!(
-        "off-cpu-sampling",
-        ROOT_AND_AGENT,
-        "thresholds, and waits that are sampled because there are too many"
-    ),
-    integration!(
-        "wall",
-        PPROF,
-        "all time of threads adds up to what has passed"
-    ),
-    integration!(
-        "wakers",
-        ROOT_AND_AGENT,
-        "who ended a wait: threads, and never whom an interrupt came upon"
-    ),
-    integration!(
-        "event-loop",
-        MESH,
-        "stalls of event loops by the program's own clock, and loops of real Envoys"
-    ),
-    integration!(
-        "throttling",
-        ROOT_AND_AGENT,
-        "CPU quotas: how often they stopped the target"
-    ),
-    integration!(
-        "network",
-        NETWORK,
-        "connections of known bytes, resets, losses"
-    ),
-    integration!("network-cli", NETWORK, "how the command ends"),
-    integration!(
-        "network-tcp",
-        NETWORK,
-        "simultaneous open, round-trip times, a server that closes without reading"
-    ),
-    integration!(
-        "network-capabilities",
-        NETWORK,
-        "sockets of the node without the right to enter namespaces"
-    ),
-    integration!(
-        "network-calls",
-        ROOT_AND_AGENT,
-        "every way to write and read a socket, against the socket itself"
-    ),
-    integration!(
-        "network-trouble",
-        NETWORK,
-        "refusals, timeouts, resets, losses, deaths"
-    ),
-    integration!(
-        "network-unix",
-        ROOT_AND_AGENT,
-        "Unix sockets as edges between processes"
-    ),
-    integration!(
-        "network-serve",
-        ROOT_AND_AGENT,
-        "the always-on collection, tables live, Prometheus metrics of edges"
-    ),
-    integration!(
-        "network-timed",
-        ROOT_AND_AGENT,
-        "times of calls by the test's own clock, and what is counted from calls"
-    ),
-    integration!(
-        "requests-payload",
-        ROOT_AND_AGENT,
-        "the bytes of requests from every way to write and read a socket"
-    ),
-    integration!(
-        "network-load",
-        NETWORK,
-        "20,000 open connections, 5,000 new a second, and a table that is too small"
-    ),
-    integration!(
-        "requests-http",
-        REQUESTS_HTTP,
-        "requests of HTTP/1, HTTP/2, gRPC and WebSocket, against what real clients asked"
-    ),
-    integration!(
-        "requests-stores",
-        REQUESTS_STORES,
-        "statements, commands and questions, against what real clients asked"
-    ),
-    integration!(
-        "requests-brokers",
-        REQUESTS_BROKERS,
-        "requests of Kafka and MongoDB, against what the broker logged and the client asked"
-    ),
-    integration!(
-        "requests-tls",
-        REQUESTS_TLS,
-        "requests inside TLS of every library that is read, against what real clients asked"
-    ),
-    integration!("requests-mesh", MESH, "requests on every hop of the mesh"),
-    integration!(
-        "requests-mesh-tls",
-        MESHES,
-        "requests inside TLS between the sidecars of three releases"
-    ),
-    integration!(
-        "requests-sidecar",
-        MESH,
-        "time that real Envoys add, against delays of known size"
-    ),
-    integration!(
-        "requests-pairs",
-        MESH,
-        "which request out belongs to which request in, against numbered requests"
-    ),
-    integration!(
-        "namespaces",
-        ROOT_AND_AGENT,
-        "targets behind namespaces and cgroups"
-    ),
-    integration!("hostile", ROOT_AND_AGENT, "targets whose files are traps"),
-    integration!(
-        "degraded",
-        ROOT_AND_AGENT,
-        "denied probes and the CPU budget"
-    ),
-    integration!(
-        "names",
-        NAMES,
-        "names of stripped programs: debug files, packs, Go"
-    ),
-    integration!(
-        "unwinding",
-        UNWINDING,
-        "whole stacks of programs without frame pointers"
-    ),
-    integration!(
-        "unwinding-programs",
-        UNWINDING_PROGRAMS,
-        "whole stacks of real programs, and of the mesh under load"
-    ),
-    integration!(
-        "off-cpu-asleep",
-        IDLE,
-        "threads that sleep already when a task begins"
-    ),
-    integration!(
-        "idle",
-        IDLE,
-        "idle rules on real programs, each with next to nothing to do"
-    ),
-    integration!("ui", UI, "the page in headless Chromium"),
-    integration!(
-        "ui-shell",
-        UI,
-        "pods, check-up, node page and support bundle"
-    ),
-    integration!("compare", UI, "two results of a known difference"),
-    integration!(
-        "ui-topology",
-        UI,
-        "the map of a pod and the page of an edge, over the mesh"
-    ),
-    integration!(
-        "kubernetes",
-        KUBERNETES,
-        "a real API server: pods, owners, watches that break, rights of the manifests"
-    ),
-    integration!(
-        "pods",
-        PODS,
-        "the DaemonSet's pod on a real containerd: the base tier's capabilities, other pods profiled"
-    ),
-    Step {
-        name: "containers",
-        about: "Envoy, an app and the profiler as containers of a Docker engine, with the manifest's privileges",
-        needs: CONTAINERS,
-        run: |workspace, tally| cargo_test::with_engine(workspace, "containers", tally),
-    },
-    Step {
-        name: "kubernetes-names",
-        about: "what live containers are called, by a real API server, Docker and its renames; targets by pod and label",
-        needs: KUBERNETES,
-        run: |workspace, tally| cargo_test::with_engine(workspace, "kubernetes-names", tally),
-    },
-    Step {
-        name: "shipped",
-        about: "what `cargo xtask dist` builds, and the image of it with the options of deploy/compose.yaml",
-        needs: &[Need::Root, Need::Web, Need::Ebpf],
-        run: shipped::run,
-    },
-    integration!("mesh", MESH, "traffic through two real Envoys"),
-    integration!("mesh-profile", MESH, "the agent on the mesh under load"),
-    integration!(
-        "checkup",
-        MESH,
-        "check-ups of a sidecar: requests, configuration, CPU time, the command diagnose"
-    ),
-    integration!(
-        "stripped-mesh",
-        MESHES,
-        "names in stripped Envoys of three releases"
-    ),
-    integration!(
-        "off-cpu-mesh",
-        MESH,
-        "waits of real Envoys under load, with complete stacks"
-    ),
-    integration!(
-        "network-topology",
-        NETWORK,
-        "redirected and translated connections, names, numbers used again"
-    ),
-    integration!("network-mesh", MESH, "every hop of the mesh"),
-    integration!(
-        "access-log",
-        MESH,
-        "what writing the access log costs a real Envoy, seen off the CPU"
-    ),
-    integration!(
-        "diagnosis",
-        MESH,
-        "what the diagnosis puts down to settings of Envoy, against what switching them off saves"
-    ),
-    integration!(
-        "soak",
-        MESH,
-        "five minutes of check-ups in a loop: memory, open files and kernel objects stay what they were"
-    ),
-    integration!(
-        "demo",
-        MESH,
-        "the demo leaves nothing behind, however it ends"
-    ),
-    Step {
-        name: "toolchain-fallback",
-        about: "the eBPF object built with the private sysroot",
-        needs: &[Need::Ebpf],
-        run: toolchain_fallback::run,
+        lane: Lane::Compute,
+        budget: 80,
+        lock: None,
+        needs: &[Need::CheckedTests],
+        run: binaries::unit,
     },
     Step {
         name: "kernels",
         about: "every program, one task of each kind and exact connections on Debian's 6.1 and 6.12 under qemu",
+        lane: Lane::Compute,
+        budget: 300,
+        lock: None,
         needs: KERNELS,
         run: vm::run,
     },
+    Step {
+        name: "unwind",
+        about: "unwind tables of real files against gimli, and of hostile ones",
+        lane: Lane::Compute,
+        budget: 60,
+        lock: None,
+        needs: UNWIND,
+        run: unwind_test::run,
+    },
+    checked!("fuzz", "fuzz", 280, FUZZ, "seeded damage to files for every reader of bytes that a target chooses"),
+    Step {
+        name: "web",
+        about: "unit tests and lints of the web UI",
+        lane: Lane::Compute,
+        budget: 40,
+        lock: None,
+        needs: &[Need::Web],
+        run: web_test::run,
+    },
+    checked!("inferred", "inferred", 60, INFERRED, "names inferred for stripped C++ programs, against their symbols"),
+    checked!("tls-sites", "tls_sites", 20, TLS_SITES, "TLS functions of libraries and stripped programs, and places for probes"),
+    Step {
+        name: "manifests",
+        about: "deploy/ against the schemas of Kubernetes and of Compose, offline",
+        lane: Lane::Compute,
+        budget: 30,
+        lock: None,
+        needs: &[Need::Helm],
+        run: manifests::run,
+    },
+    Step {
+        name: "toolchain-fallback",
+        about: "the eBPF object built with the private sysroot",
+        lane: Lane::Compute,
+        budget: 80,
+        lock: None,
+        needs: &[Need::Ebpf],
+        run: toolchain_fallback::run,
+    },
+    Step {
+        name: "runner",
+        about: "what is told of tests that fail, hang or take too long, by tests that do",
+        lane: Lane::Beside,
+        budget: 120,
+        lock: None,
+        needs: ROOT_AND_AGENT,
+        run: broken::run,
+    },
+    integration!("requests-tls", Beside, 240, None, REQUESTS_TLS, "requests inside TLS of every library that is read, against what real clients asked"),
+    integration!("chaos", Beside, 300, None, MESH, "the agent killed fifty times under load: nothing is left, nobody notices"),
+    Step {
+        name: "kubernetes-names",
+        about: "what live containers are called, by a real API server, Docker and its renames; targets by pod and label",
+        lane: Lane::Beside,
+        budget: 240,
+        lock: ENGINE,
+        needs: KUBERNETES_NAMES,
+        run: |workspace, tally| with_engine(workspace, "kubernetes-names", tally),
+    },
+    integration!("ui-stand-in", Beside, 300, BROWSER, UI, "the page in headless Chromium against a stand-in of the agent"),
+    integration!("requests-brokers", Beside, 200, None, REQUESTS_BROKERS, "requests of Kafka and MongoDB, against what the broker logged and the client asked"),
+    integration!("ui", Beside, 240, BROWSER, UI, "the page in headless Chromium"),
+    integration!("unwinding", Beside, 150, None, UNWINDING, "whole stacks of programs without frame pointers"),
+    Step {
+        name: "containers",
+        about: "Envoy, an app and the profiler as containers of a Docker engine, with the manifest's privileges",
+        lane: Lane::Beside,
+        budget: 150,
+        lock: ENGINE,
+        needs: CONTAINERS,
+        run: |workspace, tally| with_engine(workspace, "containers", tally),
+    },
+    integration!("idle", Beside, 180, None, IDLE, "idle rules on real programs, each with next to nothing to do"),
+    integration!("unwinding-programs", Beside, 120, BUSY, UNWINDING_PROGRAMS, "whole stacks of real programs, and of the mesh under load"),
+    integration!("requests-mesh-tls", Beside, 150, None, MESHES, "requests inside TLS between the sidecars of three releases"),
+    integration!("chaos-envoy", Beside, 150, BUSY, MESHES, "a sidecar killed, replaced by other releases and restarted hot while it is watched"),
+    integration!("requests-http", Beside, 120, BUSY, REQUESTS_HTTP, "requests of HTTP/1, HTTP/2, gRPC and WebSocket, against what real clients asked"),
+    integration!("ui-shell", Beside, 120, BROWSER, UI, "pods, check-up, node page and support bundle"),
+    integration!("pods", Beside, 100, ENGINE, PODS, "the DaemonSet's pod on a real containerd: the base tier's capabilities, other pods profiled"),
+    integration!("mesh", Beside, 120, BUSY, MESH, "traffic through two real Envoys"),
+    integration!("compare", Beside, 100, BROWSER, UI, "two results of a known difference"),
+    integration!("ui-topology", Beside, 90, BROWSER, UI, "the map of a pod and the page of an edge, over the mesh"),
+    integration!("stripped-mesh", Beside, 90, BUSY, MESHES, "names in stripped Envoys of three releases"),
+    integration!("requests-pairs", Beside, 90, BUSY, MESH, "which request out belongs to which request in, against numbered requests"),
+    integration!("requests-mesh", Beside, 60, BUSY, MESH, "requests on every hop of the mesh"),
+    integration!("network-mesh", Beside, 60, BUSY, MESH, "every hop of the mesh"),
+    integration!("mesh-profile", Beside, 60, BUSY, MESH, "the agent on the mesh under load"),
+    Step {
+        name: "shipped",
+        about: "what `cargo xtask dist` builds, and the image of it with the options of deploy/compose.yaml",
+        lane: Lane::Beside,
+        budget: 120,
+        lock: ENGINE,
+        needs: SHIPPED,
+        run: shipped::run,
+    },
+    integration!("kubernetes", Beside, 120, None, KUBERNETES, "a real API server: pods, owners, watches that break, rights of the manifests"),
+    integration!("requests-stores", Beside, 150, None, REQUESTS_STORES, "statements, commands and questions, against what real clients asked"),
+    integration!("chaos-storage", Beside, 120, None, STORAGE, "a data directory that is full or cannot be written: said, survived, left behind"),
+    integration!("off-cpu-asleep", Beside, 100, None, IDLE, "threads that sleep already when a task begins"),
+    integration!("names", Beside, 100, None, NAMES, "names of stripped programs: debug files, packs, Go"),
+    integration!("lifecycle", Beside, 90, None, ROOT_AND_AGENT, "restarts, crashes and second agents"),
+    integration!("checkup", Beside, 120, None, MESH, "check-ups of a sidecar: requests, configuration, CPU time, the command diagnose"),
+    integration!("demo", Beside, 120, None, MESH, "the demo leaves nothing behind, however it ends"),
+    integration!("access-log", Beside, 90, None, MESH, "what writing the access log costs a real Envoy, seen off the CPU"),
+    integration!("cli", Beside, 90, None, ROOT_AND_AGENT, "record, ps, doctor, configuration"),
+    integration!("privileges", Beside, 90, None, ROOT_AND_AGENT, "what every thread keeps, and what works without SYS_ADMIN"),
+    integration!("network-topology", Beside, 90, None, NETWORK, "redirected and translated connections, names, numbers used again"),
+    integration!("network-serve", Beside, 90, None, ROOT_AND_AGENT, "the always-on collection, tables live, Prometheus metrics of edges"),
+    integration!("namespaces", Beside, 90, None, ROOT_AND_AGENT, "targets behind namespaces and cgroups"),
+    integration!("network-trouble", Beside, 90, None, NETWORK, "refusals, timeouts, resets, losses, deaths"),
+    integration!("network-unix", Beside, 60, None, ROOT_AND_AGENT, "Unix sockets as edges between processes"),
+    integration!("network-load", Beside, 120, None, NETWORK, "20,000 open connections, 5,000 new a second, and a table that is too small"),
+    integration!("degraded", Beside, 60, None, ROOT_AND_AGENT, "denied probes and the CPU budget"),
+    integration!("off-cpu", Beside, 60, None, PPROF, "known waits: counts, times, reasons, states"),
+    integration!("network", Beside, 60, None, NETWORK, "connections of known bytes, resets, losses"),
+    integration!("network-timed", Beside, 60, None, ROOT_AND_AGENT, "times of calls by the test's own clock, and what is counted from calls"),
+    integration!("api", Beside, 60, None, PPROF, "the HTTP contract and its refusals"),
+    integration!("requests-payload", Beside, 60, None, ROOT_AND_AGENT, "the bytes of requests from every way to write and read a socket"),
+    integration!("hostile", Beside, 60, None, ROOT_AND_AGENT, "targets whose files are traps"),
+    integration!("memory", Beside, 60, None, ROOT_AND_AGENT, "a ceiling for the agent's memory: what is given up, and in which order"),
+    integration!("event-loop", Beside, 60, None, MESH, "stalls of event loops by the program's own clock, and loops of real Envoys"),
+    integration!("on-cpu", Alone, 60, None, ROOT_AND_AGENT, "known shares, threads, births and exits"),
+    integration!("off-cpu-sampling", Beside, 60, None, ROOT_AND_AGENT, "thresholds, and waits that are sampled because there are too many"),
+    integration!("wall", Alone, 40, None, PPROF, "all time of threads adds up to what has passed"),
+    integration!("throttling", Beside, 40, None, ROOT_AND_AGENT, "CPU quotas: how often they stopped the target"),
+    integration!("network-tcp", Beside, 40, None, NETWORK, "simultaneous open, round-trip times, a server that closes without reading"),
+    integration!("wakers", Beside, 40, None, ROOT_AND_AGENT, "who ended a wait: threads, and never whom an interrupt came upon"),
+    integration!("network-cli", Beside, 40, None, NETWORK, "how the command ends"),
+    integration!("workloads", Beside, 40, None, ROOT_AND_AGENT, "the workloads keep the shares they promise"),
+    integration!("network-calls", Beside, 30, None, ROOT_AND_AGENT, "every way to write and read a socket, against the socket itself"),
+    integration!("network-capabilities", Beside, 30, None, NETWORK, "sockets of the node without the right to enter namespaces"),
+    integration!("events", Beside, 30, None, ROOT_AND_AGENT, "live updates"),
+    integration!("diagnosis", Alone, 300, None, MESH, "what the diagnosis puts down to settings of Envoy, against what switching them off saves"),
+    integration!("soak", Alone, 180, None, MESH, "check-ups in a loop: memory, open files and kernel objects stay what they were"),
+    integration!("chaos-clock", Alone, 60, None, ROOT_AND_AGENT, "a wall clock that jumps by ten days: no result is lost, no time is wrong"),
+    integration!("cli-alone", Alone, 30, None, ROOT_AND_AGENT, "the tests of cli that need the machine for themselves"),
+    integration!("memory-alone", Alone, 200, None, ROOT_AND_AGENT, "the tests of memory that need the machine for themselves"),
+    integration!("network-load-alone", Alone, 120, None, NETWORK, "the tests of network-load that need the machine for themselves"),
+    integration!("on-cpu-alone", Alone, 100, None, ROOT_AND_AGENT, "the tests of on-cpu that need the machine for themselves"),
+    integration!("event-loop-alone", Alone, 60, None, MESH, "the tests of event-loop that need the machine for themselves"),
+    integration!("checkup-alone", Alone, 60, None, MESH, "the tests of checkup that need the machine for themselves"),
+    integration!("requests-tls-alone", Alone, 90, None, REQUESTS_TLS, "the tests of requests-tls that need the machine for themselves"),
+    integration!("off-cpu-sampling-alone", Alone, 40, None, ROOT_AND_AGENT, "the tests of off-cpu-sampling that need the machine for themselves"),
+    integration!("requests-sidecar", Alone, 40, None, MESH, "time that real Envoys add, against delays of known size"),
+    integration!("off-cpu-mesh", Alone, 40, None, MESH, "waits of real Envoys under load, with complete stacks"),
+    integration!("wall-alone", Alone, 40, None, PPROF, "the tests of wall that need the machine for themselves"),
+    integration!("lifecycle-alone", Alone, 40, None, ROOT_AND_AGENT, "the tests of lifecycle that need the machine for themselves"),
+    integration!("off-cpu-alone", Alone, 30, None, PPROF, "the tests of off-cpu that need the machine for themselves"),
+    integration!("requests-payload-alone", Alone, 30, None, ROOT_AND_AGENT, "the tests of requests-payload that need the machine for themselves"),
+    integration!("mesh-alone", Alone, 30, None, MESH, "the tests of mesh that need the machine for themselves"),
+    integration!("network-cli-alone", Alone, 30, None, NETWORK, "the tests of network-cli that need the machine for themselves"),
 ];
+
+/// A module that needs a Docker engine: the machine's, or one for as long as the tests run.
+fn with_engine(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
+    let engine = Engine::start(workspace)?;
+    binaries::integration_with(workspace, name, &[("DOCKER_HOST", &engine.host)], tally)
+}

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use super::{Tally, cargo_test};
+use super::{Tally, binaries};
 use crate::{
     debian::{self, Package},
     exec,
@@ -72,9 +72,8 @@ pub(super) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     let musl = musl_program(&folder)?;
     let node = exec::output(Command::new("node").args(["-p", "process.execPath"]))
         .context("node is a prerequisite")?;
-    cargo_test::release_target(
+    binaries::checked(
         workspace,
-        "profiler-agent",
         "unwind",
         &[
             ("PROFILER_ENVOY", &setup::envoy_path(workspace, &ENVOY)),

@@ -1,12 +1,8 @@
 //! The integration tests that a test machine runs, in the test binary that the host built.
 
-use std::{path::PathBuf, process::Command};
-
-use anyhow::{Context as _, Result, ensure};
-use serde::Deserialize;
+use anyhow::{Result, ensure};
 
 use super::transcript::Transcript;
-use crate::{exec, workspace::Workspace};
 
 /// By their whole names: those of connections that need no programs but the agent.
 pub(super) const NAMES: [&str; 11] = [
@@ -22,45 +18,6 @@ pub(super) const NAMES: [&str; 11] = [
     "network_timed::the_light_mode_has_no_times_and_says_why",
     "network_timed::with_every_source_denied_the_reason_is_there",
 ];
-
-/// A line of `cargo --message-format=json`, as far as it matters here.
-#[derive(Deserialize)]
-struct Message {
-    executable: Option<PathBuf>,
-    target: Option<Target>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-}
-
-/// Builds the test binary of the integration tests.
-pub(super) fn build(workspace: &Workspace) -> Result<PathBuf> {
-    let mut command: Command = exec::cargo(&workspace.root);
-    command.args([
-        "test",
-        "--release",
-        "--locked",
-        "--package=profiler-tests",
-        "--test=it",
-        "--no-run",
-        "--message-format=json",
-    ]);
-    let messages = exec::output(&mut command).context("build the integration tests")?;
-    executable(&messages).context("cargo named no test binary `it`")
-}
-
-fn executable(messages: &str) -> Option<PathBuf> {
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
-        .find(|message| {
-            let target = message.target.as_ref();
-            target.is_some_and(|target| target.name == "it")
-        })?
-        .executable
-}
 
 /// Every test ran and passed.
 pub(super) fn verdict(transcript: &Transcript) -> Result<String> {
@@ -80,19 +37,6 @@ pub(super) fn verdict(transcript: &Transcript) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_test_binary_is_the_one_that_cargo_names() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"profiler_tests"},"executable":null}
-not json
-{"reason":"compiler-artifact","target":{"name":"it"},"executable":"/target/debug/deps/it-1"}
-{"reason":"build-finished","success":true}"#;
-        assert_eq!(
-            executable(messages),
-            Some(PathBuf::from("/target/debug/deps/it-1"))
-        );
-        assert_eq!(executable(""), None);
-    }
 
     #[test]
     fn a_test_that_did_not_run_fails_the_kernel() {

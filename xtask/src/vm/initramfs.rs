@@ -16,9 +16,10 @@ use crate::{debian, exec, pins, workspace::Workspace};
 const INIT: &str = include_str!("guest/init.sh");
 const WORKLOAD: &str = include_str!("guest/workload.c");
 
-/// Leaves an archive for `qemu -initrd`.
+/// Leaves an archive for `qemu -initrd` in a folder.
 pub(super) fn build(
     workspace: &Workspace,
+    folder: &Path,
     agent: &Path,
     tests: &Path,
     modules: &Path,
@@ -28,7 +29,6 @@ pub(super) fn build(
         "no agent at {}: run `cargo xtask build`",
         agent.display()
     );
-    let folder = workspace.tools.join("kernels/guest");
     let root = folder.join("root");
     if root.exists() {
         fs::remove_dir_all(&root).with_context(|| format!("remove {}", root.display()))?;
@@ -53,7 +53,7 @@ pub(super) fn build(
     let names = root.join("etc/tests");
     fs::write(&names, guest_tests::NAMES.join("\n"))
         .with_context(|| format!("write {}", names.display()))?;
-    compile_workload(workspace, &folder, &root.join("bin/workload"))?;
+    compile_workload(folder, &root.join("bin/workload"))?;
     let init = root.join("init");
     fs::write(&init, INIT).with_context(|| format!("write {}", init.display()))?;
     make_executable(&init)?;
@@ -69,7 +69,8 @@ pub(super) fn build(
     Ok(archive)
 }
 
-fn busybox(workspace: &Workspace) -> Result<PathBuf> {
+/// Leaves target/tools/kernels/busybox/bin/busybox.
+pub(super) fn busybox(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.tools.join("kernels/busybox");
     let program = folder.join("bin/busybox");
     if program.exists() {
@@ -118,7 +119,7 @@ fn libraries_in(listing: &str) -> Vec<PathBuf> {
 }
 
 /// Static, because the machine has no other use for a C library; with frame pointers and symbols.
-fn compile_workload(workspace: &Workspace, folder: &Path, program: &Path) -> Result<()> {
+fn compile_workload(folder: &Path, program: &Path) -> Result<()> {
     let source = folder.join("workload.c");
     fs::write(&source, WORKLOAD).with_context(|| format!("write {}", source.display()))?;
     let mut compile = Command::new("gcc");
@@ -126,7 +127,7 @@ fn compile_workload(workspace: &Workspace, folder: &Path, program: &Path) -> Res
         .args(["-O1", "-g", "-static", "-fno-omit-frame-pointer", "-o"])
         .arg(program)
         .arg(&source);
-    exec::to_log(&mut compile, &workspace.logs().join("vm-workload.log"))
+    exec::to_log(&mut compile, &folder.join("workload.log"))
 }
 
 fn install(original: &Path, target: &Path) -> Result<()> {

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{debian, exec, pins::Kernel, stamp::Stamp, workspace::Workspace};
+use crate::{debian, exec, pins::Kernel, setup, stamp::Stamp, workspace::Workspace};
 
 /// What lists sockets; loaded in this order by `guest/init.sh`.
 const MODULES: [&str; 3] = ["inet_diag", "tcp_diag", "unix_diag"];
@@ -30,7 +30,7 @@ pub(super) fn fetch(workspace: &Workspace, kernel: &Kernel) -> Result<Image> {
     let modules = folder.join("modules");
     let stamp = Stamp::new(folder.join("stamp"), kernel.series, kernel.file.sha256);
     let origin = folder.join("package");
-    if !(stamp.is_fresh() && image.exists() && modules.exists()) {
+    setup::ensure_kept(&folder, &stamp, || {
         let package = download(workspace, kernel, &folder)?;
         extract(&package, &folder, &image, &modules)?;
         let name = package
@@ -39,9 +39,8 @@ pub(super) fn fetch(workspace: &Workspace, kernel: &Kernel) -> Result<Image> {
             .to_string_lossy()
             .into_owned();
         fs::write(&origin, name).with_context(|| format!("write {}", origin.display()))?;
-        fs::remove_file(&package).with_context(|| format!("remove {}", package.display()))?;
-        stamp.write()?;
-    }
+        fs::remove_file(&package).with_context(|| format!("remove {}", package.display()))
+    })?;
     let description =
         fs::read_to_string(&origin).with_context(|| format!("read {}", origin.display()))?;
     Ok(Image {

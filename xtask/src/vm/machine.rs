@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::transcript::Transcript;
-use crate::{exec, workspace::Workspace};
+use crate::exec;
 
 /// A boot takes 3 s and the whole run some minutes on two idle cores.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -28,9 +28,9 @@ pub(super) struct Run {
 }
 
 /// Boots, waits until the machine powers itself off, and reads what it wrote. A machine that does not end
-/// is killed.
-pub(super) fn boot(workspace: &Workspace, kernel: &Path, initramfs: &Path) -> Result<Run> {
-    let results = workspace.tools.join("kernels/guest/results.txt");
+/// is killed. Results and console are left in a folder.
+pub(super) fn boot(folder: &Path, kernel: &Path, initramfs: &Path) -> Result<Run> {
+    let results = folder.join("results.txt");
     if results.exists() {
         fs::remove_file(&results).with_context(|| format!("remove {}", results.display()))?;
     }
@@ -60,7 +60,7 @@ pub(super) fn boot(workspace: &Workspace, kernel: &Path, initramfs: &Path) -> Re
     .arg(initramfs)
     .args(["-append", KERNEL_ARGUMENTS]);
     let start = Instant::now();
-    let console = workspace.logs().join("vm-console.log");
+    let console = folder.join("console.log");
     exec::to_log(&mut qemu, &console)?;
     let took = start.elapsed();
     let text = fs::read(&results).with_context(|| format!("read {}", results.display()))?;

@@ -10,9 +10,16 @@ mod machine;
 mod transcript;
 mod verdict;
 
-use anyhow::{Result, ensure};
+use std::{path::Path, thread};
 
-use crate::{debian::Package, pins, test::Tally, workspace::Workspace};
+use anyhow::{Result, anyhow, ensure};
+
+use crate::{
+    debian::Package,
+    pins,
+    test::{self, Tally},
+    workspace::Workspace,
+};
 
 pub(crate) const PACKAGES: [Package; 2] = [
     Package {
@@ -25,40 +32,67 @@ pub(crate) const PACKAGES: [Package; 2] = [
     },
 ];
 
-/// Boots every kernel and counts each thing that it must show.
-pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
-    let tests = guest_tests::build(workspace)?;
-    let agent = workspace.agent_under_test();
-    let mut judge = verdict::Judge::read(workspace)?;
+/// Fetches what the machines boot.
+pub(crate) fn fetch(workspace: &Workspace) -> Result<()> {
     for kernel in &pins::KERNELS {
-        let image = kernel::fetch(workspace, kernel)?;
-        let initramfs = initramfs::build(workspace, &agent, &tests, &image.modules)?;
-        println!("kernel {}: booting {}", kernel.series, image.description);
-        match machine::boot(workspace, &image.path, &initramfs) {
-            Ok(run) => {
-                println!(
-                    "kernel {}: ran for {:.1} s",
+        kernel::fetch(workspace, kernel)?;
+    }
+    initramfs::busybox(workspace).map(drop)
+}
+
+/// Boots every kernel, each on one processor, and counts each thing that it must show.
+pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    let tests = test::integration_binary(workspace)?;
+    let mut judge = verdict::Judge::read(workspace)?;
+    let runs: Vec<(&str, Result<machine::Run>)> = thread::scope(|scope| {
+        let started: Vec<_> = pins::KERNELS
+            .iter()
+            .map(|kernel| {
+                (
                     kernel.series,
-                    run.took.as_secs_f64()
-                );
-                tally.count(true);
-                for (what, result) in judge.checks(kernel.series, &run.transcript) {
-                    tally.count(result.is_ok());
-                    match result {
-                        Ok(detail) => println!("kernel {}: {what}: {detail}", kernel.series),
-                        Err(error) => {
-                            println!("kernel {}: {what}: FAILED: {error:#}", kernel.series);
-                        }
-                    }
-                }
-            }
+                    scope.spawn(|| boot(workspace, kernel, &tests)),
+                )
+            })
+            .collect();
+        let ended = started.into_iter().map(|(series, run)| {
+            let panicked = |_| Err(anyhow!("its thread panicked"));
+            (series, run.join().unwrap_or_else(panicked))
+        });
+        ended.collect()
+    });
+    for (series, run) in runs {
+        let run = match run {
+            Ok(run) => run,
             Err(error) => {
                 tally.count(false);
-                println!("kernel {}: boot: FAILED: {error:#}", kernel.series);
+                println!("kernel {series}: boot: FAILED: {error:#}");
+                continue;
+            }
+        };
+        println!("kernel {series}: ran for {:.1} s", run.took.as_secs_f64());
+        tally.count(true);
+        for (what, result) in judge.checks(series, &run.transcript) {
+            tally.count(result.is_ok());
+            match result {
+                Ok(detail) => println!("kernel {series}: {what}: {detail}"),
+                Err(error) => println!("kernel {series}: {what}: FAILED: {error:#}"),
             }
         }
     }
     judge.bless(workspace)?;
     ensure!(tally.failed == 0, "{} checks failed", tally.failed);
     Ok(())
+}
+
+fn boot(workspace: &Workspace, kernel: &pins::Kernel, tests: &Path) -> Result<machine::Run> {
+    let agent = workspace.agent_under_test();
+    let image = kernel::fetch(workspace, kernel)?;
+    let folder = workspace
+        .tools
+        .join("kernels")
+        .join(kernel.series)
+        .join("guest");
+    let initramfs = initramfs::build(workspace, &folder, &agent, tests, &image.modules)?;
+    println!("kernel {}: booting {}", kernel.series, image.description);
+    machine::boot(&folder, &image.path, &initramfs)
 }

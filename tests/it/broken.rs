@@ -1,0 +1,58 @@
+//! Tests that fail on purpose, each in another way: the step `runner` sees what a developer is told of them.
+
+use std::{process::Command, thread, time::Duration};
+
+use profiler_tests::{agent::Agent, netns::ip, wait::wait_for};
+use serde_json::json;
+
+use crate::targets::on_cpu;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[test]
+#[ignore = "not a test: the step `runner` sees it fail"]
+fn an_assertion() {
+    let agent = Agent::start().unwrap();
+    let meta = agent.api.get_json("/api/v1/meta").unwrap();
+    assert_eq!(meta["version"], "0.0.0-broken");
+}
+
+#[test]
+#[ignore = "not a test: the step `runner` sees it fail"]
+fn a_measurement() {
+    profiler_tests::assert_measured!(std::process::id() == 0, "{} is not 0", std::process::id());
+}
+
+#[test]
+#[ignore = "not a test: the step `runner` sees it fail"]
+fn a_hang() {
+    loop {
+        thread::sleep(LIMIT);
+    }
+}
+
+#[test]
+#[ignore = "not a test: the step `runner` sees it fail"]
+fn an_agent_that_dies() {
+    let mut agent = Agent::start().unwrap();
+    // It gets no more memory, and so no more threads.
+    let pid = agent.pid().to_string();
+    let limited = Command::new("prlimit")
+        .args(["--pid", &pid, "--as=1"])
+        .status();
+    assert!(limited.unwrap().success());
+    let task = on_cpu(json!({ "pids": [std::process::id()] }), 1, 99);
+    wait_for("the agent dies", LIMIT, || {
+        drop(agent.api.create_task(&task));
+        (!agent.is_running()).then_some(())
+    })
+    .unwrap();
+    agent.api.get_json("/api/v1/meta").unwrap();
+}
+
+#[test]
+#[ignore = "not a test: the step `runner` sees it take longer than it may"]
+fn a_slow_one() {
+    thread::sleep(Duration::from_secs(3));
+    assert!(ip(&["netns", "list"]).is_ok());
+}

@@ -1,0 +1,332 @@
+//! Test binaries: built once for all steps, then started by path.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{Read as _, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use super::{libtest::Reader, steps::STEPS, tally::Tally};
+use crate::{exec, workspace::Workspace};
+
+/// Which of the two builds of tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// With the checks of a debug build, and without the eBPF object: tests that need no kernel.
+    Checked,
+    /// The integration tests, and the programs that they start and profile: as fast as what they stand for.
+    Integration,
+}
+
+/// Packages whose own tests need nothing.
+const UNIT_PACKAGES: [&str; 4] = [
+    "profiler-common",
+    "profiler-protocols",
+    "profiler-agent",
+    "xtask",
+];
+/// Test targets of the agent that need files of other programs.
+const CHECKED_TARGETS: [&str; 4] = ["inferred", "tls_sites", "unwind", "fuzz"];
+
+/// A built test binary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Binary {
+    executable: PathBuf,
+    /// The folder of its package, in which it expects to run.
+    folder: PathBuf,
+}
+
+/// Binaries by the name of their package and of their target.
+type Binaries = BTreeMap<String, Binary>;
+
+/// A line of `cargo --message-format=json`, as far as it matters here.
+#[derive(Deserialize)]
+struct Message {
+    executable: Option<PathBuf>,
+    manifest_path: Option<PathBuf>,
+    target: Option<Target>,
+    profile: Option<Profile>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+impl Build {
+    fn record(self, workspace: &Workspace) -> PathBuf {
+        let name = match self {
+            Self::Checked => "checked",
+            Self::Integration => "integration",
+        };
+        workspace.target.join(format!("test-binaries-{name}.json"))
+    }
+
+    /// Compiles, and notes where cargo put what.
+    pub(crate) fn make(self, workspace: &Workspace) -> Result<()> {
+        let mut command = exec::cargo(&workspace.root);
+        command.args(["test", "--no-run", "--locked", "--message-format=json"]);
+        match self {
+            Self::Checked => {
+                for package in UNIT_PACKAGES {
+                    command.args(["--package", package]);
+                }
+                // The agent's program holds no tests.
+                command.args(["--lib", "--bin", "xtask"]);
+                for target in CHECKED_TARGETS {
+                    command.args(["--test", target]);
+                }
+                command.env("PROFILER_SKIP_EBPF", "1");
+            }
+            Self::Integration => {
+                // Of this package, so that each of its programs is built as well.
+                command.args(["--release", "--package", "profiler-tests", "--test", "it"]);
+            }
+        }
+        let messages = exec::output_shown(&mut command).context("build tests")?;
+        let text = serde_json::to_vec(&binaries(&messages)).context("encode binaries")?;
+        let record = self.record(workspace);
+        fs::write(&record, text).with_context(|| format!("write {}", record.display()))
+    }
+
+    fn read(self, workspace: &Workspace) -> Result<Binaries> {
+        let record = self.record(workspace);
+        let text =
+            fs::read(&record).with_context(|| format!("read {}: not built", record.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("parse {}", record.display()))
+    }
+}
+
+fn binaries(messages: &str) -> Binaries {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
+        .filter(|message| message.profile.as_ref().is_some_and(|profile| profile.test))
+        .filter_map(|message| {
+            let folder = message.manifest_path?.parent()?.to_owned();
+            let package = folder.file_name()?.to_string_lossy().into_owned();
+            let binary = Binary {
+                executable: message.executable?,
+                folder,
+            };
+            Some((format!("{package}/{}", message.target?.name), binary))
+        })
+        .collect()
+}
+
+/// Unit tests: all binaries of the checked build that no other step runs.
+pub(super) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    let mut reader = Reader::default();
+    let mut endings = Vec::new();
+    for (name, binary) in Build::Checked.read(workspace)? {
+        if CHECKED_TARGETS
+            .iter()
+            .any(|target| name.ends_with(&format!("/{target}")))
+        {
+            continue;
+        }
+        println!("{name}");
+        endings.extend(run(&mut command(&binary), &mut reader)?);
+    }
+    finish(reader, endings, tally)
+}
+
+/// A test target of the agent of the checked build.
+pub(super) fn checked(
+    workspace: &Workspace,
+    target: &str,
+    variables: &[(&str, &Path)],
+    tally: &mut Tally,
+) -> Result<()> {
+    let all = Build::Checked.read(workspace)?;
+    let binary = all
+        .get(&format!("profiler-agent/{target}"))
+        .with_context(|| format!("cargo named no test binary {target}"))?;
+    let mut command = command(binary);
+    // What they print are figures that people read.
+    command.arg("--show-output").envs(variables.iter().copied());
+    counted(&mut command, tally)
+}
+
+/// One module of tests/it, or one test of it.
+pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
+    counted(&mut integration_of(workspace, name)?, tally)
+}
+
+/// One function of tests/it that is no test by itself.
+pub(super) fn ignored(workspace: &Workspace, test: &str, tally: &mut Tally) -> Result<()> {
+    let mut command = command(&it(workspace)?);
+    command
+        .args(["--exact", test, "--ignored", "--test-threads=1"])
+        .env("PROFILER_AGENT", workspace.agent_under_test());
+    counted(&mut command, tally)
+}
+
+/// The same with variables for the tests.
+pub(crate) fn integration_with(
+    workspace: &Workspace,
+    name: &str,
+    variables: &[(&str, &str)],
+    tally: &mut Tally,
+) -> Result<()> {
+    let mut command = integration_of(workspace, name)?;
+    command.envs(variables.iter().copied());
+    counted(&mut command, tally)
+}
+
+/// The binary of the integration tests.
+pub(crate) fn integration_binary(workspace: &Workspace) -> Result<PathBuf> {
+    it(workspace).map(|binary| binary.executable)
+}
+
+fn it(workspace: &Workspace) -> Result<Binary> {
+    let all = Build::Integration.read(workspace)?;
+    let found = all.into_values().find(|binary| {
+        let name = binary.executable.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with("it-")
+    });
+    found.context("cargo named no test binary `it`")
+}
+
+/// Set to the whole name of a test: the step runs that one alone.
+pub(super) const ONLY: &str = "PROFILER_TEST_ONLY";
+
+/// Tests of a module share files and ports, so they run one after the other.
+fn integration_of(workspace: &Workspace, name: &str) -> Result<Command> {
+    let mut command = command(&it(workspace)?);
+    command
+        .arg("--test-threads=1")
+        .env("PROFILER_AGENT", workspace.agent_under_test());
+    if let Some(test) = std::env::var_os(ONLY) {
+        command.arg("--exact").arg(test);
+    } else {
+        command
+            .arg(filter_of(name))
+            .args(left_out(name, STEPS.iter().map(|step| step.name)));
+    }
+    Ok(command)
+}
+
+/// What the name of a step ends with that runs the tests in `mod alone` of a module.
+pub(super) const ALONE: &str = "-alone";
+
+/// What the names of a step's tests begin with.
+fn filter_of(name: &str) -> String {
+    match name.strip_suffix(ALONE) {
+        Some(module) => format!("{}::alone::", module.replace('-', "_")),
+        None => format!("{}::", name.replace('-', "_")),
+    }
+}
+
+/// Arguments that leave out the tests of other steps that its filter would run: those that need the machine for
+/// themselves, and modules whose names end like this one's, as a filter holds anywhere in a name: `mesh::` would run
+/// `network_mesh::` too.
+fn left_out<'a>(name: &str, steps: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let (end, alone) = (format!("-{name}"), format!("{name}{ALONE}"));
+    steps
+        .filter(|step| step.ends_with(&end) || *step == alone)
+        .flat_map(|step| ["--skip".to_owned(), filter_of(step)])
+        .collect()
+}
+
+fn command(binary: &Binary) -> Command {
+    let mut command = Command::new(&binary.executable);
+    command
+        .current_dir(&binary.folder)
+        .env("CARGO_MANIFEST_DIR", &binary.folder)
+        // They bury the assertion and the agent's log.
+        .env("RUST_BACKTRACE", "0");
+    command
+}
+
+fn counted(command: &mut Command, tally: &mut Tally) -> Result<()> {
+    let mut reader = Reader::default();
+    let ending = run(command, &mut reader)?;
+    finish(reader, ending.into_iter().collect(), tally)
+}
+
+fn finish(reader: Reader, endings: Vec<String>, tally: &mut Tally) -> Result<()> {
+    reader.finish(tally, endings.is_empty(), &endings.join(", "))
+}
+
+/// Runs a binary to its end; how it ended, unless it was well. Its output is passed on as it comes: of a test that
+/// hangs there is only its name.
+fn run(command: &mut Command, reader: &mut Reader) -> Result<Option<String>> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("start {}", command.get_program().display()))?;
+    let mut output = child
+        .stdout
+        .take()
+        .context("a piped child has a standard output")?;
+    let mut stdout = std::io::stdout();
+    let (mut rest, mut block) = (Vec::new(), [0; 8192]);
+    loop {
+        let length = output.read(&mut block).context("read the test's output")?;
+        if length == 0 {
+            break;
+        }
+        let bytes = &block[..length];
+        stdout
+            .write_all(bytes)
+            .context("write to standard output")?;
+        stdout.flush().context("write to standard output")?;
+        rest.extend_from_slice(bytes);
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            reader.read(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
+        }
+    }
+    let status = child.wait().context("wait for the test binary")?;
+    Ok((!status.success()).then(|| status.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_does_not_run_those_of_other_steps() {
+        let steps = [
+            "mesh",
+            "mesh-alone",
+            "network-mesh",
+            "mesh-profile",
+            "remesh",
+        ];
+        assert_eq!(
+            left_out("mesh", steps.into_iter()),
+            ["--skip", "mesh::alone::", "--skip", "network_mesh::"]
+        );
+        assert_eq!(filter_of("mesh-alone"), "mesh::alone::");
+        assert!(left_out("mesh-alone", steps.into_iter()).is_empty());
+        assert!(left_out("network-mesh", steps.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn test_binaries_are_those_that_cargo_names() {
+        let messages = r#"{"reason":"compiler-artifact","manifest_path":"/w/tests/Cargo.toml","target":{"name":"mesh-server"},"profile":{"test":false},"executable":"/target/release/mesh-server"}
+not json
+{"reason":"compiler-artifact","manifest_path":"/w/tests/Cargo.toml","target":{"name":"it"},"profile":{"test":true},"executable":"/target/release/deps/it-1"}
+{"reason":"build-finished","success":true}"#;
+        let found = binaries(messages);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found["tests/it"].executable,
+            PathBuf::from("/target/release/deps/it-1")
+        );
+        assert!(binaries("").is_empty());
+    }
+}
