@@ -1,11 +1,9 @@
 //! Tests that fail on purpose, each in another way: the step `runner` sees what a developer is told of them.
 
-use std::{process::Command, thread, time::Duration};
+use std::{thread, time::Duration};
 
 use profiler_tests::{agent::Agent, netns::ip, wait::wait_for};
-use serde_json::json;
-
-use crate::targets::on_cpu;
+use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -35,15 +33,9 @@ fn a_hang() {
 #[ignore = "not a test: the step `runner` sees it fail"]
 fn an_agent_that_dies() {
     let mut agent = Agent::start().unwrap();
-    // It gets no more memory, and so no more threads.
-    let pid = agent.pid().to_string();
-    let limited = Command::new("prlimit")
-        .args(["--pid", &pid, "--as=1"])
-        .status();
-    assert!(limited.unwrap().success());
-    let task = on_cpu(json!({ "pids": [std::process::id()] }), 1, 99);
+    let pid = Pid::from_raw(i32::try_from(agent.pid()).unwrap()).unwrap();
+    kill_process(pid, Signal::ABORT).unwrap();
     wait_for("the agent dies", LIMIT, || {
-        drop(agent.api.create_task(&task));
         (!agent.is_running()).then_some(())
     })
     .unwrap();

@@ -26,10 +26,13 @@ pub(crate) fn ensure(
     stamp: &Stamp,
     make: impl FnOnce() -> Result<()>,
 ) -> Result<Outcome> {
+    let place = place(folder, stamp);
     if stamp.is_fresh() {
+        if let Some(place) = place.filter(|place| !place.exists()) {
+            keep_or_say(folder, &place);
+        }
         return Ok(Outcome::Cached);
     }
-    let place = place(folder, stamp);
     if let Some(place) = place.as_deref().filter(|place| place.exists()) {
         match take(place, folder) {
             Ok(()) => {
@@ -44,12 +47,16 @@ pub(crate) fn ensure(
     }
     make()?;
     stamp.write()?;
-    if let Some(place) = place
-        && let Err(error) = keep(folder, &place)
-    {
-        println!("note: {} is not kept: {error:#}", folder.display());
+    if let Some(place) = place {
+        keep_or_say(folder, &place);
     }
     Ok(Outcome::Done)
+}
+
+fn keep_or_say(folder: &Path, place: &Path) {
+    if let Err(error) = keep(folder, place) {
+        println!("note: {} is not kept: {error:#}", folder.display());
+    }
 }
 
 /// Where a tool of these pins is kept.

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -40,6 +40,7 @@ pub(super) struct Run<'a> {
     began: Instant,
     times: Times,
     report: Report,
+    judges_budgets: bool,
     /// Set by Ctrl-C.
     interrupted: Arc<AtomicBool>,
 }
@@ -67,6 +68,7 @@ impl<'a> Run<'a> {
             began: Instant::now(),
             times: Times::read(workspace),
             report: Report::default(),
+            judges_budgets: true,
             interrupted,
         })
     }
@@ -82,16 +84,27 @@ impl<'a> Run<'a> {
         self.execute(steps, &jobs)
     }
 
-    /// What the steps need.
+    /// What the steps need; an error where it cannot be had.
     pub(super) fn prepare(&mut self, steps: &[&'static Step]) -> Result<()> {
-        self.execute(steps, &preparations(steps))
+        self.execute(steps, &preparations(steps))?;
+        ensure!(self.report.total().failed == 0, "{}", self.report);
+        Ok(())
     }
 
-    /// One step or one test of it, alone.
-    pub(super) fn alone(&mut self, step: &Step, only: Option<&str>) -> Result<Ended> {
+    /// The steps once more, when what they need is there; how they ended. Budgets are not judged.
+    pub(super) fn round(&mut self, steps: &[&'static Step]) -> Result<Vec<Row>> {
+        self.judges_budgets = false;
+        self.report = Report::default();
+        let jobs: Vec<Job> = steps.iter().map(|step| Job::of_step(step)).collect();
+        self.execute(steps, &jobs)?;
+        Ok(std::mem::take(&mut self.report).rows)
+    }
+
+    /// One test of a step, alone.
+    fn alone(&mut self, step: &Step, test: &str) -> Result<Ended> {
         let order = Order {
             job: step.name.to_owned(),
-            only: only.map(str::to_owned),
+            only: Some(test.to_owned()),
             shown: true,
             ..Order::default()
         };
@@ -121,7 +134,7 @@ impl<'a> Run<'a> {
                 continue;
             };
             self.say(&format!("second run of {test}"));
-            let ended = self.alone(step, Some(&test))?;
+            let ended = self.alone(step, &test)?;
             let passed = ended.outcome.error.is_none() && ended.outcome.tally.failed == 0;
             let verdict = if passed { "passed" } else { "failed again" };
             self.say(&format!("{test}: failed, then {verdict}"));
@@ -203,7 +216,10 @@ impl<'a> Run<'a> {
 
     /// Notes how a job has ended; whether it was well.
     fn ended(&mut self, job: &Job, ended: Ended) -> bool {
-        let row = Row::new(job.name, job.lane, job.budget, job.is_step, ended);
+        let mut row = Row::new(job.name, job.lane, job.budget, job.is_step, ended);
+        if self.judges_budgets {
+            row.judge_budget();
+        }
         if job.is_step && job.lane != Lane::Alone {
             println!("---- {} ----\n{}", job.name, row.output.trim_end());
         }

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::Result;
 
-use super::{jobs::Run, steps::Step, tally::Tally};
+use super::{jobs::Run, steps::Step};
 
 /// How often a test failed, and what it said the last time.
 #[derive(Debug, Default)]
@@ -21,7 +21,8 @@ struct Failed {
     output: Vec<String>,
 }
 
-/// Runs the steps one after the other, `times` times, and judges no budgets.
+/// Runs the steps in their lanes, `times` times; whether nothing failed. Budgets are not judged, and nothing is run a
+/// second time.
 pub(super) fn run(
     run: &mut Run<'_>,
     steps: &[&'static Step],
@@ -33,21 +34,15 @@ pub(super) fn run(
     let mut failed: BTreeMap<String, Failed> = BTreeMap::new();
     let mut passed = 0;
     for round in 1..=times {
-        for step in steps {
-            println!("round {round} of {times}: {}", step.name);
-            let ended = run.alone(step, None)?;
-            let Tally {
-                passed: well,
-                failures,
-                ..
-            } = ended.outcome.tally;
-            passed += well;
-            if failures.is_empty()
-                && let Some(error) = &ended.outcome.error
+        println!("round {round} of {times}");
+        for row in run.round(steps)? {
+            passed += row.tally.passed;
+            if row.tally.failures.is_empty()
+                && let Some(error) = row.error
             {
-                note(&mut failed, step.name, vec![error.clone()]);
+                note(&mut failed, row.name, vec![error]);
             }
-            for failure in failures {
+            for failure in row.tally.failures {
                 note(&mut failed, &failure.test, failure.output);
             }
         }

@@ -29,7 +29,7 @@ pub(super) struct Row {
 /// All finished jobs.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
     pub(super) took: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Row {
             took,
             output,
         } = ended;
-        let mut row = Self {
+        Self {
             name,
             lane,
             budget,
@@ -57,21 +57,25 @@ impl Row {
             cpu_s: outcome.cpu_s,
             error: outcome.error,
             output,
-        };
+        }
+    }
+
+    /// A step that takes half as long again as it may has failed.
+    pub(super) fn judge_budget(&mut self) {
         // What computes waits for everything else, so its own CPU time counts. Downloads and builds take as long as
         // they take.
-        let (spent_s, of_what) = match lane {
+        let (spent_s, of_what) = match self.lane {
             Lane::Fetch => (0.0, ""),
-            Lane::Compute => (row.cpu_s, " of CPU time"),
-            Lane::Beside | Lane::Alone => (took.as_secs_f64(), ""),
+            Lane::Compute => (self.cpu_s, " of CPU time"),
+            Lane::Beside | Lane::Alone => (self.took.as_secs_f64(), ""),
         };
-        if is_step && row.error.is_none() && spent_s > 1.5 * f64::from(budget) {
-            row.error = Some(format!(
+        let budget = self.budget;
+        if self.is_step && self.error.is_none() && spent_s > 1.5 * f64::from(budget) {
+            self.error = Some(format!(
                 "over budget: took {spent_s:.1} s{of_what}, and has {budget} s"
             ));
-            row.tally.failed += 1;
+            self.tally.failed += 1;
         }
-        row
     }
 
     /// `unit: 1146 passed, 0 failed in 20.1 s`.
@@ -272,33 +276,18 @@ failed                       on-cpu
             passed: 1,
             ..Tally::default()
         };
-        let row = |took| {
-            Row::new(
-                "network",
-                Lane::Beside,
-                10,
-                true,
-                ended(passed.clone(), None, took),
-            )
+        let row = |lane, is_step, took| {
+            let mut row = Row::new("a", lane, 10, is_step, ended(passed.clone(), None, took));
+            row.judge_budget();
+            row
         };
-        let computing = ended(passed.clone(), None, 60);
-        assert!(
-            Row::new("unit", Lane::Compute, 2, true, computing)
-                .error
-                .is_none()
-        );
-        assert!(row(15).error.is_none());
-        let late = row(16);
+        assert!(row(Lane::Beside, true, 15).error.is_none());
+        let late = row(Lane::Beside, true, 16);
         assert!(late.error.as_ref().unwrap().starts_with("over budget"));
         assert_eq!(late.tally.failed, 1);
-        let build = Row::new(
-            "agent",
-            Lane::Compute,
-            10,
-            false,
-            ended(Tally::default(), None, 16),
-        );
-        assert!(build.error.is_none());
+        // It has used 2 s of CPU time.
+        assert!(row(Lane::Compute, true, 60).error.is_none());
+        assert!(row(Lane::Fetch, false, 60).error.is_none());
     }
 
     #[test]

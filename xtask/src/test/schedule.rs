@@ -10,8 +10,8 @@ pub(super) enum Lane {
     /// Computes and judges nothing that depends on time: as many at once as there are processors and one more, at
     /// low priority.
     Compute,
-    /// Waits most of the time and judges what happened, not how fast: some beside each other, and beside the two
-    /// above.
+    /// Waits most of the time and judges what happened, not how fast: some beside each other, once nothing computes.
+    /// Beside compilations it would take longer by as much as they then need less, and wait in vain more often.
     Beside,
     /// Judges shares, rates or times: nothing else runs.
     Alone,
@@ -101,7 +101,14 @@ impl Schedule {
                 });
                 self.running(Lane::Compute) < self.room.compute && (entry.is_preparation || !waits)
             }
-            Lane::Beside => self.running(Lane::Beside) < self.room.beside,
+            Lane::Beside => {
+                let mut others = self.entries.iter();
+                let computes = others.any(|other| {
+                    other.lane == Lane::Compute
+                        && matches!(other.state, State::Waiting | State::Running)
+                });
+                self.running(Lane::Beside) < self.room.beside && !computes
+            }
             // After everything that shares the machine, so that it does not keep a processor idle.
             Lane::Alone => self.entries.iter().all(|other| {
                 other.state != State::Running
@@ -160,14 +167,14 @@ mod tests {
             entry(Lane::Beside, &[]),
             entry(Lane::Alone, &[]),
         ]);
-        assert_eq!(start(&mut all), [1, 3, 4]);
+        assert_eq!(start(&mut all), [1]);
         all.entries[1].state = State::Passed;
         assert_eq!(start(&mut all), [2]);
+        all.entries[2].state = State::Passed;
+        assert_eq!(start(&mut all), [3, 4]);
         all.entries[3].state = State::Passed;
         assert_eq!(start(&mut all), [5]);
-        for index in [2, 4] {
-            all.entries[index].state = State::Passed;
-        }
+        all.entries[4].state = State::Passed;
         assert!(start(&mut all).is_empty());
         all.entries[5].state = State::Failed;
         assert_eq!(start(&mut all), [0]);
