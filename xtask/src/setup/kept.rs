@@ -94,7 +94,9 @@ fn keep(folder: &Path, place: &Path) -> Result<()> {
     let stamp = Path::new("stamp");
     let mut files = files(folder)?;
     files.retain(|file| file != stamp);
-    let partial = place.with_extension(format!("partial-{}", std::process::id()));
+    let mut partial = place.as_os_str().to_owned();
+    partial.push(format!(".partial-{}", std::process::id()));
+    let partial = PathBuf::from(partial);
     copy(folder, &files, &partial)?;
     let list = hashes(&partial, &files)?.join("\n");
     fs::write(partial.join(LIST), list).context("write the list of hashes")?;
