@@ -41,7 +41,7 @@ struct Binary {
     folder: PathBuf,
 }
 
-/// Binaries by the name of their package and of their target.
+/// Binaries by the name of their package's folder and of their target.
 type Binaries = BTreeMap<String, Binary>;
 
 /// A line of `cargo --message-format=json`, as far as it matters here.
@@ -105,6 +105,12 @@ impl Build {
             fs::read(&record).with_context(|| format!("read {}: not built", record.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("parse {}", record.display()))
     }
+
+    /// One of them, by the name of its package's folder and its own.
+    fn binary(self, workspace: &Workspace, name: &str) -> Result<Binary> {
+        let found = self.read(workspace)?.remove(name);
+        found.with_context(|| format!("cargo named no test binary {name}"))
+    }
 }
 
 fn binaries(messages: &str) -> Binaries {
@@ -148,11 +154,8 @@ pub(super) fn checked(
     variables: &[(&str, &Path)],
     tally: &mut Tally,
 ) -> Result<()> {
-    let all = Build::Checked.read(workspace)?;
-    let binary = all
-        .get(&format!("profiler-agent/{target}"))
-        .with_context(|| format!("cargo named no test binary {target}"))?;
-    let mut command = command(binary);
+    let binary = Build::Checked.binary(workspace, &format!("profiler-agent/{target}"))?;
+    let mut command = command(&binary);
     // What they print are figures that people read.
     command.arg("--show-output").envs(variables.iter().copied());
     counted(&mut command, tally)
@@ -160,7 +163,7 @@ pub(super) fn checked(
 
 /// One module of tests/it, or one test of it.
 pub(super) fn integration(workspace: &Workspace, name: &str, tally: &mut Tally) -> Result<()> {
-    counted(&mut integration_of(workspace, name)?, tally)
+    integration_with(workspace, name, &[], tally)
 }
 
 /// One function of tests/it that is no test by itself.
@@ -190,12 +193,7 @@ pub(crate) fn integration_binary(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 fn it(workspace: &Workspace) -> Result<Binary> {
-    let all = Build::Integration.read(workspace)?;
-    let found = all.into_values().find(|binary| {
-        let name = binary.executable.file_name().unwrap_or_default();
-        name.to_string_lossy().starts_with("it-")
-    });
-    found.context("cargo named no test binary `it`")
+    Build::Integration.binary(workspace, "tests/it")
 }
 
 /// Set to the whole name of a test: the step runs that one alone.

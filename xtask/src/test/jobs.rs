@@ -27,7 +27,7 @@ use super::{
 use crate::{exec, workspace::Workspace};
 
 const POLL: Duration = Duration::from_millis(50);
-/// Of steps that compute.
+/// Of steps that compute: what others wait for comes first.
 const STEP_NICE: u8 = 15;
 /// More failed measurements than this are not the machine's doing.
 const SECOND_RUNS: usize = 8;
@@ -36,7 +36,7 @@ const KERNEL_LINES: usize = 3;
 
 /// One run of the command.
 pub(super) struct Run<'a> {
-    pub(super) workspace: &'a Workspace,
+    workspace: &'a Workspace,
     began: Instant,
     times: Times,
     report: Report,

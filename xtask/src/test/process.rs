@@ -68,7 +68,7 @@ pub(super) struct Ended {
 }
 
 /// Where the output of jobs is kept.
-pub(super) fn logs(workspace: &Workspace) -> PathBuf {
+fn logs(workspace: &Workspace) -> PathBuf {
     workspace.target.join("test-logs")
 }
 

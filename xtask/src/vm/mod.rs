@@ -87,11 +87,9 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
 fn boot(workspace: &Workspace, kernel: &pins::Kernel, tests: &Path) -> Result<machine::Run> {
     let agent = workspace.agent_under_test();
     let image = kernel::fetch(workspace, kernel)?;
-    let folder = workspace
-        .tools
-        .join("kernels")
-        .join(kernel.series)
-        .join("guest");
+    // Not in the kernel's own folder, all of which is kept for other checkouts.
+    let guest = format!("kernels/guest-{}", kernel.series);
+    let folder = workspace.tools.join(guest);
     let initramfs = initramfs::build(workspace, &folder, &agent, tests, &image.modules)?;
     println!("kernel {}: booting {}", kernel.series, image.description);
     machine::boot(&folder, &image.path, &initramfs)
