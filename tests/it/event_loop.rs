@@ -299,6 +299,7 @@ mod alone {
         for task in &tasks {
             assert!(!task["losses"].to_string().contains("loop_"), "{task}");
         }
+        let [_, long_task, _] = &tasks;
         let [wall, long, ran] = [&wall, &long, &ran].map(|id| answer(&agent, id));
 
         check_counts(&wall, &known, pid);
@@ -325,7 +326,7 @@ mod alone {
             if held.by == "hold_sleep" {
                 assert!(
                     stall.has("hold_sleep") && stall.kind == "off_cpu",
-                    "{stall:?}"
+                    "{stall:?}, {held:?} of {known:?}, {long_task}"
                 );
             } else {
                 assert_ne!(stall.kind, "on_cpu", "{stall:?}");

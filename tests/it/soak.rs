@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use profiler_tests::{
+    assert_measured,
     soak::{self, Options, Reading, Soaked},
     stats::{Slope, median},
 };
@@ -33,7 +34,7 @@ fn assert_flat(soaked: &Soaked, name: &str, figure: fn(&Reading) -> f64) {
         "{name} grows: {:#?}",
         soaked.readings
     );
-    assert!(
+    assert_measured!(
         width <= UNCERTAINTY * median,
         "{name} varies too much to tell: {:#?}",
         soaked.readings
@@ -48,7 +49,7 @@ fn check_ups_leave_nothing_behind() {
         checkup_s: CHECKUP_S,
     };
     let soaked = soak::run(&options, |_| ()).unwrap();
-    assert!(soaked.readings.len() >= LEAST, "{:#?}", soaked.readings);
+    assert_measured!(soaked.readings.len() >= LEAST, "{:#?}", soaked.readings);
     assert_flat(&soaked, "RSS", |reading| reading.rss_mb);
     assert_flat(&soaked, "RSS without files", |reading| reading.anonymous_mb);
     assert_flat(&soaked, "open files", |reading| {
@@ -63,7 +64,7 @@ fn check_ups_leave_nothing_behind() {
         );
     }
     // A busy machine may keep Envoy from answering in time.
-    assert!(
+    assert_measured!(
         soaked.without_requests.len() * 20 <= soaked.readings.len(),
         "{:#?}",
         soaked.without_requests

@@ -128,9 +128,11 @@ fn seen(profile: &Profile, stalls: &[LoopTurn]) -> Vec<Seen> {
 }
 
 fn is_in_epoll(profile: &Profile, frames: &[FrameId]) -> bool {
+    // A mark of what the thread waited for stands before the leaf.
     let kernel = frames
         .iter()
         .filter_map(|id| profile.frames.get(*id as usize))
+        .skip_while(|frame| frame.space == FrameSpace::Marker)
         .take_while(|frame| frame.space == FrameSpace::Kernel);
     kernel.flat_map(|frame| &frame.functions).any(|function| {
         let name = profile.text(function.name);

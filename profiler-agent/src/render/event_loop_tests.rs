@@ -193,12 +193,19 @@ fn a_wait_that_ended_inside_held_it_and_one_in_epoll_never_did() {
         &["k:do_nanosleep", "sleep", "hold", "loop"],
         &["k:do_epoll_wait", "epoll_wait", "loop"],
         &["k:__x64_sys_epoll_pwait2", "epoll_wait", "loop"],
+        &[
+            "m:[runnable: woken]",
+            "k:do_epoll_wait",
+            "epoll_wait",
+            "loop",
+        ],
     ];
     let samples = [
         // 80 ms that ended 1 ms after the beginning of its bucket, and the thread went back at once.
         row(0, 9, SLEEP, 1, 80 * MS),
         row(1, 5, SLEEP, 1, 70 * MS),
         row(2, 9, SLEEP, 1, 5 * MS),
+        row(3, 5, ThreadState::Woken, 0, 5 * MS),
     ];
     let profile = profile(stacks, &samples);
     check(
@@ -206,6 +213,18 @@ fn a_wait_that_ended_inside_held_it_and_one_in_epoll_never_did() {
         turn(100, 81),
         (Hold::OffCpu, &["do_nanosleep", "sleep", "hold", "loop"], 1),
     );
+}
+
+#[test]
+fn waiting_for_a_cpu_on_the_way_out_of_epoll_holds_no_loop() {
+    let stacks: &[&[&str]] = &[&[
+        "m:[runnable: woken]",
+        "k:do_epoll_wait",
+        "epoll_wait",
+        "loop",
+    ]];
+    let profile = profile(stacks, &[row(0, 5, ThreadState::Woken, 0, 15 * MS)]);
+    check(&profile, turn(100, 20), (Hold::Unknown, &[], 0));
 }
 
 #[test]

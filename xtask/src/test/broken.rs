@@ -37,7 +37,7 @@ const STEPS: &[Step] = &[
     broken!("broken-measurement", 60, "a_measurement"),
     broken!("broken-hang", 2, "a_hang"),
     broken!("broken-agent", 60, "an_agent_that_dies"),
-    broken!("broken-budget", 1, "a_slow_one"),
+    broken!("broken-budget", 2, "a_slow_one"),
     Step {
         name: "broken-package",
         about: "fails on purpose",
@@ -80,7 +80,7 @@ const CAUSES: [(&str, &[&str]); 6] = [
             "of what serve logged (signal:",
         ],
     ),
-    ("broken-budget", &["over budget: took", "and has 1 s"]),
+    ("broken-budget", &["over budget: took", "and has 2 s"]),
     (
         "broken-package",
         &["Unable to locate package no-such-package"],

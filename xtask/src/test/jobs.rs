@@ -27,8 +27,6 @@ use super::{
 use crate::{exec, workspace::Workspace};
 
 const POLL: Duration = Duration::from_millis(50);
-/// Of steps that compute: what others wait for comes first.
-const STEP_NICE: u8 = 15;
 /// More failed measurements than this are not the machine's doing.
 const SECOND_RUNS: usize = 8;
 /// Lines of the kernel's log that are shown with a failed step.
@@ -51,7 +49,7 @@ struct Job {
     name: &'static str,
     lane: Lane,
     budget: u32,
-    nice: u8,
+    yields: bool,
     lock: Option<&'static str>,
     after: Vec<&'static str>,
     is_step: bool,
@@ -177,7 +175,7 @@ impl<'a> Run<'a> {
                     job: job.name.to_owned(),
                     steps: names.clone(),
                     only: None,
-                    nice: job.nice,
+                    yields: job.yields,
                     shown: job.lane == Lane::Alone,
                 };
                 self.say(&format!("{} begins", job.name));
@@ -290,11 +288,7 @@ impl Job {
             name: step.name,
             lane: step.lane,
             budget: step.budget,
-            nice: if step.lane == Lane::Compute {
-                STEP_NICE
-            } else {
-                0
-            },
+            yields: step.lane == Lane::Compute,
             lock: step.lock,
             after,
             is_step: true,
@@ -306,7 +300,7 @@ impl Job {
             name: preparation.name,
             lane: preparation.lane,
             budget: preparation.budget,
-            nice: preparation.nice,
+            yields: preparation.yields,
             lock: None,
             after: preparation.after.to_vec(),
             is_step: false,

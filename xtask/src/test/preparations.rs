@@ -19,8 +19,8 @@ pub(super) struct Preparation {
     pub(super) lane: Lane,
     /// It is expected to take at most so many seconds on two processors.
     pub(super) budget: u32,
-    /// Others wait for what takes longest.
-    pub(super) nice: u8,
+    /// Only what computes waits for it, or few others do: it leaves the processors to everything else.
+    pub(super) yields: bool,
     /// It is made where a step needs one of these; empty: always.
     pub(super) needs: &'static [Need],
     pub(super) after: &'static [&'static str],
@@ -28,13 +28,13 @@ pub(super) struct Preparation {
 }
 
 macro_rules! part {
-    ($name:literal, $about:literal, $lane:ident, $budget:literal, $nice:literal, $need:expr, $part:expr) => {
+    ($name:literal, $about:literal, $lane:ident, $budget:literal, $need:expr, $part:expr) => {
         Preparation {
             name: $name,
             about: $about,
             lane: Lane::$lane,
             budget: $budget,
-            nice: $nice,
+            yields: false,
             needs: &[$need],
             after: &["packages"],
             run: |workspace, _| setup::run(workspace, &[$part]),
@@ -49,7 +49,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "Debian's packages of all steps",
         lane: Lane::Fetch,
         budget: 180,
-        nice: 0,
+        yields: false,
         needs: &[],
         after: &[],
         run: |workspace, steps| debian::install(workspace, &packages(steps)).map(drop),
@@ -59,7 +59,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "sources of all crates in Cargo.lock",
         lane: Lane::Fetch,
         budget: 120,
-        nice: 0,
+        yields: false,
         needs: &[],
         after: &[],
         run: |workspace, _| {
@@ -73,7 +73,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "the nightly compiler and bpf-linker",
         lane: Lane::Compute,
         budget: 150,
-        nice: 0,
+        yields: false,
         needs: &[Need::Ebpf],
         after: &[],
         run: |workspace, _| setup::run(workspace, &[Part::Ebpf]),
@@ -83,7 +83,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "the web UI's packages and its build",
         lane: Lane::Compute,
         budget: 90,
-        nice: 0,
+        yields: false,
         needs: &[Need::Web],
         after: &[],
         run: |workspace, _| setup::run(workspace, &[Part::Web]),
@@ -93,7 +93,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "the program that is shipped: its build for size and its checks",
         lane: Lane::Compute,
         budget: 900,
-        nice: 0,
+        yields: false,
         needs: &[Need::Agent],
         after: &["packages", "crates", "ebpf-tools", "page"],
         run: |workspace, _| {
@@ -111,18 +111,17 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "the integration tests and the programs that they start",
         lane: Lane::Compute,
         budget: 400,
-        nice: 5,
+        yields: false,
         needs: &[Need::Agent],
         after: &["crates"],
         run: |workspace, _| Build::Integration.make(workspace),
     },
-    part!("envoy", "Envoy", Fetch, 60, 0, Need::Envoy, Part::Envoy),
+    part!("envoy", "Envoy", Fetch, 60, Need::Envoy, Part::Envoy),
     part!(
         "older-envoys",
         "Envoys of two older releases",
         Fetch,
         60,
-        0,
         Need::OlderEnvoys,
         Part::OlderEnvoys
     ),
@@ -131,7 +130,6 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         "Kafka, a server of MongoDB's protocol, their clients",
         Fetch,
         90,
-        0,
         Need::Brokers,
         Part::Brokers
     ),
@@ -140,7 +138,6 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         "a client with OpenSSL 1.1.1",
         Fetch,
         30,
-        0,
         Need::OldTls,
         Part::OldTls
     ),
@@ -149,7 +146,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "kernels and busybox of the virtual machines",
         lane: Lane::Fetch,
         budget: 120,
-        nice: 0,
+        yields: false,
         needs: &[Need::KernelImages],
         after: &["packages"],
         run: |workspace, _| vm::fetch(workspace),
@@ -159,7 +156,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "what checks manifests, in Python",
         lane: Lane::Fetch,
         budget: 60,
-        nice: 0,
+        yields: false,
         needs: &[Need::Helm],
         after: &[],
         run: |workspace, _| manifests::prepare(workspace),
@@ -169,7 +166,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "Helm, and Kubernetes' API server with etcd, from the Go module proxy",
         lane: Lane::Compute,
         budget: 600,
-        nice: 15,
+        yields: true,
         needs: &[Need::Helm, Need::Kubernetes],
         after: &[],
         run: |workspace, steps| {
@@ -190,7 +187,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "unit tests, and tests that read files, with the checks of a debug build",
         lane: Lane::Compute,
         budget: 500,
-        nice: 15,
+        yields: true,
         needs: &[Need::CheckedTests],
         // Its build embeds the page where there is one.
         after: &["crates", "page"],
@@ -201,7 +198,7 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         about: "cargo-cyclonedx, which lists the parts of what is shipped",
         lane: Lane::Compute,
         budget: 200,
-        nice: 15,
+        yields: true,
         needs: &[Need::SbomTool],
         after: &["crates"],
         run: |workspace, _| sbom::ensure_tool(workspace).map(drop),

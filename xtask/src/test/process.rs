@@ -29,8 +29,8 @@ pub(super) struct Order {
     pub(super) steps: Vec<String>,
     /// One test of the step, by its whole name.
     pub(super) only: Option<String>,
-    /// Its priority: 0 to 19, higher waits for lower.
-    pub(super) nice: u8,
+    /// It runs where everything else leaves a processor idle.
+    pub(super) yields: bool,
     /// Output goes to the terminal as it comes.
     pub(super) shown: bool,
 }
@@ -82,10 +82,15 @@ impl Process {
             fs::remove_file(&result).with_context(|| format!("remove {}", result.display()))?;
         }
         let own = std::env::current_exe().context("find this program")?;
-        let mut command = Command::new("nice");
+        let mut command = if order.yields {
+            // SCHED_IDLE: a test that wakes up beside it does not wait for it, as it would for what is only nice.
+            let mut command = Command::new("chrt");
+            command.args(["--idle", "0"]).arg(own);
+            command
+        } else {
+            Command::new(own)
+        };
         command
-            .args(["-n", &order.nice.to_string()])
-            .arg(own)
             .args(["test", "--job", &order.job])
             .args(&order.steps)
             .env(RESULT, &result)

@@ -7,11 +7,10 @@ use std::fmt;
 pub(super) enum Lane {
     /// Waits for other machines: all of them at once.
     Fetch,
-    /// Computes and judges nothing that depends on time: as many at once as there are processors and one more, at
-    /// low priority.
+    /// Computes and judges nothing that depends on time: as many at once as there are processors and one more. Steps
+    /// take what the others leave of the processors.
     Compute,
-    /// Waits most of the time and judges what happened, not how fast: some beside each other, once nothing computes.
-    /// Beside compilations it would take longer by as much as they then need less, and wait in vain more often.
+    /// Waits most of the time and judges what happened, not how fast: some beside each other, and beside what computes.
     Beside,
     /// Judges shares, rates or times: nothing else runs.
     Alone,
@@ -101,14 +100,7 @@ impl Schedule {
                 });
                 self.running(Lane::Compute) < self.room.compute && (entry.is_preparation || !waits)
             }
-            Lane::Beside => {
-                let mut others = self.entries.iter();
-                let computes = others.any(|other| {
-                    other.lane == Lane::Compute
-                        && matches!(other.state, State::Waiting | State::Running)
-                });
-                self.running(Lane::Beside) < self.room.beside && !computes
-            }
+            Lane::Beside => self.running(Lane::Beside) < self.room.beside,
             // After everything that shares the machine, so that it does not keep a processor idle.
             Lane::Alone => self.entries.iter().all(|other| {
                 other.state != State::Running
@@ -167,11 +159,10 @@ mod tests {
             entry(Lane::Beside, &[]),
             entry(Lane::Alone, &[]),
         ]);
-        assert_eq!(start(&mut all), [1]);
+        assert_eq!(start(&mut all), [1, 3, 4]);
         all.entries[1].state = State::Passed;
         assert_eq!(start(&mut all), [2]);
         all.entries[2].state = State::Passed;
-        assert_eq!(start(&mut all), [3, 4]);
         all.entries[3].state = State::Passed;
         assert_eq!(start(&mut all), [5]);
         all.entries[4].state = State::Passed;
