@@ -122,8 +122,6 @@ fn the_function_that_changed_most_comes_first() {
     assert_eq!(same["significant"], 0, "{same}");
 
     let web = paths::workspace().join("web");
-    let shots = paths::workspace().join("target/e2e-shots");
-    std::fs::create_dir_all(&shots).unwrap();
     let url = format!(
         "http://{}/#token={}",
         agent.api.address,
@@ -135,7 +133,6 @@ fn the_function_that_changed_most_comes_first() {
         .env("BASE", &before)
         .env("TASK", &after)
         .env("THREAD", &tid.to_string())
-        .env("SHOTS", shots.to_str().unwrap())
         .current_dir(&web)
         .start()
         .unwrap();

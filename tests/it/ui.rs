@@ -44,11 +44,8 @@ pub(crate) fn run_script(
         web.join("node_modules").is_dir(),
         "the page's tools are missing: run `cargo xtask setup`"
     );
-    let shots = paths::workspace().join("target/e2e-shots");
-    fs::create_dir_all(&shots).unwrap();
     let mut launch = Launch::new(Path::new("node"), label, folder)
         .args([path.as_os_str()])
-        .env("SHOTS", shots.to_str().unwrap())
         .current_dir(&web);
     for (name, value) in variables {
         launch = launch.env(name, value);

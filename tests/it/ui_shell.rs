@@ -26,14 +26,12 @@ fn pods_check_up_and_node_work_in_a_browser() {
     let token = agent.api.token.clone().unwrap();
     let address = agent.api.address;
     let web = paths::workspace().join("web");
-    let shots = paths::workspace().join("target/e2e-shots");
     let mut browser = Launch::new(Path::new("node"), "browser", &targets.folder)
         .args([web.join("e2e/shell_real.mjs")])
         .env("AGENT_URL", &format!("http://{address}/#token={token}"))
         .env("SIDECAR_PID", &sidecar.pid().to_string())
         .env("APP_PID", &app.pid().to_string())
         .env("NAMESPACE", &namespace.to_string())
-        .env("SHOTS", shots.to_str().unwrap())
         .current_dir(&web)
         .start()
         .unwrap();

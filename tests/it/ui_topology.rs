@@ -59,8 +59,6 @@ fn the_map_and_the_page_of_an_edge_show_the_mesh_with_the_apis_totals() {
     ]
     .map(|(from, to, port)| format!("{from}>{to}:{port}"));
     let web = paths::workspace().join("web");
-    let shots = paths::workspace().join("target/e2e-shots");
-    std::fs::create_dir_all(&shots).unwrap();
     let url = format!(
         "http://{}/#token={}",
         agent.api.address,
@@ -73,7 +71,6 @@ fn the_map_and_the_page_of_an_edge_show_the_mesh_with_the_apis_totals() {
         .env("AGENT_URL", &url)
         .env("TASK", &task)
         .env("EXPECT", &expect.join(","))
-        .env("SHOTS", shots.to_str().unwrap())
         .current_dir(&web)
         .start()
         .unwrap();

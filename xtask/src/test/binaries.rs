@@ -154,11 +154,24 @@ pub(super) fn checked(
     variables: &[(&str, &Path)],
     tally: &mut Tally,
 ) -> Result<()> {
+    let mut command = target_of_agent(workspace, target)?;
+    command.envs(variables.iter().copied());
+    counted(&mut command, tally)
+}
+
+/// The same with one test at a time.
+pub(super) fn in_one_thread(workspace: &Workspace, target: &str, tally: &mut Tally) -> Result<()> {
+    let mut command = target_of_agent(workspace, target)?;
+    command.arg("--test-threads=1");
+    counted(&mut command, tally)
+}
+
+fn target_of_agent(workspace: &Workspace, target: &str) -> Result<Command> {
     let binary = Build::Checked.binary(workspace, &format!("profiler-agent/{target}"))?;
     let mut command = command(&binary);
     // What they print are figures that people read.
-    command.arg("--show-output").envs(variables.iter().copied());
-    counted(&mut command, tally)
+    command.arg("--show-output");
+    Ok(command)
 }
 
 /// One module of tests/it, or one test of it.

@@ -261,7 +261,7 @@ fn limit(lane: Lane, budget: u32) -> Duration {
     let times = match lane {
         Lane::Fetch | Lane::Alone => 3,
         Lane::Beside => 5,
-        Lane::Compute => 10,
+        Lane::Compute | Lane::Spare => 10,
     };
     Duration::from_secs(u64::from(budget * times))
 }
@@ -288,7 +288,7 @@ impl Job {
             name: step.name,
             lane: step.lane,
             budget: step.budget,
-            yields: step.lane == Lane::Compute,
+            yields: step.lane == Lane::Spare,
             lock: step.lock,
             after,
             is_step: true,
@@ -300,7 +300,7 @@ impl Job {
             name: preparation.name,
             lane: preparation.lane,
             budget: preparation.budget,
-            yields: preparation.yields,
+            yields: false,
             lock: None,
             after: preparation.after.to_vec(),
             is_step: false,

@@ -9,6 +9,8 @@ pub(super) enum Need {
     Root,
     /// The program that is shipped, and the integration tests.
     Agent,
+    /// The integration tests alone.
+    Tests,
     /// Unit tests, and tests that read files.
     CheckedTests,
     Ebpf,
@@ -299,6 +301,7 @@ pub(super) const SHIPPED: &[Need] = &[
     Need::SbomTool,
     Need::Packages(engine::PACKAGES),
 ];
+pub(super) const UI_STAND_IN: &[Need] = &[Need::Tests, Need::Web, Need::Packages(&UI_PACKAGES)];
 pub(super) const UI: &[Need] = &[
     Need::Root,
     Need::Agent,

@@ -66,7 +66,7 @@ impl Row {
         // they take.
         let (spent_s, of_what) = match self.lane {
             Lane::Fetch => (0.0, ""),
-            Lane::Compute => (self.cpu_s, " of CPU time"),
+            Lane::Compute | Lane::Spare => (self.cpu_s, " of CPU time"),
             Lane::Beside | Lane::Alone => (self.took.as_secs_f64(), ""),
         };
         let budget = self.budget;

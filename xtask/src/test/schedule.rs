@@ -7,10 +7,12 @@ use std::fmt;
 pub(super) enum Lane {
     /// Waits for other machines: all of them at once.
     Fetch,
-    /// Computes and judges nothing that depends on time: as many at once as there are processors and one more. Steps
-    /// take what the others leave of the processors.
+    /// Computes and judges nothing that depends on time: as many at once as there are processors and one more.
     Compute,
-    /// Waits most of the time and judges what happened, not how fast: some beside each other, and beside what computes.
+    /// Computes in one thread, which takes only what others leave of a processor: one at a time, beside tests that
+    /// wait. More than that would make those miss their deadlines.
+    Spare,
+    /// Waits most of the time and judges what happened, not how fast: some beside each other, once nothing computes.
     Beside,
     /// Judges shares, rates or times: nothing else runs.
     Alone,
@@ -21,6 +23,7 @@ impl fmt::Display for Lane {
         f.pad(match self {
             Self::Fetch => "fetch",
             Self::Compute => "compute",
+            Self::Spare => "spare",
             Self::Beside => "beside",
             Self::Alone => "alone",
         })
@@ -100,13 +103,21 @@ impl Schedule {
                 });
                 self.running(Lane::Compute) < self.room.compute && (entry.is_preparation || !waits)
             }
-            Lane::Beside => self.running(Lane::Beside) < self.room.beside,
+            Lane::Spare => self.running(Lane::Spare) == 0 && !self.computes(),
+            Lane::Beside => self.running(Lane::Beside) < self.room.beside && !self.computes(),
             // After everything that shares the machine, so that it does not keep a processor idle.
             Lane::Alone => self.entries.iter().all(|other| {
                 other.state != State::Running
                     && (other.lane == Lane::Alone || other.state != State::Waiting)
             }),
         }
+    }
+
+    /// Whether anything computes, or is going to.
+    fn computes(&self) -> bool {
+        self.entries.iter().any(|entry| {
+            entry.lane == Lane::Compute && matches!(entry.state, State::Waiting | State::Running)
+        })
     }
 
     fn running(&self, lane: Lane) -> usize {
@@ -158,13 +169,18 @@ mod tests {
             entry(Lane::Beside, &[]),
             entry(Lane::Beside, &[]),
             entry(Lane::Alone, &[]),
+            entry(Lane::Spare, &[]),
+            entry(Lane::Spare, &[]),
         ]);
-        assert_eq!(start(&mut all), [1, 3, 4]);
+        assert_eq!(start(&mut all), [1]);
         all.entries[1].state = State::Passed;
         assert_eq!(start(&mut all), [2]);
         all.entries[2].state = State::Passed;
+        assert_eq!(start(&mut all), [3, 4, 7]);
         all.entries[3].state = State::Passed;
-        assert_eq!(start(&mut all), [5]);
+        all.entries[7].state = State::Passed;
+        assert_eq!(start(&mut all), [5, 8]);
+        all.entries[8].state = State::Passed;
         all.entries[4].state = State::Passed;
         assert!(start(&mut all).is_empty());
         all.entries[5].state = State::Failed;

@@ -7,8 +7,8 @@ use super::{
     needs::{
         CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, KUBERNETES_NAMES, MESH, MESHES,
         NAMES, NETWORK, Need, PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES,
-        REQUESTS_TLS, ROOT_AND_AGENT, SHIPPED, STORAGE, TLS_SITES, UI, UNWIND, UNWINDING,
-        UNWINDING_PROGRAMS,
+        REQUESTS_TLS, ROOT_AND_AGENT, SHIPPED, STORAGE, TLS_SITES, UI, UI_STAND_IN, UNWIND,
+        UNWINDING, UNWINDING_PROGRAMS,
     },
     schedule::Lane,
     tally::Tally,
@@ -58,11 +58,11 @@ macro_rules! checked {
         Step {
             name: $name,
             about: $about,
-            lane: Lane::Compute,
+            lane: Lane::Spare,
             budget: $budget,
             lock: None,
             needs: $needs,
-            run: |workspace, tally| binaries::checked(workspace, $target, &[], tally),
+            run: |workspace, tally| binaries::in_one_thread(workspace, $target, tally),
         }
     };
 }
@@ -139,7 +139,7 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[Need::Ebpf],
         run: toolchain_fallback::run,
     },
-    integration!("ui-stand-in", Beside, 600, BROWSER, UI, "the page in headless Chromium against a stand-in of the agent"),
+    integration!("ui-stand-in", Compute, 400, None, UI_STAND_IN, "the page in headless Chromium against a stand-in of the agent"),
     integration!("ui", Beside, 240, BROWSER, UI, "the page in headless Chromium"),
     Step {
         name: "runner",
