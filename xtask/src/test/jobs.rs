@@ -17,7 +17,7 @@ use super::{
     broken,
     needs::Need,
     preparations::{PREPARATIONS, Preparation, packages},
-    process::{self, Ended, Order, Outcome, Process},
+    process::{self, Ended, Order, Outcome, Priority, Process},
     report::{Report, Row},
     schedule::{Entry, Lane, Room, Schedule, State},
     steps::Step,
@@ -49,7 +49,7 @@ struct Job {
     name: &'static str,
     lane: Lane,
     budget: u32,
-    yields: bool,
+    priority: Priority,
     lock: Option<&'static str>,
     after: Vec<&'static str>,
     is_step: bool,
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
                     job: job.name.to_owned(),
                     steps: names.clone(),
                     only: None,
-                    yields: job.yields,
+                    priority: job.priority,
                     shown: job.lane == Lane::Alone,
                 };
                 self.say(&format!("{} begins", job.name));
@@ -288,7 +288,11 @@ impl Job {
             name: step.name,
             lane: step.lane,
             budget: step.budget,
-            yields: step.lane == Lane::Spare,
+            priority: match step.lane {
+                Lane::Spare => Priority::Spare,
+                Lane::Compute => Priority::Low,
+                Lane::Fetch | Lane::Beside | Lane::Alone => Priority::Normal,
+            },
             lock: step.lock,
             after,
             is_step: true,
@@ -300,7 +304,11 @@ impl Job {
             name: preparation.name,
             lane: preparation.lane,
             budget: preparation.budget,
-            yields: false,
+            priority: if FIRST.contains(&preparation.name) {
+                Priority::Normal
+            } else {
+                Priority::Low
+            },
             lock: None,
             after: preparation.after.to_vec(),
             is_step: false,
@@ -320,6 +328,8 @@ impl Job {
     }
 }
 
+/// What the longest chain waits for: the program that is shipped, then the kernels that run it.
+const FIRST: [&str; 4] = [PACKAGES, "ebpf-tools", "page", "agent"];
 /// The preparation that installs Debian's packages.
 const PACKAGES: &str = "packages";
 

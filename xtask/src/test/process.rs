@@ -21,6 +21,18 @@ const RESULT: &str = "PROFILER_TEST_RESULT";
 /// For a job that is ended: time to remove what it made.
 const GRACE: Duration = Duration::from_secs(15);
 
+/// How a job shares processors with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Priority {
+    #[default]
+    Normal,
+    /// After those of normal priority: others wait for what they make.
+    Low,
+    /// Where everything else leaves a processor idle (SCHED_IDLE): a test that wakes up beside it does not wait for it,
+    /// as it would for what is only nice.
+    Spare,
+}
+
 /// What is to be started.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
@@ -29,8 +41,7 @@ pub(super) struct Order {
     pub(super) steps: Vec<String>,
     /// One test of the step, by its whole name.
     pub(super) only: Option<String>,
-    /// It runs where everything else leaves a processor idle.
-    pub(super) yields: bool,
+    pub(super) priority: Priority,
     /// Output goes to the terminal as it comes.
     pub(super) shown: bool,
 }
@@ -82,14 +93,13 @@ impl Process {
             fs::remove_file(&result).with_context(|| format!("remove {}", result.display()))?;
         }
         let own = std::env::current_exe().context("find this program")?;
-        let mut command = if order.yields {
-            // SCHED_IDLE: a test that wakes up beside it does not wait for it, as it would for what is only nice.
-            let mut command = Command::new("chrt");
-            command.args(["--idle", "0"]).arg(own);
-            command
-        } else {
-            Command::new(own)
+        let before: &[&str] = match order.priority {
+            Priority::Normal => &["nice", "-n", "0"],
+            Priority::Low => &["nice", "-n", "15"],
+            Priority::Spare => &["chrt", "--idle", "0"],
         };
+        let mut command = Command::new(before[0]);
+        command.args(&before[1..]).arg(own);
         command
             .args(["test", "--job", &order.job])
             .args(&order.steps)
