@@ -109,7 +109,15 @@ pub(super) const STEPS: &[Step] = &[
         needs: UNWIND,
         run: unwind_test::run,
     },
-    checked!("fuzz", "fuzz", 400, FUZZ, "seeded damage to files for every reader of bytes that a target chooses"),
+    Step {
+        name: "fuzz",
+        about: "seeded damage to files for every reader of bytes that a target chooses",
+        lane: Lane::Compute,
+        budget: 400,
+        lock: None,
+        needs: FUZZ,
+        run: |workspace, tally| binaries::checked(workspace, "fuzz", &[], tally),
+    },
     Step {
         name: "web",
         about: "unit tests and lints of the web UI",
