@@ -28,7 +28,7 @@ pub(super) enum Priority {
     Normal,
     /// After those of normal priority: others wait for what they make.
     Low,
-    /// Where everything else leaves a processor idle (SCHED_IDLE): a test that wakes up beside it does not wait for it,
+    /// Where everything else leaves a processor idle (`SCHED_IDLE`): a test that wakes up beside it does not wait for it,
     /// as it would for what is only nice.
     Spare,
 }
