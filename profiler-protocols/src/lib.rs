@@ -53,4 +53,5 @@ pub use http2::HTTP2;
 pub use piece::{Direction, Piece};
 pub use privacy::Privacy;
 pub use route::{fold_path, mask_query};
+pub use sql::{Dialect, fold_statement};
 pub use tls::{TlsFacts, TlsVersion};

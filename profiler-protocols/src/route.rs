@@ -14,6 +14,29 @@ const HEX_BYTES: usize = 8;
 const DIGITS: usize = 3;
 const PARAMETERS: usize = 32;
 
+/// Segments behind which a secret stands, however it looks.
+const BEFORE_SECRETS: [&str; 17] = [
+    "activate",
+    "bot",
+    "confirm",
+    "invitation",
+    "invitations",
+    "invite",
+    "invites",
+    "key",
+    "magic",
+    "otp",
+    "password-reset",
+    "reset",
+    "secret",
+    "token",
+    "unsubscribe",
+    "verify",
+    "webhook",
+];
+/// Shortest text behind a `:` or `,` that is taken for a secret when it is more than letters.
+const PART_BYTES: usize = 16;
+
 /// The route of a path: the query, the fragment and path parameters (`;a=b`) are dropped, numbers,
 /// UUIDs, hexadecimal ids, tokens and mail addresses replaced by `{n}`, `{uuid}`, `{hex}`, `{id}` and
 /// `{mail}`. At most 256 bytes long.
@@ -21,8 +44,14 @@ pub fn fold_path(path: &str) -> String {
     let (path, _) = split_query(path_of_target(path));
     let path = path.split('#').next().unwrap_or_default();
     let mut route = String::with_capacity(path.len().min(ROUTE_BYTES));
+    let mut before = "";
     for (number, segment) in path.split('/').enumerate() {
-        let folded = fold_segment(segment);
+        let folded = if is_before_secret(before) && !segment.is_empty() {
+            "{id}".to_owned()
+        } else {
+            fold_segment(segment)
+        };
+        before = segment;
         if number > SEGMENTS || route.len() + folded.len() + "/{rest}/".len() > ROUTE_BYTES {
             route.push_str("/{rest}");
             break;
@@ -60,9 +89,19 @@ pub fn mask_query(path: &str, limit: usize) -> String {
     let path = path.split('#').next().unwrap_or_default();
     let (path, query) = split_query(path);
     let mut masked = String::new();
+    let mut before = "";
     for (number, segment) in path.split('/').enumerate() {
         if number > 0 {
             masked.push('/');
+        }
+        let is_secret = is_before_secret(std::mem::replace(&mut before, segment));
+        if is_secret && !segment.is_empty() {
+            masked.push('?');
+            continue;
+        }
+        if let Some(shown) = without_secret_parts(segment) {
+            masked.push_str(&shown);
+            continue;
         }
         match segment.split_once(';') {
             Some((name, _)) => {
@@ -131,6 +170,48 @@ fn path_of_target(target: &str) -> &str {
         .unwrap_or("/")
 }
 
+fn is_before_secret(segment: &str) -> bool {
+    let segment = segment.split(';').next().unwrap_or_default();
+    BEFORE_SECRETS
+        .iter()
+        .any(|word| segment.eq_ignore_ascii_case(word))
+}
+
+/// A segment of parts, as `bot12345:TOKEN`, with `{id}` for those that are secrets; none where none is.
+fn without_secret_parts(segment: &str) -> Option<String> {
+    let segment = segment.split(';').next().unwrap_or_default();
+    let (first, _) = segment.split_once([':', ','])?;
+    let of_bot = first.strip_prefix("bot").is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let is_secret = |part: &str| {
+        let bytes = part.as_bytes();
+        let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+        // The method of a resource (`/v1/things:batchGet`) is of letters.
+        let more = bytes.iter().any(|byte| !byte.is_ascii_alphabetic());
+        of_bot
+            || is_token(bytes, digits)
+            || more && digits < bytes.len() && bytes.len() >= PART_BYTES
+    };
+    let mut shown = fold_digits(first);
+    let mut found = false;
+    let mut rest = segment.get(first.len()..).unwrap_or_default();
+    while let Some(separator) = rest.chars().next() {
+        let behind = rest.get(separator.len_utf8()..).unwrap_or_default();
+        let end = behind.find([':', ',']).unwrap_or(behind.len());
+        let (part, next) = behind.split_at(end);
+        shown.push(separator);
+        if is_secret(part) {
+            found = true;
+            shown.push_str("{id}");
+        } else {
+            shown.push_str(&fold_digits(part));
+        }
+        rest = next;
+    }
+    found.then_some(shown)
+}
+
 fn fold_segment(segment: &str) -> String {
     let segment = segment.split(';').next().unwrap_or_default();
     let bytes = segment.as_bytes();
@@ -158,7 +239,7 @@ fn fold_segment(segment: &str) -> String {
     if bytes.len() > SEGMENT_BYTES || is_token(bytes, digits) {
         return "{id}".to_owned();
     }
-    fold_digits(segment)
+    without_secret_parts(segment).unwrap_or_else(|| fold_digits(segment))
 }
 
 /// 8-4-4-4-12 hexadecimal digits (RFC 9562, section 4).

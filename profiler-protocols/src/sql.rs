@@ -8,7 +8,7 @@ use super::text::{code, printable};
 
 /// Whose rules a statement follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub enum Dialect {
     /// `"` quotes names, `$tag$` quotes literals, `#` is an operator.
     PostgreSql,
     /// `"` quotes literals, `` ` `` quotes names, `#` begins a comment.
@@ -34,6 +34,7 @@ pub(crate) fn fold(bytes: &[u8], whole: bool, dialect: Dialect, limit: usize) ->
         dialect,
         space: false,
         most: limit.saturating_sub(CUT.len()),
+        part: Part::Start,
     };
     let end = folder.run();
     let mut out = folder.out;
@@ -53,6 +54,12 @@ pub(crate) fn fold(bytes: &[u8], whole: bool, dialect: Dialect, limit: usize) ->
     Folded { method, text }
 }
 
+/// A whole statement as it is shown: without literals, comments and values of settings, at most 4 KiB of it.
+pub fn fold_statement(statement: &[u8], dialect: Dialect) -> String {
+    const MOST_BYTES: usize = 4096;
+    fold(statement, true, dialect, MOST_BYTES).text
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Reached,
@@ -67,6 +74,21 @@ struct Folder<'a> {
     /// White space or a comment stands before the next token.
     space: bool,
     most: usize,
+    part: Part,
+}
+
+/// Where in a statement the folder is, as far as settings go: their values need no quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Before its first word.
+    Start,
+    /// In a definition that `SET` may be a part of.
+    Definition,
+    /// Behind the `SET` that names a setting.
+    Setting,
+    /// Behind the `=` or `TO` of a setting.
+    Value,
+    Other,
 }
 
 impl Folder<'_> {
@@ -81,7 +103,14 @@ impl Folder<'_> {
                     self.pass(1);
                     self.space = true;
                 }
-                b'-' if second == Some(b'-') => self.line_comment(),
+                b'-' if second == Some(b'-') => match self.is_line_comment() {
+                    Some(true) => self.line_comment(),
+                    Some(false) => {
+                        self.pass(1);
+                        self.punctuation(first);
+                    }
+                    None => return End::Cut,
+                },
                 b'#' if self.dialect == Dialect::MySql => self.line_comment(),
                 b'/' if second == Some(b'*') => {
                     if self.comment() == End::Cut {
@@ -114,7 +143,16 @@ impl Folder<'_> {
                 {
                     self.number();
                 }
-                letter if is_name(letter) => self.name(),
+                letter if is_name(letter) => {
+                    if self.name() == End::Cut {
+                        return End::Cut;
+                    }
+                }
+                b'=' if self.part == Part::Setting => {
+                    self.part = Part::Value;
+                    self.pass(1);
+                    self.punctuation(first);
+                }
                 // The place of a parameter; with PostgreSQL an operator.
                 b'?' if self.dialect == Dialect::MySql => {
                     self.pass(1);
@@ -164,6 +202,9 @@ impl Folder<'_> {
     }
 
     fn punctuation(&mut self, byte: u8) {
+        if byte == b';' {
+            self.part = Part::Start;
+        }
         match byte {
             b')' => {
                 self.space = false;
@@ -181,8 +222,20 @@ impl Folder<'_> {
         self.out.push(byte);
     }
 
+    /// Whether two dashes begin a comment. With MySQL they do before white space and control characters, which of
+    /// those beyond ASCII depends on the character set: `None`.
+    fn is_line_comment(&self) -> Option<bool> {
+        match (self.dialect, self.rest.get(2)) {
+            (Dialect::PostgreSql, _) | (Dialect::MySql, None | Some(0..=b' ' | 0x7f)) => Some(true),
+            (Dialect::MySql, Some(0x80..)) => None,
+            (Dialect::MySql, Some(_)) => Some(false),
+        }
+    }
+
     fn line_comment(&mut self) {
-        let end = self.rest.iter().position(|byte| *byte == b'\n');
+        let ends =
+            |byte: &u8| *byte == b'\n' || *byte == b'\r' && self.dialect == Dialect::PostgreSql;
+        let end = self.rest.iter().position(ends);
         self.pass(end.unwrap_or(self.rest.len()));
         self.space = true;
     }
@@ -195,6 +248,13 @@ impl Folder<'_> {
         };
         let comment = inside.get(..end).unwrap_or_default();
         if comment.windows(2).any(|pair| pair == b"/*") {
+            return End::Cut;
+        }
+        // With MySQL these are code (`/*! */`, `/*M! */`) or hints, in which literals count.
+        let is_code = comment.starts_with(b"!") || comment.starts_with(b"M!");
+        let is_hint =
+            comment.starts_with(b"+") && comment.iter().any(|byte| b"'\"`".contains(byte));
+        if self.dialect == Dialect::MySql && (is_code || is_hint) {
             return End::Cut;
         }
         self.pass(end + 4);
@@ -305,12 +365,37 @@ impl Folder<'_> {
                 .is_some_and(|byte| is_name(*byte) || b"`\"".contains(byte))
     }
 
-    fn name(&mut self) {
-        self.separate();
+    fn name(&mut self) -> End {
         let goes_on = |byte: &u8| is_name(*byte) || byte.is_ascii_digit() || *byte == b'$';
         let length = self.rest.iter().take_while(|byte| goes_on(byte)).count();
+        let word = self.rest.get(..length).unwrap_or_default();
+        let is = |wanted: &[u8]| word.eq_ignore_ascii_case(wanted);
+        self.part = match self.part {
+            Part::Start if is(b"SET") => Part::Setting,
+            Part::Start if is(b"ALTER") || is(b"CREATE") => Part::Definition,
+            Part::Start => Part::Other,
+            Part::Definition if is(b"SET") => Part::Setting,
+            Part::Setting if is(b"TO") => Part::Value,
+            Part::Value => return self.value(length),
+            same => same,
+        };
+        self.separate();
         self.out.extend(self.rest.iter().take(length));
         self.pass(length);
+        End::Reached
+    }
+
+    /// A word that is the value of a setting; with it goes all that follows.
+    fn value(&mut self, length: usize) -> End {
+        self.pass(length);
+        self.literal();
+        let behind = self.rest.iter().find(|byte| !matches!(byte, b' ' | b';'));
+        self.rest = &[];
+        if behind.is_none() {
+            End::Reached
+        } else {
+            End::Cut
+        }
     }
 }
 

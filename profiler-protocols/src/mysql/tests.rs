@@ -66,7 +66,7 @@ fn real_connections() {
         &[
             "CONNECT => fine",
             "SET NAMES ? COLLATE ? => fine",
-            "SET @@session.autocommit = ON => fine",
+            "SET @@session.autocommit = ? => fine",
             "PING => fine",
             "PREPARE SELECT name FROM users WHERE id = ? AND name <> ? => fine",
             "RESET STATEMENT => fine",

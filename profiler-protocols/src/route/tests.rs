@@ -108,3 +108,27 @@ fn a_query_that_was_encoded_once_more_is_one() {
         );
     }
 }
+
+#[test]
+fn secrets_that_look_like_words_are_known_by_their_place() {
+    check(
+        "/bot123456:AABBccddEEff-gghhIIjjKKll/sendMessage",
+        "/bot{n}:{id}/sendMessage",
+    );
+    check("/bot123456:Abc/getMe", "/bot{n}:{id}/getMe");
+    check("/invite/CANARYxY9k", "/invite/{id}");
+    check("/Reset/CANARY/done", "/Reset/{id}/done");
+    check("/hooks/a,c2VjcmV0LXNlY3JldC1z", "/hooks/a,{id}");
+    for path in [
+        "/v1/projects/x:batchGetEffectiveIamPolicies",
+        "/oauth2/token",
+        "/token/",
+        "/a:b,c",
+    ] {
+        check(path, path);
+    }
+    let masked = |path: &str| mask_query(path, 512);
+    assert_eq!(masked("/invite/CANARY/x?a=b"), "/invite/?/x?a=?");
+    assert_eq!(masked("/bot1:CANARY/getMe"), "/bot1:{id}/getMe");
+    assert_eq!(masked("/a:b/42"), "/a:b/42");
+}

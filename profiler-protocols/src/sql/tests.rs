@@ -131,3 +131,60 @@ fn methods_are_words_of_sql() {
     assert_eq!(method("selec 1"), None);
     assert_eq!(method(""), None);
 }
+
+/// What one server reads as a comment and the other, or an earlier version of this file, does not.
+#[test]
+fn comments_end_where_the_server_ends_them() {
+    check(
+        Dialect::PostgreSql,
+        "-- x\rSELECT 'first\nCANARY' AS v",
+        "SELECT ? AS v",
+    );
+    check(Dialect::MySql, "-- x\rSELECT 'CANARY\nSELECT a", "SELECT a");
+    check(
+        Dialect::MySql,
+        "/*!50000 SELECT '*/ CANARY ' AS v */",
+        "...",
+    );
+    check(
+        Dialect::MySql,
+        "SELECT a /*M!100100 , '*/ CANARY' */",
+        "SELECT a...",
+    );
+    check(Dialect::PostgreSql, "/*!50000 ' */ SELECT a", "SELECT a");
+    check(
+        Dialect::MySql,
+        "SELECT /*+ SET_VAR(x='*/ CANARY') */ a",
+        "SELECT...",
+    );
+    check(Dialect::MySql, "SELECT /*+ NO_ICP(t) */ a", "SELECT a");
+    check(Dialect::MySql, "SELECT 1--'\nCANARY', a", "SELECT ?--?, a");
+    check(Dialect::MySql, "SELECT 1--\tb\n, a", "SELECT ?, a");
+    check(Dialect::PostgreSql, "SELECT 1--'\n, a", "SELECT ?, a");
+    let latin = fold(b"SELECT a--\xa0'\nCANARY'", true, Dialect::MySql, 512);
+    assert_eq!(latin.text, "SELECT a...");
+}
+
+#[test]
+fn values_of_settings_go_without_quotes_as_well() {
+    both("SET my.secret = CANARY", "SET my.secret = ?");
+    both("set local a.b to CANARY, c", "set local a.b to ?...");
+    both("SET a = 'x', CANARY", "SET a = ?");
+    both("SET a = CANARY-CANARY", "SET a = ?...");
+    both("SET autocommit=0", "SET autocommit=?");
+    check(Dialect::MySql, "SET @a := CANARY ;", "SET @a := ?");
+    both(
+        "SELECT a; /* x */ SET my.secret=CANARY; SELECT 1",
+        "SELECT a; SET my.secret=?...",
+    );
+    both("ALTER ROLE r SET x TO CANARY", "ALTER ROLE r SET x TO ?");
+    both("UPDATE t SET a = b", "UPDATE t SET a = b");
+    both(
+        "INSERT INTO t SELECT a FROM b WHERE c = d",
+        "INSERT INTO t SELECT a FROM b WHERE c = d",
+    );
+    both(
+        "SET TRANSACTION READ ONLY; SELECT a = b",
+        "SET TRANSACTION READ ONLY; SELECT a = b",
+    );
+}
