@@ -194,7 +194,7 @@ pub fn socket_table(bytes: &[u8]) {
 
 /// A file that somebody gives to be looked at.
 pub fn imports(bytes: &[u8]) {
-    drop(import::read(bytes, "file", 0));
+    drop(import::read(bytes, "file", 0, None));
 }
 
 /// An answer of an Envoy's admin interface.

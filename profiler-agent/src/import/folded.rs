@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use super::{
-    BUCKET_NS, ImportError, Imported, MAX_DEPTH, MAX_ITEMS, MAX_STACK_FRAMES, MAX_TEXT_BYTES,
-    bounded_notes,
+    BUCKET_NS, ImportError, Imported, MAX_DEPTH, MAX_ITEMS, MAX_STACK_NAMES, MAX_TEXT_BYTES,
+    Memory, bounded_notes,
 };
 use crate::model::{
     Clock, Frame, FrameId, FrameSpace, Function, ImportFormat, ImportValues, ImportedFile,
@@ -15,10 +15,10 @@ use crate::model::{
     ThreadState,
 };
 
-pub(super) fn read(raw: &[u8], now_ns: u64) -> Result<Imported, ImportError> {
+pub(super) fn read(raw: &[u8], now_ns: u64, memory: Memory) -> Result<Imported, ImportError> {
     let mut builder = ProfileBuilder::new(now_ns, BUCKET_NS, Clock::Unknown);
     let mut lines = 0;
-    let mut all_frames = 0;
+    let mut all_names = 0;
     let mut not_text = 0_u64;
     for (number, line) in (1..).zip(raw.split(|byte| *byte == b'\n')) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -39,13 +39,14 @@ pub(super) fn read(raw: &[u8], now_ns: u64) -> Result<Imported, ImportError> {
             problem,
         };
         let (stack, count) = split(&text).map_err(failed)?;
-        all_frames += add(&mut builder, stack, count).map_err(failed)?;
-        if all_frames > MAX_STACK_FRAMES {
+        all_names += add(&mut builder, stack, count).map_err(failed)?;
+        if all_names > MAX_STACK_NAMES {
             return Err(ImportError::TooMany {
-                what: "frames",
-                limit: MAX_STACK_FRAMES,
+                what: "names in its stacks",
+                limit: MAX_STACK_NAMES,
             });
         }
+        memory.check(builder.bytes())?;
     }
     let lossy = (not_text > 0).then(|| {
         format!("{not_text} lines are not UTF-8; what cannot be read is shown as \u{fffd}")
@@ -103,10 +104,15 @@ fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(40)]
 }
 
-/// Adds a line; the answer is the number of its frames.
+/// Adds a line; the answer is the number of its names.
 fn add(builder: &mut ProfileBuilder, stack: &str, count: u64) -> Result<usize, String> {
     let mut names = stack.split(';');
     let comm = names.next().unwrap_or("");
+    // Counted before anything is made of them.
+    let length = stack.bytes().filter(|byte| *byte == b';').count();
+    if length > MAX_DEPTH {
+        return Err(format!("the stack has more than {MAX_DEPTH} names"));
+    }
     if stack.split(';').any(|name| name.len() > MAX_TEXT_BYTES) {
         return Err(format!("a name is longer than {MAX_TEXT_BYTES} bytes"));
     }
@@ -121,13 +127,9 @@ fn add(builder: &mut ProfileBuilder, stack: &str, count: u64) -> Result<usize, S
                 ending,
             }),
         }
-        if open.len() > MAX_DEPTH {
-            return Err(format!("the stack is deeper than {MAX_DEPTH} frames"));
-        }
     }
     let mut frames: Vec<FrameId> = open.iter().map(|open| frame(builder, open)).collect();
     frames.reverse();
-    let length = frames.len();
     let comm = builder.string(comm);
     let process = builder.process(ProfileProcess {
         key: ProcessKey {

@@ -12,7 +12,10 @@ use std::io::Read as _;
 
 use flate2::read::MultiGzDecoder;
 
-use crate::model::{ImportFormat, ImportedFile, Profile};
+use crate::{
+    memory_ceiling::megabytes,
+    model::{ImportFormat, ImportedFile, Profile},
+};
 
 /// Largest file.
 pub const MAX_FILE_BYTES: usize = 32 << 20;
@@ -24,10 +27,12 @@ const MAX_RAW_BYTES: usize = 128 << 20;
 const MAX_ITEMS: usize = 1_000_000;
 /// Longest name of a function or file.
 const MAX_TEXT_BYTES: usize = 64 << 10;
-/// Deepest stack.
+/// Names of one stack, those of inlined functions included.
 const MAX_DEPTH: usize = 4096;
-/// Frames of all different stacks together.
-const MAX_STACK_FRAMES: usize = 8_000_000;
+/// Names of all stacks together.
+const MAX_STACK_NAMES: usize = 8_000_000;
+/// Memory for the profile while it is read, where the agent's has no ceiling. Storing it takes as much again.
+const MAX_MEMORY_BYTES: u64 = 2 << 30;
 /// Largest sum of all counts, and of all times in nanoseconds: what a double holds exactly.
 const MAX_SUM: u64 = 1 << 53;
 /// Length of a bucket, as in recorded profiles.
@@ -50,6 +55,11 @@ pub enum ImportError {
     NotAProfile(String),
     #[error("the file has more than {limit} {what}")]
     TooMany { what: &'static str, limit: usize },
+    #[error(
+        "the file's profile needs more than {} of memory, and no more is free below the agent's ceiling (--max-memory)",
+        megabytes(*room_bytes)
+    )]
+    NoMemory { room_bytes: u64 },
     #[error("line {line}: {problem}")]
     Line { line: usize, problem: String },
     #[error("sample {sample}: {problem}")]
@@ -78,12 +88,21 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// Reads a file. `name` is what it is called and `now_ns` stands in where it does not say when it
-/// was recorded.
-pub fn read(bytes: &[u8], name: &str, now_ns: u64) -> Result<Imported, ImportError> {
+/// Reads a file. `name` is what it is called, `now_ns` stands in where it does not say when it was recorded, and
+/// `room_bytes` is the memory that may be used for it, where there is a bound.
+pub fn read(
+    bytes: &[u8],
+    name: &str,
+    now_ns: u64,
+    room_bytes: Option<u64>,
+) -> Result<Imported, ImportError> {
+    // The profile is built, then encoded: each a part, and one is left for everybody else.
+    let memory = Memory {
+        most_bytes: room_bytes.map_or(MAX_MEMORY_BYTES, |room| room / 3),
+    };
     let unpacked;
     let raw = if bytes.starts_with(&GZIP) {
-        unpacked = unpack(bytes)?;
+        unpacked = unpack(bytes, memory)?;
         &unpacked
     } else {
         bytes
@@ -95,8 +114,8 @@ pub fn read(bytes: &[u8], name: &str, now_ns: u64) -> Result<Imported, ImportErr
         return Err(ImportError::TooLarge);
     }
     let mut imported = match format_of(raw) {
-        ImportFormat::Folded => folded::read(raw, now_ns)?,
-        ImportFormat::Pprof => pprof::read(raw, now_ns)?,
+        ImportFormat::Folded => folded::read(raw, now_ns, memory)?,
+        ImportFormat::Pprof => pprof::read(raw, now_ns, memory)?,
     };
     name.clone_into(&mut imported.file.name);
     if imported.profile.samples.is_empty() {
@@ -116,13 +135,32 @@ pub fn read(bytes: &[u8], name: &str, now_ns: u64) -> Result<Imported, ImportErr
     Ok(imported)
 }
 
-fn unpack(bytes: &[u8]) -> Result<Vec<u8>, ImportError> {
+/// What reading a file may take.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    most_bytes: u64,
+}
+
+impl Memory {
+    /// Whether `bytes` are not too many.
+    fn check(self, bytes: u64) -> Result<(), ImportError> {
+        if bytes > self.most_bytes {
+            return Err(ImportError::NoMemory {
+                room_bytes: self.most_bytes,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn unpack(bytes: &[u8], memory: Memory) -> Result<Vec<u8>, ImportError> {
     let mut raw = Vec::new();
-    let limit = MAX_RAW_BYTES as u64 + 1;
+    let limit = memory.most_bytes.min(MAX_RAW_BYTES as u64) + 1;
     MultiGzDecoder::new(bytes)
         .take(limit)
         .read_to_end(&mut raw)
         .map_err(|error| ImportError::Gzip(error.to_string()))?;
+    memory.check(raw.len() as u64)?;
     Ok(raw)
 }
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use super::{
-    BUCKET_NS, ImportError, Imported, MAX_DEPTH, MAX_ITEMS, MAX_STACK_FRAMES, bounded_notes,
+    BUCKET_NS, ImportError, Imported, MAX_DEPTH, MAX_ITEMS, MAX_STACK_NAMES, Memory, bounded_notes,
     fields::{Field, Fields},
     pprof_tables::{SAMPLE, Tables, decode_sample, malformed},
 };
@@ -31,8 +31,8 @@ const LABELS: [&str; 8] = [
 /// Other labels that are named in the note.
 const LABELS_NAMED: usize = 8;
 
-pub(super) fn read(raw: &[u8], now_ns: u64) -> Result<Imported, ImportError> {
-    let tables = Tables::read(raw)?;
+pub(super) fn read(raw: &[u8], now_ns: u64, memory: Memory) -> Result<Imported, ImportError> {
+    let tables = Tables::read(raw, memory)?;
     let columns = Columns::choose(&tables)?;
     let comments = tables.comments();
     let clock = comments.iter().find_map(|comment| clock_of(comment));
@@ -47,7 +47,7 @@ pub(super) fn read(raw: &[u8], now_ns: u64) -> Result<Imported, ImportError> {
         columns: &columns,
         builder,
         frames: HashMap::new(),
-        stack_frames: 0,
+        stack_names: 0,
         has_times: false,
         has_threads: false,
         end_ns: tables.duration_ns,
@@ -73,12 +73,13 @@ pub(super) fn read(raw: &[u8], now_ns: u64) -> Result<Imported, ImportError> {
                 sample: samples,
                 problem,
             })?;
-        if reader.stack_frames > MAX_STACK_FRAMES {
+        if reader.stack_names > MAX_STACK_NAMES {
             return Err(ImportError::TooMany {
-                what: "frames",
-                limit: MAX_STACK_FRAMES,
+                what: "names in its stacks",
+                limit: MAX_STACK_NAMES,
             });
         }
+        memory.check(tables.bytes + reader.builder.bytes())?;
     }
     let notes = comments.into_iter().chain(reader.notes());
     let notes = bounded_notes(notes);
@@ -204,7 +205,7 @@ struct Reader<'a> {
     builder: ProfileBuilder,
     /// By location; what is missing in the file is one marker.
     frames: HashMap<u64, FrameId>,
-    stack_frames: usize,
+    stack_names: usize,
     has_times: bool,
     has_threads: bool,
     end_ns: u64,
@@ -229,8 +230,13 @@ impl Reader<'_> {
             return Err(format!("it is larger than {MAX_SAMPLE_BYTES} bytes"));
         }
         let sample = decode_sample(bytes).map_err(|error| error.to_string())?;
-        if sample.location_id.len() > MAX_DEPTH {
-            return Err(format!("its stack is deeper than {MAX_DEPTH} frames"));
+        let names = |id: &u64| {
+            let location = self.tables.locations.get(id);
+            location.map_or(1, |location| location.line.len().max(1))
+        };
+        let names: usize = sample.location_id.iter().map(names).sum();
+        if names > MAX_DEPTH {
+            return Err(format!("its stack has more than {MAX_DEPTH} names"));
         }
         let width = self.columns.width;
         if sample.value.len() != width {
@@ -249,7 +255,7 @@ impl Reader<'_> {
             None => 0,
         };
         let labels = self.labels(&sample.label);
-        self.stack_frames += sample.location_id.len();
+        self.stack_names += names;
         let frames = sample
             .location_id
             .iter()

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use prost::Message as _;
 
 use super::{
-    ImportError, MAX_ITEMS, MAX_TEXT_BYTES,
+    ImportError, MAX_ITEMS, MAX_TEXT_BYTES, Memory,
     fields::{Field, Fields, Malformed},
 };
 use crate::render::pprof::message;
@@ -43,13 +43,19 @@ pub(super) struct Tables<'a> {
     pub(super) period: u64,
     comments: Vec<i64>,
     pub(super) default_type: i64,
+    /// About the memory that these tables take.
+    pub(super) bytes: u64,
 }
 
+/// What an entry costs beside its value.
+const OVERHEAD: usize = 32;
+
 impl<'a> Tables<'a> {
-    pub(super) fn read(raw: &'a [u8]) -> Result<Self, ImportError> {
+    pub(super) fn read(raw: &'a [u8], memory: Memory) -> Result<Self, ImportError> {
         let mut tables = Self::default();
         for field in Fields::of(raw) {
             let (number, value) = field.map_err(|error| malformed(error, raw))?;
+            memory.check(tables.bytes)?;
             match value {
                 Field::Bytes(bytes) => tables.take(number, bytes)?,
                 Field::Number(value) => tables.take_number(number, value),
@@ -76,6 +82,7 @@ impl<'a> Tables<'a> {
             MAPPING => {
                 bounded("mappings", self.mappings.len(), MAX_ITEMS)?;
                 let mapping: message::Mapping = decode(bytes)?;
+                self.count::<message::Mapping>(0);
                 self.mappings.insert(mapping.id, mapping);
             }
             LOCATION => {
@@ -88,11 +95,13 @@ impl<'a> Tables<'a> {
                     });
                 }
                 let location: message::Location = decode(bytes)?;
+                self.count::<message::Location>(size_of_val(location.line.as_slice()));
                 self.locations.insert(location.id, location);
             }
             FUNCTION => {
                 bounded("functions", self.functions.len(), MAX_ITEMS)?;
                 let function: message::Function = decode(bytes)?;
+                self.count::<message::Function>(0);
                 self.functions.insert(function.id, function);
             }
             STRING => {
@@ -103,6 +112,7 @@ impl<'a> Tables<'a> {
                     )));
                 }
                 self.strings.push(bytes);
+                self.count::<&[u8]>(0);
             }
             PERIOD_TYPE => self.period_type = Some(decode(bytes)?),
             COMMENT => {
@@ -114,6 +124,11 @@ impl<'a> Tables<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Counts an entry that holds `bytes` outside of itself.
+    fn count<T>(&mut self, bytes: usize) {
+        self.bytes += (size_of::<T>() + OVERHEAD + bytes) as u64;
     }
 
     fn take_number(&mut self, number: u64, value: u64) {

@@ -210,6 +210,12 @@ impl Ceiling {
         share.map_or(bytes, |share| share.min(bytes))
     }
 
+    /// What is free below the ceiling now (blocking); `None` where there is no ceiling.
+    pub fn room_bytes(&self) -> Option<u64> {
+        let ceiling = self.limit().bytes?;
+        Some(ceiling.saturating_sub(self.read(None).used_bytes()))
+    }
+
     /// Whether the always-on network collection is to rest.
     pub fn network_paused(&self) -> pausing::Receiver<bool> {
         self.inner.network_paused.subscribe()

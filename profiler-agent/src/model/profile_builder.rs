@@ -8,18 +8,55 @@ use super::{
     StrId, ThreadId, ThreadState,
 };
 
+/// What a value holds outside of itself.
+trait Held {
+    fn held_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Held for String {
+    fn held_bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Held for Module {
+    fn held_bytes(&self) -> usize {
+        self.build_id.len()
+    }
+}
+
+impl Held for Frame {
+    fn held_bytes(&self) -> usize {
+        size_of_val(self.functions.as_slice())
+    }
+}
+
+impl Held for Stack {
+    fn held_bytes(&self) -> usize {
+        size_of_val(self.frames.as_slice())
+    }
+}
+
+impl Held for ProfileProcess {}
+impl Held for ProfileThread {}
+
 /// A table that gives equal values the same index.
 #[derive(Debug)]
 struct Interner<T> {
     items: Vec<T>,
     index: HashMap<T, u32>,
+    /// About what both take.
+    bytes: u64,
 }
 
-impl<T: Clone + Eq + Hash> Interner<T> {
+impl<T: Clone + Eq + Hash + Held> Interner<T> {
     fn new() -> Self {
         Self {
             items: Vec::new(),
             index: HashMap::new(),
+            bytes: 0,
         }
     }
 
@@ -28,11 +65,15 @@ impl<T: Clone + Eq + Hash> Interner<T> {
             return *id;
         }
         let id = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
+        self.bytes += 2 * (size_of::<T>() + item.held_bytes() + OVERHEAD) as u64;
         self.items.push(item.clone());
         self.index.insert(item, id);
         id
     }
 }
+
+/// What an entry of a table costs beside its value: room that tables keep free, and the allocator's own.
+const OVERHEAD: usize = 32;
 
 /// Everything of a sample row but its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,6 +186,19 @@ impl ProfileBuilder {
     pub fn space(&self, frame: FrameId) -> Option<FrameSpace> {
         let frame = self.frames.items.get(frame as usize);
         frame.map(|frame| frame.space)
+    }
+
+    /// About the memory that the builder takes.
+    pub fn bytes(&self) -> u64 {
+        let rows =
+            self.row_order.len() * (2 * size_of::<RowKey>() + size_of::<RowSums>() + OVERHEAD);
+        self.strings.bytes
+            + self.modules.bytes
+            + self.frames.bytes
+            + self.stacks.bytes
+            + self.processes.bytes
+            + self.threads.bytes
+            + rows as u64
     }
 
     /// Interns a stack given from leaf to root.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::model::{IdleShare, Profile};
 
 use super::{
-    Value,
+    Budget, Value,
     tree::{self, source_code},
 };
 
@@ -15,8 +15,13 @@ pub(super) const PRUNING_SHARE: u64 = 8192;
 /// The flag of a file that says how much is idle.
 const FLAG_IDLE: u64 = 1;
 
-pub(super) fn render(profile: &Profile, value: Value, idle: Option<&IdleShare>) -> Vec<u8> {
-    let tree = tree::build(profile, value, PRUNING_SHARE);
+pub(super) fn render(
+    profile: &Profile,
+    value: Value,
+    idle: Option<&IdleShare>,
+    budget: Budget,
+) -> Vec<u8> {
+    let tree = tree::build(profile, value, PRUNING_SHARE, budget);
     let mut strings = Strings::default();
     strings.add("");
     // Labels are numbered as the nodes first use them.

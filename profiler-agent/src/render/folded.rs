@@ -5,24 +5,31 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::model::{Frame, FrameSpace, NameSource, Profile, StackId};
+use crate::model::{Frame, FrameId, FrameSpace, NameSource, Profile, StackId};
 
 use super::{
-    Value,
+    Budget, Value,
+    budget::{MAX_NAMES, OTHER},
     names::{is_unprintable, lines, process_names, process_of},
 };
 
-pub(super) fn render(profile: &Profile, value: Value) -> Vec<u8> {
+pub(super) fn render(profile: &Profile, value: Value, budget: Budget) -> Vec<u8> {
     let mut text = Vec::new();
-    for (stack, count) in stacks(profile, value) {
+    for (stack, count) in stacks(profile, value, budget, 0) {
         text.extend_from_slice(stack.as_bytes());
         text.extend_from_slice(format!(" {count}\n").as_bytes());
     }
     text
 }
 
-/// Folded stacks with their values, in order of their text.
-pub(super) fn stacks(profile: &Profile, value: Value) -> BTreeMap<String, u64> {
+/// Folded stacks with their values, in order of their text. Each name of a stack takes `name_bytes` of the budget beside
+/// its text; stacks that have no room are `(other)` of their process.
+pub(super) fn stacks(
+    profile: &Profile,
+    value: Value,
+    mut budget: Budget,
+    name_bytes: u64,
+) -> BTreeMap<String, u64> {
     let processes: Vec<String> = process_names(profile)
         .iter()
         .map(|name| clean(name))
@@ -39,18 +46,58 @@ pub(super) fn stacks(profile: &Profile, value: Value) -> BTreeMap<String, u64> {
             .or_default();
         *count = count.saturating_add(value.of(row));
     }
+    let names: Vec<usize> = profile.frames.iter().map(names_of).collect();
     let mut folded: BTreeMap<String, u64> = BTreeMap::new();
-    for ((process, stack), count) in counts {
+    for ((process, stack), count) in heaviest_first(counts) {
         let mut text = processes[process as usize].clone();
-        for id in profile.stacks[stack as usize].frames.iter().rev() {
+        let ids = &profile.stacks[stack as usize].frames;
+        let shown = shown_frames(ids, &names);
+        let text_bytes: usize = shown.iter().map(|id| frames[*id as usize].len() + 1).sum();
+        let names: usize = shown.iter().map(|id| names[*id as usize]).sum();
+        let bytes = (TEXT_COPIES * (text.len() + text_bytes) + ENTRY_BYTES) as u64;
+        let is_other = !budget.take(bytes.saturating_add(name_bytes.saturating_mul(names as u64)));
+        if !is_other {
+            for id in shown.iter().rev() {
+                text.push(';');
+                text.push_str(&frames[*id as usize]);
+            }
+        }
+        if is_other || shown.len() < ids.len() {
             text.push(';');
-            text.push_str(&frames[*id as usize]);
+            text.push_str(OTHER);
         }
         protect_last_number(&mut text);
         let total = folded.entry(text).or_default();
         *total = total.saturating_add(count);
     }
     folded
+}
+
+/// The text of a stack is in a table, in lines and in the answer.
+const TEXT_COPIES: usize = 3;
+/// An entry of the table beside its text.
+const ENTRY_BYTES: usize = 64;
+
+/// The names of a frame.
+pub(super) fn names_of(frame: &Frame) -> usize {
+    frame.functions.len().max(1)
+}
+
+/// What is shown of a stack's frames, which are given from the leaf on: the root's side, up to [`MAX_NAMES`].
+pub(super) fn shown_frames<'a>(ids: &'a [FrameId], names: &[usize]) -> &'a [FrameId] {
+    let mut sum = 0;
+    let from_root = ids.iter().rev().take_while(|id| {
+        sum += names[**id as usize];
+        sum <= MAX_NAMES
+    });
+    &ids[ids.len() - from_root.count()..]
+}
+
+/// In the order of their values, so that what has no room is what matters least.
+fn heaviest_first(counts: HashMap<(u32, StackId), u64>) -> Vec<((u32, StackId), u64)> {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_unstable_by_key(|(key, count)| (std::cmp::Reverse(*count), *key));
+    counts
 }
 
 /// A frame's functions from the root's side to the leaf's, separated by `;`.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::model::{Clock, IdleShare, Profile};
 
-use super::{RenderError, Value, flamegraph, names::printable};
+use super::{RenderError, Value, View, flamegraph, names::printable};
 
 const ABOUT_MARK: &str = "@@ABOUT@@";
 const PROFILE_MARK: &str = "@@PROFILE@@";
@@ -32,12 +32,12 @@ struct About {
 pub(super) fn render(
     profile: &Profile,
     value: Value,
-    title: &str,
     idle: Option<&IdleShare>,
+    view: &View<'_>,
     template: &str,
 ) -> Result<Vec<u8>, RenderError> {
     let about = About {
-        title: printable(title),
+        title: printable(view.title),
         unit: match profile.clock {
             Clock::CpuClock | Clock::Cycles | Clock::Unknown => "samples",
             Clock::Switches | Clock::Wall => "switches",
@@ -53,7 +53,7 @@ pub(super) fn render(
     };
     let about = STANDARD.encode(serde_json::to_vec(&about)?);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(&flamegraph::render(profile, value, idle))?;
+    encoder.write_all(&flamegraph::render(profile, value, idle, view.budget))?;
     let columns = STANDARD.encode(encoder.finish()?);
 
     // The template is cut first, so that what is put in is never searched for a mark.

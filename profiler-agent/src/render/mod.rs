@@ -8,6 +8,7 @@ pub mod report;
 pub mod sequence;
 pub mod summary;
 
+mod budget;
 mod flamegraph;
 mod folded;
 mod html;
@@ -20,6 +21,8 @@ pub(crate) mod wait_reasons;
 
 #[cfg(test)]
 mod tests;
+
+pub use budget::Budget;
 
 use crate::model::{Clock, IdleShare, Profile, SampleRow};
 
@@ -134,6 +137,8 @@ pub struct View<'a> {
     pub wakers: bool,
     /// The viewer that [`Format::Html`] puts the profile into.
     pub template: Option<&'a str>,
+    /// What the picture may take while it is made.
+    pub budget: Budget,
 }
 
 /// Renders `profile`, which must have passed [`Profile::check`]; `title` is shown in formats that
@@ -158,20 +163,21 @@ pub fn render_view(
         idle,
         wakers,
         template,
+        budget,
     } = *view;
     let joined = wakers.then(|| wakers::shown(profile));
     let profile = joined.as_ref().unwrap_or(profile);
     let usual = value.unwrap_or_else(|| Value::usual(profile));
     let either = value.unwrap_or(Value::Duration);
     match format {
-        Format::Folded => Ok(folded::render(profile, usual)),
+        Format::Folded => Ok(folded::render(profile, usual, budget)),
         Format::Pprof => pprof::render(profile, either, title, idle),
-        Format::Svg => svg::render(profile, usual, title, idle),
-        Format::Speedscope => speedscope::render(profile, either, title),
+        Format::Svg => svg::render(profile, usual, title, idle, budget),
+        Format::Speedscope => speedscope::render(profile, either, title, budget),
         Format::Html => {
             let template = template.ok_or(RenderError::NoViewer)?;
-            html::render(profile, usual, title, idle, template)
+            html::render(profile, usual, idle, view, template)
         }
-        Format::Flamegraph => Ok(flamegraph::render(profile, usual, idle)),
+        Format::Flamegraph => Ok(flamegraph::render(profile, usual, idle, budget)),
     }
 }

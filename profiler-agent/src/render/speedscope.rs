@@ -3,14 +3,19 @@
 //! Format: <https://www.speedscope.app/file-format-schema.json>. Weights are nanoseconds of CPU
 //! time (or of waiting), so a thread's axis is the time that it used, not the time that passed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, HashSet},
+};
 
 use serde::Serialize;
 
-use crate::model::{Function, NameSource, Profile, SampleRow, ThreadId};
+use crate::model::{FrameId, Function, NameSource, Profile, SampleRow, StackId, ThreadId};
 
 use super::{
-    RenderError, Value,
+    Budget, RenderError, Value,
+    budget::OTHER,
+    folded::{names_of, shown_frames},
     names::{lines, printable, process_names},
 };
 
@@ -55,8 +60,17 @@ struct Sampled {
     weights: Vec<u64>,
 }
 
-pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec<u8>, RenderError> {
+/// A name of a row in memory and in the text.
+const NAME_BYTES: u64 = 16;
+
+pub(super) fn render(
+    profile: &Profile,
+    value: Value,
+    title: &str,
+    budget: Budget,
+) -> Result<Vec<u8>, RenderError> {
     let (frames, indexes) = shared_frames(profile);
+    let rooms = Rooms::of(profile, value, budget, &indexes);
     let mut of_thread: BTreeMap<ThreadId, Vec<&SampleRow>> = BTreeMap::new();
     for row in &profile.samples {
         of_thread.entry(row.thread).or_default().push(row);
@@ -72,7 +86,7 @@ pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec
                 profile.text(thread.name),
                 thread.tid
             ));
-            sampled(profile, value, name, rows, &indexes)
+            sampled(profile, value, name, rows, &rooms)
         })
         .collect();
     // The busiest thread is the one to see first.
@@ -87,7 +101,7 @@ pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec
             value,
             "no samples".to_owned(),
             Vec::new(),
-            &indexes,
+            &rooms,
         ));
     }
     let file = File {
@@ -103,7 +117,12 @@ pub(super) fn render(profile: &Profile, value: Value, title: &str) -> Result<Vec
 
 /// Functions of all frames, and for each frame the indexes of its functions, root's side first.
 fn shared_frames<'a>(profile: &'a Profile) -> (Vec<SharedFrame<'a>>, Vec<Vec<u32>>) {
-    let mut frames = Vec::new();
+    // The first one stands for what has no room.
+    let mut frames = vec![SharedFrame {
+        name: OTHER.to_owned(),
+        file: None,
+        line: None,
+    }];
     let mut known: HashMap<SharedFrame<'a>, u32> = HashMap::new();
     let mut index_of = |frame: SharedFrame<'a>| {
         *known.entry(frame).or_insert_with_key(|frame| {
@@ -137,22 +156,68 @@ fn shared_frames<'a>(profile: &'a Profile) -> (Vec<SharedFrame<'a>>, Vec<Vec<u32
     (frames, indexes)
 }
 
+/// Which stacks are written as they are: each once for each of its rows, the heaviest first.
+struct Rooms<'a> {
+    indexes: &'a [Vec<u32>],
+    names: Vec<usize>,
+    whole: HashSet<StackId>,
+}
+
+impl<'a> Rooms<'a> {
+    fn of(profile: &Profile, value: Value, mut budget: Budget, indexes: &'a [Vec<u32>]) -> Self {
+        let names: Vec<usize> = profile.frames.iter().map(names_of).collect();
+        let mut stacks: HashMap<StackId, (u64, u64)> = HashMap::new();
+        for row in profile.samples.iter().filter(|row| value.of(row) > 0) {
+            let (sum, rows) = stacks.entry(row.stack).or_default();
+            *sum = sum.saturating_add(value.of(row));
+            *rows += 1;
+        }
+        let mut stacks: Vec<(StackId, (u64, u64))> = stacks.into_iter().collect();
+        stacks.sort_unstable_by_key(|(stack, (sum, _))| (Reverse(*sum), *stack));
+        let has_room = |(stack, (_, rows)): &(StackId, (u64, u64))| {
+            let shown = shown_frames(&profile.stacks[*stack as usize].frames, &names);
+            let names: usize = shown.iter().map(|id| names[*id as usize]).sum();
+            budget.take(rows.saturating_mul(NAME_BYTES * (names as u64 + 4)))
+        };
+        let whole = stacks
+            .into_iter()
+            .filter(has_room)
+            .map(|(stack, _)| stack)
+            .collect();
+        Self {
+            indexes,
+            names,
+            whole,
+        }
+    }
+
+    /// Indexes of shared frames, root first.
+    fn stack(&self, profile: &Profile, row: &SampleRow) -> Vec<u32> {
+        if !self.whole.contains(&row.stack) {
+            return vec![0];
+        }
+        let frames = &profile.stacks[row.stack as usize].frames;
+        let shown = shown_frames(frames, &self.names);
+        let of_frame = |id: &FrameId| self.indexes[*id as usize].iter().copied();
+        let mut stack: Vec<u32> = shown.iter().rev().flat_map(of_frame).collect();
+        if shown.len() < frames.len() {
+            stack.push(0);
+        }
+        stack
+    }
+}
+
 fn sampled(
     profile: &Profile,
     value: Value,
     name: String,
     mut rows: Vec<&SampleRow>,
-    indexes: &[Vec<u32>],
+    rooms: &Rooms<'_>,
 ) -> Sampled {
     rows.sort_by_key(|row| row.bucket);
     rows.retain(|row| value.of(row) > 0);
     let weights: Vec<u64> = rows.iter().map(|row| value.of(row)).collect();
-    let stack = |row: &&SampleRow| {
-        let frames = profile.stacks[row.stack as usize].frames.iter().rev();
-        frames
-            .flat_map(|id| indexes[*id as usize].iter().copied())
-            .collect()
-    };
+    let stack = |row: &&SampleRow| rooms.stack(profile, row);
     Sampled {
         kind: "sampled",
         name,

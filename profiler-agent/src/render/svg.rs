@@ -9,15 +9,19 @@ use inferno::flamegraph::{
 
 use crate::model::{Clock, IdleShare, Profile};
 
-use super::{RenderError, Value, folded, names::printable};
+use super::{Budget, RenderError, Value, folded, names::printable};
+
+/// A frame in the memory of the library that draws, and its text in the picture.
+const FRAME_BYTES: u64 = 500;
 
 pub(super) fn render(
     profile: &Profile,
     value: Value,
     title: &str,
     idle: Option<&IdleShare>,
+    budget: Budget,
 ) -> Result<Vec<u8>, RenderError> {
-    let folded = folded::stacks(profile, value);
+    let folded = folded::stacks(profile, value, budget, FRAME_BYTES);
     if folded.values().all(|count| *count == 0) {
         return Ok(empty(title));
     }

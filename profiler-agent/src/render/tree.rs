@@ -2,14 +2,16 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
+    cmp::Reverse,
+    collections::{HashMap, hash_map::Entry},
     hash::{BuildHasherDefault, Hasher},
 };
 
 use crate::model::{Frame, FrameSpace, ModuleKind, NameSource, Profile, StackId};
 
 use super::{
-    Value,
+    Budget, Value,
+    budget::{self, MAX_NAMES},
     names::{lines, process_names, process_of},
 };
 
@@ -78,9 +80,10 @@ pub(super) struct Node {
 pub(super) const KEEP_ALL: u64 = u64::MAX;
 
 /// Builds the tree. Nodes below `total / share` samples are merged, for each parent, into one leaf.
-pub(super) fn build(profile: &Profile, value: Value, share: u64) -> Tree<'_> {
+/// So are the lightest stacks, where the budget has no room for more nodes, and the leaf's side of very deep ones.
+pub(super) fn build(profile: &Profile, value: Value, share: u64, budget: Budget) -> Tree<'_> {
     let labelled = Labelled::new(profile);
-    let growing = grow(profile, value, &labelled);
+    let growing = grow(profile, value, &labelled, budget.nodes());
     let order = labelled.ranks();
     arrange(growing, labelled.labels, &order, share)
 }
@@ -114,7 +117,7 @@ impl<'a> Labelled<'a> {
             index
         };
         intern(Label::plain(Cow::Borrowed("all"), "", Kind::Root));
-        intern(Label::plain(Cow::Borrowed("(other)"), "", Kind::Other));
+        intern(Label::plain(Cow::Borrowed(budget::OTHER), "", Kind::Other));
         let mut processes = Vec::with_capacity(profile.processes.len());
         for (process, name) in profile.processes.iter().zip(process_names(profile)) {
             let mut label =
@@ -290,7 +293,8 @@ impl Hasher for PairHasher {
 
 type NodeIndex = HashMap<u64, u32, BuildHasherDefault<PairHasher>>;
 
-fn grow(profile: &Profile, value: Value, labelled: &Labelled<'_>) -> Growing {
+/// At most about `most` nodes, and an `(other)` for each of those.
+fn grow(profile: &Profile, value: Value, labelled: &Labelled<'_>, most: usize) -> Growing {
     let mut counts: HashMap<(u32, StackId), u64> = HashMap::new();
     for row in profile.samples.iter().filter(|row| value.of(row) > 0) {
         let count = counts
@@ -306,22 +310,35 @@ fn grow(profile: &Profile, value: Value, labelled: &Labelled<'_>) -> Growing {
     let mut index = NodeIndex::default();
     let mut child = |tree: &mut Growing, parent: u32, label: u32| {
         let next = u32::try_from(tree.parents.len()).unwrap_or(u32::MAX);
-        let node = *index
-            .entry(u64::from(parent) << 32 | u64::from(label))
-            .or_insert(next);
-        if node == next {
-            tree.parents.push(parent);
-            tree.labels.push(label);
-            tree.own.push(0);
-        }
-        node
+        let has_room = tree.parents.len() < most || label == OTHER;
+        let node = match index.entry(u64::from(parent) << 32 | u64::from(label)) {
+            Entry::Occupied(known) => return Some(*known.get()),
+            Entry::Vacant(_) if !has_room => return None,
+            Entry::Vacant(free) => *free.insert(next),
+        };
+        tree.parents.push(parent);
+        tree.labels.push(label);
+        tree.own.push(0);
+        Some(node)
     };
+    let mut counts: Vec<((u32, StackId), u64)> = counts.into_iter().collect();
+    counts.sort_unstable_by_key(|(key, count)| (Reverse(*count), *key));
     for ((process, stack), count) in counts {
-        let mut node = child(&mut tree, 0, labelled.processes[process as usize]);
-        for frame in profile.stacks[stack as usize].frames.iter().rev() {
-            for label in &labelled.frames[*frame as usize] {
-                node = child(&mut tree, node, *label);
-            }
+        let frames = profile.stacks[stack as usize].frames.iter().rev();
+        let names = frames.flat_map(|frame| &labelled.frames[*frame as usize]);
+        let process = &labelled.processes[process as usize];
+        let mut node = 0;
+        let mut is_whole = true;
+        for (depth, label) in std::iter::once(process).chain(names).enumerate() {
+            let next = (depth <= MAX_NAMES).then(|| child(&mut tree, node, *label));
+            let Some(next) = next.flatten() else {
+                is_whole = false;
+                break;
+            };
+            node = next;
+        }
+        if !is_whole && let Some(other) = child(&mut tree, node, OTHER) {
+            node = other;
         }
         let own = &mut tree.own[node as usize];
         *own = own.saturating_add(count);
@@ -345,19 +362,19 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
     let is_small = |node: usize| u128::from(totals[node]) * u128::from(share) < total;
 
     // What remains, sorted by parent; the small ones of a parent become one entry.
-    let mut kept: Vec<(u32, u32, Entry)> = Vec::new();
+    let mut kept: Vec<(u32, u32, Child)> = Vec::new();
     let mut merged: HashMap<u32, u64> = HashMap::new();
     for node in 1..parents.len() {
         let parent = parents[node];
-        if !is_small(node) {
+        if !is_small(node) && of_node[node] != OTHER {
             let id = u32::try_from(node).unwrap_or(u32::MAX);
-            kept.push((parent, ranks[of_node[node] as usize], Entry::Node(id)));
+            kept.push((parent, ranks[of_node[node] as usize], Child::Node(id)));
         } else if parent == 0 || !is_small(parent as usize) {
             *merged.entry(parent).or_default() += totals[node];
         }
     }
     for (parent, samples) in merged {
-        kept.push((parent, ranks[OTHER as usize], Entry::Merged(samples)));
+        kept.push((parent, ranks[OTHER as usize], Child::Merged(samples)));
     }
     kept.sort_unstable_by_key(|(parent, rank, _)| (*parent, *rank));
 
@@ -380,12 +397,12 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
         };
         let depth = u32::try_from(open.len()).unwrap_or(u32::MAX);
         match kept[position].2 {
-            Entry::Merged(samples) => nodes.push(Node {
+            Child::Merged(samples) => nodes.push(Node {
                 depth,
                 label: OTHER,
                 own: samples,
             }),
-            Entry::Node(id) => {
+            Child::Node(id) => {
                 let label = of_node[id as usize];
                 nodes.push(Node {
                     depth,
@@ -400,7 +417,7 @@ fn arrange<'a>(tree: Growing, labels: Vec<Label<'a>>, ranks: &[u32], share: u64)
 }
 
 #[derive(Clone, Copy)]
-enum Entry {
+enum Child {
     Node(u32),
     /// Samples of the siblings that are too small.
     Merged(u64),

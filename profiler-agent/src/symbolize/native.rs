@@ -302,8 +302,13 @@ fn is_mangled(name: &str) -> bool {
     name.starts_with("_Z") || name.starts_with("_R")
 }
 
+/// Inlined functions of one address that are named, the innermost; Go's reader has as many.
+const MAX_INLINED: usize = 64;
+
 fn names_of(symbol: &Sym<'_>) -> Names {
-    let inlined = symbol.inlined.iter().rev().map(|inlined| {
+    // From the outermost on. Debug information may name hundreds, for each address anew.
+    let left_out = symbol.inlined.len().saturating_sub(MAX_INLINED);
+    let inlined = symbol.inlined.iter().skip(left_out).rev().map(|inlined| {
         function(
             if inlined.name.is_empty() {
                 "[inlined]"
@@ -314,7 +319,11 @@ fn names_of(symbol: &Sym<'_>) -> Names {
         )
     });
     let own = function(&symbol.name, symbol.code_info.as_deref());
-    let functions: Vec<_> = inlined.chain(std::iter::once(own)).collect();
+    let left_out = (left_out > 0).then(|| function("[more inlined functions]", None));
+    let functions: Vec<_> = inlined
+        .chain(left_out)
+        .chain(std::iter::once(own))
+        .collect();
     let source = if symbol.code_info.is_some() {
         NameSource::Dwarf
     } else {

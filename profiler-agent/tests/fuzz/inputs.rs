@@ -221,7 +221,8 @@ pub(crate) fn name_answer() -> Original {
 
 /// A profile as this program exports it, unpacked.
 pub(crate) fn pprof() -> Original {
-    let imported = profiler_agent::import::read(FOLDED.as_bytes(), "file", 0).expect("a profile");
+    let imported =
+        profiler_agent::import::read(FOLDED.as_bytes(), "file", 0, None).expect("a profile");
     let format = profiler_agent::render::Format::Pprof;
     let packed =
         profiler_agent::render::render(&imported.profile, format, "title").expect("an export");

@@ -18,9 +18,10 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
+    memory_ceiling::Ceiling,
     model::{Clock, IdleShare, ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind},
     render::{
-        Value,
+        Budget, Value,
         diff::{self, DiffView, Norm, Side},
     },
 };
@@ -91,6 +92,7 @@ pub(in crate::api) async fn diff(
     let mut view = DiffView {
         value: value(&query)?,
         wakers: query.parsed("wakers", "true or false")?.unwrap_or(false),
+        budget: Budget::default(),
     };
     let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
     let tasks = [task(&state, &query, "a")?, task(&state, &query, "b")?];
@@ -103,6 +105,7 @@ pub(in crate::api) async fn diff(
     let _turn = state.render_turn().await?;
     let a = side(&state, tasks[0].id, a, &waits).await?;
     let b = side(&state, tasks[1].id, b, &waits).await?;
+    view.budget = Budget::of_room(blocking(|| Ceiling::own().room_bytes()).await?);
     if columns {
         let bytes = blocking(move || diff::render(a.borrowed(), b.borrowed(), view)).await?;
         return Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], bytes).into_response());

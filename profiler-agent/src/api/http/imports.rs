@@ -16,7 +16,7 @@ use crate::{
         state::{ApiState, blocking},
     },
     clock::wall_ns,
-    import::{MAX_FILE_BYTES, MAX_NAME_BYTES, read},
+    import::{ImportError, MAX_FILE_BYTES, MAX_NAME_BYTES, read},
     memory_ceiling::Ceiling,
     opener,
 };
@@ -68,11 +68,16 @@ pub(in crate::api) async fn import(
     Ceiling::own().admits("no profile is imported")?;
     let bytes = receive(body).await?;
     let now = wall_ns();
-    let imported = blocking(move || opener::apart("import", || read(&bytes, &name, now)))
+    let room = blocking(|| Ceiling::own().room_bytes()).await?;
+    let imported = blocking(move || opener::apart("import", || read(&bytes, &name, now, room)))
         .await?
         .map_err(ApiError::internal)?
-        .map_err(|error| ApiError::UnusableProfile {
-            detail: error.to_string(),
+        .map_err(|error| {
+            let detail = error.to_string();
+            match error {
+                ImportError::NoMemory { .. } => ApiError::MemoryShort { detail },
+                _ => ApiError::UnusableProfile { detail },
+            }
         })?;
     let task = state.parts.engine.import(imported).await?;
     let location = [(header::LOCATION, format!("/api/v1/tasks/{}", task.id))];

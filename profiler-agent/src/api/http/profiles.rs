@@ -22,8 +22,9 @@ use crate::{
         state::{ApiState, blocking},
         ui::offline_viewer,
     },
+    memory_ceiling::Ceiling,
     model::{ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind},
-    render::{Format, Value, View, render_view, summary},
+    render::{Budget, Format, Value, View, render_view, summary},
 };
 
 pub(super) const NS_PER_MS: u64 = 1_000_000;
@@ -165,6 +166,7 @@ pub(in crate::api) async fn profile(
             idle: idle.as_ref(),
             wakers,
             template: template.as_deref(),
+            budget: Budget::of_room(Ceiling::own().room_bytes()),
         };
         render_view(&profile, format, &view)
     });

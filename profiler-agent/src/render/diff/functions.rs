@@ -119,8 +119,8 @@ pub fn report(a: Side<'_>, b: Side<'_>, view: DiffView, norm: Norm) -> Report {
     let value = view.value.unwrap_or_else(|| Value::usual(a.profile));
     let (first, second) = (prepared(a.profile, view), prepared(b.profile, view));
     let (left, right) = (
-        tree::build(&first, value, tree::KEEP_ALL),
-        tree::build(&second, value, tree::KEEP_ALL),
+        tree::build(&first, value, tree::KEEP_ALL, view.tree_budget()),
+        tree::build(&second, value, tree::KEEP_ALL, view.tree_budget()),
     );
     let union = Union::of(&left, &right);
     let scale = Scale {

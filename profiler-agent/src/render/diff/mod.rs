@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub use functions::{FunctionChange, Norm, Report, Unknown, Verdict, report};
 
 use super::{
-    Value,
+    Budget, Value,
     tree::{self, Label, Node},
     wakers,
 };
@@ -37,6 +37,15 @@ pub struct DiffView {
     /// Without it, what is usual for the first profile.
     pub value: Option<Value>,
     pub wakers: bool,
+    /// What the comparison may take while it is made.
+    pub budget: Budget,
+}
+
+impl DiffView {
+    /// For each side's tree, and for that of both.
+    fn tree_budget(&self) -> Budget {
+        self.budget.part(3)
+    }
 }
 
 /// Renders the columns of `docs/diff-format.md`. Profiles must have passed [`Profile::check`].
@@ -44,8 +53,8 @@ pub fn render(a: Side<'_>, b: Side<'_>, view: DiffView) -> Vec<u8> {
     let value = view.value.unwrap_or_else(|| Value::usual(a.profile));
     let (first, second) = (prepared(a.profile, view), prepared(b.profile, view));
     let (left, right) = (
-        tree::build(&first, value, tree::KEEP_ALL),
-        tree::build(&second, value, tree::KEEP_ALL),
+        tree::build(&first, value, tree::KEEP_ALL, view.tree_budget()),
+        tree::build(&second, value, tree::KEEP_ALL, view.tree_budget()),
     );
     let union = Union::of(&left, &right);
     let nodes = union.arranged(PRUNING_SHARE);

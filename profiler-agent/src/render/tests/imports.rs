@@ -9,9 +9,8 @@ use crate::{
     import::{ImportError, read},
     model::{ImportValues, Profile, ThreadState},
     render::{
-        Format, Value, View,
-        folded::stacks,
-        pprof::message::{Location, Mapping, Profile as Message, Sample, ValueType},
+        Budget, Format, Value, View, folded,
+        pprof::message::{Line, Location, Mapping, Profile as Message, Sample, ValueType},
         render_view,
     },
 };
@@ -25,6 +24,10 @@ fn export(profile: &Profile, format: Format, value: Option<Value>) -> Vec<u8> {
         ..View::default()
     };
     render_view(profile, format, &view).unwrap()
+}
+
+fn stacks(profile: &Profile, value: Value) -> BTreeMap<String, u64> {
+    folded::stacks(profile, value, Budget::default(), 0)
 }
 
 /// Sums by state and thread, which folded stacks do not tell apart.
@@ -52,7 +55,7 @@ fn our_own_pprof_comes_back_with_the_same_totals_by_stack() {
         ("waits", waits()),
         ("woken", woken()),
     ] {
-        let imported = read(&export(&profile, Format::Pprof, None), name, NOW).unwrap();
+        let imported = read(&export(&profile, Format::Pprof, None), name, NOW, None).unwrap();
         assert_eq!(imported.file.name, name);
         assert_eq!(imported.file.values, ImportValues::Both, "{name}");
         assert!(imported.file.has_times && imported.file.has_threads);
@@ -75,7 +78,7 @@ fn our_own_pprof_comes_back_with_the_same_totals_by_stack() {
 
 #[test]
 fn a_wall_clock_profile_comes_back_without_counts() {
-    let imported = read(&export(&wall(), Format::Pprof, None), "wall", NOW).unwrap();
+    let imported = read(&export(&wall(), Format::Pprof, None), "wall", NOW, None).unwrap();
     assert_eq!(imported.file.values, ImportValues::Durations);
     let (again, profile) = (imported.profile, wall());
     assert_eq!(again.total_count(), 0);
@@ -94,7 +97,7 @@ fn our_own_folded_stacks_come_back_as_the_same_text() {
         ("deep", deep()),
     ] {
         let text = export(&profile, Format::Folded, Some(Value::Count));
-        let imported = read(&text, name, NOW).unwrap();
+        let imported = read(&text, name, NOW, None).unwrap();
         assert_eq!(imported.file.values, ImportValues::Counts);
         assert!(!imported.file.has_times && !imported.file.has_threads);
         let again = export(&imported.profile, Format::Folded, None);
@@ -148,7 +151,13 @@ fn nameless(unit: &str, value: i64) -> Message {
 
 #[test]
 fn a_file_without_names_keeps_the_places_that_symbol_files_name() {
-    let imported = read(&nameless("milliseconds", 7).encode_to_vec(), "plain", NOW).unwrap();
+    let imported = read(
+        &nameless("milliseconds", 7).encode_to_vec(),
+        "plain",
+        NOW,
+        None,
+    )
+    .unwrap();
     assert_eq!(imported.file.values, ImportValues::Durations);
     assert_eq!(imported.began_ns, None);
     let folded = stacks(&imported.profile, Value::Duration);
@@ -172,7 +181,7 @@ fn a_file_without_names_keeps_the_places_that_symbol_files_name() {
 #[test]
 fn what_cannot_be_shown_is_refused_with_the_reason() {
     let check = |bytes: &[u8], expected: &str| {
-        let error = read(bytes, "file", NOW).unwrap_err();
+        let error = read(bytes, "file", NOW, None).unwrap_err();
         assert_eq!(error.to_string(), expected);
     };
     check(b"", "the file is empty");
@@ -200,18 +209,18 @@ fn what_cannot_be_shown_is_refused_with_the_reason() {
     let mut cut = nameless("count", 1).encode_to_vec();
     cut.truncate(cut.len() - 3);
     assert!(matches!(
-        read(&cut, "file", NOW),
+        read(&cut, "file", NOW, None),
         Err(ImportError::NotAProfile(_))
     ));
     assert!(matches!(
-        read(&[0x1f, 0x8b, 8, 0, 1], "file", NOW),
+        read(&[0x1f, 0x8b, 8, 0, 1], "file", NOW, None),
         Err(ImportError::Gzip(_))
     ));
     // A deep stack is refused before it is built.
     let deep = format!("main{} 1\n", ";f".repeat(5000));
     check(
         deep.as_bytes(),
-        "line 1: the stack is deeper than 4096 frames",
+        "line 1: the stack has more than 4096 names",
     );
 }
 
@@ -225,7 +234,10 @@ fn a_small_file_cannot_ask_for_much_memory() {
     }
     let bomb = packer.finish().unwrap();
     assert!(bomb.len() < 1 << 20);
-    assert_eq!(read(&bomb, "file", NOW).unwrap_err(), ImportError::TooLarge);
+    assert_eq!(
+        read(&bomb, "file", NOW, None).unwrap_err(),
+        ImportError::TooLarge
+    );
     // Samples of five bytes each: more of them than are taken.
     let mut message = Message {
         sample_type: vec![ValueType { r#type: 0, unit: 1 }],
@@ -237,10 +249,63 @@ fn a_small_file_cannot_ask_for_much_memory() {
         message.extend_from_slice(&[0x12, 3, 0x12, 1, 1]);
     }
     assert_eq!(
-        read(&message, "file", NOW).unwrap_err(),
+        read(&message, "file", NOW, None).unwrap_err(),
         ImportError::TooMany {
             what: "samples",
             limit: 1_000_000
         }
     );
+}
+
+/// What is small as a file and large as a profile.
+#[test]
+fn names_of_stacks_are_counted_and_memory_is_asked_for() {
+    let inlined = format!("x;m{} 1\n", ";a_[i]".repeat(20_000));
+    let refused = read(inlined.as_bytes(), "file", NOW, None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "line 1: the stack has more than 4096 names"
+    );
+    let location = |id, functions| Location {
+        id,
+        line: vec![
+            Line {
+                function_id: 1,
+                line: 1
+            };
+            functions
+        ],
+        ..Location::default()
+    };
+    let message = |functions, frames| Message {
+        sample_type: vec![ValueType { r#type: 1, unit: 1 }],
+        string_table: vec![String::new(), "count".to_owned()],
+        location: vec![location(1, functions)],
+        sample: vec![Sample {
+            location_id: vec![1; frames],
+            value: vec![1],
+            ..Sample::default()
+        }],
+        ..Message::default()
+    };
+    let bomb = message(1000, 999).encode_to_vec();
+    let refused = read(&bomb, "file", NOW, None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "sample 1: its stack has more than 4096 names"
+    );
+    read(&message(64, 60).encode_to_vec(), "file", NOW, None).unwrap();
+    // Tables without samples.
+    let mut tables = message(1, 1);
+    tables.location = (0..2000).map(|id| location(id, 1000)).collect();
+    let refused = read(&tables.encode_to_vec(), "file", NOW, Some(30 << 20)).unwrap_err();
+    assert!(matches!(refused, ImportError::NoMemory { .. }), "{refused}");
+    // Each line another stack.
+    let lines: Vec<String> = (0..20_000)
+        .map(|at| format!("x;a{at};b{at};c 1\n"))
+        .collect();
+    let lines = lines.concat();
+    read(lines.as_bytes(), "file", NOW, None).unwrap();
+    let refused = read(lines.as_bytes(), "file", NOW, Some(15 << 20)).unwrap_err();
+    assert!(matches!(refused, ImportError::NoMemory { .. }), "{refused}");
 }

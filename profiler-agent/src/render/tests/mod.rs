@@ -1,3 +1,4 @@
+mod budget;
 mod diff;
 mod fixtures;
 mod flamegraph;
