@@ -32,6 +32,7 @@ pub mod container_names;
 mod network;
 pub mod requests;
 mod envoy_admin;
+mod foreign_answers;
 pub mod symbolize;
 pub mod tls_sites;
 pub mod unwind;

@@ -2,19 +2,23 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    marker::PhantomData,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
+use bytes::Buf as _;
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
 use tokio::runtime::Handle;
 use tonic::{
+    Status,
     client::Grpc,
+    codec::{Codec, DecodeBuf, Decoder},
     transport::{Channel, Endpoint},
 };
-use tonic_prost::ProstCodec;
+use tonic_prost::{ProstCodec, ProstEncoder};
 
 use super::{
     cri_messages::{
@@ -24,6 +28,7 @@ use super::{
     directory::Named,
     socket::connect,
 };
+use crate::foreign_answers::check_protobuf;
 use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames};
 
 const LIST_PODS: &str = "/runtime.v1.RuntimeService/ListPodSandbox";
@@ -70,7 +75,7 @@ where
 {
     let mut client = Grpc::new(channel).max_decoding_message_size(MOST_BYTES);
     client.ready().await.map_err(|error| causes(&error))?;
-    let codec = ProstCodec::<Q, A>::default();
+    let codec = Checked(ProstCodec::<Q, A>::default());
     let path = PathAndQuery::from_static(method);
     let answered = client
         .unary(tonic::Request::new(question), path, codec)
@@ -84,6 +89,43 @@ where
             }
             _ => format!("{}: {}", status.code(), status.message()),
         })
+}
+
+/// Counts the fields of an answer before it is decoded: a container takes two bytes there, and hundreds here.
+struct Checked<C>(C);
+
+impl<Q, A> Codec for Checked<ProstCodec<Q, A>>
+where
+    Q: prost::Message + Send + 'static,
+    A: prost::Message + Default + Send + 'static,
+{
+    type Encode = Q;
+    type Decode = A;
+    type Encoder = ProstEncoder<Q>;
+    type Decoder = CheckedDecoder<A>;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        self.0.encoder()
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        CheckedDecoder(PhantomData)
+    }
+}
+
+struct CheckedDecoder<A>(PhantomData<fn() -> A>);
+
+impl<A: prost::Message + Default> Decoder for CheckedDecoder<A> {
+    type Item = A;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<A>, Status> {
+        let message = buffer.copy_to_bytes(buffer.remaining());
+        // The answer's own, and those of the containers in it.
+        check_protobuf(&message, 1).map_err(|error| Status::internal(error.to_string()))?;
+        let decoded = A::decode(message).map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Some(decoded))
+    }
 }
 
 /// An error with what is behind it.

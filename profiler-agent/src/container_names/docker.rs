@@ -10,6 +10,7 @@ use serde::Deserialize;
 use tokio::runtime::Handle;
 
 use super::{directory::Named, socket::connect};
+use crate::foreign_answers::json;
 use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
 
 /// Largest list that is read.
@@ -78,8 +79,8 @@ async fn ask(
             .await
             .map_err(|error| format!("read its list: {error}"))?
             .to_bytes();
-        let listed = serde_json::from_slice(&body)
-            .map_err(|error| format!("its list is not as expected: {error}"))?;
+        let listed =
+            json(&body).map_err(|error| format!("its list is not as expected: {error}"))?;
         Ok(Ok(listed))
     }
     .await;

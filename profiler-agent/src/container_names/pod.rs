@@ -1,12 +1,15 @@
 //! The part of a pod that names are read from: a node's pods would be many megabytes as a whole.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, sync::Arc};
 
 use k8s_openapi::{
     NamespaceResourceScope,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
 
 use super::directory::Named;
 use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
@@ -16,6 +19,9 @@ use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
 const TEMPLATE_HASH: &str = "pod-template-hash";
 /// The same by Argo Rollouts.
 const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
+/// Containers of one pod and kind, and labels of one pod; more are left out.
+const MOST_CONTAINERS: usize = 256;
+const MOST_LABELS: usize = 256;
 /// Longest container id that is believed.
 const ID_BYTES: usize = 128;
 
@@ -32,6 +38,7 @@ pub(super) struct Pod {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
+    #[serde(deserialize_with = "some")]
     init_containers: Vec<Planned>,
 }
 
@@ -46,9 +53,43 @@ struct Planned {
 #[serde(rename_all = "camelCase", default)]
 #[expect(clippy::struct_field_names, reason = "names of the Kubernetes API")]
 struct Status {
+    #[serde(deserialize_with = "some")]
     container_statuses: Vec<Running>,
+    #[serde(deserialize_with = "some")]
     init_container_statuses: Vec<Running>,
+    #[serde(deserialize_with = "some")]
     ephemeral_container_statuses: Vec<Running>,
+}
+
+/// The first [`MOST_CONTAINERS`] of a list.
+fn some<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct First<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for First<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut kept = Vec::new();
+            while kept.len() < MOST_CONTAINERS {
+                let Some(item) = list.next_element()? else {
+                    return Ok(kept);
+                };
+                kept.push(item);
+            }
+            while list.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(kept)
+        }
+    }
+
+    deserializer.deserialize_seq(First(PhantomData))
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -115,6 +156,7 @@ impl Pod {
             status,
         } = self;
         let labels = metadata.labels.unwrap_or_default();
+        let labels: BTreeMap<String, String> = labels.into_iter().take(MOST_LABELS).collect();
         let owners = metadata.owner_references.unwrap_or_default();
         let pod = PodNames {
             namespace: metadata.namespace.unwrap_or_default(),

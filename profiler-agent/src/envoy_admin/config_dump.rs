@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{EnvoyAdminError, client::Client, configuration::harmless};
+use crate::foreign_answers::{AnswerError, json};
 
 /// Longest answer of each request. Listeners of a large mesh have some megabytes.
 const LIMIT: usize = 16 << 20;
@@ -270,13 +271,13 @@ pub(super) fn clusters(client: &Client) -> Result<Vec<Cluster>, EnvoyAdminError>
     ask(client, CLUSTERS, clusters_in)
 }
 
-pub(super) fn bootstrap_in(body: &[u8]) -> serde_json::Result<Bootstrap> {
+pub(super) fn bootstrap_in(body: &[u8]) -> Result<Bootstrap, AnswerError> {
     let dumps: Vec<BootstrapDump> = dumps_in(body)?;
     let mut found = dumps.into_iter().filter_map(|dump| dump.bootstrap);
     Ok(found.next().unwrap_or_default())
 }
 
-pub(super) fn listeners_in(body: &[u8]) -> serde_json::Result<Vec<Listener>> {
+pub(super) fn listeners_in(body: &[u8]) -> Result<Vec<Listener>, AnswerError> {
     let dumps: Vec<ListenersDump> = dumps_in(body)?;
     let all = dumps.into_iter().flat_map(|dump| {
         let dynamic = dump.dynamic_listeners.into_iter();
@@ -286,7 +287,7 @@ pub(super) fn listeners_in(body: &[u8]) -> serde_json::Result<Vec<Listener>> {
     Ok(all.filter_map(|entry| entry.listener).collect())
 }
 
-pub(super) fn clusters_in(body: &[u8]) -> serde_json::Result<Vec<Cluster>> {
+pub(super) fn clusters_in(body: &[u8]) -> Result<Vec<Cluster>, AnswerError> {
     let dumps: Vec<ClustersDump> = dumps_in(body)?;
     let all = dumps.into_iter().flat_map(|dump| {
         let dynamic = dump.dynamic_active_clusters.into_iter();
@@ -297,15 +298,15 @@ pub(super) fn clusters_in(body: &[u8]) -> serde_json::Result<Vec<Cluster>> {
 
 /// The dumps of an answer. One that a mask leaves nothing of is answered as a failure by Envoy, but
 /// the fields of these masks are there always.
-fn dumps_in<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<Vec<T>> {
-    let answer: Answer<T> = serde_json::from_slice(body)?;
+fn dumps_in<T: DeserializeOwned>(body: &[u8]) -> Result<Vec<T>, AnswerError> {
+    let answer: Answer<T> = json(body)?;
     Ok(answer.configs)
 }
 
 fn ask<T>(
     client: &Client,
     path: &'static str,
-    parse: fn(&[u8]) -> serde_json::Result<T>,
+    parse: fn(&[u8]) -> Result<T, AnswerError>,
 ) -> Result<T, EnvoyAdminError> {
     let body = client
         .get(path, LIMIT)

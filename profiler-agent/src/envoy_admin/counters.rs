@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{EnvoyAdminError, client::Client, configuration::harmless};
+use crate::foreign_answers::json;
 
 /// One counter for each HTTP connection manager: `http.PREFIX.downstream_rq_completed`.
 const PATH: &str =
@@ -43,8 +44,7 @@ pub(super) fn completed_requests(client: &Client) -> Result<Option<u64>, EnvoyAd
 }
 
 pub(super) fn parse(body: &[u8]) -> Result<Option<u64>, String> {
-    let answer: Answer =
-        serde_json::from_slice(body).map_err(|error| harmless(&error.to_string()))?;
+    let answer: Answer = json(body).map_err(|error| harmless(&error.to_string()))?;
     let mut sum: Option<u64> = None;
     for stat in &answer.stats {
         let prefix = stat

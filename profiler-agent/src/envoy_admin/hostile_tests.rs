@@ -213,3 +213,34 @@ fn a_server_that_closes_is_asked_again_on_a_new_connection() {
         assert_eq!(admin.completed_requests().unwrap(), Some(3));
     }
 }
+
+/// Bytes are bounded, and so is what they become: an access log of two bytes would be one of hundreds.
+#[test]
+fn lists_of_empty_elements_are_refused_before_they_are_made() {
+    let wrap = |list: &str| {
+        format!(
+            r#"{{"configs":[{{"static_listeners":[{{"listener":{{"access_log":[{list}]}}}}]}}]}}"#
+        )
+    };
+    let many = wrap(&format!("{}{{}}", "{},".repeat(5 << 20)));
+    let refused = super::config_dump::listeners_in(many.as_bytes()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "it has more than 100000 elements in its lists"
+    );
+    let few = wrap(&format!("{}{{}}", "{},".repeat(50)));
+    let listeners = super::config_dump::listeners_in(few.as_bytes()).unwrap();
+    assert_eq!(listeners[0].access_log.len(), 51);
+    let fields: Vec<String> = (0..1_100_000)
+        .map(|at| format!("\"{at:x}\":{{}},"))
+        .collect();
+    let fields = fields.concat();
+    let many = format!(
+        r#"{{"configs":[{{"static_clusters":[{{"cluster":{{"typed_extension_protocol_options":{{{fields}"z":{{}}}}}}}}]}}]}}"#
+    );
+    let refused = super::config_dump::clusters_in(many.as_bytes()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "it has more than 1000000 fields in its objects"
+    );
+}

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{EnvoyAdminError, client::Client, configuration::harmless};
+use crate::foreign_answers::json;
 
 const PATH: &str = "/server_info";
 /// Envoy 1.40 answers 120 kB, most of it names of extensions.
@@ -48,8 +49,7 @@ impl ServerInfo {
     }
 
     pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
-        let answer: Answer =
-            serde_json::from_slice(body).map_err(|error| harmless(&error.to_string()))?;
+        let answer: Answer = json(body).map_err(|error| harmless(&error.to_string()))?;
         let Answer {
             version,
             state,
