@@ -12,6 +12,7 @@ use super::{
 use crate::{
     config::cli::DoctorArgs,
     model::NameSource,
+    network::printable,
     symbolize::{Depth, FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast},
 };
 
@@ -115,17 +116,21 @@ fn file(forecast: FileForecast) -> File {
 }
 
 fn text(report: &Report) -> String {
-    let mut text = format!("process {} ({})\n", report.pid, report.comm);
+    let mut text = format!(
+        "process {} ({})\n",
+        report.pid,
+        printable(report.comm.as_bytes())
+    );
     for file in &report.files {
         // Writing to a String cannot fail.
-        let _infallible = writeln!(text, "\n{}", file.path);
+        let _infallible = writeln!(text, "\n{}", printable(file.path.as_bytes()));
         let build_id = file.build_id.as_deref().unwrap_or("none");
         let mut line = |label: &str, value: &str| {
             let _infallible = writeln!(text, "  {label:15} {value}");
         };
         line("build-id", build_id);
         if let Some(refusal) = &file.refusal {
-            line("not used", refusal);
+            line("not used", &printable(refusal.as_bytes()));
             continue;
         }
         let names = match (file.symbols.as_slice(), file.complete) {
@@ -149,7 +154,7 @@ fn text(report: &Report) -> String {
         };
         line("frame pointers", &pointers);
         if !file.remedy.is_empty() {
-            line("->", &file.remedy);
+            line("->", &printable(file.remedy.as_bytes()));
         }
     }
     if report.anonymous_executable_mappings > 0 {

@@ -109,7 +109,11 @@ pub(super) fn write_text(files: &[TlsReport], text: &mut String) {
         return;
     }
     for file in files {
-        let _infallible = writeln!(text, "\nTLS in {}", file.path);
+        let _infallible = writeln!(
+            text,
+            "\nTLS in {}",
+            crate::network::printable(file.path.as_bytes())
+        );
         if let (Some(library), Some(found_by)) = (file.library, file.found_by) {
             let _infallible = writeln!(text, "  {:15} {library}, by {found_by}", "library");
         }

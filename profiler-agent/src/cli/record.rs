@@ -23,6 +23,7 @@ use crate::{
         Clock, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder, StackQuality,
         TableCounts, TaskSpec, WaitCounts, WaitRules,
     },
+    network::printable,
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     render::{Format, Value, View, quality, render_view},
     symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService, build_id_text},
@@ -119,6 +120,7 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
         idle: idle.as_ref(),
         wakers: args.wakers,
         template: template.as_deref(),
+        ..View::default()
     };
     let bytes = render_view(&recorded.profile, format, &view)
         .with_context(|| format!("render as {}", format.name()))?;
@@ -181,7 +183,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
                 waits.merge(&chunk.waits);
                 event_loop = chunk.event_loop.or(event_loop);
                 for note in chunk.notes {
-                    bar.suspend(|| say(&format!("note: {note}\n")))?;
+                    bar.suspend(|| say(&format!("note: {}\n", printable(note.as_bytes()))))?;
                     notes.push(note);
                 }
                 builder
@@ -293,7 +295,7 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
         text.push('\n');
     }
     for note in notes {
-        let _infallible = writeln!(text, "note: {note}");
+        let _infallible = writeln!(text, "note: {}", printable(note.as_bytes()));
     }
     for (kind, count) in profile.losses.iter() {
         let _infallible = writeln!(text, "loss: {} {count}: {}", kind.name(), kind.meaning());
@@ -323,7 +325,7 @@ fn names(profile: &Profile) -> String {
             "note: {:.1} % are in {} without a name; put its debug file (build-id {}) into a folder \
              and give that as --symbol-dir",
             names.percent(poorest.unnamed),
-            poorest.path,
+            printable(poorest.path.as_bytes()),
             build_id_text(&poorest.build_id),
         );
     }

@@ -7,7 +7,7 @@
 //! sockets where that fails. [`directory`] puts all of it together. [`mates`] joins both ends of a
 //! connection, [`names`] keeps what addresses and processes are called, [`resting`] keeps connections
 //! for which the kernel's table has no room, and [`book`] adds everything up, [`homes`] tells of single connections where they are; [`connections`] lists the largest ones. [`unix_diag`] and
-//! [`unix_book`] do the same for Unix sockets, whose names [`printable`] makes harmless; [`silent`] keeps what has no end small.
+//! [`unix_book`] do the same for Unix sockets, whose names [`mod@printable`] makes harmless; [`silent`] keeps what has no end small.
 
 mod flow;
 mod netlink;
@@ -38,8 +38,8 @@ pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner, Sources};
 pub(crate) use flow::{Flow, socket_address, user_of};
 pub(crate) use names::{Identity, read_answer};
-pub(crate) use namespaces::enter_namespace_of;
-pub(crate) use printable::push_printable;
+pub(crate) use namespaces::{NamespacePath, enter_namespace_of};
+pub(crate) use printable::{printable, push_printable};
 pub(crate) use proc_tcp::{parse as read_socket_table, sockets_of};
 pub(crate) use resting::Resting;
 pub(crate) use silent::{Room, fold_silent};

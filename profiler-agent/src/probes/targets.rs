@@ -11,13 +11,12 @@ use super::CollectError;
 use crate::{
     bpf::{LoadError, LoadedObject},
     model::{PodSelector, Target},
+    network::NamespacePath,
     process::{ContainerHierarchy, FindContainerError, ProcessTable, is_below},
 };
 
 /// Processes or containers that a note names.
 const NAMED: usize = 8;
-/// Type of the pseudo file system of namespaces (`NSFS_MAGIC`).
-const NAMESPACES: i64 = 0x6e73_6673;
 
 /// A target in the kernel's terms.
 #[derive(Debug, Default)]
@@ -88,24 +87,18 @@ impl ResolvedTarget {
     }
 
     fn of_network_namespace(path: &str) -> Result<Self, CollectError> {
-        use std::os::linux::fs::MetadataExt as _;
-
         let refused = |reason: String| CollectError::NetworkNamespace {
             path: path.to_owned(),
             reason,
         };
-        let file = std::fs::File::open(path).map_err(|error| refused(error.to_string()))?;
-        let metadata = file
-            .metadata()
-            .map_err(|error| refused(error.to_string()))?;
-        let is_namespace =
-            rustix::fs::fstatfs(&file).is_ok_and(|file_system| file_system.f_type == NAMESPACES);
-        let network_namespace = u32::try_from(metadata.st_ino())
-            .ok()
-            .filter(|_inode| is_namespace)
-            .ok_or_else(|| {
-                refused("is no namespace: take /run/netns/NAME or /proc/PID/ns/net".to_owned())
-            })?;
+        // Tasks are checked when they are made; this one may be older than the check.
+        let found = match NamespacePath::parse(path) {
+            Some(place) => place.inode().map_err(|error| refused(error.to_string()))?,
+            None => None,
+        };
+        let network_namespace = found.ok_or_else(|| {
+            refused("is no namespace: take /run/netns/NAME or /proc/PID/ns/net".to_owned())
+        })?;
         Ok(Self {
             filter: FILTER_ALL,
             network_namespace,

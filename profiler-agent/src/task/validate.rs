@@ -7,7 +7,7 @@ use crate::model::{
 };
 
 use super::TaskError;
-use crate::{container_names::LabelSelector, requests::Rules};
+use crate::{container_names::LabelSelector, network::NamespacePath, requests::Rules};
 
 /// Processes that one task may name.
 pub const MAX_PIDS: usize = 4096;
@@ -338,17 +338,11 @@ fn network_namespace_holds(path: &str, kind: TaskKind) -> Result<(), TaskError> 
             "target.network_namespace is for tasks of kind network and requests".to_owned(),
         );
     }
-    if !path.starts_with('/') || path.contains('\0') {
+    if path.len() > MAX_CGROUP_BYTES || NamespacePath::parse(path).is_none() {
         return invalid(
             FIELD,
-            "target.network_namespace must be an absolute path, as /run/netns/NAME".to_owned(),
-        );
-    }
-    if path.len() > MAX_CGROUP_BYTES {
-        let got = path.len();
-        return invalid(
-            FIELD,
-            format!("target.network_namespace must be at most {MAX_CGROUP_BYTES} bytes, got {got}"),
+            "target.network_namespace must be /run/netns/NAME, /run/docker/netns/NAME or /proc/PID/ns/net"
+                .to_owned(),
         );
     }
     Ok(())

@@ -325,3 +325,29 @@ fn options_of_requests_are_within_bounds_and_only_for_them() {
         assert_eq!(found, refused, "{kind:?} {options:?}");
     }
 }
+
+/// Any other path would be opened with the agent's capabilities, and its error would tell what is there.
+#[test]
+fn nothing_but_a_namespace_is_a_network_namespace() {
+    let check = |path: &str| {
+        let spec = TaskSpec {
+            kind: TaskKind::Network,
+            target: Target::NetworkNamespace(path.to_owned()),
+            duration_s: Some(1),
+            frequency_hz: 99,
+            wakers: false,
+            event_loop: None,
+            requests: None,
+            timed: false,
+            waits: WaitRules::default(),
+        };
+        validate(&spec).map_err(|error| error.to_string())
+    };
+    for usual in ["/run/netns/blue", "/var/run/netns/cni-1", "/proc/1/ns/net"] {
+        check(usual).unwrap();
+    }
+    let refused = "target.network_namespace must be /run/netns/NAME, /run/docker/netns/NAME or /proc/PID/ns/net";
+    for other in ["/etc/shadow", "/tmp/fifo", "x", "/run/netns/../../tmp/fifo"] {
+        assert!(check(other).unwrap_err().ends_with(refused), "{other}");
+    }
+}
