@@ -1,7 +1,7 @@
 //! Which container a cgroup path belongs to.
 //!
-//! The path alone decides; no runtime is asked. A path is text that the container runtime (or a
-//! user with a systemd session of their own) chose, so it names a container, it does not prove one.
+//! A path is text that the container runtime (or a user with a systemd session of their own) chose, so it names a
+//! container, it does not prove one.
 
 use crate::model::Container;
 
@@ -45,18 +45,43 @@ pub(crate) fn is_id_prefix(text: &str) -> bool {
     text.len() >= PREFIX_DIGITS && text.bytes().all(is_digit)
 }
 
-/// The innermost container of `path`; a pod when the path ends at one.
+/// The outermost container of `path`; a pod when there is none and the path has one. Whoever may make cgroups inside of
+/// a container may give them the names of other containers, so those inside count only where
+/// [`super::ProcessTable`] finds them confirmed.
 ///
 /// The runtime is `kubepods` where the path tells the pod but not who runs it (the kubelet's
 /// cgroupfs driver); the id is then the container's, or the pod's when the path ends there.
 pub(crate) fn container_of(path: &str) -> Option<ContainerCgroup<'_>> {
-    let mut found: Option<ContainerCgroup<'_>> = None;
+    let mut pod = None;
+    for seen in named_in(path) {
+        if seen.container.pod_uid.as_deref() != Some(&seen.container.id) {
+            return Some(seen);
+        }
+        pod = Some(seen);
+    }
+    pod
+}
+
+/// All containers of a path, the outermost first, without pods.
+pub(crate) fn containers_in(path: &str) -> impl Iterator<Item = ContainerCgroup<'_>> {
+    named_in(path).filter(|seen| seen.container.pod_uid.as_deref() != Some(&seen.container.id))
+}
+
+/// The cgroup in `path` that is the container, or the pod, of this id.
+pub(crate) fn cgroup_of<'path>(path: &'path str, id: &str) -> Option<&'path str> {
+    named_in(path)
+        .find(|seen| seen.container.id == id)
+        .map(|seen| seen.cgroup)
+}
+
+/// Pods and containers of a path, the outermost first.
+fn named_in(path: &str) -> impl Iterator<Item = ContainerCgroup<'_>> {
     let mut parent = "";
     let mut pod: Option<String> = None;
     let mut end = 0;
-    for segment in path.split('/') {
-        let start = end;
-        end = start + segment.len();
+    path.split('/').filter_map(move |segment| {
+        let stop = end + segment.len();
+        end = stop + 1;
         let seen = if let Some(container) = by_name(segment) {
             Some(container)
         } else if is_full_id(segment) {
@@ -67,21 +92,18 @@ pub(crate) fn container_of(path: &str) -> Option<ContainerCgroup<'_>> {
                 (uid, "kubepods")
             })
         };
-        if let Some((id, runtime)) = seen {
-            let container = Container {
-                id,
-                runtime: runtime.to_owned(),
-                pod_uid: pod.clone(),
-            };
-            found = Some(ContainerCgroup {
-                container,
-                cgroup: &path[..end],
-            });
-        }
         parent = segment;
-        end += 1;
-    }
-    found
+        let (id, runtime) = seen?;
+        let container = Container {
+            id,
+            runtime: runtime.to_owned(),
+            pod_uid: pod.clone(),
+        };
+        Some(ContainerCgroup {
+            container,
+            cgroup: path.get(..stop)?,
+        })
+    })
 }
 
 /// The part of `path` that is a pod's cgroup, with the pod's unique id.
@@ -224,13 +246,18 @@ mod tests {
     }
 
     #[test]
-    fn innermost_container_counts_and_its_own_children_belong_to_it() {
+    fn outermost_container_counts_and_its_own_children_belong_to_it() {
         check(
             "/docker/OUTER/docker/ID/init",
-            "ID",
+            "OUTER",
             "docker",
-            "/docker/OUTER/docker/ID",
+            "/docker/OUTER",
         );
+        let path = "/docker/OUTER/docker/ID/init".replace("OUTER", OUTER);
+        let path = path.replace("ID", ID);
+        let all: Vec<_> = containers_in(&path).map(|seen| seen.container.id).collect();
+        assert_eq!(all, [OUTER, ID]);
+        assert_eq!(cgroup_of(&path, ID), path.strip_suffix("/init"));
         check(
             "/x/libpod-ID.scope/container",
             "ID",

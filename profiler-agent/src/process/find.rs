@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    containers::{PREFIX_DIGITS, container_of, is_id_prefix, pod_of},
+    containers::{PREFIX_DIGITS, cgroup_of, is_id_prefix, pod_of},
     table::ProcessTable,
 };
 use crate::{
@@ -58,6 +58,11 @@ pub enum FindPodError {
     Ambiguous { name: String, namespaces: String },
 }
 
+/// The cgroup of a process's container.
+fn own_cgroup(process: &Process) -> Option<&str> {
+    cgroup_of(&process.cgroup, &process.container.as_ref()?.id)
+}
+
 impl ProcessTable {
     /// The running containers that a selector means.
     pub fn find_pods(&self, selector: &PodSelector) -> Result<PodMatch, FindPodError> {
@@ -73,11 +78,11 @@ impl ProcessTable {
                 continue;
             }
             // A whole pod is its cgroup, so that containers that start later belong to it.
-            let pod = pod_of(&process.cgroup).filter(|_| selector.container.is_none());
-            let cgroup = pod
-                .map(|(_, cgroup)| cgroup)
-                .or_else(|| container_of(&process.cgroup).map(|seen| seen.cgroup));
-            let Some(cgroup) = cgroup else { continue };
+            let Some(own) = own_cgroup(&process) else {
+                continue;
+            };
+            let pod = pod_of(own).filter(|_| selector.container.is_none());
+            let cgroup = pod.map_or(own, |(_, cgroup)| cgroup);
             found.cgroups.insert(cgroup.to_owned());
             found.pids.insert(process.key.pid);
             found.titles.insert(names.title());
@@ -124,22 +129,22 @@ impl ProcessTable {
         }
         let mut found: HashMap<String, ContainerMatch> = HashMap::new();
         for process in self.snapshot() {
-            let Some(seen) = container_of(&process.cgroup) else {
+            let (Some(container), Some(own)) = (&process.container, own_cgroup(&process)) else {
                 continue;
             };
-            if !seen.container.id.starts_with(&prefix) {
+            if !container.id.starts_with(&prefix) {
                 continue;
             }
-            let id = seen.container.id;
-            let runtime = seen.container.runtime;
+            let id = container.id.clone();
+            let runtime = container.runtime.clone();
             let entry = found.entry(id.clone()).or_insert_with(|| ContainerMatch {
                 id,
                 runtime,
                 cgroups: Vec::new(),
                 pids: Vec::new(),
             });
-            if !entry.cgroups.iter().any(|cgroup| cgroup == seen.cgroup) {
-                entry.cgroups.push(seen.cgroup.to_owned());
+            if !entry.cgroups.iter().any(|cgroup| cgroup == own) {
+                entry.cgroups.push(own.to_owned());
             }
             entry.pids.push(process.key.pid);
         }

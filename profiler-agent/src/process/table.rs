@@ -1,7 +1,7 @@
 //! The table of processes and what is kept up to date in it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::{Duration, Instant},
 };
@@ -10,6 +10,7 @@ use tokio::sync::broadcast;
 
 use super::{
     cgroups::ContainerHierarchy,
+    containers::{ContainerCgroup, containers_in},
     details::{Host, read_process},
     proc_dir::{ProcDir, ProcessStat, list_pids, read_stat},
     users::Users,
@@ -169,6 +170,7 @@ impl ProcessTable {
         let mut known = self.read_entries().clone();
         let mut fresh = HashMap::with_capacity(known.len());
         let mut changes = Vec::new();
+        let mut started = Vec::new();
         for pid in list_pids() {
             let Ok(stat) = read_stat(pid) else { continue };
             let old = known.remove(&pid);
@@ -178,10 +180,13 @@ impl ProcessTable {
                 continue;
             };
             if is_new {
-                changes.push(ProcessChange::Started(Arc::clone(&entry.process)));
+                started.push(pid);
             }
             fresh.insert(pid, entry);
         }
+        self.confirm_nested(&mut fresh);
+        let started = started.iter().filter_map(|pid| fresh.get(pid));
+        changes.extend(started.map(|entry| ProcessChange::Started(Arc::clone(&entry.process))));
         {
             let mut entries = self.write_entries();
             for (pid, entry) in entries.drain() {
@@ -198,6 +203,35 @@ impl ProcessTable {
         changes.push(ProcessChange::Refreshed);
         for change in changes {
             self.publish(change);
+        }
+    }
+
+    /// Gives processes in containers inside of containers the inner one, where a runtime knows it and it is nowhere
+    /// the outer one: a container can give a cgroup the name of another container, but not take that one's away.
+    fn confirm_nested(&self, entries: &mut HashMap<u32, Entry>) {
+        let is_nested = |entry: &Entry| containers_in(&entry.process.cgroup).nth(1).is_some();
+        if !entries.values().any(is_nested) {
+            return;
+        }
+        let outer: HashSet<String> = entries
+            .values()
+            .filter_map(|entry| containers_in(&entry.process.cgroup).next())
+            .map(|seen| seen.container.id)
+            .collect();
+        for entry in entries.values_mut() {
+            let mut all = containers_in(&entry.process.cgroup);
+            let Some(outermost) = all.next() else {
+                continue;
+            };
+            let is_confirmed = |seen: &ContainerCgroup<'_>| {
+                let id = &seen.container.id;
+                !outer.contains(id) && self.shared.names.by_id(id).is_some()
+            };
+            let chosen = all.filter(is_confirmed).last().unwrap_or(outermost);
+            let chosen = Some(chosen.container);
+            if entry.process.container != chosen {
+                Arc::make_mut(&mut entry.process).container = chosen;
+            }
         }
     }
 

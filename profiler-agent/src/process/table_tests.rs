@@ -1,11 +1,12 @@
 use std::{
+    collections::BTreeMap,
     process::{Child, Command, Stdio},
     thread::sleep,
 };
 
 use super::*;
 use crate::{
-    model::Container,
+    model::{Container, ContainerNames, ContainerRole, NamedBy},
     process::{ContainerMatch, FindContainerError, containers::container_of},
 };
 
@@ -349,6 +350,44 @@ fn container_of_a_process_follows_its_cgroup() {
             pod_uid: None,
         })
     );
+}
+
+#[test]
+fn a_cgroup_inside_of_a_container_is_another_one_only_when_a_runtime_says_so() {
+    const VICTIM: &str = "bbbb0e6b7a2d98533d1e0a7b6c5d4e3f2a1b0c9d8e7f60514233241506f7e8d9";
+    const INNER: &str = "cccc0e6b7a2d98533d1e0a7b6c5d4e3f2a1b0c9d8e7f60514233241506f7e8d9";
+    let forged = format!("/docker/{ID}/docker-{VICTIM}.scope");
+    let real = format!("/docker/{ID}/docker/{INNER}/init");
+    let table = table_with(&[
+        (1, "victim", &format!("/docker/{VICTIM}")),
+        (2, "attacker", &forged),
+        (3, "nested", &real),
+        (
+            4,
+            "unknown",
+            &format!("/docker/{ID}/docker/{}", "d".repeat(64)),
+        ),
+    ]);
+    let named = |name: &str| ContainerNames {
+        name: name.to_owned(),
+        role: ContainerRole::Main,
+        image: None,
+        pod: None,
+        labels: BTreeMap::new(),
+        workload: None,
+        named_by: NamedBy::Docker,
+    };
+    // The runtime knows all but one.
+    let known = [ID, VICTIM, INNER].map(|id| (id.to_owned(), named(id)));
+    table.names().restore(known.to_vec());
+    table.confirm_nested(&mut table.write_entries());
+    let id_of = |pid| table.get(pid).unwrap().container.clone().unwrap().id;
+    assert_eq!([1, 2, 3].map(id_of), [VICTIM, ID, INNER]);
+    assert_eq!(id_of(4), ID);
+    let found = table.find_container(VICTIM).unwrap();
+    assert_eq!(found.pids, [1]);
+    let inner = table.find_container(INNER).unwrap();
+    assert_eq!(inner.cgroups, [format!("/docker/{ID}/docker/{INNER}")]);
 }
 
 /// Not a benchmark, but a bound that a rescan with full reads of every process would break.
