@@ -1,5 +1,5 @@
-//! Takes system calls away that the agent never makes (seccomp), and from the thread that reads what anybody sends
-//! also all files and all new connections (Landlock).
+//! Takes system calls away that the agent never makes (seccomp), and from the threads that understand what others wrote
+//! also all files, and new connections where they need none (Landlock).
 //!
 //! The filter of the whole process is a list of what is refused and not of what is allowed: two C libraries, the async
 //! runtime and the allocator make calls that no list of ours could promise to hold. The HTTP thread does little, and has
@@ -7,12 +7,16 @@
 
 use std::{
     collections::BTreeMap,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
-    RulesetStatus, Scope,
+    RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
+};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, geteuid, set_dumpable_behavior, setrlimit,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -50,6 +54,8 @@ pub enum ConfineError {
     Apply(#[from] seccompiler::Error),
     #[error("Landlock: {0}; start with --confine off to do without")]
     Landlock(#[from] landlock::RulesetError),
+    #[error("forbid core dumps: {0}; start with --confine off to do without")]
+    Dumps(rustix::io::Errno),
     #[error("no filter of system calls is known for this machine")]
     Machine,
 }
@@ -59,7 +65,22 @@ pub enum ConfineError {
 /// `no_new_privs` or `CAP_SYS_ADMIN`. Call before there are other threads.
 pub fn confine_process() -> Result<(), ConfineError> {
     WANTED.store(true, Ordering::Relaxed);
+    forbid_dumps()?;
     set_filters()
+}
+
+/// Memory holds the token and payload: no core file of it. As another user than root the kernel would take the process's
+/// own files of `/proc` away as well.
+fn forbid_dumps() -> Result<(), ConfineError> {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Core, none).map_err(ConfineError::Dumps)?;
+    if geteuid().is_root() {
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(ConfineError::Dumps)?;
+    }
+    Ok(())
 }
 
 fn set_filters() -> Result<(), ConfineError> {
@@ -105,6 +126,87 @@ fn confine_http() -> Result<(), ConfineError> {
         machine()?,
     )?;
     apply_filter(&BpfProgram::try_from(filter)?)?;
+    Ok(())
+}
+
+/// What a thread that understands what others wrote needs beside what it is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Files and sockets that others have opened.
+    Given,
+    /// Connections of its own as well.
+    Network,
+    /// The same, and what finds a server and checks who it is: names of hosts, certificates, the pod's account and
+    /// these files and folders.
+    Servers(Vec<PathBuf>),
+    /// The same, and this folder, which it writes.
+    Folder(PathBuf),
+}
+
+/// Files that name servers and certificates are looked up in.
+const SERVERS: [&str; 10] = [
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/usr/share/ca-certificates",
+    "/usr/lib/ssl",
+    "/run/secrets",
+    "/var/run/secrets",
+];
+
+/// Leaves the calling thread, and those that it starts, no files but those it is given, and no more connections than it
+/// needs. Does nothing unless the process is confined.
+pub fn confine_reader(reach: &Reach) -> Result<(), ConfineError> {
+    if !WANTED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    confine_to(reach)
+}
+
+fn confine_to(reach: &Reach) -> Result<(), ConfineError> {
+    let files = AccessFs::from_all(ABI::V6);
+    let rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(files)?;
+    let rules = match reach {
+        Reach::Given => rules.handle_access(AccessNet::from_all(ABI::V6))?,
+        Reach::Network | Reach::Servers(_) | Reach::Folder(_) => rules,
+    };
+    let read: Vec<&Path> = match reach {
+        Reach::Given | Reach::Network => Vec::new(),
+        Reach::Servers(more) => {
+            let more = more.iter().map(PathBuf::as_path);
+            SERVERS.iter().map(Path::new).chain(more).collect()
+        }
+        Reach::Folder(_) => SERVERS.iter().map(Path::new).collect(),
+    };
+    let mut rules = rules
+        .create()?
+        // What is not there is left out.
+        .add_rules(path_beneath_rules(read, AccessFs::from_read(ABI::V6)))?;
+    if let Reach::Folder(folder) = reach {
+        rules = rules.add_rules(path_beneath_rules([folder], files))?;
+    }
+    let ruled = rules.restrict_self()?;
+    if ruled.ruleset != RulesetStatus::FullyEnforced {
+        tracing::debug!(status = ?ruled.ruleset, "Landlock is not complete on this kernel");
+    }
+    let calls = match reach {
+        Reach::Given => [REFUSED_TO_READERS, CONNECTING].concat(),
+        Reach::Network | Reach::Servers(_) => REFUSED_TO_READERS.to_vec(),
+        // It makes, renames and removes what it keeps; Landlock says where.
+        Reach::Folder(_) => vec![libc::SYS_setns, libc::SYS_fsopen, libc::SYS_fsmount],
+    };
+    let mut refused: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for call in calls {
+        refused.insert(call, Vec::new());
+        #[cfg(target_arch = "x86_64")]
+        refused.insert(call | X32, Vec::new());
+    }
+    apply_filter(&refusing(refused, libc::EPERM)?)?;
     Ok(())
 }
 
@@ -285,6 +387,58 @@ const REFUSED_HERE: &[libc::c_long] = &[KEXEC_FILE_LOAD];
 #[cfg(not(target_arch = "x86_64"))]
 const KEXEC_FILE_LOAD: libc::c_long = 294;
 
+/// What who only reads never does, also where the kernel has no Landlock: changing files, and entering and making places
+/// where there are others.
+const REFUSED_TO_READERS: &[libc::c_long] = &[
+    libc::SYS_unlinkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_mkdirat,
+    libc::SYS_truncate,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_setns,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_perf_event_open,
+    libc::SYS_kill,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+];
+
+/// Making connections.
+const CONNECTING: &[libc::c_long] = &[
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+];
+
 /// What accepting connections, TLS and HTTP need of the kernel, with the allocators, locks and logging of both C
 /// libraries.
 const ALLOWED_TO_HTTP: &[libc::c_long] = &[
@@ -359,27 +513,5 @@ const ALLOWED_TO_HTTP_HERE: &[libc::c_long] = &[libc::SYS_epoll_wait, libc::SYS_
 const ALLOWED_TO_HTTP_HERE: &[libc::c_long] = &[];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_confined_thread_starts_threads_and_no_programs() {
-        std::thread::spawn(|| {
-            rustix::thread::set_no_new_privs(true).unwrap();
-            set_filters().unwrap();
-            assert!(std::process::Command::new("/bin/true").spawn().is_err());
-            // SAFETY: the call takes a number.
-            let unshared = unsafe { libc::syscall(libc::SYS_unshare, 0) };
-            assert_eq!(unshared, -1);
-            let error = std::io::Error::last_os_error();
-            assert_eq!(error.raw_os_error(), Some(libc::EPERM));
-            std::thread::spawn(|| ()).join().unwrap();
-            confine_http().unwrap();
-            assert!(std::fs::File::open("/proc/self/status").is_err());
-            assert!(std::net::TcpListener::bind("127.0.0.1:0").is_err());
-            std::thread::spawn(|| ()).join().unwrap();
-        })
-        .join()
-        .unwrap();
-    }
-}
+#[path = "confine_tests.rs"]
+mod tests;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::{
+    confine::Reach,
     envoy_admin::{self, EnvoyAdmin, EnvoyAdminError},
     model::{ObservedConfiguration, ProcessKey, RequestPoint, RequestSeries},
     opener, privileges,
@@ -61,7 +62,7 @@ impl EnvoyWatch {
             privileges::keep_none().map_err(io::Error::other)?;
             Ok(addresses)
         };
-        opener::start_after("envoy-admin", give_up, move |addresses| {
+        opener::start_after("envoy-admin", &Reach::Network, give_up, move |addresses| {
             // Fails only when nobody waits for it.
             let _unheard = tell.send(watch(key, addresses, &stopped));
         })?;

@@ -18,6 +18,8 @@ use crate::model::{NamedBy, PodNames};
 
 /// Where Kubernetes puts the account of a pod.
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+/// Pods of one answer. Whoever may create pods makes each as large as the API server allows, 1.5 MB.
+const PAGE_PODS: u32 = 10;
 const BY: NamedBy = NamedBy::Kubernetes;
 
 /// Whether and how the API is asked.
@@ -29,6 +31,35 @@ pub enum KubernetesMode {
     Off,
     /// With this file, as kubectl has them.
     Kubeconfig(PathBuf),
+}
+
+impl KubernetesMode {
+    /// The file and those that it names, as far as they lie elsewhere.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let Self::Kubeconfig(path) = self else {
+            return Vec::new();
+        };
+        let mut files = vec![path.clone()];
+        // What is wrong with it is said when it is used.
+        let Ok(file) = Kubeconfig::read_from(path) else {
+            return files;
+        };
+        let clusters = file.clusters.into_iter().filter_map(|named| named.cluster);
+        files.extend(
+            clusters
+                .filter_map(|cluster| cluster.certificate_authority)
+                .map(PathBuf::from),
+        );
+        for user in file
+            .auth_infos
+            .into_iter()
+            .filter_map(|named| named.auth_info)
+        {
+            let named = [user.client_certificate, user.client_key, user.token_file];
+            files.extend(named.into_iter().flatten().map(PathBuf::from));
+        }
+        files
+    }
 }
 
 impl std::fmt::Display for KubernetesMode {
@@ -97,12 +128,21 @@ impl Cluster {
 
     /// Asks once.
     pub(super) async fn list(&self, directory: &ContainerDirectory) -> Result<(), String> {
-        let listed = self
-            .api
-            .list(&ListParams::default().fields(&self.fields))
-            .await
-            .map_err(|error| explained(&error.to_string()))?;
-        let (pods, named) = split(listed.items);
+        let mut listed = Vec::new();
+        let mut page = ListParams::default().fields(&self.fields).limit(PAGE_PODS);
+        loop {
+            let answer = self
+                .api
+                .list(&page)
+                .await
+                .map_err(|error| explained(&error.to_string()))?;
+            listed.extend(answer.items);
+            match answer.metadata.continue_.filter(|next| !next.is_empty()) {
+                Some(next) => page = page.continue_token(&next),
+                None => break,
+            }
+        }
+        let (pods, named) = split(listed);
         directory.learn(BY, pods, named, true);
         directory.set_state(BY, SourceState::Connected, Some(&self.endpoint));
         Ok(())
@@ -112,7 +152,9 @@ impl Cluster {
     pub(super) async fn watch(self, directory: &ContainerDirectory) {
         let state = |state| directory.set_state(BY, state, Some(&self.endpoint));
         state(SourceState::Connecting);
-        let config = watcher::Config::default().fields(&self.fields);
+        let config = watcher::Config::default()
+            .fields(&self.fields)
+            .page_size(PAGE_PODS);
         let mut events = pin!(watcher(self.api.clone(), config).default_backoff());
         let mut listed = Vec::new();
         while let Some(event) = events.next().await {

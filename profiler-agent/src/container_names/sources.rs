@@ -18,7 +18,12 @@ use super::{
     kubernetes::{Cluster, KubernetesMode},
     socket::{RuntimeMode, RuntimeSocket, Speaks, elsewhere},
 };
-use crate::{model::NamedBy, privileges, process::ProcessTable};
+use crate::{
+    confine::{Reach, confine_reader},
+    model::NamedBy,
+    privileges,
+    process::ProcessTable,
+};
 
 /// Time between two looks for containers without a name.
 const LOOK: Duration = Duration::from_secs(1);
@@ -58,7 +63,11 @@ impl NameSources {
         let thread = thread::Builder::new()
             .name("names".to_owned())
             .spawn(move || {
-                if let Err(error) = privileges::keep_none() {
+                let reach = Reach::Servers(config.kubernetes.files());
+                let given_up = privileges::keep_none()
+                    .map_err(io::Error::other)
+                    .and_then(|()| confine_reader(&reach).map_err(io::Error::other));
+                if let Err(error) = given_up {
                     // It reads what others send.
                     tracing::error!(%error, "names of containers are not asked for");
                     return;

@@ -21,7 +21,10 @@ pub(crate) use files::{
     Entry, Place, append, list, living, open, open_path, read, read_link, replace,
 };
 
-use crate::privileges;
+use crate::{
+    confine::{Reach, confine_reader},
+    privileges,
+};
 
 /// Room for what the partner does: it asks the kernel.
 const STACK_BYTES: usize = 256 * 1024;
@@ -70,20 +73,25 @@ pub(crate) fn start(
     name: impl Into<String>,
     work: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    start_after(name, keep_none, |()| work())
+    start_after(name, &Reach::Given, keep_none, |()| work())
 }
 
-/// The same for a thread that does something before: `give_up` has the capabilities of the calling thread, and ends with
-/// giving them up.
+/// The same for a thread that does something before, and may need more than it is given: `give_up` has the capabilities
+/// of the calling thread, and ends with giving them up.
 pub(crate) fn start_after<P>(
     name: impl Into<String>,
+    reach: &Reach,
     give_up: impl FnOnce() -> io::Result<P> + Send + 'static,
     work: impl FnOnce(P) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let opener = partner_or_new()?;
     let (told, ready) = sync_channel(1);
+    let reach = reach.clone();
     let thread = Builder::new().name(name.into()).spawn(move || {
-        let given_up = give_up();
+        let given_up = give_up().and_then(|prepared| {
+            confine_reader(&reach).map_err(io::Error::other)?;
+            Ok(prepared)
+        });
         OPENER.set(Some(opener));
         match given_up {
             Ok(prepared) => {
@@ -134,6 +142,7 @@ pub(crate) fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io:
             .name(name.to_owned())
             .spawn_scoped(scope, || {
                 keep_none()?;
+                confine_reader(&Reach::Given).map_err(io::Error::other)?;
                 OPENER.set(Some(opener));
                 Ok(work())
             })?;
@@ -142,7 +151,8 @@ pub(crate) fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io:
     })
 }
 
-fn keep_none() -> io::Result<()> {
+/// What [`start_after`] needs for a thread that only gives its capabilities up.
+pub(crate) fn keep_none() -> io::Result<()> {
     privileges::keep_none().map_err(io::Error::other)
 }
 

@@ -16,7 +16,7 @@ use super::{
     build_id,
     packs::{PackError, SymbolPacks},
 };
-use crate::opener;
+use crate::{confine::Reach, opener};
 
 /// Build-ids that wait; more are asked for when their program is seen again.
 const QUEUE: usize = 256;
@@ -49,10 +49,15 @@ pub fn start(server: &str, packs: &SymbolPacks) -> io::Result<()> {
         .build()
         .into();
     let server = server.trim_end_matches('/').to_owned();
+    let folder = packs.made_folder()?;
     // The thread must not keep alive what its end waits for.
     let packs = packs.downgrade();
     // It understands what a server sends.
-    opener::start("debuginfod", move || {
+    let reach = match folder {
+        Some(folder) => Reach::Folder(folder),
+        None => Reach::Servers(Vec::new()),
+    };
+    opener::start_after("debuginfod", &reach, opener::keep_none, move |()| {
         serve(&wanted, &agent, &server, &packs);
     })?;
     Ok(())

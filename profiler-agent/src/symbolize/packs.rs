@@ -160,7 +160,12 @@ impl SymbolPacks {
     /// the room for all that are uploaded, and again for all that are fetched.
     pub fn open(folder: Option<PathBuf>, given: Option<PathBuf>, max_bytes: u64) -> Self {
         let kept = folder.as_deref().map(|folder| {
-            let read = opener::apart(READER, || read_kept(folder));
+            let mut unfinished = Vec::new();
+            let read = opener::apart(READER, || read_kept(folder, &mut unfinished));
+            for path in unfinished {
+                // What cannot be removed is only room that is lost.
+                let _left = fs::remove_file(path);
+            }
             read.unwrap_or_else(|error| {
                 tracing::warn!(%error, "read the symbol files of earlier runs");
                 BTreeMap::new()
@@ -217,6 +222,15 @@ impl SymbolPacks {
             .as_mut()?
             .find(build_id)
             .map(|_| NameSource::SymbolPack)
+    }
+
+    /// The folder of uploaded and fetched packs, made when it is not there; `None` where none are kept.
+    pub(super) fn made_folder(&self) -> io::Result<Option<PathBuf>> {
+        let folder = self.0.as_ref().and_then(|inner| inner.folder.clone());
+        if let Some(folder) = &folder {
+            make_folder(folder)?;
+        }
+        Ok(folder)
     }
 
     /// Opens the pack for a build-id: an uploaded one before one of the user's folder before a
@@ -479,8 +493,8 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The packs that earlier runs have kept. What they left unfinished is removed.
-fn read_kept(folder: &Path) -> BTreeMap<Vec<u8>, PackInfo> {
+/// The packs that earlier runs have kept, and what they left unfinished.
+fn read_kept(folder: &Path, unfinished: &mut Vec<PathBuf>) -> BTreeMap<Vec<u8>, PackInfo> {
     let mut kept: BTreeMap<Vec<u8>, PackInfo> = BTreeMap::new();
     // There is no folder before the first one is kept.
     let entries = opener::list(Place::at(folder), FILES_LIMIT).unwrap_or_default();
@@ -488,8 +502,7 @@ fn read_kept(folder: &Path) -> BTreeMap<Vec<u8>, PackInfo> {
         let path = folder.join(&name);
         let name = name.to_string_lossy();
         if name.starts_with(UNFINISHED) {
-            // What cannot be removed is only room that is lost.
-            let _left = fs::remove_file(path);
+            unfinished.push(path);
             continue;
         }
         let Some((id, suffix)) = name.rsplit_once('.') else {

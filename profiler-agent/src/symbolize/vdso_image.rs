@@ -9,6 +9,8 @@ use std::{
 
 use rustix::fs::MemfdFlags;
 
+use crate::opener::{self, Place};
+
 use super::{
     maps::{Backing, read_mappings},
     module_file::ModuleFile,
@@ -19,7 +21,7 @@ const SIZE_LIMIT: u64 = 1 << 20;
 
 /// The image as a file in memory, and its size; `None` where there is none.
 pub(crate) fn own_image() -> Option<(ModuleFile, u64)> {
-    let mappings = read_mappings(File::open("/proc/self/maps").ok()?).ok()?;
+    let mappings = read_mappings(opener::open(Place::at("/proc/self/maps")).ok()?).ok()?;
     let own = mappings
         .into_iter()
         .find(|mapping| mapping.backing == Backing::Vdso)?;
@@ -32,7 +34,7 @@ fn copy_memory(start: u64, bytes: u64) -> io::Result<File> {
     let length = usize::try_from(bytes).ok().filter(|_| bytes <= SIZE_LIMIT);
     let length = length.ok_or(io::ErrorKind::InvalidData)?;
     let mut content = vec![0; length];
-    File::open("/proc/self/mem")?.read_exact_at(&mut content, start)?;
+    opener::open(Place::at("/proc/self/mem"))?.read_exact_at(&mut content, start)?;
     let mut file: File =
         rustix::fs::memfd_create("profiler-agent:vdso", MemfdFlags::CLOEXEC)?.into();
     file.write_all(&content)?;

@@ -32,6 +32,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{
     bpf::{CaptureReader, LoadError, UnwindMaps},
+    confine::Reach,
     model::TableCounts,
     opener, privileges,
     unwind::ProcessCode,
@@ -128,13 +129,18 @@ impl Unwinder {
             privileges::keep_none_or_bpf(|| worker.can_write()).map_err(io::Error::other)?;
             Ok(worker)
         };
-        let thread = opener::start_after(format!("unwind-{id}"), give_up, move |worker| {
-            let patience = match notice {
-                Notice::Woken => worker::WAIT,
-                Notice::Polling => worker::POLL,
-            };
-            worker.run(captures, &orders, woken.as_fd(), &results, patience);
-        })
+        let thread = opener::start_after(
+            format!("unwind-{id}"),
+            &Reach::Given,
+            give_up,
+            move |worker| {
+                let patience = match notice {
+                    Notice::Woken => worker::WAIT,
+                    Notice::Polling => worker::POLL,
+                };
+                worker.run(captures, &orders, woken.as_fd(), &results, patience);
+            },
+        )
         .map_err(LoadError::Thread)?;
         Ok(Self {
             commands: Some(commands),
