@@ -8,8 +8,8 @@ use axum::{
 
 use super::dto::Problem;
 use crate::{
-    checkup::CheckupError, memory_ceiling::MemoryShort, model::TaskId, render::RenderError,
-    symbolize::PackError, task::TaskError,
+    checkup::CheckupError, memory_ceiling::MemoryShort, model::TaskId, network::printable,
+    render::RenderError, symbolize::PackError, task::TaskError,
 };
 
 /// Why a request was refused or failed. Each variant has one status and one code.
@@ -124,6 +124,21 @@ pub(crate) enum ApiError {
     Internal {
         detail: String,
     },
+}
+
+/// Longest detail of an answer: who asks without a token must not get back more than was sent.
+const MAX_DETAIL_BYTES: usize = 1000;
+/// Longest name of a field; those that exist are shorter.
+const MAX_FIELD_BYTES: usize = 200;
+
+/// A text without its middle, where it is longer than `most` bytes.
+fn shortened(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(most * 3 / 5);
+    let tail = text.ceil_char_boundary(text.len() - most * 2 / 5);
+    format!("{}\u{2026}{}", &text[..head], &text[tail..])
 }
 
 struct Parts {
@@ -397,10 +412,10 @@ impl IntoResponse for ApiError {
             kind: "about:blank".into(),
             title: status.canonical_reason().unwrap_or("Error").to_owned(),
             status: status.as_u16(),
-            detail,
+            detail: shortened(&printable(detail.as_bytes()), MAX_DETAIL_BYTES),
             code: code.into(),
             hint,
-            field,
+            field: field.map(|field| shortened(&printable(field.as_bytes()), MAX_FIELD_BYTES)),
         };
         // A struct of strings and numbers always encodes; an empty body is the worst case.
         let body = serde_json::to_vec(&problem).unwrap_or_default();

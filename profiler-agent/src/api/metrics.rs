@@ -85,6 +85,14 @@ pub(super) async fn render(state: &ApiState) -> Result<String, ApiError> {
         "Answers of the HTTP API by class of status",
         state.http.requests.clone(),
     );
+    let unsent = Gauge::<i64>::default();
+    unsent.set(signed(state.unsent.bytes()));
+    registry.register_with_unit(
+        "http_unsent",
+        "Answers of the HTTP API that wait for their readers",
+        Unit::Bytes,
+        unsent,
+    );
     if let Some(watched) = state.parts.network.newest() {
         let most = state.parts.network_metrics_edges;
         // Every change of the choice leaves it whole.

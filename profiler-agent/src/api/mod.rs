@@ -23,6 +23,7 @@ mod state;
 mod stream;
 mod tls;
 mod ui;
+mod unsent;
 
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,7 @@ use super::{
     },
     metrics,
     state::ApiState,
-    ui,
+    ui, unsent,
 };
 
 #[derive(OpenApi)]
@@ -142,6 +142,7 @@ pub fn router(state: ApiState) -> Result<Router, serde_json::Error> {
         .layer(from_fn_with_state(state.clone(), guard::limit_body))
         .layer(from_fn_with_state(state.clone(), auth::require_token))
         .layer(from_fn_with_state(state.clone(), guard::check_addressing))
+        .layer(from_fn_with_state(state.clone(), unsent::count))
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .layer(from_fn(headers::add))
         .with_state(state);

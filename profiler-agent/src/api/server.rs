@@ -165,8 +165,7 @@ impl Server {
         let mut server = axum_server::from_tcp(self.listener)
             .map_err(ServerError::Serve)?
             .handle(self.handle);
-        // HTTP/1 alone: nothing here needs HTTP/2, and its streams would need bounds of their own.
-        let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+        let mut builder = Builder::new(TokioExecutor::new());
         builder
             .http1()
             .timer(TokioTimer::new())
@@ -178,13 +177,15 @@ impl Server {
             connections,
             first_byte: self.bounds.first_byte_time,
         };
+        // HTTP/1 alone: nothing here needs HTTP/2, and its streams would need bounds of their own. Said to the server
+        // after its acceptor, which makes it forget; the builder's own setting counts for nothing there.
         let served = match self.tls {
-            None => server.acceptor(plain).serve(service).await,
+            None => server.acceptor(plain).http1_only().serve(service).await,
             Some(config) => {
                 let tls = RustlsAcceptor::new(RustlsConfig::from_config(config))
                     .handshake_timeout(self.bounds.handshake_time)
                     .acceptor(plain);
-                server.acceptor(tls).serve(service).await
+                server.acceptor(tls).http1_only().serve(service).await
             }
         };
         served.map_err(ServerError::Serve)

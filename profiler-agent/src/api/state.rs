@@ -17,6 +17,7 @@ use super::{
     inspection::Inspection,
     metrics::HttpMetrics,
     stream::Live,
+    unsent::Unsent,
 };
 use crate::{
     checkup::Checkups,
@@ -158,6 +159,7 @@ pub struct Inner {
     pub(super) parts: ApiParts,
     pub(super) live: Live,
     pub(super) http: HttpMetrics,
+    pub(super) unsent: Unsent,
     /// Which edges have metrics of their own.
     pub(super) edge_choice: std::sync::Mutex<Choice>,
     pub(super) requests: Semaphore,
@@ -195,6 +197,7 @@ impl ApiState {
             parts,
             live: Live::default(),
             http: HttpMetrics::default(),
+            unsent: Unsent::default(),
             edge_choice: std::sync::Mutex::default(),
             requests: Semaphore::new(MAX_REQUESTS),
             renders: Semaphore::new(MAX_RENDERS as usize),

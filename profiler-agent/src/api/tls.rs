@@ -1,6 +1,7 @@
 //! TLS: certificate and key from PEM files, with errors that say which file is wrong and how.
 
 use std::{
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,6 +21,8 @@ pub enum TlsError {
         path: PathBuf,
         detail: String,
     },
+    #[error("TLS private key {} can be read by every user (mode {mode:04o}): chmod 600 it", path.display())]
+    Readable { path: PathBuf, mode: u32 },
     #[error("TLS certificate file {} holds no certificate: give a PEM file with the chain, the server's own first", path.display())]
     NoCertificate { path: PathBuf },
     #[error("TLS certificate {} and key {} do not work together: {source}", cert.display(), key.display())]
@@ -32,7 +35,7 @@ pub enum TlsError {
     Setup(rustls::Error),
 }
 
-/// Reads the files and builds the server's configuration (TLS 1.2 and 1.3, HTTP/2 and 1.1).
+/// Reads the files and builds the server's configuration (TLS 1.2 and 1.3, HTTP/1.1).
 pub fn load(config: &TlsConfig) -> Result<Arc<ServerConfig>, TlsError> {
     let TlsConfig { cert, key } = config;
     let chain = CertificateDer::pem_file_iter(cert)
@@ -43,6 +46,12 @@ pub fn load(config: &TlsConfig) -> Result<Arc<ServerConfig>, TlsError> {
     }
     let private = PrivateKeyDer::from_pem_file(key)
         .map_err(|error| read_error("private key", key, &error))?;
+    // What cannot be looked at is said when it is read.
+    let mode = std::fs::metadata(key).map_or(0, |data| data.permissions().mode() & 0o7777);
+    if mode & 0o004 != 0 {
+        let path = key.clone();
+        return Err(TlsError::Readable { path, mode });
+    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut server = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -379,9 +379,24 @@ async fn tls_is_served_and_plain_text_is_not() {
         agent.address,
         agent.token()
     );
-    let address = agent.address.to_string();
-    let ca = tls.cert.clone();
-    let answer = tokio::task::spawn_blocking(move || {
+    let answer = over_tls(agent.address, &tls.cert, request.into_bytes()).await;
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.ends_with("{\"status\":\"ok\"}"), "{answer}");
+
+    let mut plain = TcpStream::connect(agent.address).await.unwrap();
+    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut got = Vec::new();
+    plain.read_to_end(&mut got).await.ok();
+    assert!(!got.starts_with(b"HTTP"), "{got:?}");
+    agent.stop().await;
+}
+
+/// Sends bytes over TLS and reads until the server closes.
+async fn over_tls(address: SocketAddr, ca: &Path, request: Vec<u8>) -> Vec<u8> {
+    let address = address.to_string();
+    let ca = ca.to_owned();
+    tokio::task::spawn_blocking(move || {
         use std::io::Write;
         let mut client = std::process::Command::new("openssl")
             .args([
@@ -400,22 +415,92 @@ async fn tls_is_served_and_plain_text_is_not() {
             .spawn()
             .unwrap();
         let mut input = client.stdin.take().unwrap();
-        input.write_all(request.as_bytes()).unwrap();
+        input.write_all(&request).unwrap();
         let output = client.wait_with_output().unwrap();
         drop(input);
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        output.stdout
     })
     .await
-    .unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    assert!(answer.ends_with("{\"status\":\"ok\"}"), "{answer}");
+    .unwrap()
+}
 
-    let mut plain = TcpStream::connect(agent.address).await.unwrap();
-    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-    let mut got = Vec::new();
-    plain.read_to_end(&mut got).await.ok();
-    assert!(!got.starts_with(b"HTTP"), "{got:?}");
+/// The preface of HTTP/2 with an empty SETTINGS frame and, on stream 1, `GET /healthz`.
+fn http2_request() -> Vec<u8> {
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    // Indexed `:method: GET` and `:scheme: http`, then `:path` as a literal.
+    let head = [b"\x82\x86\x04\x08".as_slice(), b"/healthz"].concat();
+    bytes.extend([0, 0, u8::try_from(head.len()).unwrap(), 1, 5, 0, 0, 0, 1]);
+    bytes.extend(head);
+    bytes
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_is_not_served() {
+    let data = tempfile::tempdir().unwrap();
+    let keys = tempfile::tempdir().unwrap();
+    let tls = certificate(keys.path());
+    let plain = Running::start(config(data.path(), |_| {}));
+    let refused = plain.raw(&http2_request()).await;
+    assert!(
+        refused.is_empty() || refused.starts_with("HTTP/1.1 4"),
+        "{refused:?}"
+    );
+    plain.stop().await;
+    let agent = Running::start(config(data.path(), |config| config.tls = Some(tls.clone())));
+    let refused = over_tls(agent.address, &tls.cert, http2_request()).await;
+    let refused = String::from_utf8_lossy(&refused);
+    assert!(
+        refused.is_empty() || refused.starts_with("HTTP/1.1 4"),
+        "{refused:?}"
+    );
     agent.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_is_no_longer_than_what_was_sent() {
+    let data = tempfile::tempdir().unwrap();
+    let agent = Running::start(config(data.path(), |_| {}));
+    let host = agent.address.to_string();
+    let long = "%01".repeat(5000);
+    for (path, host) in [
+        (format!("/healthz?{long}=1"), host.clone()),
+        (format!("/{long}"), host.clone()),
+        (format!("/api/v1/tasks/{long}"), host.clone()),
+        (format!("/api/v1/tasks?limit={long}"), host.clone()),
+        ("/healthz".to_owned(), "\u{1f600}".repeat(2000)),
+    ] {
+        let answer = agent.get(&path, &host, "").await;
+        assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(body.len() < 4000, "{}: {body}", body.len());
+    }
+    agent.stop().await;
+}
+
+/// Whoever has the token can ask for much and read nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_connection_holds_one_answer() {
+    const LARGE: usize = 8 << 20;
+    let made = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counter = made.clone();
+    let server = Server::bind(([127, 0, 0, 1], 0).into(), None).unwrap();
+    let (address, handle) = (server.origin().address, server.handle());
+    let router = axum::Router::new().route(
+        "/",
+        axum::routing::get(async move || {
+            counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            vec![b'x'; LARGE]
+        }),
+    );
+    tokio::spawn(server.run(router));
+    let mut greedy = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").repeat(100);
+    greedy.write_all(request.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    // What the sockets hold is less than one answer.
+    assert!(made.load(std::sync::atomic::Ordering::Relaxed) <= 2);
+    handle.shutdown();
 }
 
 #[test]
@@ -467,5 +552,19 @@ fn tls_errors_name_the_file_and_the_fault() {
             good.cert.display(),
             stranger.key.display()
         ),
+    );
+}
+
+#[test]
+fn a_key_that_every_user_may_read_is_refused() {
+    let keys = tempfile::tempdir().unwrap();
+    let tls = certificate(keys.path());
+    crate::api::tls::load(&tls).unwrap();
+    let open = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(&tls.key, open).unwrap();
+    let refused = crate::api::tls::load(&tls).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("can be read by every user (mode 0644): chmod 600 it"),
+        "{refused}"
     );
 }
