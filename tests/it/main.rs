@@ -123,6 +123,8 @@ mod shipped;
 #[cfg(test)]
 mod soak;
 #[cfg(test)]
+mod strangers;
+#[cfg(test)]
 mod stripped_mesh;
 #[cfg(test)]
 mod throttling;

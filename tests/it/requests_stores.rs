@@ -1,8 +1,9 @@
 //! Requests to databases and name servers, by their own clients: each is reported once, with its
 //! operation and what became of it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
+use profiler_protocols::{Dialect, fold_statement};
 use profiler_tests::{
     cleanup::scratch_directory,
     peers::{
@@ -41,6 +42,138 @@ fn servers_of(report: &Report, port: u16, known: u32) -> Vec<u32> {
     pids.sort_unstable();
     pids.dedup();
     pids
+}
+
+/// Statements in which words stand in literals, names and comments, put together at random from pieces of a dialect.
+/// Each `@` of a piece is another word.
+fn statements(pieces: &[&str], seed: u64) -> Vec<String> {
+    const COUNT: usize = 600;
+    const BETWEEN: [&str; 8] = [", ", ", ", "\n, ", " ", "\n", "\r", ",", " , -- x\n"];
+    let mut state = seed;
+    let mut random = move |below: usize| {
+        // Knuth's MMIX.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let mut words = 0;
+    let mut one = |_| {
+        let mut statement = "SELECT ".to_owned();
+        for number in 0..=random(4) {
+            if number > 0 {
+                statement.push_str(BETWEEN[random(BETWEEN.len())]);
+            }
+            statement.push_str(pieces[random(pieces.len())]);
+        }
+        let mut whole = String::new();
+        for (number, part) in statement.split('@').enumerate() {
+            if number > 0 {
+                words += 1;
+                write!(whole, "CANARY{words:05}").unwrap();
+            }
+            whole.push_str(part);
+        }
+        whole
+    };
+    (0..COUNT).map(&mut one).collect()
+}
+
+/// What the server's own lexer takes for a value is never shown.
+fn check_values(dialect: Dialect, statements: &[String], answers: &[String]) {
+    assert_eq!(statements.len(), answers.len());
+    let mut seen = 0;
+    for (statement, answer) in statements.iter().zip(answers) {
+        let shown = fold_statement(statement.as_bytes(), dialect);
+        for word in answer
+            .match_indices("CANARY")
+            .map(|(at, _)| &answer[at..at + 11])
+        {
+            assert!(statement.contains(word));
+            assert!(
+                !shown.contains(word),
+                "{word} of {statement:?} is shown: {shown:?}"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 200, "only {seen} words were values");
+}
+
+#[test]
+fn what_postgresql_reads_as_a_value_is_never_shown() {
+    let (folder, _guard) = scratch_directory("sql-postgresql").unwrap();
+    let pieces = [
+        "'@'",
+        "'a''@'",
+        "'x\n@'",
+        "'-- @'",
+        "'/* @'",
+        "E'\\'@'",
+        "e'a\\n@\\\\'",
+        "U&'@'",
+        "B'1'",
+        "$$@$$",
+        "$a$@ $$ '$a$",
+        "$a1$ /* @ $a1$",
+        "1",
+        "1 --'\n",
+        "2 -- x\r",
+        "2 --\r, '@'",
+        "/* @ */ 3",
+        "/* /* ' */ @ */ '@'",
+        "/*! '*/ '@'",
+        "'@'::text",
+        "'@' AS \"@\"",
+        "5 AS \"a'b\"",
+        "'a'\n'@'",
+        "-1",
+        "3 # 4",
+    ];
+    let statements = statements(&pieces, 1);
+    let answers = postgres().values(&folder, &statements).unwrap();
+    check_values(Dialect::PostgreSql, &statements, &answers);
+}
+
+#[test]
+fn what_mariadb_reads_as_a_value_is_never_shown() {
+    let (folder, _guard) = scratch_directory("sql-mariadb").unwrap();
+    let mariadb = MariaDb::start(&folder).unwrap();
+    let pieces = [
+        "'@'",
+        "\"@\"",
+        "'a''@'",
+        "\"a\"\"@'\"",
+        "'x\n@'",
+        "'a\\'@'",
+        "\"a\\\"@\"",
+        "'@\\\\'",
+        "'-- @'",
+        "'# @'",
+        "_utf8'@'",
+        "N'@'",
+        "x'61'",
+        "1",
+        "1--'@'",
+        "1--\t'\n",
+        "2 -- x\r",
+        "2 # '\n",
+        "2 # x\r, '@'\n",
+        "/* @ */ 3",
+        "/* ' */ '@'",
+        "/*! '@' */",
+        "/*!50000 '*/ @' */",
+        "/*M!100100 '@' */",
+        "/*!99999 ' */ '@'",
+        "/*+ '@' */ 3",
+        "'@' AS `@`",
+        "5 AS `a'b`",
+        "'a' '@'",
+        "-1",
+    ];
+    let statements = statements(&pieces, 1);
+    let answers = mariadb.values(&folder, &statements).unwrap();
+    check_values(Dialect::MySql, &statements, &answers);
 }
 
 #[test]

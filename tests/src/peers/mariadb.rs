@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::free_port;
+use super::{
+    free_port,
+    postgres::{MARK, hexadecimal, marked},
+};
 use crate::{
     process::{Launch, Running},
     wait::wait_until,
@@ -72,7 +75,35 @@ impl MariaDb {
         let script = folder.join("statements.sql");
         let text = statements.join(";\n") + ";\n";
         fs::write(&script, text).context("write the statements")?;
-        let client = Launch::new(Path::new("/usr/bin/mariadb"), "mariadb", folder)
+        let client = self.launch(folder, &script, &[])?;
+        let pid = client.pid();
+        client.finish(LIMIT)?;
+        Ok(pid)
+    }
+
+    /// What each statement answers, when the server takes it: values as text, without names of columns.
+    pub fn values(&self, folder: &Path, statements: &[String]) -> Result<Vec<String>> {
+        // As bytes, so that only the server reads them.
+        let script: Vec<String> = statements
+            .iter()
+            .map(|statement| {
+                let hex = hexadecimal(statement);
+                format!(
+                    "SELECT '{MARK}';\nSET @statement = CONVERT(x'{hex}' USING utf8mb4);\n\
+                     PREPARE one FROM @statement;\nEXECUTE one;\nPREPARE one FROM 'DO 0';\n"
+                )
+            })
+            .collect();
+        let path = folder.join("values.sql");
+        fs::write(&path, script.concat()).context("write the statements")?;
+        let output = self
+            .launch(folder, &path, &["--skip-column-names"])?
+            .finish(LIMIT)?;
+        Ok(marked(&output).map(str::to_owned).collect())
+    }
+
+    fn launch(&self, folder: &Path, script: &Path, more: &[&str]) -> Result<Running> {
+        Launch::new(Path::new("/usr/bin/mariadb"), "mariadb", folder)
             .args([
                 "--no-defaults",
                 "--protocol=tcp",
@@ -85,13 +116,11 @@ impl MariaDb {
                 "--skip-ssl",
                 "--batch",
             ])
+            .args(more)
             .args([format!("--port={}", self.port)])
             .args([format!("--execute=source {}", script.display())])
             .args(["test"])
-            .start()?;
-        let pid = client.pid();
-        client.finish(LIMIT)?;
-        Ok(pid)
+            .start()
     }
 
     /// What the server did, by its own log: `Query`, `Prepare`, `Execute`, `Connect`, `Quit`, each with

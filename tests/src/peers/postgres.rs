@@ -22,6 +22,28 @@ const VERSIONS: &str = "/usr/lib/postgresql";
 /// It does not run as root; this user (`nobody`) is there everywhere.
 const USER: u32 = 65_534;
 
+/// Stands between the answers of a script.
+pub(super) const MARK: &str = "@@NEXT@@";
+
+/// Digits of a text's bytes.
+pub(super) fn hexadecimal(text: &str) -> String {
+    let digits: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
+}
+
+/// The answers of a script.
+pub(super) fn marked(output: &str) -> impl Iterator<Item = &str> {
+    output.split(MARK).skip(1)
+}
+
+fn without_tags(xml: &str) -> String {
+    let mut text = String::new();
+    for piece in xml.split('<') {
+        text.push_str(piece.split_once('>').map_or(piece, |(_tag, behind)| behind));
+    }
+    text
+}
+
 /// A running server with a database of its own.
 #[derive(Debug)]
 pub struct Postgres {
@@ -116,6 +138,26 @@ impl Postgres {
         )
     }
 
+    /// What each statement answers, when the server takes it as one that reads: values as text, without names of columns.
+    pub fn values(&self, folder: &Path, statements: &[String]) -> Result<Vec<String>> {
+        // As bytes, so that only the server reads them.
+        let script: Vec<String> = statements
+            .iter()
+            .map(|statement| {
+                let hex = hexadecimal(statement);
+                format!(
+                    "\\echo {MARK}\nSELECT query_to_xml(convert_from('\\x{hex}'::bytea, 'UTF8'), true, false, '');\n"
+                )
+            })
+            .collect();
+        let path = folder.join("values.sql");
+        fs::write(&path, script.concat()).context("write the statements")?;
+        let path = path.display().to_string();
+        let options = ["--no-psqlrc", "--quiet", "--no-align", "--tuples-only"];
+        let output = self.answered(folder, "psql", &[&options[..], &["--file", &path]].concat())?;
+        Ok(marked(&output).map(without_tags).collect())
+    }
+
     /// Runs a script `transactions` times on each of `clients` connections, `rate` times in a second;
     /// pgbench's pid.
     pub fn pgbench(
@@ -155,6 +197,17 @@ impl Postgres {
     }
 
     fn client(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<u32> {
+        let client = self.launch(folder, program, arguments)?;
+        let pid = client.pid();
+        client.finish(LIMIT)?;
+        Ok(pid)
+    }
+
+    fn answered(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<String> {
+        self.launch(folder, program, arguments)?.finish(LIMIT)
+    }
+
+    fn launch(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<Running> {
         let client = Launch::new(&self.programs.join(program), program, folder)
             .args(arguments)
             .env("PGHOST", "127.0.0.1")
@@ -163,9 +216,7 @@ impl Postgres {
             .env("PGDATABASE", "postgres")
             .env("PGGSSENCMODE", "disable")
             .start()?;
-        let pid = client.pid();
-        client.finish(LIMIT)?;
-        Ok(pid)
+        Ok(client)
     }
 
     /// How many statements the server was sent and prepared ones it ran, and how many connections were

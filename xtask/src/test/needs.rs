@@ -120,6 +120,12 @@ pub(super) const UNWINDING_PROGRAMS: &[Need] = &[
         },
     ]),
 ];
+/// Programs and files of hostile people, of which one is compiled.
+pub(super) const STRANGERS: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&[INFERRED_PACKAGES[0]]),
+];
 pub(super) const IDLE: &[Need] = &[
     Need::Root,
     Need::Agent,
