@@ -4,9 +4,8 @@
 use bytes::Buf;
 use serde::de::DeserializeOwned;
 
-/// Most elements of all lists of an answer together: the clusters, listeners and filters of a large mesh, or the
-/// containers of a node, are some ten thousand.
-const MAX_ELEMENTS: usize = 100_000;
+/// Most elements of all lists of an answer together: some for each of the ten thousand clusters of a large mesh.
+const MAX_ELEMENTS: usize = 250_000;
 /// Most fields of all objects together.
 const MAX_FIELDS: usize = 1_000_000;
 /// Most fields of a protobuf message and of those in it: some for each container and label of a node.

@@ -340,7 +340,7 @@ fn a_process_that_calls_itself_envoy_costs_a_check_up_what_it_says() {
     let path = format!("/api/v1/checkups/{id}/diagnosis?pid={}", target.pid());
     let diagnosis = limited.agent.api.get_json(&path).unwrap().to_string();
     assert!(
-        diagnosis.contains("more than 100000 elements"),
+        diagnosis.contains("more than 250000 elements"),
         "{ended}\n{diagnosis}"
     );
     assert!(resident(limited.agent.pid()) < 200 << 20);

@@ -226,7 +226,7 @@ fn lists_of_empty_elements_are_refused_before_they_are_made() {
     let refused = super::config_dump::listeners_in(many.as_bytes()).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "it has more than 100000 elements in its lists"
+        "it has more than 250000 elements in its lists"
     );
     let few = wrap(&format!("{}{{}}", "{},".repeat(50)));
     let listeners = super::config_dump::listeners_in(few.as_bytes()).unwrap();

@@ -487,10 +487,11 @@ pub(super) fn examine(file: &File, source: NameSource) -> Result<PackInfo, PackE
 
 fn make_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    // The data directory may not be there yet.
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .recursive(true)
+        .create(folder)
 }
 
 /// The packs that earlier runs have kept, and what they left unfinished.

@@ -69,6 +69,7 @@ macro_rules! checked {
 
 #[rustfmt::skip]
 pub(super) const STEPS: &[Step] = &[
+    integration!("ui-stand-in", Compute, 400, None, UI_STAND_IN, "the page in headless Chromium against a stand-in of the agent"),
     Step {
         name: "check",
         about: "formatting, lints, documentation, house rules",
@@ -147,8 +148,6 @@ pub(super) const STEPS: &[Step] = &[
         needs: &[Need::Ebpf],
         run: toolchain_fallback::run,
     },
-    integration!("ui-stand-in", Compute, 400, None, UI_STAND_IN, "the page in headless Chromium against a stand-in of the agent"),
-    integration!("ui", Beside, 240, BROWSER, UI, "the page in headless Chromium"),
     Step {
         name: "runner",
         about: "what is told of tests that fail, hang or take too long, by tests that do",
@@ -169,6 +168,7 @@ pub(super) const STEPS: &[Step] = &[
         needs: KUBERNETES_NAMES,
         run: |workspace, tally| with_engine(workspace, "kubernetes-names", tally),
     },
+    integration!("ui", Beside, 240, BROWSER, UI, "the page in headless Chromium"),
     integration!("requests-brokers", Beside, 200, None, REQUESTS_BROKERS, "requests of Kafka and MongoDB, against what the broker logged and the client asked"),
     integration!("unwinding", Beside, 150, None, UNWINDING, "whole stacks of programs without frame pointers"),
     Step {

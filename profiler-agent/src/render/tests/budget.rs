@@ -18,6 +18,24 @@ const STACKS: u32 = 300;
 const FRAMES: u32 = 60;
 const NAMES: u32 = 50;
 
+/// The thread of a process with nothing else.
+fn only_thread(builder: &mut ProfileBuilder, comm: u32) -> u32 {
+    let process = builder.process(ProfileProcess {
+        key: ProcessKey {
+            pid: 1,
+            start_ticks: 1,
+        },
+        comm,
+        exe: 0,
+        container: 0,
+    });
+    builder.thread(ProfileThread {
+        process,
+        tid: 1,
+        name: comm,
+    })
+}
+
 /// Two functions with many inlined ones, which call each other in another order in each stack. The first stack has most.
 fn hostile() -> Profile {
     let mut builder = ProfileBuilder::new(0, 20_000_000, Clock::CpuClock);
@@ -41,20 +59,7 @@ fn hostile() -> Profile {
             })
         })
         .collect();
-    let process = builder.process(ProfileProcess {
-        key: ProcessKey {
-            pid: 1,
-            start_ticks: 1,
-        },
-        comm,
-        exe: 0,
-        container: 0,
-    });
-    let thread = builder.thread(ProfileThread {
-        process,
-        tid: 1,
-        name: comm,
-    });
+    let thread = only_thread(&mut builder, comm);
     for number in 0..STACKS {
         // Bits of a number that looks random: the first frames from the root differ already.
         let order = u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -192,20 +197,7 @@ fn the_leafs_side_of_a_very_deep_stack_is_other() {
         })
         .collect();
     let stack = builder.stack(frames);
-    let process = builder.process(ProfileProcess {
-        key: ProcessKey {
-            pid: 1,
-            start_ticks: 1,
-        },
-        comm,
-        exe: 0,
-        container: 0,
-    });
-    let thread = builder.thread(ProfileThread {
-        process,
-        tid: 1,
-        name: comm,
-    });
+    let thread = only_thread(&mut builder, comm);
     builder.sample(SampleRow {
         thread,
         stack,
