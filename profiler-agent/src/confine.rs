@@ -194,19 +194,18 @@ fn confine_to(reach: &Reach) -> Result<(), ConfineError> {
     if ruled.ruleset != RulesetStatus::FullyEnforced {
         tracing::debug!(status = ?ruled.ruleset, "Landlock is not complete on this kernel");
     }
-    let calls = match reach {
-        Reach::Given => [REFUSED_TO_READERS, CONNECTING].concat(),
-        Reach::Network | Reach::Servers(_) => REFUSED_TO_READERS.to_vec(),
+    let mut rules = BTreeMap::new();
+    refuse(&mut rules, ENTERING);
+    match reach {
+        Reach::Given => {
+            refuse(&mut rules, CHANGING);
+            refuse(&mut rules, CONNECTING);
+        }
+        Reach::Network | Reach::Servers(_) => refuse(&mut rules, CHANGING),
         // It makes, renames and removes what it keeps; Landlock says where.
-        Reach::Folder(_) => vec![libc::SYS_setns, libc::SYS_fsopen, libc::SYS_fsmount],
-    };
-    let mut refused: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    for call in calls {
-        refused.insert(call, Vec::new());
-        #[cfg(target_arch = "x86_64")]
-        refused.insert(call | X32, Vec::new());
+        Reach::Folder(_) => {}
     }
-    apply_filter(&refusing(refused, libc::EPERM)?)?;
+    apply_filter(&refusing(rules, libc::EPERM)?)?;
     Ok(())
 }
 
@@ -260,19 +259,22 @@ fn refused() -> Result<BpfProgram, ConfineError> {
         0,
     )?;
     let mut rules = BTreeMap::from([(libc::SYS_clone, vec![SeccompRule::new(vec![process])?])]);
-    for call in REFUSED.iter().chain(REFUSED_HERE) {
-        rules.insert(*call, Vec::new());
-    }
-    // The same calls of the x32 ABI, where the kernel has it.
-    #[cfg(target_arch = "x86_64")]
-    for call in REFUSED.iter().chain(REFUSED_HERE).copied() {
-        rules.insert(call | X32, Vec::new());
-    }
+    refuse(&mut rules, REFUSED);
+    refuse(&mut rules, REFUSED_HERE);
     #[cfg(target_arch = "x86_64")]
     for call in X32_ONLY.chain([libc::SYS_clone, libc::SYS_clone3]) {
         rules.insert(call | X32, Vec::new());
     }
     refusing(rules, libc::EPERM)
+}
+
+/// Adds calls, and the same of the x32 ABI, where the kernel has it.
+fn refuse(rules: &mut BTreeMap<i64, Vec<SeccompRule>>, calls: &[libc::c_long]) {
+    for call in calls {
+        rules.insert(*call, Vec::new());
+        #[cfg(target_arch = "x86_64")]
+        rules.insert(*call | X32, Vec::new());
+    }
 }
 
 /// A filter that allows everything but these calls.
@@ -387,9 +389,11 @@ const REFUSED_HERE: &[libc::c_long] = &[KEXEC_FILE_LOAD];
 #[cfg(not(target_arch = "x86_64"))]
 const KEXEC_FILE_LOAD: libc::c_long = 294;
 
-/// What who only reads never does, also where the kernel has no Landlock: changing files, and entering and making places
-/// where there are others.
-const REFUSED_TO_READERS: &[libc::c_long] = &[
+/// Entering and making places where there are other files.
+const ENTERING: &[libc::c_long] = &[libc::SYS_setns, libc::SYS_fsopen, libc::SYS_fsmount];
+
+/// What who only reads never does, also where the kernel has no Landlock: changing files, above all.
+const CHANGING: &[libc::c_long] = &[
     libc::SYS_unlinkat,
     libc::SYS_renameat,
     libc::SYS_renameat2,
@@ -404,9 +408,6 @@ const REFUSED_TO_READERS: &[libc::c_long] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
     libc::SYS_fsetxattr,
-    libc::SYS_setns,
-    libc::SYS_fsopen,
-    libc::SYS_fsmount,
     libc::SYS_perf_event_open,
     libc::SYS_kill,
     #[cfg(target_arch = "x86_64")]

@@ -148,11 +148,6 @@ impl Folder<'_> {
                         return End::Cut;
                     }
                 }
-                b'=' if self.part == Part::Setting => {
-                    self.part = Part::Value;
-                    self.pass(1);
-                    self.punctuation(first);
-                }
                 // The place of a parameter; with PostgreSQL an operator.
                 b'?' if self.dialect == Dialect::MySql => {
                     self.pass(1);
@@ -202,9 +197,11 @@ impl Folder<'_> {
     }
 
     fn punctuation(&mut self, byte: u8) {
-        if byte == b';' {
-            self.part = Part::Start;
-        }
+        self.part = match (byte, self.part) {
+            (b';', _) => Part::Start,
+            (b'=', Part::Setting) => Part::Value,
+            (_, same) => same,
+        };
         match byte {
             b')' => {
                 self.space = false;

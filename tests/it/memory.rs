@@ -252,12 +252,8 @@ fn the_limit_of_the_agents_cgroup_sets_the_ceiling() {
     let cgroup = Cgroup::create(&memory_hierarchy(), "memory", "pod/agent").unwrap();
     // On the one above: all that apply are looked at.
     cgroup.limit_memory_above(LIMIT).unwrap();
-    let join = format!(
-        "echo $$ > {}/cgroup.procs && exec \"$@\"",
-        cgroup.path().display()
-    );
     let mut agent = Agent::start_with(ServeOptions {
-        wrapper: ["sh", "-c", &join, "sh"].map(str::to_owned).into(),
+        wrapper: cgroup.wrapper(),
         ..ServeOptions::default()
     })
     .unwrap();

@@ -17,6 +17,7 @@ use profiler_tests::{
     process::Launch,
     wait::wait_for,
 };
+use prost::encoding::encode_varint;
 use serde_json::{Value, json};
 
 use crate::targets::{EXIT, START, Targets, endless, start_task, stop_task, wait_samples};
@@ -39,13 +40,9 @@ impl Limited {
     fn start(arguments: &[&str]) -> Self {
         let cgroup = Cgroup::create(&memory_hierarchy(), "memory", "pod/agent").unwrap();
         cgroup.limit_memory_above(LIMIT).unwrap();
-        let join = format!(
-            "echo $$ > {}/cgroup.procs && exec \"$@\"",
-            cgroup.path().display()
-        );
         let agent = Agent::start_with(ServeOptions {
             arguments: arguments.iter().map(|text| (*text).to_owned()).collect(),
-            wrapper: ["sh", "-c", &join, "sh"].map(str::to_owned).into(),
+            wrapper: cgroup.wrapper(),
             ..ServeOptions::default()
         })
         .unwrap();
@@ -175,18 +172,10 @@ fn ten_thousand_strangers_in_every_form_keep_nobody_out() {
 /// A field of bytes of a protobuf message.
 fn field(number: u64, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    varint(&mut bytes, number << 3 | 2);
-    varint(&mut bytes, content.len() as u64);
+    encode_varint(number << 3 | 2, &mut bytes);
+    encode_varint(content.len() as u64, &mut bytes);
     bytes.extend_from_slice(content);
     bytes
-}
-
-fn varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value.to_le_bytes()[0] | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value.to_le_bytes()[0]);
 }
 
 /// pprof of `samples` stacks of `frames` frames, each of `lines` inlined functions.
@@ -203,7 +192,7 @@ fn pprof(samples: u64, frames: usize, lines: usize) -> Vec<u8> {
     for number in 0..samples {
         let locations = field(1, &vec![1; frames]);
         let mut value = Vec::new();
-        varint(&mut value, number + 1);
+        encode_varint(number + 1, &mut value);
         file.extend(field(2, &[locations, field(2, &value)].concat()));
     }
     file

@@ -29,6 +29,15 @@ impl Cgroup {
         })
     }
 
+    /// A command in front of another one, which then runs in it.
+    pub fn wrapper(&self) -> Vec<String> {
+        let join = format!(
+            "echo $$ > {}/cgroup.procs && exec \"$@\"",
+            self.path.display()
+        );
+        ["sh", "-c", &join, "sh"].map(str::to_owned).into()
+    }
+
     /// Lets everything in it use `quota_us` of CPU time in each `period_us`.
     pub fn limit_cpu(&self, quota_us: u64, period_us: u64) -> Result<()> {
         let write = |path: PathBuf, text: String| {

@@ -11,7 +11,7 @@ use crate::{
     confine::Reach,
     envoy_admin::{self, EnvoyAdmin, EnvoyAdminError},
     model::{ObservedConfiguration, ProcessKey, RequestPoint, RequestSeries},
-    opener, privileges,
+    opener,
     process::accounting::ProcessAccount,
 };
 
@@ -59,10 +59,10 @@ impl EnvoyWatch {
         // Whoever runs the process chooses the answers.
         let give_up = move || {
             let addresses = envoy_admin::enter(key).and_then(|()| envoy_admin::candidates(key.pid));
-            privileges::keep_none().map_err(io::Error::other)?;
+            opener::keep_none()?;
             Ok(addresses)
         };
-        opener::start_after("envoy-admin", &Reach::Network, give_up, move |addresses| {
+        opener::start_after("envoy-admin", Reach::Network, give_up, move |addresses| {
             // Fails only when nobody waits for it.
             let _unheard = tell.send(watch(key, addresses, &stopped));
         })?;

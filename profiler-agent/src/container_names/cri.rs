@@ -21,6 +21,7 @@ use tonic::{
 use tonic_prost::{ProstCodec, ProstEncoder};
 
 use super::{
+    MOST_LABELS,
     cri_messages::{
         Container, ImageSpec, ListContainersRequest, ListContainersResponse, ListPodSandboxRequest,
         ListPodSandboxResponse, PodSandbox,
@@ -38,8 +39,6 @@ const LIMIT: Duration = Duration::from_secs(5);
 const MOST_BYTES: usize = 32 << 20;
 /// Labels of the kubelet's own, which every pod has.
 const OWN: &str = "io.kubernetes.";
-/// Labels of one pod; more are left out.
-const MOST_LABELS: usize = 256;
 
 /// Pods and containers, also those that have ended and not been removed.
 pub(super) async fn list(

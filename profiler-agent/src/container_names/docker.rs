@@ -9,14 +9,12 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::runtime::Handle;
 
-use super::{directory::Named, socket::connect};
+use super::{MOST_LABELS, directory::Named, socket::connect};
 use crate::foreign_answers::json;
 use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
 
 /// Largest list that is read.
 const MOST_BYTES: usize = 32 << 20;
-/// Labels of one container; more are left out.
-const MOST_LABELS: usize = 256;
 /// Oldest version that tells what is needed; newer engines speak it too (Docker 29 asks for 1.44).
 const VERSIONS: [&str; 2] = ["v1.44", "v1.24"];
 /// Labels of Docker Compose.

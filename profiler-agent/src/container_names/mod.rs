@@ -14,6 +14,9 @@ mod directory;
 mod saved;
 mod labels;
 
+/// Labels of one pod or container; more are left out.
+const MOST_LABELS: usize = 256;
+
 pub use directory::{ContainerDirectory, SourceState, SourceStatus};
 pub use kubernetes::KubernetesMode;
 pub use labels::{LabelError, LabelSelector};

@@ -11,7 +11,7 @@ use serde::{
     de::{IgnoredAny, SeqAccess, Visitor},
 };
 
-use super::directory::Named;
+use super::{MOST_LABELS, directory::Named};
 use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
 
 /// Set on pods of a `ReplicaSet` whose name a Deployment made by appending it
@@ -19,9 +19,8 @@ use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
 const TEMPLATE_HASH: &str = "pod-template-hash";
 /// The same by Argo Rollouts.
 const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
-/// Containers of one pod and kind, and labels of one pod; more are left out.
+/// Containers of one pod and kind; more are left out.
 const MOST_CONTAINERS: usize = 256;
-const MOST_LABELS: usize = 256;
 /// Longest container id that is believed.
 const ID_BYTES: usize = 128;
 

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     confine::{Reach, confine_reader},
     model::NamedBy,
-    privileges,
+    opener::keep_none,
     process::ProcessTable,
 };
 
@@ -64,9 +64,8 @@ impl NameSources {
             .name("names".to_owned())
             .spawn(move || {
                 let reach = Reach::Servers(config.kubernetes.files());
-                let given_up = privileges::keep_none()
-                    .map_err(io::Error::other)
-                    .and_then(|()| confine_reader(&reach).map_err(io::Error::other));
+                let given_up =
+                    keep_none().and_then(|()| confine_reader(&reach).map_err(io::Error::other));
                 if let Err(error) = given_up {
                     // It reads what others send.
                     tracing::error!(%error, "names of containers are not asked for");

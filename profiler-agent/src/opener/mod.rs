@@ -73,20 +73,19 @@ pub(crate) fn start(
     name: impl Into<String>,
     work: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    start_after(name, &Reach::Given, keep_none, |()| work())
+    start_after(name, Reach::Given, keep_none, |()| work())
 }
 
 /// The same for a thread that does something before, and may need more than it is given: `give_up` has the capabilities
 /// of the calling thread, and ends with giving them up.
 pub(crate) fn start_after<P>(
     name: impl Into<String>,
-    reach: &Reach,
+    reach: Reach,
     give_up: impl FnOnce() -> io::Result<P> + Send + 'static,
     work: impl FnOnce(P) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let opener = partner_or_new()?;
     let (told, ready) = sync_channel(1);
-    let reach = reach.clone();
     let thread = Builder::new().name(name.into()).spawn(move || {
         let given_up = give_up().and_then(|prepared| {
             confine_reader(&reach).map_err(io::Error::other)?;

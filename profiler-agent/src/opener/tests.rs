@@ -64,7 +64,7 @@ fn what_such_a_thread_starts_uses_the_same_partner() {
 #[test]
 fn a_thread_that_cannot_give_up_its_capabilities_does_not_work() {
     let refused = || Err::<(), _>(io::Error::other("not allowed"));
-    let started = start_after("test", &crate::confine::Reach::Given, refused, |()| {
+    let started = start_after("test", crate::confine::Reach::Given, refused, |()| {
         panic!("it works")
     });
     assert_eq!(started.unwrap_err().to_string(), "not allowed");

@@ -13,6 +13,13 @@ pub(crate) struct ContainerCgroup<'path> {
     pub(crate) cgroup: &'path str,
 }
 
+impl ContainerCgroup<'_> {
+    /// A pod has its own id in place of a container's.
+    fn is_pod(&self) -> bool {
+        self.container.pod_uid.as_deref() == Some(&self.container.id)
+    }
+}
+
 /// Prefixes of systemd scopes (and of CRI-O's and podman's plain directories).
 const PREFIXES: [(&str, &str); 4] = [
     ("docker-", "docker"),
@@ -52,19 +59,17 @@ pub(crate) fn is_id_prefix(text: &str) -> bool {
 /// The runtime is `kubepods` where the path tells the pod but not who runs it (the kubelet's
 /// cgroupfs driver); the id is then the container's, or the pod's when the path ends there.
 pub(crate) fn container_of(path: &str) -> Option<ContainerCgroup<'_>> {
-    let mut pod = None;
-    for seen in named_in(path) {
-        if seen.container.pod_uid.as_deref() != Some(&seen.container.id) {
-            return Some(seen);
-        }
-        pod = Some(seen);
-    }
-    pod
+    let mut containers = containers_in(path);
+    containers.next().or_else(|| pods_in(path).last())
 }
 
 /// All containers of a path, the outermost first, without pods.
 pub(crate) fn containers_in(path: &str) -> impl Iterator<Item = ContainerCgroup<'_>> {
-    named_in(path).filter(|seen| seen.container.pod_uid.as_deref() != Some(&seen.container.id))
+    named_in(path).filter(|seen| !seen.is_pod())
+}
+
+fn pods_in(path: &str) -> impl Iterator<Item = ContainerCgroup<'_>> {
+    named_in(path).filter(ContainerCgroup::is_pod)
 }
 
 /// The cgroup in `path` that is the container, or the pod, of this id.
@@ -108,17 +113,8 @@ fn named_in(path: &str) -> impl Iterator<Item = ContainerCgroup<'_>> {
 
 /// The part of `path` that is a pod's cgroup, with the pod's unique id.
 pub(crate) fn pod_of(path: &str) -> Option<(String, &str)> {
-    let mut found = None;
-    let mut end = 0;
-    for segment in path.split('/') {
-        let start = end;
-        end = start + segment.len();
-        if let Some(uid) = pod_uid(segment) {
-            found = Some((uid, &path[..end]));
-        }
-        end += 1;
-    }
-    found
+    let pod = pods_in(path).last();
+    pod.map(|seen| (seen.container.id, seen.cgroup))
 }
 
 /// `docker-<id>.scope`, `libpod-<id>`, `<slice>:cri-containerd:<id>` and the like.

@@ -4,6 +4,11 @@
 //! its stacks are deep, full of inlined functions and all different. So what a picture takes is counted before it is
 //! taken, the heaviest stacks first; what has no room is shown as `(other)`.
 
+use std::{cmp::Reverse, collections::HashMap};
+
+use super::{Value, names::process_of};
+use crate::model::{Frame, FrameId, ProcessId, Profile, StackId};
+
 /// Names of one stack that are shown; `(other)` stands for those nearer to the leaf.
 pub(super) const MAX_NAMES: usize = 4096;
 /// What stands for all that has no room.
@@ -55,6 +60,36 @@ impl Budget {
         self.bytes = left.unwrap_or(self.bytes);
         left.is_some()
     }
+}
+
+/// The stacks of each process with their sums, in the order of these: what has no room is what matters least.
+pub(super) fn heaviest_first(profile: &Profile, value: Value) -> Vec<((ProcessId, StackId), u64)> {
+    let mut sums: HashMap<(ProcessId, StackId), u64> = HashMap::new();
+    for row in profile.samples.iter().filter(|row| value.of(row) > 0) {
+        let sum = sums
+            .entry((process_of(profile, row.thread), row.stack))
+            .or_default();
+        *sum = sum.saturating_add(value.of(row));
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_unstable_by_key(|(key, sum)| (Reverse(*sum), *key));
+    sums
+}
+
+/// How many names each frame has.
+pub(super) fn name_counts(profile: &Profile) -> Vec<usize> {
+    let count = |frame: &Frame| frame.functions.len().max(1);
+    profile.frames.iter().map(count).collect()
+}
+
+/// What is shown of a stack's frames, which are given from the leaf on: the root's side, up to [`MAX_NAMES`].
+pub(super) fn shown_frames<'a>(ids: &'a [FrameId], names: &[usize]) -> &'a [FrameId] {
+    let mut sum = 0;
+    let from_root = ids.iter().rev().take_while(|id| {
+        sum += names[**id as usize];
+        sum <= MAX_NAMES
+    });
+    &ids[ids.len() - from_root.count()..]
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 //! Kernel functions end in `_[k]` and inlined ones in `_[i]`, as perf's own folding writes them;
 //! names that are inferred end in `_[inferred]`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use crate::model::{Frame, FrameId, FrameSpace, NameSource, Profile, StackId};
+use crate::model::{Frame, FrameSpace, NameSource, Profile};
 
 use super::{
     Budget, Value,
-    budget::{MAX_NAMES, OTHER},
-    names::{is_unprintable, lines, process_names, process_of},
+    budget::{OTHER, heaviest_first, name_counts, shown_frames},
+    names::{is_unprintable, lines, process_names},
 };
 
 pub(super) fn render(profile: &Profile, value: Value, budget: Budget) -> Vec<u8> {
@@ -39,16 +39,9 @@ pub(super) fn stacks(
         .iter()
         .map(|frame| fold(profile, frame))
         .collect();
-    let mut counts: HashMap<(u32, StackId), u64> = HashMap::new();
-    for row in profile.samples.iter().filter(|row| value.of(row) > 0) {
-        let count = counts
-            .entry((process_of(profile, row.thread), row.stack))
-            .or_default();
-        *count = count.saturating_add(value.of(row));
-    }
-    let names: Vec<usize> = profile.frames.iter().map(names_of).collect();
+    let names = name_counts(profile);
     let mut folded: BTreeMap<String, u64> = BTreeMap::new();
-    for ((process, stack), count) in heaviest_first(counts) {
+    for ((process, stack), count) in heaviest_first(profile, value) {
         let mut text = processes[process as usize].clone();
         let ids = &profile.stacks[stack as usize].frames;
         let shown = shown_frames(ids, &names);
@@ -77,28 +70,6 @@ pub(super) fn stacks(
 const TEXT_COPIES: usize = 3;
 /// An entry of the table beside its text.
 const ENTRY_BYTES: usize = 64;
-
-/// The names of a frame.
-pub(super) fn names_of(frame: &Frame) -> usize {
-    frame.functions.len().max(1)
-}
-
-/// What is shown of a stack's frames, which are given from the leaf on: the root's side, up to [`MAX_NAMES`].
-pub(super) fn shown_frames<'a>(ids: &'a [FrameId], names: &[usize]) -> &'a [FrameId] {
-    let mut sum = 0;
-    let from_root = ids.iter().rev().take_while(|id| {
-        sum += names[**id as usize];
-        sum <= MAX_NAMES
-    });
-    &ids[ids.len() - from_root.count()..]
-}
-
-/// In the order of their values, so that what has no room is what matters least.
-fn heaviest_first(counts: HashMap<(u32, StackId), u64>) -> Vec<((u32, StackId), u64)> {
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_unstable_by_key(|(key, count)| (std::cmp::Reverse(*count), *key));
-    counts
-}
 
 /// A frame's functions from the root's side to the leaf's, separated by `;`.
 fn fold(profile: &Profile, frame: &Frame) -> String {

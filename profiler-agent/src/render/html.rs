@@ -10,7 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::GzEncoder};
 use serde::Serialize;
 
-use crate::model::{Clock, IdleShare, Profile};
+use crate::model::{Clock, Profile};
 
 use super::{RenderError, Value, View, flamegraph, names::printable};
 
@@ -32,7 +32,6 @@ struct About {
 pub(super) fn render(
     profile: &Profile,
     value: Value,
-    idle: Option<&IdleShare>,
     view: &View<'_>,
     template: &str,
 ) -> Result<Vec<u8>, RenderError> {
@@ -48,12 +47,12 @@ pub(super) fn render(
             Clock::Wall => "of all threads",
             Clock::Unknown => "in the imported file",
         },
-        idle: idle.map(|idle| printable(&idle.line())),
+        idle: view.idle.map(|idle| printable(&idle.line())),
         version: env!("CARGO_PKG_VERSION"),
     };
     let about = STANDARD.encode(serde_json::to_vec(&about)?);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(&flamegraph::render(profile, value, idle, view.budget))?;
+    encoder.write_all(&flamegraph::render(profile, value, view.idle, view.budget))?;
     let columns = STANDARD.encode(encoder.finish()?);
 
     // The template is cut first, so that what is put in is never searched for a mark.

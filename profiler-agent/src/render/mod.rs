@@ -176,7 +176,7 @@ pub fn render_view(
         Format::Speedscope => speedscope::render(profile, either, title, budget),
         Format::Html => {
             let template = template.ok_or(RenderError::NoViewer)?;
-            html::render(profile, usual, idle, view, template)
+            html::render(profile, usual, view, template)
         }
         Format::Flamegraph => Ok(flamegraph::render(profile, usual, idle, budget)),
     }

@@ -14,8 +14,7 @@ use crate::model::{FrameId, Function, NameSource, Profile, SampleRow, StackId, T
 
 use super::{
     Budget, RenderError, Value,
-    budget::OTHER,
-    folded::{names_of, shown_frames},
+    budget::{OTHER, name_counts, shown_frames},
     names::{lines, printable, process_names},
 };
 
@@ -165,7 +164,7 @@ struct Rooms<'a> {
 
 impl<'a> Rooms<'a> {
     fn of(profile: &Profile, value: Value, mut budget: Budget, indexes: &'a [Vec<u32>]) -> Self {
-        let names: Vec<usize> = profile.frames.iter().map(names_of).collect();
+        let names = name_counts(profile);
         let mut stacks: HashMap<StackId, (u64, u64)> = HashMap::new();
         for row in profile.samples.iter().filter(|row| value.of(row) > 0) {
             let (sum, rows) = stacks.entry(row.stack).or_default();

@@ -2,17 +2,16 @@
 
 use std::{
     borrow::Cow,
-    cmp::Reverse,
     collections::{HashMap, hash_map::Entry},
     hash::{BuildHasherDefault, Hasher},
 };
 
-use crate::model::{Frame, FrameSpace, ModuleKind, NameSource, Profile, StackId};
+use crate::model::{Frame, FrameSpace, ModuleKind, NameSource, Profile};
 
 use super::{
     Budget, Value,
-    budget::{self, MAX_NAMES},
-    names::{lines, process_names, process_of},
+    budget::{self, MAX_NAMES, heaviest_first},
+    names::{lines, process_names},
 };
 
 /// What a node of the tree is; the numbers are those of docs/flamegraph-format.md.
@@ -295,13 +294,6 @@ type NodeIndex = HashMap<u64, u32, BuildHasherDefault<PairHasher>>;
 
 /// At most about `most` nodes, and an `(other)` for each of those.
 fn grow(profile: &Profile, value: Value, labelled: &Labelled<'_>, most: usize) -> Growing {
-    let mut counts: HashMap<(u32, StackId), u64> = HashMap::new();
-    for row in profile.samples.iter().filter(|row| value.of(row) > 0) {
-        let count = counts
-            .entry((process_of(profile, row.thread), row.stack))
-            .or_default();
-        *count = count.saturating_add(value.of(row));
-    }
     let mut tree = Growing {
         parents: vec![0],
         labels: vec![ROOT],
@@ -321,9 +313,7 @@ fn grow(profile: &Profile, value: Value, labelled: &Labelled<'_>, most: usize) -
         tree.own.push(0);
         Some(node)
     };
-    let mut counts: Vec<((u32, StackId), u64)> = counts.into_iter().collect();
-    counts.sort_unstable_by_key(|(key, count)| (Reverse(*count), *key));
-    for ((process, stack), count) in counts {
+    for ((process, stack), count) in heaviest_first(profile, value) {
         let frames = profile.stacks[stack as usize].frames.iter().rev();
         let names = frames.flat_map(|frame| &labelled.frames[*frame as usize]);
         let process = &labelled.processes[process as usize];

@@ -57,7 +57,7 @@ pub fn start(server: &str, packs: &SymbolPacks) -> io::Result<()> {
         Some(folder) => Reach::Folder(folder),
         None => Reach::Servers(Vec::new()),
     };
-    opener::start_after("debuginfod", &reach, opener::keep_none, move |()| {
+    opener::start_after("debuginfod", reach, opener::keep_none, move |()| {
         serve(&wanted, &agent, &server, &packs);
     })?;
     Ok(())

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{
     free_port,
-    postgres::{MARK, hexadecimal, marked},
+    postgres::{MARK, marked, script},
 };
 use crate::{
     process::{Launch, Running},
@@ -83,19 +83,12 @@ impl MariaDb {
 
     /// What each statement answers, when the server takes it: values as text, without names of columns.
     pub fn values(&self, folder: &Path, statements: &[String]) -> Result<Vec<String>> {
-        // As bytes, so that only the server reads them.
-        let script: Vec<String> = statements
-            .iter()
-            .map(|statement| {
-                let hex = hexadecimal(statement);
-                format!(
-                    "SELECT '{MARK}';\nSET @statement = CONVERT(x'{hex}' USING utf8mb4);\n\
-                     PREPARE one FROM @statement;\nEXECUTE one;\nPREPARE one FROM 'DO 0';\n"
-                )
-            })
-            .collect();
-        let path = folder.join("values.sql");
-        fs::write(&path, script.concat()).context("write the statements")?;
+        let path = script(folder, statements, |hex| {
+            format!(
+                "SELECT '{MARK}';\nSET @statement = CONVERT(x'{hex}' USING utf8mb4);\n\
+                 PREPARE one FROM @statement;\nEXECUTE one;\nPREPARE one FROM 'DO 0';\n"
+            )
+        })?;
         let output = self
             .launch(folder, &path, &["--skip-column-names"])?
             .finish(LIMIT)?;

@@ -25,10 +25,23 @@ const USER: u32 = 65_534;
 /// Stands between the answers of a script.
 pub(super) const MARK: &str = "@@NEXT@@";
 
-/// Digits of a text's bytes.
-pub(super) fn hexadecimal(text: &str) -> String {
-    let digits: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-    digits.concat()
+/// Writes a script of what `each` makes of a statement, which it is given as the digits of its bytes, so that only the
+/// server reads it.
+pub(super) fn script(
+    folder: &Path,
+    statements: &[String],
+    each: impl Fn(&str) -> String,
+) -> Result<PathBuf> {
+    let hexadecimal = |text: &String| {
+        let digits: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+        digits.concat()
+    };
+    let lines = statements
+        .iter()
+        .map(|statement| each(&hexadecimal(statement)));
+    let path = folder.join("values.sql");
+    fs::write(&path, lines.collect::<Vec<_>>().concat()).context("write the statements")?;
+    Ok(path)
 }
 
 /// The answers of a script.
@@ -140,18 +153,11 @@ impl Postgres {
 
     /// What each statement answers, when the server takes it as one that reads: values as text, without names of columns.
     pub fn values(&self, folder: &Path, statements: &[String]) -> Result<Vec<String>> {
-        // As bytes, so that only the server reads them.
-        let script: Vec<String> = statements
-            .iter()
-            .map(|statement| {
-                let hex = hexadecimal(statement);
-                format!(
-                    "\\echo {MARK}\nSELECT query_to_xml(convert_from('\\x{hex}'::bytea, 'UTF8'), true, false, '');\n"
-                )
-            })
-            .collect();
-        let path = folder.join("values.sql");
-        fs::write(&path, script.concat()).context("write the statements")?;
+        let path = script(folder, statements, |hex| {
+            format!(
+                "\\echo {MARK}\nSELECT query_to_xml(convert_from('\\x{hex}'::bytea, 'UTF8'), true, false, '');\n"
+            )
+        })?;
         let path = path.display().to_string();
         let options = ["--no-psqlrc", "--quiet", "--no-align", "--tuples-only"];
         let output = self.answered(folder, "psql", &[&options[..], &["--file", &path]].concat())?;

@@ -304,7 +304,7 @@ impl Job {
             name: preparation.name,
             lane: preparation.lane,
             budget: preparation.budget,
-            priority: if FIRST.contains(&preparation.name) {
+            priority: if is_first(preparation) {
                 Priority::Normal
             } else {
                 Priority::Low
@@ -328,8 +328,14 @@ impl Job {
     }
 }
 
-/// What the longest chain waits for: the program that is shipped, then the kernels that run it.
-const FIRST: [&str; 4] = [PACKAGES, "ebpf-tools", "page", "agent"];
+/// Whether the longest chain waits for it: for the program that is shipped, which the kernels run.
+fn is_first(preparation: &Preparation) -> bool {
+    let mut of_agent = PREPARATIONS.iter().filter(|other| other.name == AGENT);
+    preparation.name == AGENT || of_agent.any(|agent| agent.after.contains(&preparation.name))
+}
+
+/// The preparation that builds the program that is shipped.
+const AGENT: &str = "agent";
 /// The preparation that installs Debian's packages.
 const PACKAGES: &str = "packages";
 

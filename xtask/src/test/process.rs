@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(15);
 pub(super) enum Priority {
     #[default]
     Normal,
-    /// After those of normal priority: others wait for what they make.
+    /// Behind those of normal priority, for whose results others wait.
     Low,
     /// Where everything else leaves a processor idle (`SCHED_IDLE`): a test that wakes up beside it does not wait for it,
     /// as it would for what is only nice.

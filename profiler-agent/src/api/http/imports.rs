@@ -68,8 +68,11 @@ pub(in crate::api) async fn import(
     Ceiling::own().admits("no profile is imported")?;
     let bytes = receive(body).await?;
     let now = wall_ns();
-    let room = blocking(|| Ceiling::own().room_bytes()).await?;
-    let imported = blocking(move || opener::apart("import", || read(&bytes, &name, now, room)))
+    let imported = blocking(move || {
+        let room = Ceiling::own().room_bytes();
+        opener::apart("import", || read(&bytes, &name, now, room))
+    });
+    let imported = imported
         .await?
         .map_err(ApiError::internal)?
         .map_err(|error| {

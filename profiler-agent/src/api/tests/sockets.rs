@@ -458,7 +458,7 @@ async fn http2_is_not_served() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_is_no_longer_than_what_was_sent() {
+async fn a_refusal_repeats_a_part_of_what_was_sent() {
     let data = tempfile::tempdir().unwrap();
     let agent = Running::start(config(data.path(), |_| {}));
     let host = agent.address.to_string();

@@ -131,7 +131,7 @@ impl Unwinder {
         };
         let thread = opener::start_after(
             format!("unwind-{id}"),
-            &Reach::Given,
+            Reach::Given,
             give_up,
             move |worker| {
                 let patience = match notice {

@@ -36,6 +36,19 @@ fn only_thread(builder: &mut ProfileBuilder, comm: u32) -> u32 {
     })
 }
 
+fn sample(builder: &mut ProfileBuilder, thread: u32, stack: u32, count: u64) {
+    builder.sample(SampleRow {
+        thread,
+        stack,
+        cpu: 0,
+        bucket: 0,
+        state: ThreadState::OnCpu,
+        waker: None,
+        count,
+        total_ns: count,
+    });
+}
+
 /// Two functions with many inlined ones, which call each other in another order in each stack. The first stack has most.
 fn hostile() -> Profile {
     let mut builder = ProfileBuilder::new(0, 20_000_000, Clock::CpuClock);
@@ -67,16 +80,12 @@ fn hostile() -> Profile {
             .map(|depth| frames[(order >> depth & 1) as usize])
             .collect();
         let stack = builder.stack(stack);
-        builder.sample(SampleRow {
+        sample(
+            &mut builder,
             thread,
             stack,
-            cpu: 0,
-            bucket: 0,
-            state: ThreadState::OnCpu,
-            waker: None,
-            count: if number == 0 { 1000 } else { 10 },
-            total_ns: 1_000_000,
-        });
+            if number == 0 { 1000 } else { 10 },
+        );
     }
     builder.finish()
 }
@@ -198,16 +207,7 @@ fn the_leafs_side_of_a_very_deep_stack_is_other() {
         .collect();
     let stack = builder.stack(frames);
     let thread = only_thread(&mut builder, comm);
-    builder.sample(SampleRow {
-        thread,
-        stack,
-        cpu: 0,
-        bucket: 0,
-        state: ThreadState::OnCpu,
-        waker: None,
-        count: 7,
-        total_ns: 7,
-    });
+    sample(&mut builder, thread, stack, 7);
     let profile = builder.finish();
     let tree = built(&profile, Budget::default());
     // The root, the process, the names, and what stands for the rest.
