@@ -56,7 +56,7 @@ pub enum ImportError {
     #[error("the file has more than {limit} {what}")]
     TooMany { what: &'static str, limit: usize },
     #[error(
-        "the file's profile needs more than {} of memory, and no more is free below the agent's ceiling (--max-memory)",
+        "the file's profile needs more than {} of memory, which is a third of what is free below the agent's ceiling",
         megabytes(*room_bytes)
     )]
     NoMemory { room_bytes: u64 },
