@@ -86,17 +86,6 @@ fn host_lints(workspace: &Workspace) -> Result<()> {
         "--",
     ];
     arguments.extend(deny_warnings()?);
-    cargo(workspace, &arguments, &[])?;
-    // "All targets" leaves out the tests that plain `cargo test` does not run.
-    let mut arguments = vec![
-        "clippy",
-        "--package",
-        "profiler-agent",
-        "--test",
-        "inferred",
-    ];
-    arguments.extend(["--locked", "--"]);
-    arguments.extend(deny_warnings()?);
     cargo(workspace, &arguments, &[])
 }
 

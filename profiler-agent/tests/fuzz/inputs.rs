@@ -1,6 +1,7 @@
 //! Files to damage, and how.
 
 use std::{
+    fmt::Write as _,
     fs,
     io::Write as _,
     path::Path,
@@ -251,9 +252,7 @@ pub(crate) fn perf_map() -> Original {
     let mut text = String::new();
     for entry in 0..2000_u64 {
         let start = 0x7f00_0000_0000 + entry * 0x40;
-        text.push_str(&format!(
-            "{start:x} 40 LazyCompile:~f{entry} /app/x.js:{entry}\n"
-        ));
+        writeln!(text, "{start:x} 40 LazyCompile:~f{entry} /app/x.js:{entry}").unwrap();
     }
     Original::of("a perf-map", text.into_bytes())
 }

@@ -9,7 +9,7 @@ use profiler_agent::{
     symbolize::inferred,
 };
 
-use crate::envoy::envoy;
+use super::envoy::envoy;
 
 /// Exported functions of the first of these files that is there.
 fn exported(paths: &[&str]) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use profiler_agent::symbolize::inferred::{self, FileEvidence, InferredNames};
 
-use crate::{
+use super::{
     program::{Compiled, FILES, compiled},
     truth::Truth,
 };

@@ -2,7 +2,7 @@
 
 use profiler_agent::symbolize::inferred;
 
-use crate::program::compiled;
+use super::program::compiled;
 
 /// A small generator, so that each run tests the same files.
 struct Dice(u64);

@@ -9,7 +9,7 @@ use std::{
 
 use profiler_agent::symbolize::inferred;
 
-use crate::truth::Truth;
+use super::truth::Truth;
 
 /// Only one test at a time runs apt.
 static APT: Mutex<()> = Mutex::new(());
@@ -19,9 +19,7 @@ fn library(package: &str, file: &str) -> Vec<u8> {
     let _one = APT
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("packages")
-        .join(package);
+    let folder = super::scratch().join("packages").join(package);
     if find(&folder, file).is_none() {
         fs::create_dir_all(&folder).unwrap();
         let run = |command: &mut Command| {

@@ -2,18 +2,18 @@
 //! does not see. Run by `cargo xtask test inferred`, which installs what it needs: g++, binutils,
 //! Debian's C++ libraries (unpacked, not installed) and Envoy. Rules of diagnoses are proved by the same names.
 
-#[cfg(test)]
 mod truth;
 
-#[cfg(test)]
 mod diagnosis_rules;
-#[cfg(test)]
 mod envoy;
-#[cfg(test)]
 mod hierarchy;
-#[cfg(test)]
 mod hostile;
-#[cfg(test)]
 mod libraries;
-#[cfg(test)]
 mod program;
+
+use std::path::PathBuf;
+
+/// Where compilers and packages are unpacked to, kept between runs.
+fn scratch() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/inferred")
+}

@@ -8,7 +8,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     sync::{Mutex, OnceLock},
 };
@@ -277,7 +277,7 @@ pub(crate) fn compiled(flags: &[&str]) -> &'static Compiled {
 }
 
 fn compile(name: &str, flags: &[&str]) -> Compiled {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("program{name}"));
+    let folder = super::scratch().join(format!("program{name}"));
     let sources = write(&folder);
     let mut compiler = Command::new("g++");
     compiler

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use profiler_agent::tls_sites::{Evidence, Library, SiteClass};
 
-use crate::found::{entry, found, function, register, returns};
+use super::found::{entry, found, function, register, returns};
 
 fn envoy(version: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/tools");

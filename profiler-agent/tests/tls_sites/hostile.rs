@@ -19,7 +19,7 @@ fn look(bytes: &[u8]) -> Finding {
 
 #[test]
 fn damaged_libraries_do_no_harm() {
-    let path = crate::libraries::library("libssl.so.3", "libssl3");
+    let path = super::libraries::library("libssl.so.3", "libssl3");
     let sound = std::fs::read(path).unwrap();
     assert!(matches!(look(&sound), Finding::Found(_)));
     for bytes in [0, 1, 63, 64, 4096, sound.len() / 2] {

@@ -8,7 +8,7 @@ use std::{
 
 use profiler_agent::tls_sites::{Evidence, Library, Operation, SiteClass};
 
-use crate::found::{entry, found, function, register, returns};
+use super::found::{entry, found, function, register, returns};
 
 const FOLDER: &str = "/usr/lib/x86_64-linux-gnu";
 

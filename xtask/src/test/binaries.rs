@@ -30,8 +30,8 @@ const UNIT_PACKAGES: [&str; 4] = [
     "profiler-agent",
     "xtask",
 ];
-/// Test targets of the agent that need files of other programs.
-const CHECKED_TARGETS: [&str; 4] = ["inferred", "tls_sites", "unwind", "fuzz"];
+/// The module of the agent's library with tests that need files of other programs: steps of their own run them.
+const FILE_TESTS: &str = "file_tests::";
 
 /// A built test binary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,9 +83,6 @@ impl Build {
                 }
                 // The agent's program holds no tests.
                 command.args(["--lib", "--bin", "xtask"]);
-                for target in CHECKED_TARGETS {
-                    command.args(["--test", target]);
-                }
                 command.env("PROFILER_SKIP_EBPF", "1");
             }
             Self::Integration => {
@@ -135,40 +132,38 @@ pub(super) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     let mut reader = Reader::default();
     let mut endings = Vec::new();
     for (name, binary) in Build::Checked.read(workspace)? {
-        if CHECKED_TARGETS
-            .iter()
-            .any(|target| name.ends_with(&format!("/{target}")))
-        {
-            continue;
-        }
         println!("{name}");
-        endings.extend(run(&mut command(&binary), &mut reader)?);
+        endings.extend(run(
+            command(&binary).args(["--skip", FILE_TESTS]),
+            &mut reader,
+        )?);
     }
     finish(reader, endings, tally)
 }
 
-/// A test target of the agent of the checked build.
+/// A module of tests with files, of the checked build.
 pub(super) fn checked(
     workspace: &Workspace,
-    target: &str,
+    module: &str,
     variables: &[(&str, &Path)],
     tally: &mut Tally,
 ) -> Result<()> {
-    let mut command = target_of_agent(workspace, target)?;
+    let mut command = file_tests(workspace, module)?;
     command.envs(variables.iter().copied());
     counted(&mut command, tally)
 }
 
 /// The same with one test at a time.
-pub(super) fn in_one_thread(workspace: &Workspace, target: &str, tally: &mut Tally) -> Result<()> {
-    let mut command = target_of_agent(workspace, target)?;
+pub(super) fn in_one_thread(workspace: &Workspace, module: &str, tally: &mut Tally) -> Result<()> {
+    let mut command = file_tests(workspace, module)?;
     command.arg("--test-threads=1");
     counted(&mut command, tally)
 }
 
-fn target_of_agent(workspace: &Workspace, target: &str) -> Result<Command> {
-    let binary = Build::Checked.binary(workspace, &format!("profiler-agent/{target}"))?;
+fn file_tests(workspace: &Workspace, module: &str) -> Result<Command> {
+    let binary = Build::Checked.binary(workspace, "profiler-agent/profiler_agent")?;
     let mut command = command(&binary);
+    command.arg(format!("{FILE_TESTS}{module}::"));
     // What they print are figures that people read.
     command.arg("--show-output");
     Ok(command)

@@ -259,9 +259,11 @@ fn end<'p>(running: impl IntoIterator<Item = &'p mut Process>) -> Result<()> {
 /// When a job is ended: at a multiple of its budget, larger where others take its time.
 fn limit(lane: Lane, budget: u32) -> Duration {
     let times = match lane {
-        Lane::Fetch | Lane::Alone => 3,
+        Lane::Alone => 3,
         Lane::Beside => 5,
         Lane::Compute | Lane::Spare => 10,
+        // How fast a registry answers says nothing about the project.
+        Lane::Fetch => 20,
     };
     Duration::from_secs(u64::from(budget * times))
 }

@@ -54,7 +54,7 @@ macro_rules! integration {
 
 /// A test target of the agent that needs files of other programs, and no kernel.
 macro_rules! checked {
-    ($name:literal, $target:literal, $budget:literal, $needs:expr, $about:literal) => {
+    ($name:literal, $module:literal, $budget:literal, $needs:expr, $about:literal) => {
         Step {
             name: $name,
             about: $about,
@@ -62,7 +62,7 @@ macro_rules! checked {
             budget: $budget,
             lock: None,
             needs: $needs,
-            run: |workspace, tally| binaries::in_one_thread(workspace, $target, tally),
+            run: |workspace, tally| binaries::in_one_thread(workspace, $module, tally),
         }
     };
 }
