@@ -136,8 +136,9 @@ pub struct ServeArgs {
     /// Room for uploaded symbol files, and again for fetched ones [default: 4GiB]
     #[arg(long, value_name = "SIZE")]
     pub max_symbol_bytes: Option<String>,
-    /// Ask this debuginfod server for missing debug files (it learns which programs run here)
-    #[arg(long, value_name = "URL")]
+    /// Ask this debuginfod server for missing debug files (it learns which programs run here). It may redirect to itself
+    /// and to the hosts listed behind it
+    #[arg(long, value_name = "URL[,HOST..]")]
     pub debuginfod: Option<String>,
     /// Rules that say which waits are idle, instead of the embedded ones
     #[arg(long, value_name = "FILE")]

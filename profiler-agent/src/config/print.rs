@@ -148,7 +148,7 @@ impl ServeConfig {
             lines.push(("symbol_dir", text(folder)));
         }
         if let Some(server) = debuginfod {
-            lines.push(("debuginfod", server.clone().into()));
+            lines.push(("debuginfod", server.to_string().into()));
         }
         if let Some(file) = idle_rules {
             lines.push(("idle_rules", text(file)));
@@ -166,7 +166,7 @@ impl ServeConfig {
     }
 }
 
-/// A URL without what may be secret in it.
+/// A URL without what may be secret in it; what is listed behind it stays.
 fn masked_url(url: &str) -> String {
     const MASK: &str = "***";
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));

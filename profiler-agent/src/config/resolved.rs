@@ -19,6 +19,7 @@ use crate::{
     memory_ceiling::{Limit, LimitSource, cgroup_limit},
     model::{UnwindMethod, WaitMode},
     privileges::Tier,
+    symbolize::DebuginfodServer,
 };
 
 const DEFAULT_PORT: u16 = 7117;
@@ -133,8 +134,8 @@ pub struct ServeConfig {
     /// Symbol files of the user, used by their build-id.
     pub symbol_dir: Option<PathBuf>,
     pub max_symbol_bytes: u64,
-    /// URL of the server that is asked for debug files.
-    pub debuginfod: Option<String>,
+    /// The server that is asked for debug files.
+    pub debuginfod: Option<DebuginfodServer>,
     /// Rules that say which waits are idle, instead of the embedded ones.
     pub idle_rules: Option<PathBuf>,
     /// Rules for diagnoses that come before the embedded ones.
@@ -414,19 +415,9 @@ fn folder(setting: &Setting) -> Result<PathBuf, ConfigError> {
     folders::folder(setting.text()).map_err(|problem| setting.invalid(problem))
 }
 
-fn server(setting: &Setting) -> Result<String, ConfigError> {
-    let text = setting.text();
-    let is_server = text.parse::<http::Uri>().is_ok_and(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https"))
-            && uri.host().is_some()
-            && uri.query().is_none()
-    });
-    if is_server {
-        Ok(text.to_owned())
-    } else {
-        Err(setting
-            .invalid("is not a server: write one URL, for example https://debuginfod.debian.net"))
-    }
+fn server(setting: &Setting) -> Result<DebuginfodServer, ConfigError> {
+    let parsed = setting.text().parse::<DebuginfodServer>();
+    parsed.map_err(|problem| setting.invalid(problem))
 }
 
 fn switch(setting: &Setting) -> Result<bool, ConfigError> {

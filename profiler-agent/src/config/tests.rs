@@ -92,7 +92,10 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_BPF_STATS", "1"),
         ("PROFILER_SYMBOL_DIR", "/tmp"),
         ("PROFILER_MAX_SYMBOL_BYTES", "2MiB"),
-        ("PROFILER_DEBUGINFOD", "https://debuginfod.example/x"),
+        (
+            "PROFILER_DEBUGINFOD",
+            "https://debuginfod.example/x,objects.example:8443",
+        ),
         ("PROFILER_IDLE_RULES", "/i"),
         ("PROFILER_DIAGNOSIS_RULES", "/d"),
         ("PROFILER_UNWIND", "frame-pointers"),
@@ -206,6 +209,8 @@ fn errors_name_the_source_the_value_and_the_remedy() {
         let error = resolve("", &[("PROFILER_DEBUGINFOD", server)], "").unwrap_err();
         assert!(error.contains("is not a server: write one URL"), "{error}");
     }
+    let error = resolve("--debuginfod https://a,https://b", &[], "").unwrap_err();
+    assert!(error.contains("write HOST or HOST:PORT"), "{error}");
     check_error(
         "",
         &[],

@@ -3,17 +3,21 @@
 //! Off by default: it tells the server which programs run here. The server is asked once for each
 //! build-id whose file has neither debug information nor Go's table; the answer is bounded in size
 //! and time, kept beside the uploaded packs, and used when it carries the build-id that was asked
-//! for. Names of samples that were taken before it came are found when their result is read.
+//! for. Names of samples that were taken before it came are found when their result is read. Redirects lead where
+//! `debuginfod_server` lets them.
 
 use std::{
     fs::File,
     io::{self, Read, Write as _},
     sync::mpsc::{Receiver, sync_channel},
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+use http::{Response, header::LOCATION};
 
 use super::{
     build_id,
+    debuginfod_server::{DebuginfodServer, RedirectError},
     packs::{PackError, SymbolPacks},
 };
 use crate::{confine::Reach, opener};
@@ -23,6 +27,8 @@ const QUEUE: usize = 256;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Longest time for one file.
 const FETCH_LIMIT: Duration = Duration::from_mins(10);
+/// Most redirects for one file; servers make one or two.
+const MAX_REDIRECTS: usize = 5;
 
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
@@ -30,6 +36,8 @@ enum FetchError {
     Unknown,
     #[error("ask the server: {0}")]
     Request(#[from] ureq::Error),
+    #[error("ask the server: {0}")]
+    Redirect(#[from] RedirectError),
     #[error("the answer exceeds {0} bytes")]
     TooLarge(u64),
     #[error("read the answer: {0}")]
@@ -39,16 +47,11 @@ enum FetchError {
 }
 
 /// Starts the thread that fetches; it ends when the last user of the packs is gone.
-pub fn start(server: &str, packs: &SymbolPacks) -> io::Result<()> {
+pub fn start(server: &DebuginfodServer, packs: &SymbolPacks) -> io::Result<()> {
     let (sender, wanted) = sync_channel(QUEUE);
     packs.set_fetcher(sender);
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_connect(Some(CONNECT_LIMIT))
-        .timeout_global(Some(FETCH_LIMIT))
-        .user_agent(concat!("profiler-agent/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .into();
-    let server = server.trim_end_matches('/').to_owned();
+    let agent = agent();
+    let server = server.clone();
     let folder = packs.made_folder()?;
     // The thread must not keep alive what its end waits for.
     let packs = packs.downgrade();
@@ -63,10 +66,20 @@ pub fn start(server: &str, packs: &SymbolPacks) -> io::Result<()> {
     Ok(())
 }
 
+fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .timeout_connect(Some(CONNECT_LIMIT))
+        // Each is looked at before it is followed.
+        .max_redirects(0)
+        .user_agent(concat!("profiler-agent/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into()
+}
+
 fn serve(
     wanted: &Receiver<Vec<u8>>,
     agent: &ureq::Agent,
-    server: &str,
+    server: &DebuginfodServer,
     packs: &super::packs::WeakPacks,
 ) {
     while let Ok(id) = wanted.recv() {
@@ -84,16 +97,11 @@ fn serve(
 
 fn fetch(
     agent: &ureq::Agent,
-    server: &str,
+    server: &DebuginfodServer,
     id: &[u8],
     packs: &SymbolPacks,
 ) -> Result<u64, FetchError> {
-    let url = format!("{server}/buildid/{}/debuginfo", build_id::hexadecimal(id));
-    let mut response = match agent.get(url).call() {
-        Ok(response) => response,
-        Err(ureq::Error::StatusCode(404)) => return Err(FetchError::Unknown),
-        Err(error) => return Err(error.into()),
-    };
+    let mut response = ask(agent, server, &build_id::hexadecimal(id))?;
     let written = packs.begin()?;
     let file = File::options().write(true).open(written.path())?;
     copy(
@@ -102,6 +110,32 @@ fn fetch(
         packs.max_bytes(),
     )?;
     Ok(packs.take_fetched(written, id)?.bytes)
+}
+
+/// The answer of the server, or of the host that it redirects to.
+fn ask(
+    agent: &ureq::Agent,
+    server: &DebuginfodServer,
+    build_id: &str,
+) -> Result<Response<ureq::Body>, FetchError> {
+    let began = Instant::now();
+    let mut url = server.debug_file(build_id);
+    for _ in 0..=MAX_REDIRECTS {
+        let left = FETCH_LIMIT.saturating_sub(began.elapsed());
+        let request = agent.get(&url).config().timeout_global(Some(left)).build();
+        let response = match request.call() {
+            Ok(response) => response,
+            Err(ureq::Error::StatusCode(404)) => return Err(FetchError::Unknown),
+            Err(error) => return Err(error.into()),
+        };
+        if !response.status().is_redirection() {
+            return Ok(response);
+        }
+        let location = response.headers().get(LOCATION);
+        let location = location.and_then(|location| location.to_str().ok());
+        url = server.redirect(&url, location.ok_or(RedirectError::Unreadable)?)?;
+    }
+    Err(RedirectError::TooMany(MAX_REDIRECTS).into())
 }
 
 /// Copies up to `limit` bytes; more are an error, and so is an answer that ends early.

@@ -24,6 +24,7 @@ pub(crate) mod vdso_image;
 mod build_id;
 pub(crate) mod debug_file;
 mod debuginfod;
+mod debuginfod_server;
 pub(crate) mod demangle;
 mod dwarf_check;
 mod elf_copy;
@@ -60,6 +61,7 @@ pub(crate) mod test_programs;
 
 pub use build_id::{hexadecimal as build_id_text, parse as parse_build_id};
 pub use debuginfod::start as start_debuginfod;
+pub use debuginfod_server::DebuginfodServer;
 pub use forecast::{Depth, FileForecast, Forecast, ForecastError, forecast};
 pub use frame_pointers::FramePointers;
 pub use kernel::KernelSymbols;

@@ -22,7 +22,9 @@ fn pretend() -> std::io::Result<OwnedFd> {
 /// As of an agent whose configuration carries a secret.
 pub(super) fn inspection() -> Inspection {
     let args = ServeArgs {
-        debuginfod: Some(format!("https://me:{PLANTED}@debug.example/files")),
+        debuginfod: Some(format!(
+            "https://me:{PLANTED}@debug.example/files,objects.example"
+        )),
         token_file: Some("/etc/profiler/token".into()),
         ..ServeArgs::default()
     };
@@ -45,7 +47,10 @@ async fn the_configuration_is_shown_without_its_secrets() {
     };
     assert_eq!(value("listen"), "\"127.0.0.1:7117\"");
     assert_eq!(value("token_file"), "\"/etc/profiler/token\"");
-    assert_eq!(value("debuginfod"), "\"https://***@debug.example/files\"");
+    assert_eq!(
+        value("debuginfod"),
+        "\"https://***@debug.example/files,objects.example\""
+    );
     assert!(!found.to_string().contains(PLANTED), "{found}");
 }
 
