@@ -208,8 +208,17 @@ fn check_manifests(cluster: &Cluster) {
         "service.yaml",
         "sidecar.yaml",
     ] {
-        let applied = manifests::apply(&cluster.admin, name).unwrap();
+        let applied = manifests::apply(&cluster.admin, name, "127.0.0.1").unwrap();
         assert!(!applied.is_empty());
+    }
+    // Who forgets to say where the API server is must not get a policy that allows more or nothing.
+    for name in ["base.yaml", "service.yaml"] {
+        let refused = manifests::apply(&cluster.admin, name, manifests::PLACEHOLDER);
+        let refused = format!("{:#}", refused.unwrap_err());
+        assert!(
+            refused.contains("NetworkPolicy") && refused.contains("cidr"),
+            "{refused}"
+        );
     }
     let agent = cluster.client("profiler", "profiler-agent").unwrap();
     let review = json!({
@@ -222,7 +231,17 @@ fn check_manifests(cluster: &Cluster) {
         who["status"]["userInfo"]["username"],
         "system:serviceaccount:profiler:profiler-agent"
     );
+    // What it asks, and no single pod.
+    let pods = "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1";
+    for path in [pods, &format!("{pods}&watch=true&timeoutSeconds=1")] {
+        assert_eq!(agent.status_of(path).unwrap(), 200, "{path}");
+    }
+    let one = "/api/v1/namespaces/profiler/pods/profiled";
+    assert_eq!(cluster.admin.status_of(one).unwrap(), 200, "{one} exists");
     for path in [
+        one,
+        "/api/v1/namespaces/profiler/pods/profiled/log",
+        "/api/v1/nodes",
         "/api/v1/secrets",
         "/api/v1/configmaps",
         "/api/v1/namespaces/profiler/secrets/profiler-agent",

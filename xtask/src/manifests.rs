@@ -48,6 +48,11 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
         tally.count(said(adds(&deploy.join(manifest), expected)));
     }
 
+    for name in ["base.yaml", "service.yaml"] {
+        let file = deploy.join("kubernetes").join(name);
+        tally.count(said(reaches(&file, &["API-SERVER-ADDRESS/32"])));
+    }
+
     let scratch = workspace.target.join("manifests");
     fs::create_dir_all(&scratch).with_context(|| format!("create {}", scratch.display()))?;
     chart(workspace, &validators, &scratch, tally)?;
@@ -96,8 +101,14 @@ const CHARTS: [(&str, &[&str], bool); 5] = [
     ),
 ];
 
+/// Where the API server is said to be, without which names of pods cannot be had.
+const API_SERVER: &str = "kubernetes.apiServer.cidrs={192.0.2.1/32,2001:db8::1/128}";
+const API_SERVER_CIDRS: [&str; 2] = ["192.0.2.1/32", "2001:db8::1/128"];
+
 /// Values that the chart must not take.
-const WRONG_VALUES: [&str; 8] = [
+const WRONG_VALUES: [&str; 10] = [
+    "kubernetes.apiServer.cidrs={192.0.2.1}",
+    "kubernetes.apiServer.cidrs={kubernetes.default/32}",
     "kubernetes.enabled=maybe",
     "privileges=all",
     "service.enabled=true",
@@ -106,6 +117,16 @@ const WRONG_VALUES: [&str; 8] = [
     "extraArgs={--listen=0.0.0.0:7117}",
     "podLabels.app\\.kubernetes\\.io/name=other",
     "colour=red",
+];
+
+/// How the chart is rendered. A Helm that is built like ours takes the cluster for an old one unless told.
+const TEMPLATE: [&str; 6] = [
+    "template",
+    "mesh",
+    "--namespace",
+    "profiler",
+    "--kube-version",
+    "1.34.0",
 ];
 
 /// Renders the chart in every way and checks what comes out.
@@ -119,7 +140,7 @@ fn chart(
     let chart = workspace.root.join("deploy/helm/profiler-agent");
     let command = |verb: &[&str], values: &[&str]| {
         let mut command = Command::new(&helm);
-        command.args(verb).arg(&chart);
+        command.args(verb).arg(&chart).args(["--set", API_SERVER]);
         for value in values {
             command.args(["--set", value]);
         }
@@ -128,15 +149,7 @@ fn chart(
     let lint = exec::output(&mut command(&["lint", "--strict", "--quiet"], &[]));
     tally.count(said(lint.map(|_| "helm lint --strict".to_owned())));
     for (name, values, is_admin) in CHARTS {
-        let verb = [
-            "template",
-            "mesh",
-            "--namespace",
-            "profiler",
-            "--kube-version",
-            "1.34.0",
-        ];
-        let rendered = exec::output(&mut command(&verb, values))?;
+        let rendered = exec::output(&mut command(&TEMPLATE, values))?;
         let file = scratch.join(format!("chart-{name}.yaml"));
         fs::write(&file, rendered).with_context(|| format!("write {}", file.display()))?;
         for version in KUBERNETES {
@@ -148,12 +161,34 @@ fn chart(
             BASE.to_owned()
         };
         tally.count(said(adds(&file, &expected)));
+        let reached: &[&str] = if name == "unnamed" {
+            &[]
+        } else {
+            &API_SERVER_CIDRS
+        };
+        tally.count(said(reaches(&file, reached)));
     }
     for value in WRONG_VALUES {
-        let result = exec::output(&mut command(&["template", "mesh"], &[value]));
+        let result = exec::output(&mut command(&TEMPLATE, &[value]));
         tally.count(refused(value, result));
     }
+    let nowhere = "kubernetes.apiServer.cidrs=null";
+    let result = exec::output(&mut command(&TEMPLATE, &[nowhere]));
+    tally.count(said(says_what_is_missing(result)));
     Ok(())
+}
+
+/// Whether the chart without the API server's addresses says which value they are.
+fn says_what_is_missing(result: Result<String>) -> Result<String> {
+    let Err(error) = result else {
+        bail!("the chart is rendered without the addresses of the API server");
+    };
+    let error = format!("{error:#}");
+    ensure!(
+        error.contains("kubernetes.apiServer.cidrs is empty: "),
+        "the chart does not say what is missing: {error}"
+    );
+    Ok("without the addresses of the API server the chart says what is missing".to_owned())
 }
 
 /// Programs in Python that carry the schemas with them.
@@ -232,6 +267,40 @@ fn adds(manifest: &Path, expected: &str) -> Result<String> {
         manifest.display()
     );
     Ok(format!("{} adds a tier's capabilities", manifest.display()))
+}
+
+/// Whether a manifest lets the profiler connect to these blocks of addresses and no others, and its role list and watch
+/// alone.
+fn reaches(manifest: &Path, expected: &[&str]) -> Result<String> {
+    let text =
+        fs::read_to_string(manifest).with_context(|| format!("read {}", manifest.display()))?;
+    let values = |key: &str| -> Vec<&str> {
+        let lines = text.lines().filter_map(|line| line.split_once(key));
+        lines.map(|(_, value)| value.trim_matches('"')).collect()
+    };
+    let found = values(" cidr: ");
+    ensure!(
+        found == expected,
+        "{} lets it connect to {found:?}, not {expected:?}",
+        manifest.display()
+    );
+    // Egress without `to` is egress to every address.
+    let rules = text.matches("    - ports:").count();
+    ensure!(
+        expected.is_empty() != text.contains("  egress:") && rules == 0,
+        "{} lets it connect to every address",
+        manifest.display()
+    );
+    let verbs = values(" verbs: ");
+    ensure!(
+        verbs.iter().all(|verbs| *verbs == "[list, watch]"),
+        "the role in {} may {verbs:?}",
+        manifest.display()
+    );
+    Ok(format!(
+        "{} reaches the API server alone",
+        manifest.display()
+    ))
 }
 
 /// Prints a result; whether it is a good one.

@@ -201,9 +201,7 @@ fn split(pods: Vec<Pod>) -> (Vec<PodNames>, Vec<Named>) {
 /// With what is to be done about it.
 fn explained(error: &str) -> String {
     if error.to_lowercase().contains("forbidden") {
-        format!(
-            "{error}; its account needs get, list and watch of pods: deploy/kubernetes/base.yaml"
-        )
+        format!("{error}; its account needs list and watch of pods: deploy/kubernetes/base.yaml")
     } else {
         error.to_owned()
     }

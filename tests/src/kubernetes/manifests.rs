@@ -9,9 +9,17 @@ use serde_json::{Map, Value};
 use super::Client;
 use crate::paths;
 
-/// Applies every object of a file below deploy/kubernetes, and returns them as they then are.
-pub fn apply(client: &Client, name: &str) -> Result<Vec<Value>> {
-    let objects = read(&paths::workspace().join("deploy/kubernetes").join(name))?;
+/// What people replace in the files of deploy/kubernetes before they apply them.
+pub const PLACEHOLDER: &str = "API-SERVER-ADDRESS";
+
+/// Applies every object of a file below deploy/kubernetes, and returns them as they then are. `api_server` takes the
+/// place of [`PLACEHOLDER`].
+pub fn apply(client: &Client, name: &str, api_server: &str) -> Result<Vec<Value>> {
+    let mut objects = read(&paths::workspace().join("deploy/kubernetes").join(name))?;
+    for object in &mut objects {
+        let text = object.to_string().replace(PLACEHOLDER, api_server);
+        *object = serde_json::from_str(&text).context("replace the placeholder")?;
+    }
     let applied = objects.iter().map(|object| {
         let answer = client.apply(object);
         answer.with_context(|| format!("apply {} of {name}", object["kind"]))
