@@ -13,7 +13,7 @@ use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 
 use crate::{
     debian::Package,
-    exec,
+    exec, notice,
     setup::{self, BINARY, Part},
     stamp,
     workspace::Workspace,
@@ -73,9 +73,11 @@ pub(crate) fn build(workspace: &Workspace, args: &DistArgs) -> Result<Shipped> {
     if stamp::file_hash(&program).ok() != Some(stamp::file_hash(&built)?) {
         fs::copy(&built, &program).with_context(|| format!("copy {}", built.display()))?;
     }
+    notice::write(workspace, &folder)?;
     println!(
-        "{}: {bytes} bytes of at most {BUDGET_BYTES}",
-        program.display()
+        "{}: {bytes} bytes of at most {BUDGET_BYTES}, beside {}",
+        program.display(),
+        notice::FILES.join(", ")
     );
     Ok(Shipped {
         program,

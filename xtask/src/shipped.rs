@@ -1,6 +1,10 @@
 //! What is shipped: the program that `cargo xtask dist` builds, and the image made of it.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -8,7 +12,7 @@ use serde_json::Value;
 use crate::{
     dist::{self, DistArgs},
     engine::Engine,
-    exec, image,
+    exec, image, notice, supply_chain,
     test::{self, Tally},
     workspace::Workspace,
 };
@@ -34,7 +38,9 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     let tag = image::make(workspace, target, &engine)?;
     let parts = parts(workspace, &engine, &tag)?;
     println!("{tag} lists {parts} crates of Cargo.lock");
-    tally.passed += 1;
+    let licensed = licences(workspace, &engine, &tag)?;
+    println!("{tag} holds the licences of {licensed} parts");
+    tally.passed += 2;
     let variables = [
         ("DOCKER_HOST", engine.host.as_str()),
         ("PROFILER_IMAGE", &tag),
@@ -59,19 +65,50 @@ fn revision(workspace: &Workspace, version: &str) -> Result<()> {
 
 /// How many crates the image lists; all must be those of Cargo.lock.
 fn parts(workspace: &Workspace, engine: &Engine, tag: &str) -> Result<usize> {
-    let copy = workspace.target.join("sbom-of-image.json");
-    let created = exec::output(engine.command().args(["create", tag]))?;
-    let id = created.trim();
-    let mut extract = engine.command();
-    extract
-        .arg("cp")
-        .arg(format!("{id}:/sbom.cdx.json"))
-        .arg(&copy);
-    let extracted = exec::output(&mut extract);
-    exec::output(engine.command().args(["rm", id]))?;
-    extracted?;
+    let [copy] = extracted(workspace, engine, tag, ["sbom.cdx.json"])?;
     let lock = workspace.root.join("Cargo.lock");
     listed(&read(&copy)?, &read(&lock)?)
+}
+
+/// How many parts have their licences in the image; the files must be those of the lock files, as the step
+/// `supply-chain` checks them, and lie beside the program as well.
+fn licences(workspace: &Workspace, engine: &Engine, tag: &str) -> Result<usize> {
+    let copies = extracted(workspace, engine, tag, notice::FILES)?;
+    for (name, copy) in notice::FILES.into_iter().zip(&copies) {
+        let beside = dist::folder(workspace).join(name);
+        ensure!(
+            read(copy)? == read(&beside)?,
+            "/{name} in the image is not {}",
+            beside.display()
+        );
+    }
+    let made = notice::make(workspace)?;
+    let [_, in_image, texts] = &copies;
+    ensure!(
+        read(in_image)? == made.list && read(texts)? == made.texts,
+        "the image's licences are not those of Cargo.lock"
+    );
+    Ok(supply_chain::named_parts(&made.texts)?.len())
+}
+
+/// Copies of files that lie at the image's root.
+fn extracted<const N: usize>(
+    workspace: &Workspace,
+    engine: &Engine,
+    tag: &str,
+    names: [&str; N],
+) -> Result<[PathBuf; N]> {
+    let created = exec::output(engine.command().args(["create", tag]))?;
+    let id = created.trim();
+    let copies = names.map(|name| workspace.target.join(format!("of-image-{name}")));
+    let mut result = Ok(());
+    for (name, copy) in names.into_iter().zip(&copies) {
+        let mut extract = engine.command();
+        extract.arg("cp").arg(format!("{id}:/{name}")).arg(copy);
+        result = result.and(exec::output(&mut extract).map(drop));
+    }
+    exec::output(engine.command().args(["rm", id]))?;
+    result.map(|()| copies)
 }
 
 fn listed(bom: &str, lock: &str) -> Result<usize> {

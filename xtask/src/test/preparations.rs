@@ -8,7 +8,7 @@ use crate::{
     dist::{self, DistArgs},
     exec, manifests, sbom,
     setup::{self, Part},
-    vm,
+    supply_chain, vm,
     workspace::Workspace,
 };
 
@@ -149,6 +149,16 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         needs: &[Need::Helm],
         after: &[],
         run: |workspace, _| manifests::prepare(workspace),
+    },
+    Preparation {
+        name: "cargo-deny",
+        about: "what checks advisories, licences and sources of crates",
+        lane: Lane::Fetch,
+        budget: 30,
+        needs: &[Need::CargoDeny],
+        // The step reads the sources of crates.
+        after: &["crates"],
+        run: |workspace, _| supply_chain::prepare(workspace),
     },
     Preparation {
         name: "go-programs",

@@ -14,7 +14,7 @@ use super::{
     tally::Tally,
     toolchain_fallback, unwind_test, web_test,
 };
-use crate::{check, engine::Engine, manifests, shipped, vm, workspace::Workspace};
+use crate::{check, engine::Engine, manifests, shipped, supply_chain, vm, workspace::Workspace};
 
 /// One name that `cargo xtask test` knows.
 pub(super) struct Step {
@@ -138,6 +138,15 @@ pub(super) const STEPS: &[Step] = &[
         lock: None,
         needs: &[Need::Helm],
         run: manifests::run,
+    },
+    Step {
+        name: "supply-chain",
+        about: "advisories, licences, sources and duplicates of crates; packages of the page; NOTICE",
+        lane: Lane::Compute,
+        budget: 30,
+        lock: None,
+        needs: &[Need::CargoDeny, Need::Web],
+        run: supply_chain::run,
     },
     Step {
         name: "toolchain-fallback",
