@@ -18,11 +18,13 @@ pub mod features;
 pub mod memory;
 pub mod memory_ceiling;
 mod opener;
+mod printable;
 pub mod privileges;
 mod recent_log;
 mod statistics_lease;
 mod support_bundle;
 pub mod telemetry;
+mod terminal;
 pub mod version;
 
 pub mod bpf;

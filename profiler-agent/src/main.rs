@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("profiler-agent: {error}");
+            error.report();
             error.exit_code()
         }
     }

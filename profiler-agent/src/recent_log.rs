@@ -8,6 +8,8 @@ use std::{
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::printable::printable;
+
 /// Lines that are kept.
 const MOST_LINES: usize = 500;
 /// Longer lines are cut.
@@ -40,16 +42,15 @@ impl RecentLog {
 
 impl Write for RecentLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The subscriber writes each event at once.
+        // The subscriber writes each event at once; an event is a line.
         let text = String::from_utf8_lossy(bytes);
+        let line = printable(text.strip_suffix('\n').unwrap_or(&text));
+        let end = line.floor_char_boundary(MOST_LINE_BYTES);
         let mut lines = self.lock();
-        for line in text.lines() {
-            let end = line.floor_char_boundary(MOST_LINE_BYTES);
-            if lines.len() == MOST_LINES {
-                lines.pop_front();
-            }
-            lines.push_back(line.get(..end).unwrap_or_default().to_owned());
+        if lines.len() == MOST_LINES {
+            lines.pop_front();
         }
+        lines.push_back(line.get(..end).unwrap_or_default().to_owned());
         Ok(bytes.len())
     }
 
@@ -83,5 +84,7 @@ mod tests {
         assert_eq!(text.lines().count(), MOST_LINES);
         assert!(text.starts_with("line 4\n"), "{text}");
         assert!(text.lines().last().unwrap().len() <= MOST_LINE_BYTES);
+        log.write_all(b"one\x1b[31m\nevent\n").unwrap();
+        assert!(log.text().ends_with("\none\\x1b[31m\\x0aevent\n"));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    io,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -14,6 +13,7 @@ use tracing_subscriber::{
 use crate::{
     model::{LossKind, Losses, Task, TaskId},
     recent_log::RecentLog,
+    terminal::{self, LogLines},
 };
 
 /// Readings closer together than this give the CPU share of the earlier pair.
@@ -47,8 +47,10 @@ pub fn init(filter: &str) -> Result<(), TelemetryError> {
         let quiet = "aya_obj=info".parse::<Directive>();
         filter = quiet.into_iter().fold(filter, EnvFilter::add_directive);
     }
-    let colours = io::IsTerminal::is_terminal(&io::stderr());
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    let has_colours = terminal::err_is_terminal();
+    let lines = fmt::layer()
+        .with_writer(move || LogLines { has_colours })
+        .with_ansi(has_colours);
     let kept = fmt::layer().with_writer(RecentLog::own()).with_ansi(false);
     // `try_init` also installs the bridge from the `log` crate.
     tracing_subscriber::registry()

@@ -27,6 +27,8 @@ pub enum Workload {
     SharesRust,
     Contain,
     Hostile,
+    /// Calls itself as it is told; static and stripped, so that its functions have no names.
+    HostileNames,
     /// An HTTP server in Go and its client, stripped (`-ldflags=-s -w`).
     GoServer,
     /// Go's HTTP server with the shortest answer.
@@ -74,6 +76,7 @@ impl Workload {
             Self::SharesRust => "shares.rs",
             Self::Contain => "contain.c",
             Self::Hostile => "hostile.c",
+            Self::HostileNames => "hostile_names.c",
             Self::GoServer => "go_server.go",
             Self::GoHello => "go_hello.go",
             Self::TlsPeerGo => "tls_peer.go",
@@ -120,6 +123,12 @@ impl Workload {
                 c.into_iter()
                     .chain(["-static", "-no-pie", "-DIDLE"])
                     .collect(),
+            ),
+            Self::HostileNames => (
+                "gcc",
+                vec![
+                    "-O2", "-s", "-static", "-Wall", "-Wextra", "-Werror", "-pthread",
+                ],
             ),
             Self::GoServer | Self::GoHello | Self::TlsPeerGo => {
                 ("go", vec!["build", "-ldflags=-s -w"])

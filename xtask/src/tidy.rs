@@ -45,6 +45,27 @@ const IMPURE_IMPORTS: [&str; 7] = [
     "async fn",
 ];
 
+/// The one file of the agent that writes to the terminal, and what others would do it with. Foreign text is escaped
+/// there. Split so that this file does not match.
+const TERMINAL: &str = "profiler-agent/src/terminal.rs";
+const AGENT_SOURCES: [&str; 3] = [
+    "profiler-agent/src/",
+    "profiler-common/src/",
+    "profiler-protocols/src/",
+];
+const TERMINAL_WRITERS: [&str; 10] = [
+    concat!("print", "!("),
+    concat!("println", "!("),
+    concat!("eprint", "!("),
+    concat!("eprintln", "!("),
+    concat!("dbg", "!("),
+    concat!("io::std", "out"),
+    concat!("io::std", "err"),
+    concat!("std", "out()"),
+    concat!("std", "err()"),
+    concat!("ProgressDraw", "Target"),
+];
+
 /// A file of the workspace, with its path as people write it.
 struct Source {
     path: String,
@@ -90,6 +111,15 @@ fn violations_of(source: &Source) -> Vec<String> {
         if path.starts_with("profiler-agent/src/") && !within(&AYA_MODULES) && mentions_aya(line) {
             report("only bpf/ and probes/ may import aya".to_owned());
         }
+        if within(&AGENT_SOURCES)
+            && !is_test
+            && path != TERMINAL
+            && let Some(writer) = terminal_writer(line)
+        {
+            report(format!(
+                "`{writer}`: only {TERMINAL} writes to the terminal"
+            ));
+        }
         if within(&PURE_MODULES) && !is_test {
             let code = line.split("//").next().unwrap_or_default();
             for import in IMPURE_IMPORTS {
@@ -110,6 +140,18 @@ fn is_test(path: &str) -> bool {
         || path.contains("/tests/")
         || path.contains(".test.")
         || path.starts_with("tests/")
+}
+
+/// What of a line writes to the terminal; a comment does not.
+fn terminal_writer(line: &str) -> Option<&'static str> {
+    let code = line.split("//").next().unwrap_or_default();
+    let starts_word = |at: usize| {
+        let before = code.get(..at).unwrap_or_default();
+        !before.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
+    };
+    TERMINAL_WRITERS
+        .into_iter()
+        .find(|writer| code.match_indices(writer).any(|(at, _)| starts_word(at)))
 }
 
 fn mentions_aya(line: &str) -> bool {
@@ -222,6 +264,51 @@ mod tests {
             "// aya::Ebpf\nuse aya::Ebpf;",
             &["profiler-agent/src/task/mod.rs:2: only bpf/ and probes/ may import aya"],
         );
+    }
+
+    #[test]
+    fn only_one_file_writes_to_the_terminal() {
+        for (line, found) in [
+            (
+                concat!("    print", "ln!(\"{name}\");"),
+                concat!("print", "ln!("),
+            ),
+            (concat!("eprint", "!(\"x\")"), concat!("eprint", "!(")),
+            (
+                concat!("std::io::std", "out().lock()"),
+                concat!("io::std", "out"),
+            ),
+            (
+                concat!("let mut to = std", "err();"),
+                concat!("std", "err()"),
+            ),
+        ] {
+            let expected = format!(
+                "profiler-agent/src/cli/a.rs:1: `{found}`: only {TERMINAL} writes to the terminal"
+            );
+            check("profiler-agent/src/cli/a.rs", line, &[&expected]);
+            check(
+                "profiler-agent/src/main.rs",
+                line,
+                &[&expected.replace("cli/a", "main")],
+            );
+            for path in [
+                TERMINAL,
+                "profiler-agent/src/cli/a_tests.rs",
+                "profiler-agent/src/task/tests/a.rs",
+                "profiler-agent/build.rs",
+                "xtask/src/a.rs",
+            ] {
+                check(path, line, &[]);
+            }
+        }
+        for harmless in [
+            concat!("// print", "ln!(x)"),
+            concat!("self.blue", "print", "!(x)"),
+            "command.stdout(Stdio::null())",
+        ] {
+            check("profiler-agent/src/cli/a.rs", harmless, &[]);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use axum::{
 
 use super::dto::Problem;
 use crate::{
-    checkup::CheckupError, memory_ceiling::MemoryShort, model::TaskId, network::printable,
+    checkup::CheckupError, memory_ceiling::MemoryShort, model::TaskId, printable::printable,
     render::RenderError, symbolize::PackError, task::TaskError,
 };
 
@@ -412,10 +412,10 @@ impl IntoResponse for ApiError {
             kind: "about:blank".into(),
             title: status.canonical_reason().unwrap_or("Error").to_owned(),
             status: status.as_u16(),
-            detail: shortened(&printable(detail.as_bytes()), MAX_DETAIL_BYTES),
+            detail: shortened(&printable(&detail), MAX_DETAIL_BYTES),
             code: code.into(),
             hint,
-            field: field.map(|field| shortened(&printable(field.as_bytes()), MAX_FIELD_BYTES)),
+            field: field.map(|field| shortened(&printable(&field), MAX_FIELD_BYTES)),
         };
         // A struct of strings and numbers always encodes; an empty body is the worst case.
         let body = serde_json::to_vec(&problem).unwrap_or_default();

@@ -6,6 +6,8 @@ use anyhow::anyhow;
 use serde::Deserialize;
 use ureq::tls::TlsConfig;
 
+use crate::printable::printable;
+
 /// What is trusted of the agent that is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certificate {
@@ -113,11 +115,11 @@ pub(super) fn refusal(status: u16, answer: &[u8]) -> anyhow::Error {
             if text.is_empty() {
                 "it gave no reason".to_owned()
             } else {
-                crate::render::names::printable(text)
+                text.to_owned()
             }
         }
     };
-    anyhow!("the agent answered {status}: {said}")
+    anyhow!("the agent answered {status}: {}", printable(&said))
 }
 
 /// Bytes of an answer in another form than the agent's.
@@ -198,7 +200,7 @@ mod tests {
         let page = b"<html>\x1b[31m";
         assert_eq!(
             refusal(502, page).to_string(),
-            "the agent answered 502: <html> [31m"
+            "the agent answered 502: <html>\\x1b[31m"
         );
         assert_eq!(
             refusal(500, b"").to_string(),

@@ -1,29 +1,32 @@
 //! `diff`: asks a running agent what changed between two results.
 
-use std::{fmt::Write as _, io::Read as _, time::Duration};
+use std::{io::Read as _, time::Duration};
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
 use super::{
     asking::{Certificate, client, no_answer, refusal},
-    print,
     support_bundle::token,
 };
-use crate::{config::cli::DiffArgs, render::names::printable};
+use crate::{
+    config::cli::DiffArgs,
+    printable::printable_within,
+    terminal::{self, Text},
+};
 
 const TIMEOUT: Duration = Duration::from_secs(70);
 const MOST_BYTES: u64 = 64 << 20;
-/// Longest name in a table; the JSON has all of it.
-const MOST_LETTERS: usize = 100;
+/// Columns of the longest name in a table; the JSON has all of it.
+const LONGEST_NAME: usize = 100;
 
 pub fn run(args: &DiffArgs) -> Result<()> {
     let text = ask(args)?;
     if args.json {
-        return print(&(text.trim_end().to_owned() + "\n"));
+        return terminal::out(&Text::of_json(&text));
     }
     let diff: Diff = serde_json::from_str(&text).context("read the agent's answer")?;
-    print(&table(&diff))
+    terminal::out(&table(&diff))
 }
 
 fn ask(args: &DiffArgs) -> Result<String> {
@@ -126,19 +129,19 @@ impl Side {
     }
 }
 
-fn table(diff: &Diff) -> String {
+fn table(diff: &Diff) -> Text {
     let is_share = diff.norm == "share";
     let unit = if is_share { "%" } else { "/s" };
-    let mut text = format!("base {}\nnow  {}\n", diff.a.line(), diff.b.line());
-    // Writing to a String cannot fail.
-    let _infallible = writeln!(
-        text,
+    let mut text = Text::default();
+    text.line(format_args!("base {}", diff.a.line()));
+    text.line(format_args!("now  {}", diff.b.line()));
+    text.line(format_args!(
         "{:>10} {:>10} {:>10}  {:<28} FUNCTION",
         format!("BASE {unit}"),
         format!("NOW {unit}"),
         "CHANGE",
         "CHANCE"
-    );
+    ));
     for function in &diff.functions {
         let chance = match function.q {
             Some(q) if q < 0.0001 => format!("{}, q < 0.0001", function.verdict),
@@ -149,40 +152,44 @@ fn table(diff: &Diff) -> String {
             .badge
             .as_deref()
             .map_or(String::new(), |badge| format!("[{badge}] "));
-        let name: String = function.name.chars().take(MOST_LETTERS).collect();
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "{:>10.2} {:>10.2} {:>+10.2}  {:<28} {badge}{}",
             diff.a.shown(function.own[0], is_share),
             diff.b.shown(function.own[1], is_share),
             function.change * if is_share { 100.0 } else { 1.0 },
             chance.replace('_', " "),
-            printable(&name),
-        );
+            printable_within(&function.name, LONGEST_NAME),
+        ));
     }
     let left = diff
         .all_functions
         .saturating_sub(diff.functions.len() as u64);
     if left > 0 {
-        let _infallible = writeln!(text, "{left} more functions (--limit)");
+        text.line(format_args!("{left} more functions (--limit)"));
     }
-    let _infallible = match &diff.unknown {
-        Some(reason) => writeln!(text, "significance is unknown: {reason}"),
-        None => writeln!(
-            text,
+    match &diff.unknown {
+        Some(reason) => text.line(format_args!("significance is unknown: {reason}")),
+        None => text.line(format_args!(
             "{} of {} tested functions changed significantly (q < 0.05, Benjamini and Hochberg)",
             diff.significant, diff.tested
-        ),
-    };
+        )),
+    }
     text
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use clap::Parser as _;
 
     use super::*;
     use crate::config::cli::{Cli, Command};
+
+    /// The table of an answer; `None` when it is none.
+    pub(in crate::cli) fn table_of(answer: serde_json::Value) -> Option<Text> {
+        serde_json::from_value(answer)
+            .ok()
+            .map(|diff: Diff| table(&diff))
+    }
 
     #[test]
     fn the_request_has_what_the_command_line_has() {
@@ -217,7 +224,7 @@ mod tests {
         assert_eq!(lines[0], "base task 6: 1000 in 10.0 s");
         assert_eq!(
             lines[3],
-            "     10.00      15.00      +5.00  significant, q = 0.0007      spin "
+            "     10.00      15.00      +5.00  significant, q = 0.0007      spin\\u{202e}"
         );
         assert_eq!(
             lines[4],

@@ -1,15 +1,16 @@
 //! `doctor`: what this kernel and these privileges allow, and what to do about the rest.
 
-use std::{fmt::Write as _, fs};
+use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
-use super::{doctor_process, print};
+use super::doctor_process;
 use crate::{
     bpf::{self, NETWORK_PROGRAMS, NetworkProgram, ProgramReport},
     config::cli::DoctorArgs,
     features::{self, Feature, Verdict, feature},
+    terminal::{self, Text},
 };
 
 #[derive(Debug, Serialize)]
@@ -42,6 +43,9 @@ struct Report {
     network: Vec<Network>,
 }
 
+/// How far further lines of a reason are moved in.
+const DETAIL: usize = 24;
+
 /// Prints the report; an error when profiling is impossible here.
 pub fn run(args: &DoctorArgs) -> Result<()> {
     if let Some(pid) = args.pid {
@@ -49,10 +53,9 @@ pub fn run(args: &DoctorArgs) -> Result<()> {
     }
     let report = examine(&args.deny_probe);
     if args.json {
-        let text = serde_json::to_string_pretty(&report).context("encode the report")?;
-        print(&(text + "\n"))?;
+        terminal::out(&Text::json(&report).context("encode the report")?)?;
     } else {
-        print(&text(&report))?;
+        terminal::out(&text(&report))?;
     }
     let missing: Vec<&str> = report
         .features
@@ -162,28 +165,32 @@ fn programs_feature(programs: &[ProgramReport], load_error: Option<String>) -> F
     )
 }
 
-fn text(report: &Report) -> String {
-    let mut text = format!(
-        "profiler-agent {} on Linux {} {}, {} CPUs\n\n",
+fn text(report: &Report) -> Text {
+    let mut text = Text::default();
+    text.line(format_args!(
+        "profiler-agent {} on Linux {} {}, {} CPUs",
         report.version, report.kernel, report.arch, report.cpus
-    );
+    ));
+    text.blank();
     for feature in &report.features {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(
-            text,
+        let line = format!(
             "{}  {:15} {}",
             feature.verdict.mark(),
             feature.name,
             feature.detail
         );
+        // What the verifier says has several lines.
+        text.paragraph(&line, DETAIL);
         if !feature.remedy.is_empty() {
-            let _infallible = writeln!(text, "          {:15} -> {}", "", feature.remedy);
+            text.line(format_args!("          {:15} -> {}", "", feature.remedy));
         }
     }
-    text.push_str("\nconnections             tracepoint             from     state\n");
+    text.blank();
+    text.line(format_args!(
+        "connections             tracepoint             from     state"
+    ));
     for program in &report.network {
-        let _infallible = writeln!(
-            text,
+        let line = format!(
             "{:23} {:22} {:8} {}{}",
             program.name,
             program.hook,
@@ -194,23 +201,70 @@ fn text(report: &Report) -> String {
                 .as_deref()
                 .map_or_else(String::new, |reason| format!(": {reason}")),
         );
+        text.paragraph(&line, DETAIL);
     }
     if report.programs.is_empty() {
         return text;
     }
-    text.push_str("\nprogram                 verified instructions   load time\n");
+    text.blank();
+    text.line(format_args!(
+        "program                 verified instructions   load time"
+    ));
     for program in &report.programs {
         let verified = program
             .verified_instructions
             .map_or_else(|| "-".to_owned(), |count| count.to_string());
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "{:23} {verified:>21} {:>8.1} ms",
             program.name, program.load_ms
-        );
+        ));
         if let Some(error) = &program.error {
-            let _infallible = writeln!(text, "                        refused: {error}");
+            text.paragraph(&format!("{:DETAIL$}refused: {error}", ""), DETAIL);
         }
     }
     text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The text of a report with this wherever a text is not our own.
+    pub(in crate::cli) fn with(foreign: &str) -> Text {
+        let foreign = || foreign.to_owned();
+        text(&Report {
+            version: "1",
+            kernel: foreign(),
+            arch: "x86_64",
+            cpus: 2,
+            features: vec![Feature {
+                name: "btf",
+                verdict: Verdict::Degraded,
+                minimum_kernel: "5.8",
+                detail: foreign(),
+                remedy: foreign(),
+            }],
+            programs: vec![Program {
+                name: foreign(),
+                verified_instructions: None,
+                load_ms: 1.0,
+                error: Some(foreign()),
+            }],
+            network: vec![Network {
+                name: "connect",
+                hook: "inet_sock_set_state",
+                minimum_kernel: "4.16",
+                state: "unavailable",
+                reason: Some(foreign()),
+            }],
+        })
+    }
+
+    #[test]
+    fn lines_of_the_verifier_stay_lines_and_are_moved_in() {
+        let text = with("first\nsecond");
+        let indented = format!("{:DETAIL$}second", "");
+        assert!(text.contains("refused: first\n"), "{text}");
+        assert!(text.lines().any(|line| line == indented), "{text}");
+    }
 }

@@ -1,19 +1,14 @@
 //! `doctor --pid`: what profiles of one process will be like, and what would make them better.
 
-use std::fmt::Write as _;
-
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
-use super::{
-    doctor_tls::{self, TlsReport},
-    print,
-};
+use super::doctor_tls::{self, TlsReport};
 use crate::{
     config::cli::DoctorArgs,
     model::NameSource,
-    network::printable,
     symbolize::{Depth, FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast},
+    terminal::{self, Text},
 };
 
 #[derive(Debug, Serialize)]
@@ -58,10 +53,9 @@ pub fn run(pid: u32, args: &DoctorArgs) -> Result<()> {
     let forecast = forecast(pid, &config, Depth::Unwinding)?;
     let report = report(pid, forecast, doctor_tls::examine(pid, &config));
     if args.json {
-        let text = serde_json::to_string_pretty(&report).context("encode the report")?;
-        print(&(text + "\n"))?;
+        terminal::out(&Text::json(&report).context("encode the report")?)?;
     } else {
-        print(&text(&report))?;
+        terminal::out(&text(&report))?;
     }
     match report.refusal {
         Some(refusal) => bail!("{refusal}"),
@@ -115,22 +109,19 @@ fn file(forecast: FileForecast) -> File {
     }
 }
 
-fn text(report: &Report) -> String {
-    let mut text = format!(
-        "process {} ({})\n",
-        report.pid,
-        printable(report.comm.as_bytes())
-    );
+fn text(report: &Report) -> Text {
+    let mut text = Text::default();
+    text.line(format_args!("process {} ({})", report.pid, report.comm));
     for file in &report.files {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(text, "\n{}", printable(file.path.as_bytes()));
+        text.blank();
+        text.line(format_args!("{}", file.path));
         let build_id = file.build_id.as_deref().unwrap_or("none");
         let mut line = |label: &str, value: &str| {
-            let _infallible = writeln!(text, "  {label:15} {value}");
+            text.line(format_args!("  {label:15} {value}"));
         };
         line("build-id", build_id);
         if let Some(refusal) = &file.refusal {
-            line("not used", &printable(refusal.as_bytes()));
+            line("not used", refusal);
             continue;
         }
         let names = match (file.symbols.as_slice(), file.complete) {
@@ -154,17 +145,55 @@ fn text(report: &Report) -> String {
         };
         line("frame pointers", &pointers);
         if !file.remedy.is_empty() {
-            line("->", &printable(file.remedy.as_bytes()));
+            line("->", &file.remedy);
         }
     }
     if report.anonymous_executable_mappings > 0 {
-        let _infallible = writeln!(
-            text,
-            "\n{} executable mappings without a file: JIT code, named by /tmp/perf-PID.map if the \
+        text.blank();
+        text.line(format_args!(
+            "{} executable mappings without a file: JIT code, named by /tmp/perf-PID.map if the \
              runtime writes one (node --perf-basic-prof, java -XX:+DumpPerfMapAtExit)",
             report.anonymous_executable_mappings
-        );
+        ));
     }
     doctor_tls::write_text(&report.tls, &mut text);
     text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The text of a report with this wherever a text is not our own.
+    pub(in crate::cli) fn with(foreign: &str) -> Text {
+        let file = |refusal| File {
+            path: foreign.to_owned(),
+            build_id: Some(foreign.to_owned()),
+            symbols: vec!["elf_symbol"],
+            complete: false,
+            lines: false,
+            eh_frame: false,
+            functions: None,
+            frame_pointer_percent: None,
+            frameless_percent: None,
+            unwind_table_only_percent: None,
+            refusal,
+            remedy: foreign.to_owned(),
+        };
+        text(&Report {
+            pid: 7,
+            comm: foreign.to_owned(),
+            refusal: Some(foreign.to_owned()),
+            files: vec![file(None), file(Some(foreign.to_owned()))],
+            anonymous_executable_mappings: 1,
+            tls: vec![doctor_tls::tests::with(foreign)],
+        })
+    }
+
+    #[test]
+    fn names_of_the_process_are_escaped() {
+        let text = with("a\x1b[2J\nb");
+        assert!(text.starts_with("process 7 (a\\x1b[2J\\x0ab)\n"), "{text}");
+        assert!(text.contains("\nTLS in a\\x1b[2J\\x0ab\n"), "{text}");
+    }
 }

@@ -1,7 +1,5 @@
 //! `doctor --pid`: what of the process's TLS could be read, and why not the rest.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use crate::{
@@ -9,6 +7,7 @@ use crate::{
     opener,
     process::proc_dir::read_stat,
     symbolize::SymbolizeConfig,
+    terminal::Text,
     tls_sites::{Finding, Site, TlsFinder, TlsFunction, TlsMapping},
 };
 
@@ -99,44 +98,51 @@ fn probes(function: &TlsFunction) -> Vec<Probe> {
 }
 
 /// Appends the files to the text of the report.
-pub(super) fn write_text(files: &[TlsReport], text: &mut String) {
-    // Writing to a String cannot fail.
+pub(super) fn write_text(files: &[TlsReport], text: &mut Text) {
     if files.is_empty() {
-        let _infallible = writeln!(
-            text,
-            "\nTLS: none of its files has functions of OpenSSL, BoringSSL, GnuTLS, Go or rustls"
-        );
+        text.blank();
+        text.line(format_args!(
+            "TLS: none of its files has functions of OpenSSL, BoringSSL, GnuTLS, Go or rustls"
+        ));
         return;
     }
     for file in files {
-        let _infallible = writeln!(
-            text,
-            "\nTLS in {}",
-            crate::network::printable(file.path.as_bytes())
-        );
+        text.blank();
+        text.line(format_args!("TLS in {}", file.path));
         if let (Some(library), Some(found_by)) = (file.library, file.found_by) {
-            let _infallible = writeln!(text, "  {:15} {library}, by {found_by}", "library");
+            text.line(format_args!("  {:15} {library}, by {found_by}", "library"));
         }
         for probe in &file.probes {
             let offset = probe
                 .offset
                 .map_or_else(String::new, |offset| format!("+{offset:#x}"));
             let place = format!("{}{offset}", probe.function);
-            let _infallible = writeln!(
-                text,
+            text.line(format_args!(
                 "  {:15} {place}, {}, about {} ns a hit",
                 probe.what, probe.class, probe.price_ns
-            );
+            ));
         }
         for reason in &file.not_probed {
-            let _infallible = writeln!(text, "  {:15} {reason}", "not probed");
+            text.line(format_args!("  {:15} {reason}", "not probed"));
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A file with this wherever a text is not our own.
+    pub(in crate::cli) fn with(foreign: &str) -> TlsReport {
+        TlsReport {
+            path: foreign.to_owned(),
+            build_id: foreign.to_owned(),
+            library: Some("OpenSSL"),
+            found_by: Some("exported symbols"),
+            probes: Vec::new(),
+            not_probed: vec![foreign.to_owned()],
+        }
+    }
 
     #[test]
     fn files_are_listed_with_their_probes_and_refusals() {
@@ -165,12 +171,12 @@ mod tests {
                 not_probed: vec!["it holds 2 paths of the library's source".to_owned()],
             },
         ];
-        let mut text = String::new();
+        let mut text = Text::default();
         write_text(&files, &mut text);
         assert!(text.contains("OpenSSL, by exported symbols"), "{text}");
         assert!(text.contains("SSL_read+0x16, jump, about 725 ns"), "{text}");
         assert!(text.contains("not probed      it holds 2 paths"), "{text}");
-        let mut text = String::new();
+        let mut text = Text::default();
         write_text(&[], &mut text);
         assert!(text.contains("none of its files"), "{text}");
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::{
-    asking::{Certificate, client, no_answer, refusal},
-    print,
+use super::asking::{Certificate, client, no_answer, refusal};
+use crate::{
+    config::cli::HealthArgs,
+    terminal::{self, Text},
 };
-use crate::config::cli::HealthArgs;
 
 /// Shorter than the time that a health check of a container usually has.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -34,5 +34,5 @@ pub fn run(args: &HealthArgs) -> Result<()> {
     if status != 200 {
         return Err(refusal(status, said.as_bytes()));
     }
-    print(if args.ready { "ready\n" } else { "ok\n" })
+    terminal::out(&Text::of(if args.ready { "ready" } else { "ok" }))
 }

@@ -4,11 +4,12 @@ use std::{io::ErrorKind, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{
-    asking::{Certificate, client, no_answer, refusal},
-    print,
+use super::asking::{Certificate, client, no_answer, refusal};
+use crate::{
+    config::cli::ImportArgs,
+    import::MAX_FILE_BYTES,
+    terminal::{self, Text},
 };
-use crate::{config::cli::ImportArgs, import::MAX_FILE_BYTES};
 
 /// Longest time for the file to be sent, read and stored.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -56,13 +57,15 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     let answer: serde_json::Value =
         serde_json::from_str(&text).with_context(|| format!("{agent} answered {status}"))?;
     if args.json {
-        return print(&(text + "\n"));
+        return terminal::out(&Text::of_json(&text));
     }
     let id = answer.get("id").and_then(serde_json::Value::as_str);
-    print(&format!(
-        "{agent}/?view=task&id={}\n",
+    let mut text = Text::default();
+    text.line(format_args!(
+        "{agent}/?view=task&id={}",
         id.unwrap_or_default()
-    ))
+    ));
+    terminal::out(&text)
 }
 
 /// The agent's token; `None` when there is no such file.

@@ -22,12 +22,15 @@ pub mod serve;
 pub mod support_bundle;
 mod watching;
 
+#[cfg(test)]
+mod hostile_tests;
+
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::config::ConfigError;
+use crate::{config::ConfigError, terminal};
 
 /// Exit code of errors in the command line or the configuration, as clap uses it.
 pub const EXIT_USAGE: u8 = 2;
@@ -52,6 +55,11 @@ impl CliError {
             Self::Runtime(_) => ExitCode::FAILURE,
             Self::Found(_) => ExitCode::from(EXIT_FOUND),
         }
+    }
+
+    /// Says it on stderr.
+    pub fn report(&self) {
+        terminal::failed(self);
     }
 }
 
@@ -87,17 +95,6 @@ impl From<anyhow::Error> for CliError {
     }
 }
 
-/// Writes to stdout; a reader that has gone away (`| head`) is no error.
-fn print(text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => Ok(other?),
-    }
-}
-
 /// What asks the command to end.
 struct Signals {
     interrupt: Signal,
@@ -123,6 +120,6 @@ impl Signals {
 /// Tells remarks of a collection.
 fn say(notes: &[String]) {
     for note in notes {
-        eprintln!("note: {note}");
+        terminal::err_line(format_args!("note: {note}"));
     }
 }

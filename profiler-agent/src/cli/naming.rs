@@ -1,17 +1,18 @@
 //! Names of containers for commands that run without a server.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 
-use super::ps::printable;
 use crate::{
     config::cli::NameArgs, container_names::load_once, model::Endpoint, model::Target,
-    process::ProcessTable,
+    printable::printable_within, process::ProcessTable, terminal::Text,
 };
 
 /// Longest name of a container that is printed.
 const LONGEST: usize = 120;
+/// Longest name of a process, which has at most 15 bytes and more columns where they are escaped.
+const LONGEST_PROCESS: usize = 60;
 
 /// An empty table of processes that knows what containers are called, as far as somebody answers at once.
 pub(super) fn named_table(args: &NameArgs) -> Result<ProcessTable> {
@@ -55,7 +56,7 @@ pub(super) fn ask_for<'end>(
 pub(super) fn legend<'end>(
     ends: impl IntoIterator<Item = &'end Endpoint>,
     table: &ProcessTable,
-) -> String {
+) -> Text {
     let mut lines: BTreeMap<String, String> = BTreeMap::new();
     for end in ends {
         let names = end
@@ -68,17 +69,16 @@ pub(super) fn legend<'end>(
         let workload = names.workload().map_or_else(String::new, |workload| {
             format!(" ({} {})", workload.kind, workload.name)
         });
-        let process = format!("{}[{pid}]", printable(&end.comm, 15));
-        let name = printable(&format!("{}{workload}", names.title()), LONGEST);
+        let process = format!("{}[{pid}]", printable_within(&end.comm, LONGEST_PROCESS));
+        let name = printable_within(&format!("{}{workload}", names.title()), LONGEST);
         lines.insert(process, name);
     }
-    let mut text = String::new();
+    let mut text = Text::default();
     if !lines.is_empty() {
-        text.push_str("containers:\n");
+        text.line(format_args!("containers:"));
     }
     for (process, name) in lines {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(text, "  {process} is in {name}");
+        text.line(format_args!("  {process} is in {name}"));
     }
     text
 }

@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::{
     CliError, flags,
     net_table::{self, Shown},
-    print,
     watching::{self, Watcher},
 };
 use crate::cli::naming::{ask_for, legend, named_table};
@@ -19,6 +18,7 @@ use crate::{
     model::{DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules},
     probes::{Chunk, NetworkConfig},
     process::ProcessTable,
+    terminal::{self, Text},
 };
 
 /// Watches until the duration is over, the target's last process has ended, or Ctrl-C; then prints.
@@ -49,17 +49,17 @@ pub fn run(args: &NetArgs) -> Result<(), CliError> {
                     .collect()
             }),
         };
-        serde_json::to_string_pretty(&result).context("encode the edges")? + "\n"
+        Text::json(&result).context("encode the edges")?
     } else {
-        net_table::text(
-            &table,
-            Shown {
-                idle_unix_pairs: args.all_sockets,
-                own_pid: std::process::id(),
-            },
-        ) + &legend(ends(), &processes)
+        let shown = Shown {
+            idle_unix_pairs: args.all_sockets,
+            own_pid: std::process::id(),
+        };
+        let mut text = net_table::text(&table, shown);
+        text.push(&legend(ends(), &processes));
+        text
     };
-    Ok(print(&text)?)
+    Ok(terminal::out(&text)?)
 }
 
 fn has(args: &NetArgs, part: NetPart) -> bool {

@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 use crate::{
     model::{Address, Edge, EdgeTable, Endpoint, SideMetrics, Transfer, Values},
     network::{UNNAMED, UNTOLD},
+    printable::{columns, left, printable, right},
     probes::is_never_of_unix_sockets,
+    terminal::Text,
 };
 
 /// Longest name of an end; longer ones are cut in the middle, where addresses say least.
@@ -27,7 +29,7 @@ pub(super) struct Shown {
 }
 
 /// Edges with the most bytes first, totals, and below them what is missing.
-pub(super) fn text(table: &EdgeTable, shown: Shown) -> String {
+pub(super) fn text(table: &EdgeTable, shown: Shown) -> Text {
     let (mut edges, hidden): (Vec<&Edge>, Vec<&Edge>) = table
         .edges
         .iter()
@@ -61,36 +63,28 @@ pub(super) fn text(table: &EdgeTable, shown: Shown) -> String {
     }
     let mut text = aligned(&rows);
     if untold.connections > 0 {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(
-            text,
-            "not in the total: {} in {} reads of Unix sockets whose senders are not told; senders have what they wrote",
+        text.line(format_args!("not in the total: {} in {} reads of Unix sockets whose senders are not told; senders have what they wrote",
             bytes(untold.write.bytes),
-            untold.write.count
-        );
+            untold.write.count));
     }
     if table.edges.is_empty() {
-        text.push_str("no connections were seen\n");
+        text.line(format_args!("no connections were seen"));
     }
     if !hidden.is_empty() {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "{} edges between unnamed Unix sockets that nobody used are not shown (--all-sockets)",
             hidden.len()
-        );
+        ));
     }
     if let Some(window) = table.window {
         let counted_ms = window.to_ns.saturating_sub(window.from_ns) / 1_000_000;
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "counted for {}.{:02} s",
             counted_ms / 1000,
             counted_ms % 1000 / 10
-        );
+        ));
     }
-    text.push_str(&remarks(table));
+    text.push(&remarks(table));
     text
 }
 
@@ -234,8 +228,7 @@ fn bytes(count: u64) -> String {
 
 fn end(endpoint: &Endpoint, name: Option<&str>, port: Option<u16>, shown: Shown) -> String {
     let process = endpoint.pid.map_or_else(String::new, |pid| {
-        // A name may hold control characters, which a terminal would follow.
-        let comm: String = endpoint.comm.escape_default().collect();
+        let comm = printable(&endpoint.comm);
         let mark = if pid == shown.own_pid {
             "(this command) "
         } else {
@@ -244,55 +237,65 @@ fn end(endpoint: &Endpoint, name: Option<&str>, port: Option<u16>, shown: Shown)
         format!("{comm}[{pid}] {mark}")
     });
     let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
-    let name = name.map_or_else(String::new, |name| format!(" ({})", name.escape_default()));
+    let name = name.map_or_else(String::new, |name| format!(" ({})", printable(name)));
     let text = match &endpoint.address {
         Address::Ip(IpAddr::V4(address)) => format!("{process}{address}:{port}{name}"),
         Address::Ip(IpAddr::V6(address)) => format!("{process}[{address}]:{port}{name}"),
-        Address::Unix(path) => format!("{process}{path}"),
+        Address::Unix(path) => format!("{process}{}", printable(path)),
     };
     cut(&text)
 }
 
-/// Every letter is ASCII, so that a letter is a column.
+/// Marks on letters take no column, and count here: thousands may follow one letter.
 fn cut(text: &str) -> String {
-    let length = text.chars().count();
-    if length <= LONGEST_END {
+    if columns(text).max(text.chars().count()) <= LONGEST_END {
         return text.to_owned();
     }
     let half = (LONGEST_END - 2) / 2;
-    let first: String = text.chars().take(half).collect();
-    let last: String = text.chars().skip(length - half).collect();
+    let first = start_of(text.chars(), half);
+    let last: String = start_of(text.chars().rev(), half).chars().rev().collect();
     format!("{first}..{last}")
 }
 
+/// Letters that take at most so many columns together.
+fn start_of(letters: impl Iterator<Item = char>, most: usize) -> String {
+    let mut used = 0;
+    letters
+        .take_while(|letter| {
+            used += columns(letter.encode_utf8(&mut [0; 4])).max(1);
+            used <= most
+        })
+        .collect()
+}
+
 /// Text to the left, numbers to the right.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns)
+fn aligned(rows: &[Vec<String>]) -> Text {
+    let most = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..most)
         .map(|column| {
             let cells = rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            cells.map(|cell| columns(cell)).max().unwrap_or(0)
         })
         .collect();
-    let mut text = String::new();
+    let mut text = Text::default();
     for row in rows {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            // Writing to a String cannot fail.
-            let _infallible = if column < 2 {
-                write!(line, "{cell:<width$}  ")
+            let padded = if column < 2 {
+                left(cell, *width)
             } else {
-                write!(line, "{cell:>width$}  ")
+                right(cell, *width)
             };
+            line.push_str(&padded);
+            line.push_str("  ");
         }
-        text.push_str(line.trim_end());
-        text.push('\n');
+        text.line(format_args!("{}", line.trim_end()));
     }
     text
 }
 
-fn remarks(table: &EdgeTable) -> String {
-    let mut text = String::new();
+fn remarks(table: &EdgeTable) -> Text {
+    let mut text = Text::default();
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut never = Vec::new();
     for (metric, reason) in &table.unavailable {
@@ -302,56 +305,58 @@ fn remarks(table: &EdgeTable) -> String {
             by_reason.entry(reason).or_default().push(metric);
         }
     }
-    // Writing to a String cannot fail.
     for (reason, metrics) in by_reason {
-        let _infallible = writeln!(text, "unavailable: {}: {reason}", metrics.join(", "));
+        text.line(format_args!(
+            "unavailable: {}: {reason}",
+            metrics.join(", ")
+        ));
     }
     if !never.is_empty() {
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "unavailable: {}: Unix sockets never have them (--json says why)",
             never.join(", ")
-        );
+        ));
     }
     for (what, count) in &table.unresolved {
-        let _infallible = writeln!(text, "unresolved: {what}: {count}");
+        text.line(format_args!("unresolved: {what}: {count}"));
     }
     if table.lost_events > 0 {
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "lost: {} reads and writes, {}: the table of connections was full (--max-connections)",
             table.lost_events,
             bytes(table.lost_bytes)
-        );
+        ));
     }
     let kernel = &table.kernel_table;
     if kernel.evicted > 0 {
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "evicted: {} connections rested and made room in the kernel's table",
             kernel.evicted
-        );
+        ));
     }
     if let Some(delayed @ 1..) = kernel.delayed {
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "delayed: the end of {delayed} connections waited in the kernel's table"
-        );
+        ));
     }
     if kernel.swept > 0 {
-        let _infallible = writeln!(text, "the end of {} connections was missed", kernel.swept);
+        text.line(format_args!(
+            "the end of {} connections was missed",
+            kernel.swept
+        ));
     }
     for (program, runs) in &kernel.missed_runs {
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "lost: {runs} runs of {program}: it was at work already"
-        );
+        ));
     }
     if text.is_empty() {
-        text
-    } else {
-        format!("\n{text}")
+        return text;
     }
+    let mut apart = Text::default();
+    apart.blank();
+    apart.push(&text);
+    apart
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ unresolved: owner: 3
 lost: 2 reads and writes, 4.0 KiB: the table of connections was full (--max-connections)
 delayed: the end of 7 connections waited in the kernel's table
 ";
-    assert_eq!(text(&table, SHOWN), expected);
+    assert_eq!(&*text(&table, SHOWN), expected);
 }
 
 #[test]

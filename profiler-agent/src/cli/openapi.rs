@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result};
 
-use super::print;
+use crate::terminal::{self, Text};
 
 pub fn run() -> Result<()> {
-    print(&crate::api::openapi_json().context("encode the OpenAPI document")?)
+    let document = crate::api::openapi_json().context("encode the OpenAPI document")?;
+    terminal::out(&Text::of_json(&document))
 }

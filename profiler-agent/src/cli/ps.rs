@@ -1,16 +1,18 @@
 //! `ps`: the processes of this machine, busiest first.
 
-use std::{fmt::Write, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 
-use super::{naming::named_table, print};
+use super::naming::named_table;
 use crate::{
     api::{self, PodList, ProcessList, masked},
     config::{ArgumentPolicy, cli::PsArgs},
     container_names::ContainerDirectory,
     model::Process,
+    printable::{columns, left, printable, printable_within},
     process::{Pod, PodMember, pods, program},
+    terminal::{self, Text},
 };
 
 /// Time between the two readings that CPU shares are computed from.
@@ -18,6 +20,14 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// Width of the column of containers: what tells their ids apart, and at most that of a name.
 const CONTAINER_COLUMN: usize = 12;
 const MOST_CONTAINER_COLUMN: usize = 48;
+/// Widths of the other columns of text.
+const NAME_COLUMN: usize = 15;
+const USER_COLUMN: usize = 12;
+const PROGRAM_COLUMN: usize = 20;
+/// Longest texts that stand last in a line, and longest titles of pods, in columns.
+const LONGEST_COMMAND: usize = 160;
+const LONGEST_REASON: usize = 120;
+const LONGEST_TITLE: usize = 80;
 
 pub fn run(args: &PsArgs) -> Result<()> {
     let table = named_table(&args.names)?;
@@ -25,56 +35,50 @@ pub fn run(args: &PsArgs) -> Result<()> {
     std::thread::sleep(INTERVAL);
     table.refresh();
     if args.pods {
-        return print(&pod_list(
-            &pods(&table.snapshot(), table.names()),
-            args.json,
-        )?);
+        let pods = pods(&table.snapshot(), table.names());
+        return terminal::out(&pod_list(&pods, args.json)?);
     }
     let mut processes = table.snapshot();
     processes.retain(|process| !process.kernel_thread);
     let share = |process: &Process| process.cpu_percent.unwrap_or(-1.0);
     processes.sort_by(|a, b| share(b).total_cmp(&share(a)).then(a.key.cmp(&b.key)));
     if args.json {
-        print(&json(&processes, table.names())?)
+        terminal::out(&json(&processes, table.names())?)
     } else {
-        print(&text_table(&processes, table.names()))
+        terminal::out(&text_table(&processes, table.names()))
     }
 }
 
-fn json(processes: &[Arc<Process>], names: &ContainerDirectory) -> Result<String> {
+pub(super) fn json(processes: &[Arc<Process>], names: &ContainerDirectory) -> Result<Text> {
     let items: Vec<_> = processes
         .iter()
         .map(|process| api::Process::new(process, ArgumentPolicy::Masked, names))
         .collect();
     let total = items.len();
-    let text = serde_json::to_string_pretty(&ProcessList { items, total })
-        .context("encode the process list")?;
-    Ok(text + "\n")
+    Text::json(&ProcessList { items, total }).context("encode the process list")
 }
 
-fn pod_list(pods: &[Pod], is_json: bool) -> Result<String> {
+pub(super) fn pod_list(pods: &[Pod], is_json: bool) -> Result<Text> {
     if is_json {
-        let text =
-            serde_json::to_string_pretty(&PodList::new(pods)).context("encode the list of pods")?;
-        return Ok(text + "\n");
+        return Text::json(&PodList::new(pods)).context("encode the list of pods");
     }
-    let mut text = String::new();
+    let mut text = Text::default();
     for pod in pods {
         let namespace = pod
             .namespace
             .map_or_else(String::new, |inode| format!(" (net {inode})"));
-        // Writing to a string cannot fail.
-        writeln!(
-            text,
+        text.line(format_args!(
             "{}{namespace}: {}",
-            printable(&pod.title, 80),
+            printable_within(&pod.title, LONGEST_TITLE),
             pod.sidecar_line()
-        )
-        .ok();
+        ));
         // Processes outside of pods all have the same reason: it is said once.
         let shared = shared_reason(pod);
         if let Some(reason) = shared {
-            writeln!(text, "  each of them: {}", printable(reason, 120)).ok();
+            text.line(format_args!(
+                "  each of them: {}",
+                printable_within(reason, LONGEST_REASON)
+            ));
         }
         for member in &pod.members {
             let PodMember {
@@ -87,15 +91,15 @@ fn pod_list(pods: &[Pod], is_json: bool) -> Result<String> {
                 .map_or_else(|| "-".into(), |share| format!("{:.2}", share / 100.0));
             let own = if shared.is_some() { "" } else { reason };
             let line = format!(
-                "{:>8} {:<20} {:<8} {cpu:>6} {:>9} {:>5}  {}",
+                "{:>8} {} {:<8} {cpu:>6} {:>9} {:>5}  {}",
                 process.key.pid,
-                printable(program(process), 20),
+                cell(program(process), PROGRAM_COLUMN),
                 role.name(),
                 mebibytes(process.rss_bytes),
                 process.threads,
-                printable(own, 120),
+                printable_within(own, LONGEST_REASON),
             );
-            writeln!(text, "{}", line.trim_end()).ok();
+            text.line(format_args!("{}", line.trim_end()));
         }
     }
     Ok(text)
@@ -108,17 +112,24 @@ fn shared_reason(pod: &Pod) -> Option<&str> {
     (!others.is_empty() && is_shared).then_some(first.reason.as_str())
 }
 
-fn text_table(processes: &[Arc<Process>], names: &ContainerDirectory) -> String {
+pub(super) fn text_table(processes: &[Arc<Process>], names: &ContainerDirectory) -> Text {
     let containers: Vec<String> = processes
         .iter()
         .map(|process| container_title(process, names))
         .collect();
-    let longest = containers.iter().map(|title| title.chars().count()).max();
+    let longest = containers.iter().map(|title| columns(title)).max();
     let width = longest.unwrap_or(0).max(CONTAINER_COLUMN);
-    let mut text = format!(
-        "{:>8} {:<15} {:<12} {:>6} {:>9} {:>5} {:<width$} COMMAND\n",
-        "PID", "NAME", "USER", "CPU%", "RSS", "THR", "CONTAINER"
-    );
+    let mut text = Text::default();
+    text.line(format_args!(
+        "{:>8} {} {} {:>6} {:>9} {:>5} {} COMMAND",
+        "PID",
+        cell("NAME", NAME_COLUMN),
+        cell("USER", USER_COLUMN),
+        "CPU%",
+        "RSS",
+        "THR",
+        left("CONTAINER", width)
+    ));
     for (process, container) in processes.iter().zip(containers) {
         let user = process
             .user
@@ -131,18 +142,16 @@ fn text_table(processes: &[Arc<Process>], names: &ContainerDirectory) -> String 
         if arguments.is_empty() {
             arguments.push(format!("[{}]", process.comm));
         }
-        // Writing to a string cannot fail.
-        writeln!(
-            text,
-            "{:>8} {:<15} {:<12} {cpu:>6} {:>9} {:>5} {container:<width$} {}",
+        text.line(format_args!(
+            "{:>8} {} {} {cpu:>6} {:>9} {:>5} {} {}",
             process.key.pid,
-            printable(&process.comm, 15),
-            printable(&user, 12),
+            cell(&process.comm, NAME_COLUMN),
+            cell(&user, USER_COLUMN),
             mebibytes(process.rss_bytes),
             process.threads,
-            printable(&arguments.join(" "), 160),
-        )
-        .ok();
+            left(&container, width),
+            printable_within(&arguments.join(" "), LONGEST_COMMAND),
+        ));
     }
     text
 }
@@ -152,26 +161,20 @@ fn container_title(process: &Process, names: &ContainerDirectory) -> String {
     let Some(container) = &process.container else {
         return "-".to_owned();
     };
-    names.of(container).map_or_else(
-        || printable(&container.id, CONTAINER_COLUMN),
-        |names| printable(&names.title(), MOST_CONTAINER_COLUMN),
-    )
+    if let Some(names) = names.of(container) {
+        return printable_within(&names.title(), MOST_CONTAINER_COLUMN);
+    }
+    let start: String = container.id.chars().take(CONTAINER_COLUMN).collect();
+    printable(&start).into_owned()
 }
 
 fn mebibytes(bytes: u64) -> String {
     format!("{}M", bytes >> 20)
 }
 
-/// Untrusted text for a terminal: no control or direction characters, at most `limit` characters.
-pub(super) fn printable(text: &str, limit: usize) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars()
-        .take(limit)
-        .map(|c| if hidden(c) { '\u{fffd}' } else { c })
-        .collect()
+/// A text in a column of this width.
+fn cell(text: &str, width: usize) -> String {
+    left(&printable_within(text, width), width)
 }
 
 #[cfg(test)]
@@ -214,7 +217,7 @@ mod tests {
         let row = text.lines().nth(1).unwrap();
         assert_eq!(
             row,
-            "      42 app             1000           12.3        5M     3 0123456789ab /bin/app\u{fffd}[31m ***"
+            "      42 app             1000           12.3        5M     3 0123456789ab /bin/app\\x1b[31m ***"
         );
     }
 
@@ -226,8 +229,8 @@ mod tests {
         let found = pods(&[Arc::new(given)], &ContainerDirectory::default());
         let text = pod_list(&found, false).unwrap();
         assert_eq!(
-            text,
-            "a\u{fffd}pp (net 7): no sidecar; 0.12 cores\n      42 a\u{fffd}pp                 app        0.12        5M     3  \
+            &*text,
+            "a\\x1bpp (net 7): no sidecar; 0.12 cores\n      42 a\\x1bpp              app        0.12        5M     3  \
              the pod has no proxy that is known here\n"
         );
         assert!(

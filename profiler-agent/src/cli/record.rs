@@ -1,7 +1,6 @@
 //! `record`: one profile into a file, without a server and without its data directory.
 
 use std::{
-    fmt::Write as _,
     fs::{File, OpenOptions},
     io::Write as _,
     path::{Path, PathBuf},
@@ -10,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{CliError, flags, record_loops};
@@ -23,10 +22,10 @@ use crate::{
         Clock, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder, StackQuality,
         TableCounts, TaskSpec, WaitCounts, WaitRules,
     },
-    network::printable,
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     render::{Format, Value, View, quality, render_view},
     symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService, build_id_text},
+    terminal::{self, Text},
 };
 
 /// Share of frames without a name in one file from which on the remedy is said.
@@ -63,7 +62,8 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
     match record(args, spec, &rules) {
         Ok((bytes, summary)) => {
             output.write(&bytes)?;
-            Ok(say(&summary)?)
+            terminal::err(&summary);
+            Ok(())
         }
         Err(error) => {
             output.discard();
@@ -73,7 +73,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
 }
 
 /// The rendered profile and what to say about it.
-fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u8>, String)> {
+fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u8>, Text)> {
     let symbolize = SymbolizeConfig {
         packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
         ..SymbolizeConfig::default()
@@ -99,7 +99,7 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
     // What is said about the recording is about all of it.
     let mut summary = summary(&recorded, clock, args);
     if args.event_loop_stalls.is_some() {
-        summary.push_str(&record_loops::lines(
+        summary.push(&record_loops::lines(
             recorded.event_loop.take(),
             &recorded.profile,
         ));
@@ -124,8 +124,10 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
     };
     let bytes = render_view(&recorded.profile, format, &view)
         .with_context(|| format!("render as {}", format.name()))?;
-    let idle = idle.map_or(String::new(), |share| format!("{}\n", share.line()));
-    Ok((bytes, summary + &idle))
+    if let Some(share) = idle {
+        summary.line(format_args!("{}", share.line()));
+    }
+    Ok((bytes, summary))
 }
 
 /// The threshold of stalls in whole milliseconds.
@@ -183,7 +185,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
                 waits.merge(&chunk.waits);
                 event_loop = chunk.event_loop.or(event_loop);
                 for note in chunk.notes {
-                    bar.suspend(|| say(&format!("note: {}\n", printable(note.as_bytes()))))?;
+                    bar.suspend(|| terminal::err_line(format_args!("note: {note}")));
                     notes.push(note);
                 }
                 builder
@@ -231,17 +233,14 @@ fn millis(duration: Duration) -> u64 {
 
 /// On stderr; indicatif draws nothing when that is no terminal.
 fn progress_bar(duration: Duration) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(
-        Some(millis(duration)),
-        ProgressDrawTarget::stderr_with_hz(5),
-    );
+    let bar = ProgressBar::with_draw_target(Some(millis(duration)), terminal::progress_target());
     if let Ok(style) = ProgressStyle::with_template("recording {bar:40} {percent:>3} % {msg}") {
         bar.set_style(style);
     }
     bar
 }
 
-fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
+fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> Text {
     let Recorded {
         profile,
         notes,
@@ -249,7 +248,7 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
         waits,
         event_loop: _,
     } = recorded;
-    let mut text = String::new();
+    let mut text = Text::default();
     let stopped = if *interrupted { ", stopped early" } else { "" };
     let samples = profile.total_count();
     // The time in which samples were taken; looking for names may last longer.
@@ -257,86 +256,83 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> String {
         Duration::from_nanos(profile.to_ns - profile.from_ns.min(profile.to_ns)).as_secs_f64();
     let processes = profile.processes.len();
     let output = args.output.display();
-    // Writing to a String cannot fail.
-    let _infallible = match args.kind {
-        RecordKind::OnCpu => writeln!(
-            text,
+    match args.kind {
+        RecordKind::OnCpu => text.line(format_args!(
             "{samples} samples of {processes} processes in {seconds:.1} s at {} Hz ({clock}){stopped} -> {output}",
-            args.frequency,
-        ),
-        RecordKind::OffCpu => writeln!(
-            text,
+            args.frequency
+        )),
+        RecordKind::OffCpu => text.line(format_args!(
             "{samples} switches of {processes} processes, {:.3} s off the CPU, in {seconds:.1} s ({clock}){stopped} -> {output}",
-            Duration::from_nanos(profile.total_ns()).as_secs_f64(),
-        ),
-        RecordKind::Wall => writeln!(
-            text,
+            Duration::from_nanos(profile.total_ns()).as_secs_f64()
+        )),
+        RecordKind::Wall => text.line(format_args!(
             "{:.3} s of {} threads of {processes} processes in {seconds:.1} s at {} Hz ({clock}){stopped} -> {output}",
             Duration::from_nanos(profile.total_ns()).as_secs_f64(),
             profile.threads.len(),
-            args.frequency,
-        ),
-    };
-    if samples == 0 {
-        text.push_str(match args.kind {
-            RecordKind::OnCpu => {
-                "no samples: the target used no CPU time while it was recorded, or had ended\n"
-            }
-            RecordKind::OffCpu => {
-                "no switches: the target ran or slept all the time, or had ended\n"
-            }
-            RecordKind::Wall => "no time: the target slept all the time, or had ended\n",
-        });
+            args.frequency
+        )),
     }
-    text.push_str(&stack_lines(&profile.stack_quality));
-    text.push_str(&names(profile));
+    if samples == 0 {
+        let nothing = match args.kind {
+            RecordKind::OnCpu => {
+                "no samples: the target used no CPU time while it was recorded, or had ended"
+            }
+            RecordKind::OffCpu => "no switches: the target ran or slept all the time, or had ended",
+            RecordKind::Wall => "no time: the target slept all the time, or had ended",
+        };
+        text.line(format_args!("{nothing}"));
+    }
+    text.push(&stack_lines(&profile.stack_quality));
+    text.push(&names(profile));
     if let Some(line) = waits.line() {
-        text.push_str(&line);
-        text.push('\n');
+        text.line(format_args!("{line}"));
     }
     for note in notes {
-        let _infallible = writeln!(text, "note: {}", printable(note.as_bytes()));
+        text.line(format_args!("note: {note}"));
     }
     for (kind, count) in profile.losses.iter() {
-        let _infallible = writeln!(text, "loss: {} {count}: {}", kind.name(), kind.meaning());
+        text.line(format_args!(
+            "loss: {} {count}: {}",
+            kind.name(),
+            kind.meaning()
+        ));
     }
     text
 }
 
 /// How many user frames have names, and for which file names are missing most.
-fn names(profile: &Profile) -> String {
+fn names(profile: &Profile) -> Text {
+    let mut text = Text::default();
     let names = quality::names(profile);
     if names.frames() == 0 {
-        return String::new();
+        return text;
     }
-    let mut text = format!(
-        "names: {:.1} % of user frames exact, {:.1} % inferred, {:.1} % without a name\n",
+    text.line(format_args!(
+        "names: {:.1} % of user frames exact, {:.1} % inferred, {:.1} % without a name",
         names.percent(names.exact),
         names.percent(names.inferred),
         names.percent(names.unnamed),
-    );
+    ));
     if let Some(poorest) = names.modules.first()
         && names.percent(poorest.unnamed) >= HINT_PERCENT
         && !poorest.build_id.is_empty()
     {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "note: {:.1} % are in {} without a name; put its debug file (build-id {}) into a folder \
              and give that as --symbol-dir",
             names.percent(poorest.unnamed),
-            printable(poorest.path.as_bytes()),
+            poorest.path,
             build_id_text(&poorest.build_id),
-        );
+        ));
     }
     text
 }
 
 /// How complete the stacks are, and what it took.
-fn stack_lines(quality: &StackQuality) -> String {
-    let mut text = String::new();
+fn stack_lines(quality: &StackQuality) -> Text {
+    let mut text = Text::default();
     if let Some(line) = quality.line() {
-        let _infallible = writeln!(text, "stacks: {line}");
+        text.line(format_args!("stacks: {line}"));
     }
     let TableCounts {
         pages_loaded,
@@ -351,19 +347,17 @@ fn stack_lines(quality: &StackQuality) -> String {
         identical,
     } = quality.tables;
     if pages_loaded > 0 || captures > 0 {
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "unwind tables: {pages_loaded} pages loaded, {pages_evicted} evicted, {blocks} KiB; \
              {captures} samples \
              walked by the agent, {repaired} of them to their end; {captures_dropped} dropped; \
              {processes_left_out} processes left out"
-        );
+        ));
     }
     if compared > 0 {
-        let _infallible = writeln!(
-            text,
+        text.line(format_args!(
             "unwinding verified: {compared} compared, {identical} identical"
-        );
+        ));
     }
     text
 }
@@ -414,12 +408,7 @@ impl Output {
 
     fn write(self, bytes: &[u8]) -> Result<()> {
         match self {
-            Self::Stdout => {
-                let mut out = std::io::stdout().lock();
-                out.write_all(bytes)
-                    .and_then(|()| out.flush())
-                    .context("write to stdout")
-            }
+            Self::Stdout => terminal::out_file(bytes),
             Self::File {
                 mut file,
                 path,
@@ -439,10 +428,26 @@ impl Output {
     }
 }
 
-/// Writes to stderr, where the progress and the summary go.
-fn say(text: &str) -> Result<()> {
-    std::io::stderr()
-        .lock()
-        .write_all(text.as_bytes())
-        .context("write to stderr")
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// What is said about a recording.
+    pub(in crate::cli) fn said(
+        args: &RecordArgs,
+        profile: Profile,
+        notes: Vec<String>,
+        event_loop: EventLoopTable,
+    ) -> Text {
+        let recorded = Recorded {
+            profile,
+            notes,
+            interrupted: false,
+            waits: WaitCounts::default(),
+            event_loop: None,
+        };
+        let mut text = summary(&recorded, "cpu-clock", args);
+        text.push(&record_loops::lines(Some(event_loop), &recorded.profile));
+        text
+    }
 }

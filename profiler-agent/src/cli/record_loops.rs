@@ -1,10 +1,11 @@
 //! What `record --event-loop-stalls` says.
 
-use std::{fmt::Write as _, time::Duration};
+use std::time::Duration;
 
 use crate::{
     model::{EventLoop, EventLoopTable, LoopTurn, Profile, Stall},
-    render::{event_loop::explained, names::printable},
+    render::event_loop::explained,
+    terminal::Text,
 };
 
 /// Stalls that are told.
@@ -13,9 +14,13 @@ const SHOWN: usize = 10;
 const FUNCTIONS: usize = 12;
 
 /// Lines about a recording's event loops; names come from the target.
-pub(super) fn lines(table: Option<EventLoopTable>, profile: &Profile) -> String {
+pub(super) fn lines(table: Option<EventLoopTable>, profile: &Profile) -> Text {
+    let mut text = Text::default();
     let Some(table) = table else {
-        return "event loops: no thread has returned from epoll\n".to_owned();
+        text.line(format_args!(
+            "event loops: no thread has returned from epoll"
+        ));
+        return text;
     };
     let EventLoop {
         threshold_ms,
@@ -29,17 +34,18 @@ pub(super) fn lines(table: Option<EventLoopTable>, profile: &Profile) -> String 
     let longest = longest.map_or("none is over".to_owned(), |ns| {
         format!("the longest {}", milliseconds(ns))
     });
-    let mut text = format!(
+    text.line(format_args!(
         "event loops: {turns} turns of {} threads, {longest}; {stall_count} of {threshold_ms} ms or \
-         longer\n",
+         longer",
         threads.len()
-    );
+    ));
     for stall in &stalls {
-        // Writing to a String cannot fail.
-        let _infallible = writeln!(text, "stall: {}", line(stall));
+        text.line(format_args!("stall: {}", line(stall)));
     }
     if lost > 0 {
-        let _infallible = writeln!(text, "note: {lost} of the event loops' records are missing");
+        text.line(format_args!(
+            "note: {lost} of the event loops' records are missing"
+        ));
     }
     text
 }
@@ -60,20 +66,15 @@ fn line(stall: &Stall) -> String {
         open,
     } = turn;
     let open = if *open { " and longer" } else { "" };
-    let functions: Vec<String> = stack
-        .iter()
-        .take(FUNCTIONS)
-        .map(|name| printable(name))
-        .collect();
+    let functions: Vec<&str> = stack.iter().take(FUNCTIONS).map(String::as_str).collect();
     let stack = if functions.is_empty() {
         "nothing recorded".to_owned()
     } else {
         functions.join(" <- ")
     };
     format!(
-        "{}{open}, {} (process {pid}, thread {tid}), {}, {samples} samples: {stack}",
+        "{}{open}, {name} (process {pid}, thread {tid}), {}, {samples} samples: {stack}",
         milliseconds(*duration_ns),
-        printable(name),
         hold.name(),
     )
 }
@@ -108,9 +109,9 @@ mod tests {
             lost: 2,
         };
         assert_eq!(
-            lines(Some(table), &profile),
+            &*lines(Some(table), &profile),
             "event loops: 3 turns of 1 threads, the longest 61.5 ms; 1 of 20 ms or longer\n\
-             stall: 61.5 ms, wo [31mrker (process 7, thread 8), unknown, 0 samples: nothing recorded\n\
+             stall: 61.5 ms, wo\\x1b[31mrker (process 7, thread 8), unknown, 0 samples: nothing recorded\n\
              note: 2 of the event loops' records are missing\n"
         );
     }

@@ -1,14 +1,11 @@
 //! `requests`: what processes ask each other, without a server and without its data directory.
 
-use std::{
-    io::{IsTerminal as _, Write as _},
-    time::Instant,
-};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
 use super::{
-    CliError, flags, print, requests_table,
+    CliError, flags, requests_table,
     watching::{self, Watcher},
 };
 use crate::cli::naming::{ask_for, legend, named_table};
@@ -21,6 +18,7 @@ use crate::{
     },
     probes::{Chunk, NetworkConfig},
     process::ProcessTable,
+    terminal::{self, Redrawn, Text},
 };
 
 /// Looks until the duration is over, the target's last process has ended, or Ctrl-C; then prints. On a
@@ -44,11 +42,13 @@ pub fn run(args: &RequestsArgs) -> Result<(), CliError> {
     ask_for(&args.names, ends(), &processes)?;
     let text = if args.json {
         let result = api::TaskRequests::new(&TaskState::Finished, Some(&table), processes.names());
-        serde_json::to_string_pretty(&result).context("encode the requests")? + "\n"
+        Text::json(&result).context("encode the requests")?
     } else {
-        requests_table::text(&table) + &legend(ends(), &processes)
+        let mut text = requests_table::text(&table);
+        text.push(&legend(ends(), &processes));
+        text
     };
-    Ok(print(&text)?)
+    Ok(terminal::out(&text)?)
 }
 
 fn options(args: &RequestsArgs) -> Result<RequestOptions, CliError> {
@@ -86,7 +86,7 @@ fn look(args: &RequestsArgs, spec: TaskSpec, processes: &ProcessTable) -> Result
         ..NetworkConfig::default()
     };
     let mut requests = Requests {
-        is_live: !args.json && std::io::stderr().is_terminal(),
+        is_live: !args.json && terminal::err_is_terminal(),
         live: None,
         newest: None,
     };
@@ -97,8 +97,8 @@ fn look(args: &RequestsArgs, spec: TaskSpec, processes: &ProcessTable) -> Result
         args.duration,
         &mut requests,
     );
-    if let Some(live) = requests.live {
-        live.clear();
+    if let Some(mut live) = requests.live {
+        live.screen.erase();
     }
     looked?;
     requests
@@ -133,8 +133,7 @@ impl Watcher for Requests {
 
 /// The table as it grows, drawn over the one before. It goes to stderr, so that stdout has the result alone.
 struct Live {
-    /// Lines of what is on the screen.
-    lines: usize,
+    screen: Redrawn,
     began: Instant,
 }
 
@@ -144,31 +143,16 @@ const LIVE_ROWS: usize = 20;
 impl Live {
     fn new() -> Self {
         Self {
-            lines: 0,
+            screen: Redrawn::default(),
             began: Instant::now(),
         }
     }
 
     fn show(&mut self, table: &RequestTable) {
         let seconds = self.began.elapsed().as_secs();
-        let text = requests_table::live(table, LIVE_ROWS);
-        let text = format!("{text}{seconds} s\n");
-        self.erase();
-        // A terminal that is gone does not end the collection.
-        let _gone = std::io::stderr().write_all(text.as_bytes());
-        self.lines = text.lines().count();
-    }
-
-    fn clear(mut self) {
-        self.erase();
-    }
-
-    /// Goes up to the first line and erases everything below (ECMA-48, CPL and ED).
-    fn erase(&mut self) {
-        if self.lines > 0 {
-            let _gone = write!(std::io::stderr(), "\x1b[{}F\x1b[0J", self.lines);
-            self.lines = 0;
-        }
+        let mut text = requests_table::live(table, LIVE_ROWS);
+        text.line(format_args!("{seconds} s"));
+        self.screen.show(&text);
     }
 }
 

@@ -2,9 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{
-    Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable, Sidecar,
-    SidecarTimes, Spread, TlsReport,
+use crate::{
+    model::{
+        Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable,
+        Sidecar, SidecarTimes, Spread, TlsReport,
+    },
+    printable::{columns, left, printable_within, right},
+    terminal::Text,
 };
 
 /// Longest text of an end and of an operation; longer ones are cut, and say so.
@@ -25,23 +29,23 @@ const HEADER: [&str; 10] = [
 ];
 
 /// Operations with the most requests first, sidecars, and below them what is missing.
-pub(super) fn text(table: &RequestTable) -> String {
+pub(super) fn text(table: &RequestTable) -> Text {
     let mut text = operations(table, usize::MAX);
     if table.operations.is_empty() {
-        text.push_str("no requests were seen\n");
+        line(&mut text, "no requests were seen");
     }
-    text.push_str(&samples(table));
-    text.push_str(&sidecars(&table.sidecars));
-    text.push_str(&remarks(table));
+    text.push(&samples(table));
+    text.push(&sidecars(&table.sidecars));
+    text.push(&remarks(table));
     text
 }
 
 /// What fits a screen while the table grows.
-pub(super) fn live(table: &RequestTable, most: usize) -> String {
+pub(super) fn live(table: &RequestTable, most: usize) -> Text {
     operations(table, most)
 }
 
-fn operations(table: &RequestTable, most: usize) -> String {
+fn operations(table: &RequestTable, most: usize) -> Text {
     let mut sorted: Vec<&Operation> = table.operations.iter().collect();
     sorted.sort_by_key(|operation| std::cmp::Reverse(operation.tally.count));
     let window_ns = table.window.to_ns.saturating_sub(table.window.from_ns);
@@ -107,7 +111,7 @@ fn ends(edge: Option<&RequestEdge>) -> [String; 2] {
 fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
     let mut text = match endpoint.pid {
         Some(pid) if endpoint.comm.is_empty() => format!("[{pid}] "),
-        Some(pid) => format!("{}[{pid}] ", printable(&endpoint.comm)),
+        Some(pid) => format!("{}[{pid}] ", endpoint.comm),
         None => String::new(),
     };
     text.push_str(&endpoint.address.to_string());
@@ -115,41 +119,23 @@ fn end(endpoint: &Endpoint, port: Option<u16>) -> String {
         // Writing to a String cannot fail.
         let _infallible = write!(text, ":{port}");
     }
-    cut(&text, LONGEST_END)
+    printable_within(&text, LONGEST_END)
 }
 
 fn name(operation: &Operation) -> String {
     if operation.is_other {
         return "other".to_owned();
     }
-    let known = |text: &Option<String>| text.as_deref().map_or_else(|| "?".to_owned(), printable);
-    let (method, route) = (known(&operation.method), known(&operation.route));
+    let method = operation.method.as_deref().unwrap_or("?");
+    let route = operation.route.as_deref().unwrap_or("?");
     // A statement begins with its first word.
     let has_method = route
-        .strip_prefix(&method)
+        .strip_prefix(method)
         .is_some_and(|rest| rest.starts_with(' '));
-    let text = if has_method {
-        route
-    } else {
-        format!("{method} {route}")
-    };
-    cut(&text, LONGEST_OPERATION)
-}
-
-/// Text of payload without what would steer a terminal.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '.' } else { c })
-        .collect()
-}
-
-fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
+    if has_method {
+        return printable_within(route, LONGEST_OPERATION);
     }
-    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
-    short.push('…');
-    short
+    printable_within(&format!("{method} {route}"), LONGEST_OPERATION)
 }
 
 /// For how long requests of an operation were counted.
@@ -200,8 +186,8 @@ fn duration(ns: u64) -> String {
 }
 
 /// The slowest and failing requests are in the JSON; here is how many.
-fn samples(table: &RequestTable) -> String {
-    let mut text = String::new();
+fn samples(table: &RequestTable) -> Text {
+    let mut text = Text::default();
     if !table.samples.is_empty() {
         let count = table.samples.len();
         line(
@@ -219,13 +205,13 @@ fn samples(table: &RequestTable) -> String {
     text
 }
 
-fn sidecars(sidecars: &[Sidecar]) -> String {
-    let mut text = String::new();
+fn sidecars(sidecars: &[Sidecar]) -> Text {
+    let mut text = Text::default();
     for sidecar in sidecars {
         let process = end(&sidecar.process, None);
         let mean = sidecar.mean_ns().map_or_else(|| "-".to_owned(), duration);
         let (came, went) = (sidecar.requests_in, sidecar.requests_out);
-        text.push('\n');
+        text.blank();
         line(
             &mut text,
             &format!("time in {process}: {mean} in the mean ({came} requests in, {went} out)"),
@@ -243,7 +229,7 @@ fn sidecars(sidecars: &[Sidecar]) -> String {
             })
             .collect();
         line(&mut text, &format!("  {all} pairs: {}", shares.join(", ")));
-        text.push_str(&parts(&sidecar.trusted()));
+        text.push(&parts(&sidecar.trusted()));
         let header = sidecar.upstream_header;
         if header.pairs > 0 {
             let (agreeing, pairs) = (header.agreeing, header.pairs);
@@ -258,7 +244,7 @@ fn sidecars(sidecars: &[Sidecar]) -> String {
     text
 }
 
-fn parts(times: &SidecarTimes) -> String {
+fn parts(times: &SidecarTimes) -> Text {
     let SidecarTimes {
         pairs: _,
         inside_ns,
@@ -288,7 +274,7 @@ fn parts(times: &SidecarTimes) -> String {
 }
 
 /// What could not be told.
-fn remarks(table: &RequestTable) -> String {
+fn remarks(table: &RequestTable) -> Text {
     let RequestCounters {
         connections_by_protocol: _,
         sampled_one_of,
@@ -305,7 +291,7 @@ fn remarks(table: &RequestTable) -> String {
         other_operations,
         other_edges,
     } = &table.counters;
-    let mut text = String::new();
+    let mut text = Text::default();
     let mut say = |number: &u64, what: &str| {
         if *number > 0 {
             line(&mut text, &format!("{number} {what}"));
@@ -328,7 +314,9 @@ fn remarks(table: &RequestTable) -> String {
     say(refused_connections, "connections found no room");
     say(other_operations, "requests are counted as other operations");
     say(other_edges, "requests are of edges that found no room");
-    text.push_str(&table.tls.as_ref().map_or_else(String::new, plaintext));
+    if let Some(report) = &table.tls {
+        text.push(&plaintext(report));
+    }
     if *sampled_one_of > 1 {
         line(
             &mut text,
@@ -341,16 +329,15 @@ fn remarks(table: &RequestTable) -> String {
 }
 
 /// What became of TLS libraries.
-fn plaintext(report: &TlsReport) -> String {
-    let mut text = String::new();
+fn plaintext(report: &TlsReport) -> Text {
+    let mut text = Text::default();
     if let Some(reason) = &report.unavailable {
         line(&mut text, &format!("TLS is not captured: {reason}"));
     }
     for file in &report.files {
         let library = file.library.as_deref().unwrap_or("a TLS library");
         for reason in &file.reasons {
-            let path = printable(&file.path);
-            line(&mut text, &format!("{library} in {path}: {reason}"));
+            line(&mut text, &format!("{library} in {}: {reason}", file.path));
         }
     }
     let percent = report.attached_percent;
@@ -381,28 +368,27 @@ fn plaintext(report: &TlsReport) -> String {
     text
 }
 
-fn line(text: &mut String, content: &str) {
-    text.push_str(content);
-    text.push('\n');
+fn line(text: &mut Text, content: &str) {
+    text.line(format_args!("{content}"));
 }
 
 /// Columns as wide as their widest cell; numbers, which follow the first text columns, to the right.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+fn aligned<const N: usize>(rows: &[[String; N]]) -> Text {
     // The wide table has four; the narrow one has one.
     let texts = if N == HEADER.len() { 4 } else { 1 };
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        cells.map(|cell| columns(cell)).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
+    let mut text = Text::default();
     for row in rows {
         let cells = row.iter().zip(&widths).enumerate();
         let cells = cells.map(|(column, (cell, width))| {
             if column < texts {
-                format!("{cell:<width$}")
+                left(cell, *width)
             } else {
-                format!("{cell:>width$}")
+                right(cell, *width)
             }
         });
         let cells: Vec<String> = cells.collect();

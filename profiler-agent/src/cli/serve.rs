@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use anyhow::{Context, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{CliError, print};
+use super::CliError;
 use crate::{
     app::{App, KernelSide, LAST_WORK},
     clock,
@@ -20,6 +20,7 @@ use crate::{
     memory_ceiling::Ceiling,
     privileges::{self, Tier},
     telemetry,
+    terminal::{self, Text},
 };
 
 /// For tests: a file with the nanoseconds that the wall clock is moved by.
@@ -40,7 +41,7 @@ pub fn run(
     DiagnosisRules::load(config.diagnosis_rules.as_deref())
         .map_err(|error| CliError::Config(error.into()))?;
     if args.print_config {
-        return Ok(print(&config.to_toml())?);
+        return Ok(terminal::out(&Text::of(&config.to_toml()))?);
     }
     // What the agent writes is its user's alone.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
@@ -83,7 +84,7 @@ pub fn run(
 }
 
 /// The first line of the program, which says where to look.
-fn greeting(app: &App, auth: &AuthConfig) -> String {
+fn greeting(app: &App, auth: &AuthConfig) -> Text {
     let mut line = format!("listening on {}", app.url());
     if app.origin().is_everywhere() {
         line.push_str(" and on every other address of this machine");
@@ -92,7 +93,9 @@ fn greeting(app: &App, auth: &AuthConfig) -> String {
         line.push_str("; the token is in ");
         line.push_str(&path.display().to_string());
     }
-    line + "\n"
+    let mut text = Text::default();
+    text.line(format_args!("{line}"));
+    text
 }
 
 async fn serve(
@@ -118,7 +121,7 @@ async fn serve(
     };
     let auth = config.auth.clone();
     let app = App::start(config, kernel)?;
-    print(&greeting(&app, &auth))?;
+    terminal::out(&greeting(&app, &auth))?;
     let stop = async move {
         let name = tokio::select! {
             _ = interrupt.recv() => "SIGINT",

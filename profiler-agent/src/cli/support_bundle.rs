@@ -8,11 +8,11 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use super::{
-    asking::{Certificate, client, no_answer, refusal},
-    print,
+use super::asking::{Certificate, client, no_answer, refusal};
+use crate::{
+    config::cli::SupportBundleArgs,
+    terminal::{self, Text},
 };
-use crate::config::cli::SupportBundleArgs;
 
 /// The archive holds texts of at most some megabytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -39,18 +39,16 @@ pub fn run(args: &SupportBundleArgs) -> Result<()> {
         return Err(refusal(status, &bytes));
     }
     if args.output == Path::new("-") {
-        let mut out = std::io::stdout().lock();
-        return out
-            .write_all(&bytes)
-            .and_then(|()| out.flush())
-            .context("write to stdout");
+        return terminal::out_file(&bytes);
     }
     write(&args.output, &bytes)?;
-    print(&format!(
-        "{} bytes -> {}\n",
+    let mut text = Text::default();
+    text.line(format_args!(
+        "{} bytes -> {}",
         bytes.len(),
         args.output.display()
-    ))
+    ));
+    terminal::out(&text)
 }
 
 /// The token in a file that the agent wrote.

@@ -12,6 +12,7 @@ use crate::{
         TARGET_ENDED,
     },
     process::ProcessTable,
+    terminal,
 };
 
 /// A command, in its own words.
@@ -47,7 +48,9 @@ pub(super) fn watch(
         let collector = NetworkCollector::new(table, statuses.clone(), config);
         for name in statuses.unknown(&denied) {
             let known = statuses.names().join(", ");
-            eprintln!("note: --deny-probe {name}: this command has no such probe, only {known}");
+            terminal::err_line(format_args!(
+                "note: --deny-probe {name}: this command has no such probe, only {known}"
+            ));
         }
         collect(collector, spec, duration, signals, watcher).await
     });
@@ -74,7 +77,7 @@ async fn collect<W: Watcher>(
     let mut ended = false;
     watcher.begin();
     say(&collection.notes);
-    eprintln!("{present}");
+    terminal::err_line(format_args!("{present}"));
     loop {
         tokio::select! {
             chunk = collection.chunks.recv() => {

@@ -8,7 +8,8 @@ use crate::{
         FrameSpace, ModuleId, ModuleKind, NameClass, Profile, SampleRow, StackFault, ThreadState,
         diagnosis::{Coverage, UnnamedModule},
     },
-    render::names::{module_name, printable},
+    printable::printable,
+    render::names::module_name,
     symbolize::build_id_text,
 };
 
@@ -94,7 +95,8 @@ fn unnamed_modules(
             _ => module_name(profile, module),
         };
         let build_id = build_id_text(&module.build_id);
-        let key = (printable(path), (!build_id.is_empty()).then_some(build_id));
+        let path = printable(path).into_owned();
+        let key = (path, (!build_id.is_empty()).then_some(build_id));
         *merged.entry(key).or_default() += ns;
     }
     let mut modules: Vec<UnnamedModule> = merged

@@ -13,7 +13,7 @@ use crate::{
         Severity,
     },
     name_pattern::{Pattern, any},
-    render::names::printable,
+    printable::printable,
 };
 
 /// From these shares on a finding is high or medium, in percent.

@@ -16,7 +16,8 @@ use crate::{
             RuleSamples,
         },
     },
-    render::names::{display_name, printable},
+    printable::printable,
+    render::names::display_name,
 };
 
 /// Length of a block, as [`super::interval`] wants it.
@@ -333,7 +334,7 @@ pub(super) fn frame_text(profile: &Profile, frame: FrameId, level: usize) -> Str
         .get(level)
         .map(|function| profile.text(function.name));
     match name {
-        Some(name) if !name.is_empty() => printable(name),
-        _ => printable(&display_name(profile, frame)),
+        Some(name) if !name.is_empty() => printable(name).into_owned(),
+        _ => printable(&display_name(profile, frame)).into_owned(),
     }
 }

@@ -17,7 +17,7 @@ use crate::{
             CellChoice, Confidence, Estimate, EventLoopReport, EvidenceFrame, ThreadRole, Workers,
         },
     },
-    render::names::printable,
+    printable::printable,
 };
 
 /// Frames that are kept as evidence.
@@ -176,7 +176,7 @@ impl Facts<'_> {
         let mut measured = Measured::counted(exact(percent), loops, Some(text));
         let leaf = |stall: &crate::model::diagnosis::LoopStall| {
             Some(EvidenceFrame {
-                frame: printable(stall.stack.first()?),
+                frame: printable(stall.stack.first()?).into_owned(),
                 share_percent: super::coverage::percent(stall.duration_ns, self.window_ns),
                 samples: stall.samples,
             })

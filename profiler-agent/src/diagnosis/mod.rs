@@ -54,7 +54,7 @@ use crate::{
         Clock, IdleMode, ProcessKey, Profile, ProfileBuilder, ThreadState,
         diagnosis::{DiagnosedProcess, DiagnosedWindow, Diagnosis, RulesInForce},
     },
-    render::names::printable,
+    printable::printable,
 };
 
 /// Diagnoses what the evidence shows. Blocks for as long as it takes to go over the samples a few times.
@@ -199,9 +199,9 @@ fn processes(
             DiagnosedProcess {
                 pid: key.pid,
                 start_ticks: key.start_ticks,
-                comm: printable(comm),
-                exe: printable(exe),
-                container: (!container.is_empty()).then(|| printable(container)),
+                comm: printable(comm).into_owned(),
+                exe: printable(exe).into_owned(),
+                container: (!container.is_empty()).then(|| printable(container).into_owned()),
                 rule_set: rules.sets[rules.set_of(comm, exe)].id.get_ref().clone(),
                 samples,
                 share_percent: coverage::percent(ns, sums.ns),

@@ -2,7 +2,7 @@
 
 use crate::{
     model::diagnosis::{Coverage, DiagnosedProcess, Finding, Matrix, Severity},
-    render::names::printable,
+    printable::printable,
 };
 
 use super::coverage::SUFFICIENT_PERCENT;

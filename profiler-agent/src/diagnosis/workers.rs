@@ -16,7 +16,8 @@ use crate::{
         Profile, SampleRow, ThreadId, ThreadState, WaitReason,
         diagnosis::{Imbalance, ThreadRole, WorkerThread, WorkerWait, Workers},
     },
-    render::{names::printable, wait_reasons::WaitReasons},
+    printable::printable,
+    render::wait_reasons::WaitReasons,
 };
 
 /// Samples of workers that a comparison between them needs.
@@ -90,7 +91,7 @@ pub(super) fn workers(
             WorkerThread {
                 pid: key.pid,
                 tid: key.tid,
-                name: printable(&sum.name),
+                name: printable(&sum.name).into_owned(),
                 role: role(key, sum),
                 cpu_percent: observed
                     .map_or_else(|| percent(sum.on_cpu_ns, window_ns), |(cpu, _)| cpu),

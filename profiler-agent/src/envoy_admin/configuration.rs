@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     model::{ConfigurationItem, ObservedConfiguration},
-    network::push_printable,
+    printable::printable_within,
 };
 
-/// Longest text of the configuration that is kept, in characters.
+/// Longest text of the configuration that is kept, in columns.
 const TEXT_LIMIT: usize = 160;
 /// Different values of one key that are kept; the others are counted.
 const VALUES: usize = 24;
@@ -77,14 +77,7 @@ fn kept<T>(part: Result<T, EnvoyAdminError>, gaps: &mut Vec<String>) -> Option<T
 
 /// Untrusted text as it is kept: short, and nothing in it that is not printable.
 pub(super) fn harmless(text: &str) -> String {
-    let mut kept = String::new();
-    for letter in text.chars().take(TEXT_LIMIT) {
-        push_printable(&mut kept, letter);
-    }
-    if text.chars().nth(TEXT_LIMIT).is_some() {
-        kept.push('…');
-    }
-    kept
+    printable_within(text, TEXT_LIMIT)
 }
 
 /// Values of the keys, each with how often it was met.

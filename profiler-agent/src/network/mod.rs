@@ -7,7 +7,7 @@
 //! sockets where that fails. [`directory`] puts all of it together. [`mates`] joins both ends of a
 //! connection, [`names`] keeps what addresses and processes are called, [`resting`] keeps connections
 //! for which the kernel's table has no room, and [`book`] adds everything up, [`homes`] tells of single connections where they are; [`connections`] lists the largest ones. [`unix_diag`] and
-//! [`unix_book`] do the same for Unix sockets, whose names [`mod@printable`] makes harmless; [`silent`] keeps what has no end small.
+//! [`unix_book`] do the same for Unix sockets; [`silent`] keeps what has no end small.
 
 mod flow;
 mod netlink;
@@ -27,7 +27,6 @@ mod resting;
 mod book;
 mod homes;
 mod connections;
-mod printable;
 mod unix_diag;
 mod unix_book;
 mod silent;
@@ -39,7 +38,6 @@ pub(crate) use directory::{Directory, Owner, Sources};
 pub(crate) use flow::{Flow, socket_address, user_of};
 pub(crate) use names::{Identity, read_answer};
 pub(crate) use namespaces::{NamespacePath, enter_namespace_of};
-pub(crate) use printable::{printable, push_printable};
 pub(crate) use proc_tcp::{parse as read_socket_table, sockets_of};
 pub(crate) use resting::Resting;
 pub(crate) use silent::{Room, fold_silent};

@@ -18,9 +18,8 @@ use super::{
     namespaces,
     netlink::{Next, list},
     owners::Owners,
-    printable::printable,
 };
-use crate::{model::ProcessKey, process::ProcessTable};
+use crate::{model::ProcessKey, printable::printable_bytes, process::ProcessTable};
 
 /// Sockets of one namespace that are kept.
 const MAX_SOCKETS: usize = 262_144;
@@ -136,11 +135,11 @@ pub(crate) const UNNAMED: &str = "unnamed";
 pub(crate) fn shown(name: &[u8]) -> String {
     match name {
         [] => UNNAMED.to_owned(),
-        [0, rest @ ..] => format!("@{}", printable(rest)),
+        [0, rest @ ..] => format!("@{}", printable_bytes(rest)),
         path => {
             // A path ends at its first zero byte, which the length may include.
             let end = path.iter().position(|byte| *byte == 0);
-            printable(path.get(..end.unwrap_or(path.len())).unwrap_or_default())
+            printable_bytes(path.get(..end.unwrap_or(path.len())).unwrap_or_default())
         }
     }
 }

@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Frame, FrameSpace, NameSource, Profile};
+use crate::{
+    model::{Frame, FrameSpace, NameSource, Profile},
+    printable::push_printable,
+};
 
 use super::{
     Budget, Value,
     budget::{OTHER, heaviest_first, name_counts, shown_frames},
-    names::{is_unprintable, lines, process_names},
+    names::{lines, process_names},
 };
 
 pub(super) fn render(profile: &Profile, value: Value, budget: Budget) -> Vec<u8> {
@@ -92,14 +95,13 @@ fn fold(profile: &Profile, frame: &Frame) -> String {
     text
 }
 
-/// Replaces what would end a frame or a line.
+/// Replaces what would end a frame, and makes visible what would end a line or steer a terminal.
 fn clean(name: &str) -> String {
-    let replace = |character: char| match character {
-        ';' => ':',
-        character if is_unprintable(character) => ' ',
-        character => character,
-    };
-    name.chars().map(replace).collect()
+    let mut text = String::with_capacity(name.len());
+    for letter in name.chars() {
+        push_printable(&mut text, if letter == ';' { ':' } else { letter });
+    }
+    text
 }
 
 /// A stack that ends in a space and a number would be read as having two counts.

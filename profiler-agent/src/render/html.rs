@@ -10,9 +10,12 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::GzEncoder};
 use serde::Serialize;
 
-use crate::model::{Clock, Profile};
+use crate::{
+    model::{Clock, Profile},
+    printable::printable,
+};
 
-use super::{RenderError, Value, View, flamegraph, names::printable};
+use super::{RenderError, Value, View, flamegraph};
 
 const ABOUT_MARK: &str = "@@ABOUT@@";
 const PROFILE_MARK: &str = "@@PROFILE@@";
@@ -36,7 +39,7 @@ pub(super) fn render(
     template: &str,
 ) -> Result<Vec<u8>, RenderError> {
     let about = About {
-        title: printable(view.title),
+        title: printable(view.title).into_owned(),
         unit: match profile.clock {
             Clock::CpuClock | Clock::Cycles | Clock::Unknown => "samples",
             Clock::Switches | Clock::Wall => "switches",
@@ -47,7 +50,7 @@ pub(super) fn render(
             Clock::Wall => "of all threads",
             Clock::Unknown => "in the imported file",
         },
-        idle: view.idle.map(|idle| printable(&idle.line())),
+        idle: view.idle.map(|idle| printable(&idle.line()).into_owned()),
         version: env!("CARGO_PKG_VERSION"),
     };
     let about = STANDARD.encode(serde_json::to_vec(&about)?);

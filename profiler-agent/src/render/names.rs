@@ -27,28 +27,6 @@ pub fn module_name<'a>(profile: &'a Profile, module: &Module) -> &'a str {
     }
 }
 
-/// Whether a character could change how the text around it is shown: control characters, and the
-/// marks that turn the direction of writing. Names are the target's choice.
-pub(super) fn is_unprintable(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
-}
-
-/// The text with a space for each unprintable character.
-pub(crate) fn printable(text: &str) -> String {
-    let replace = |character| {
-        if is_unprintable(character) {
-            ' '
-        } else {
-            character
-        }
-    };
-    text.chars().map(replace).collect()
-}
-
 /// One line of a picture: a function, or a frame without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {

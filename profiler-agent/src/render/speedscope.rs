@@ -4,18 +4,22 @@
 //! time (or of waiting), so a thread's axis is the time that it used, not the time that passed.
 
 use std::{
+    borrow::Cow,
     cmp::Reverse,
     collections::{BTreeMap, HashMap, HashSet},
 };
 
 use serde::Serialize;
 
-use crate::model::{FrameId, Function, NameSource, Profile, SampleRow, StackId, ThreadId};
+use crate::{
+    model::{FrameId, Function, NameSource, Profile, SampleRow, StackId, ThreadId},
+    printable::printable,
+};
 
 use super::{
     Budget, RenderError, Value,
     budget::{OTHER, name_counts, shown_frames},
-    names::{lines, printable, process_names},
+    names::{lines, process_names},
 };
 
 #[derive(Serialize)]
@@ -24,7 +28,7 @@ struct File<'a> {
     schema: &'static str,
     shared: Shared<'a>,
     profiles: Vec<Sampled>,
-    name: &'a str,
+    name: Cow<'a, str>,
     #[serde(rename = "activeProfileIndex")]
     active_profile_index: u32,
     exporter: &'static str,
@@ -39,7 +43,7 @@ struct Shared<'a> {
 struct SharedFrame<'a> {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
+    file: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
 }
@@ -80,11 +84,12 @@ pub(super) fn render(
         .map(|(id, rows)| {
             let thread = &profile.threads[id as usize];
             let process = &processes[thread.process as usize];
-            let name = printable(&format!(
+            let name = format!(
                 "{process} / {} (tid {})",
                 profile.text(thread.name),
                 thread.tid
-            ));
+            );
+            let name = printable(&name).into_owned();
             sampled(profile, value, name, rows, &rooms)
         })
         .collect();
@@ -107,7 +112,7 @@ pub(super) fn render(
         schema: "https://www.speedscope.app/file-format-schema.json",
         shared: Shared { frames },
         profiles,
-        name: title,
+        name: printable(title),
         active_profile_index: 0,
         exporter: concat!("profiler-agent ", env!("CARGO_PKG_VERSION")),
     };
@@ -141,8 +146,8 @@ fn shared_frames<'a>(profile: &'a Profile) -> (Vec<SharedFrame<'a>>, Vec<Vec<u32
                     }
                     let file = line.function.map(|function| profile.text(function.file));
                     index_of(SharedFrame {
-                        name: printable(&line.name),
-                        file: file.filter(|file| !file.is_empty()),
+                        name: printable(&line.name).into_owned(),
+                        file: file.filter(|file| !file.is_empty()).map(printable),
                         line: line
                             .function
                             .map(|function: &Function| function.line)

@@ -7,9 +7,12 @@ use inferno::flamegraph::{
     color::{BasicPalette, Palette},
 };
 
-use crate::model::{Clock, IdleShare, Profile};
+use crate::{
+    model::{Clock, IdleShare, Profile},
+    printable::printable,
+};
 
-use super::{Budget, RenderError, Value, folded, names::printable};
+use super::{Budget, RenderError, Value, folded};
 
 /// A frame in the memory of the library that draws, and its text in the picture.
 const FRAME_BYTES: u64 = 500;
@@ -30,7 +33,7 @@ pub(super) fn render(
         .map(|(stack, count)| format!("{stack} {count}"))
         .collect();
     let mut options = Options::default();
-    options.title = printable(title);
+    options.title = printable(title).into_owned();
     let samples = match profile.clock {
         Clock::CpuClock | Clock::Cycles | Clock::Unknown => "samples",
         Clock::Switches => "switches",

@@ -237,7 +237,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("network-timed", Beside, 60, None, ROOT_AND_AGENT, "times of calls by the test's own clock, and what is counted from calls"),
     integration!("api", Beside, 60, None, PPROF, "the HTTP contract and its refusals"),
     integration!("requests-payload", Beside, 60, None, ROOT_AND_AGENT, "the bytes of requests from every way to write and read a socket"),
-    integration!("hostile", Beside, 60, None, ROOT_AND_AGENT, "targets whose files are traps"),
+    integration!("hostile", Beside, 60, None, ROOT_AND_AGENT, "targets whose files are traps, and whose names steer terminals"),
     integration!("memory", Beside, 60, None, ROOT_AND_AGENT, "a ceiling for the agent's memory: what is given up, and in which order"),
     integration!("event-loop", Beside, 60, None, MESH, "stalls of event loops by the program's own clock, and loops of real Envoys"),
     integration!("on-cpu", Alone, 60, None, ROOT_AND_AGENT, "known shares, threads, births and exits"),

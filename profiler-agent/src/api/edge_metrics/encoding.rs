@@ -15,7 +15,7 @@ use super::{
     choice::{Choice, EdgeSeries},
     readings::{Form, Metric, Reading},
 };
-use crate::{model::EdgeTable, network::push_printable, network_watch::Watched};
+use crate::{model::EdgeTable, network_watch::Watched, printable::printable};
 
 /// Those of the bounds that histograms have here, in microseconds: each is a series for each edge.
 pub(super) const SHOWN_US: [u32; 9] = [
@@ -249,12 +249,9 @@ impl EncodeLabelSet for Labels<'_> {
 /// The library writes values as they are; names of processes are untrusted. What is not printable
 /// becomes text, so that nobody's terminal follows it.
 pub(super) fn escaped(value: &str) -> String {
-    let mut printable = String::with_capacity(value.len());
-    for letter in value.chars() {
-        push_printable(&mut printable, letter);
-    }
-    let mut text = String::with_capacity(printable.len());
-    for letter in printable.chars() {
+    let shown = printable(value);
+    let mut text = String::with_capacity(shown.len());
+    for letter in shown.chars() {
         match letter {
             '\\' => text.push_str("\\\\"),
             '"' => text.push_str("\\\""),

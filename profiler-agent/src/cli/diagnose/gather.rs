@@ -23,6 +23,7 @@ use crate::{
     },
     process::ProcessTable,
     symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService},
+    terminal,
 };
 
 /// Everything that was seen.
@@ -98,7 +99,10 @@ async fn watch(
     };
     let observer = Observer::start(request.target.clone(), table, args.envoy_admin)
         .context("start to observe")?;
-    eprintln!("watching for {}", humantime::format_duration(args.duration));
+    terminal::err_line(format_args!(
+        "watching for {}",
+        humantime::format_duration(args.duration)
+    ));
     let interrupted = tokio::select! {
         () = tokio::time::sleep(args.duration) => false,
         () = signals.next() => true,

@@ -9,7 +9,7 @@ mod gather;
 use anyhow::Context as _;
 use fail_on::FailOn;
 
-use super::{CliError, flags, print};
+use super::{CliError, flags};
 use crate::{
     api,
     checkup::{CheckupRequest, Evidences, Side, compare, specs},
@@ -17,6 +17,7 @@ use crate::{
     diagnosis::DiagnosisRules,
     idle::IdleRules,
     render::report::{ReportForm, report},
+    terminal::{self, Text},
 };
 
 /// Watches until the duration is over or Ctrl-C, then prints the diagnosis.
@@ -52,19 +53,19 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
     let comparison = earlier.map(|earlier| compare(&earlier, &Side::of(&diagnosis)));
     let text = if args.json {
         let document = api::Diagnosis::from(diagnosis.clone());
-        serde_json::to_string_pretty(&document).context("encode the diagnosis")? + "\n"
+        Text::json(&document).context("encode the diagnosis")?
     } else {
         let form = if args.markdown {
             ReportForm::Markdown
         } else {
             ReportForm::Text
         };
-        report(&diagnosis, comparison.as_ref(), form)
+        Text::of(&report(&diagnosis, comparison.as_ref(), form))
     };
-    print(&text)?;
+    terminal::out(&text)?;
     if let (true, Some(comparison)) = (args.json, &comparison) {
         // The document stays what it is without a comparison.
-        eprintln!("{}", comparison.verdict);
+        terminal::err_line(format_args!("{}", comparison.verdict));
     }
     match fail_on.matching(&diagnosis) {
         None => Ok(()),

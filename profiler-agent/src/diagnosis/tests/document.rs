@@ -374,8 +374,8 @@ fn stalls_are_reported_with_the_stack_that_held() {
     let stalls = finding(&diagnosis, "event_loop_stalls");
     assert!((stalls.share_percent - 5.0).abs() < 1e-9);
     assert_eq!(
-        stalls.evidence[0].frame, "hold cpu",
-        "marks that turn text are taken out"
+        stalls.evidence[0].frame, "hold\\u{202e}cpu",
+        "marks that turn text are seen"
     );
     assert_eq!(diagnosis.event_loop.as_ref(), Some(&report));
     let gappy = EventLoopReport {

@@ -11,7 +11,10 @@ use std::{borrow::Cow, collections::HashMap, io::Write};
 use flate2::{Compression, write::GzEncoder};
 use prost::Message;
 
-use crate::model::{Clock, IdleShare, ModuleKind, NameSource, Profile, SampleRow, ThreadState};
+use crate::{
+    model::{Clock, IdleShare, ModuleKind, NameSource, Profile, SampleRow, ThreadState},
+    printable::printable,
+};
 
 use super::{RenderError, Value, names::lines, quality, wait_reasons::WaitReasons};
 
@@ -32,9 +35,10 @@ pub(super) fn render(
     Ok(encoder.finish()?)
 }
 
-/// The string table of the file; entry 0 is empty.
+/// The string table of the file; entry 0 is empty. What is in it is printable: pprof writes it to terminals as it is.
 struct Strings<'a> {
     texts: Vec<Cow<'a, str>>,
+    /// By the text that was given.
     known: HashMap<Cow<'a, str>, i64>,
 }
 
@@ -45,7 +49,10 @@ impl<'a> Strings<'a> {
             return *index;
         }
         let index = i64::try_from(self.texts.len()).unwrap_or(0);
-        self.texts.push(text.clone());
+        self.texts.push(match text.clone() {
+            Cow::Borrowed(text) => printable(text),
+            Cow::Owned(text) => Cow::Owned(printable(&text).into_owned()),
+        });
         self.known.insert(text, index);
         index
     }

@@ -2,9 +2,9 @@
 //!
 //! Untrusted text goes in as [`Piece::Quoted`] only; both forms make it harmless.
 
-use crate::render::names::printable;
+use crate::printable::{columns, left, printable, right};
 
-/// Longest line of the text form, in characters; tables and code are as wide as they are.
+/// Longest line of the text form, in columns; tables and code are as wide as they are.
 const WIDTH: usize = 100;
 
 /// Part of a line.
@@ -67,7 +67,7 @@ fn write_text(out: &mut String, block: &Block, indent: usize) {
         Block::Lead(line) => wrap(out, &flat(line), indent, indent),
         Block::Heading(title) => {
             out.push('\n');
-            out.push_str(&title.to_uppercase());
+            out.push_str(&own(&title.to_uppercase()));
             out.push('\n');
         }
         Block::Paragraph(line) => wrap(out, &flat(line), indent, indent),
@@ -95,7 +95,7 @@ fn write_text(out: &mut String, block: &Block, indent: usize) {
         Block::Code(code) => {
             for line in code.lines() {
                 out.push_str(" ".repeat(indent + 4).as_str());
-                out.push_str(line);
+                out.push_str(&printable(line));
                 out.push('\n');
             }
         }
@@ -105,10 +105,17 @@ fn write_text(out: &mut String, block: &Block, indent: usize) {
 fn flat(line: &Inline) -> String {
     let mut text = String::new();
     for piece in line {
-        let (Piece::Plain(part) | Piece::Strong(part) | Piece::Quoted(part)) = piece;
-        text.push_str(&printable(part));
+        match piece {
+            Piece::Plain(part) | Piece::Strong(part) => text.push_str(&own(part)),
+            Piece::Quoted(part) => text.push_str(&printable(part)),
+        }
     }
     text
+}
+
+/// Text of the agent or of its rules, in one line however it is broken there.
+fn own(text: &str) -> String {
+    printable(&text.replace('\n', " ")).into_owned()
 }
 
 /// Writes words in lines of at most [`WIDTH`]; a longer word stays whole.
@@ -117,7 +124,7 @@ fn wrap(out: &mut String, text: &str, first: usize, rest: usize) {
     let mut length = first;
     let mut is_empty = true;
     for word in text.split_whitespace() {
-        let wanted = word.chars().count();
+        let wanted = columns(word);
         if !is_empty && length + 1 + wanted > WIDTH {
             out.push_str(&line);
             out.push('\n');
@@ -145,20 +152,17 @@ fn table(out: &mut String, head: &[String], rows: &[Vec<Inline>], indent: usize)
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         let all = cells.chain(head.get(column));
-        all.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        all.map(|cell| columns(cell)).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     for row in std::iter::once(&head.to_vec()).chain(&rows) {
         let mut line = " ".repeat(indent);
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let pad = " ".repeat(width.saturating_sub(cell.chars().count()));
             if column == 0 {
-                line.push_str(cell);
-                line.push_str(&pad);
+                line.push_str(&left(cell, *width));
             } else {
                 line.push_str("  ");
-                line.push_str(&pad);
-                line.push_str(cell);
+                line.push_str(&right(cell, *width));
             }
         }
         out.push_str(line.trim_end());
@@ -219,7 +223,7 @@ fn write_markdown(out: &mut String, block: &Block, indent: usize) {
         Block::Code(code) => {
             push(out, &[&margin, "```yaml\n"]);
             for line in code.lines() {
-                push(out, &[&margin, line, "\n"]);
+                push(out, &[&margin, &printable(line), "\n"]);
             }
             push(out, &[&margin, "```\n\n"]);
         }
@@ -258,7 +262,7 @@ fn marked(line: &Inline, emphasis: Emphasis) -> String {
 /// Text as it is, whatever letters of Markdown or HTML are in it.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
-    for letter in printable(text).chars() {
+    for letter in own(text).chars() {
         match letter {
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
                 out.push('\\');

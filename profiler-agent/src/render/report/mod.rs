@@ -48,4 +48,4 @@ fn written(blocks: &[Block], form: ReportForm) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -12,7 +12,7 @@ fn estimate(value: f64) -> model::Estimate {
 }
 
 /// `hostile` stands wherever text of the target stands.
-fn rich(hostile: &str) -> Diagnosis {
+pub(crate) fn rich(hostile: &str) -> Diagnosis {
     let text = || hostile.to_owned();
     Diagnosis {
         verdict: "Tracing takes 60 % of envoy.".into(),
@@ -187,7 +187,7 @@ fn rich(hostile: &str) -> Diagnosis {
     }
 }
 
-fn changed() -> CheckupComparison {
+pub(crate) fn changed() -> CheckupComparison {
     CheckupComparison {
         totals: comparison::ComparedTotals {
             cpu_us_per_request: Some(comparison::ComparedTotal {

@@ -1,9 +1,13 @@
 //! Folded stacks, SVG and speedscope.
 
+use std::io::Read as _;
+
+use prost::Message as _;
 use serde_json::Value;
 
 use crate::{
     model::Profile,
+    printable::is_printable,
     render::{self, Format, View, render, render_view},
 };
 
@@ -84,7 +88,56 @@ fn odd_names_break_no_line_and_no_count() {
     assert_eq!(folded.lines().count(), 8);
     assert_eq!(total, odd_names().total_count());
     assert!(folded.contains("<&:\">;a:b:c_3.5 6\n"));
-    assert!(folded.contains("<&:\">;a b c d [31m   4\n"), "{folded:?}");
+    let visible = "<&:\">;a\\x0ab\\x09c\\x00d\\x1b[31m\\x7f\\u{85} 4\n";
+    assert!(folded.contains(visible), "{folded:?}");
+}
+
+/// What `go tool pprof` and other readers write to a terminal as it is.
+#[test]
+fn no_name_in_an_export_steers_a_terminal() {
+    let hostile: String = (0..0x20)
+        .chain(0x7f..0xa0)
+        .chain([0x61c, 0x200b, 0x200e, 0x202e, 0x2028, 0x2066, 0xfeff])
+        .filter_map(char::from_u32)
+        .collect();
+    let hostile = format!("a{hostile}b");
+    let mut profile = inlined();
+    // The first one is the empty text.
+    for text in profile.strings.iter_mut().skip(1) {
+        text.push_str(&hostile);
+    }
+    for format in [
+        Format::Folded,
+        Format::Svg,
+        Format::Speedscope,
+        Format::Pprof,
+    ] {
+        let bytes = render(&profile, format, &hostile).unwrap();
+        let texts = if format == Format::Pprof {
+            pprof_texts(&bytes)
+        } else {
+            vec![String::from_utf8(bytes).unwrap()]
+        };
+        let mut seen = 0;
+        for text in texts {
+            // Lines of the format; names have none, as the number of stacks shows elsewhere.
+            let lines = text.replace(['\n', '\r', '\t'], "");
+            assert!(is_printable(&lines), "{format:?}: {lines:?}");
+            seen += text.matches("\\x1b").count();
+        }
+        assert!(seen > 0, "{format:?}: the names are not in it");
+    }
+}
+
+fn pprof_texts(bytes: &[u8]) -> Vec<String> {
+    let mut message = Vec::new();
+    flate2::read::GzDecoder::new(bytes)
+        .read_to_end(&mut message)
+        .unwrap();
+    let profile = render::pprof::message::Profile::decode(message.as_slice()).unwrap();
+    let texts = profile.string_table;
+    assert!(texts.iter().all(|text| !text.contains(['\n', '\r', '\t'])));
+    texts
 }
 
 #[test]
