@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api::{
-        self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, Server, ServerError,
-        TlsError, Token,
+        self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, RouterError, Server,
+        ServerError, ServerTls, TlsError, Token, Tokens,
     },
     bpf::{enable_statistics, has_loop_helper, is_embedded},
     checkup::Checkups,
@@ -65,8 +65,8 @@ pub enum AppError {
     Renamer(std::io::Error),
     #[error("start the thread that names containers: {0}")]
     Names(std::io::Error),
-    #[error("encode the OpenAPI document: {0}")]
-    Document(#[from] serde_json::Error),
+    #[error(transparent)]
+    Router(#[from] RouterError),
     #[error(transparent)]
     IdleRules(#[from] IdleRulesError),
     #[error(transparent)]
@@ -215,6 +215,14 @@ impl App {
         let idle_rules = Arc::new(IdleRules::load(config.idle_rules.as_deref())?);
         let diagnosis_rules = Arc::new(DiagnosisRules::load(config.diagnosis_rules.as_deref())?);
         let tls = config.tls.as_ref().map(api::load_tls).transpose()?;
+        let (tls, certificate) = tls
+            .map(
+                |ServerTls {
+                     config,
+                     certificate,
+                 }| (config, certificate),
+            )
+            .unzip();
         let server = Server::bind(config.listen, tls)?;
         let always = config.profile == ContinuousProfile::Always;
         let engine = Engine::open(
@@ -222,7 +230,7 @@ impl App {
             Arc::clone(&kernel.collector),
         )?;
         // Only now: a second agent on the same directory must not replace the first one's token.
-        let token = token(&config)?;
+        let tokens = tokens(&config)?;
 
         container_names::restore(&config.data_dir, kernel.table.names());
         let names = if kernel.demo_data {
@@ -234,8 +242,8 @@ impl App {
         let shutdown = CancellationToken::new();
         let origin = server.origin();
         // A token that its user gave is a secret of his: it stays out of what is printed and logged.
-        let shown = token
-            .as_ref()
+        let shown = tokens
+            .full_token()
             .filter(|_| !matches!(config.auth, AuthConfig::File(_)));
         let url = origin.url(shown);
         let renamer = Renamer::start(kernel.symbols.clone()).map_err(AppError::Renamer)?;
@@ -266,8 +274,9 @@ impl App {
             totals: Arc::new(Totals::default()),
             network,
             network_metrics_edges: config.network_metrics_edges,
-            token,
+            tokens,
             origin,
+            certificate,
             arguments: config.arguments,
             capture: config.capture,
             node: kernel.node,
@@ -395,11 +404,15 @@ fn engine_config(config: &ServeConfig, always: bool) -> EngineConfig {
     }
 }
 
-fn token(config: &ServeConfig) -> Result<Option<Token>, AuthError> {
-    match &config.auth {
-        AuthConfig::None => Ok(None),
-        AuthConfig::Fresh => Token::fresh(&config.data_dir).map(Some),
-        AuthConfig::File(path) => Token::from_file(path).map(Some),
+fn tokens(config: &ServeConfig) -> Result<Tokens, AuthError> {
+    let tokens = match &config.auth {
+        AuthConfig::None => Tokens::none(),
+        AuthConfig::Fresh => Tokens::new(Token::fresh(&config.data_dir)?),
+        AuthConfig::File(path) => Tokens::new(Token::from_file(path)?),
+    };
+    match &config.read_only_token {
+        Some(path) => tokens.with_read_only(path),
+        None => Ok(tokens),
     }
 }
 

@@ -45,6 +45,7 @@ fn run(cli: &Cli) -> Result<(), CliError> {
         Command::Diff(args) => Ok(cli::diff::run(args)?),
         Command::Import(args) => Ok(cli::import::run(args)?),
         Command::SupportBundle(args) => Ok(cli::support_bundle::run(args)?),
+        Command::Url(args) => cli::url::run(args),
         Command::Health(args) => Ok(cli::health::run(args)?),
         Command::Openapi => Ok(cli::openapi::run()?),
     }

@@ -138,6 +138,11 @@ pub(crate) fn failure(error: &impl fmt::Display) -> Text {
     text
 }
 
+/// Whether somebody looks at stdout.
+pub(crate) fn out_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Whether somebody looks at stderr.
 pub(crate) fn err_is_terminal() -> bool {
     io::stderr().is_terminal()

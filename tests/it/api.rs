@@ -1,13 +1,13 @@
 //! The HTTP contract: what is answered, and each refusal with its exact error.
 
 use profiler_tests::{
-    agent::Agent,
+    agent::{Agent, ServeOptions, token_in},
     api::{Answer, Api},
     paths,
 };
 use serde_json::{Value, json};
 
-use crate::targets::{START, Targets, finish_task, on_cpu, start_task, stop_task};
+use crate::targets::{START, Targets, endless, finish_task, on_cpu, start_task, stop_task};
 
 const TASKS: &str = "/api/v1/tasks";
 
@@ -145,6 +145,51 @@ fn every_path_but_the_shell_needs_the_token() {
 }
 
 #[test]
+fn the_read_only_token_looks_at_everything_and_changes_nothing() {
+    let targets = Targets::new();
+    let file = targets.folder.join("read-only");
+    let arguments = ["--read-only-token-file", file.to_str().unwrap()];
+    let agent = Agent::start_with(ServeOptions::with_arguments(arguments)).unwrap();
+    let token = token_in(&file).unwrap();
+    let look = agent.api.with_token(Some(&token));
+    let id = start_task(&agent, &endless(json!({ "all": true }), 99));
+    let document = look.get_json("/api/v1/openapi.json").unwrap();
+    let mut refused = 0;
+    for (route, item) in document["paths"].as_object().unwrap() {
+        let path = route.replace("{id}", &id).replace("{build_id}", "00ff");
+        let path = path.replace("{edge}", "1");
+        for method in item.as_object().unwrap().keys() {
+            // Streams do not end.
+            if method == "get" && path.ends_with("/events") {
+                continue;
+            }
+            let answer = look.send(&method.to_uppercase(), &path, None).unwrap();
+            if method != "get" || path == "/api/v1/support-bundle" {
+                assert_problem(&answer, 403, "read_only_token", &path);
+                refused += 1;
+            } else {
+                assert!(
+                    ![401, 403, 429].contains(&answer.status),
+                    "{path}: {}",
+                    answer.text()
+                );
+            }
+        }
+    }
+    assert!(refused >= 10, "{refused} operations change something");
+    assert_eq!(look.get_json("/api/v1/meta").unwrap()["role"], "read_only");
+    assert_eq!(look.task(&id).unwrap()["state"], "running");
+    assert!(
+        look.get("/metrics")
+            .unwrap()
+            .text()
+            .contains("profiler_agent_tasks")
+    );
+    stop_task(&agent, &id);
+    assert!(look.profile(&id, "folded", "").is_ok());
+}
+
+#[test]
 fn foreign_hosts_and_origins_are_refused() {
     let agent = Agent::start().unwrap();
     let token = agent.api.token.clone().unwrap();
@@ -169,9 +214,20 @@ fn foreign_hosts_and_origins_are_refused() {
         format!("attacker.example:{port}"),
         "attacker.example".into(),
         "127.0.0.1:1".into(),
+        format!("127.0.0.1:+{port}"),
+        format!("8.8.8.8:{port}"),
+        format!("[::1]:{port}"),
         String::new(),
     ] {
         assert_problem(&request(&host, ""), 403, "foreign_host", &host);
+    }
+    for twice in [
+        format!("Host: {own}\r\n"),
+        format!("Origin: http://{own}\r\n").repeat(2),
+        "Sec-Fetch-Site: same-origin\r\n".repeat(2),
+    ] {
+        let answer = request(&own.to_string(), &twice);
+        assert_problem(&answer, 400, "repeated_header", &twice);
     }
     for origin in [
         "http://attacker.example",

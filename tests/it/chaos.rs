@@ -54,9 +54,10 @@ fn one_life(options: &ServeOptions, data: &Path, envoys: &[u32], life: Duration)
     while began.elapsed() < life {
         let listening = agent::address(&process.output());
         if api.is_none()
-            && let Some((address, token)) = listening
+            && let Some((address, file)) = listening
         {
-            let found = Api::new(address, token);
+            let token = agent::token_in(&file.unwrap()).unwrap();
+            let found = Api::new(address, Some(token));
             for task in [
                 on_cpu(json!({ "pids": envoys }), 600, 499),
                 requests(envoys),

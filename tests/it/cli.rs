@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use profiler_tests::{
-    agent::{Agent, ServeOptions, launch, run},
+    agent::{Agent, ServeOptions, launch, run, token_in},
+    api::Api,
     assert_measured,
     folded::Folded,
 };
@@ -294,6 +295,48 @@ fn a_server_without_a_token_says_so_and_serves() {
         .create_task(&on_cpu(serde_json::json!({ "all": true }), 1, 99))
         .unwrap();
     agent.api.wait_task(&id, &["finished"], QUICK).unwrap();
+}
+
+#[test]
+fn the_token_is_not_printed_into_a_log_and_url_prints_it() {
+    let targets = Targets::new();
+    let file = targets.folder.join("read-only");
+    let file = file.to_str().unwrap();
+    let options = ServeOptions::with_arguments(["--read-only-token-file", file]);
+    let agent = Agent::start_with(options).unwrap();
+    let address = agent.api.address.to_string();
+    let data = agent.data_dir.to_str().unwrap();
+    let token = agent.api.token.clone().unwrap();
+    let read_only = token_in(file.as_ref()).unwrap();
+    let said = agent.output() + &agent.log();
+    assert!(said.contains(&format!("the token is in {data}/token")));
+    assert!(!said.contains(&token) && !said.contains(&read_only));
+    let of_agent = ["url", "--listen", &address, "--data-dir", data];
+    let (status, output, errors) = run(&of_agent, QUICK).unwrap();
+    assert!(status.success(), "{errors}");
+    assert_eq!(output, format!("http://{address}/#token={token}\n"));
+    let api = Api::of_url(&output).unwrap();
+    assert_eq!(api.get_json("/api/v1/meta").unwrap()["role"], "full");
+    let looking = [
+        "url",
+        "--read-only",
+        "--listen",
+        &address,
+        "--read-only-token-file",
+        file,
+    ];
+    let (status, output, errors) = run(&looking, QUICK).unwrap();
+    assert!(status.success(), "{errors}");
+    assert_eq!(output, format!("http://{address}/#token={read_only}\n"));
+    // Where there is no token to read, it says where it looked.
+    let elsewhere = targets.folder.join("nothing");
+    let elsewhere = ["url", "--data-dir", elsewhere.to_str().unwrap()];
+    let (status, output, errors) = run(&elsewhere, QUICK).unwrap();
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(errors.contains("nothing/token"), "{errors}");
+    let (status, _, errors) = run(&["url", "--read-only"], QUICK).unwrap();
+    assert_eq!(status.code(), Some(2));
+    assert!(errors.contains("--read-only-token-file FILE"), "{errors}");
 }
 
 #[test]

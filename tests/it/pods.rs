@@ -58,9 +58,14 @@ impl<'a> Profiler<'a> {
             let log = pod.log(PROFILER).unwrap_or_default();
             agent::address(&format!("{}\n", log.join("\n")))
         });
-        let (address, token) =
+        let (address, _) =
             found.unwrap_or_else(|error| panic!("{error:#}: {:#?}", pod.log(PROFILER)));
         assert_eq!(address, SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
+        // As the manifest says.
+        let url = pod.exec(PROFILER, &["/profiler-agent", "url"]).unwrap();
+        let token = Api::of_url(&url).unwrap().token;
+        let log = pod.log(PROFILER).unwrap().join("\n");
+        assert!(!log.contains(token.as_deref().unwrap()), "{log}");
         let inside = Place::Namespace(pod.network().unwrap());
         let here = (Place::Here, SocketAddr::from((FORWARDED, PORT)));
         let way = Forwarder::between(here, (inside, address)).unwrap();

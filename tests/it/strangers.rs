@@ -2,15 +2,17 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::{ErrorKind, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     path::Path,
     process::Command,
+    thread,
     time::{Duration, Instant},
 };
 
 use profiler_tests::{
     agent::{Agent, ServeOptions},
+    api::Api,
     assert_measured,
     cgroup::{Cgroup, memory_hierarchy},
     paths,
@@ -166,6 +168,154 @@ fn ten_thousand_strangers_in_every_form_keep_nobody_out() {
     let losses = task["losses"].as_array().unwrap();
     let is_tick = |loss: &Value| loss["kind"] == "tick_missed";
     assert!(losses.iter().all(is_tick), "{task}");
+    limited.agent.stop().unwrap();
+}
+
+/// How long strangers send as much as they can.
+const FLOOD: Duration = Duration::from_secs(4);
+
+/// Statuses of what one connection was answered that sends one batch of requests behind the other, until the flood is
+/// over. It opens another one when it is closed.
+fn flood(address: SocketAddr, path: &str, until: Instant) -> Vec<u16> {
+    const BATCH: usize = 50;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").repeat(BATCH);
+    let mut statuses = Vec::new();
+    while Instant::now() < until {
+        let Ok(mut stream) = TcpStream::connect(address) else {
+            continue;
+        };
+        stream
+            .set_read_timeout(Some(Duration::from_millis(200)))
+            .unwrap();
+        if stream.write_all(request.as_bytes()).is_err() {
+            continue;
+        }
+        let mut unread = Vec::new();
+        let mut unanswered = BATCH;
+        while Instant::now() < until {
+            let mut part = [0; 16 << 10];
+            match stream.read(&mut part) {
+                Ok(0) => break,
+                Ok(length) => unread.extend_from_slice(&part[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(_closed) => break,
+            }
+            let answers = take_statuses(&mut unread);
+            unanswered = unanswered.saturating_sub(answers.len());
+            statuses.extend(answers);
+            if unanswered < BATCH / 2 {
+                unanswered += BATCH;
+                if stream.write_all(request.as_bytes()).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    statuses
+}
+
+/// The statuses in a piece of answers, of which the beginning of a status stays.
+fn take_statuses(unread: &mut Vec<u8>) -> Vec<u16> {
+    const LINE: &[u8] = b"HTTP/1.1 ";
+    let length = LINE.len() + 3;
+    let mut statuses = Vec::new();
+    let mut taken = 0;
+    for at in 0..(unread.len() + 1).saturating_sub(length) {
+        if unread[at..].starts_with(LINE) {
+            let digits = String::from_utf8_lossy(&unread[at + LINE.len()..at + length]);
+            statuses.push(digits.parse().unwrap());
+            taken = at + length;
+        }
+    }
+    let kept = unread.len().saturating_sub(length - 1).max(taken);
+    unread.drain(..kept);
+    statuses
+}
+
+fn metric(api: &Api, name: &str) -> f64 {
+    let metrics = api.get("/metrics").unwrap().text();
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("no {name} in {metrics}"))
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn a_flood_of_requests_without_a_token_is_bounded_and_the_token_is_served() {
+    let mut limited = Limited::start(&[]);
+    let api = limited.agent.api.clone();
+    let address = api.address;
+    let cost = || {
+        let own = api.get_json("/api/v1/self").unwrap();
+        own["cpu_seconds"].as_f64().unwrap()
+    };
+    let before = cost();
+    let begin = Instant::now();
+    let until = begin + FLOOD;
+    let floods: Vec<_> = ["/healthz", "/healthz", "/", "/api/v1/meta", "/api/v1/meta"]
+        .map(|path| thread::spawn(move || flood(address, path, until)))
+        .into();
+    while Instant::now() < until {
+        limited.check("in a flood");
+        // As an orchestrator asks, by a connection of its own.
+        let request =
+            format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        let health = api.send_raw(request.as_bytes()).unwrap();
+        assert_eq!(health.status, 200, "{}", health.text());
+    }
+    let statuses: Vec<u16> = floods
+        .into_iter()
+        .flat_map(|flood| flood.join().unwrap())
+        .collect();
+    let seconds = begin.elapsed().as_secs_f64();
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+    let answered = (statuses.len() - refused) as f64;
+    // Beside the thousand in a second: what may come at once, and the first requests of connections.
+    assert!(
+        answered < 1000.0 * seconds + 400.0,
+        "{answered} in {seconds} s"
+    );
+    assert!(refused > 0, "{answered} were answered and none refused");
+    let limited_by = |reason: &str| {
+        metric(
+            &api,
+            &format!("profiler_agent_http_limited_total{{reason=\"{reason}\"}}"),
+        )
+    };
+    assert!(limited_by("strangers_refused") > 0.0);
+    assert!(limited_by("strangers_delayed") > 0.0);
+    let used = cost() - before;
+    assert_measured!(used < 0.5 * seconds, "{used} s of CPU time in {seconds} s");
+    limited.agent.stop().unwrap();
+}
+
+#[test]
+fn wrong_tokens_are_slowed_and_told_of_without_addresses() {
+    let mut limited = Limited::start(&[]);
+    let api = limited.agent.api.clone();
+    let wrong = api.with_token(Some(&"0".repeat(64)));
+    let statuses: Vec<u16> = (0..60)
+        .map(|_| wrong.get("/api/v1/meta").unwrap().status)
+        .collect();
+    assert_eq!(statuses[..30], [401; 30]);
+    assert_eq!(statuses[30..], [429; 30]);
+    let slowed = wrong.get("/api/v1/meta").unwrap();
+    let wait: u64 = slowed.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    limited.check("after wrong tokens");
+    let page = api.with_token(None).get("/").unwrap();
+    assert_eq!(page.status, 200, "the page can be opened");
+    let counted = metric(&api, "profiler_agent_http_wrong_tokens_total");
+    assert!((29.5..30.5).contains(&counted), "{counted}");
+    let log = limited.agent.log();
+    let told: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("had a wrong token"))
+        .collect();
+    assert_eq!(told.len(), 1, "{log}");
+    assert!(told[0].contains("WARN") && !told[0].contains("127.0.0.1"));
     limited.agent.stop().unwrap();
 }
 

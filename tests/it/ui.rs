@@ -9,7 +9,7 @@ use std::{
 };
 
 use profiler_tests::{
-    agent::{Agent, ServeOptions, launch, run},
+    agent::{Agent, ServeOptions, address, launch, run, token_in},
     cleanup::scratch_directory,
     paths,
     process::{Launch, Running},
@@ -154,10 +154,11 @@ impl DemoAgent {
             .current_dir(Path::new("/"))
             .start()
             .unwrap();
-        let line = process.wait_for_line(START, |line| {
-            line.strip_prefix("listening on ").map(str::to_owned)
-        });
-        let url = line.unwrap_or_else(|error| panic!("{error:#}: {}", process.errors()));
+        let ready = process.wait_for_line(START, |line| address(&format!("{line}\n")));
+        let (address, file) =
+            ready.unwrap_or_else(|error| panic!("{error:#}: {}", process.errors()));
+        let token = token_in(&file.unwrap()).unwrap();
+        let url = format!("http://{address}/#token={token}");
         Self {
             process,
             url,
@@ -168,9 +169,7 @@ impl DemoAgent {
     }
 
     fn api(&self) -> profiler_tests::api::Api {
-        let rest = self.url.strip_prefix("http://").unwrap();
-        let (address, token) = rest.split_once("/#token=").unwrap();
-        profiler_tests::api::Api::new(address.parse().unwrap(), Some(token.to_owned()))
+        profiler_tests::api::Api::of_url(&self.url).unwrap()
     }
 }
 

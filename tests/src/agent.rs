@@ -1,6 +1,7 @@
 //! The agent under test: `serve` as a child, and its other commands.
 
 use std::{
+    fs,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitStatus,
@@ -65,7 +66,8 @@ impl Agent {
             .clone()
             .unwrap_or_else(|| folder.join("data"));
         let mut process = launch_serve(&options, &data_dir, &folder)?;
-        let (address, token) = process.wait_for_line(START_LIMIT, ready_line)?;
+        let (address, token_file) = process.wait_for_line(START_LIMIT, ready_line)?;
+        let token = token_file.as_deref().map(token_in).transpose()?;
         Ok(Self {
             process,
             api: Api::new(address, token),
@@ -78,6 +80,11 @@ impl Agent {
     /// Pid of the started process (of the wrapper, where there is one).
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// What it has printed.
+    pub fn output(&self) -> String {
+        self.process.output()
     }
 
     /// What it has logged.
@@ -129,19 +136,28 @@ pub fn launch(arguments: &[&str], label: &str, logs: &Path) -> Result<Running> {
         .start()
 }
 
-/// Where it listens and its token, as soon as it has printed that.
-pub fn address(output: &str) -> Option<(SocketAddr, Option<String>)> {
+/// Where it listens and the file of its token, as soon as it has printed that.
+pub fn address(output: &str) -> Option<(SocketAddr, Option<PathBuf>)> {
     let whole = output
         .split_inclusive('\n')
         .filter(|line| line.ends_with('\n'));
     whole.map(str::trim_end).find_map(ready_line)
 }
 
-fn ready_line(line: &str) -> Option<(SocketAddr, Option<String>)> {
+fn ready_line(line: &str) -> Option<(SocketAddr, Option<PathBuf>)> {
     let rest = line.strip_prefix("listening on http://")?;
-    let (address, fragment) = rest.split_once('/')?;
-    let token = fragment.strip_prefix("#token=").map(str::to_owned);
-    Some((address.parse().ok()?, token))
+    let (address, rest) = rest.split_once('/')?;
+    let file = rest
+        .strip_prefix("; the token is in ")
+        .and_then(|rest| rest.split_once(" (`"))
+        .map(|(path, _)| PathBuf::from(path));
+    Some((address.parse().ok()?, file))
+}
+
+/// The token in a file of the agent.
+pub fn token_in(file: &Path) -> Result<String> {
+    let text = fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
+    Ok(text.trim().to_owned())
 }
 
 /// Runs a command of the agent to its end: exit status, standard output, standard error.

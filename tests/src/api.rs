@@ -55,6 +55,17 @@ impl Api {
         Self::with("http", address, token, TlsConfig::default())
     }
 
+    /// The agent whose address `profiler-agent url` has printed, with the token.
+    pub fn of_url(url: &str) -> Result<Self> {
+        let parts = url
+            .trim()
+            .strip_prefix("http://")
+            .and_then(|rest| rest.split_once("/#token="))
+            .with_context(|| format!("no address with a token: {url}"))?;
+        let address = parts.0.parse().context("the address of an agent")?;
+        Ok(Self::new(address, Some(parts.1.to_owned())))
+    }
+
     /// A server that shows a certificate of `authority` (PEM).
     pub fn with_tls(address: SocketAddr, token: Option<String>, authority: &str) -> Result<Self> {
         let authority =

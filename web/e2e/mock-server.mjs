@@ -57,6 +57,7 @@ class Problem extends Error {
 }
 
 class Agent {
+  role = "full";
   startedAt = Date.now();
   processes = makeProcesses();
   tasks = new Map([...checkupTasks(makeTask), ...firstTasks()].map((task) => [task.id, task]));
@@ -348,7 +349,9 @@ function apiRoute(agent, request, url, response, body) {
   if (request.headers.authorization !== `Bearer ${TOKEN}`)
     throw new Problem(401, "wrong_token", "the token is not the agent's");
   const [resource, ...rest] = url.pathname.slice("/api/v1/".length).split("/");
-  if (resource === "meta") return sendJson(response, 200, META);
+  if (agent.role === "read_only" && (request.method !== "GET" || resource === "support-bundle"))
+    throw new Problem(403, "read_only_token", "this token may only look");
+  if (resource === "meta") return sendJson(response, 200, { ...META, role: agent.role });
   if (resource === "probes") return sendJson(response, 200, { items: META.probes });
   if (resource === "self" && rest[0] === "kernel") {
     if (rest[1] === "statistics") agent.statisticsUntil = Date.now() + JSON.parse(body).seconds * 1000;

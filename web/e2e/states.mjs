@@ -5,6 +5,7 @@ import { launch, openPage } from "./browser.mjs";
 import { assertFits, assertNotBlank, assertOnlyText } from "./inspect.mjs";
 import { startMock } from "./mock-server.mjs";
 import { visit } from "./pages.mjs";
+import { inspectReadOnly } from "./read_only.mjs";
 import { assert } from "./real.mjs";
 import { client, READY, visitsOf } from "./visits.mjs";
 
@@ -174,4 +175,5 @@ export async function inspectStates(checks, shots) {
   await dialogs(checks, browser);
   await imports(checks, browser, shots);
   await browser.close();
+  await inspectReadOnly(checks, shots);
 }

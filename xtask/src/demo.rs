@@ -21,6 +21,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::{
     build,
     debian::Package,
+    exec,
     progress::{Outcome, Progress},
     setup::{self, Part},
     workspace::Workspace,
@@ -79,24 +80,27 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let Some(mesh) = running else {
         bail!("the mesh did not start")
     };
+    let data_dir = workspace.root.join("target/demo-data");
     let mut running = None;
     progress.quiet("start the agent", || {
         let mut agent = Command::new(workspace.agent());
-        agent
-            .arg("serve")
-            .arg("--data-dir")
-            .arg(workspace.root.join("target/demo-data"));
+        agent.arg("serve").arg("--data-dir").arg(&data_dir);
         running = Some(Service::start("agent", agent, &ended)?);
         Ok(Outcome::Done)
     })?;
     let Some(agent) = running else {
         bail!("the agent did not start")
     };
-    let url = agent
-        .first_line
-        .strip_prefix("listening on ")
-        .unwrap_or(&agent.first_line)
-        .to_owned();
+    ensure!(
+        agent.first_line.starts_with("listening on "),
+        "the agent is not ready: {}",
+        agent.first_line
+    );
+    // What it prints for programs is without the token.
+    let mut url = Command::new(workspace.agent());
+    url.arg("url").arg("--data-dir").arg(&data_dir);
+    let url = exec::output(&mut url)?;
+    let url = url.trim();
     println!(
         "\nThe demo mesh is under load. Open this page, pick an `envoy` process and press Start:\n\n  {url}\n"
     );

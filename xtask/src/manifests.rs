@@ -81,6 +81,7 @@ const CHARTS: [(&str, &[&str], bool); 5] = [
         &[
             "service.enabled=true",
             "service.existingSecret=profiler-agent",
+            "service.readOnlyToken=true",
         ],
         false,
     ),

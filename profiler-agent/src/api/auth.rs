@@ -1,4 +1,4 @@
-//! The bearer token: made or read at start, kept in a file that only its owner can read, and
+//! The bearer tokens: made or read at start, kept in files that only their owner can read, and
 //! compared in constant time.
 
 use std::{
@@ -8,15 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderValue, Method, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
 use subtle::ConstantTimeEq;
 
-use super::{connections::Caller, error::ApiError, state::ApiState};
+use super::access::Role;
+use crate::config::TOKEN_FILE;
 
 /// Random bytes in a token; twice as many hex digits.
 const TOKEN_BYTES: usize = 32;
@@ -60,6 +55,8 @@ pub enum AuthError {
     },
     #[error("token file {} must hold one token of {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS} letters, digits, - . _ or ~: make one with `openssl rand -hex 32`", path.display())]
     BadToken { path: PathBuf },
+    #[error("read-only token file {} holds the full token: give a file of its own with --read-only-token-file", path.display())]
+    SameToken { path: PathBuf },
     #[error("read random bytes: {0}")]
     Random(getrandom::Error),
 }
@@ -75,10 +72,10 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Makes a fresh token and writes it to `token` in the data directory.
+    /// Makes a fresh token and writes it to [`TOKEN_FILE`] in the data directory.
     pub fn fresh(data_dir: &Path) -> Result<Self, AuthError> {
         let token = Self::random()?;
-        token.write(&data_dir.join("token"))?;
+        token.write(&data_dir.join(TOKEN_FILE))?;
         Ok(token)
     }
 
@@ -94,7 +91,15 @@ impl Token {
         }
     }
 
-    /// The token as text, for the URL that is printed once at start.
+    /// A token as it stands in its file; `None` for what cannot be one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let token = text.trim_end();
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        let fits = (MIN_TOKEN_CHARS..=MAX_TOKEN_CHARS).contains(&token.len());
+        (fits && token.bytes().all(allowed)).then(|| Self(token.to_owned()))
+    }
+
+    /// The token as text, for the URL that is printed for people.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -161,15 +166,9 @@ impl Token {
             }
             other => other.map_err(failed("read token file"))?,
         };
-        let token = text.trim_end();
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        let fits = (MIN_TOKEN_CHARS..=MAX_TOKEN_CHARS).contains(&token.len());
-        if !fits || !token.bytes().all(allowed) {
-            return Err(AuthError::BadToken {
-                path: path.to_owned(),
-            });
-        }
-        Ok(Self(token.to_owned()))
+        Self::parse(&text).ok_or_else(|| AuthError::BadToken {
+            path: path.to_owned(),
+        })
     }
 
     /// Replaces `path` at once: a reader sees the old token or the new one, never a part.
@@ -209,6 +208,63 @@ impl Token {
 
     fn matches(&self, given: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(given).into()
+    }
+}
+
+/// The tokens of one agent. Without the full one every request may do everything.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens {
+    full: Option<Token>,
+    read_only: Option<Token>,
+}
+
+impl Tokens {
+    /// No token at all: only ever on loopback.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// One token, which may do everything.
+    pub fn new(token: Token) -> Self {
+        Self {
+            full: Some(token),
+            read_only: None,
+        }
+    }
+
+    /// Adds the token in `path`, which may only look; it is made when it is missing.
+    pub fn with_read_only(mut self, path: &Path) -> Result<Self, AuthError> {
+        let token = Token::from_file(path)?;
+        if self.full.as_ref() == Some(&token) {
+            return Err(AuthError::SameToken {
+                path: path.to_owned(),
+            });
+        }
+        self.read_only = Some(token);
+        Ok(self)
+    }
+
+    /// The token that may do everything; `None` when none is needed.
+    pub fn full_token(&self) -> Option<&Token> {
+        self.full.as_ref()
+    }
+
+    /// Every token, for what must not be shown.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        [&self.full, &self.read_only]
+            .into_iter()
+            .flatten()
+            .map(Token::reveal)
+    }
+
+    /// What a token may do; `None` for one of somebody else. Both are compared, whichever it is.
+    pub(super) fn role_of(&self, given: &[u8]) -> Option<Role> {
+        let is = |token: &Option<Token>| token.as_ref().is_some_and(|token| token.matches(given));
+        match (is(&self.full), is(&self.read_only)) {
+            (true, _) => Some(Role::Full),
+            (false, true) => Some(Role::Look),
+            (false, false) => None,
+        }
     }
 }
 
@@ -272,62 +328,6 @@ pub fn prepare_data_dir(path: &Path) -> Result<(), AuthError> {
     }
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
         .map_err(failed("set mode of data directory"))
-}
-
-/// The page without data: what a browser needs before it can send the token.
-pub(super) fn is_shell(method: &Method, path: &str) -> bool {
-    let reads = method == Method::GET || method == Method::HEAD;
-    reads && (matches!(path, "/" | "/index.html" | "/favicon.ico") || path.starts_with("/assets/"))
-}
-
-/// What orchestrators ask: the answers are one word, so that no token is needed, and load must not
-/// make them fail, because whoever asks would then restart the agent.
-pub(super) fn is_health_check(method: &Method, path: &str) -> bool {
-    let reads = method == Method::GET || method == Method::HEAD;
-    reads && matches!(path, "/healthz" | "/readyz")
-}
-
-/// Refuses requests without the token, except for the static shell and for health checks.
-pub(super) async fn require_token(
-    State(state): State<ApiState>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let (method, path) = (request.method(), request.uri().path());
-    if is_shell(method, path) || is_health_check(method, path) {
-        return next.run(request).await;
-    }
-    let Some(token) = state.token() else {
-        trust(&request);
-        return next.run(request).await;
-    };
-    let mut all = request.headers().get_all(header::AUTHORIZATION).iter();
-    let given = all.next().map(HeaderValue::as_bytes);
-    if all.next().is_some() {
-        // Which one counts would be the sender's guess and a proxy's.
-        return ApiError::WrongToken.into_response();
-    }
-    let bearer = given.and_then(|value| {
-        let (scheme, rest) = value.split_at_checked(7)?;
-        scheme
-            .eq_ignore_ascii_case(b"bearer ")
-            .then(|| rest.trim_ascii())
-    });
-    match bearer {
-        None => ApiError::MissingToken.into_response(),
-        Some(given) if token.matches(given) => {
-            trust(&request);
-            next.run(request).await
-        }
-        Some(_) => ApiError::WrongToken.into_response(),
-    }
-}
-
-/// The connection of a request that may be answered does not have to make room for others any more.
-fn trust(request: &Request) {
-    if let Some(caller) = request.extensions().get::<Caller>() {
-        caller.trust();
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@
 use std::{
     collections::BTreeMap,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -61,6 +64,7 @@ impl Connections {
             caller: Caller {
                 number,
                 all: Arc::clone(self),
+                has_asked: Arc::default(),
             },
             end: Some(end),
         }
@@ -96,9 +100,15 @@ impl Open {
 pub(super) struct Caller {
     number: u64,
     all: Arc<Connections>,
+    has_asked: Arc<AtomicBool>,
 }
 
 impl Caller {
+    /// Whether the connection has had no request before this one, which is then its first.
+    pub(super) fn is_first_request(&self) -> bool {
+        !self.has_asked.swap(true, Ordering::Relaxed)
+    }
+
     /// A request had the token: its connection stays, unless too many of them do.
     pub(super) fn trust(&self) {
         let mut open = self.all.open();

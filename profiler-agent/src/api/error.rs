@@ -17,6 +17,17 @@ use crate::{
 pub(crate) enum ApiError {
     MissingToken,
     WrongToken,
+    /// The token may only look.
+    ReadOnlyToken,
+    /// The sender's address has tried too many.
+    TooManyWrongTokens {
+        wait_s: u64,
+    },
+    /// Too many requests have no right token.
+    TooManyStrangers,
+    RepeatedHeader {
+        name: &'static str,
+    },
     ForeignHost {
         host: String,
     },
@@ -190,8 +201,8 @@ impl ApiError {
                 StatusCode::UNAUTHORIZED,
                 "missing_token",
                 "the request carries no token".into(),
-                "send the header Authorization: Bearer TOKEN; the token is in the URL that the agent printed \
-                 at start and in the file `token` of its data directory",
+                "send the header Authorization: Bearer TOKEN; the token is in the file `token` of the agent's data \
+                 directory, and `profiler-agent url` prints the address with it",
             ),
             Self::WrongToken => hinted(
                 StatusCode::UNAUTHORIZED,
@@ -199,11 +210,35 @@ impl ApiError {
                 "the token is not the one of this agent".into(),
                 "the token changes at each start of the agent unless it runs with --token-file",
             ),
+            Self::ReadOnlyToken => hinted(
+                StatusCode::FORBIDDEN,
+                "read_only_token",
+                "this token may only look".into(),
+                "use the agent's full token: `profiler-agent url` prints the address with it",
+            ),
+            Self::TooManyWrongTokens { wait_s } => hinted(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_wrong_tokens",
+                format!("too many requests from this address had a wrong token; wait {wait_s} s"),
+                "send the right token, which is taken at once: `profiler-agent url` prints the address with it",
+            ),
+            Self::TooManyStrangers => hinted(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_strangers",
+                "too many requests have no right token; try again soon".into(),
+                "send the token: requests that have it are always answered",
+            ),
+            Self::RepeatedHeader { name } => parts(
+                StatusCode::BAD_REQUEST,
+                "repeated_header",
+                format!("the request has more than one header {name}: send one"),
+            ),
             Self::ForeignHost { host } => hinted(
                 StatusCode::FORBIDDEN,
                 "foreign_host",
                 format!("the Host header {host:?} does not name this agent"),
-                "use the address that the agent printed at start: an IP address or localhost, with its port",
+                "use the address that the agent printed at start, with its port; of others an IP address that its \
+                 certificate names",
             ),
             Self::ForeignOrigin { origin } => hinted(
                 StatusCode::FORBIDDEN,
@@ -394,10 +429,14 @@ impl IntoResponse for ApiError {
             Self::WrongToken => Some("Bearer realm=\"profiler-agent\", error=\"invalid_token\""),
             _ => None,
         };
-        let retry = matches!(
-            self,
-            Self::Overloaded { .. } | Self::TooManyTasks { .. } | Self::MemoryShort { .. }
-        );
+        let retry_s = match self {
+            Self::Overloaded { .. }
+            | Self::TooManyTasks { .. }
+            | Self::TooManyStrangers
+            | Self::MemoryShort { .. } => Some(1),
+            Self::TooManyWrongTokens { wait_s } => Some(wait_s),
+            _ => None,
+        };
         if let Self::Internal { detail } = &self {
             tracing::error!(detail, "request failed");
         }
@@ -431,8 +470,8 @@ impl IntoResponse for ApiError {
                 HeaderValue::from_static(challenge),
             );
         }
-        if retry {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(seconds) = retry_s {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

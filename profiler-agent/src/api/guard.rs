@@ -4,12 +4,12 @@
 //! machine. The Host check defeats DNS rebinding, the Origin and Sec-Fetch-Site checks defeat
 //! requests that a foreign page makes.
 
-use std::{net::IpAddr, time::Duration};
+use std::time::Duration;
 
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, Method, Uri, header},
+    http::{Method, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -18,9 +18,11 @@ use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    auth::{is_health_check, is_shell},
+    access::need_of,
+    addressing::{host_of, names_us, single},
     error::ApiError,
-    state::{ApiState, Origin},
+    needs::Need,
+    state::ApiState,
 };
 
 /// Largest request body.
@@ -47,22 +49,25 @@ pub(super) async fn check_addressing(
     request: Request,
     next: Next,
 ) -> Response {
-    match addressed_to(state.parts.origin, &request) {
+    match addressed_to(&state, &request) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     }
 }
 
-fn addressed_to(origin: Origin, request: &Request) -> Result<(), ApiError> {
+fn addressed_to(state: &ApiState, request: &Request) -> Result<(), ApiError> {
     let headers = request.headers();
-    let host = host_of(headers, request.uri());
-    if !host.as_deref().is_some_and(|host| names_us(origin, host)) {
+    let origin = state.parts.origin;
+    let host = host_of(headers, request.uri())?;
+    let certificate = state.parts.certificate.as_ref();
+    let is_ours = |host: &str| names_us(origin, certificate, host);
+    if !host.as_deref().is_some_and(is_ours) {
         return Err(ApiError::ForeignHost {
             host: host.unwrap_or_default(),
         });
     }
     let own = format!("{}://{}", origin.scheme(), host.unwrap_or_default());
-    for value in headers.get_all(header::ORIGIN) {
+    if let Some(value) = single(headers, "origin")? {
         let given = String::from_utf8_lossy(value.as_bytes());
         if !given.eq_ignore_ascii_case(&own) {
             return Err(ApiError::ForeignOrigin {
@@ -70,11 +75,11 @@ fn addressed_to(origin: Origin, request: &Request) -> Result<(), ApiError> {
             });
         }
     }
-    let Some(site) = headers.get("sec-fetch-site") else {
+    let Some(site) = single(headers, "sec-fetch-site")? else {
         return Ok(());
     };
     // `none` is typed by the user. Another port of localhost is the same *site*, yet foreign.
-    if matches!(site.as_bytes(), b"same-origin" | b"none") || is_navigation(request) {
+    if matches!(site.as_bytes(), b"same-origin" | b"none") || is_navigation(request)? {
         return Ok(());
     }
     let site = String::from_utf8_lossy(site.as_bytes()).into_owned();
@@ -82,51 +87,15 @@ fn addressed_to(origin: Origin, request: &Request) -> Result<(), ApiError> {
 }
 
 /// A link on another page to the shell, which holds no data and cannot be framed.
-fn is_navigation(request: &Request) -> bool {
-    let is = |name: &str, value: &[u8]| {
-        request
-            .headers()
-            .get(name)
-            .is_some_and(|given| given.as_bytes() == value)
+fn is_navigation(request: &Request) -> Result<bool, ApiError> {
+    let is = |name: &'static str, value: &[u8]| -> Result<bool, ApiError> {
+        let given = single(request.headers(), name)?;
+        Ok(given.is_some_and(|given| given.as_bytes() == value))
     };
-    request.method() == Method::GET
-        && is_shell(request.method(), request.uri().path())
-        && is("sec-fetch-mode", b"navigate")
-        && is("sec-fetch-dest", b"document")
-}
-
-/// The Host header, or the authority of HTTP/2; `None` when there is not exactly one.
-fn host_of(headers: &HeaderMap, uri: &Uri) -> Option<String> {
-    let mut values = headers.get_all(header::HOST).iter();
-    let header = values
-        .next()
-        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    if values.next().is_some() {
-        return None;
-    }
-    let authority = uri.authority().map(ToString::to_string);
-    match (header, authority) {
-        (Some(header), Some(authority)) if header != authority => None,
-        (header, authority) => header.or(authority),
-    }
-}
-
-/// Whether `host` is an IP address or `localhost` with the port we listen on. A DNS name may be
-/// pointed at us by anybody, an IP address cannot.
-fn names_us(origin: Origin, host: &str) -> bool {
-    let (name, port) = match host.rsplit_once(':') {
-        // The colon of a bare IPv6 address is not one before a port.
-        Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
-        _ => (host, Some(if origin.tls { 443 } else { 80 })),
-    };
-    let is_address = match name
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-    {
-        Some(inner) => inner.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => matches!(name.parse::<IpAddr>(), Ok(IpAddr::V4(_))),
-    };
-    port == Some(origin.address.port()) && (is_address || name.eq_ignore_ascii_case("localhost"))
+    Ok(is("sec-fetch-mode", b"navigate")?
+        && is("sec-fetch-dest", b"document")?
+        && request.method() == Method::GET
+        && need_of(request) == Need::Page)
 }
 
 /// Whether a request brings a symbol file, which may be large and take long.
@@ -183,8 +152,7 @@ pub(super) async fn limit_load(
     request: Request,
     next: Next,
 ) -> Response {
-    let path = request.uri().path();
-    if path == EVENTS_PATH || is_health_check(request.method(), path) {
+    if request.uri().path() == EVENTS_PATH || need_of(&request) == Need::Health {
         return next.run(request).await;
     }
     let Ok(_permit) = state.requests.try_acquire() else {
@@ -216,47 +184,4 @@ pub(super) async fn run_inside(
     answering
         .await
         .unwrap_or_else(|error| ApiError::internal(error).into_response())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(listen: &str, tls: bool, host: &str, expected: bool) {
-        let origin = Origin {
-            address: listen.parse().unwrap(),
-            tls,
-        };
-        assert_eq!(names_us(origin, host), expected, "{listen} {host}");
-    }
-
-    #[test]
-    fn hosts_that_name_us() {
-        check("127.0.0.1:7117", false, "127.0.0.1:7117", true);
-        check("127.0.0.1:7117", false, "LocalHost:7117", true);
-        check("[::1]:7117", false, "[::1]:7117", true);
-        check("0.0.0.0:443", true, "10.1.2.3", true);
-        check("127.0.0.1:80", false, "localhost", true);
-    }
-
-    #[test]
-    fn hosts_that_do_not() {
-        for host in [
-            "127.0.0.1",
-            "127.0.0.1:7118",
-            "evil.example:7117",
-            "localhost.evil.example:7117",
-            "127.0.0.1.evil.example:7117",
-            "localhost:7117@evil.example",
-            "::1:7117",
-            "[::1]",
-            "[evil.example]:7117",
-            "[127.0.0.1]:7117",
-            "localhost:",
-            ":7117",
-            "",
-        ] {
-            check("127.0.0.1:7117", false, host, false);
-        }
-    }
 }

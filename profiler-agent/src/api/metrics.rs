@@ -35,10 +35,68 @@ type Counters = Family<Label, Counter>;
 type Gauges = Family<Label, Gauge>;
 type FloatCounter = Counter<f64, AtomicU64>;
 
-/// Requests by class of status.
+/// Requests by class of status, and those of strangers.
 #[derive(Debug)]
 pub(super) struct HttpMetrics {
     requests: Counters,
+    limited: Counters,
+    wrong_tokens: Counter,
+}
+
+/// Why a request without a right token was not answered at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limited {
+    /// It waited for its turn.
+    StrangersDelayed,
+    StrangersRefused,
+    /// Its address had sent too many wrong tokens.
+    WrongTokens,
+}
+
+impl Limited {
+    const ALL: [Self; 3] = [
+        Self::StrangersDelayed,
+        Self::StrangersRefused,
+        Self::WrongTokens,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::StrangersDelayed => "strangers_delayed",
+            Self::StrangersRefused => "strangers_refused",
+            Self::WrongTokens => "wrong_tokens",
+        }
+    }
+}
+
+impl HttpMetrics {
+    pub(super) fn count_limited(&self, why: Limited) {
+        self.limited
+            .get_or_create(&label("reason", why.name()))
+            .inc();
+    }
+
+    pub(super) fn count_wrong_token(&self) {
+        self.wrong_tokens.inc();
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "http_requests",
+            "Answers of the HTTP API by class of status",
+            self.requests.clone(),
+        );
+        registry.register(
+            "http_limited",
+            "Requests without a right token that were delayed or refused because there were too many",
+            self.limited.clone(),
+        );
+        registry.register(
+            "http_wrong_tokens",
+            "Requests with a wrong token",
+            self.wrong_tokens.clone(),
+        );
+    }
 }
 
 impl Default for HttpMetrics {
@@ -47,7 +105,15 @@ impl Default for HttpMetrics {
         for class in CLASSES {
             drop(requests.get_or_create(&label("class", class)));
         }
-        Self { requests }
+        let limited = Counters::default();
+        for why in Limited::ALL {
+            drop(limited.get_or_create(&label("reason", why.name())));
+        }
+        Self {
+            requests,
+            limited,
+            wrong_tokens: Counter::default(),
+        }
     }
 }
 
@@ -80,11 +146,7 @@ pub(super) async fn render(state: &ApiState) -> Result<String, ApiError> {
     registry.register_with_unit("store", "Disk space that results take", Unit::Bytes, store);
     results(&mut registry, state);
     probes(&mut registry, state);
-    registry.register(
-        "http_requests",
-        "Answers of the HTTP API by class of status",
-        state.http.requests.clone(),
-    );
+    state.http.register(&mut registry);
     let unsent = Gauge::<i64>::default();
     unsent.set(signed(state.unsent.bytes()));
     registry.register_with_unit(

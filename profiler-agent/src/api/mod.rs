@@ -1,9 +1,11 @@
 //! The HTTP API, its security, and the embedded web UI.
 //!
-//! A request passes, from the outside in: security headers, request counting, guard (Host, Origin,
-//! size, load), token, time limit, router. Handlers are thin: they parse, ask a stage, and map the
-//! answer to the wire types of `dto`.
+//! A request passes, from the outside in: security headers, request counting, a look at its token with bounds for those
+//! without, guard (Host, Origin), what the token is enough for, size, load and time limit, router. Handlers are thin: they
+//! parse, ask a stage, and map the answer to the wire types of `dto`.
 
+mod access;
+mod addressing;
 mod auth;
 mod connections;
 mod dto;
@@ -17,9 +19,12 @@ mod http;
 mod inspection;
 mod mask;
 mod metrics;
+mod needs;
+mod refusals;
 mod router;
 mod server;
 mod state;
+mod strangers;
 mod stream;
 mod tls;
 mod ui;
@@ -28,16 +33,16 @@ mod unsent;
 #[cfg(test)]
 mod tests;
 
-pub use auth::{AuthError, Token, prepare_data_dir};
+pub use auth::{AuthError, Token, Tokens, prepare_data_dir};
 pub use dto::{
     Diagnosis, Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList,
     TaskRequests, parse_sample_rule,
 };
 pub use inspection::Inspection;
 pub use mask::{MASK, masked};
-pub use router::{openapi_json, router};
+pub use router::{RouterError, openapi_json, router};
 pub use server::{Server, ServerError};
 pub use state::{ApiParts, ApiState, NodeInfo, Origin};
 pub use stream::LivePump;
-pub use tls::{TlsError, load as load_tls};
+pub use tls::{ServerTls, TlsError, load as load_tls};
 pub(crate) use ui::offline_viewer;

@@ -6,7 +6,7 @@ use axum::{
     http::header,
     middleware::{from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{MethodRouter, get},
 };
 use tokio::runtime::Handle;
 use utoipa::{
@@ -16,7 +16,7 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    auth, dto,
+    access, dto,
     error::{no_method, no_route},
     extract::Query,
     guard, headers,
@@ -26,16 +26,27 @@ use super::{
         support_bundle, symbols, tasks, timeline, waits,
     },
     metrics,
+    needs::listed,
+    refusals,
     state::ApiState,
     ui, unsent,
 };
+
+#[derive(Debug, thiserror::Error)]
+pub enum RouterError {
+    #[error("encode the OpenAPI document: {0}")]
+    Document(#[from] serde_json::Error),
+    #[error("the table of access says nothing of {method} {route}: add it to api/needs.rs")]
+    NotListed { method: &'static str, route: String },
+}
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "profiler-agent",
         description = "Profiles processes, containers and the whole node by eBPF. Every request but those for \
-            `/healthz` and `/readyz` needs the header `Authorization: Bearer TOKEN`. Errors are `application/problem+json` with a stable `code`. \
+            `/healthz` and `/readyz` needs the header `Authorization: Bearer TOKEN`; with the read-only token nothing can \
+            be changed (403 `read_only_token`). Errors are `application/problem+json` with a stable `code`. \
             Times are nanoseconds since the Unix epoch. Text from processes is untrusted."
     ),
     components(schemas(
@@ -63,6 +74,12 @@ impl Modify for BearerToken {
 }
 
 fn documented() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
+    let (router, mut document) = described();
+    refusals::declare(&mut document);
+    (router, document)
+}
+
+fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
@@ -121,18 +138,8 @@ pub fn openapi_json() -> Result<String, serde_json::Error> {
 
 /// The complete service: routes inside all layers. Handlers run in the tokio runtime in which this is called,
 /// whatever runtime the connections are served in.
-pub fn router(state: ApiState) -> Result<Router, serde_json::Error> {
-    let (api, _) = documented();
-    let document = openapi_json()?;
-    let router = api
-        .route(
-            "/api/v1/openapi.json",
-            get(move |query: Query| async move { openapi(query, document) }),
-        )
-        .route("/", get(ui::index))
-        .route("/index.html", get(ui::index))
-        .route("/favicon.ico", get(ui::favicon))
-        .route("/assets/{*path}", get(ui::asset))
+pub fn router(state: ApiState) -> Result<Router, RouterError> {
+    let router = routes()?
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(guard::MAX_BODY_BYTES))
@@ -140,13 +147,50 @@ pub fn router(state: ApiState) -> Result<Router, serde_json::Error> {
         // The last layer is the outermost.
         .layer(from_fn_with_state(state.clone(), guard::limit_load))
         .layer(from_fn_with_state(state.clone(), guard::limit_body))
-        .layer(from_fn_with_state(state.clone(), auth::require_token))
+        .layer(from_fn_with_state(state.clone(), access::require))
         .layer(from_fn_with_state(state.clone(), guard::check_addressing))
+        .layer(from_fn_with_state(state.clone(), access::admit))
         .layer(from_fn_with_state(state.clone(), unsent::count))
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .layer(from_fn(headers::add))
         .with_state(state);
     Ok(router)
+}
+
+/// Every route, each of which the table of access lists.
+fn routes() -> Result<Router<ApiState>, RouterError> {
+    let (mut router, mut document) = documented();
+    for (route, item) in &mut document.paths.paths {
+        for (method, _) in refusals::operations(item) {
+            check_listed(method, route)?;
+        }
+    }
+    let json = openapi_json()?;
+    let undocumented: [(&str, MethodRouter<ApiState>); 5] = [
+        (
+            "/api/v1/openapi.json",
+            get(move |query: Query| async move { openapi(query, json) }),
+        ),
+        ("/", get(ui::index)),
+        ("/index.html", get(ui::index)),
+        ("/favicon.ico", get(ui::favicon)),
+        ("/assets/{*path}", get(ui::asset)),
+    ];
+    for (route, handler) in undocumented {
+        check_listed("GET", route)?;
+        router = router.route(route, handler);
+    }
+    Ok(router)
+}
+
+fn check_listed(method: &'static str, route: &str) -> Result<(), RouterError> {
+    match listed(method, route) {
+        Some(_) => Ok(()),
+        None => Err(RouterError::NotListed {
+            method,
+            route: route.to_owned(),
+        }),
+    }
 }
 
 fn openapi(query: Query, document: String) -> Response {

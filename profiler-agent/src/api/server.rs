@@ -161,7 +161,7 @@ impl Server {
     /// Answers requests until the handle stops it.
     pub async fn run(self, router: axum::Router) -> Result<(), ServerError> {
         let connections = Arc::new(Connections::new(self.bounds.connections));
-        let service = router.into_make_service();
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let mut server = axum_server::from_tcp(self.listener)
             .map_err(ServerError::Serve)?
             .handle(self.handle);

@@ -6,16 +6,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustls::pki_types::CertificateDer;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    auth::Token,
+    auth::{Token, Tokens},
     dto::{AgentSelf, Bpf, Limits, Memory, Task, losses},
     edge_metrics::Choice,
     error::ApiError,
     inspection::Inspection,
     metrics::HttpMetrics,
+    strangers::Strangers,
     stream::Live,
     unsent::Unsent,
 };
@@ -133,8 +135,10 @@ pub struct ApiParts {
     pub network: NetworkWatch,
     /// Edges with Prometheus metrics of their own.
     pub network_metrics_edges: usize,
-    pub token: Option<Token>,
+    pub tokens: Tokens,
     pub origin: Origin,
+    /// Says by which further addresses the agent is asked.
+    pub certificate: Option<CertificateDer<'static>>,
     pub arguments: ArgumentPolicy,
     /// What of payload tasks may look at.
     pub capture: CapturePolicy,
@@ -160,6 +164,7 @@ pub struct Inner {
     pub(super) live: Live,
     pub(super) http: HttpMetrics,
     pub(super) unsent: Unsent,
+    pub(super) strangers: Strangers,
     /// Which edges have metrics of their own.
     pub(super) edge_choice: std::sync::Mutex<Choice>,
     pub(super) requests: Semaphore,
@@ -198,6 +203,7 @@ impl ApiState {
             live: Live::default(),
             http: HttpMetrics::default(),
             unsent: Unsent::default(),
+            strangers: Strangers::default(),
             edge_choice: std::sync::Mutex::default(),
             requests: Semaphore::new(MAX_REQUESTS),
             renders: Semaphore::new(MAX_RENDERS as usize),
@@ -210,10 +216,6 @@ impl ApiState {
 }
 
 impl Inner {
-    pub(super) fn token(&self) -> Option<&Token> {
-        self.parts.token.as_ref()
-    }
-
     pub(super) fn is_shutting_down(&self) -> bool {
         self.parts.shutdown.is_cancelled()
     }

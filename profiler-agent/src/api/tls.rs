@@ -35,15 +35,23 @@ pub enum TlsError {
     Setup(rustls::Error),
 }
 
+/// What a server with TLS has.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    pub config: Arc<ServerConfig>,
+    /// The server's own, which says by which addresses it is asked.
+    pub certificate: CertificateDer<'static>,
+}
+
 /// Reads the files and builds the server's configuration (TLS 1.2 and 1.3, HTTP/1.1).
-pub fn load(config: &TlsConfig) -> Result<Arc<ServerConfig>, TlsError> {
+pub fn load(config: &TlsConfig) -> Result<ServerTls, TlsError> {
     let TlsConfig { cert, key } = config;
     let chain = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| read_error("certificate", cert, &error))?;
-    if chain.is_empty() {
+    let Some(certificate) = chain.first().cloned() else {
         return Err(TlsError::NoCertificate { path: cert.clone() });
-    }
+    };
     let private = PrivateKeyDer::from_pem_file(key)
         .map_err(|error| read_error("private key", key, &error))?;
     // What cannot be looked at is said when it is read.
@@ -64,7 +72,10 @@ pub fn load(config: &TlsConfig) -> Result<Arc<ServerConfig>, TlsError> {
             source,
         })?;
     server.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(server))
+    Ok(ServerTls {
+        config: Arc::new(server),
+        certificate,
+    })
 }
 
 fn read_error(what: &'static str, path: &Path, error: &rustls::pki_types::pem::Error) -> TlsError {

@@ -20,6 +20,7 @@ pub mod requests;
 mod requests_table;
 pub mod serve;
 pub mod support_bundle;
+pub mod url;
 mod watching;
 
 #[cfg(test)]

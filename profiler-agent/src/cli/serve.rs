@@ -1,6 +1,9 @@
 //! `serve`: the agent with its API and web UI.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{SignalKind, signal};
@@ -83,19 +86,61 @@ pub fn run(
     Ok(served?)
 }
 
+/// Who reads what the program prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    /// Somebody in front of a terminal.
+    Person,
+    /// A file or a pipe: a log, which others may read as well.
+    Program,
+}
+
 /// The first line of the program, which says where to look.
-fn greeting(app: &App, auth: &AuthConfig) -> Text {
-    let mut line = format!("listening on {}", app.url());
-    if app.origin().is_everywhere() {
-        line.push_str(" and on every other address of this machine");
+#[derive(Clone, Debug)]
+struct Greeting {
+    reader: Reader,
+    auth: AuthConfig,
+    token_file: Option<PathBuf>,
+    read_only_token: Option<PathBuf>,
+}
+
+impl Greeting {
+    fn new(reader: Reader, config: &ServeConfig) -> Self {
+        Self {
+            reader,
+            auth: config.auth.clone(),
+            token_file: config.auth.token_file(&config.data_dir),
+            read_only_token: config.read_only_token.clone(),
+        }
     }
-    if let AuthConfig::File(path) = auth {
-        line.push_str("; the token is in ");
-        line.push_str(&path.display().to_string());
+
+    /// `url` has the token where the agent made it for this run.
+    fn line(&self, url: &str, is_everywhere: bool) -> String {
+        let shown = match self.reader {
+            Reader::Person => url,
+            Reader::Program => url.split('#').next().unwrap_or(url),
+        };
+        let others = if is_everywhere {
+            " and on every other address of this machine"
+        } else {
+            ""
+        };
+        let mut parts = vec![format!("listening on {shown}{others}")];
+        let is_shown = self.reader == Reader::Person && self.auth == AuthConfig::Fresh;
+        if let Some(path) = self.token_file.as_ref().filter(|_| !is_shown) {
+            let path = path.display();
+            parts.push(format!(
+                "the token is in {path} (`profiler-agent url` prints the address with it)"
+            ));
+        }
+        if let Some(path) = &self.read_only_token {
+            parts.push(format!(
+                "a token that may only look is in {}",
+                path.display()
+            ));
+        }
+        parts.join("; ") + "\n"
     }
-    let mut text = Text::default();
-    text.line(format_args!("{line}"));
-    text
 }
 
 async fn serve(
@@ -119,9 +164,15 @@ async fn serve(
         }
         None => kernel_side(&config).context("start the kernel side")?,
     };
-    let auth = config.auth.clone();
+    let reader = if terminal::out_is_terminal() {
+        Reader::Person
+    } else {
+        Reader::Program
+    };
+    let greeting = Greeting::new(reader, &config);
     let app = App::start(config, kernel)?;
-    terminal::out(&greeting(&app, &auth))?;
+    let line = greeting.line(app.url(), app.origin().is_everywhere());
+    terminal::out(&Text::of(&line))?;
     let stop = async move {
         let name = tokio::select! {
             _ = interrupt.recv() => "SIGINT",
@@ -130,4 +181,53 @@ async fn serve(
         tracing::info!(signal = name, "stopping");
     };
     Ok(app.run_until(stop).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "http://127.0.0.1:7117/#token=secret";
+
+    fn greeting(reader: Reader, auth: AuthConfig) -> Greeting {
+        Greeting {
+            reader,
+            token_file: auth.token_file(Path::new("/data")),
+            auth,
+            read_only_token: None,
+        }
+    }
+
+    #[test]
+    fn a_person_is_shown_the_token_that_was_made() {
+        let line = greeting(Reader::Person, AuthConfig::Fresh).line(URL, false);
+        assert_eq!(line, format!("listening on {URL}\n"));
+    }
+
+    #[test]
+    fn a_log_is_told_where_the_token_is() {
+        let line = greeting(Reader::Program, AuthConfig::Fresh).line(URL, false);
+        assert_eq!(
+            line,
+            "listening on http://127.0.0.1:7117/; the token is in /data/token (`profiler-agent url` prints the address \
+             with it)\n"
+        );
+        let none = greeting(Reader::Program, AuthConfig::None).line("http://127.0.0.1:1/", false);
+        assert_eq!(none, "listening on http://127.0.0.1:1/\n");
+    }
+
+    #[test]
+    fn a_token_that_was_given_is_shown_to_nobody() {
+        for reader in [Reader::Person, Reader::Program] {
+            let mut greeting = greeting(reader, AuthConfig::File("/t".into()));
+            greeting.read_only_token = Some("/r".into());
+            let line = greeting.line("https://127.0.0.1:7117/", true);
+            assert_eq!(
+                line,
+                "listening on https://127.0.0.1:7117/ and on every other address of this machine; \
+                 the token is in /t (`profiler-agent url` prints the address with it); a token that may only look \
+                 is in /r\n"
+            );
+        }
+    }
 }

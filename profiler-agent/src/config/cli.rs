@@ -9,11 +9,13 @@ mod health;
 mod network;
 pub(super) mod pods;
 mod targets;
+mod url;
 
 pub use health::HealthArgs;
 pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
 pub use pods::NameArgs;
 pub use targets::{DiagnoseTarget, RecordTarget};
+pub use url::UrlArgs;
 
 use super::{EnvoyAdminMode, folders::folder};
 use crate::{
@@ -59,6 +61,8 @@ pub enum Command {
     Import(ImportArgs),
     /// Save what a running agent knows about itself, without secrets, for a report about it
     SupportBundle(SupportBundleArgs),
+    /// Print the address of the agent's page with its token, for who may read the token's file
+    Url(UrlArgs),
     /// Ask a running agent whether it works: exit code 0 when it does, for health checks of containers
     Health(HealthArgs),
     /// Print the OpenAPI document of the HTTP API
@@ -85,6 +89,9 @@ pub struct ServeArgs {
     /// Use the token in this file (made when missing) instead of a fresh one at each start
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<String>,
+    /// Take the token in this file (made when missing) as well: it may look at everything, and change nothing
+    #[arg(long, value_name = "FILE")]
+    pub read_only_token_file: Option<String>,
     /// Answer without a token; loopback only
     #[arg(long)]
     pub no_auth: bool,

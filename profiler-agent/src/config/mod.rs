@@ -1,5 +1,6 @@
 //! Configuration in two steps: as typed (flags, environment, file), then resolved and validated.
 
+mod access;
 pub mod cli;
 mod file;
 mod folders;
@@ -11,9 +12,10 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use access::{AuthConfig, TOKEN_FILE};
 pub use file::mistyped_variables;
 pub use resolved::{
-    Allowance, ArgumentPolicy, AuthConfig, CapturePolicy, ContinuousProfile, EnvoyAdminMode,
-    NetworkMode, ServeConfig, TlsConfig, resolve_serve,
+    Allowance, ArgumentPolicy, CapturePolicy, ContinuousProfile, EnvoyAdminMode, NetworkMode,
+    ServeConfig, TlsConfig, resolve_serve,
 };
 pub use settings::ConfigError;

@@ -36,6 +36,7 @@ impl ServeConfig {
             listen,
             data_dir,
             auth,
+            read_only_token,
             tls,
             cpu_budget_percent,
             profile,
@@ -74,6 +75,9 @@ impl ServeConfig {
             AuthConfig::None => lines.push(("no_auth", true.into())),
             AuthConfig::Fresh => lines.push(("no_auth", false.into())),
             AuthConfig::File(path) => lines.push(("token_file", text(path))),
+        }
+        if let Some(path) = read_only_token {
+            lines.push(("read_only_token_file", text(path)));
         }
         if let Some(TlsConfig { cert, key }) = tls {
             lines.push(("tls_cert", text(cert)));

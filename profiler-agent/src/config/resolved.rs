@@ -9,6 +9,7 @@ use std::{
 use clap::ValueEnum;
 
 use super::{
+    access::{AuthConfig, auth},
     cli::ServeArgs,
     file, folders, names,
     settings::{ConfigError, Origin, Setting, Settings},
@@ -38,16 +39,6 @@ const MAX_METRICS_EDGES: usize = 10_000;
 const MIN_MEMORY_BYTES: u64 = 96 << 20;
 /// Below this the newest minute of a busy node does not fit.
 const MIN_RETENTION_BYTES: u64 = 1 << 20;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AuthConfig {
-    /// No token; only ever on loopback.
-    None,
-    /// A fresh token at each start, kept in the data directory.
-    Fresh,
-    /// The token in this file, which is made when it is missing.
-    File(PathBuf),
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
@@ -117,6 +108,8 @@ pub struct ServeConfig {
     pub listen: SocketAddr,
     pub data_dir: PathBuf,
     pub auth: AuthConfig,
+    /// File of a token that may only look.
+    pub read_only_token: Option<PathBuf>,
     pub tls: Option<TlsConfig>,
     /// Share of one core, in percent.
     pub cpu_budget_percent: Option<f64>,
@@ -178,6 +171,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         data_dir,
         config,
         token_file,
+        read_only_token_file,
         no_auth,
         tls_cert,
         tls_key,
@@ -217,6 +211,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("data_dir", data_dir),
         ("config", config),
         ("token_file", token_file),
+        ("read_only_token_file", read_only_token_file),
         ("tls_cert", tls_cert),
         ("tls_key", tls_key),
         ("cpu_budget", cpu_budget),
@@ -295,6 +290,7 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         listen,
         data_dir: parse_or(settings, "data_dir", DEFAULT_DATA_DIR.into(), path)?,
         auth,
+        read_only_token: settings.get("read_only_token_file").map(path).transpose()?,
         tls,
         cpu_budget_percent: settings.get("cpu_budget").map(percent).transpose()?,
         profile: parse_or(
@@ -378,19 +374,6 @@ fn tls(settings: &Settings) -> Result<Option<TlsConfig>, ConfigError> {
     }
 }
 
-fn auth(settings: &Settings) -> Result<AuthConfig, ConfigError> {
-    let no_auth = parse_or(settings, "no_auth", false, switch)?;
-    match settings.get("token_file") {
-        Some(setting) if no_auth => Err(ConfigError::Conflict(format!(
-            "--no-auth and {} contradict each other: give one of them",
-            setting.origin
-        ))),
-        Some(setting) => Ok(AuthConfig::File(path(setting)?)),
-        None if no_auth => Ok(AuthConfig::None),
-        None => Ok(AuthConfig::Fresh),
-    }
-}
-
 fn address(setting: &Setting) -> Result<SocketAddr, ConfigError> {
     if let Some(port) = setting.text().strip_prefix("localhost:")
         && let Ok(port) = port.parse()
@@ -404,7 +387,7 @@ fn address(setting: &Setting) -> Result<SocketAddr, ConfigError> {
     })
 }
 
-fn path(setting: &Setting) -> Result<PathBuf, ConfigError> {
+pub(super) fn path(setting: &Setting) -> Result<PathBuf, ConfigError> {
     match setting.text() {
         "" => Err(setting.invalid("is not a path: give a file or folder name")),
         text => Ok(PathBuf::from(text)),
@@ -420,7 +403,7 @@ fn server(setting: &Setting) -> Result<DebuginfodServer, ConfigError> {
     parsed.map_err(|problem| setting.invalid(problem))
 }
 
-fn switch(setting: &Setting) -> Result<bool, ConfigError> {
+pub(super) fn switch(setting: &Setting) -> Result<bool, ConfigError> {
     match setting.text() {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),

@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 35] = [
+pub(super) const KEYS: [&str; 36] = [
     "listen",
     "data_dir",
     "token_file",
+    "read_only_token_file",
     "no_auth",
     "tls_cert",
     "tls_key",

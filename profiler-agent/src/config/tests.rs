@@ -77,6 +77,7 @@ fn every_key_is_accepted_from_environment_and_file() {
         ("PROFILER_LISTEN", "0.0.0.0:1"),
         ("PROFILER_DATA_DIR", "/d"),
         ("PROFILER_TOKEN_FILE", "/t"),
+        ("PROFILER_READ_ONLY_TOKEN_FILE", "/r"),
         ("PROFILER_TLS_CERT", "/c"),
         ("PROFILER_TLS_KEY", "/k"),
         ("PROFILER_CPU_BUDGET", "5"),
@@ -178,7 +179,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         "",
         &[],
         "[server]\nport = 1",
-        "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, no_auth, \
+        "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, read_only_token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, network, network_metrics_edges, \
          show_arguments, allow_tls_capture, allow_bodies, retention_age, retention_bytes, max_tasks, max_memory, symbol_dir, max_symbol_bytes, \
          debuginfod, idle_rules, diagnosis_rules, demo_data, log, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, kubernetes, node_name, runtime_socket, confine",
@@ -296,6 +297,12 @@ fn other_addresses_need_a_token_and_tls() {
         "",
         "--no-auth and --token-file contradict each other: give one of them",
     );
+    check_error(
+        "--no-auth",
+        &[],
+        "read_only_token_file = \"r\"",
+        "--no-auth and `read_only_token_file` in FILE contradict each other: give one of them",
+    );
     assert!(resolve(&format!("--listen 0.0.0.0:7117 {tls}"), &[], "").is_ok());
     assert!(
         resolve("--listen localhost:80 --no-auth", &[], "")
@@ -341,6 +348,7 @@ fn commands_parse_as_documented() {
         "doctor",
         "doctor --json",
         "openapi",
+        "url --read-only --read-only-token-file r --listen 127.0.0.1:1",
         "--log debug ps",
     ] {
         assert!(parse(&format!("profiler-agent {line}")).is_ok(), "{line}");

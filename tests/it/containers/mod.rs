@@ -11,6 +11,7 @@ use std::{
 };
 
 use profiler_tests::{
+    agent,
     api::Api,
     assert_measured,
     docker::{Bridge, Container, Image, docker},
@@ -137,25 +138,23 @@ impl Profiler {
 
 /// The API of a profiler in a container with the host's network, when it listens.
 pub(crate) fn api_of(container: &Container) -> Api {
-    let (address, token) = wait_for("the profiler listens", START, || {
-        let found = container.logs().unwrap().lines().find_map(ready_line);
+    let (address, _) = wait_for("the profiler listens", START, || {
+        let found = agent::address(&container.logs().unwrap());
         found.or_else(pause)
     })
     .unwrap_or_else(|error| panic!("{error:#}: {}", container.logs().unwrap()));
-    Api::new(address, Some(token))
+    let program = container.inspect("{{.Path}}").unwrap();
+    let listen = format!("--listen={address}");
+    let url = container
+        .exec(&[program.as_str(), "url", listen.as_str()])
+        .unwrap();
+    Api::of_url(&url).unwrap()
 }
 
 /// Between two looks that start a program each: without it they would take a CPU from what they wait for.
 fn pause<T>() -> Option<T> {
     thread::sleep(Duration::from_millis(200));
     None
-}
-
-fn ready_line(line: &str) -> Option<(SocketAddr, String)> {
-    let rest = line.strip_prefix("listening on http://")?;
-    let (address, fragment) = rest.split_once('/')?;
-    let token = fragment.strip_prefix("#token=")?;
-    Some((address.parse().ok()?, token.trim().to_owned()))
 }
 
 /// What the containers are made of; it outlives them.

@@ -65,6 +65,11 @@ async function problemOf(response: Response): Promise<Problem> {
   }
 }
 
+/** The second says so once too many were sent; the right one is taken all the same. */
+function isWrongToken({ code }: Problem): boolean {
+  return code === "wrong_token" || code === "too_many_wrong_tokens";
+}
+
 /** Sends a request with the token; resolves to a response with a 2xx status only. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
@@ -83,8 +88,8 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     return response;
   }
   const problem = await problemOf(response);
-  if (response.status === 401) listener(problem.code === "wrong_token" ? "wrong_token" : "missing_token");
-  else listener("answered");
+  if (isWrongToken(problem)) listener("wrong_token");
+  else listener(response.status === 401 ? "missing_token" : "answered");
   throw new ProblemError(problem);
 }
 

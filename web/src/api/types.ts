@@ -47,6 +47,8 @@ export interface Meta {
   };
   readonly probes: readonly Probe[];
   readonly auth: "token" | "none";
+  /** What the token of this page may do. */
+  readonly role?: "full" | "read_only";
   /** Whether the connections of the node are watched for the agent's life. */
   readonly network?: "always" | "tasks";
   readonly cpu_budget_percent: number | null;

@@ -5,6 +5,7 @@ import { signal } from "@preact/signals";
 import { actionOf, beginsSequence, type GlobalAction } from "../lib/keymap";
 import { copyLink } from "./clipboard";
 import { singleKeys } from "./preferences";
+import { mayChange } from "./role";
 import { openView, patchRoute } from "./route";
 
 export const helpOpen = signal(false);
@@ -36,10 +37,10 @@ export function sequencePending(): boolean {
 function run(action: GlobalAction): boolean {
   switch (action) {
     case "new_task":
-      patchRoute({ create: true });
+      if (mayChange.peek()) patchRoute({ create: true });
       return true;
     case "check_up":
-      patchRoute({ create: true, checkup: true });
+      if (mayChange.peek()) patchRoute({ create: true, checkup: true });
       return true;
     case "help":
       helpOpen.value = true;

@@ -7,6 +7,7 @@ import { clock, moment, visible } from "../lib/format";
 import { type Answer, type Failure, failureOf, useAnswer } from "../state/answer";
 import { runAgain, sampledTask } from "../state/checkups";
 import { openView, patchRoute, route } from "../state/route";
+import { Changing } from "./changing";
 import { CheckupProgress, FailedParts } from "./checkup_progress";
 import { Report } from "./diagnosis_report";
 import { PageLink } from "./page_link";
@@ -28,9 +29,11 @@ export function Refused({ failure }: { failure: Failure }) {
     <p class="field-error" role="alert">
       {visible(failure.detail)}
       {failure.hint !== undefined && <span class="muted"> {visible(failure.hint)}</span>}{" "}
-      <button type="button" class="link" onClick={() => patchRoute({ create: true, checkup: true })}>
-        Check-up of another target
-      </button>
+      <Changing>
+        <button type="button" class="link" onClick={() => patchRoute({ create: true, checkup: true })}>
+          Check-up of another target
+        </button>
+      </Changing>
     </p>
   );
 }
@@ -86,10 +89,10 @@ function Result({ checkup, answer }: { checkup: Checkup; answer: Answer<Diagnosi
   const [failure, setFailure] = useState<Failure | null>(null);
   const { value } = answer;
   const tools = (
-    <>
+    <Changing>
       <Verify checkup={checkup} refused={setFailure} />
       <Remove id={checkup.id} refused={setFailure} />
-    </>
+    </Changing>
   );
   return (
     <>

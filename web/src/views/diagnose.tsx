@@ -9,6 +9,7 @@ import { KIND_TITLES } from "../lib/kind_probes";
 import { useAnswer } from "../state/answer";
 import { tasks } from "../state/live";
 import { openView, patchRoute } from "../state/route";
+import { Changing } from "./changing";
 import { CheckupMark } from "./checkup";
 import { PageLink } from "./page_link";
 import { Loading } from "./states";
@@ -160,9 +161,11 @@ export function DiagnosePage() {
         <h1>Diagnose</h1>
         <span class="muted">which part of a sidecar costs what, and the setting that changes it</span>
         <span class="push" />
-        <button type="button" class="primary" onClick={startCheckup}>
-          New check-up
-        </button>
+        <Changing>
+          <button type="button" class="primary" onClick={startCheckup}>
+            New check-up
+          </button>
+        </Changing>
       </div>
       <div class="cards">
         <section class="card wide" aria-labelledby="checkups-title">

@@ -12,6 +12,7 @@ import { KIND_TITLES } from "../lib/kind_probes";
 import { putTask, tasks } from "../state/live";
 import { useRefetched } from "../state/refetch";
 import { href, openView } from "../state/route";
+import { Changing } from "./changing";
 import { PageLink } from "./page_link";
 import { Empty, Loading } from "./states";
 import { elapsedSeconds, isFinal, lossText, Progress, StateChip } from "./task_state";
@@ -198,9 +199,11 @@ export function StopAll({ running }: { running: readonly Task[] }) {
   };
   return (
     <>
-      <button type="button" onClick={stop}>
-        Stop all
-      </button>
+      <Changing>
+        <button type="button" onClick={stop}>
+          Stop all
+        </button>
+      </Changing>
       {error !== null && (
         <span class="field-error" role="alert">
           {error}

@@ -5,6 +5,7 @@ import { useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { visible } from "../lib/format";
 import { putTask } from "../state/live";
+import { mayChange } from "../state/role";
 import { openView } from "../state/route";
 
 /** What is going on, for both ways of giving a file. */
@@ -74,7 +75,8 @@ export function ImportError({ importing }: { importing: Importing }) {
   );
 }
 
-const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") === true;
+const hasFiles = (event: DragEvent): boolean =>
+  mayChange.value && event.dataTransfer?.types.includes("Files") === true;
 
 /** Takes files that are dropped on what it holds. */
 export function DropTarget({ importing, children }: { importing: Importing; children: ComponentChildren }) {

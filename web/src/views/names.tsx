@@ -5,6 +5,7 @@ import { api, ProblemError, type ProfileCut } from "../api/client";
 import type { NamesQuality, SymbolFile, SymbolFileList } from "../api/types";
 import { bytes, moment, percent, visible } from "../lib/format";
 import { improvable, sourceText, summarize } from "../lib/names_quality";
+import { mayChange } from "../state/role";
 import { symbolsRevision, useNames } from "../state/symbols";
 import { Dialog } from "./dialog";
 
@@ -28,6 +29,7 @@ function GiveButton(props: {
   give: (file: Blob, buildId: string | null) => void;
 }) {
   const input = useRef<HTMLInputElement>(null);
+  if (!mayChange.value) return null;
   return (
     <>
       <button type="button" disabled={props.busy} onClick={() => input.current?.click()}>
@@ -116,7 +118,7 @@ function Files(props: { list: SymbolFileList; busy: boolean; remove: (buildId: s
             <td class="number">{bytes(file.bytes)}</td>
             <td>{ORIGINS[file.origin]}</td>
             <td>
-              {file.origin !== "folder" && (
+              {file.origin !== "folder" && mayChange.value && (
                 <button type="button" disabled={props.busy} onClick={() => props.remove(file.build_id)}>
                   Delete
                 </button>

@@ -6,6 +6,7 @@ import type { Feature, Setting } from "../api/node_types";
 import { bytes, visible } from "../lib/format";
 import { save } from "../lib/save";
 import { meta } from "../state/live";
+import { mayChange } from "../state/role";
 
 type Answer<T> = { readonly items: readonly T[] } | { readonly failed: string } | null;
 
@@ -125,9 +126,13 @@ export function SupportCard() {
         processes are in it; stacks, command lines, payload and the token are not.
       </p>
       <p class="buttons">
-        <button type="button" disabled={state === "busy"} onClick={fetchBundle}>
-          {state === "busy" ? "Collecting…" : "Download"}
-        </button>
+        {mayChange.value ? (
+          <button type="button" disabled={state === "busy"} onClick={fetchBundle}>
+            {state === "busy" ? "Collecting…" : "Download"}
+          </button>
+        ) : (
+          <span class="muted">The read-only token may not ask for it.</span>
+        )}
         {typeof state === "object" && (
           <span role="status" class={state.ok ? "" : "field-error"}>
             {visible(state.said)}

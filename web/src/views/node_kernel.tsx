@@ -7,6 +7,7 @@ import { fillOf, mapRows, programRows, wholeName } from "../lib/kernel_objects";
 import { corePercent } from "../lib/task_cost";
 import { kernelPaceMs, kernelReadings, putKernelReading } from "../state/kernel";
 import { self } from "../state/live";
+import { Changing } from "./changing";
 
 const PACE_MS = 4_000;
 const CHIP_PACE_MS = 30_000;
@@ -70,14 +71,16 @@ function Statistics() {
       {fixed && statistics?.by !== null && statistics !== undefined ? (
         <p class="muted small">Runs are {BY_TEXT[statistics.by]}.</p>
       ) : (
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={wanted}
-            onChange={(event) => setWanted(event.currentTarget.checked)}
-          />
-          Measure runs while this page is open (costs about 20 ns a run)
-        </label>
+        <Changing>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={wanted}
+              onChange={(event) => setWanted(event.currentTarget.checked)}
+            />
+            Measure runs while this page is open (costs about 20 ns a run)
+          </label>
+        </Changing>
       )}
       {!fixed && statistics?.on === false && !wanted && (
         <p class="muted small">The kernel does not count runs now: rates and times are unknown, not zero.</p>

@@ -6,6 +6,7 @@ import { find, type PaletteEntry, processEntries } from "../lib/palette";
 import { targetText } from "../lib/task_spec";
 import { helpOpen, paletteOpen } from "../state/keys";
 import { meta, namedContainers, processes, tasks } from "../state/live";
+import { mayChange } from "../state/role";
 import { openView, patchRoute, route } from "../state/route";
 import { Dialog } from "./dialog";
 
@@ -41,8 +42,12 @@ function fixed(hasProfile: boolean): PaletteEntry[] {
     page("tasks", "Tasks"),
     ...(meta.value?.network === "always" ? [page("network", "Network")] : []),
     page("node", "Node"),
-    action("new", "New task", "profile something"),
-    action("checkup", "Sidecar check-up", "what a sidecar costs, and what changes it"),
+    ...(mayChange.value
+      ? [
+          action("new", "New task", "profile something"),
+          action("checkup", "Sidecar check-up", "what a sidecar costs, and what changes it"),
+        ]
+      : []),
     action("help", "Keys and help", "shortcuts"),
     ...(hasProfile
       ? [

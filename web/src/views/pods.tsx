@@ -9,6 +9,7 @@ import { programOf } from "../lib/roles";
 import { cpuHistory, meta, processes } from "../state/live";
 import { wantSymbols } from "../state/process_symbols";
 import { href, openView, patchRoute, route } from "../state/route";
+import { Changing } from "./changing";
 import { ContainerName, Cut } from "./container_name";
 import { KindsChip, SymbolsChip } from "./process_chips";
 import { Sparkline } from "./sparkline";
@@ -121,16 +122,18 @@ const COLUMNS: readonly Column<PodRow>[] = [
     key: "action",
     title: "",
     cell: only(({ process }) => (
-      <button
-        type="button"
-        class="row-action"
-        onClick={() =>
-          patchRoute({ create: true, pids: [process.pid], container: "", pod: "", checkup: false })
-        }
-        aria-label={`Profile ${visible(programOf(process))} ${process.pid}`}
-      >
-        Profile…
-      </button>
+      <Changing>
+        <button
+          type="button"
+          class="row-action"
+          onClick={() =>
+            patchRoute({ create: true, pids: [process.pid], container: "", pod: "", checkup: false })
+          }
+          aria-label={`Profile ${visible(programOf(process))} ${process.pid}`}
+        >
+          Profile…
+        </button>
+      </Changing>
     )),
   },
 ];
@@ -204,12 +207,14 @@ function PodHead({ pod }: { pod: Pod }) {
               Network map
             </a>
           )}
-          <button type="button" class="row-action" onClick={() => create(true)}>
-            Check-up…
-          </button>
-          <button type="button" class="row-action" onClick={() => create(false)}>
-            Profile pod…
-          </button>
+          <Changing>
+            <button type="button" class="row-action" onClick={() => create(true)}>
+              Check-up…
+            </button>
+            <button type="button" class="row-action" onClick={() => create(false)}>
+              Profile pod…
+            </button>
+          </Changing>
         </>
       )}
     </span>

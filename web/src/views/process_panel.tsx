@@ -16,6 +16,7 @@ import { cpuHistory, processes } from "../state/live";
 import { probes } from "../state/probes";
 import { processSymbols, wantSymbols } from "../state/process_symbols";
 import { patchRoute, route } from "../state/route";
+import { Changing } from "./changing";
 import { CopyButton } from "./copy_button";
 import { Dialog } from "./dialog";
 import { Sparkline } from "./sparkline";
@@ -332,41 +333,43 @@ export function ProcessPanel() {
         <button type="button" onClick={close}>
           Close
         </button>
-        {known !== null && !known.kernel_thread && (
-          <button
-            type="button"
-            onClick={() =>
-              patchRoute({
-                process: "",
-                create: true,
-                checkup: true,
-                pids: [known.pid],
-                container: "",
-                pod: "",
-              })
-            }
-          >
-            Check-up…
-          </button>
-        )}
-        {known !== null && (
-          <button
-            type="button"
-            class="primary"
-            onClick={() =>
-              patchRoute({
-                process: "",
-                create: true,
-                checkup: false,
-                pids: [known.pid],
-                container: "",
-                pod: "",
-              })
-            }
-          >
-            Profile…
-          </button>
-        )}
+        <Changing>
+          {known !== null && !known.kernel_thread && (
+            <button
+              type="button"
+              onClick={() =>
+                patchRoute({
+                  process: "",
+                  create: true,
+                  checkup: true,
+                  pids: [known.pid],
+                  container: "",
+                  pod: "",
+                })
+              }
+            >
+              Check-up…
+            </button>
+          )}
+          {known !== null && (
+            <button
+              type="button"
+              class="primary"
+              onClick={() =>
+                patchRoute({
+                  process: "",
+                  create: true,
+                  checkup: false,
+                  pids: [known.pid],
+                  container: "",
+                  pod: "",
+                })
+              }
+            >
+              Profile…
+            </button>
+          )}
+        </Changing>
       </footer>
     </Dialog>
   );

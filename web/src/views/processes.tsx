@@ -7,6 +7,7 @@ import { bytes, cpu, shortId, visible } from "../lib/format";
 import { compareBy, filterOf, groupByContainer, type ProcessRow, searchText } from "../lib/process_list";
 import { cpuHistory, processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
+import { Changing } from "./changing";
 import { ContainerName, Cut, WorkloadName } from "./container_name";
 import { Sparkline } from "./sparkline";
 import { Empty, Loading } from "./states";
@@ -117,26 +118,28 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
     key: "action",
     title: "",
     cell: only((process) => (
-      <span class="row-actions">
-        {!process.kernel_thread && (
+      <Changing>
+        <span class="row-actions">
+          {!process.kernel_thread && (
+            <button
+              type="button"
+              class="row-action"
+              onClick={() => checkUp(process)}
+              aria-label={`Check-up of ${visible(process.comm)} ${process.pid}`}
+            >
+              Check-up…
+            </button>
+          )}
           <button
             type="button"
             class="row-action"
-            onClick={() => checkUp(process)}
-            aria-label={`Check-up of ${visible(process.comm)} ${process.pid}`}
+            onClick={() => profile(process)}
+            aria-label={`Profile ${visible(process.comm)} ${process.pid}`}
           >
-            Check-up…
+            Profile…
           </button>
-        )}
-        <button
-          type="button"
-          class="row-action"
-          onClick={() => profile(process)}
-          aria-label={`Profile ${visible(process.comm)} ${process.pid}`}
-        >
-          Profile…
-        </button>
-      </span>
+        </span>
+      </Changing>
     )),
   },
 ];
@@ -168,15 +171,17 @@ function GroupRow({ row }: { row: Extract<ProcessRow, { kind: "group" }> }) {
       <span>{cpu(row.cpu)} CPU</span>
       <span>{bytes(row.rss)}</span>
       {container !== null && (
-        <button
-          type="button"
-          class="row-action"
-          onClick={() =>
-            patchRoute({ create: true, pids: [], container: container.id, pod: "", checkup: false })
-          }
-        >
-          Profile container…
-        </button>
+        <Changing>
+          <button
+            type="button"
+            class="row-action"
+            onClick={() =>
+              patchRoute({ create: true, pids: [], container: container.id, pod: "", checkup: false })
+            }
+          >
+            Profile container…
+          </button>
+        </Changing>
       )}
     </span>
   );

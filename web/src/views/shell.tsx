@@ -10,7 +10,9 @@ import { kernelReadings } from "../state/kernel";
 import { helpOpen, paletteOpen } from "../state/keys";
 import { access, connection, lossesBefore, meta, refreshError, self, tasks } from "../state/live";
 import { dark, nextTheme, themeChoice } from "../state/preferences";
+import { mayChange } from "../state/role";
 import { href, openView, patchRoute, route } from "../state/route";
+import { Changing } from "./changing";
 import { CreateTask } from "./create_task";
 import { GroupPage } from "./group";
 import { Help } from "./help";
@@ -90,23 +92,25 @@ function Rail() {
           </a>
         ),
       )}
-      <button
-        type="button"
-        class="primary rail-new"
-        onClick={() => patchRoute({ create: true, pids: [], container: "", pod: "", checkup: false })}
-      >
-        <Icon name="plus" />
-        <span>New task</span>
-      </button>
-      <button
-        type="button"
-        class="rail-new"
-        title="On CPU, off CPU and network of one pod at once, and the verdict"
-        onClick={() => patchRoute({ create: true, pids: [], container: "", pod: "", checkup: true })}
-      >
-        <Icon name="checkup" />
-        <span>Check-up</span>
-      </button>
+      <Changing>
+        <button
+          type="button"
+          class="primary rail-new"
+          onClick={() => patchRoute({ create: true, pids: [], container: "", pod: "", checkup: false })}
+        >
+          <Icon name="plus" />
+          <span>New task</span>
+        </button>
+        <button
+          type="button"
+          class="rail-new"
+          title="On CPU, off CPU and network of one pod at once, and the verdict"
+          onClick={() => patchRoute({ create: true, pids: [], container: "", pod: "", checkup: true })}
+        >
+          <Icon name="checkup" />
+          <span>Check-up</span>
+        </button>
+      </Changing>
     </nav>
   );
 }
@@ -175,6 +179,15 @@ function TopBar() {
       {info?.demo_data === true && (
         <span class="demo-chip" title="Recorded on another machine; no task can be started here">
           demo data
+        </span>
+      )}
+      {!mayChange.value && (
+        <span
+          class="demo-chip"
+          data-read-only
+          title="The token of this page may look at everything and change nothing"
+        >
+          read-only
         </span>
       )}
       <HealthChip />
@@ -337,7 +350,7 @@ export function Shell() {
           <Page />
         </main>
       </div>
-      {route.value.create && <CreateTask />}
+      {route.value.create && mayChange.value && <CreateTask />}
       {route.value.process !== "" && <ProcessPanel />}
       {helpOpen.value && <Help />}
       {paletteOpen.value && <Palette />}

@@ -62,12 +62,12 @@ export function TokenPage() {
           " It makes a fresh token at each start unless it was given a token file, so an older link stops working."}
       </p>
       <p>
-        It is in the line that the agent printed when it started, unless it was given a token file. Open that
-        address:
+        This prints the address with it, where the agent runs; in a container by <code>docker exec</code> or{" "}
+        <code>kubectl exec</code>:
       </p>
-      <pre class="command">listening on {location.origin}/#token=…</pre>
+      <pre class="command">profiler-agent url</pre>
       <p>
-        It is also in the file <code>token</code> in the agent's data directory (usually{" "}
+        It is in the file <code>token</code> in the agent's data directory (usually{" "}
         <code>/var/lib/profiler-agent/token</code>, readable by root only), or in the file given with{" "}
         <code>--token-file</code>.
       </p>

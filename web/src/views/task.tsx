@@ -9,6 +9,7 @@ import { useProfile } from "../state/profile";
 import { openView, route } from "../state/route";
 import { BaseMenu } from "./base_menu";
 import { CellChip } from "./cell_chip";
+import { Changing } from "./changing";
 import { DiffView } from "./diff_view";
 import { EdgeExportMenu } from "./edge_export_menu";
 import { ExportMenu } from "./export_menu";
@@ -230,20 +231,22 @@ function Buttons({ task }: { task: Task }) {
       ) : (
         <ExportMenu id={task.id} waits={waitCut(task)} />
       )}
-      {isFinal(task) ? (
-        <button
-          type="button"
-          class={armed ? "bad" : ""}
-          onBlur={() => setArmed(false)}
-          onClick={() => (armed ? void attempt(remove) : setArmed(true))}
-        >
-          {armed ? "Really delete" : "Delete"}
-        </button>
-      ) : (
-        <button type="button" onClick={() => attempt(async () => putTask(await api.stop(task.id)))}>
-          Stop
-        </button>
-      )}
+      <Changing>
+        {isFinal(task) ? (
+          <button
+            type="button"
+            class={armed ? "bad" : ""}
+            onBlur={() => setArmed(false)}
+            onClick={() => (armed ? void attempt(remove) : setArmed(true))}
+          >
+            {armed ? "Really delete" : "Delete"}
+          </button>
+        ) : (
+          <button type="button" onClick={() => attempt(async () => putTask(await api.stop(task.id)))}>
+            Stop
+          </button>
+        )}
+      </Changing>
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { KIND_TITLES } from "../lib/kind_probes";
 import { targetNames, targetText } from "../lib/task_spec";
 import { dropTask, namedContainers, putTask, tasks } from "../state/live";
 import { href, openView, patchRoute, route } from "../state/route";
+import { Changing } from "./changing";
 import { DropTarget, ImportButton, ImportError, useImport } from "./import_profile";
 import { Empty, Loading } from "./states";
 import { isFinal, lossText, Progress, StateChip } from "./task_state";
@@ -168,7 +169,15 @@ const COLUMNS: readonly Column<Task>[] = [
     sortable: true,
     cell: (task) => moment(task.started_at_ns ?? task.created_at_ns),
   },
-  { key: "action", title: "", cell: (task) => <Actions task={task} /> },
+  {
+    key: "action",
+    title: "",
+    cell: (task) => (
+      <Changing>
+        <Actions task={task} />
+      </Changing>
+    ),
+  },
 ];
 
 export function TasksPage() {
@@ -200,7 +209,9 @@ export function TasksPage() {
           value={q}
           onInput={(event) => patchRoute({ q: event.currentTarget.value }, "replace")}
         />
-        <ImportButton importing={importing} />
+        <Changing>
+          <ImportButton importing={importing} />
+        </Changing>
         <span class="muted push">
           {rows.length === 1 ? "1 task" : `${rows.length.toLocaleString()} tasks`}
         </span>
@@ -211,9 +222,11 @@ export function TasksPage() {
       ) : rows.length === 0 ? (
         <Empty title={q === "" ? "No tasks yet" : "No task matches the filter"}>
           <p class="muted">A task samples the stacks of processes for a while and keeps the result.</p>
-          <button type="button" class="primary" onClick={() => patchRoute({ create: true })}>
-            New task
-          </button>
+          <Changing>
+            <button type="button" class="primary" onClick={() => patchRoute({ create: true })}>
+              New task
+            </button>
+          </Changing>
         </Empty>
       ) : (
         <div class="table-box">

@@ -9,6 +9,7 @@ import type { Topology, TopologyNode } from "../lib/topology";
 import type { RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
 import { href, openView, patchRoute } from "../state/route";
+import { Changing } from "./changing";
 import { ContainerLine } from "./container_name";
 import type { EdgeOrigin } from "./edges_view";
 import { Icon } from "./icons";
@@ -97,13 +98,15 @@ function NodePanel({ node, lines }: { node: TopologyNode; lines: readonly Line[]
       </dl>
       <div class="panel-buttons">
         {node.pid !== null && process !== undefined && (
-          <button
-            type="button"
-            class="primary"
-            onClick={() => patchRoute({ create: true, pids: [node.pid!], container: "" })}
-          >
-            Profile this process
-          </button>
+          <Changing>
+            <button
+              type="button"
+              class="primary"
+              onClick={() => patchRoute({ create: true, pids: [node.pid!], container: "" })}
+            >
+              Profile this process
+            </button>
+          </Changing>
         )}
         <button
           type="button"

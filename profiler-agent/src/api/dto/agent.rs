@@ -58,6 +58,8 @@ pub(in crate::api) struct Meta {
     pub(in crate::api) limits: Limits,
     pub(in crate::api) probes: Vec<Probe>,
     pub(in crate::api) auth: AuthKind,
+    /// What the token of this request may do.
+    pub(in crate::api) role: RoleName,
     #[schema(required)]
     pub(in crate::api) cpu_budget_percent: Option<f64>,
     /// Whether the connections of the node are watched for the agent's life.
@@ -86,6 +88,14 @@ pub(in crate::api) struct Limits {
 pub(in crate::api) enum AuthKind {
     Token,
     None,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::api) enum RoleName {
+    /// Look at everything, and change nothing.
+    ReadOnly,
+    Full,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

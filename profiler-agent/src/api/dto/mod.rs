@@ -44,7 +44,7 @@ pub use requests::TaskRequests;
 
 pub(super) use agent::{
     AgentSelf, AuthKind, Bpf, Health, Limits, Memory, Meta, NetworkMode, Probe, ProbeList, Problem,
-    Readiness, losses,
+    Readiness, RoleName, losses,
 };
 pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
 pub use diagnosis::Diagnosis;

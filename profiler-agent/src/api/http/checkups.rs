@@ -120,7 +120,8 @@ pub(in crate::api) async fn delete(
         (status = 200, body = Diagnosis),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
-        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`memory_short`")
     )
 )]
 pub(in crate::api) async fn show_diagnosis(
@@ -150,7 +151,8 @@ pub(in crate::api) async fn show_diagnosis(
         (status = 200, body = CheckupComparison),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
-        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`memory_short`")
     )
 )]
 pub(in crate::api) async fn compare_two(

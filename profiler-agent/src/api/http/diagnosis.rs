@@ -36,7 +36,8 @@ use crate::{
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`: the task has no samples on the CPU"),
-        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`memory_short`")
     )
 )]
 pub(in crate::api) async fn diagnosis(

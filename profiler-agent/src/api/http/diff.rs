@@ -70,7 +70,8 @@ const MAX_FUNCTIONS: usize = 10_000;
         )),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
-        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`memory_short`")
     )
 )]
 pub(in crate::api) async fn diff(

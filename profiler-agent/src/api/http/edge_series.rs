@@ -36,7 +36,8 @@ const MAX_STEPS: usize = 3_600;
         (status = 200, body = EdgeSeries),
         (status = 400, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
         (status = 401, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`")
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`memory_short`")
     )
 )]
 pub(in crate::api) async fn task_edge_series(
@@ -69,7 +70,8 @@ pub(in crate::api) async fn task_edge_series(
         (status = 400, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
-        (status = 409, body = Problem, content_type = "application/problem+json", description = "`network_off`")
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`network_off`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`memory_short`")
     )
 )]
 pub(in crate::api) async fn node_edge_series(

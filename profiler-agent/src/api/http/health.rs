@@ -32,7 +32,7 @@ pub(in crate::api) async fn healthz(query: Query) -> Result<Json<Health>, ApiErr
 /// Needs no token.
 #[utoipa::path(
     get, path = "/readyz", tag = "agent", security(()),
-    responses((status = 200, body = Readiness), (status = 503, body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Readiness), (status = 503, body = Problem, content_type = "application/problem+json", description = "`not_ready`, `cannot_store`, `memory_short`, `shutting_down`"))
 )]
 pub(in crate::api) async fn readyz(
     State(state): State<ApiState>,

@@ -4,7 +4,8 @@ use axum::{Json, extract::State};
 
 use crate::{
     api::{
-        dto::{AgentSelf, AuthKind, Meta, NetworkMode, Probe, ProbeList, Problem},
+        access::Role,
+        dto::{AgentSelf, AuthKind, Meta, NetworkMode, Probe, ProbeList, Problem, RoleName},
         error::ApiError,
         extract::Query,
         state::ApiState,
@@ -23,13 +24,14 @@ pub(super) fn probe_list(state: &ApiState) -> Vec<Probe> {
 )]
 pub(in crate::api) async fn meta(
     State(state): State<ApiState>,
+    role: Role,
     query: Query,
 ) -> Result<Json<Meta>, ApiError> {
     query.only(&[])?;
-    Ok(Json(meta_of(&state)))
+    Ok(Json(meta_of(&state, role)))
 }
 
-pub(super) fn meta_of(state: &ApiState) -> Meta {
+pub(super) fn meta_of(state: &ApiState, role: Role) -> Meta {
     let node = state.parts.node.clone();
     Meta {
         version: version::NUMBER,
@@ -41,10 +43,14 @@ pub(super) fn meta_of(state: &ApiState) -> Meta {
         btf: node.btf,
         limits: state.limits(),
         probes: probe_list(state),
-        auth: if state.token().is_some() {
+        auth: if state.parts.tokens.full_token().is_some() {
             AuthKind::Token
         } else {
             AuthKind::None
+        },
+        role: match role {
+            Role::Look => RoleName::ReadOnly,
+            Role::Full => RoleName::Full,
         },
         cpu_budget_percent: state.parts.cpu_budget_percent,
         network: if state.parts.network.is_on() {

@@ -9,6 +9,7 @@ use axum::{
 
 use crate::{
     api::{
+        access::Role,
         dto::{self, Problem, ProcessDetail, ProcessList, ProcessSymbols},
         error::ApiError,
         extract::Query,
@@ -101,6 +102,7 @@ fn matches(
 )]
 pub(in crate::api) async fn list(
     State(state): State<ApiState>,
+    role: Role,
     query: Query,
 ) -> Result<Json<ProcessList>, ApiError> {
     let query = query.only(&["q", "sort", "limit", "kernel"])?;
@@ -112,7 +114,7 @@ pub(in crate::api) async fn list(
     let needle = query.text("q")?.unwrap_or("").trim().to_lowercase();
     state.refresh_processes(MAX_AGE).await?;
 
-    let policy = state.parts.arguments;
+    let policy = role.arguments(state.parts.arguments);
     let mut found: Vec<Arc<Process>> = state.parts.table.snapshot();
     found.retain(|process| {
         (kernel || !process.kernel_thread)
@@ -141,6 +143,7 @@ pub(in crate::api) async fn list(
 )]
 pub(in crate::api) async fn show(
     State(state): State<ApiState>,
+    role: Role,
     id: Result<Path<String>, PathRejection>,
     query: Query,
 ) -> Result<Json<ProcessDetail>, ApiError> {
@@ -156,7 +159,11 @@ pub(in crate::api) async fn show(
         .ok_or_else(missing)?;
     let threads = blocking(move || table.threads(key)).await?;
     Ok(Json(ProcessDetail {
-        process: dto::Process::new(&process, state.parts.arguments, state.parts.table.names()),
+        process: dto::Process::new(
+            &process,
+            role.arguments(state.parts.arguments),
+            state.parts.table.names(),
+        ),
         thread_list: threads.into_iter().map(Into::into).collect(),
     }))
 }

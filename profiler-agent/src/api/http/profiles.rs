@@ -121,7 +121,8 @@ pub(super) async fn read(
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "`no_profile`"),
-        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`")
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`memory_short`")
     )
 )]
 pub(in crate::api) async fn profile(

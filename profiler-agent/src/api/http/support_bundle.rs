@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     api::{
-        auth::Token,
+        access::Role,
         dto::{ProbeList, Problem, TaskList},
         error::ApiError,
         extract::Query,
@@ -39,6 +39,7 @@ fn json(name: &'static str, value: &impl Serialize) -> Result<BundleFile, ApiErr
 )]
 pub(in crate::api) async fn support_bundle(
     State(state): State<ApiState>,
+    role: Role,
     query: Query,
 ) -> Result<([(HeaderName, String); 2], Vec<u8>), ApiError> {
     query.only(&[])?;
@@ -52,7 +53,7 @@ pub(in crate::api) async fn support_bundle(
     let inspection = &state.parts.inspection;
     let settings = inspection.configuration.iter();
     let files = vec![
-        json("meta.json", &meta_of(&state))?,
+        json("meta.json", &meta_of(&state, role))?,
         json(
             "probes.json",
             &ProbeList {
@@ -80,15 +81,15 @@ pub(in crate::api) async fn support_bundle(
             content: inspection.log.text(),
         },
     ];
-    let token = state
-        .token()
-        .map(Token::reveal)
-        .unwrap_or_default()
-        .to_owned();
+    let tokens: Vec<String> = state.parts.tokens.secrets().map(str::to_owned).collect();
     let seconds = wall_ns() / 1_000_000_000;
     let folder = format!("profiler-agent-{seconds}");
     let name = format!("attachment; filename=\"{folder}.tar.gz\"");
-    let bytes = blocking(move || archive(&folder, &files, &[&token], seconds))
+    let archive = move || {
+        let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        archive(&folder, &files, &tokens, seconds)
+    };
+    let bytes = blocking(archive)
         .await?
         .map_err(|error| ApiError::internal(format!("make the archive: {error}")))?;
     let headers = [

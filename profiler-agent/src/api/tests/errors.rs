@@ -28,8 +28,8 @@ async fn missing_and_wrong_tokens_differ() {
             .uri("/api/v1/meta")
             .header(header::HOST, "127.0.0.1:7117")
     };
-    let hint = "send the header Authorization: Bearer TOKEN; the token is in the URL that the agent printed \
-                at start and in the file `token` of its data directory";
+    let hint = "send the header Authorization: Bearer TOKEN; the token is in the file `token` of the agent's data \
+                directory, and `profiler-agent url` prints the address with it";
     let missing = json!({
         "type": "about:blank", "title": "Unauthorized", "status": 401, "code": "missing_token",
         "detail": "the request carries no token", "hint": hint
@@ -81,7 +81,8 @@ async fn foreign_hosts_are_refused_even_for_the_page() {
             json!({
                 "type": "about:blank", "title": "Forbidden", "status": 403, "code": "foreign_host",
                 "detail": format!("the Host header {host:?} does not name this agent"),
-                "hint": "use the address that the agent printed at start: an IP address or localhost, with its port"
+                "hint": "use the address that the agent printed at start, with its port; of others an IP address that \
+                         its certificate names"
             }),
         )
         .await;

@@ -1,6 +1,7 @@
 //! The API as clients see it: in process for what a handler decides, over sockets for what the
 //! connection decides.
 
+mod access;
 mod checkups;
 mod diagnosis;
 mod edge_series;
@@ -34,7 +35,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Token, router};
+use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Token, Tokens, router};
 use crate::{
     checkup::Checkups,
     config::{ArgumentPolicy, CapturePolicy, EnvoyAdminMode},
@@ -196,6 +197,8 @@ struct Api {
     router: Router,
     state: ApiState,
     token: String,
+    /// The one that may only look.
+    read_only: String,
     shutdown: CancellationToken,
     data: tempfile::TempDir,
 }
@@ -237,6 +240,10 @@ impl Api {
     fn with(setup: Setup, origin: Origin) -> Self {
         let data = tempfile::tempdir().unwrap();
         let token = Token::fresh(data.path()).unwrap();
+        let read_only = data.path().join("read-only");
+        let tokens = Tokens::new(token.clone())
+            .with_read_only(&read_only)
+            .unwrap();
         let config = EngineConfig {
             data_dir: data.path().to_owned(),
             max_running: setup.max_running,
@@ -261,8 +268,9 @@ impl Api {
             totals: Arc::new(Totals::default()),
             network: setup.network,
             network_metrics_edges: 2,
-            token: Some(token.clone()),
+            tokens,
             origin,
+            certificate: None,
             arguments: setup.arguments,
             capture: setup.capture,
             node: NodeInfo::read(),
@@ -279,6 +287,7 @@ impl Api {
             router,
             state,
             token: token.reveal().to_owned(),
+            read_only: Token::from_file(&read_only).unwrap().reveal().to_owned(),
             shutdown,
             data,
         }

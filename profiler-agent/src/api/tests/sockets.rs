@@ -10,7 +10,10 @@ use tokio::{
 };
 
 use crate::{
-    api::server::{Bounds, Server},
+    api::{
+        addressing::names_us,
+        server::{Bounds, Server},
+    },
     app::{App, AppError, KernelSide, STOP_DEADLINE},
     config::{ServeConfig, TlsConfig, cli::ServeArgs, resolve_serve},
 };
@@ -120,7 +123,7 @@ async fn a_served_agent_checks_host_and_origin() {
     let twice = agent
         .get("/api/v1/meta", &own, &format!("Host: {own}\r\n"))
         .await;
-    assert!(!twice.starts_with("HTTP/1.1 200"), "{twice}");
+    assert!(twice.contains("\"repeated_header\""), "{twice}");
     let absolute = agent
         .get(&format!("http://evil.example:{port}/healthz"), &own, "")
         .await;
@@ -351,7 +354,7 @@ fn certificate(dir: &Path) -> TlsConfig {
             "-subj",
             "/CN=agent",
             "-addext",
-            "subjectAltName=IP:127.0.0.1",
+            "subjectAltName=IP:127.0.0.1,IP:10.96.7.117",
         ])
         .arg("-keyout")
         .arg(&key)
@@ -390,6 +393,22 @@ async fn tls_is_served_and_plain_text_is_not() {
     plain.read_to_end(&mut got).await.ok();
     assert!(!got.starts_with(b"HTTP"), "{got:?}");
     agent.stop().await;
+}
+
+#[test]
+fn an_agent_on_every_address_is_called_by_those_of_its_certificate() {
+    let keys = tempfile::tempdir().unwrap();
+    let loaded = crate::api::load_tls(&certificate(keys.path())).unwrap();
+    let origin = crate::api::Origin {
+        address: "0.0.0.0:7117".parse().unwrap(),
+        tls: true,
+    };
+    let names_us = |host| names_us(origin, Some(&loaded.certificate), host);
+    assert!(names_us("10.96.7.117:7117"));
+    assert!(names_us("127.0.0.1:7117"));
+    assert!(!names_us("10.96.7.118:7117"));
+    assert!(!names_us("10.96.7.117:7118"));
+    assert!(!names_us("agent:7117"));
 }
 
 /// Sends bytes over TLS and reads until the server closes.
