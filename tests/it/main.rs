@@ -15,6 +15,8 @@ mod access_log;
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod api_fuzz;
+#[cfg(test)]
 mod broken;
 #[cfg(test)]
 mod chaos;

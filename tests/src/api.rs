@@ -254,7 +254,8 @@ impl Api {
     }
 }
 
-fn parse_answer(bytes: &[u8]) -> Result<Answer> {
+/// Status, head and body of an answer of HTTP/1.
+pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Answer> {
     let end = bytes
         .windows(4)
         .position(|window| window == b"\r\n\r\n")

@@ -22,6 +22,7 @@ pub mod workload;
 
 pub mod agent;
 pub mod api;
+pub mod api_fuzz;
 pub mod folded;
 pub mod kernel_objects;
 pub mod soak;

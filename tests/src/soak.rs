@@ -184,7 +184,8 @@ fn checkup(agent: &Agent, body: &Value, pid: u32) -> Result<Option<String>> {
     Ok(limits)
 }
 
-fn read(agent: &Agent, began: Instant) -> Result<Reading> {
+/// What the agent holds now.
+pub(crate) fn read(agent: &Agent, began: Instant) -> Result<Reading> {
     let pid = agent.pid();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).context("read status")?;
     let field = |name: &str| -> Result<u32> {

@@ -58,6 +58,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     if is(&["diagnosis", "soak", "memory"]) {
         setup::run(workspace, &[Part::Packages(&demo::PACKAGES), Part::Envoy])?;
     }
+    if is(&["api-fuzz"]) {
+        setup::run(workspace, &[Part::Schemathesis])?;
+    }
     if arguments
         .iter()
         .any(|argument| on_the_mesh.contains(&argument.as_str()))
@@ -74,7 +77,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     // What is held is a matter of the allocator too, which the two builds do not share.
     let agent = match env::var_os("PROFILER_AGENT") {
         Some(other) => PathBuf::from(other),
-        None if is(&["soak", "memory"]) => {
+        None if is(&["soak", "memory", "api-fuzz"]) => {
             dist::build(workspace, &DistArgs { allow_dirty: true })?.program
         }
         None => {

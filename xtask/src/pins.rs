@@ -168,6 +168,9 @@ pub(crate) const BUSYBOX_SUITE: &str = "bookworm";
 /// 3.13. The schemas are part of the first two.
 pub(crate) const VALIDATORS: &str = include_str!("pins/validators.txt");
 
+/// Asks an API what its OpenAPI document allows, and what it does not. With everything that it needs, as the validators.
+pub(crate) const SCHEMATHESIS: &str = include_str!("pins/schemathesis.txt");
+
 /// Lists the crates that the shipped program is made of.
 pub(crate) const CARGO_CYCLONEDX: &str = "0.5.9";
 

@@ -51,6 +51,11 @@ pub enum RouterError {
     ),
     components(schemas(
         dto::Problem,
+        dto::DiffFormat,
+        dto::DiffNorm,
+        dto::ProfileFormat,
+        dto::ProfileIdle,
+        dto::ProfileValue,
         dto::TaskDeletedEvent,
         dto::ProcessEvent,
         dto::ProcessesEvent,

@@ -1,5 +1,7 @@
 //! Benches of the agent on this machine: paired, alternating runs, printed as one JSON document.
 
+#[path = "bench/api_fuzz.rs"]
+mod api_fuzz;
 #[path = "bench/diagnosis.rs"]
 mod diagnosis;
 #[path = "bench/event_loop.rs"]
@@ -123,6 +125,8 @@ enum What {
     Soak(soak::Options),
     /// What the agent holds during tasks of the whole node
     Memory(memory::Options),
+    /// The API fuzzed from its OpenAPI document: an error where it fails, or where the agent grows
+    ApiFuzz(api_fuzz::Options),
     /// Cost of watching event loops to a program that only calls epoll
     EventLoop {
         /// Pairs of runs for each setting
@@ -289,6 +293,12 @@ fn main() -> Result<()> {
         What::Diagnosis(options) => diagnosis::document(&options, &machine)?,
         What::Soak(options) => soak::document(&options, &machine)?,
         What::Memory(options) => memory::document(&options, &machine)?,
+        What::ApiFuzz(options) => {
+            let (document, failed) = api_fuzz::document(&options, &machine)?;
+            println!("{}", serde_json::to_string_pretty(&document)?);
+            ensure!(!failed, "the API failed or the agent grew: see above");
+            return Ok(());
+        }
         What::EventLoop { pairs, seconds } => json!({
             "bench": "event-loop",
             "machine": machine,

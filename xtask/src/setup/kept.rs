@@ -19,6 +19,8 @@ use crate::{
 const FOLDER: &str = "PROFILER_KEPT_TOOLS";
 /// The list of hashes in the folder of a tool.
 const LIST: &str = "SHA256SUMS";
+/// What a folder was made from (`Stamp`).
+const STAMP: &str = "stamp";
 
 /// Leaves a tool in `folder`, with its stamp: what is there already, a kept one, or what `make` leaves there.
 pub(crate) fn ensure(
@@ -51,6 +53,83 @@ pub(crate) fn ensure(
         keep_or_say(folder, &place);
     }
     Ok(Outcome::Done)
+}
+
+/// The same for a tool of thousands of small files, which take longer to copy than to fetch: it stays where tools are
+/// kept, and `folder` becomes a link to it. Nothing may write to it.
+pub(crate) fn ensure_in_place(
+    folder: &Path,
+    stamp: &Stamp,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<Outcome> {
+    if stamp.is_fresh() {
+        return Ok(Outcome::Cached);
+    }
+    remove_link_or_folder(folder)?;
+    let Some(place) = place(folder, stamp) else {
+        make(folder)?;
+        stamp.write()?;
+        return Ok(Outcome::Done);
+    };
+    if place.exists() && !is_whole(&place) {
+        println!(
+            "note: {} is not what was kept there; it is made anew",
+            place.display()
+        );
+        remove(&place)?;
+    }
+    let outcome = if place.exists() {
+        Outcome::Remark(format!("kept in {}", place.display()))
+    } else {
+        make_in(&place, make)?;
+        Outcome::Done
+    };
+    link(&place, folder)?;
+    stamp.write()?;
+    Ok(outcome)
+}
+
+/// Makes a tool where it is kept, unless another process is faster.
+fn make_in(place: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let partial = partial(place);
+    if partial.exists() {
+        remove(&partial)?;
+    }
+    fs::create_dir_all(&partial).with_context(|| format!("create {}", partial.display()))?;
+    make(&partial)?;
+    write_list(&partial, &files(&partial)?)?;
+    if fs::rename(&partial, place).is_err() {
+        remove(&partial)?;
+    }
+    Ok(())
+}
+
+/// Whether a kept tool has the files of its list, and no others but the stamp of those who use it in place.
+fn is_whole(place: &Path) -> bool {
+    let whole = || -> Result<bool> {
+        let list = fs::read_to_string(place.join(LIST)).context("read the list of hashes")?;
+        let expected: Vec<&str> = list.lines().collect();
+        let mut files = files(place)?;
+        files.retain(|file| file != Path::new(LIST) && file != Path::new(STAMP));
+        Ok(hashes(place, &files)? == expected)
+    };
+    whole().unwrap_or(false)
+}
+
+fn link(place: &Path, folder: &Path) -> Result<()> {
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent).with_context(|| format!("create {}", parent.display()))?;
+    }
+    std::os::unix::fs::symlink(place, folder)
+        .with_context(|| format!("link {} to {}", folder.display(), place.display()))
+}
+
+fn remove_link_or_folder(folder: &Path) -> Result<()> {
+    match fs::symlink_metadata(folder) {
+        Err(_) => Ok(()),
+        Ok(found) if found.is_dir() => remove(folder),
+        Ok(_) => fs::remove_file(folder).with_context(|| format!("remove {}", folder.display())),
+    }
 }
 
 fn keep_or_say(folder: &Path, place: &Path) {
@@ -91,19 +170,27 @@ fn take(place: &Path, folder: &Path) -> Result<()> {
 
 /// Keeps a tool, unless another process was faster.
 fn keep(folder: &Path, place: &Path) -> Result<()> {
-    let stamp = Path::new("stamp");
     let mut files = files(folder)?;
-    files.retain(|file| file != stamp);
-    let mut partial = place.as_os_str().to_owned();
-    partial.push(format!(".partial-{}", std::process::id()));
-    let partial = PathBuf::from(partial);
+    files.retain(|file| file != Path::new(STAMP));
+    let partial = partial(place);
     copy(folder, &files, &partial)?;
-    let list = hashes(&partial, &files)?.join("\n");
-    fs::write(partial.join(LIST), list).context("write the list of hashes")?;
+    write_list(&partial, &files)?;
     if fs::rename(&partial, place).is_err() {
         remove(&partial)?;
     }
     Ok(())
+}
+
+/// Where a tool lies until it is whole.
+fn partial(place: &Path) -> PathBuf {
+    let mut name = place.as_os_str().to_owned();
+    name.push(format!(".partial-{}", std::process::id()));
+    PathBuf::from(name)
+}
+
+fn write_list(folder: &Path, files: &[PathBuf]) -> Result<()> {
+    let list = hashes(folder, files)?.join("\n");
+    fs::write(folder.join(LIST), list).context("write the list of hashes")
 }
 
 /// `HASH  PATH` of each file.
@@ -181,6 +268,26 @@ mod tests {
         // Another process keeps the same.
         keep(&made, &place).unwrap();
         assert_eq!(fs::read_dir(place.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_used_in_place_is_linked_and_noticed_when_it_was_changed() {
+        let all = tempfile::tempdir().unwrap();
+        let [place, folder] = ["place", "target/tool"].map(|name| all.path().join(name));
+        make_in(&place, |partial| {
+            tool(partial);
+            fs::remove_file(partial.join(STAMP)).context("remove the stamp")
+        })
+        .unwrap();
+        link(&place, &folder).unwrap();
+        fs::write(folder.join(STAMP), "version 1").unwrap();
+        assert!(is_whole(&place));
+        assert!(place.join(STAMP).exists());
+        fs::write(place.join("bin/more"), "").unwrap();
+        assert!(!is_whole(&place));
+        // The link goes, and what it points to stays.
+        remove_link_or_folder(&folder).unwrap();
+        assert!(!folder.exists() && place.join("bin/tool").exists());
     }
 
     #[test]

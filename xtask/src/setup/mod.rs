@@ -12,6 +12,7 @@ mod jars;
 mod go;
 mod helm;
 mod kubernetes;
+mod schemathesis;
 
 use anyhow::Result;
 
@@ -53,6 +54,8 @@ pub(crate) enum Part {
     Helm,
     /// The API server of Kubernetes with its store, which only tests use.
     Kubernetes,
+    /// What fuzzes the API, which only tests use.
+    Schemathesis,
     /// Debian packages that only tests and the demo use.
     Packages(&'static [Package]),
 }
@@ -111,6 +114,9 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
             Part::Kubernetes => {
                 progress.quiet(&kubernetes::label(), || kubernetes::ensure(workspace))?;
             }
+            Part::Schemathesis => {
+                progress.quiet(&schemathesis::label(), || schemathesis::ensure(workspace))?;
+            }
             Part::Packages(packages) => {
                 progress.quiet("install Debian packages for tests and demo", || {
                     let installed = debian::install(workspace, packages)?;
@@ -139,6 +145,7 @@ impl Part {
             | Self::CargoDeny
             | Self::Helm
             | Self::Kubernetes
+            | Self::Schemathesis
             | Self::Packages(_) => 1,
             Self::Brokers => 4,
             Self::OlderEnvoys => pins::OLDER_ENVOYS.len(),

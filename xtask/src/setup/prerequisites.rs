@@ -44,6 +44,7 @@ pub(crate) fn check(parts: &[Part]) -> Result<Outcome> {
         Part::Brokers,
         Part::OldTls,
         Part::CargoDeny,
+        Part::Schemathesis,
     ];
     if wheels.iter().any(|part| parts.contains(part)) {
         let pip = Command::new("python3")

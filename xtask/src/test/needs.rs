@@ -27,6 +27,8 @@ pub(super) enum Need {
     Helm,
     /// An API server of Kubernetes with its store.
     Kubernetes,
+    /// What fuzzes the API.
+    Schemathesis,
     /// Kernels of virtual machines.
     KernelImages,
     /// What lists the parts of the shipped program.
@@ -128,6 +130,8 @@ pub(super) const STRANGERS: &[Need] = &[
     Need::Agent,
     Need::Packages(&[INFERRED_PACKAGES[0]]),
 ];
+/// Requests made from the OpenAPI document.
+pub(super) const API_FUZZ: &[Need] = &[Need::Root, Need::Agent, Need::Schemathesis];
 pub(super) const IDLE: &[Need] = &[
     Need::Root,
     Need::Agent,

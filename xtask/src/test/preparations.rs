@@ -132,6 +132,14 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
         Need::OldTls,
         Part::OldTls
     ),
+    part!(
+        "schemathesis",
+        "Schemathesis, which fuzzes the API, in Python",
+        Fetch,
+        240,
+        Need::Schemathesis,
+        Part::Schemathesis
+    ),
     Preparation {
         name: "kernel-images",
         about: "kernels and busybox of the virtual machines",

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::{
     binaries, broken,
     needs::{
-        CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, KUBERNETES_NAMES, MESH, MESHES,
+        API_FUZZ, CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, KUBERNETES_NAMES, MESH, MESHES,
         NAMES, NETWORK, Need, PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES,
         REQUESTS_TLS, ROOT_AND_AGENT, SHIPPED, STORAGE, STRANGERS, TLS_SITES, UI, UI_STAND_IN,
         UNWIND, UNWINDING, UNWINDING_PROGRAMS,
@@ -190,6 +190,7 @@ pub(super) const STEPS: &[Step] = &[
         run: |workspace, tally| with_engine(workspace, "containers", tally),
     },
     integration!("idle", Beside, 180, None, IDLE, "idle rules on real programs, each with next to nothing to do"),
+    integration!("api-fuzz", Beside, 180, None, API_FUZZ, "the API fuzzed for a minute from its OpenAPI document, with and without a token: no 5xx, no growth"),
     integration!("unwinding-programs", Beside, 120, BUSY, UNWINDING_PROGRAMS, "whole stacks of real programs, and of the mesh under load"),
     integration!("requests-mesh-tls", Beside, 150, None, MESHES, "requests inside TLS between the sidecars of three releases"),
     integration!("chaos-envoy", Beside, 150, BUSY, MESHES, "a sidecar killed, replaced by other releases and restarted hot while it is watched"),

@@ -345,6 +345,8 @@ struct EdgeResets {
 struct EdgeErrors {
     count: u64,
     /// Connections by the number of their last error (`errno`).
+    // Names of JSON are texts, whatever the map has.
+    #[schema(value_type = BTreeMap<String, u64>)]
     by_errno: BTreeMap<u32, u64>,
 }
 

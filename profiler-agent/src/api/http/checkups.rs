@@ -48,7 +48,8 @@ pub(in crate::api) async fn list(
         (status = 415, body = Problem, content_type = "application/problem+json", description = "`unsupported_media_type`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
         (status = 429, body = Problem, content_type = "application/problem+json", description = "`too_many_tasks`"),
-        (status = 503, body = Problem, content_type = "application/problem+json", description = "`shutting_down`")
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`shutting_down`, `memory_short`, `cannot_store`"),
+        (status = 507, body = Problem, content_type = "application/problem+json", description = "`disk_full`")
     )
 )]
 pub(in crate::api) async fn create(

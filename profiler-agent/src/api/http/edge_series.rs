@@ -34,7 +34,6 @@ const MAX_STEPS: usize = 3_600;
     ),
     responses(
         (status = 200, body = EdgeSeries),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
         (status = 503, body = Problem, content_type = "application/problem+json", description = "`memory_short`")
@@ -67,7 +66,6 @@ pub(in crate::api) async fn task_edge_series(
     ),
     responses(
         (status = 200, body = EdgeSeries),
-        (status = 400, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
         (status = 409, body = Problem, content_type = "application/problem+json", description = "`network_off`"),

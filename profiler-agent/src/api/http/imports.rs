@@ -32,7 +32,8 @@ use crate::{
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 413, body = Problem, content_type = "application/problem+json", description = "`body_too_large`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`unusable_profile`, `invalid_field`"),
-        (status = 503, body = Problem, content_type = "application/problem+json", description = "`overloaded`, `shutting_down`, `memory_short`")
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`overloaded`, `shutting_down`, `memory_short`, `cannot_store`"),
+        (status = 507, body = Problem, content_type = "application/problem+json", description = "`disk_full`")
     )
 )]
 pub(in crate::api) async fn import(

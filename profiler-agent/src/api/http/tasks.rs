@@ -63,11 +63,13 @@ pub(in crate::api) async fn list(
         (status = 400, body = Problem, content_type = "application/problem+json", description = "`malformed_json`"),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 403, body = Problem, content_type = "application/problem+json", description = "`tls_capture_not_allowed`, `bodies_not_allowed`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`tasks_refused`"),
         (status = 413, body = Problem, content_type = "application/problem+json", description = "`body_too_large`"),
         (status = 415, body = Problem, content_type = "application/problem+json", description = "`unsupported_media_type`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
         (status = 429, body = Problem, content_type = "application/problem+json", description = "`too_many_tasks`"),
-        (status = 503, body = Problem, content_type = "application/problem+json", description = "`shutting_down`, `memory_short`")
+        (status = 503, body = Problem, content_type = "application/problem+json", description = "`shutting_down`, `memory_short`, `cannot_store`"),
+        (status = 507, body = Problem, content_type = "application/problem+json", description = "`disk_full`")
     )
 )]
 pub(in crate::api) async fn create(

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::Api;
 use crate::api::openapi_json;
 
@@ -86,4 +88,82 @@ async fn the_served_document_is_the_same_and_names_every_route() {
     let mut paths = paths;
     paths.sort();
     assert_eq!(paths, expected);
+}
+
+fn document() -> Value {
+    serde_json::from_str(&openapi_json().unwrap()).unwrap()
+}
+
+/// Every value below a key of this name.
+fn all_below<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a Value>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, inner) in fields {
+                if key == name {
+                    found.push(inner);
+                }
+                all_below(inner, name, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| all_below(item, name, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_reference_of_the_document_leads_somewhere() {
+    let document = document();
+    let mut references = Vec::new();
+    all_below(&document, "$ref", &mut references);
+    assert!(references.len() > 100);
+    for reference in references {
+        let pointer = reference.as_str().unwrap().strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{pointer}");
+    }
+}
+
+#[test]
+fn names_of_objects_are_texts() {
+    let document = document();
+    let mut names = Vec::new();
+    all_below(&document, "propertyNames", &mut names);
+    assert!(names.len() > 3);
+    assert!(names.iter().all(|names| names["type"] == "string"));
+}
+
+#[test]
+fn bytes_are_no_list_of_numbers() {
+    let document = document();
+    let mut contents = Vec::new();
+    all_below(&document, "content", &mut contents);
+    let mut binary = 0;
+    for content in contents {
+        for (media_type, described) in content.as_object().unwrap() {
+            let schema = &described["schema"];
+            assert!(
+                media_type == "application/json" || schema["type"] != "array",
+                "{media_type}: {schema}"
+            );
+            binary += usize::from(schema["format"] == "binary");
+        }
+    }
+    assert!(binary > 5);
+}
+
+#[tokio::test]
+async fn an_unknown_parameter_is_refused_as_the_document_says() {
+    let api = Api::new();
+    for (template, item) in document()["paths"].as_object().unwrap() {
+        // Prometheus may add parameters of its own.
+        if template == "/metrics" || item.get("get").is_none() {
+            continue;
+        }
+        let path = template.replace("{id}", "1").replace("{edge}", "1");
+        let status = api.get(&format!("{path}?unknown=1")).await.status();
+        let declared = &item["get"]["responses"][status.as_str()];
+        assert!(
+            status.is_client_error() && declared.is_object(),
+            "{template}: {status}"
+        );
+    }
 }
