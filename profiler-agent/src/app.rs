@@ -40,7 +40,7 @@ use crate::{
 /// Longest time for everything to end after a signal.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// The part of it that is left for work on other threads that blocks.
-pub const LAST_WORK: Duration = Duration::from_millis(500);
+pub const LAST_WORK: Duration = Duration::from_millis(300);
 const STOPPING: Duration = STOP_DEADLINE.saturating_sub(LAST_WORK);
 /// How long open requests may take to end within that.
 const DRAIN: Duration = Duration::from_secs(2);

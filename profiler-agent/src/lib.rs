@@ -14,6 +14,7 @@ pub mod cli;
 pub mod config;
 pub mod confine;
 pub mod descriptors;
+mod exit;
 pub mod features;
 pub mod memory;
 pub mod memory_ceiling;

@@ -19,14 +19,14 @@ use serde_json::{Value, json};
 const SEED: u32 = 1;
 /// Fewest requests on a busy machine: fewer prove nothing.
 const WITH_TOKEN: u64 = 300;
-const WITHOUT_TOKEN: u64 = 100;
+const WITHOUT_TOKEN: u64 = 50;
 
 /// A minute in all.
 const OPTIONS: Options = Options {
     seed: SEED,
-    coverage: Duration::from_secs(20),
-    with_token: Duration::from_secs(14),
-    without_token: Duration::from_secs(4),
+    coverage: Duration::from_secs(18),
+    with_token: Duration::from_secs(12),
+    without_token: Duration::from_secs(6),
     rounds: 2,
     odd_shares: 10,
     whole: Duration::ZERO,

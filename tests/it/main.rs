@@ -123,6 +123,8 @@ mod requests_tls;
 #[cfg(test)]
 mod shipped;
 #[cfg(test)]
+mod silent_files;
+#[cfg(test)]
 mod soak;
 #[cfg(test)]
 mod strangers;

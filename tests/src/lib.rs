@@ -14,6 +14,7 @@ pub mod netns;
 pub mod measured;
 pub mod paths;
 pub mod process;
+pub mod silent_server;
 pub mod wait;
 
 pub mod mesh;

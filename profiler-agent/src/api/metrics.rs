@@ -22,6 +22,7 @@ use super::{
 use crate::{
     memory_ceiling::{Ceiling, GivenUp, MemoryReading, Stage},
     model::LossKind,
+    opener::left_behind,
     probes::ProbeState,
 };
 
@@ -200,6 +201,11 @@ fn own_cost(registry: &mut Registry, state: &ApiState) -> Result<(), ApiError> {
         "open_files",
         "Open file descriptors of the agent",
         gauge(reading.open_files),
+    );
+    registry.register(
+        "threads_left_behind",
+        "Threads of the agent that wait for files which do not answer",
+        gauge(left_behind() as u64),
     );
     let uptime = gauge(state.uptime().as_secs());
     registry.register_with_unit(

@@ -50,4 +50,4 @@ pub use reader::{Record, RecordReader};
 pub use sizes::Counting;
 pub use switches::{Measured, Switches};
 pub use tls::{TLS_MINIMUM_KERNEL, TLS_PROGRAMS, TlsLink, TlsProbe};
-pub use unwind_maps::{Capture, CaptureReader, UnwindMaps};
+pub use unwind_maps::{Capture, CaptureReader, TakeBack, UnwindMaps};

@@ -1,7 +1,8 @@
 //! The kernel's copy of the unwinder's tables, and the samples that it could not walk with them.
 
 use std::{
-    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
+    os::fd::{AsRawFd as _, BorrowedFd},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -34,7 +35,49 @@ unsafe impl<T: Pod> aya::Pod for Shared<T> {}
 
 /// The tables. Programs read them at any time, so an element is complete before something refers
 /// to it, and stays unchanged for a while after nothing does.
+///
+/// Whoever writes them may come to wait for a file for ever, so they can be taken back from it: see [`TakeBack`].
 pub struct UnwindMaps {
+    tables: Lent<Tables>,
+    slots: u32,
+    block_count: u32,
+}
+
+/// Something in the kernel that is used by one thread and can be freed by another.
+type Lent<T> = Arc<Mutex<Option<T>>>;
+
+fn lock<T>(lent: &Lent<T>) -> MutexGuard<'_, Option<T>> {
+    lent.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Frees what a thread uses that does not come back.
+pub struct TakeBack {
+    tables: Lent<Tables>,
+    captures: Lent<RingBuf<MapData>>,
+}
+
+impl std::fmt::Debug for TakeBack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TakeBack")
+    }
+}
+
+impl TakeBack {
+    pub fn new(maps: &UnwindMaps, captures: &CaptureReader) -> Self {
+        Self {
+            tables: Arc::clone(&maps.tables),
+            captures: Arc::clone(&captures.ring),
+        }
+    }
+
+    /// From now on the thread has no maps: its writes fail, and it reads nothing.
+    pub fn take_back(&self) {
+        drop(lock(&self.tables).take());
+        drop(lock(&self.captures).take());
+    }
+}
+
+struct Tables {
     processes: HashMap<MapData, u32, Shared<ProcessEntry>>,
     /// Counts changes of `processes`, for walks that the kernel remembers.
     changes: Array<MapData, u32>,
@@ -53,7 +96,7 @@ impl std::fmt::Debug for UnwindMaps {
 
 impl UnwindMaps {
     pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, LoadError> {
-        Ok(Self {
+        let tables = Tables {
             processes: taken(ebpf, "PROCESSES")?,
             changes: taken(ebpf, "MAPPING_CHANGES")?,
             changed: 0,
@@ -61,64 +104,85 @@ impl UnwindMaps {
             pages: taken(ebpf, "PAGES")?,
             blocks: taken(ebpf, "BLOCKS")?,
             rules: taken(ebpf, "RULES")?,
+        };
+        Ok(Self {
+            slots: tables.mappings.len(),
+            block_count: tables.blocks.len(),
+            tables: Arc::new(Mutex::new(Some(tables))),
         })
+    }
+
+    /// Changes the tables, unless they were taken back.
+    fn change(
+        &self,
+        map: &'static str,
+        change: impl FnOnce(&mut Tables) -> Result<(), MapError>,
+    ) -> Result<(), LoadError> {
+        match &mut *lock(&self.tables) {
+            Some(tables) => change(tables).map_err(failed(map)),
+            None => Err(LoadError::NoMap(map)),
+        }
     }
 
     /// Processes whose mappings can be known at once, with the slot for those that have none.
     pub fn slots(&self) -> u32 {
-        self.mappings.len()
+        self.slots
     }
 
     /// Blocks of rows that there is room for.
     pub fn block_count(&self) -> u32 {
-        self.blocks.len()
+        self.block_count
     }
 
     pub fn set_process(&mut self, pid: u32, entry: ProcessEntry) -> Result<(), LoadError> {
-        self.processes
-            .insert(pid, Shared(entry), 0)
-            .map_err(failed("PROCESSES"))?;
-        self.changed = self.changed.wrapping_add(1);
-        self.changes
-            .set(0, self.changed, 0)
-            .map_err(failed("MAPPING_CHANGES"))
+        self.change("PROCESSES", |tables| {
+            tables.processes.insert(pid, Shared(entry), 0)
+        })?;
+        self.change("MAPPING_CHANGES", |tables| {
+            tables.changed = tables.changed.wrapping_add(1);
+            tables.changes.set(0, tables.changed, 0)
+        })
     }
 
     /// The entry as the kernel has counted it down, if there is one.
     pub fn process(&self, pid: u32) -> Option<ProcessEntry> {
-        self.processes.get(&pid, 0).ok().map(|entry| entry.0)
+        let tables = lock(&self.tables);
+        let entry = tables.as_ref()?.processes.get(&pid, 0).ok()?;
+        Some(entry.0)
     }
 
     pub fn remove_process(&mut self, pid: u32) -> Result<(), LoadError> {
-        ignore_absent(self.processes.remove(&pid), "PROCESSES")
+        self.change("PROCESSES", |tables| {
+            ignore_absent(tables.processes.remove(&pid))
+        })
     }
 
     pub fn set_mappings(&mut self, slot: u32, mappings: &Mappings) -> Result<(), LoadError> {
-        self.mappings
-            .set(slot, Shared(*mappings), 0)
-            .map_err(failed("MAPPINGS"))
+        self.change("MAPPINGS", |tables| {
+            tables.mappings.set(slot, Shared(*mappings), 0)
+        })
     }
 
     pub fn set_page(&mut self, key: PageKey, entry: &PageEntry) -> Result<(), LoadError> {
-        self.pages
-            .insert(Shared(key), Shared(*entry), 0)
-            .map_err(failed("PAGES"))
+        self.change("PAGES", |tables| {
+            tables.pages.insert(Shared(key), Shared(*entry), 0)
+        })
     }
 
     pub fn remove_page(&mut self, key: PageKey) -> Result<(), LoadError> {
-        ignore_absent(self.pages.remove(&Shared(key)), "PAGES")
+        self.change("PAGES", |tables| {
+            ignore_absent(tables.pages.remove(&Shared(key)))
+        })
     }
 
     pub fn set_block(&mut self, index: u32, block: &RowBlock) -> Result<(), LoadError> {
-        self.blocks
-            .set(index, Shared(*block), 0)
-            .map_err(failed("BLOCKS"))
+        self.change("BLOCKS", |tables| {
+            tables.blocks.set(index, Shared(*block), 0)
+        })
     }
 
     pub fn set_rule(&mut self, index: u32, rule: Rule) -> Result<(), LoadError> {
-        self.rules
-            .set(index, Shared(rule), 0)
-            .map_err(failed("RULES"))
+        self.change("RULES", |tables| tables.rules.set(index, Shared(rule), 0))
     }
 }
 
@@ -137,7 +201,7 @@ fn failed(map: &'static str) -> impl Fn(MapError) -> LoadError {
     }
 }
 
-fn ignore_absent(result: Result<(), MapError>, map: &'static str) -> Result<(), LoadError> {
+fn ignore_absent(result: Result<(), MapError>) -> Result<(), MapError> {
     match result {
         Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
         Err(MapError::SyscallError(error))
@@ -145,7 +209,7 @@ fn ignore_absent(result: Result<(), MapError>, map: &'static str) -> Result<(), 
         {
             Ok(())
         }
-        Err(error) => Err(failed(map)(error)),
+        Err(error) => Err(error),
     }
 }
 
@@ -184,30 +248,32 @@ impl Capture {
 
 /// Reads the ring buffer of captures.
 pub struct CaptureReader {
-    ring: RingBuf<MapData>,
+    ring: Lent<RingBuf<MapData>>,
 }
 
 impl std::fmt::Debug for CaptureReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "CaptureReader({})", self.ring.as_raw_fd())
+        f.write_str("CaptureReader")
     }
 }
 
 impl CaptureReader {
     pub(super) fn take(ebpf: &mut Ebpf) -> Result<Self, LoadError> {
         Ok(Self {
-            ring: taken(ebpf, "CAPTURES")?,
+            ring: Arc::new(Mutex::new(Some(taken(ebpf, "CAPTURES")?))),
         })
     }
 
     /// Waits until a capture or a byte on `other` comes, or the time is over.
     pub fn wait(&self, other: BorrowedFd<'_>, timeout: Duration) {
-        // SAFETY: the ring buffer owns the descriptor and outlives this borrow.
-        let fd = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
-        let mut fds = [
-            PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(other, PollFlags::IN),
-        ];
+        // Nobody takes it back while it is waited for here: that needs a thread which is stuck elsewhere.
+        let ring = lock(&self.ring);
+        let mut fds = vec![PollFd::from_borrowed_fd(other, PollFlags::IN)];
+        if let Some(ring) = ring.as_ref() {
+            // SAFETY: the ring buffer owns the descriptor, and the lock that is held keeps it.
+            let fd = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        }
         let timeout = Timespec::try_from(timeout).ok();
         // An interrupted or failed wait is a short wait: the caller looks at the clock anyway.
         let _interrupted = poll(&mut fds, timeout.as_ref());
@@ -215,8 +281,9 @@ impl CaptureReader {
 
     /// The next capture that is there; undecodable ones are skipped and counted in `undecodable`.
     pub fn next(&mut self, undecodable: &mut u64) -> Option<Capture> {
+        let mut ring = lock(&self.ring);
         loop {
-            let item = self.ring.next()?;
+            let item = ring.as_mut()?.next()?;
             match Capture::decode(&item) {
                 Ok(capture) => return Some(capture),
                 Err(error) => {

@@ -74,6 +74,7 @@ pub fn run(args: &RecordArgs) -> Result<(), CliError> {
 
 /// The rendered profile and what to say about it.
 fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u8>, Text)> {
+    args.remote_files.choose();
     let symbolize = SymbolizeConfig {
         packs: SymbolPacks::open(None, args.symbol_dir.clone(), 0),
         ..SymbolizeConfig::default()

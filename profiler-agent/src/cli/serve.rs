@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::CliError;
 use crate::{
-    app::{App, KernelSide, LAST_WORK},
+    app::{App, KernelSide, LAST_WORK, STOP_DEADLINE},
     clock,
     config::{
         AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, cli::ServeArgs,
@@ -19,12 +19,16 @@ use crate::{
     confine::{Confinement, confine_process},
     demo_data::{self, DemoFolder},
     diagnosis::DiagnosisRules,
+    exit,
     idle::IdleRules,
     memory_ceiling::Ceiling,
     privileges::{self, Tier},
     telemetry,
     terminal::{self, Text},
 };
+
+/// How long before the deadline the process is ended by force.
+const MARGIN: Duration = Duration::from_millis(100);
 
 /// For tests: a file with the nanoseconds that the wall clock is moved by.
 const MOVED_CLOCK: &str = "PROFILER_WALL_CLOCK_MOVED_BY";
@@ -64,6 +68,7 @@ pub fn run(
         confine_process().map_err(anyhow::Error::from)?;
     }
     Ceiling::own().set(config.max_memory.clone());
+    config.remote_files.choose();
     if let Some(path) = std::env::var_os(MOVED_CLOCK) {
         let path = Path::new(&path);
         clock::follow(path).with_context(|| {
@@ -179,6 +184,8 @@ async fn serve(
             _ = terminate.recv() => "SIGTERM",
         };
         tracing::info!(signal = name, "stopping");
+        // A moment before, so that the promise is kept.
+        exit::by_force_after(STOP_DEADLINE.saturating_sub(MARGIN));
     };
     Ok(app.run_until(stop).await?)
 }

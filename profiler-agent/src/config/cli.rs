@@ -20,6 +20,7 @@ pub use url::UrlArgs;
 use super::{EnvoyAdminMode, folders::folder};
 use crate::{
     model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode},
+    process::RemoteFiles,
     render::{Format, Value},
     version,
 };
@@ -198,6 +199,10 @@ pub struct ServeArgs {
     /// that serves HTTP; `off` is for debuggers [default: auto]
     #[arg(long, value_name = "auto|off")]
     pub confine: Option<String>,
+    /// Whether files of programs on file systems that others serve (NFS, FUSE and the like) are read for names: a server that
+    /// does not answer may then cost the names of other programs as well [default: skip]
+    #[arg(long, value_name = "skip|read")]
+    pub remote_files: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -242,6 +247,10 @@ pub struct RecordArgs {
     /// How user stacks are walked; frame pointers alone are cheaper and often incomplete
     #[arg(long, value_name = "tables|frame-pointers", default_value = "tables")]
     pub unwind: UnwindMethod,
+    /// Whether files of programs on file systems that others serve (NFS, FUSE and the like) are read for names; a server
+    /// that does not answer may then cost the names of other programs as well
+    #[arg(long, value_name = "skip|read", default_value = "skip")]
+    pub remote_files: RemoteFiles,
     /// Whether every wait is counted or waits are sampled; auto samples when there are more than
     /// 50,000 a second
     #[arg(long, value_name = "every|sampled|auto", default_value = "auto")]

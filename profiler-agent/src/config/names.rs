@@ -1,11 +1,14 @@
-//! Settings about who names containers.
+//! Settings about where names come from: of containers, and of functions in files that others serve.
 
 use super::{
     cli::pods::{kubernetes, runtime_sockets},
     resolved::parse_or,
-    settings::{ConfigError, Settings},
+    settings::{ConfigError, Setting, Settings},
 };
-use crate::container_names::{KubernetesMode, RuntimeMode, SourceConfig};
+use crate::{
+    container_names::{KubernetesMode, RuntimeMode, SourceConfig},
+    process::RemoteFiles,
+};
 
 pub(super) fn names(settings: &Settings) -> Result<SourceConfig, ConfigError> {
     Ok(SourceConfig {
@@ -25,4 +28,11 @@ pub(super) fn names(settings: &Settings) -> Result<SourceConfig, ConfigError> {
             .get("node_name")
             .map(|setting| setting.text().to_owned()),
     })
+}
+
+pub(super) fn remote_files(setting: &Setting) -> Result<RemoteFiles, ConfigError> {
+    setting
+        .text()
+        .parse()
+        .map_err(|problem: &str| setting.invalid(problem))
 }

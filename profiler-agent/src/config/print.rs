@@ -63,6 +63,7 @@ impl ServeConfig {
             privileges,
             names,
             confine,
+            remote_files,
         } = self;
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         let mut lines = vec![("listen", toml::Value::from(listen.to_string()))];
@@ -144,6 +145,7 @@ impl ServeConfig {
             ("kubernetes", names.kubernetes.to_string().into()),
             ("runtime_socket", names.runtime.to_string().into()),
             ("confine", confine.name().into()),
+            ("remote_files", remote_files.name().into()),
         ]);
         if let Some(node) = &names.node_name {
             lines.push(("node_name", node.clone().into()));

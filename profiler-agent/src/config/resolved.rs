@@ -20,6 +20,7 @@ use crate::{
     memory_ceiling::{Limit, LimitSource, cgroup_limit},
     model::{UnwindMethod, WaitMode},
     privileges::Tier,
+    process::RemoteFiles,
     symbolize::DebuginfodServer,
 };
 
@@ -147,6 +148,7 @@ pub struct ServeConfig {
     /// Who is asked what containers are called.
     pub names: SourceConfig,
     pub confine: Confinement,
+    pub remote_files: RemoteFiles,
 }
 
 /// Merges flags, environment and file, and checks the result. `log` is the global flag and
@@ -203,6 +205,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         node_name,
         runtime_socket,
         confine,
+        remote_files,
     } = args;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
@@ -235,6 +238,7 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         ("node_name", node_name),
         ("runtime_socket", runtime_socket),
         ("confine", confine),
+        ("remote_files", remote_files),
         ("log", &log),
     ];
     for (key, value) in texts {
@@ -342,6 +346,12 @@ fn validate(settings: &Settings) -> Result<ServeConfig, ConfigError> {
         privileges: parse_or(settings, "privileges", Tier::default(), privileges)?,
         names: names::names(settings)?,
         confine: parse_or(settings, "confine", Confinement::default(), confinement)?,
+        remote_files: parse_or(
+            settings,
+            "remote_files",
+            RemoteFiles::Skip,
+            names::remote_files,
+        )?,
     })
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Every key that `serve` knows, as written in the file. Flags have `-` for `_`; environment
 /// variables are `PROFILER_` and the key in upper case.
-pub(super) const KEYS: [&str; 36] = [
+pub(super) const KEYS: [&str; 37] = [
     "listen",
     "data_dir",
     "token_file",
@@ -40,6 +40,7 @@ pub(super) const KEYS: [&str; 36] = [
     "node_name",
     "runtime_socket",
     "confine",
+    "remote_files",
     "config",
 ];
 

@@ -182,7 +182,7 @@ fn unknown_keys_name_the_key_and_the_file() {
         "unknown key `server` in config file FILE: known keys are listen, data_dir, token_file, read_only_token_file, no_auth, \
          tls_cert, tls_key, cpu_budget, profile, network, network_metrics_edges, \
          show_arguments, allow_tls_capture, allow_bodies, retention_age, retention_bytes, max_tasks, max_memory, symbol_dir, max_symbol_bytes, \
-         debuginfod, idle_rules, diagnosis_rules, demo_data, log, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, kubernetes, node_name, runtime_socket, confine",
+         debuginfod, idle_rules, diagnosis_rules, demo_data, log, deny_probe, bpf_stats, unwind, off_cpu_mode, envoy_admin, privileges, kubernetes, node_name, runtime_socket, confine, remote_files",
     );
 }
 

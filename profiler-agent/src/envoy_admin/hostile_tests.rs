@@ -168,6 +168,7 @@ fn damaged_answers_are_read_without_harm() {
         usize::try_from(seed >> 33).unwrap()
     };
     let mut understood = 0;
+    let info = info();
     for round in 0..120 {
         let mut body = real.to_vec();
         if round % 3 == 0 {
@@ -180,7 +181,11 @@ fn damaged_answers_are_read_without_harm() {
             }
         }
         let server = TestServer::with(move |_| Some(body.clone()));
-        let (configuration, gaps) = admin_of(&server).configuration();
+        let admin = EnvoyAdmin {
+            client: client(&server),
+            info: info.clone(),
+        };
+        let (configuration, gaps) = admin.configuration();
         understood += usize::from(gaps.is_empty());
         for item in configuration.items {
             assert!(!item.value.chars().any(char::is_control), "{item:?}");
@@ -190,12 +195,15 @@ fn damaged_answers_are_read_without_harm() {
     assert!(understood > 10, "{understood} of 120 were whole");
 }
 
+fn info() -> ServerInfo {
+    let server = TestServer::with(|_| Some(INFO.to_vec()));
+    ServerInfo::ask(&client(&server)).unwrap()
+}
+
 fn admin_of(server: &TestServer) -> EnvoyAdmin {
-    let info = TestServer::with(|_| Some(INFO.to_vec()));
-    let info = ServerInfo::ask(&client(&info)).unwrap();
     EnvoyAdmin {
         client: client(server),
-        info,
+        info: info(),
     }
 }
 

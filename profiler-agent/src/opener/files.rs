@@ -8,7 +8,7 @@ use std::{
         fd::{BorrowedFd, OwnedFd},
         unix::{
             ffi::OsStringExt as _,
-            fs::{DirBuilderExt as _, OpenOptionsExt as _},
+            fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
         },
     },
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ use std::{
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
 
-use super::{Operation, perform};
+use super::{Operation, Source, perform};
 
 /// A path of the agent's own making, below an open directory or from the root of the agent. A file that a target names is
 /// opened by `symbolize::module_file`.
@@ -64,6 +64,26 @@ pub(crate) fn open_path(place: Place) -> io::Result<OwnedFd> {
     perform(Open(place, OFlags::PATH | OFlags::DIRECTORY))?
 }
 
+/// The same for a directory that the process with this pid may have on a file system that others serve.
+pub(crate) fn open_path_of(pid: u32, place: Place) -> io::Result<OwnedFd> {
+    perform(Of(pid, Open(place, OFlags::PATH | OFlags::DIRECTORY)))?
+}
+
+/// An operation that may have to wait for a process.
+struct Of<O>(u32, O);
+
+impl<O: Operation> Operation for Of<O> {
+    type Answer = O::Answer;
+
+    fn waits_for(&self) -> Option<Source> {
+        Some(Source::Process(self.0))
+    }
+
+    fn perform(self) -> Self::Answer {
+        self.1.perform()
+    }
+}
+
 struct Open(Place, OFlags);
 
 impl Operation for Open {
@@ -80,6 +100,11 @@ pub(crate) fn read(place: Place, limit: usize) -> io::Result<Vec<u8>> {
     perform(Read(place, limit))?
 }
 
+/// The same for a file that shows memory of the process with this pid.
+pub(crate) fn read_of(pid: u32, place: Place, limit: usize) -> io::Result<Vec<u8>> {
+    perform(Of(pid, Read(place, limit)))?
+}
+
 struct Read(Place, usize);
 
 impl Operation for Read {
@@ -89,6 +114,29 @@ impl Operation for Read {
         let file = File::from(self.0.open(OFlags::RDONLY)?);
         let mut bytes = Vec::with_capacity(self.1.min(1024));
         file.take(self.1 as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// Reads memory of the process with this pid from its open `/proc/PID/mem`: at most `limit` bytes from `start`.
+pub(crate) fn read_at(pid: u32, file: &Arc<File>, start: u64, limit: usize) -> io::Result<Vec<u8>> {
+    let file = Arc::clone(file);
+    perform(Of(pid, ReadAt { file, start, limit }))?
+}
+
+struct ReadAt {
+    file: Arc<File>,
+    start: u64,
+    limit: usize,
+}
+
+impl Operation for ReadAt {
+    type Answer = io::Result<Vec<u8>>;
+
+    fn perform(self) -> Self::Answer {
+        let mut bytes = vec![0; self.limit];
+        let count = self.file.read_at(&mut bytes, self.start)?;
+        bytes.truncate(count);
         Ok(bytes)
     }
 }

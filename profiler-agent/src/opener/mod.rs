@@ -6,20 +6,33 @@
 //! they are opened (`proc_mem_open`, `kallsyms_open`); a descriptor can then be read by any thread.
 //!
 //! Each such thread has a partner of its own, which ends with it: one that waits for a file system holds up nobody else.
+//!
+//! What may never be answered (`Operation::waits_for`) is done by one more thread, `file-worker`, for which the asking one
+//! waits a second (`deadline`). Whoever waits for another thread that reads such files follows it with a `ThreadWatch`.
 
+mod activity;
+mod deadline;
 mod files;
+mod silence;
 
 use std::{
     cell::RefCell,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
     thread::{self, Builder, JoinHandle},
+    time::Duration,
 };
 
+pub(crate) use activity::{Reading, ThreadWatch, reading, reads_also, stuck};
 pub(crate) use files::{
-    Entry, Place, append, list, living, open, open_path, read, read_link, replace,
+    Entry, Place, append, list, living, open, open_path, open_path_of, read, read_at, read_link,
+    read_of, replace,
 };
+pub(crate) use silence::{Device, Source, is_silence, left_behind};
 
 use crate::{
     confine::{Reach, confine_reader},
@@ -40,17 +53,33 @@ thread_local! {
 pub(crate) trait Operation: Send + 'static {
     type Answer: Send + 'static;
 
+    /// What it may have to wait for without an end; `None`: the kernel answers by itself.
+    fn waits_for(&self) -> Option<Source> {
+        None
+    }
+
     fn perform(self) -> Self::Answer;
 }
 
-/// Performs an operation: by the partner of the calling thread, or by the calling thread where it has none. Fails when
-/// the partner has ended or failed. Blocks.
+/// Performs an operation: by the partner of the calling thread, or for the calling thread where it has none. Fails when
+/// the partner has ended or failed, and when what it waits for does not answer (`is_silence`). Blocks.
 pub(crate) fn perform<O: Operation>(operation: O) -> io::Result<O::Answer> {
     let Some(opener) = partner() else {
-        return Ok(operation.perform());
+        return perform_here(operation);
     };
-    ask(&opener, move || operation.perform())
-        .inspect_err(|error| tracing::error!(%error, "open a file by another thread"))
+    ask(&opener, move || perform_here(operation))
+        .inspect_err(|error| tracing::error!(%error, "open a file by another thread"))?
+}
+
+fn perform_here<O: Operation>(operation: O) -> io::Result<O::Answer> {
+    match operation.waits_for() {
+        None => Ok(operation.perform()),
+        Some(source) => deadline::within(source, move || operation.perform()),
+    }
+}
+
+fn failed() -> io::Error {
+    io::Error::other("the thread that was asked has ended or failed")
 }
 
 /// Has another thread do something, and waits for it.
@@ -58,7 +87,6 @@ fn ask<T: Send + 'static>(
     other: &SyncSender<Work>,
     question: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
-    let failed = || io::Error::other("the thread that was asked has ended or failed");
     let (answer, answered) = sync_channel(1);
     let work: Work = Box::new(move || {
         // Fails only when the asker is gone.
@@ -148,6 +176,35 @@ pub(crate) fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io:
         let panicked = |_| io::Error::other(format!("the thread {name} panicked"));
         worker.join().map_err(panicked)?
     })
+}
+
+/// The same for work that reads files of a target, and so may never end: it is given up when its thread waits for one
+/// that does not answer (`is_silence`).
+pub(crate) fn apart_while_active<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    /// Between two looks at what the thread does.
+    const LOOK: Duration = Duration::from_millis(50);
+    let watch = Arc::new(ThreadWatch::default());
+    let own = Arc::clone(&watch);
+    let (answer, answered) = sync_channel(1);
+    start(name, move || {
+        ThreadWatch::begin(&own);
+        let _working = own.work();
+        // Fails only when nobody waits any more.
+        let _unheard = answer.send(work());
+    })?;
+    loop {
+        match answered.recv_timeout(LOOK) {
+            Ok(found) => return Ok(found),
+            Err(RecvTimeoutError::Timeout) if watch.is_stuck() => return Err(stuck()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(io::Error::other(format!("the thread {name} panicked")));
+            }
+        }
+    }
 }
 
 /// What [`start_after`] needs for a thread that only gives its capabilities up.

@@ -1,6 +1,6 @@
 //! From counters and records of the kernel side to rows of a profile.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use profiler_common::{
     off_cpu::Wait,
@@ -12,9 +12,11 @@ use profiler_common::{
 };
 
 use super::{
+    naming::NamingQueue,
     source::Counted,
     stacks::Generations,
     timeline::{BUCKET, Origin, start_ticks},
+    unread::Unread,
 };
 use crate::{
     model::{
@@ -23,9 +25,7 @@ use crate::{
         StackId, StackQuality, WokenBy, woken_by,
     },
     process::ProcessTable,
-    symbolize::{
-        AddressStack, ImageKey, Mappings, NamedStack, Naming, NamingInProgress, SymbolizerService,
-    },
+    symbolize::{AddressStack, ImageKey, Mappings, NamedStack, Naming, SymbolizerService},
     unwind::ProcessCode,
 };
 
@@ -84,8 +84,8 @@ pub(super) struct Rows {
     threads: Generations<(u32, u32), Thread>,
     /// Programs whose mappings were read, with what was known of their processes while they ran.
     images: Generations<ImageKey, Option<Arc<Process>>>,
-    /// Rows whose stacks are being named, in the order of their drains.
-    naming: VecDeque<(Vec<Row>, NamingInProgress)>,
+    naming: NamingQueue<Row>,
+    unread: Unread,
     /// Rows whose stack had not arrived; tried again with the next drains.
     deferred: Vec<Deferred>,
     /// Whether user stacks are walked with tables, so that a stack without a mark is complete.
@@ -108,11 +108,12 @@ impl Rows {
             origin,
             clock,
             table,
+            naming: NamingQueue::new(symbolizer.clone(), origin, clock),
+            unread: Unread::default(),
             symbolizer,
             stacks: Generations::new(),
             threads: Generations::new(),
             images: Generations::new(),
-            naming: VecDeque::new(),
             deferred: Vec::new(),
             builder: new_builder(origin, clock),
             earliest_bucket: u32::MAX,
@@ -154,6 +155,7 @@ impl Rows {
         self.stacks.rotate();
         self.threads.rotate();
         self.images.rotate();
+        self.notes.extend(self.unread.notes());
     }
 
     /// Takes the counters of one drain. Counters that have waited for their stack are tried again.
@@ -214,7 +216,8 @@ impl Rows {
     /// Reads mappings and facts now: the process may be gone in a moment.
     fn image_started(&mut self, image: ImageKey, wants_code: bool) -> Option<ProcessCode> {
         let process = image.process;
-        let code = self.symbolizer.process_started(image, wants_code);
+        let read = self.symbolizer.process_started(image, wants_code);
+        self.unread.add(process, &read);
         let table = &self.table;
         let known =
             |table: &ProcessTable| table.get(process.pid).filter(|known| known.key == process);
@@ -227,7 +230,7 @@ impl Rows {
             time_ns: self.origin.epoch_ns,
         });
         self.images.insert(image, known(table));
-        code
+        read.code
     }
 
     /// Follows execs and exits; with `wants_code` the result is what a process executes now.
@@ -292,32 +295,26 @@ impl Rows {
         if ready.is_empty() {
             return;
         }
-        let empty = new_builder(self.origin, self.clock);
-        let naming = self.symbolizer.name(requests, empty);
-        self.naming.push_back((ready, naming));
+        self.naming.ask(ready, requests);
     }
 
     /// Adds the rows whose names have come; true when there were some.
     pub(super) fn collect_named(&mut self) -> bool {
         let mut any = false;
-        while let Some((rows, naming)) = self.naming.pop_front() {
-            match naming.look() {
-                Naming::Working => {
-                    self.naming.push_front((rows, naming));
-                    return any;
-                }
-                done => self.add_named(&rows, done),
-            }
+        while let Some((rows, naming)) = self.naming.next() {
+            self.add_named(&rows, naming);
             any = true;
         }
         any
     }
 
-    /// Waits for all names that are still being looked for.
+    /// Waits for all names that are still being looked for, as long as somebody looks for them.
     pub(super) fn await_named(&mut self) {
-        while let Some((rows, naming)) = self.naming.pop_front() {
-            self.add_named(&rows, naming.wait());
+        while let Some((rows, naming)) = self.naming.await_next() {
+            self.add_named(&rows, naming);
         }
+        self.notes.extend(self.naming.note());
+        self.notes.extend(self.unread.notes());
     }
 
     fn request(&self, image: ImageKey, kernel: u64, user: u64) -> AddressStack {
@@ -547,7 +544,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn new_builder(origin: Origin, clock: Clock) -> ProfileBuilder {
+pub(super) fn new_builder(origin: Origin, clock: Clock) -> ProfileBuilder {
     let bucket_ns = u64::try_from(BUCKET.as_nanos()).unwrap_or(1);
     ProfileBuilder::new(origin.epoch_ns, bucket_ns, clock)
 }

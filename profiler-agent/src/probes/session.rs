@@ -529,12 +529,13 @@ impl Session {
             self.notes.append(&mut throttling.finish());
         }
         if let Some(unwinder) = self.parts.unwinder.take() {
-            let (walked, counts) = unwinder.finish();
-            for walked in walked {
+            let finished = unwinder.finish();
+            for walked in finished.walked {
                 self.comparison.take(walked, &mut self.rows);
             }
             self.comparison.compare(&mut self.rows);
-            self.rows.stack_quality().tables.merge(&counts);
+            self.rows.stack_quality().tables.merge(&finished.counts);
+            self.notes.extend(finished.note);
         }
         self.rows.give_up_waiting();
         self.rows.await_named();

@@ -39,7 +39,7 @@ pub(crate) fn read_process(pid: u32, host: &Host) -> io::Result<(Process, Proces
     let cmdline = if stat.kernel_thread {
         Vec::new()
     } else {
-        dir.read("cmdline", CMDLINE_LIMIT)
+        dir.read_memory("cmdline", CMDLINE_LIMIT)
             .map(|bytes| split_arguments(&bytes))
             .unwrap_or_default()
     };

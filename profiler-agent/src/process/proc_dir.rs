@@ -5,7 +5,7 @@ use std::{io, os::fd::OwnedFd, sync::Arc};
 use procfs::{FromRead as _, process::Stat};
 use rustix::fs::{Mode, OFlags};
 
-use crate::opener::{self, Operation, Place};
+use crate::opener::{self, Operation, Place, Source};
 
 /// Largest `stat` file that is read; the kernel writes a few hundred bytes.
 const STAT_LIMIT: usize = 4096;
@@ -66,6 +66,12 @@ impl ProcDir {
         opener::read(Place::below(&self.dir, name), limit)
     }
 
+    /// The same for a file that shows memory of the process, which may have to be read from its files first. Fails when
+    /// these do not answer.
+    pub(crate) fn read_memory(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
+        opener::read_of(self.pid, Place::below(&self.dir, name), limit)
+    }
+
     /// The folder `/proc/PID` itself.
     pub(crate) fn handle(&self) -> &Arc<OwnedFd> {
         &self.dir
@@ -73,7 +79,7 @@ impl ProcDir {
 
     /// Opens the root directory of the process's mount namespace, as a start for path look-ups.
     pub(crate) fn open_root(&self) -> io::Result<OwnedFd> {
-        opener::open_path(Place::below(&self.dir, "root"))
+        opener::open_path_of(self.pid, Place::below(&self.dir, "root"))
     }
 
     /// Target of a link as text; bytes that are not UTF-8 are replaced.
@@ -132,6 +138,8 @@ pub(crate) struct Glimpse {
     pub(crate) root: OwnedFd,
     /// What the link `root` says: a folder after chroot(2) without a mount namespace of its own.
     pub(crate) chroot: Vec<u8>,
+    /// What the link `ns/mnt` says: its mount namespace.
+    pub(crate) namespace: Vec<u8>,
 }
 
 impl Glimpse {
@@ -156,19 +164,26 @@ struct Look {
 impl Operation for Look {
     type Answer = io::Result<Glimpse>;
 
+    /// The mappings cannot be read while the process waits for a page that it holds them for.
+    fn waits_for(&self) -> Option<Source> {
+        Some(Source::Process(self.pid))
+    }
+
     fn perform(self) -> Self::Answer {
         let process = ProcDir::open(self.pid)?;
         let before = process.read("stat", STAT_LIMIT)?;
         let maps = process.read("maps", self.limit)?;
         let after = process.read("stat", STAT_LIMIT)?;
         let root = process.open_root()?;
-        let chroot = opener::read_link(Place::below(&process.dir, "root")).unwrap_or_default();
+        let link = |name| opener::read_link(Place::below(&process.dir, name)).unwrap_or_default();
+        let (chroot, namespace) = (link("root"), link("ns/mnt"));
         Ok(Glimpse {
             stats: [before, after],
             maps,
             process: process.dir,
             root,
             chroot,
+            namespace,
         })
     }
 }

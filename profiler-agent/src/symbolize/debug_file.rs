@@ -18,6 +18,7 @@ use super::{
     elf_layout::{Layout, read_range},
     module_file::{Links, ModuleFile, Origin, open_in_root},
 };
+use crate::{opener, process::remote_mounts::ProcessMounts};
 
 const FOLDER: &str = "/usr/lib/debug";
 /// Largest `.gnu_debuglink`: a file name and a checksum.
@@ -49,7 +50,11 @@ pub(crate) fn find(
     max_bytes: u64,
 ) -> Option<DebugFile> {
     let own = own_root();
-    let roots = [Some(origin.root.as_fd()), own.as_ref().map(OwnedFd::as_fd)];
+    let own_mounts = ProcessMounts::of_agent();
+    let roots = [
+        Some((origin.root.as_fd(), origin.mounts.as_ref())),
+        own.as_ref().map(|own| (own.as_fd(), Some(&own_mounts))),
+    ];
     let roots = || roots.iter().flatten().copied();
     if let Some(path) = build_id_path(&layout.build_id) {
         let found = roots()
@@ -119,8 +124,13 @@ impl Opened {
     }
 }
 
-fn open(root: BorrowedFd<'_>, path: &[u8], max_bytes: u64) -> Option<(Opened, DebugFile)> {
-    let ModuleFile { file, key, .. } = open_in_root(root, path, max_bytes, Links::Follow).ok()?;
+/// A root directory and what is mounted below it.
+type Root<'a> = (BorrowedFd<'a>, Option<&'a ProcessMounts>);
+
+fn open((root, mounts): Root<'_>, path: &[u8], max_bytes: u64) -> Option<(Opened, DebugFile)> {
+    let opened = open_in_root(root, path, max_bytes, Links::Follow, mounts).ok()?;
+    let ModuleFile { file, key, .. } = opened;
+    opener::reads_also(key.device);
     let layout = Layout::read(&file).ok()?;
     let opened = Opened {
         device: key.device,

@@ -92,7 +92,9 @@ pub fn forecast(
     config: &SymbolizeConfig,
     depth: Depth,
 ) -> Result<Forecast, ForecastError> {
-    opener::apart("forecast", || forecast_here(pid, config, depth))
+    let config = config.clone();
+    let here = move || forecast_here(pid, &config, depth);
+    opener::apart_while_active("forecast", here)
         .map_err(|source| ForecastError::Thread { pid, source })?
 }
 
@@ -156,6 +158,10 @@ fn refusal_text(refusal: Refusal) -> &'static str {
         Refusal::TooLarge => "it is larger than the limit",
         Refusal::Replaced => "another file has its name by now",
         Refusal::ForeignOwner => "it belongs to another user",
+        Refusal::Remote => {
+            "others serve its file system (NFS, FUSE and the like): --remote-files read reads it, and may wait for it"
+        }
+        Refusal::NoAnswer => "its file system does not answer",
         Refusal::NoOpenat2 => "this kernel has no openat2",
         Refusal::NotElf => "it is not an ELF file that can be read",
         Refusal::Panicked => "reading it made the ELF library fail",
@@ -214,7 +220,7 @@ mod tests {
     fn look(path: &std::path::Path) -> (FileForecast, bool) {
         let root = std::fs::File::open("/").unwrap();
         let name = path.to_str().unwrap().as_bytes();
-        let file = open_in_root(root.as_fd(), name, u64::MAX, Links::Follow).unwrap();
+        let file = open_in_root(root.as_fd(), name, u64::MAX, Links::Follow, None).unwrap();
         file_forecast(
             "program",
             &file,

@@ -17,7 +17,14 @@ fn look_into(path: &Path) -> (Vec<Names>, Quality) {
     let root = File::open("/").unwrap();
     let path = path.canonicalize().unwrap();
     let name = path.to_str().unwrap().as_bytes();
-    let file = open_in_root(root.as_fd(), name, config.max_file_bytes, Links::Follow).unwrap();
+    let file = open_in_root(
+        root.as_fd(),
+        name,
+        config.max_file_bytes,
+        Links::Follow,
+        None,
+    )
+    .unwrap();
     let key: FileKey = file.key;
     let mut modules = Modules::new(config);
     modules.insert(file);
@@ -177,7 +184,7 @@ fn a_file_that_shrinks_while_it_is_used_does_no_harm() {
     let root = File::open("/").unwrap();
     let path = program.canonicalize().unwrap();
     let name = path.to_str().unwrap().as_bytes();
-    let file = open_in_root(root.as_fd(), name, u64::MAX, Links::Follow).unwrap();
+    let file = open_in_root(root.as_fd(), name, u64::MAX, Links::Follow, None).unwrap();
     let key = file.key;
     let mut modules = Modules::new(config);
     modules.insert(file);

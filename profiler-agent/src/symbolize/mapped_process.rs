@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     model::ProcessKey,
-    process::proc_dir::{Glimpse, ImageIdentity, ProcDir},
+    process::{
+        proc_dir::{Glimpse, ImageIdentity, ProcDir},
+        remote_mounts::ProcessMounts,
+    },
     unwind::{CodeMapping, Content, ProcessCode},
 };
 
@@ -166,8 +169,10 @@ impl MappedProcess {
             path: strip_root(path, chroot.as_bytes()).to_vec(),
             inode: Some(*inode),
             range: Some([mapping.start, mapping.end]),
+            device: Some(mapping.device),
         }];
-        let file = open_mapped(&root, dir.handle(), wanted, max_file_bytes)
+        let mounts = ProcessMounts::read(dir.handle()).ok()?;
+        let file = open_mapped(&root, dir.handle(), wanted, max_file_bytes, Some(&mounts))
             .pop()?
             .ok()?;
         if file.key == *key {
@@ -215,6 +220,7 @@ impl MappedProcess {
             start,
             end,
             offset,
+            device: _,
             backing: _,
         } = self.mappings[index];
         Some(Placed {
@@ -287,7 +293,10 @@ impl Snapshot {
         let chroot = glimpse.chroot;
         let is_same = |index: usize| {
             let last = index.checked_sub(1);
-            last.filter(|last| mappings[*last].backing == mappings[index].backing)
+            last.filter(|last| {
+                let (last, this) = (&mappings[*last], &mappings[index]);
+                last.backing == this.backing && last.device == this.device
+            })
         };
         let wanted = mappings.iter().enumerate().filter_map(|(index, mapping)| {
             match (is_same(index), &mapping.backing) {
@@ -295,13 +304,16 @@ impl Snapshot {
                     path: strip_root(path, &chroot).to_vec(),
                     inode: Some(*inode),
                     range: Some([mapping.start, mapping.end]),
+                    device: Some(mapping.device),
                 }),
                 (Some(_), _) | (None, Backing::Vdso | Backing::Anonymous { .. }) => None,
             }
         });
         let root = Arc::new(glimpse.root);
+        let mounts = ProcessMounts::seen_by(&glimpse.process, &glimpse.namespace, &chroot);
+        let (process, wanted) = (&glimpse.process, wanted.collect());
         let mut opened =
-            open_mapped(&root, &glimpse.process, wanted.collect(), max_file_bytes).into_iter();
+            open_mapped(&root, process, wanted, max_file_bytes, Some(&mounts)).into_iter();
         let (mut files, mut refused) = (Vec::new(), Vec::new());
         let mut regions: Vec<Region> = Vec::with_capacity(mappings.len());
         for (index, mapping) in mappings.iter().enumerate() {
@@ -335,6 +347,13 @@ impl Snapshot {
             files,
             refused,
         })
+    }
+}
+
+impl Snapshot {
+    /// Files of which nothing was read, each once.
+    pub(crate) fn refused(&self) -> &[(Arc<str>, Refusal)] {
+        &self.refused
     }
 }
 

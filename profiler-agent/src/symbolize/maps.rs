@@ -2,6 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 
+use crate::opener::Device;
+
 /// Largest maps file that is read: 65,530 mappings with long paths fit.
 pub(crate) const MAPS_LIMIT: usize = 32 << 20;
 /// Longest line that is understood; longer ones are skipped.
@@ -31,6 +33,8 @@ pub(crate) struct Mapping {
     pub(crate) end: u64,
     /// Offset in the file of the first byte.
     pub(crate) offset: u64,
+    /// File system of the file; 0:0 without one.
+    pub(crate) device: Device,
     pub(crate) backing: Backing,
 }
 
@@ -64,8 +68,7 @@ pub(crate) fn find(mappings: &[Mapping], address: u64) -> Option<usize> {
 fn parse_line(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |byte| *byte == b' ');
     let mut text = || std::str::from_utf8(fields.next()?).ok();
-    let (range, permissions, offset, _device, inode) =
-        (text()?, text()?, text()?, text()?, text()?);
+    let (range, permissions, offset, device, inode) = (text()?, text()?, text()?, text()?, text()?);
     if permissions.as_bytes().get(2) != Some(&b'x') {
         return None;
     }
@@ -73,6 +76,11 @@ fn parse_line(line: &[u8]) -> Option<Mapping> {
     let start = u64::from_str_radix(start, 16).ok()?;
     let end = u64::from_str_radix(end, 16).ok()?;
     let offset = u64::from_str_radix(offset, 16).ok()?;
+    let (major, minor) = device.split_once(':')?;
+    let device = Device {
+        major: u32::from_str_radix(major, 16).ok()?,
+        minor: u32::from_str_radix(minor, 16).ok()?,
+    };
     let inode: u64 = inode.parse().ok()?;
     let path = fields.next().unwrap_or_default().trim_ascii_start();
     let backing = if path == b"[vdso]" {
@@ -91,6 +99,7 @@ fn parse_line(line: &[u8]) -> Option<Mapping> {
         start,
         end,
         offset,
+        device,
         backing,
     })
 }
@@ -142,6 +151,11 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         ];
         assert_eq!(backings, expected);
         assert_eq!((seen[0].start, seen[0].offset), (0x55d0_c000_1000, 0x1000));
+        let devices: Vec<_> = seen
+            .iter()
+            .map(|mapping| (mapping.device.major, mapping.device.minor))
+            .collect();
+        assert_eq!(devices[..3], [(8, 1), (0, 0), (0, 1)]);
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub use packs::{PackError, PackInfo, SymbolPacks, Unfinished};
 pub use quality::Quality;
 pub use renamer::Renamer;
 pub use service::{
-    AddressStack, NamedStack, NamedStacks, Naming, NamingInProgress, SymbolizerService,
+    AddressStack, NamedStack, NamedStacks, Naming, NamingInProgress, ProcessRead, Prospect,
+    SymbolizerService, unnamed,
 };
 pub use symbolizer::{ImageKey, Mappings, SymbolizeConfig, Symbolizer};

@@ -15,18 +15,18 @@
 //! `O_NOCTTY` and `O_CLOEXEC`. Between the two steps nothing can be exchanged: the descriptor
 //! already denotes one inode.
 //!
-//! What has no path any more, because a program was upgraded while it runs, is opened by its mapping: a link in
-//! `/proc/PID/map_files` denotes the mapped inode itself and nothing that the process could choose. Following it needs
-//! `CAP_CHECKPOINT_RESTORE` (Linux 5.9, `proc_pid_map_files(5)`).
+//! A mapped file is opened by its mapping first: a link in `/proc/PID/map_files` denotes the mapped inode itself and nothing
+//! that the process could choose, also when a program was upgraded while it runs. Following it needs
+//! `CAP_CHECKPOINT_RESTORE` (Linux 5.9, `proc_pid_map_files(5)`); without it the path is all there is.
 //!
-//! A file on FUSE whose server does not answer cannot hold us up: the kernel refuses access to
-//! mounts of another user namespace (`fuse_allow_current_process`), and a process that may mount
-//! in the host's user namespace owns the host anyway.
+//! A file system that others serve may never answer, and not even a question for its kind comes back then. Its files are
+//! left alone unless `--remote-files read` asks for them: see `process::remote_mounts`. What hangs nevertheless (a disk, a link
+//! that leads elsewhere) has a deadline, and the file is refused as [`Refusal::NoAnswer`].
 
 use std::{
     fs::File,
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use rustix::{
@@ -34,10 +34,16 @@ use rustix::{
     io::Errno,
 };
 
-use crate::opener::{self, Operation};
+use crate::{
+    opener::{self, Device, Operation, Source},
+    process::remote_mounts::{ProcessMounts, Served},
+};
 
 /// What the kernel adds to the path of a mapped file that was removed or replaced.
 const DELETED: &[u8] = b" (deleted)";
+
+/// File systems of one process whose deadline is waited for; the files of others are then refused without a question.
+const SILENT_LIMIT: usize = 3;
 
 /// Why a file of a target is not used for names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +58,10 @@ pub enum Refusal {
     Replaced,
     /// A perf-map of another user.
     ForeignOwner,
+    /// Others serve its file system, and `--remote-files read` was not given.
+    Remote,
+    /// Its file system did not answer in time.
+    NoAnswer,
     /// The kernel has no `openat2` (before 5.6) or a sandbox denies it.
     NoOpenat2,
     /// Not an ELF file that can be read.
@@ -71,6 +81,8 @@ impl Refusal {
             Self::TooLarge => "too_large",
             Self::Replaced => "replaced",
             Self::ForeignOwner => "foreign_owner",
+            Self::Remote => "remote",
+            Self::NoAnswer => "no_answer",
             Self::NoOpenat2 => "no_openat2",
             Self::NotElf => "not_elf",
             Self::Panicked => "panicked",
@@ -126,6 +138,8 @@ pub(crate) struct Origin {
     pub(crate) root: Arc<OwnedFd>,
     /// Below that root.
     pub(crate) path: Arc<[u8]>,
+    /// What that process sees mounted; `None`: not known.
+    pub(crate) mounts: Option<ProcessMounts>,
 }
 
 impl ModuleFile {
@@ -155,38 +169,54 @@ impl ModuleFile {
 pub(crate) enum Links {
     Follow,
     RefuseLast,
+    /// Nor any other part.
+    RefuseAll,
 }
 
-/// Opens `path` as the process whose root directory is `root` would find it.
+/// Opens `path` as the process whose root directory is `root` would find it. `mounts` is what that process sees mounted,
+/// where it is known: what others serve is then refused without a question.
 pub(crate) fn open_in_root(
     root: BorrowedFd<'_>,
     path: &[u8],
     max_bytes: u64,
     links: Links,
+    mounts: Option<&ProcessMounts>,
 ) -> Result<ModuleFile, Refusal> {
+    let looked = mounts.map(|mounts| mounts.of_path(path));
+    if looked.is_some_and(|looked| looked.served == Served::Elsewhere) {
+        return Err(Refusal::Remote);
+    }
     let root = root.try_clone_to_owned().map_err(|_| Refusal::NotFound)?;
-    let one = OpenInRoot {
-        root: Arc::new(root),
-        process: None,
-        files: vec![Wanted {
-            path: path.to_vec(),
-            inode: None,
-            range: None,
-        }],
-        max_bytes,
-        links,
+    let wanted = Wanted {
+        path: path.to_vec(),
+        ..Wanted::default()
     };
-    open_one(one)
+    let mut opened = open_all(OpenFiles {
+        below: Below {
+            root: Arc::new(root),
+            process: None,
+            max_bytes,
+            links: match looked {
+                Some(looked) if !looked.may_follow => Links::RefuseAll,
+                Some(_) | None => links,
+            },
+        },
+        device: looked.and_then(|looked| looked.device),
+        files: vec![wanted],
+    });
+    opened.pop().unwrap_or(Err(Refusal::NotFound))
 }
 
 /// A file of a target.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) path: Vec<u8>,
     /// The one that it has to have.
     pub(crate) inode: Option<u64>,
     /// The first and the end of the addresses of one mapping of it.
     pub(crate) range: Option<[u64; 2]>,
+    /// Its file system.
+    pub(crate) device: Option<Device>,
 }
 
 impl Wanted {
@@ -195,31 +225,25 @@ impl Wanted {
     }
 }
 
-/// Opens files below a root.
-struct OpenInRoot {
+/// Where files are looked up, and how.
+#[derive(Clone, Debug)]
+struct Below {
     root: Arc<OwnedFd>,
     /// `/proc/PID` of the process that maps the files.
     process: Option<Arc<OwnedFd>>,
-    files: Vec<Wanted>,
     max_bytes: u64,
     links: Links,
 }
 
-impl Operation for OpenInRoot {
-    type Answer = Vec<Result<ModuleFile, Refusal>>;
-
-    fn perform(self) -> Self::Answer {
-        let open = |wanted: &Wanted| {
-            self.open_by_path(wanted).or_else(|refusal| match refusal {
-                Refusal::TooLarge => Err(refusal),
-                _ => self.open_by_mapping(wanted).ok_or(refusal),
-            })
-        };
-        self.files.iter().map(open).collect()
+impl Below {
+    fn open(&self, wanted: &Wanted) -> Result<ModuleFile, Refusal> {
+        match self.open_by_mapping(wanted) {
+            Some(Ok(found)) => Ok(found),
+            Some(Err(Refusal::TooLarge)) => Err(Refusal::TooLarge),
+            Some(Err(_)) | None => self.open_by_path(wanted),
+        }
     }
-}
 
-impl OpenInRoot {
     fn open_by_path(&self, wanted: &Wanted) -> Result<ModuleFile, Refusal> {
         let root = self.root.as_fd();
         let found = open_here(root, &wanted.path, self.max_bytes, self.links)?;
@@ -231,22 +255,66 @@ impl OpenInRoot {
     }
 
     /// The mapping may be another one by now: only the wanted inode is taken.
-    fn open_by_mapping(&self, wanted: &Wanted) -> Option<ModuleFile> {
+    fn open_by_mapping(&self, wanted: &Wanted) -> Option<Result<ModuleFile, Refusal>> {
         let (Some(process), Some([start, end])) = (&self.process, wanted.range) else {
             return None;
         };
         let link = format!("map_files/{start:x}-{end:x}");
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let found = rustix::fs::openat(process, link, flags, Mode::empty()).ok()?;
-        read_regular(&found, self.max_bytes)
-            .ok()
-            .filter(|found| wanted.is(found))
+        match read_regular(&found, self.max_bytes) {
+            Ok(found) if !wanted.is(&found) => None,
+            opened => Some(opened),
+        }
     }
 }
 
-fn open_one(one: OpenInRoot) -> Result<ModuleFile, Refusal> {
-    let opened = opener::perform(one).ok().and_then(|mut all| all.pop());
-    opened.unwrap_or(Err(Refusal::NotFound))
+type Opened = Vec<Result<ModuleFile, Refusal>>;
+
+/// Opens files of one file system. What was opened before one that does not answer is in `opened`.
+struct OpenFiles {
+    below: Below,
+    device: Option<Device>,
+    files: Vec<Wanted>,
+}
+
+/// The same on its way, with what has been opened so far.
+struct Opening(OpenFiles, Arc<Mutex<Opened>>);
+
+impl Operation for Opening {
+    type Answer = ();
+
+    fn waits_for(&self) -> Option<Source> {
+        Some(self.0.device.map_or(Source::Unknown, Source::Device))
+    }
+
+    fn perform(self) {
+        let Self(open, opened) = self;
+        for wanted in &open.files {
+            // Not under the lock: it may take for ever.
+            let found = open.below.open(wanted);
+            lock(&opened).push(found);
+        }
+    }
+}
+
+fn lock(opened: &Mutex<Opened>) -> std::sync::MutexGuard<'_, Opened> {
+    opened.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As many answers as files.
+fn open_all(open: OpenFiles) -> Opened {
+    let count = open.files.len();
+    let opened = Arc::new(Mutex::new(Vec::with_capacity(count)));
+    let performed = opener::perform(Opening(open, Arc::clone(&opened)));
+    let mut opened = std::mem::take(&mut *lock(&opened));
+    let rest = match performed {
+        Err(error) if opener::is_silence(&error) => Refusal::NoAnswer,
+        Ok(()) | Err(_) => Refusal::NotFound,
+    };
+    opened.truncate(count);
+    opened.resize_with(count, || Err(rest));
+    opened
 }
 
 /// By the calling thread.
@@ -261,7 +329,10 @@ fn open_here(
         // With O_PATH this opens the link itself, which is then no regular file.
         flags |= OFlags::NOFOLLOW;
     }
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let mut resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    if links == Links::RefuseAll {
+        resolve |= ResolveFlags::NO_SYMLINKS;
+    }
     read_regular(&open_found(root, path, flags, resolve)?, max_bytes)
 }
 
@@ -304,43 +375,68 @@ fn open_found(
     Err(Refusal::NotFound)
 }
 
-/// Opens mapped files, each once, in one go: `inode` is the one in `/proc/PID/maps`. A file with another inode is not
-/// what the process runs, so its names would be wrong. `process` is its folder in `/proc`.
+/// Opens mapped files, each once: `inode` is the one in `/proc/PID/maps`. A file with another inode is not
+/// what the process runs, so its names would be wrong. `process` is its folder in `/proc`, `mounts` what it sees mounted.
 pub(crate) fn open_mapped(
     root: &Arc<OwnedFd>,
     process: &Arc<OwnedFd>,
     files: Vec<Wanted>,
     max_bytes: u64,
+    mounts: Option<&ProcessMounts>,
 ) -> Vec<Result<ModuleFile, Refusal>> {
-    let paths: Vec<Arc<[u8]>> = files
-        .iter()
-        .map(|file| {
-            let path = file.path.as_slice();
-            path.strip_suffix(DELETED).unwrap_or(path).into()
-        })
-        .collect();
-    let opened = opener::perform(OpenInRoot {
+    let below = Below {
         root: Arc::clone(root),
         process: Some(Arc::clone(process)),
-        files,
         max_bytes,
         links: Links::Follow,
-    });
-    let opened = opened.unwrap_or_else(|_ended| {
-        let missing = paths.iter().map(|_| Err(Refusal::NotFound));
-        missing.collect()
-    });
-    let with_origin = |(found, path): (Result<ModuleFile, Refusal>, Arc<[u8]>)| {
-        let origin = Origin {
-            root: Arc::clone(root),
-            path,
-        };
-        found.map(|found| ModuleFile {
-            origin: Some(origin),
-            ..found
-        })
     };
-    opened.into_iter().zip(paths).map(with_origin).collect()
+    // One after the other for each file system: one that does not answer costs the files of others nothing.
+    let mut devices: Vec<Option<Device>> = Vec::new();
+    for file in &files {
+        if !devices.contains(&file.device) {
+            devices.push(file.device);
+        }
+    }
+    let mut found: Vec<Result<ModuleFile, Refusal>> = Vec::new();
+    found.resize_with(files.len(), || Err(Refusal::NotFound));
+    let mut silent = 0;
+    for device in devices {
+        let (places, wanted): (Vec<usize>, Vec<Wanted>) = files
+            .iter()
+            .cloned()
+            .enumerate()
+            .filter(|(_, file)| file.device == device)
+            .unzip();
+        let served = mounts
+            .zip(device)
+            .map(|(mounts, device)| mounts.of_mapping(device));
+        let opened: Opened = if served == Some(Served::Elsewhere) {
+            wanted.iter().map(|_| Err(Refusal::Remote)).collect()
+        } else if silent >= SILENT_LIMIT {
+            wanted.iter().map(|_| Err(Refusal::NoAnswer)).collect()
+        } else {
+            open_all(OpenFiles {
+                below: below.clone(),
+                device,
+                files: wanted,
+            })
+        };
+        let is_silent = |opened: &Result<_, Refusal>| matches!(opened, Err(Refusal::NoAnswer));
+        silent += usize::from(opened.iter().any(is_silent));
+        for (place, opened) in places.into_iter().zip(opened) {
+            let path = files[place].path.as_slice();
+            let origin = Origin {
+                root: Arc::clone(root),
+                path: path.strip_suffix(DELETED).unwrap_or(path).into(),
+                mounts: mounts.cloned(),
+            };
+            found[place] = opened.map(|found| ModuleFile {
+                origin: Some(origin),
+                ..found
+            });
+        }
+    }
+    found
 }
 
 #[cfg(test)]

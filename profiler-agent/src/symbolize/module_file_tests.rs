@@ -41,7 +41,9 @@ impl Root {
         let (send, receive) = mpsc::channel();
         let root = self.fd.try_clone().unwrap();
         let path = path.as_bytes().to_vec();
-        std::thread::spawn(move || send.send(open_in_root(root.as_fd(), &path, LIMIT, links)));
+        std::thread::spawn(move || {
+            send.send(open_in_root(root.as_fd(), &path, LIMIT, links, None))
+        });
         receive
             .recv_timeout(Duration::from_mins(1))
             .expect("open must not hang")
@@ -111,7 +113,7 @@ fn magic_links_are_refused() {
         "/proc/self/exe",
         "/proc/self/root/etc/passwd",
     ] {
-        let seen = open_in_root(fd.as_fd(), path.as_bytes(), u64::MAX, Links::Follow);
+        let seen = open_in_root(fd.as_fd(), path.as_bytes(), u64::MAX, Links::Follow, None);
         assert_eq!(seen.unwrap_err(), Refusal::NotFound, "{path}");
     }
 }
@@ -136,7 +138,7 @@ fn devices_are_refused() {
     // The host's own device nodes: making one needs a privilege that tests may lack.
     let fd = rustix::fs::open("/dev", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
     for name in ["null", "zero", "tty"] {
-        let seen = open_in_root(fd.as_fd(), name.as_bytes(), u64::MAX, Links::Follow);
+        let seen = open_in_root(fd.as_fd(), name.as_bytes(), u64::MAX, Links::Follow, None);
         assert_eq!(seen.unwrap_err(), Refusal::NotRegular, "{name}");
     }
 }
@@ -161,9 +163,9 @@ fn a_file_replaced_after_mapping_is_refused() {
         let wanted = Wanted {
             path: b"/lib.so".to_vec(),
             inode: Some(mapped),
-            range: None,
+            ..Wanted::default()
         };
-        open_mapped(&fd, &fd, vec![wanted], LIMIT).remove(0)
+        open_mapped(&fd, &fd, vec![wanted], LIMIT, None).remove(0)
     };
     assert_eq!(open().unwrap().key.inode, mapped);
     root.write("new.so", "new");
@@ -186,4 +188,42 @@ fn a_changed_file_has_another_key() {
     assert_eq!(root.open("/lib.so", Links::Follow).unwrap().key, before);
     root.write("lib.so", "four");
     assert_ne!(root.open("/lib.so", Links::Follow).unwrap().key, before);
+}
+
+/// What others serve is refused by what is known of it; nothing of it is opened.
+#[test]
+fn files_that_others_serve_are_refused_and_those_beside_them_are_opened() {
+    let root = Root::new();
+    root.write("near.so", "near");
+    root.write("far.so", "far");
+    let text = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / /far.so rw - fuse.x x rw\n";
+    let mounts = ProcessMounts::of_text(text);
+    let fd = Arc::new(root.fd.try_clone().unwrap());
+    let wanted = |path: &str, (major, minor)| Wanted {
+        path: path.into(),
+        device: Some(Device { major, minor }),
+        ..Wanted::default()
+    };
+    let files = vec![
+        wanted("/far.so", (0, 40)),
+        wanted("/near.so", (8, 1)),
+        wanted("/far.so", (0, 40)),
+        wanted("/missing.so", (8, 1)),
+    ];
+    let opened = open_mapped(&fd, &fd, files, LIMIT, Some(&mounts));
+    let refusals: Vec<Option<Refusal>> = opened
+        .iter()
+        .map(|one| one.as_ref().err().copied())
+        .collect();
+    let (remote, missing) = (Some(Refusal::Remote), Some(Refusal::NotFound));
+    assert_eq!(refusals, [remote, None, remote, missing]);
+    let by_path = |path: &[u8]| {
+        let opened = open_in_root(fd.as_fd(), path, LIMIT, Links::Follow, Some(&mounts));
+        opened.map(|found| found.key.size)
+    };
+    assert_eq!(by_path(b"/far.so"), Err(Refusal::Remote));
+    assert_eq!(by_path(b"/near.so"), Ok(4));
+    // A link could lead to what others serve.
+    symlink("near.so", root.dir.path().join("link.so")).unwrap();
+    assert_eq!(by_path(b"/link.so"), Err(Refusal::NotFound));
 }

@@ -17,7 +17,7 @@ use super::{
     native::{Fault, Names},
     quality::Quality,
 };
-use crate::model::NameSource;
+use crate::{model::NameSource, opener};
 
 /// What is known of a file.
 #[derive(Debug)]
@@ -130,6 +130,7 @@ impl Modules {
         offset: u64,
         quality: &mut Quality,
     ) -> Option<(Rc<[u8]>, Rc<Names>)> {
+        let _reading = opener::reading(key.device);
         self.follow_packs(quality);
         let used = self.tick();
         let module = self.by_file.get_mut(key)?;

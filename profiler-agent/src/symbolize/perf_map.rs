@@ -9,7 +9,10 @@ use super::{
     demangle::NAME_LIMIT,
     module_file::{Links, ModuleFile, Refusal, open_in_root},
 };
-use crate::process::proc_dir::ProcDir;
+use crate::{
+    opener,
+    process::{proc_dir::ProcDir, remote_mounts::ProcessMounts},
+};
 
 /// Bytes of a file that are read.
 const READ_LIMIT: u64 = 32 << 20;
@@ -58,6 +61,7 @@ impl PerfMap {
         self.checked = Some(Instant::now());
         let status = process.status().map_err(|_| Refusal::NotFound)?;
         let root = process.open_root().map_err(|_| Refusal::NotFound)?;
+        let mounts = ProcessMounts::read(process.handle()).map_err(|_| Refusal::NotFound)?;
         let path = format!("/tmp/perf-{}.map", status.namespace_pid);
         // The last part must not be a link: /tmp is everybody's.
         let file = open_in_root(
@@ -65,6 +69,7 @@ impl PerfMap {
             path.as_bytes(),
             u64::MAX,
             Links::RefuseLast,
+            Some(&mounts),
         )?;
         self.read_file(&file, status.uid)
     }
@@ -73,6 +78,7 @@ impl PerfMap {
         if found.owner != uid && found.owner != 0 {
             return Err(Refusal::ForeignOwner);
         }
+        let _reading = opener::reading(found.key.device);
         let identity = Some((found.key.device, found.key.inode));
         if self.file != identity || found.key.size < self.read {
             *self = Self {
@@ -247,6 +253,7 @@ mod tests {
                 name.as_bytes(),
                 u64::MAX,
                 Links::RefuseLast,
+                None,
             )
             .unwrap()
         };

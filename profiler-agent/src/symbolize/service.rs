@@ -2,25 +2,40 @@
 //!
 //! blazesym's caches are not `Send`, and all collections share them, so they live on one thread
 //! that works through requests in order.
+//!
+//! It reads files of targets, which may never answer. Whoever waits for it looks now and then whether it still works; a
+//! thread that does not is left behind, and another takes its place, to which that file system is refused.
 
 use std::{
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc,
-        mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel},
     },
+    thread,
+    time::Duration,
 };
 
-use super::{ImageKey, Mappings, Quality, SymbolizeConfig, Symbolizer, mapped_process::Snapshot};
+use super::{
+    ImageKey, Mappings, Quality, Refusal, SymbolizeConfig, Symbolizer, mapped_process::Snapshot,
+    symbolizer::unnamed_stack,
+};
 use crate::{
     model::{FrameId, ProcessKey, Profile, ProfileBuilder},
-    opener,
+    opener::{self, ThreadWatch},
     unwind::ProcessCode,
 };
 
 /// Requests that may wait (a minute of one collection's drains); a collection that finds the queue
 /// full waits with its own drain.
 const QUEUE: usize = 256;
+
+/// Between two tries to find room in the queue.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Between two looks at whether the thread works.
+const LOOK: Duration = Duration::from_millis(50);
 
 type Work = Box<dyn FnOnce(&mut Symbolizer) + Send>;
 
@@ -50,6 +65,8 @@ pub struct NamedStack {
 #[derive(Debug)]
 pub struct NamingInProgress {
     answer: Receiver<NamedStacks>,
+    /// Over the thread that was asked.
+    watch: Arc<ThreadWatch>,
 }
 
 /// State of a [`NamingInProgress`].
@@ -71,52 +88,142 @@ impl NamingInProgress {
         }
     }
 
-    /// Waits for the end.
+    /// Waits a moment for the end.
     pub fn wait(&self) -> Naming {
-        self.answer
-            .recv()
-            .map_or(Naming::Failed, |named| Naming::Done(Box::new(named)))
+        match self.answer.recv_timeout(LOOK) {
+            Ok(named) => Naming::Done(Box::new(named)),
+            Err(RecvTimeoutError::Timeout) => Naming::Working,
+            Err(RecvTimeoutError::Disconnected) => Naming::Failed,
+        }
     }
+}
+
+/// What can be expected of a [`NamingInProgress`] without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prospect {
+    Working,
+    /// Another thread has taken the place of the one that was asked.
+    AskAgain,
+    None,
+}
+
+/// What the reading of a process has brought, beside its names.
+#[derive(Debug, Default)]
+pub struct ProcessRead {
+    /// What it executes, when that was wanted and could be read.
+    pub code: Option<ProcessCode>,
+    /// Files that were left alone, and why.
+    pub unread: Vec<(Arc<str>, Refusal)>,
+    /// The process itself did not answer.
+    pub is_silent: bool,
 }
 
 /// Handle on the symbolizer's thread, which ends with the last handle. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SymbolizerService {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: SymbolizeConfig,
+    running: Mutex<Running>,
+}
+
+/// The thread that works.
+#[derive(Clone, Debug)]
+struct Running {
     requests: SyncSender<Work>,
-    max_file_bytes: u64,
+    watch: Arc<ThreadWatch>,
+}
+
+impl Running {
+    fn start(make: impl FnOnce() -> Symbolizer + Send + 'static) -> io::Result<Self> {
+        let (requests, receiver) = sync_channel(QUEUE);
+        let watch = Arc::new(ThreadWatch::default());
+        let own = Arc::clone(&watch);
+        opener::start("symbolizer", move || {
+            ThreadWatch::begin(&own);
+            serve(&receiver, &own, make());
+        })?;
+        Ok(Self { requests, watch })
+    }
 }
 
 impl SymbolizerService {
     /// Starts the thread.
-    pub fn start(config: SymbolizeConfig) -> std::io::Result<Self> {
-        let (requests, receiver) = sync_channel(QUEUE);
-        let max_file_bytes = config.max_file_bytes;
-        opener::start("symbolizer", move || {
-            serve(&receiver, Symbolizer::new(config));
-        })?;
+    pub fn start(config: SymbolizeConfig) -> io::Result<Self> {
+        let own = config.clone();
+        let running = Running::start(move || Symbolizer::new(own))?;
+        let shared = Shared {
+            config,
+            running: Mutex::new(running),
+        };
         Ok(Self {
-            requests,
-            max_file_bytes,
+            shared: Arc::new(shared),
         })
     }
 
+    fn running(&self) -> MutexGuard<'_, Running> {
+        let running = &self.shared.running;
+        running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an answer can still come. Lets another thread take the place of one that waits for a file which does not
+    /// answer.
+    pub fn prospect(&self, asked: &NamingInProgress) -> Prospect {
+        let mut running = self.running();
+        if !Arc::ptr_eq(&running.watch, &asked.watch) {
+            return Prospect::AskAgain;
+        }
+        self.replace(&mut running)
+    }
+
+    fn replace(&self, running: &mut Running) -> Prospect {
+        if !running.watch.is_stuck() {
+            return Prospect::Working;
+        }
+        let config = self.shared.config.clone();
+        match Running::start(move || Symbolizer::successor(config)) {
+            Ok(fresh) => {
+                tracing::warn!(
+                    "the symbolizer waits for a file that does not answer; another one begins"
+                );
+                *running = fresh;
+                Prospect::AskAgain
+            }
+            Err(error) => {
+                tracing::error!(%error, "start another symbolizer");
+                Prospect::None
+            }
+        }
+    }
+
     /// Reads the mappings of a process and opens its files now, on the caller's thread: the process
-    /// may be gone before the symbolizer has time. With `wants_code` the result is what it executes, when that could be
-    /// read.
-    pub fn process_started(&self, image: ImageKey, wants_code: bool) -> Option<ProcessCode> {
-        match Snapshot::read(image.process, self.max_file_bytes) {
+    /// may be gone before the symbolizer has time.
+    pub fn process_started(&self, image: ImageKey, wants_code: bool) -> ProcessRead {
+        match Snapshot::read(image.process, self.shared.config.max_file_bytes) {
             Ok(snapshot) => {
                 let code = wants_code.then(|| ProcessCode::of_snapshot(&snapshot));
+                let unread = snapshot.refused().to_vec();
                 self.tell(Box::new(move |symbolizer| {
                     symbolizer.adopt(image, snapshot);
                 }));
-                code.flatten()
+                ProcessRead {
+                    code: code.flatten(),
+                    unread,
+                    is_silent: false,
+                }
             }
             Err(error) => {
+                let is_silent = opener::is_silence(&error);
                 self.tell(Box::new(move |symbolizer| {
                     symbolizer.not_read(image, &error);
                 }));
-                None
+                ProcessRead {
+                    is_silent,
+                    ..ProcessRead::default()
+                }
             }
         }
     }
@@ -131,7 +238,7 @@ impl SymbolizerService {
     /// Starts naming stacks; `builder` is the empty profile that their frames are interned in.
     pub fn name(&self, stacks: Vec<AddressStack>, mut builder: ProfileBuilder) -> NamingInProgress {
         let (sender, answer) = sync_channel(1);
-        self.tell(Box::new(move |symbolizer| {
+        let watch = self.tell(Box::new(move |symbolizer| {
             let stacks = stacks
                 .iter()
                 .map(|stack| name(symbolizer, stack, &mut builder))
@@ -142,27 +249,75 @@ impl SymbolizerService {
                 stacks,
             });
         }));
-        NamingInProgress { answer }
+        NamingInProgress { answer, watch }
+    }
+
+    /// Keeps the thread where nothing comes back until the other end of `until` is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold(&self, until: Receiver<()>) {
+        self.tell(Box::new(move |_| {
+            until.recv().ok();
+        }));
     }
 
     /// Drops what can be read again. Left out while too much waits.
     pub fn drop_caches(&self) {
-        let _busy = self.requests.try_send(Box::new(Symbolizer::drop_caches));
+        let requests = self.running().requests.clone();
+        let _busy = requests.try_send(Box::new(Symbolizer::drop_caches));
     }
 
-    /// Counters of the symbolizer; waits for the work that is queued before.
+    /// Counters of the symbolizer; waits for the work that is queued before. `None` when that does not end.
     pub fn quality(&self) -> Option<Quality> {
         let (sender, answer) = sync_channel(1);
-        self.tell(Box::new(move |symbolizer| {
+        let watch = self.tell(Box::new(move |symbolizer| {
             let _unheard = sender.send(symbolizer.quality());
         }));
-        answer.recv().ok()
+        loop {
+            match answer.recv_timeout(LOOK) {
+                Ok(quality) => return Some(quality),
+                Err(RecvTimeoutError::Timeout) if watch.is_stuck() => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
     }
 
-    fn tell(&self, work: Work) {
-        if self.requests.send(work).is_err() {
-            tracing::error!("the symbolizer has ended");
+    /// Waits while the queue is full and the thread works. The result is the watch over the thread that was told.
+    fn tell(&self, mut work: Work) -> Arc<ThreadWatch> {
+        loop {
+            let Running { requests, watch } = self.running().clone();
+            match requests.try_send(work) {
+                Ok(()) => return watch,
+                Err(TrySendError::Disconnected(_)) => {
+                    tracing::error!("the symbolizer has ended");
+                    return watch;
+                }
+                Err(TrySendError::Full(again)) => work = again,
+            }
+            let mut running = self.running();
+            if Arc::ptr_eq(&running.watch, &watch) && self.replace(&mut running) == Prospect::None {
+                // What was asked gets no answer.
+                return watch;
+            }
+            drop(running);
+            thread::sleep(PAUSE);
         }
+    }
+}
+
+/// The same stacks with addresses in place of names, where nobody can name them.
+pub fn unnamed(stacks: &[AddressStack], mut builder: ProfileBuilder) -> NamedStacks {
+    let stacks = stacks
+        .iter()
+        .map(|stack| NamedStack {
+            frames: unnamed_stack(stack, &mut builder),
+            // The loss of names is said otherwise.
+            mappings: Mappings::Known,
+        })
+        .collect();
+    NamedStacks {
+        profile: builder.finish(),
+        stacks,
     }
 }
 
@@ -172,6 +327,7 @@ fn name(
     builder: &mut ProfileBuilder,
 ) -> NamedStack {
     let mut frames = Vec::new();
+    symbolizer.catch_up(stack.image);
     if let Some(kernel) = &stack.kernel {
         frames = symbolizer.kernel_stack(kernel, builder);
     }
@@ -185,8 +341,9 @@ fn name(
 }
 
 /// A panic costs one request, not the thread.
-fn serve(requests: &Receiver<Work>, mut symbolizer: Symbolizer) {
+fn serve(requests: &Receiver<Work>, watch: &ThreadWatch, mut symbolizer: Symbolizer) {
     while let Ok(work) = requests.recv() {
+        let _working = watch.work();
         if catch_unwind(AssertUnwindSafe(|| work(&mut symbolizer))).is_err() {
             tracing::error!("the symbolizer panicked; its answer is missing");
         }

@@ -142,6 +142,7 @@ fn find_below(root: &Path, program: &Path) -> Option<NameSource> {
     let origin = Origin {
         root: Arc::new(fd),
         path: Arc::from(&b"/usr/bin/program"[..]),
+        mounts: None,
     };
     let file = fs::File::open(program).unwrap();
     let layout = Layout::read(&file).unwrap();

@@ -138,6 +138,6 @@ fn open(path: &Path) -> Option<File> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root: OwnedFd = rustix::fs::openat(CWD, "/", flags, Mode::empty()).ok()?;
     let name = absolute.as_os_str().as_bytes();
-    let found = open_in_root(root.as_fd(), name, u64::MAX, Links::Follow).ok()?;
+    let found = open_in_root(root.as_fd(), name, u64::MAX, Links::Follow, None).ok()?;
     Some(found.file)
 }

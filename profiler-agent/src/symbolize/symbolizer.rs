@@ -2,7 +2,7 @@
 
 use std::{
     cell::OnceCell,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -10,6 +10,7 @@ use std::{
 use profiler_common::unwind::frame as mark;
 
 use super::{
+    AddressStack,
     kernel::{Kernel, KernelSymbols},
     mapped_process::{MappedProcess, Placed, Region, Snapshot},
     modules::Modules,
@@ -121,8 +122,13 @@ pub struct Symbolizer {
     vdso: OnceCell<Option<Vdso>>,
     quality: Quality,
     swept: Instant,
+    /// Of one that takes the place of another: programs that it has looked at by itself, since nobody tells it of them
+    /// again.
+    caught_up: Option<HashSet<ImageKey>>,
 }
 
+/// Programs that are remembered as looked at.
+const CAUGHT_UP: usize = 65_536;
 /// Exited processes are looked for this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of all perf-maps together.
@@ -138,6 +144,28 @@ impl Symbolizer {
             vdso: OnceCell::new(),
             quality: Quality::default(),
             swept: Instant::now(),
+            caught_up: None,
+        }
+    }
+
+    /// One that takes the place of another, and was not told of the programs that run.
+    pub(super) fn successor(config: SymbolizeConfig) -> Self {
+        Self {
+            caught_up: Some(HashSet::new()),
+            ..Self::new(config)
+        }
+    }
+
+    /// Looks at a program that it may not have been told of.
+    pub(super) fn catch_up(&mut self, image: ImageKey) {
+        let Some(caught_up) = &mut self.caught_up else {
+            return;
+        };
+        if caught_up.len() >= CAUGHT_UP {
+            caught_up.clear();
+        }
+        if caught_up.insert(image) && !self.processes.contains_key(&image) {
+            self.process_started(image);
         }
     }
 
@@ -217,15 +245,10 @@ impl Symbolizer {
     ) -> Vec<FrameId> {
         let image = image.into();
         let frame = |(index, address): (usize, &u64)| {
-            if let Some(fault) = mark::error_of(*address) {
-                return into.marker(&StackFault::of_outcome(fault).marker());
+            if let Some(marker) = marker(*address, into) {
+                return marker;
             }
-            if let Some(elided) = mark::elided_of(*address) {
-                return into.marker(&elided_marker(elided));
-            }
-            let is_call = index > 0 && address & mark::INTERRUPTED == 0;
-            let address = code_address(usize::from(is_call), address & !mark::INTERRUPTED);
-            self.user_frame(image, address, into)
+            self.user_frame(image, user_address(index, *address), into)
         };
         addresses.iter().enumerate().map(frame).collect()
     }
@@ -255,7 +278,7 @@ impl Symbolizer {
             .processes
             .values()
             .filter(|mapped| mapped.exited.is_none());
-        let again: std::collections::HashSet<_> = running
+        let again: HashSet<_> = running
             .flat_map(MappedProcess::module_keys)
             .copied()
             .collect();
@@ -396,7 +419,7 @@ impl Symbolizer {
     }
 
     fn close_unused(&mut self) {
-        let mapped: std::collections::HashSet<_> = self
+        let mapped: HashSet<_> = self
             .processes
             .values()
             .flat_map(MappedProcess::module_keys)
@@ -424,6 +447,51 @@ impl Symbolizer {
                 .refusal(super::module_file::Refusal::OverBudget);
         }
     }
+}
+
+/// Frames of a stack in which every address stands for itself, as [`Symbolizer::user_stack`] and
+/// [`Symbolizer::kernel_stack`] make them where nothing is known.
+pub(super) fn unnamed_stack(stack: &AddressStack, into: &mut ProfileBuilder) -> Vec<FrameId> {
+    let (kernel, user) = (stack.kernel.as_deref(), stack.user.as_deref());
+    let mut frames = Vec::new();
+    for (index, address) in kernel.unwrap_or_default().iter().enumerate() {
+        let place = Place {
+            space: FrameSpace::Kernel,
+            kind: ModuleKind::Kernel,
+            path: "[kernel]",
+            build_id: &[],
+            offset: code_address(index, *address),
+        };
+        frames.push(place.frame(&Names::none(), into));
+    }
+    for (index, address) in user.unwrap_or_default().iter().enumerate() {
+        frames.push(marker(*address, into).unwrap_or_else(|| {
+            let place = Place {
+                space: FrameSpace::User,
+                kind: ModuleKind::Unknown,
+                path: "",
+                build_id: &[],
+                offset: user_address(index, *address),
+            };
+            place.frame(&Names::none(), into)
+        }));
+    }
+    frames
+}
+
+/// A mark that says where frames are missing; `None` for an address.
+fn marker(address: u64, into: &mut ProfileBuilder) -> Option<FrameId> {
+    if let Some(fault) = mark::error_of(address) {
+        return Some(into.marker(&StackFault::of_outcome(fault).marker()));
+    }
+    let elided = mark::elided_of(address)?;
+    Some(into.marker(&elided_marker(elided)))
+}
+
+/// The first address is that of an instruction, the others are return addresses unless marked as interrupted.
+fn user_address(index: usize, address: u64) -> u64 {
+    let is_call = index > 0 && address & mark::INTERRUPTED == 0;
+    code_address(usize::from(is_call), address & !mark::INTERRUPTED)
 }
 
 /// A return address belongs to the call before it.

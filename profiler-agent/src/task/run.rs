@@ -44,8 +44,9 @@ const COMMIT_INTERVAL: Duration = Duration::from_millis(400);
 /// How often to look whether something waits for a commit.
 const COMMIT_TICK: Duration = Duration::from_millis(250);
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a collector may take to hand over what it still has.
-const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+/// How long a collector may take to hand over what it still has. It stops waiting for threads that do not work any more by
+/// itself, long before: this is for one that does not come back at all.
+const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs the task of `slot` and leaves it final, whatever happens.
 pub(super) async fn run(inner: Arc<Inner>, slot: Slot) {

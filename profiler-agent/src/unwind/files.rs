@@ -8,7 +8,10 @@ use super::{
     processes::{CodeMapping, Content, Place},
     tables::bias_of,
 };
-use crate::symbolize::module_file::{FileKey, ModuleFile};
+use crate::{
+    opener,
+    symbolize::module_file::{FileKey, ModuleFile},
+};
 
 /// Number of all files that have no rows because they cannot be read.
 pub(crate) const REFUSED: u32 = 0;
@@ -55,6 +58,7 @@ impl FileTable {
         }
         self.last += 1;
         let number = self.last;
+        let _reading = opener::reading(opened.key.device);
         let file = UnwindFile::open(opened.file)
             .inspect_err(|error| tracing::debug!(%error, "file without unwind tables"))
             .ok()
@@ -90,6 +94,12 @@ impl FileTable {
             }
         }
         closed
+    }
+
+    /// Says that the calling thread reads a file, until the result is dropped.
+    pub(crate) fn reading(&self, number: u32) -> Option<opener::Reading> {
+        let slot = self.slots.get(&number)?;
+        Some(opener::reading(slot.key.device))
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<&UnwindFile> {

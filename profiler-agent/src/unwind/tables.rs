@@ -282,6 +282,7 @@ impl TableCache {
     pub fn code_byte(&self, slot: u32, address: u64) -> Option<u8> {
         let all = &self.processes.get(&slot)?.mappings;
         let mapping = all.mappings[last_start_at_most(&all.starts, address)];
+        let _reading = self.files.reading(mapping.file);
         let file = self
             .files
             .get(mapping.file)
@@ -290,6 +291,7 @@ impl TableCache {
     }
 
     fn decode(&mut self, key: PageKey) -> PageRows {
+        let _reading = self.files.reading(key.file);
         let Some(file) = self.files.get(key.file) else {
             self.counts.refused += u64::from(key.file != REFUSED);
             return PageRows::without_descriptions();

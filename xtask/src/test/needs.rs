@@ -65,6 +65,8 @@ pub(super) const REDIS: Package = Package {
 };
 
 pub(super) const ROOT_AND_AGENT: &[Need] = &[Need::Root, Need::Agent];
+/// The kernel's FUSE as well: its tests fail and say so where /dev/fuse is missing.
+pub(super) const SILENT_FILES: &[Need] = ROOT_AND_AGENT;
 /// File systems in files.
 pub(super) const STORAGE: &[Need] = &[
     Need::Root,

@@ -5,10 +5,10 @@ use anyhow::Result;
 use super::{
     binaries, broken,
     needs::{
-        API_FUZZ, CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, KUBERNETES_NAMES, MESH, MESHES,
-        NAMES, NETWORK, Need, PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP, REQUESTS_STORES,
-        REQUESTS_TLS, ROOT_AND_AGENT, SHIPPED, STORAGE, STRANGERS, TLS_SITES, UI, UI_STAND_IN,
-        UNWIND, UNWINDING, UNWINDING_PROGRAMS,
+        API_FUZZ, CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, KUBERNETES_NAMES, MESH,
+        MESHES, NAMES, NETWORK, Need, PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP,
+        REQUESTS_STORES, REQUESTS_TLS, ROOT_AND_AGENT, SHIPPED, SILENT_FILES, STORAGE, STRANGERS,
+        TLS_SITES, UI, UI_STAND_IN, UNWIND, UNWINDING, UNWINDING_PROGRAMS,
     },
     schedule::Lane,
     tally::Tally,
@@ -220,6 +220,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("off-cpu-asleep", Beside, 100, None, IDLE, "threads that sleep already when a task begins"),
     integration!("names", Beside, 100, None, NAMES, "names of stripped programs: debug files, packs, Go"),
     integration!("strangers", Beside, 120, BUSY, STRANGERS, "people without a token, files and programs that mean harm, against an agent with 512 MiB"),
+    integration!("silent-files", Beside, 120, None, SILENT_FILES, "programs on a file system whose server does not answer"),
     integration!("lifecycle", Beside, 90, None, ROOT_AND_AGENT, "restarts, crashes and second agents"),
     integration!("checkup", Beside, 120, None, MESH, "check-ups of a sidecar: requests, configuration, CPU time, the command diagnose"),
     integration!("demo", Beside, 120, None, MESH, "the demo leaves nothing behind, however it ends"),

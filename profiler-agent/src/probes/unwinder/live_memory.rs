@@ -1,6 +1,6 @@
 //! The memory of a running process, for what a capture does not hold.
 
-use std::{cell::RefCell, fs::File, os::unix::fs::FileExt as _};
+use std::{cell::RefCell, fs::File, sync::Arc};
 
 use crate::{
     opener::{self, Place},
@@ -13,10 +13,12 @@ const PIECE: usize = 4096;
 /// Pieces that are read for one stack.
 const PIECES: u32 = 256;
 
-/// Reads `/proc/PID/mem` in pages, and keeps the last one.
+/// Reads `/proc/PID/mem` in pages, and keeps the last one. A page that lies in a file may have to be read by the kernel
+/// first: another thread waits for that (`opener`).
 #[derive(Debug)]
 pub(super) struct LiveMemory {
-    file: Option<File>,
+    pid: u32,
+    file: Option<Arc<File>>,
     last: RefCell<Piece>,
 }
 
@@ -30,7 +32,10 @@ struct Piece {
 impl LiveMemory {
     pub(super) fn new(pid: u32) -> Self {
         Self {
-            file: opener::open(Place::at(format!("/proc/{pid}/mem"))).ok(),
+            pid,
+            file: opener::open(Place::at(format!("/proc/{pid}/mem")))
+                .ok()
+                .map(Arc::new),
             last: RefCell::new(Piece {
                 start: 0,
                 bytes: Vec::new(),
@@ -46,9 +51,15 @@ impl LiveMemory {
         if piece.bytes.is_empty() || piece.start != start {
             piece.left = piece.left.checked_sub(1)?;
             piece.start = start;
-            piece.bytes.resize(PIECE, 0);
-            let count = file.read_at(&mut piece.bytes, start).unwrap_or(0);
-            piece.bytes.truncate(count);
+            piece.bytes = match opener::read_at(self.pid, file, start, PIECE) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    if opener::is_silence(&error) {
+                        piece.left = 0;
+                    }
+                    Vec::new()
+                }
+            };
         }
         let at = usize::try_from(address - start).ok()?;
         let bytes = piece.bytes.get(at..at.checked_add(8)?)?;

@@ -21,7 +21,7 @@ use std::{
     os::fd::{AsFd as _, OwnedFd},
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{Receiver, SyncSender, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread::JoinHandle,
     time::Duration,
@@ -31,10 +31,11 @@ use profiler_common::process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{
-    bpf::{CaptureReader, LoadError, UnwindMaps},
+    bpf::{CaptureReader, LoadError, TakeBack, UnwindMaps},
     confine::Reach,
     model::TableCounts,
-    opener, privileges,
+    opener::{self, ThreadWatch},
+    privileges,
     unwind::ProcessCode,
 };
 use worker::Worker;
@@ -46,6 +47,13 @@ const COMMANDS: usize = 1024;
 /// Processes that are read before a task samples, and the time that may take.
 const KNOWN_PROCESSES: usize = 256;
 const KNOWING: Duration = Duration::from_secs(1);
+
+/// Between two looks at whether the thread works.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a task says whose unwinder did not come back.
+const STUCK_NOTE: &str = "the unwinder waits for a file that does not answer: stacks that it had to walk are missing, their \
+                          samples are kept";
 
 /// Walked stacks that may wait for the session.
 const WALKED: usize = 4096;
@@ -107,6 +115,17 @@ pub(super) struct Unwinder {
     walked: Receiver<Walked>,
     counts: Arc<Mutex<TableCounts>>,
     thread: Option<JoinHandle<()>>,
+    watch: Arc<ThreadWatch>,
+    take_back: TakeBack,
+}
+
+/// What the thread leaves when it ends.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) walked: Vec<Walked>,
+    pub(super) counts: TableCounts,
+    /// Why something is missing.
+    pub(super) note: Option<String>,
 }
 
 impl Unwinder {
@@ -122,6 +141,9 @@ impl Unwinder {
             .map_err(|errno| LoadError::Thread(errno.into()))?;
         let wake = Arc::new(wake);
         let counts = Arc::new(Mutex::new(TableCounts::default()));
+        let take_back = TakeBack::new(&maps, &captures);
+        let watch = Arc::new(ThreadWatch::default());
+        let watched = Arc::clone(&watch);
         let mut worker = Worker::new(maps, Arc::clone(&counts))?;
         let woken = Arc::clone(&wake);
         // It understands what programs say of themselves.
@@ -138,6 +160,8 @@ impl Unwinder {
                     Notice::Woken => worker::WAIT,
                     Notice::Polling => worker::POLL,
                 };
+                ThreadWatch::begin(&watched);
+                let _working = watched.work();
                 worker.run(captures, &orders, woken.as_fd(), &results, patience);
             },
         )
@@ -148,6 +172,8 @@ impl Unwinder {
             walked,
             counts,
             thread: Some(thread),
+            watch,
+            take_back,
         })
     }
 
@@ -187,13 +213,31 @@ impl Unwinder {
         std::mem::take(&mut *self.counts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Walks what the kernel has sent until now, and ends the thread.
-    pub(super) fn finish(mut self) -> (Vec<Walked>, TableCounts) {
+    /// Walks what the kernel has sent until now, and ends the thread: as long as that works. One that waits for a file
+    /// which does not answer is left behind, without anything of the kernel's.
+    pub(super) fn finish(mut self) -> Finished {
         self.commands = None;
         self.wake();
-        let walked = self.walked.iter().collect();
-        self.join();
-        (walked, self.take_counts())
+        let mut walked = Vec::new();
+        let note = loop {
+            match self.walked.recv_timeout(LOOK) {
+                Ok(one) => walked.push(one),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.join();
+                    break None;
+                }
+                Err(RecvTimeoutError::Timeout) if self.watch.is_stuck() => {
+                    self.take_back.take_back();
+                    break Some(STUCK_NOTE.to_owned());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
+        Finished {
+            walked,
+            counts: self.take_counts(),
+            note,
+        }
     }
 
     fn tell(&self, command: Command) {

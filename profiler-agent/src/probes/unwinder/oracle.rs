@@ -16,6 +16,10 @@ use profiler_common::unwind::{frame, state::REGISTERS, state::State};
 
 use crate::{
     opener::{self, Place},
+    process::{
+        proc_dir::ProcDir,
+        remote_mounts::{ProcessMounts, Served},
+    },
     symbolize::{
         elf_layout::Layout,
         maps::{self, Backing, Mapping},
@@ -113,6 +117,10 @@ impl Oracle {
     }
 
     fn read(&mut self, pid: u32) -> Vec<Mapped> {
+        let mounts = ProcDir::open(pid).and_then(|process| ProcessMounts::read(process.handle()));
+        let Ok(mounts) = mounts else {
+            return Vec::new();
+        };
         let mappings = opener::open(Place::at(format!("/proc/{pid}/maps")))
             .and_then(maps::read_mappings)
             .unwrap_or_default();
@@ -124,6 +132,9 @@ impl Oracle {
                         let key = (path.clone(), *inode);
                         let known = self.numbers.get(&key).copied();
                         known.unwrap_or_else(|| {
+                            if mounts.of_mapping(mapping.device) == Served::Elsewhere {
+                                return None;
+                            }
                             let (start, end) = (mapping.start, mapping.end);
                             let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
                             let file = opener::open(Place::at(path)).ok();
