@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api::{
-        self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, RouterError, Server,
-        ServerError, ServerTls, TlsError, Token, Tokens,
+        self, ApiParts, ApiState, AuthError, Inspection, LivePump, NodeInfo, Reached, RouterError,
+        Server, ServerError, ServerTls, TlsError, Token, Tokens,
     },
     bpf::{enable_statistics, has_loop_helper, is_embedded},
     checkup::Checkups,
@@ -41,7 +41,10 @@ use crate::{
 pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// The part of it that is left for work on other threads that blocks.
 pub const LAST_WORK: Duration = Duration::from_millis(300);
-const STOPPING: Duration = STOP_DEADLINE.saturating_sub(LAST_WORK);
+const STOPPING: Duration = STOP_DEADLINE
+    .saturating_sub(LAST_WORK)
+    // Before it would be ended by force.
+    .saturating_sub(Duration::from_millis(300));
 /// How long open requests may take to end within that.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Tasks that wait for a place; one more is refused.
@@ -276,7 +279,7 @@ impl App {
             network_metrics_edges: config.network_metrics_edges,
             tokens,
             origin,
-            certificate,
+            reached: Reached::new(config.listen, certificate),
             arguments: config.arguments,
             capture: config.capture,
             node: kernel.node,

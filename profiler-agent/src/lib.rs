@@ -25,7 +25,7 @@ mod recent_log;
 mod statistics_lease;
 mod support_bundle;
 pub mod telemetry;
-mod terminal;
+pub mod terminal;
 pub mod version;
 
 pub mod bpf;

@@ -7,10 +7,11 @@ use profiler_agent::{
     app::KernelSide,
     cli::{self, CliError},
     config::cli::{Cli, Command},
-    descriptors, memory, telemetry,
+    descriptors, memory, telemetry, terminal,
 };
 
 fn main() -> ExitCode {
+    terminal::report_panics();
     memory::return_freed_memory();
     descriptors::raise_limit();
     let cli = Cli::parse();

@@ -13,7 +13,7 @@ use tracing_subscriber::{
 use crate::{
     model::{LossKind, Losses, Task, TaskId},
     recent_log::RecentLog,
-    terminal::{self, LogLines},
+    terminal::LogLines,
 };
 
 /// Readings closer together than this give the CPU share of the earlier pair.
@@ -47,10 +47,7 @@ pub fn init(filter: &str) -> Result<(), TelemetryError> {
         let quiet = "aya_obj=info".parse::<Directive>();
         filter = quiet.into_iter().fold(filter, EnvFilter::add_directive);
     }
-    let has_colours = terminal::err_is_terminal();
-    let lines = fmt::layer()
-        .with_writer(move || LogLines { has_colours })
-        .with_ansi(has_colours);
+    let lines = fmt::layer().with_writer(|| LogLines).with_ansi(false);
     let kept = fmt::layer().with_writer(RecentLog::own()).with_ansi(false);
     // `try_init` also installs the bridge from the `log` crate.
     tracing_subscriber::registry()

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result};
 use indicatif::ProgressDrawTarget;
 use serde::Serialize;
 
-use crate::printable::{Escaping, is_plain, push_printable};
+use crate::printable::{Escaping, is_plain};
 
 /// How far lines of an error are moved in that are not its first.
 const ERROR_INDENT: usize = 4;
@@ -176,16 +176,14 @@ impl Redrawn {
     }
 }
 
-/// Where the log goes: what is written at once is an event, and becomes one line.
+/// Where the log goes: what is written at once is an event, and becomes one line. Without colours, which fields of events could
+/// bring as well.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogLines {
-    /// The subscriber colours its events. It escapes ESC in what is logged, so that colours are its own.
-    pub(crate) has_colours: bool,
-}
+pub(crate) struct LogLines;
 
 impl io::Write for LogLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let line = log_line(&String::from_utf8_lossy(bytes), self.has_colours);
+        let line = log_line(&String::from_utf8_lossy(bytes));
         io::stderr().lock().write_all(line.as_bytes())?;
         Ok(bytes.len())
     }
@@ -195,29 +193,25 @@ impl io::Write for LogLines {
     }
 }
 
-fn log_line(event: &str, has_colours: bool) -> String {
-    let mut rest = event.strip_suffix('\n').unwrap_or(event);
-    let mut line = String::with_capacity(event.len() + 1);
-    while let Some(letter) = rest.chars().next() {
-        let length = if let Some(sequence) = colour(rest).filter(|_| has_colours) {
-            line.push_str(sequence);
-            sequence.len()
-        } else {
-            push_printable(&mut line, letter);
-            letter.len_utf8()
-        };
-        rest = rest.get(length..).unwrap_or_default();
-    }
-    line.push('\n');
-    line
+fn log_line(event: &str) -> String {
+    let mut line = Text::default();
+    line.line(format_args!(
+        "{}",
+        event.strip_suffix('\n').unwrap_or(event)
+    ));
+    line.0
 }
 
-/// What sets a colour (SGR of ECMA-48), where a text begins with it.
-fn colour(text: &str) -> Option<&str> {
-    let parameters = text.strip_prefix("\x1b[")?;
-    let end = parameters.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
-    let is_colour = parameters.get(end..)?.starts_with('m');
-    text.get(.."\x1b[".len() + end + 1).filter(|_| is_colour)
+/// Panics are told of in the same way as errors: their messages may quote names.
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = std::backtrace::Backtrace::capture();
+        let mut text = failure(panic);
+        if place.status() == std::backtrace::BacktraceStatus::Captured {
+            text.paragraph(&place.to_string(), 0);
+        }
+        err(&text);
+    }));
 }
 
 #[cfg(test)]
@@ -258,18 +252,11 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_the_log_is_one_line_with_the_colours_of_the_subscriber() {
-        let event = "\x1b[2mtime\x1b[0m \x1b[1;31mx\x1b[2J\ny\u{202e}\n";
+    fn an_event_of_the_log_is_one_line() {
+        let event = "time \x1b[1;31mx\x1b[2J\ny\u{202e}\n";
         assert_eq!(
-            log_line(event, true),
-            "\x1b[2mtime\x1b[0m \x1b[1;31mx\\x1b[2J\\x0ay\\u{202e}\n"
+            log_line(event),
+            "time \\x1b[1;31mx\\x1b[2J\\x0ay\\u{202e}\n"
         );
-        assert!(!log_line(event, false).contains('\x1b'));
-        for text in ["\x1b[", "\x1b[3", "\x1b[m\x1b", "\x1b"] {
-            assert_eq!(
-                log_line(text, true).matches('\x1b').count(),
-                text.matches("\x1b[m").count()
-            );
-        }
     }
 }

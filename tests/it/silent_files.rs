@@ -134,8 +134,10 @@ fn stop(agent: &mut Agent) {
 /// The server has read what it does not answer: a thread that asked it could not be ended.
 #[test]
 fn files_that_others_serve_are_left_alone() {
+    // Dropped last: what waits for the server cannot end before that.
+    let mut agent;
     let scene = Scene::new("silent-skip");
-    let mut agent = Agent::start().unwrap();
+    agent = Agent::start().unwrap();
     let (objects, before) = (kernel_objects(&agent), threads(&agent));
     scene.server.fall_silent(Silence::Unanswered).unwrap();
     for _ in 0..TASKS {
@@ -173,9 +175,10 @@ fn files_that_others_serve_are_left_alone() {
 /// Asked for, they are opened: what does not answer costs a second and a thread, once.
 #[test]
 fn a_server_that_is_asked_and_silent_costs_its_own_names() {
+    let mut agent;
     let scene = Scene::new("silent-read");
     let options = ServeOptions::with_arguments(["--remote-files=read"]);
-    let mut agent = Agent::start_with(options).unwrap();
+    agent = Agent::start_with(options).unwrap();
     // Before it is asked for the first time.
     scene.server.fall_silent(Silence::Unread).unwrap();
     let objects = kernel_objects(&agent);
@@ -202,9 +205,10 @@ fn a_server_that_is_asked_and_silent_costs_its_own_names() {
 /// It has answered when the file was opened, and falls silent while it is read.
 #[test]
 fn a_server_that_falls_silent_while_its_file_is_read_costs_no_sample_of_others() {
+    let agent;
     let scene = Scene::new("silent-later");
     let options = ServeOptions::with_arguments(["--remote-files=read"]);
-    let agent = Agent::start_with(options).unwrap();
+    agent = Agent::start_with(options).unwrap();
     let objects = kernel_objects(&agent);
     scene.server.fall_silent_after_reads(2);
     let (id, task) = profile(&agent);
@@ -230,7 +234,4 @@ fn a_server_that_falls_silent_while_its_file_is_read_costs_no_sample_of_others()
         kernel_objects(&agent) <= objects
     })
     .unwrap_or_else(|error| panic!("{error:#}: {} of {objects}", kernel_objects(&agent)));
-    // The connection first: nothing else ends threads whose request was read.
-    drop(scene);
-    drop(agent);
 }

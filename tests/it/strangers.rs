@@ -310,7 +310,7 @@ fn wrong_tokens_are_slowed_and_told_of_without_addresses() {
     let page = api.with_token(None).get("/").unwrap();
     assert_eq!(page.status, 200, "the page can be opened");
     let counted = metric(&api, "profiler_agent_http_wrong_tokens_total");
-    assert!((29.5..30.5).contains(&counted), "{counted}");
+    assert!((60.5..61.5).contains(&counted), "{counted}");
     let log = limited.agent.log();
     let told: Vec<_> = log
         .lines()

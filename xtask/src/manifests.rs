@@ -50,7 +50,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
 
     for name in ["base.yaml", "service.yaml"] {
         let file = deploy.join("kubernetes").join(name);
-        tally.count(said(reaches(&file, &["API-SERVER-ADDRESS/32"])));
+        tally.count(said(reaches(&file, &["API-SERVER-BLOCK"])));
     }
 
     let scratch = workspace.target.join("manifests");

@@ -158,13 +158,19 @@ pub(super) async fn require(
 fn refuse(state: &ApiState, request: &Request, error: ApiError) -> Response {
     let address = address_of(request);
     let now = Instant::now();
+    let is_wrong = error == ApiError::WrongToken;
+    if is_wrong {
+        state.http.count_wrong_token();
+    }
     if let Some(wait) = state.strangers.wait_after_wrong_tokens(address, now) {
         state.http.count_limited(Limited::WrongTokens);
+        if is_wrong {
+            state.strangers.note_slowed(now);
+        }
         let wait_s = wait.as_secs().max(1);
         return ApiError::TooManyWrongTokens { wait_s }.into_response();
     }
-    if error == ApiError::WrongToken {
-        state.http.count_wrong_token();
+    if is_wrong {
         state.strangers.note_wrong_token(address, now);
     }
     error.into_response()

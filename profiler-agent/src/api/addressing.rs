@@ -1,6 +1,6 @@
 //! Whether a request names this agent: the headers Host, Origin and Sec-Fetch-Site, each given once.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use rustls::{
@@ -8,8 +8,40 @@ use rustls::{
     pki_types::{CertificateDer, ServerName},
     server::ParsedCertificate,
 };
+use tracing::warn;
 
 use super::{error::ApiError, state::Origin};
+use crate::network::addresses_here;
+
+/// By which further addresses the agent is reached.
+#[derive(Clone, Debug, Default)]
+pub struct Reached {
+    addresses: Vec<IpAddr>,
+    certificate: Option<CertificateDer<'static>>,
+}
+
+impl Reached {
+    /// Where the agent listens on all addresses: those that this machine has now. With a certificate: those that it names, as
+    /// behind a Service of Kubernetes.
+    pub fn new(listen: SocketAddr, certificate: Option<CertificateDer<'static>>) -> Self {
+        let addresses = if listen.ip().is_unspecified() {
+            addresses_here().unwrap_or_else(|error| {
+                warn!(%error, "addresses of this machine are unknown: loopback and those of the certificate are served");
+                Vec::new()
+            })
+        } else {
+            Vec::new()
+        };
+        Self {
+            addresses,
+            certificate,
+        }
+    }
+
+    fn names(&self, address: IpAddr) -> bool {
+        self.addresses.contains(&address) || certifies(self.certificate.as_ref(), address)
+    }
+}
 
 /// The only value of a header: which of several counts would be our guess and a proxy's.
 pub(super) fn single<'a>(
@@ -37,11 +69,7 @@ pub(super) fn host_of(headers: &HeaderMap, uri: &Uri) -> Result<Option<String>, 
 
 /// Whether `host` is an address of ours with the port we listen on. A DNS name may be pointed at us by anybody: of
 /// names `localhost` alone is taken.
-pub(super) fn names_us(
-    origin: Origin,
-    certificate: Option<&CertificateDer<'_>>,
-    host: &str,
-) -> bool {
+pub(super) fn names_us(origin: Origin, reached: &Reached, host: &str) -> bool {
     let (name, port) = match host.rsplit_once(':') {
         // The colon of a bare IPv6 address is not one before a port.
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
@@ -55,7 +83,7 @@ pub(super) fn names_us(
     };
     is_own_port
         && match address_in(name) {
-            Some(address) => is_own_address(origin, address) || certifies(certificate, address),
+            Some(address) => is_own_address(origin, address) || reached.names(address),
             None => {
                 name.eq_ignore_ascii_case("localhost")
                     && (is_own_address(origin, Ipv4Addr::LOCALHOST.into())
@@ -75,8 +103,8 @@ fn address_in(name: &str) -> Option<IpAddr> {
     }
 }
 
-/// Whether we listen on this address as far as that is known here: on which others of this machine we are reached when
-/// we listen on all, the certificate says. All of 127.0.0.0/8 is this machine, and where a port is forwarded from.
+/// Whether we listen on this address, as far as what we were told to listen on says. All of 127.0.0.0/8 is this machine, and
+/// where a port is forwarded from.
 fn is_own_address(origin: Origin, address: IpAddr) -> bool {
     let listen = origin.address.ip();
     if address == listen {
@@ -91,7 +119,7 @@ fn is_own_address(origin: Origin, address: IpAddr) -> bool {
     is_reached && address.is_loopback()
 }
 
-/// Whether the agent's certificate is for this address, as behind a Service of Kubernetes.
+/// Whether the agent's certificate is for this address.
 fn certifies(certificate: Option<&CertificateDer<'_>>, address: IpAddr) -> bool {
     let Some(certificate) = certificate else {
         return false;
@@ -110,7 +138,33 @@ mod tests {
             address: listen.parse().unwrap(),
             tls,
         };
-        assert_eq!(names_us(origin, None, host), expected, "{listen} {host}");
+        let reached = Reached::default();
+        assert_eq!(
+            names_us(origin, &reached, host),
+            expected,
+            "{listen} {host}"
+        );
+    }
+
+    #[test]
+    fn all_addresses_of_the_machine_name_an_agent_that_listens_on_all() {
+        let own = "10.1.2.3".parse().unwrap();
+        let reached = Reached {
+            addresses: vec![own],
+            certificate: None,
+        };
+        let origin = Origin {
+            address: "0.0.0.0:7117".parse().unwrap(),
+            tls: true,
+        };
+        assert!(names_us(origin, &reached, "10.1.2.3:7117"));
+        assert!(!names_us(origin, &reached, "10.1.2.4:7117"));
+        let loopback = |listen: &str| {
+            let reached = Reached::new(listen.parse().unwrap(), None);
+            reached.names(Ipv4Addr::LOCALHOST.into())
+        };
+        assert!(loopback("0.0.0.0:7117"));
+        assert!(!loopback("10.1.2.3:7117"));
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl ApiError {
                 "missing_token",
                 "the request carries no token".into(),
                 "send the header Authorization: Bearer TOKEN; the token is in the file `token` of the agent's data \
-                 directory, and `profiler-agent url` prints the address with it",
+                 directory, and `profiler-agent url`, with the settings of `serve`, prints the address with it",
             ),
             Self::WrongToken => hinted(
                 StatusCode::UNAUTHORIZED,
@@ -214,13 +214,13 @@ impl ApiError {
                 StatusCode::FORBIDDEN,
                 "read_only_token",
                 "this token may only look".into(),
-                "use the agent's full token: `profiler-agent url` prints the address with it",
+                "use the agent's full token: `profiler-agent url`, with the settings of `serve`, prints the address with it",
             ),
             Self::TooManyWrongTokens { wait_s } => hinted(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too_many_wrong_tokens",
                 format!("too many requests from this address had a wrong token; wait {wait_s} s"),
-                "send the right token, which is taken at once: `profiler-agent url` prints the address with it",
+                "send the right token, which is taken at once: `profiler-agent url`, with the settings of `serve`, prints the address with it",
             ),
             Self::TooManyStrangers => hinted(
                 StatusCode::TOO_MANY_REQUESTS,
@@ -237,8 +237,8 @@ impl ApiError {
                 StatusCode::FORBIDDEN,
                 "foreign_host",
                 format!("the Host header {host:?} does not name this agent"),
-                "use the address that the agent printed at start, with its port; of others an IP address that its \
-                 certificate names",
+                "use the address that the agent printed at start, with its port; of others an IP address of its \
+                 machine where it listens on all, or one that its certificate names",
             ),
             Self::ForeignOrigin { origin } => hinted(
                 StatusCode::FORBIDDEN,

@@ -59,8 +59,7 @@ fn addressed_to(state: &ApiState, request: &Request) -> Result<(), ApiError> {
     let headers = request.headers();
     let origin = state.parts.origin;
     let host = host_of(headers, request.uri())?;
-    let certificate = state.parts.certificate.as_ref();
-    let is_ours = |host: &str| names_us(origin, certificate, host);
+    let is_ours = |host: &str| names_us(origin, &state.parts.reached, host);
     if !host.as_deref().is_some_and(is_ours) {
         return Err(ApiError::ForeignHost {
             host: host.unwrap_or_default(),

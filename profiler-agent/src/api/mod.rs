@@ -33,6 +33,7 @@ mod unsent;
 #[cfg(test)]
 mod tests;
 
+pub use addressing::Reached;
 pub use auth::{AuthError, Token, Tokens, prepare_data_dir};
 pub use dto::{
     Diagnosis, Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList,

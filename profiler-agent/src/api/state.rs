@@ -6,11 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustls::pki_types::CertificateDer;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    addressing::Reached,
     auth::{Token, Tokens},
     dto::{AgentSelf, Bpf, Limits, Memory, Task, losses},
     edge_metrics::Choice,
@@ -137,8 +137,7 @@ pub struct ApiParts {
     pub network_metrics_edges: usize,
     pub tokens: Tokens,
     pub origin: Origin,
-    /// Says by which further addresses the agent is asked.
-    pub certificate: Option<CertificateDer<'static>>,
+    pub reached: Reached,
     pub arguments: ArgumentPolicy,
     /// What of payload tasks may look at.
     pub capture: CapturePolicy,

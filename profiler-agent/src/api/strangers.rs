@@ -66,12 +66,32 @@ impl Strangers {
     pub(super) fn note_wrong_token(&self, address: IpAddr, now: Instant) {
         tracing::debug!(%address, "a request had a wrong token");
         let mut wrong = lock(&self.wrong);
-        wrong.add(network_of(address), now);
+        let count = wrong.add(network_of(address), now);
         let unsaid = wrong.take_unsaid(now);
         drop(wrong);
-        if let Some(count) = unsaid {
-            tracing::warn!(count, "requests had a wrong token");
+        tell(unsaid);
+        if count == MOST_WRONG_TOKENS {
+            // Once in a window of each address that is remembered.
+            tracing::warn!(
+                count,
+                "an address has sent too many wrong tokens and has to wait"
+            );
         }
+    }
+
+    /// The same for one that came while its address had to wait.
+    pub(super) fn note_slowed(&self, now: Instant) {
+        let mut wrong = lock(&self.wrong);
+        wrong.unsaid += 1;
+        let unsaid = wrong.take_unsaid(now);
+        drop(wrong);
+        tell(unsaid);
+    }
+}
+
+fn tell(unsaid: Option<u64>) {
+    if let Some(count) = unsaid {
+        tracing::warn!(count, "requests had a wrong token");
     }
 }
 
@@ -139,7 +159,8 @@ impl WrongTokens {
         (tries.count >= MOST_WRONG_TOKENS && !left.is_zero()).then_some(left)
     }
 
-    fn add(&mut self, network: IpAddr, now: Instant) {
+    /// How many the address has sent in this window.
+    fn add(&mut self, network: IpAddr, now: Instant) -> u32 {
         self.unsaid += 1;
         if !self.tries.contains_key(&network) {
             self.make_room();
@@ -156,6 +177,7 @@ impl WrongTokens {
         }
         tries.count = tries.count.saturating_add(1);
         tries.last = now;
+        tries.count
     }
 
     fn make_room(&mut self) {

@@ -135,7 +135,7 @@ impl Greeting {
         if let Some(path) = self.token_file.as_ref().filter(|_| !is_shown) {
             let path = path.display();
             parts.push(format!(
-                "the token is in {path} (`profiler-agent url` prints the address with it)"
+                "the token is in {path} (`profiler-agent url`, with the settings of `serve`, prints the address with it)"
             ));
         }
         if let Some(path) = &self.read_only_token {
@@ -216,7 +216,7 @@ mod tests {
         let line = greeting(Reader::Program, AuthConfig::Fresh).line(URL, false);
         assert_eq!(
             line,
-            "listening on http://127.0.0.1:7117/; the token is in /data/token (`profiler-agent url` prints the address \
+            "listening on http://127.0.0.1:7117/; the token is in /data/token (`profiler-agent url`, with the settings of `serve`, prints the address \
              with it)\n"
         );
         let none = greeting(Reader::Program, AuthConfig::None).line("http://127.0.0.1:1/", false);
@@ -232,7 +232,7 @@ mod tests {
             assert_eq!(
                 line,
                 "listening on https://127.0.0.1:7117/ and on every other address of this machine; \
-                 the token is in /t (`profiler-agent url` prints the address with it); a token that may only look \
+                 the token is in /t (`profiler-agent url`, with the settings of `serve`, prints the address with it); a token that may only look \
                  is in /r\n"
             );
         }

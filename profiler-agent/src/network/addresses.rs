@@ -14,7 +14,7 @@ use super::netlink::{Next, list};
 const MAX_ADDRESSES: usize = 65_536;
 
 /// Lists the addresses of the calling thread's namespace.
-pub(super) fn addresses_here() -> io::Result<Vec<IpAddr>> {
+pub(crate) fn addresses_here() -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
     let question = RouteNetlinkMessage::GetAddress(AddressMessage::default());
     list(NETLINK_ROUTE, question, |answer| {

@@ -31,6 +31,7 @@ mod unix_diag;
 mod unix_book;
 mod silent;
 
+pub(crate) use addresses::addresses_here;
 pub(crate) use book::Book;
 pub(crate) use connections::{Connections, MOST_OF_EDGE};
 pub(crate) use diag::DiagSocket;

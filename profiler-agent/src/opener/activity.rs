@@ -9,8 +9,8 @@ use std::{
 
 use super::silence::{self, Device, Source};
 
-/// A thread that has not run for so long within one piece of work waits for something that does not answer. What it asks
-/// its own `opener` takes at most [`super::deadline::LONGEST`].
+/// A thread that has not run for so long within one piece of work waits for something that does not answer. Time in which
+/// its `opener` does something for it does not count: that has a limit of its own.
 const STUCK: Duration = Duration::from_secs(3);
 
 /// File systems that are noted within one piece of work.
@@ -70,6 +70,8 @@ struct State {
     /// Once it has begun.
     tid: Option<u32>,
     work: Option<Work>,
+    /// It waits for its `opener`.
+    is_asking: bool,
     /// Its number among those that were left behind.
     left: Option<u64>,
 }
@@ -107,11 +109,13 @@ impl ThreadWatch {
         if state.left.is_some() {
             return true;
         }
+        let is_asking = state.is_asking;
         let (Some(tid), Some(work)) = (state.tid, &mut state.work) else {
             return false;
         };
         let now = Activity::of(tid);
         let goes_on = match (&now, &work.seen) {
+            (Some(_), Some(_)) if is_asking => true,
             (Some(now), Some(seen)) => now.goes_on(seen),
             // Seen for the first time.
             (Some(_), None) => true,
@@ -204,6 +208,27 @@ impl Drop for Reading {
             work.reads.truncate(self.before);
         }
         ThreadWatch::is_back(&mut state);
+    }
+}
+
+/// Says that the calling thread waits for its `opener`, until the result is dropped.
+pub(super) fn asking() -> Asking {
+    let watch = OWN.with_borrow(Clone::clone);
+    if let Some(watch) = &watch {
+        watch.lock().is_asking = true;
+    }
+    Asking(watch)
+}
+
+/// See [`asking`].
+#[derive(Debug)]
+pub(super) struct Asking(Option<Arc<ThreadWatch>>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Some(watch) = &self.0 {
+            watch.lock().is_asking = false;
+        }
     }
 }
 

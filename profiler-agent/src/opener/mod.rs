@@ -32,7 +32,7 @@ pub(crate) use files::{
     Entry, Place, append, list, living, open, open_path, open_path_of, read, read_at, read_link,
     read_of, replace,
 };
-pub(crate) use silence::{Device, Source, is_silence, left_behind};
+pub(crate) use silence::{Device, Source, is_left_behind_too_often, is_silence, left_behind};
 
 use crate::{
     confine::{Reach, confine_reader},
@@ -92,6 +92,7 @@ fn ask<T: Send + 'static>(
         // Fails only when the asker is gone.
         let _unheard = answer.send(question());
     });
+    let _asking = activity::asking();
     other.send(work).map_err(|_| failed())?;
     answered.recv().map_err(|_| failed())
 }
@@ -186,6 +187,7 @@ pub(crate) fn apart_while_active<T: Send + 'static>(
 ) -> io::Result<T> {
     /// Between two looks at what the thread does.
     const LOOK: Duration = Duration::from_millis(50);
+    silence::check(Source::Unknown)?;
     let watch = Arc::new(ThreadWatch::default());
     let own = Arc::clone(&watch);
     let (answer, answered) = sync_channel(1);

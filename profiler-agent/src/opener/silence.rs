@@ -5,11 +5,13 @@
 
 use std::{
     fmt, io,
+    mem::discriminant,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Threads that may be left behind at once. Each has a small stack, and none runs.
-pub(super) const MOST_LEFT: usize = 64;
+/// Threads that may be left behind at once for sources of one kind, so that who makes many processes does not keep files
+/// from being opened. Each has a small stack, and none runs.
+pub(super) const MOST_LEFT: usize = 24;
 
 /// Number of a file system, as in `/proc/PID/maps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,8 +64,8 @@ impl fmt::Display for Reason {
             ),
             Self::TooMany => write!(
                 f,
-                "{MOST_LEFT} threads wait for files that do not answer, more are not started: end the servers of these \
-                 file systems, or abort their connections"
+                "{MOST_LEFT} threads wait for files or processes that do not answer, more are not started: end the servers \
+                 of their file systems, or abort their connections"
             ),
         }
     }
@@ -102,6 +104,11 @@ pub(crate) fn left_behind() -> usize {
     left().waiting.len()
 }
 
+/// Whether so many threads wait that no more are started to take the place of one that waits.
+pub(crate) fn is_left_behind_too_often() -> bool {
+    left_behind() >= MOST_LEFT
+}
+
 /// Fails when this is waited for already, or too many threads wait for anything.
 pub(super) fn check(source: Source) -> io::Result<()> {
     let waiting: Vec<Silent> = left().waiting.iter().map(|(_, silent)| *silent).collect();
@@ -112,7 +119,8 @@ pub(super) fn check(source: Source) -> io::Result<()> {
 }
 
 fn refusal(waiting: &[Silent], asked: Silent) -> Option<Reason> {
-    if waiting.len() >= MOST_LEFT {
+    let is_alike = |other: &&Silent| discriminant(*other) == discriminant(&asked);
+    if waiting.iter().filter(is_alike).count() >= MOST_LEFT {
         return Some(Reason::TooMany);
     }
     // Of an unknown source nothing is remembered but that a thread waits.
@@ -186,8 +194,9 @@ mod tests {
         assert_eq!(refusal(&one, device(2)), None);
         assert_eq!(refusal(&one, Silent::Unknown), None);
         let many = [Silent::Unknown; MOST_LEFT];
-        assert_eq!(refusal(&many, device(2)), Some(Reason::TooMany));
-        assert!(error(Reason::TooMany).to_string().contains("64 threads"));
+        assert_eq!(refusal(&many, Silent::Unknown), Some(Reason::TooMany));
+        assert_eq!(refusal(&many, device(2)), None, "of another kind");
+        assert!(error(Reason::TooMany).to_string().contains("24 threads"));
     }
 
     #[test]

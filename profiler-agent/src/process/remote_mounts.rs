@@ -174,34 +174,35 @@ impl ProcessMounts {
 
     /// Of the agent itself.
     pub(crate) fn of_agent() -> Self {
-        let host = host();
+        let read = || {
+            let text = opener::read(Place::at("/proc/self/mountinfo"), TEXT_LIMIT)?;
+            Ok(Mounts::parse(&text))
+        };
         Self {
-            own: Arc::clone(&host),
-            host,
+            own: cached(b"self".to_vec(), read).unwrap_or_default(),
+            host: host(),
         }
     }
 
-    /// Who serves the file system of a mapped file.
-    pub(crate) fn of_mapping(&self, device: Device) -> Served {
+    /// Who serves the file system of a mapped file, by its device and its path.
+    pub(crate) fn of_mapping(&self, device: Device, path: &[u8]) -> Served {
         if RemoteFiles::chosen() == RemoteFiles::Read {
             return Served::Here;
         }
-        self.of_device(device)
+        self.of_device(device, path)
     }
 
-    fn of_device(&self, device: Device) -> Served {
-        // A file system with a device of its own, as on a disk, has no server.
-        if device.major != 0 {
-            return Served::Here;
-        }
+    fn of_device(&self, device: Device, path: &[u8]) -> Served {
         let mounts = [&self.own, &self.host];
         let mut found = mounts
             .into_iter()
             .filter_map(|mounts| mounts.of_device(device));
         match found.next() {
             Some(mount) => self.of_mount(mount),
-            // Unmounted while it is in use, or in a namespace that nobody shows.
-            None => Served::Elsewhere,
+            // A file system with a device of its own, as on a disk, has no server.
+            None if device.major != 0 => Served::Here,
+            // Older kernels name the device of an overlay's layer, and btrfs has numbers that no mount shows.
+            None => self.look_up(path).served,
         }
     }
 
@@ -212,6 +213,7 @@ impl ProcessMounts {
                 served: Served::Here,
                 device: None,
                 may_follow: true,
+                is_in_root: false,
             };
         }
         self.look_up(path)
@@ -229,13 +231,17 @@ impl ProcessMounts {
             served,
             device: mount.map(|mount| mount.device),
             may_follow: !self.own.any_elsewhere,
+            is_in_root: is_plain && mount.is_some_and(|mount| mount.point == b"/"),
         }
     }
 
     fn of_mount(&self, mount: &Mount) -> Served {
         let is_elsewhere = |layer: &Vec<u8>| {
-            let below = self.host.above(layer);
-            below.is_some_and(|below| below.served == Served::Elsewhere)
+            // It was named by who mounted it: by the process in a namespace of its own, or by somebody outside.
+            [&self.own, &self.host].into_iter().any(|mounts| {
+                let below = mounts.above(layer);
+                below.is_some_and(|below| below.served == Served::Elsewhere)
+            })
         };
         if mount.served == Served::Elsewhere || mount.layers.iter().any(is_elsewhere) {
             Served::Elsewhere
@@ -252,6 +258,8 @@ pub(crate) struct Looked {
     pub(crate) device: Option<Device>,
     /// Whether no symbolic link can lead to a file system that is served elsewhere.
     pub(crate) may_follow: bool,
+    /// It lies in the mount of the root, as far as no link leads out of that.
+    pub(crate) is_in_root: bool,
 }
 
 impl Mounts {

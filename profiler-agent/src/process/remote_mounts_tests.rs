@@ -31,13 +31,25 @@ fn mapped_files_are_judged_by_their_device() {
         (43, Served::Elsewhere),
         (44, Served::Here),
         (45, Served::Elsewhere),
-        // No mount that anybody sees: it cannot be told.
-        (99, Served::Elsewhere),
+        // No mount that anybody sees: its path tells.
+        (99, Served::Here),
     ] {
-        assert_eq!(mounts.of_device(device(0, minor)), expected, "0:{minor}");
+        let found = mounts.of_device(device(0, minor), b"/usr/bin/x");
+        assert_eq!(found, expected, "0:{minor}");
     }
-    assert_eq!(mounts.of_device(device(8, 1)), Served::Here);
-    assert_eq!(mounts.of_device(device(8, 77)), Served::Here);
+    let found = mounts.of_device(device(0, 99), b"/mnt/far/x");
+    assert_eq!(found, Served::Elsewhere);
+    assert_eq!(mounts.of_device(device(8, 1), b"/x"), Served::Here);
+    assert_eq!(mounts.of_device(device(8, 77), b"/mnt/far/x"), Served::Here);
+}
+
+#[test]
+fn a_disk_that_a_program_serves_is_served_elsewhere() {
+    let mounts = mounts("22 1 8:17 / /usb rw - fuseblk /dev/sdb1 rw\n");
+    assert_eq!(
+        mounts.of_device(device(8, 17), b"/usb/x"),
+        Served::Elsewhere
+    );
 }
 
 #[test]
@@ -60,7 +72,9 @@ fn paths_are_judged_by_the_longest_mount_point_above_them() {
 
 #[test]
 fn links_are_followed_only_where_none_can_lead_elsewhere() {
-    assert!(!mounts(TEXT).look_up(b"/usr/bin/x").may_follow);
+    let beside = mounts(TEXT).look_up(b"/usr/bin/x");
+    assert_eq!((beside.may_follow, beside.is_in_root), (false, true));
+    assert!(!mounts(TEXT).look_up(b"/mnt/far/x").is_in_root);
     let without = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n";
     let looked = mounts(without).look_up(b"/usr/../bin/x");
     assert_eq!((looked.served, looked.may_follow), (Served::Here, true));
@@ -86,10 +100,26 @@ fn layers_are_looked_up_where_the_overlay_was_mounted() {
         own: Arc::new(Mounts::parse(container.as_bytes())),
         host: Arc::new(Mounts::parse(host.as_bytes())),
     };
-    assert_eq!(mounts.of_device(device(0, 60)), Served::Elsewhere);
+    assert_eq!(
+        mounts.of_device(device(0, 60), b"/bin/x"),
+        Served::Elsewhere
+    );
     assert_eq!(mounts.look_up(b"/bin/x").served, Served::Elsewhere);
     // What an older kernel says of a file in such a layer.
-    assert_eq!(mounts.of_device(device(0, 40)), Served::Elsewhere);
+    assert_eq!(
+        mounts.of_device(device(0, 40), b"/bin/x"),
+        Served::Elsewhere
+    );
+    // As in a user namespace, where nobody outside sees what lies below.
+    let inner = format!("{container}51 50 0:61 / /far rw - fuse.x x rw\n");
+    let mounts = ProcessMounts {
+        own: Arc::new(Mounts::parse(inner.as_bytes())),
+        host: Arc::default(),
+    };
+    assert_eq!(
+        mounts.of_device(device(0, 60), b"/bin/x"),
+        Served::Elsewhere
+    );
 }
 
 #[test]

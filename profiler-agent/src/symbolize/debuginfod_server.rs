@@ -26,7 +26,7 @@ pub(super) enum RedirectError {
     #[error("it redirects from https to http://{0}, which is not followed")]
     Unencrypted(String),
     #[error(
-        "it redirects to {host}, which is {address} here: to follow it, list the address in place of the name"
+        "it redirects to {host}, which is {address} here, and is not followed: let the server redirect to {address} itself, and list that"
     )]
     Local { host: String, address: IpAddr },
     #[error("it redirects more than {0} times")]

@@ -176,6 +176,7 @@ fn file_forecast(
     config: &SymbolizeConfig,
     depth: Depth,
 ) -> (FileForecast, bool) {
+    let _reading = opener::reading(file.key.device);
     let Ok(layout) = Layout::read(&file.file) else {
         return (refused(path, refusal_text(Refusal::NotElf)), false);
     };

@@ -169,6 +169,8 @@ impl ModuleFile {
 pub(crate) enum Links {
     Follow,
     RefuseLast,
+    /// Followed as long as none leads to another mount.
+    FollowWithin,
     /// Nor any other part.
     RefuseAll,
 }
@@ -197,8 +199,10 @@ pub(crate) fn open_in_root(
             process: None,
             max_bytes,
             links: match looked {
-                Some(looked) if !looked.may_follow => Links::RefuseAll,
-                Some(_) | None => links,
+                Some(looked) if looked.may_follow => links,
+                Some(looked) if looked.is_in_root && links == Links::Follow => Links::FollowWithin,
+                Some(_) => Links::RefuseAll,
+                None => links,
             },
         },
         device: looked.and_then(|looked| looked.device),
@@ -330,8 +334,10 @@ fn open_here(
         flags |= OFlags::NOFOLLOW;
     }
     let mut resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    if links == Links::RefuseAll {
-        resolve |= ResolveFlags::NO_SYMLINKS;
+    match links {
+        Links::FollowWithin => resolve |= ResolveFlags::NO_XDEV,
+        Links::RefuseAll => resolve |= ResolveFlags::NO_SYMLINKS,
+        Links::Follow | Links::RefuseLast => {}
     }
     read_regular(&open_found(root, path, flags, resolve)?, max_bytes)
 }
@@ -407,10 +413,14 @@ pub(crate) fn open_mapped(
             .enumerate()
             .filter(|(_, file)| file.device == device)
             .unzip();
-        let served = mounts
-            .zip(device)
-            .map(|(mounts, device)| mounts.of_mapping(device));
-        let opened: Opened = if served == Some(Served::Elsewhere) {
+        let is_remote = |file: &Wanted| {
+            let served = mounts
+                .zip(device)
+                .map(|(mounts, device)| mounts.of_mapping(device, &file.path));
+            served == Some(Served::Elsewhere)
+        };
+        // Those of one device are of one file system.
+        let opened: Opened = if wanted.first().is_some_and(is_remote) {
             wanted.iter().map(|_| Err(Refusal::Remote)).collect()
         } else if silent >= SILENT_LIMIT {
             wanted.iter().map(|_| Err(Refusal::NoAnswer)).collect()

@@ -223,7 +223,22 @@ fn files_that_others_serve_are_refused_and_those_beside_them_are_opened() {
     };
     assert_eq!(by_path(b"/far.so"), Err(Refusal::Remote));
     assert_eq!(by_path(b"/near.so"), Ok(4));
-    // A link could lead to what others serve.
+    // A link may lead anywhere within the mount of the root.
     symlink("near.so", root.dir.path().join("link.so")).unwrap();
-    assert_eq!(by_path(b"/link.so"), Err(Refusal::NotFound));
+    assert_eq!(by_path(b"/link.so"), Ok(4));
+    let apart = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / /far rw - fuse.x x rw\n\
+                 31 22 8:2 / /usr rw - ext4 /dev/sda2 rw\n";
+    let apart = ProcessMounts::of_text(apart);
+    root.write("usr/near.so", "near");
+    symlink("near.so", root.dir.path().join("usr/link.so")).unwrap();
+    let by_path = |path: &[u8]| {
+        let opened = open_in_root(fd.as_fd(), path, LIMIT, Links::Follow, Some(&apart));
+        opened.map(|found| found.key.size)
+    };
+    assert_eq!(by_path(b"/usr/near.so"), Ok(4));
+    assert_eq!(
+        by_path(b"/usr/link.so"),
+        Err(Refusal::NotFound),
+        "it may lead elsewhere"
+    );
 }

@@ -183,6 +183,9 @@ impl SymbolizerService {
         if !running.watch.is_stuck() {
             return Prospect::Working;
         }
+        if opener::is_left_behind_too_often() {
+            return Prospect::None;
+        }
         let config = self.shared.config.clone();
         match Running::start(move || Symbolizer::successor(config)) {
             Ok(fresh) => {

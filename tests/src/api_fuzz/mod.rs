@@ -1,6 +1,6 @@
 //! The API fuzzed from its OpenAPI document, with a token and without, and what the agent holds afterwards.
 //!
-//! [`schemathesis`] makes requests from the document, [`odd`] those that no document describes. [`growth`] compares what
+//! `schemathesis` makes requests from the document, `odd` those that no document describes. `growth` compares what
 //! the agent holds once everything is removed that a round has made.
 
 mod growth;

@@ -10,10 +10,10 @@ use super::Client;
 use crate::paths;
 
 /// What people replace in the files of deploy/kubernetes before they apply them.
-pub const PLACEHOLDER: &str = "API-SERVER-ADDRESS";
+pub const PLACEHOLDER: &str = "API-SERVER-BLOCK";
 
-/// Applies every object of a file below deploy/kubernetes, and returns them as they then are. `api_server` takes the
-/// place of [`PLACEHOLDER`].
+/// Applies every object of a file below deploy/kubernetes, and returns them as they then are. `api_server`, a block of addresses, takes
+/// the place of [`PLACEHOLDER`].
 pub fn apply(client: &Client, name: &str, api_server: &str) -> Result<Vec<Value>> {
     let mut objects = read(&paths::workspace().join("deploy/kubernetes").join(name))?;
     for object in &mut objects {

@@ -8,8 +8,15 @@ use serde_json::Value;
 
 use crate::{web, workspace::Workspace};
 
-/// How npm's errors begin when the registry cannot be reached; anything else is wrong here.
-const AWAY: [&str; 5] = ["ENOTFOUND", "EAI_AGAIN", "ECONN", "ETIMEDOUT", "ERR_SOCKET"];
+/// What npm's errors hold when the registry cannot be reached; anything else is wrong here.
+const AWAY: [&str; 6] = [
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ECONN",
+    "ETIMEDOUT",
+    "ERR_SOCKET",
+    "network timeout at",
+];
 
 /// `npm audit --json`, as far as it matters here.
 #[derive(Deserialize)]
@@ -92,8 +99,7 @@ fn verdict(output: &str) -> Result<Verdict> {
     words.extend(["code", "summary"].map(|key| audit.error[key].as_str().unwrap_or_default()));
     words.retain(|word| !word.is_empty());
     let words = words.join(" ");
-    let code = audit.error["code"].as_str().unwrap_or_default();
-    let is_away = AWAY.iter().any(|away| code.starts_with(away));
+    let is_away = AWAY.iter().any(|away| words.contains(away));
     if audit.status.is_some() || is_away {
         return Ok(Verdict::Refused(words));
     }
@@ -119,8 +125,17 @@ mod tests {
         assert!(
             matches!(verdict(refused).unwrap(), Verdict::Refused(words) if words.starts_with("405"))
         );
-        let away = r#"{"error": {"code": "ENOTFOUND", "summary": "request failed", "detail": ""}}"#;
-        assert!(matches!(verdict(away).unwrap(), Verdict::Refused(_)));
+        // As npm 10 and 11 say it.
+        for away in [
+            r#"{"error": {"code": "ENOTFOUND", "summary": "request failed", "detail": ""}}"#,
+            r#"{"message": "request to http://127.0.0.1:9/x failed, reason: connect ECONNREFUSED 127.0.0.1:9", "error": {"summary": "", "detail": ""}}"#,
+            r#"{"message": "network timeout at: http://127.0.0.1:9/x", "error": {"summary": "", "detail": ""}}"#,
+        ] {
+            assert!(
+                matches!(verdict(away).unwrap(), Verdict::Refused(_)),
+                "{away}"
+            );
+        }
         for wrong in [
             "",
             "{}",

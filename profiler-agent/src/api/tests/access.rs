@@ -92,7 +92,7 @@ async fn the_read_only_token_looks_at_everything_and_changes_nothing() {
     let refused = json!({
         "type": "about:blank", "title": "Forbidden", "status": 403, "code": "read_only_token",
         "detail": "this token may only look",
-        "hint": "use the agent's full token: `profiler-agent url` prints the address with it"
+        "hint": "use the agent's full token: `profiler-agent url`, with the settings of `serve`, prints the address with it"
     });
     for (method, route) in documented(&api).await {
         // Streams do not end.
@@ -229,7 +229,7 @@ async fn wrong_tokens_are_counted_and_slowed_and_the_right_one_is_not() {
     assert_eq!(other.status(), 401, "another address");
     let metrics = super::text(api.get("/metrics").await).await;
     for line in [
-        "profiler_agent_http_wrong_tokens_total 31",
+        "profiler_agent_http_wrong_tokens_total 32",
         "profiler_agent_http_limited_total{reason=\"wrong_tokens\"} 2",
         "profiler_agent_http_limited_total{reason=\"strangers_refused\"} 0",
     ] {

@@ -270,7 +270,7 @@ impl Api {
             network_metrics_edges: 2,
             tokens,
             origin,
-            certificate: None,
+            reached: Reached::default(),
             arguments: setup.arguments,
             capture: setup.capture,
             node: NodeInfo::read(),

@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     api::{
-        addressing::names_us,
+        addressing::{Reached, names_us},
         server::{Bounds, Server},
     },
     app::{App, AppError, KernelSide, STOP_DEADLINE},
@@ -403,7 +403,8 @@ fn an_agent_on_every_address_is_called_by_those_of_its_certificate() {
         address: "0.0.0.0:7117".parse().unwrap(),
         tls: true,
     };
-    let names_us = |host| names_us(origin, Some(&loaded.certificate), host);
+    let reached = Reached::new(origin.address, Some(loaded.certificate));
+    let names_us = |host| names_us(origin, &reached, host);
     assert!(names_us("10.96.7.117:7117"));
     assert!(names_us("127.0.0.1:7117"));
     assert!(!names_us("10.96.7.118:7117"));

@@ -132,7 +132,7 @@ impl Oracle {
                         let key = (path.clone(), *inode);
                         let known = self.numbers.get(&key).copied();
                         known.unwrap_or_else(|| {
-                            if mounts.of_mapping(mapping.device) == Served::Elsewhere {
+                            if mounts.of_mapping(mapping.device, path) == Served::Elsewhere {
                                 return None;
                             }
                             let (start, end) = (mapping.start, mapping.end);
