@@ -75,7 +75,12 @@ impl Build {
     /// Compiles, and notes where cargo put what.
     pub(crate) fn make(self, workspace: &Workspace) -> Result<()> {
         let mut command = exec::cargo(&workspace.root);
-        command.args(["test", "--no-run", "--locked", "--message-format=json"]);
+        command.args([
+            "test",
+            "--no-run",
+            "--locked",
+            "--message-format=json-render-diagnostics",
+        ]);
         match self {
             Self::Checked => {
                 for package in UNIT_PACKAGES {

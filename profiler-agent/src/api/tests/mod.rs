@@ -35,7 +35,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Token, Tokens, router};
+use super::{ApiParts, ApiState, LivePump, NodeInfo, Origin, Reached, Token, Tokens, router};
 use crate::{
     checkup::Checkups,
     config::{ArgumentPolicy, CapturePolicy, EnvoyAdminMode},
