@@ -208,7 +208,7 @@ fn check_manifests(cluster: &Cluster) {
         "service.yaml",
         "sidecar.yaml",
     ] {
-        let applied = manifests::apply(&cluster.admin, name, "127.0.0.1").unwrap();
+        let applied = manifests::apply(&cluster.admin, name, "127.0.0.1/32").unwrap();
         assert!(!applied.is_empty());
     }
     // Who forgets to say where the API server is must not get a policy that allows more or nothing.

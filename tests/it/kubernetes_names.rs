@@ -43,7 +43,7 @@ impl Place {
             let cluster = Cluster::start().unwrap();
             (cluster, image.join().unwrap())
         });
-        manifests::apply(&cluster.admin, "base.yaml", "127.0.0.1").unwrap();
+        manifests::apply(&cluster.admin, "base.yaml", "127.0.0.1/32").unwrap();
         cluster.admin.create(&namespace("shop")).unwrap();
         Self {
             cluster,

@@ -81,8 +81,8 @@ async fn foreign_hosts_are_refused_even_for_the_page() {
             json!({
                 "type": "about:blank", "title": "Forbidden", "status": 403, "code": "foreign_host",
                 "detail": format!("the Host header {host:?} does not name this agent"),
-                "hint": "use the address that the agent printed at start, with its port; of others an IP address that \
-                         its certificate names"
+                "hint": "use the address that the agent printed at start, with its port; of others an IP address of its \
+                         machine where it listens on all, or one that its certificate names"
             }),
         )
         .await;
