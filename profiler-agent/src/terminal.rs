@@ -1,6 +1,6 @@
 //! The one way to the terminal: all that this program writes to stdout and stderr goes through here.
 //!
-//! A [`Text`] is put together line by line. What is not printable in a line is escaped, wherever it comes from: who
+//! A `Text` is put together line by line. What is not printable in a line is escaped, wherever it comes from: who
 //! chooses a name steers no terminal with it, and writes no line of its own. Files that were asked for on stdout are
 //! written as they are. The house rules let nothing else write there.
 
