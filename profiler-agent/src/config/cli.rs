@@ -9,13 +9,13 @@ mod health;
 mod network;
 pub(super) mod pods;
 mod targets;
-mod url;
+mod access;
 
+pub use access::{AccessArgs, UrlArgs};
 pub use health::HealthArgs;
 pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
 pub use pods::NameArgs;
 pub use targets::{DiagnoseTarget, RecordTarget};
-pub use url::UrlArgs;
 
 use super::{EnvoyAdminMode, folders::folder};
 use crate::{
@@ -78,30 +78,8 @@ pub enum Command {
     reason = "each is a switch of the command line"
 )]
 pub struct ServeArgs {
-    /// Address to listen on; other than loopback needs TLS [default: 127.0.0.1:7117]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub listen: Option<String>,
-    /// Where results and the token are kept [default: /var/lib/profiler-agent]
-    #[arg(long, value_name = "DIR")]
-    pub data_dir: Option<String>,
-    /// TOML file with settings
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<String>,
-    /// Use the token in this file (made when missing) instead of a fresh one at each start
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<String>,
-    /// Take the token in this file (made when missing) as well: it may look at everything, and change nothing
-    #[arg(long, value_name = "FILE")]
-    pub read_only_token_file: Option<String>,
-    /// Answer without a token; loopback only
-    #[arg(long)]
-    pub no_auth: bool,
-    /// Certificate chain, PEM
-    #[arg(long, value_name = "FILE")]
-    pub tls_cert: Option<String>,
-    /// Private key of the certificate, PEM
-    #[arg(long, value_name = "FILE")]
-    pub tls_key: Option<String>,
+    #[command(flatten)]
+    pub access: AccessArgs,
     /// Lower the sampling rate when the agent needs more than this share of one core
     #[arg(long, value_name = "PERCENT")]
     pub cpu_budget: Option<String>,

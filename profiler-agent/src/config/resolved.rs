@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 use super::{
     access::{AuthConfig, auth},
-    cli::ServeArgs,
+    cli::{AccessArgs, ServeArgs},
     file, folders, names,
     settings::{ConfigError, Origin, Setting, Settings},
 };
@@ -169,14 +169,7 @@ pub fn resolve_serve(
 fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
     // Destructured, so that a new flag cannot be forgotten here.
     let ServeArgs {
-        listen,
-        data_dir,
-        config,
-        token_file,
-        read_only_token_file,
-        no_auth,
-        tls_cert,
-        tls_key,
+        access,
         cpu_budget,
         profile,
         network,
@@ -207,6 +200,16 @@ fn from_flags(args: &ServeArgs, log: Option<&str>) -> Settings {
         confine,
         remote_files,
     } = args;
+    let AccessArgs {
+        listen,
+        data_dir,
+        config,
+        token_file,
+        read_only_token_file,
+        no_auth,
+        tls_cert,
+        tls_key,
+    } = access;
     let mut settings = Settings::default();
     let log = log.map(str::to_owned);
     let texts = [

@@ -7,7 +7,10 @@ use serde_json::json;
 use super::{Api, bytes, check_problem, json as body_of, text};
 use crate::{
     api::Inspection,
-    config::{cli::ServeArgs, resolve_serve},
+    config::{
+        cli::{AccessArgs, ServeArgs},
+        resolve_serve,
+    },
     recent_log::RecentLog,
     statistics_lease::StatisticsLease,
 };
@@ -25,7 +28,10 @@ pub(super) fn inspection() -> Inspection {
         debuginfod: Some(format!(
             "https://me:{PLANTED}@debug.example/files,objects.example"
         )),
-        token_file: Some("/etc/profiler/token".into()),
+        access: AccessArgs {
+            token_file: Some("/etc/profiler/token".into()),
+            ..AccessArgs::default()
+        },
         ..ServeArgs::default()
     };
     let config = resolve_serve(&args, None, &|_| None).unwrap();

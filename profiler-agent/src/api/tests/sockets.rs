@@ -15,13 +15,20 @@ use crate::{
         server::{Bounds, Server},
     },
     app::{App, AppError, KernelSide, STOP_DEADLINE},
-    config::{ServeConfig, TlsConfig, cli::ServeArgs, resolve_serve},
+    config::{
+        ServeConfig, TlsConfig,
+        cli::{AccessArgs, ServeArgs},
+        resolve_serve,
+    },
 };
 
 fn config(data: &Path, change: impl FnOnce(&mut ServeConfig)) -> ServeConfig {
     let args = ServeArgs {
-        listen: Some("127.0.0.1:0".into()),
-        data_dir: Some(data.to_str().unwrap().into()),
+        access: AccessArgs {
+            listen: Some("127.0.0.1:0".into()),
+            data_dir: Some(data.to_str().unwrap().into()),
+            ..AccessArgs::default()
+        },
         ..ServeArgs::default()
     };
     let mut config = resolve_serve(&args, None, &|_| None).unwrap();
