@@ -86,7 +86,18 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         }
     };
     build::demo_programs(workspace)?;
-    let mut bench = Command::new(workspace.target.join("release/profiler-bench"));
+    let program = workspace.target.join("release/profiler-bench");
+    let mut bench = if is(&["api-fuzz"]) {
+        // In a PID namespace of its own: names of the programs that the rest of the machine starts would be
+        // growth of the agent.
+        let mut isolated = Command::new("unshare");
+        isolated
+            .args(["--pid", "--fork", "--mount-proc", "--kill-child"])
+            .arg(program);
+        isolated
+    } else {
+        Command::new(program)
+    };
     bench
         .args(arguments)
         .env("PROFILER_AGENT", agent)
