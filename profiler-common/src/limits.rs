@@ -71,6 +71,9 @@ pub const CLASS_SCHEDULER: u32 = 1;
 /// The program that visits sleeping threads; the scheduler's may interrupt it.
 pub const CLASS_ITERATOR: u32 = 2;
 
+/// Classes of programs that walk user stacks with tables.
+pub const WALK_CLASSES: u32 = CLASS_SCHEDULER + 1;
+
 /// Size of a task's kernel stack (`THREAD_SIZE` of kernels without KASAN).
 pub const KERNEL_STACK_BYTES: u64 = 16 << 10;
 
@@ -104,10 +107,11 @@ pub const SAMPLED_WAITS: u32 = 128;
 /// Marks that spare a lookup for most tasks, by the low bits of their number (a power of two).
 pub const MARKS: u32 = 16_384;
 
-/// Entries of each counting table of waits: distinct waits of an epoch.
+/// Entries of each counting table of waits, distinct ones of an epoch, on a machine of up to 16 CPUs; the agent
+/// enlarges them on larger ones.
 pub const WAIT_COUNT_ENTRIES: u32 = 32_768;
 
-/// Entries of each counting table of time on the CPU in a task that measures it exactly.
+/// The same of time on the CPU in a task that measures it exactly.
 pub const SLICE_COUNT_ENTRIES: u32 = 32_768;
 
 /// Entries of the pid filter.
@@ -116,7 +120,7 @@ pub const FILTER_PID_ENTRIES: u32 = 16_384;
 /// Cgroups that one task can be limited to.
 pub const FILTER_CGROUP_ENTRIES: u32 = 1024;
 
-/// Bytes of the ring buffer for records (a power of two and a multiple of the page size).
+/// Bytes of the ring buffer for records (a power of two and a multiple of the page size) on a machine of up to 16 CPUs.
 pub const RING_BUFFER_BYTES: u32 = 1 << 20;
 
 /// Default and lower bound of the counting tables; the agent enlarges them to CPUs x rate.

@@ -22,10 +22,8 @@ pub const SCRATCH_BYTES: usize = size_of::<PieceHead>() + 2 * MAX_PIECE_BYTES;
 /// Scratch areas of each CPU, one for each program that fills one, so that none is met half filled.
 pub const SCRATCH_SENT: u32 = 0;
 pub const SCRATCH_RECEIVED: u32 = 1;
-/// For plaintext of TLS libraries.
-pub const SCRATCH_TLS: u32 = 2;
 /// Number of them.
-pub const SCRATCH_AREAS: u32 = 3;
+pub const SCRATCH_AREAS: u32 = 2;
 
 /// Parts of a message (`struct iovec`) that are captured; what is behind them is only counted.
 pub const MAX_PARTS: u32 = 16;
@@ -49,7 +47,8 @@ pub const PLACE_BUFFER_TO: u32 = 5;
 /// As [`PLACE_BUFFER`], and the fourth argument has flags.
 pub const PLACE_BUFFER_FROM: u32 = 6;
 
-/// Threads that may be in calls with several messages.
+/// Threads that may be in calls with several messages. Tables that forget what was not used for long (LRU) are
+/// enlarged by the agent on machines of many CPUs.
 pub const MESSAGE_CALL_ENTRIES: u32 = 4096;
 /// Sockets of UDP that ask name servers, or answer.
 pub const DATAGRAM_ENTRIES: u32 = 8192;

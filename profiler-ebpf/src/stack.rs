@@ -9,7 +9,7 @@ use aya_ebpf::{
     bindings::{BPF_F_USER_STACK, task_struct},
     helpers::generated::{bpf_get_stack, bpf_get_task_stack, bpf_ringbuf_output},
     macros::map,
-    maps::{HashMap, PerCpuArray},
+    maps::{Array, HashMap},
     programs::PerfEventContext,
 };
 use profiler_common::{
@@ -29,7 +29,7 @@ use crate::{
     counters::count,
     emit,
     kernel::{KernelPtr, TypedPtr},
-    maps::RECORDS,
+    maps::{RECORDS, area_of_cpu},
     task::TaskIds,
     unwind,
 };
@@ -41,7 +41,7 @@ static STACKS: HashMap<u64, u8> = HashMap::with_max_entries(STACK_TABLE_ENTRIES,
 /// Room to build a record: 4 KiB do not fit the stack of a BPF program. One for each class of
 /// programs that may interrupt each other.
 #[map]
-static STACK_SCRATCH: PerCpuArray<StackRecord> = PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
+static STACK_SCRATCH: Array<StackRecord> = Array::with_max_entries(PROGRAM_CLASSES, 0);
 
 /// Whether the tick hit user mode, so that there is no kernel stack.
 #[cfg(bpf_target_arch = "x86_64")]
@@ -76,7 +76,7 @@ pub(crate) fn kernel_stack(context: &impl EbpfContext, class: u32) -> u64 {
 /// It begins where the task left the CPU, so nothing of this program is walked.
 #[inline(always)]
 pub(crate) fn kernel_stack_of(task: TypedPtr, class: u32) -> u64 {
-    let Some(record) = STACK_SCRATCH.get_ptr_mut(class) else {
+    let Some(record) = area_of_cpu(&STACK_SCRATCH, PROGRAM_CLASSES, class) else {
         return 0;
     };
     kernel_stack_into(task.as_ptr().cast_mut().cast(), record)
@@ -136,7 +136,7 @@ fn take(
     most: usize,
     failed: u32,
 ) -> u64 {
-    let Some(record) = STACK_SCRATCH.get_ptr_mut(class) else {
+    let Some(record) = area_of_cpu(&STACK_SCRATCH, PROGRAM_CLASSES, class) else {
         return 0;
     };
     // SAFETY: `record` points to a map value of this size, and the helper writes `size` bytes at

@@ -5,7 +5,7 @@ use std::time::Duration;
 use profiler_common::config::{FILTER_CGROUPS, ProbeConfig, UNWIND_TABLES};
 
 use super::{
-    loader::{LoadError, LoadedObject, ObjectRequest, ProgramReport},
+    loader::{LoadError, LoadedObject, MapReport, ObjectRequest, ProgramReport},
     perf::Sampler,
     sizes::Counting,
 };
@@ -14,7 +14,7 @@ use super::{
 ///
 /// The globals are those of the widest paths (a nested PID namespace, a cgroup filter), so that the
 /// verified instructions are the most that any task needs.
-pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError> {
+pub fn check_programs(denied: &[String]) -> Result<Checked, LoadError> {
     let (mut object, failures) = LoadedObject::load(&check_request(denied))?;
     let samplers = Sampler::ALL.map(|sampler| object.load_sampler(sampler).err());
     let switches = object.take_switches_failure();
@@ -44,7 +44,18 @@ pub fn check_programs(denied: &[String]) -> Result<Vec<ProgramReport>, LoadError
             error: Some(failure.to_string()),
         });
     }
-    Ok(reports)
+    Ok(Checked {
+        programs: reports,
+        maps: object.maps(),
+    })
+}
+
+/// What [`check_programs`] found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    pub programs: Vec<ProgramReport>,
+    /// Of the largest object that there is on this machine, without the tables of samples and connections.
+    pub maps: Vec<MapReport>,
 }
 
 /// An object with the sampling program loaded, for checks.

@@ -73,6 +73,7 @@ impl LoadedObject {
     pub(super) fn load_event_loop(&mut self, btf: &Btf) -> Result<(), LoadError> {
         self.allow("event_loop")?;
         for (name, _hook) in PROGRAMS {
+            self.allow_growing_maps(name)?;
             let began = Instant::now();
             self.call_program(name)?
                 .load()

@@ -6,10 +6,7 @@ use std::{
     time::Instant,
 };
 
-use aya::{
-    programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _},
-    util::KernelVersion,
-};
+use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _};
 
 use super::{
     connections::NETWORK_PROGRAMS,
@@ -17,9 +14,6 @@ use super::{
 };
 
 const EVICT: &str = "network_evict";
-
-/// Before, a program of this kind that meets a map like the table has the kernel write a warning.
-const FIRST_KERNEL: KernelVersion = KernelVersion::new(6, 1, 0);
 
 /// Command number in `enum bpf_cmd`.
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
@@ -37,14 +31,7 @@ struct InfoAttributes {
 impl LoadedObject {
     /// Loads the program of [`Self::evict`].
     pub(super) fn load_evictor(&mut self) -> Result<(), LoadError> {
-        self.allow(EVICT)?;
-        if KernelVersion::current().is_ok_and(|version| version < FIRST_KERNEL) {
-            return Err(LoadError::NoHook {
-                program: EVICT,
-                hook: "table that takes memory as it is needed",
-                minimum_kernel: "6.1",
-            });
-        }
+        self.allow_growing_maps(EVICT)?;
         let began = Instant::now();
         self.evictor()?
             .load()

@@ -21,13 +21,14 @@ use super::{
     batch::BatchError,
     connections::NetworkLoad,
     features::{is_initial_pid_namespace, pid_namespace_inode, uses_loop_helper},
+    kernel_faults::kernel_faults,
     map_memory, network_offsets, object,
     offsets::{self, OffsetError},
     perf::{ClockChoice, Sampler, Sampling},
     reader::RecordReader,
-    sizes::{Asked, Counting, MapSizes},
+    sizes::{Asked, Counting, Cpus, map_entries},
     switches::Measured,
-    tls, unix_sockets,
+    unix_sockets,
     unwind_maps::{CaptureReader, UnwindMaps},
 };
 use crate::memory_ceiling::{Ceiling, MemoryShort};
@@ -83,6 +84,14 @@ pub enum LoadError {
         hook: &'static str,
         minimum_kernel: &'static str,
     },
+    #[error(
+        "program {program} needs Linux 6.1: kernels before it write a warning when it is loaded, and stop if they are set to (panic_on_warn)"
+    )]
+    Warns { program: &'static str },
+    #[error(
+        "program {program} needs Linux 6.12 or 6.6.84 where the kernel is PREEMPT_RT: before, a ring buffer may sleep under the lock of a run queue"
+    )]
+    Realtime { program: &'static str },
     #[error("the kernel's tracepoints of epoll cannot be used: {0}")]
     NoEpoll(String),
     #[error("program {0}: this kernel's sched_switch has arguments that the agent does not know")]
@@ -104,6 +113,8 @@ impl LoadError {
             | Self::Attach { program, .. }
             | Self::Run { program, .. }
             | Self::NoHook { program, .. }
+            | Self::Warns { program }
+            | Self::Realtime { program }
             | Self::Switch(program)
             | Self::Denied(program) => Some(program),
             Self::NotEmbedded
@@ -165,6 +176,16 @@ pub struct ProgramReport {
     pub error: Option<String>,
 }
 
+/// A map as the kernel made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapReport {
+    pub name: String,
+    /// The kernel's name of its kind.
+    pub kind: &'static str,
+    /// Entries at most; bytes of a ring buffer.
+    pub entries: u32,
+}
+
 /// A loaded object with its maps.
 #[derive(Debug)]
 pub struct LoadedObject {
@@ -216,16 +237,17 @@ impl LoadedObject {
         // One at a time: each parses the kernel's BTF, some 15 MB for a moment.
         let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         let btf = Btf::from_sys_fs().map_err(|error| OffsetError::Read(error.to_string()))?;
-        let sizes = MapSizes::new(
-            request.counting,
-            Asked {
-                wakers: config.wakers == 1,
-                loops: config.stall_ns != 0,
-            },
-            config.unwind == UNWIND_TABLES,
-            config.filter == FILTER_PIDS,
-        );
         let network = network_offsets::wanted(request.counting, &request.denied)?;
+        let asked = Asked {
+            wakers: config.wakers == 1,
+            loops: config.stall_ns != 0,
+            tables: config.unwind == UNWIND_TABLES,
+            few_processes: config.filter == FILTER_PIDS,
+            calls: network
+                .as_ref()
+                .is_some_and(|network| network.plan.watches_calls()),
+        };
+        let entries = map_entries(request.counting, asked, Cpus::of_this_machine());
         let mut loader = EbpfLoader::new();
         loader
             .btf(Some(&btf))
@@ -244,11 +266,10 @@ impl LoadedObject {
         if let Some(unix) = &unix {
             loader.override_global("UNIX", unix.as_bytes(), true);
         }
-        for (map, entries) in sizes.entries().into_iter().chain(tls::entries(sizes.tls)) {
-            loader.map_max_entries(map, entries);
+        for (map, entries) in &entries {
+            loader.map_max_entries(map, *entries);
         }
-        let needed =
-            map_memory::estimate(sizes.entries().into_iter().chain(tls::entries(sizes.tls)));
+        let needed = map_memory::estimate(&entries, Cpus::of_this_machine());
         Ceiling::own().admits_tables(needed)?;
         let ebpf = loader
             .load(&object::bytes())
@@ -336,6 +357,25 @@ impl LoadedObject {
         Ok(())
     }
 
+    /// The same for a program of a tracepoint, a raw tracepoint or a probe in user space that uses a map which takes
+    /// memory as it is needed (`BPF_F_NO_PREALLOC`).
+    pub(super) fn allow_growing_maps(&self, name: &'static str) -> Result<(), LoadError> {
+        self.allow(name)?;
+        if kernel_faults().warns_of_growing_maps {
+            return Err(LoadError::Warns { program: name });
+        }
+        Ok(())
+    }
+
+    /// The same for a program that fills a ring buffer in an interrupt or under the lock of a run queue.
+    pub(super) fn allow_in_scheduler(&self, name: &'static str) -> Result<(), LoadError> {
+        self.allow(name)?;
+        if kernel_faults().ring_buffers_sleep {
+            return Err(LoadError::Realtime { program: name });
+        }
+        Ok(())
+    }
+
     /// The failure of [`Self::load`] to load the programs that measure waits, once.
     pub(super) fn take_switches_failure(&mut self) -> Option<LoadError> {
         self.switches_failed.take()
@@ -418,6 +458,7 @@ impl LoadedObject {
     pub fn load_sampler(&mut self, sampler: Sampler) -> Result<(), LoadError> {
         self.allow(sampler.probe())?;
         let name = sampler.program();
+        self.allow_in_scheduler(name)?;
         let program = self
             .ebpf
             .program_mut(name)
@@ -550,6 +591,28 @@ impl LoadedObject {
         let map = self.ebpf.map_mut(name).ok_or(LoadError::NoMap(name))?;
         let mut array: Array<_, u32> = Array::try_from(map).map_err(failed)?;
         array.set(index, number, 0).map_err(failed)
+    }
+
+    /// Maps whose facts the kernel tells.
+    pub fn maps(&self) -> Vec<MapReport> {
+        self.ebpf
+            .maps()
+            .filter_map(|(name, map)| {
+                let (kind, data) = match map {
+                    Map::Array(data) => ("array", data),
+                    Map::PerCpuArray(data) => ("percpu_array", data),
+                    Map::HashMap(data) => ("hash", data),
+                    Map::LruHashMap(data) => ("lru_hash", data),
+                    Map::RingBuf(data) => ("ringbuf", data),
+                    _ => return None,
+                };
+                Some(MapReport {
+                    name: name.to_owned(),
+                    kind,
+                    entries: data.info().ok()?.max_entries(),
+                })
+            })
+            .collect()
     }
 
     /// Facts about every program that was loaded.

@@ -10,7 +10,7 @@ use aya_obj::{
     },
 };
 
-use super::object;
+use super::{object, sizes::Cpus};
 
 /// `struct htab_elem` without key and value, and its bucket (kernel/bpf/hashtab.c).
 const ELEMENT_BYTES: u64 = 48;
@@ -48,14 +48,16 @@ static MAPS: LazyLock<HashMap<String, Definition>> = LazyLock::new(|| {
 });
 
 /// Bytes of all maps together, with these numbers of entries in place of the object's own; some percent less than what
-/// the kernel charges. Of maps that grow
-/// only the buckets are known.
-pub(super) fn estimate(entries: impl Iterator<Item = (&'static str, u32)>) -> u64 {
-    let entries: HashMap<&str, u32> = entries.collect();
-    let cpus = aya::util::nr_cpus().map_or(1, |cpus| cpus as u64);
+/// the kernel charges. Of maps that grow only the buckets are known.
+pub(super) fn estimate(entries: &[(&'static str, u32)], cpus: Cpus) -> u64 {
+    let entries: HashMap<&str, u32> = entries.iter().copied().collect();
     let sizes = MAPS.iter().map(|(name, map)| {
         let asked = entries.get(name.as_str()).copied();
-        bytes(*map, asked.unwrap_or(map.entries).into(), cpus)
+        bytes(
+            *map,
+            asked.unwrap_or(map.entries).into(),
+            cpus.possible.into(),
+        )
     });
     sizes.sum()
 }

@@ -7,6 +7,7 @@ mod event_loop;
 mod eviction;
 mod features;
 mod iterators;
+mod kernel_faults;
 mod loaded;
 mod loader;
 mod map_memory;
@@ -28,7 +29,7 @@ mod unix_sockets;
 mod unwind_maps;
 
 pub use batch::{BatchError, drain};
-pub use check::check_programs;
+pub use check::{Checked, check_programs};
 pub use connections::{AnswerReader, EndedReader, NETWORK_PROGRAMS, NetworkLinks, NetworkProgram};
 pub use event_loop::EventLoopLinks;
 pub use features::{
@@ -36,7 +37,7 @@ pub use features::{
 };
 pub use loaded::{LoadedMap, LoadedProgram, charge_of, loaded};
 pub use loader::{
-    KernelLog, LoadError, LoadedObject, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
+    KernelLog, LoadError, LoadedObject, MapReport, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
     enable_statistics,
 };
 pub use network_calls::CallPlan;

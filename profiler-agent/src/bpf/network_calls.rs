@@ -50,10 +50,15 @@ impl CallPlan {
         watches_segments: true,
     };
 
+    /// Whether programs look at every system call.
+    pub(super) fn watches_calls(self) -> bool {
+        self.timed || self.counts_writes || self.counts_reads
+    }
+
     /// Whether a program is needed.
     pub fn needs(self, program: &str) -> bool {
         if CALL_PROGRAMS.contains(&program) {
-            self.timed || self.counts_writes || self.counts_reads
+            self.watches_calls()
         } else if program == SEGMENT_PROGRAM {
             self.watches_segments
         } else {

@@ -162,7 +162,7 @@ impl LoadedObject {
     /// Tells the programs which system calls are which, and loads the program of
     /// [`CaptureControl::order`]; before the programs are attached.
     pub(super) fn load_capture(&mut self) -> Result<(), LoadError> {
-        self.allow(CAPTURE)?;
+        self.allow_growing_maps(CAPTURE)?;
         for (number, place) in PLACES {
             if let Ok(number) = u32::try_from(number) {
                 self.set_number("PAYLOAD_PLACES", number, place)?;

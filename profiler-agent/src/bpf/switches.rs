@@ -69,6 +69,7 @@ impl LoadedObject {
             return Err(LoadError::Switch("off_cpu_switch"));
         }
         for (program, hook) in measured.programs() {
+            self.allow_in_scheduler(program)?;
             self.load_tracepoint(program, hook, btf)?;
         }
         // Without it, threads that sleep at the end have no kernel stack; the end will say so.
@@ -81,6 +82,7 @@ impl LoadedObject {
     pub(super) fn load_wakers(&mut self, btf: &Btf) -> Result<(), LoadError> {
         self.allow("wakers")?;
         let (program, hook) = WAKERS_PROGRAM;
+        self.allow_in_scheduler(program)?;
         self.load_tracepoint(program, hook, btf).map(drop)
     }
 

@@ -8,9 +8,8 @@ use aya::programs::{
 };
 use profiler_common::tls::{
     FRAME_UNKNOWN, PLACE_STACK, PROCESS_WORDS, SITE_GOROUTINE, SITE_HANDSHAKE, SITE_INT,
-    SITE_MOVED, SITE_PROCESSES, SITE_READS, SITE_RUSTLS, SITE_STEPPED, SiteCookie,
-    TLS_CALL_ENTRIES, TLS_CIPHERTEXT_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS,
-    TLS_PROCESS_ENTRIES, TLS_SESSION_ENTRIES, TlsConfig,
+    SITE_MOVED, SITE_PROCESSES, SITE_READS, SITE_RUSTLS, SITE_STEPPED, SiteCookie, TLS_COUNTERS,
+    TlsConfig,
 };
 
 use super::loader::{LoadError, LoadedObject};
@@ -158,18 +157,6 @@ pub(super) fn config(tls_bytes: Option<u32>) -> TlsConfig {
     }
 }
 
-/// Entries of the maps.
-pub(super) fn entries(is_watched: bool) -> [(&'static str, u32); 5] {
-    let watched = |entries| if is_watched { entries } else { 1 };
-    [
-        ("TLS_CALLS", watched(TLS_CALL_ENTRIES)),
-        ("TLS_SESSIONS", watched(TLS_SESSION_ENTRIES)),
-        ("TLS_CONNECTIONS", watched(TLS_CONNECTION_ENTRIES)),
-        ("TLS_CIPHERTEXT", watched(TLS_CIPHERTEXT_ENTRIES)),
-        (TLS_PROCESSES, watched(TLS_PROCESS_ENTRIES)),
-    ]
-}
-
 const TLS_PROCESSES: &str = "TLS_PROCESSES";
 
 fn tls_processes_failed(source: aya::maps::MapError) -> LoadError {
@@ -183,7 +170,7 @@ impl LoadedObject {
     /// Loads the programs, without attaching them.
     pub(super) fn load_tls(&mut self) -> Result<(), LoadError> {
         for name in TLS_PROGRAMS {
-            self.allow(name)?;
+            self.allow_growing_maps(name)?;
             let began = Instant::now();
             self.tls_program(name)?
                 .load()

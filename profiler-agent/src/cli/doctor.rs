@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::doctor_process;
 use crate::{
-    bpf::{self, NETWORK_PROGRAMS, NetworkProgram, ProgramReport},
+    bpf::{self, MapReport, NETWORK_PROGRAMS, NetworkProgram, ProgramReport},
     config::cli::DoctorArgs,
     features::{self, Feature, Verdict, feature},
     terminal::{self, Text},
@@ -19,6 +19,14 @@ struct Program {
     verified_instructions: Option<u32>,
     load_ms: f64,
     error: Option<String>,
+}
+
+/// A map of the programs, as large as this machine needs it.
+#[derive(Debug, Serialize)]
+struct Map {
+    name: String,
+    kind: &'static str,
+    entries: u32,
 }
 
 /// A program that watches connections; each works without the others.
@@ -40,6 +48,7 @@ struct Report {
     cpus: u32,
     features: Vec<Feature>,
     programs: Vec<Program>,
+    maps: Vec<Map>,
     network: Vec<Network>,
 }
 
@@ -74,9 +83,9 @@ pub fn run(args: &DoctorArgs) -> Result<()> {
 
 fn examine(denied: &[String]) -> Report {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let (programs, load_error) = match bpf::check_programs(denied) {
-        Ok(programs) => (programs, None),
-        Err(error) => (Vec::new(), Some(error.to_string())),
+    let (bpf::Checked { programs, maps }, load_error) = match bpf::check_programs(denied) {
+        Ok(checked) => (checked, None),
+        Err(error) => (bpf::Checked::default(), Some(error.to_string())),
     };
     let mut features = features::examine();
     // After what they are made of.
@@ -94,6 +103,7 @@ fn examine(denied: &[String]) -> Report {
         cpus: bpf::cpu_count(),
         features,
         programs: programs.into_iter().map(program).collect(),
+        maps: maps.into_iter().map(map).collect(),
     }
 }
 
@@ -103,6 +113,19 @@ fn program(report: ProgramReport) -> Program {
         verified_instructions: report.verified_instructions,
         load_ms: report.load_time.as_secs_f64() * 1e3,
         error: report.error,
+    }
+}
+
+fn map(report: MapReport) -> Map {
+    let MapReport {
+        name,
+        kind,
+        entries,
+    } = report;
+    Map {
+        name,
+        kind,
+        entries,
     }
 }
 
@@ -233,6 +256,7 @@ pub(super) mod tests {
     pub(in crate::cli) fn with(foreign: &str) -> Text {
         let foreign = || foreign.to_owned();
         text(&Report {
+            maps: Vec::new(),
             version: "1",
             kernel: foreign(),
             arch: "x86_64",

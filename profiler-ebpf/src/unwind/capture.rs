@@ -6,7 +6,7 @@ use aya_ebpf::{
         generated::{bpf_probe_read_user, bpf_ringbuf_output, bpf_ringbuf_query},
     },
     macros::map,
-    maps::{PerCpuArray, RingBuf},
+    maps::{Array, RingBuf},
 };
 use profiler_common::{
     header::{KIND_CAPTURE, RecordHeader},
@@ -23,7 +23,10 @@ use profiler_common::{
 };
 
 use super::{Walk, registers::Machine, user_memory::UserMemory};
-use crate::emit::{self, Urgency};
+use crate::{
+    emit::{self, Urgency},
+    maps::area_of_cpu,
+};
 
 /// Of `bpf_ringbuf_query`: bytes that were not read yet.
 const BPF_RB_AVAIL_DATA: u64 = 0;
@@ -38,8 +41,7 @@ pub(super) static CAPTURES: RingBuf = RingBuf::with_byte_size(CAPTURE_BUFFER_BYT
 
 /// Room to build a capture.
 #[map]
-static CAPTURE_SCRATCH: PerCpuArray<CaptureRecord> =
-    PerCpuArray::with_max_entries(PROGRAM_CLASSES, 0);
+static CAPTURE_SCRATCH: Array<CaptureRecord> = Array::with_max_entries(PROGRAM_CLASSES, 0);
 
 /// A hash that no other sample of the task has.
 #[inline(always)]
@@ -56,7 +58,7 @@ pub(super) fn next_hash(walk: &mut Walk) -> u64 {
 /// Sends a capture of the interrupted frame; false when the buffer is full.
 #[inline(never)]
 pub(super) fn send(walk: &mut Walk, hash: u64, flags: u32) -> bool {
-    let Some(record) = CAPTURE_SCRATCH.get_ptr_mut(walk.class) else {
+    let Some(record) = area_of_cpu(&CAPTURE_SCRATCH, PROGRAM_CLASSES, walk.class) else {
         return false;
     };
     // The walk has gone on; what it began with is in the saved registers.

@@ -12,10 +12,10 @@ mod user_memory;
 
 use core::ffi::c_void;
 
-use aya_ebpf::{helpers::generated::bpf_loop, macros::map, maps::PerCpuArray};
+use aya_ebpf::{helpers::generated::bpf_loop, macros::map, maps::Array};
 use profiler_common::{
     counter,
-    limits::{CLASS_SCHEDULER, MAX_RECORD_FRAMES, MAX_STEPS, MAX_STEPS_UNDER_LOCK},
+    limits::{CLASS_SCHEDULER, MAX_RECORD_FRAMES, MAX_STEPS, MAX_STEPS_UNDER_LOCK, WALK_CLASSES},
     stack::{SPACE_USER, StackRecord, hash_finish, hash_step, place},
     unwind::{
         capture::{CAPTURE_FOR_COMPARISON, REGISTER_WORDS},
@@ -30,6 +30,7 @@ use crate::{
     config::config,
     counters::{count, count_many},
     kernel::KernelPtr,
+    maps::area_of_cpu,
     stack,
     task::TaskIds,
 };
@@ -67,12 +68,12 @@ struct Walk {
 
 /// One for each class of programs that walk user stacks and may interrupt each other.
 #[map]
-static WALKS: PerCpuArray<Walk> = PerCpuArray::with_max_entries(CLASS_SCHEDULER + 1, 0);
+static WALKS: Array<Walk> = Array::with_max_entries(WALK_CLASSES, 0);
 
 /// Takes the user stack of the running task and returns its hash; 0 when it has none.
 #[inline(always)]
 pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: u32) -> u64 {
-    let Some(walk) = WALKS.get_ptr_mut(class) else {
+    let Some(walk) = area_of_cpu(&WALKS, WALK_CLASSES, class) else {
         return 0;
     };
     // SAFETY: a map value of this CPU; no other program of this class runs on it now.

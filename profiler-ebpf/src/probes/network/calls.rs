@@ -5,9 +5,8 @@
 //! at every system call of the machine: they are attached only where they are needed. What is not a
 //! read, a write or an accept costs one lookup by number; what is no socket, a look at its file.
 
-use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::{
-    bindings::pt_regs,
+    bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST, pt_regs},
     helpers::{bpf_get_current_pid_tgid, bpf_probe_read_user},
     macros::{btf_tracepoint, map},
     maps::{Array, HashMap, PerCpuArray},
@@ -39,9 +38,9 @@ static SYSTEM_CALL_KINDS: Array<u32> = Array::with_max_entries(SYSTEM_CALLS, 0);
 #[map]
 static CALLS: HashMap<u64, Call> = HashMap::with_max_entries(CALL_ENTRIES, 0);
 
-/// Times by connection.
+/// Times by connection, made as they are needed.
 #[map]
-static CALL_TIMES: HashMap<u64, CallTimes> = HashMap::with_max_entries(1, 0);
+static CALL_TIMES: HashMap<u64, CallTimes> = HashMap::with_max_entries(1, BPF_F_NO_PREALLOC);
 
 /// Times without any: they are larger than the stack of a program.
 #[map]

@@ -5,7 +5,6 @@
 //! program at system calls: what announces a length runs within the call.
 
 use aya_ebpf::{
-    helpers::bpf_get_smp_processor_id,
     macros::map,
     maps::{Array, PerCpuArray, RingBuf, ring_buf::RingBufEntry},
 };
@@ -24,7 +23,7 @@ use super::{
     payload_bytes::{Source, captured, copy},
     payload_datagrams::Name,
 };
-use crate::{emit::Urgency, task};
+use crate::{emit::Urgency, maps::area_of_cpu, task};
 
 /// `IPPROTO_TCP`.
 const TCP: u32 = 6;
@@ -138,10 +137,7 @@ pub(super) fn count(counter: u32) {
 /// An area of this CPU.
 #[inline(always)]
 pub(super) fn scratch(area: u32) -> Option<&'static mut Scratch> {
-    // SAFETY: a helper without arguments.
-    let cpu = unsafe { bpf_get_smp_processor_id() };
-    let index = cpu.wrapping_mul(SCRATCH_AREAS) + area;
-    let scratch = PIECE_SCRATCH.get_ptr_mut(index)?;
+    let scratch = area_of_cpu(&PIECE_SCRATCH, SCRATCH_AREAS, area)?;
     // SAFETY: a map value that only one program on this CPU writes.
     Some(unsafe { &mut *scratch })
 }
