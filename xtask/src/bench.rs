@@ -11,7 +11,8 @@ use crate::{
     dist::{self, DistArgs},
     exec,
     setup::{self, BINARY, Part},
-    test::UI_PACKAGES,
+    test::{self, UI_PACKAGES},
+    vm,
     workspace::Workspace,
 };
 
@@ -44,6 +45,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         && first == "ui"
     {
         return page(workspace, options);
+    }
+    if arguments == ["kernels"] {
+        setup::run(workspace, &BINARY)?;
+        setup::run(workspace, &[Part::Packages(&vm::PACKAGES)])?;
+        test::Build::Integration.make(workspace)?;
+        dist::build(workspace, &DistArgs { allow_dirty: true })?;
+        return vm::run_more(workspace);
     }
     ensure!(
         rustix::process::geteuid().is_root(),

@@ -64,6 +64,16 @@ pub(crate) fn install(workspace: &Workspace, packages: &[Package]) -> Result<boo
 
 /// Fetches a pinned file into `folder` unless it is there; its hash is checked either way.
 pub(crate) fn fetch(workspace: &Workspace, file: &DebianFile, folder: &Path) -> Result<PathBuf> {
+    fetch_from(workspace, &mirror(), file, folder)
+}
+
+/// The same from another archive of that form, by its address with a slash at its end.
+pub(crate) fn fetch_from(
+    workspace: &Workspace,
+    archive: &str,
+    file: &DebianFile,
+    folder: &Path,
+) -> Result<PathBuf> {
     let name = file.pool.rsplit('/').next().unwrap_or(file.pool);
     let path = folder.join(name);
     if path.is_file() && stamp::file_hash(&path)? == file.sha256 {
@@ -76,7 +86,7 @@ pub(crate) fn fetch(workspace: &Workspace, file: &DebianFile, folder: &Path) -> 
         "{} does not exist: this step needs a Debian machine",
         helper.display()
     );
-    let url = format!("{}{}", mirror(), file.pool);
+    let url = format!("{archive}{}", file.pool);
     let partial = folder.join(format!("{name}.partial"));
     let mut download = Command::new(helper);
     // Root without `_apt`'s sandbox: that user cannot write into a checkout.

@@ -133,27 +133,89 @@ pub(crate) const ARM64_LIBC_SUITE: &str = "bookworm";
 pub(crate) struct Kernel {
     /// Its name in tests and in tests/vm/verified.json.
     pub(crate) series: &'static str,
-    pub(crate) file: DebianFile,
-    /// The suite whose newest kernel replaces a pinned one that has left the archive.
-    pub(crate) suite: &'static str,
+    /// The package of the image, and one of modules where they are apart.
+    pub(crate) files: &'static [DebianFile],
+    pub(crate) archive: KernelArchive,
 }
 
+/// Where the packages of a kernel are.
+#[derive(Debug)]
+pub(crate) enum KernelArchive {
+    /// On Debian's mirrors; the newest kernel of the suite replaces a pinned one that is gone from them.
+    Debian { suite: &'static str },
+    /// Nothing replaces them.
+    Other { base: &'static str },
+}
+
+const UBUNTU: KernelArchive = KernelArchive::Other {
+    base: "http://archive.ubuntu.com/ubuntu/",
+};
+
+/// Kernels that the bench `kernels` boots beside those of the tests: the floor, another vendor's, and two with `PREEMPT_RT`.
+pub(crate) const MORE_KERNELS: [Kernel; 4] = [
+    Kernel {
+        series: "5.15",
+        files: &[
+            DebianFile {
+                pool: "pool/main/l/linux/linux-image-unsigned-5.15.0-204-generic_5.15.0-204.214_amd64.deb",
+                sha256: "2fa65ba92f39485b97c53d68b4245931a2fb6abadadf250769b48f86f7eaa815",
+            },
+            DebianFile {
+                pool: "pool/main/l/linux/linux-modules-5.15.0-204-generic_5.15.0-204.214_amd64.deb",
+                sha256: "e205a3933a1f6551dc04e3975b46df119fe12a0ba4b5ea37bdcd30862ad69a98",
+            },
+        ],
+        archive: UBUNTU,
+    },
+    Kernel {
+        series: "6.8",
+        files: &[
+            DebianFile {
+                pool: "pool/main/l/linux-hwe-6.8/linux-image-unsigned-6.8.0-149-generic_6.8.0-149.149~22.04.1_amd64.deb",
+                sha256: "5e496b5c1f3af311258b59143a57849013b9310629f10b342b468521eb926912",
+            },
+            DebianFile {
+                pool: "pool/main/l/linux-hwe-6.8/linux-modules-6.8.0-149-generic_6.8.0-149.149~22.04.1_amd64.deb",
+                sha256: "0227eed9e3908fb33815944adca143b4659a68bf88a8ad79de0979966e5856ac",
+            },
+        ],
+        archive: UBUNTU,
+    },
+    Kernel {
+        series: "6.1-rt",
+        files: &[DebianFile {
+            pool: "pool/main/l/linux-signed-amd64/linux-image-6.1.0-50-rt-amd64_6.1.176-1_amd64.deb",
+            sha256: "0672cbf2da233860fafae1d17c8af5544d2920d1bb5dfe6ce4a8283b835862b4",
+        }],
+        archive: KernelArchive::Debian { suite: "bookworm" },
+    },
+    Kernel {
+        series: "6.12-rt",
+        files: &[DebianFile {
+            pool: "pool/main/l/linux-signed-amd64/linux-image-6.12.107+deb13-rt-amd64_6.12.107-1_amd64.deb",
+            sha256: "5553144c94a5687f76f6cc05153cec637fae4c891b05e6d342099ac88714bfd7",
+        }],
+        archive: KernelArchive::Debian { suite: "trixie" },
+    },
+];
+
+/// Kernels that the tests boot.
 pub(crate) const KERNELS: [Kernel; 2] = [
     Kernel {
         series: "6.1",
-        file: DebianFile {
+        files: &[DebianFile {
             pool: "pool/main/l/linux-signed-amd64/linux-image-6.1.0-50-cloud-amd64_6.1.176-1_amd64.deb",
             sha256: "efe19f605b6f54a8352e68d85a629abb2d30b72a085faef603a9152590baa791",
-        },
-        suite: "bookworm",
+        }],
+        archive: KernelArchive::Debian { suite: "bookworm" },
     },
     Kernel {
         series: "6.12",
-        file: DebianFile {
+        files: &[DebianFile {
             pool: "pool/main/l/linux-signed-amd64/linux-image-6.12.107+deb13-cloud-amd64_6.12.107-1_amd64.deb",
             sha256: "04434ff520f860423eafe4203d986a35682ce73c2f71baa39e988ca0da93ac91",
-        },
-        suite: "trixie",
+        }],
+        archive: KernelArchive::Debian { suite: "trixie" },
     },
 ];
 

@@ -24,7 +24,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use crate::workspace::Workspace;
-pub(crate) use binaries::{integration_binary, integration_with};
+pub(crate) use binaries::{Build, integration_binary, integration_with};
 pub(crate) use libtest::NOT_A_TEST;
 pub(crate) use needs::UI_PACKAGES;
 pub(crate) use tally::Tally;

@@ -94,7 +94,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "kernels",
-        about: "every program, one task of each kind and exact connections on Debian's 6.1 and 6.12 under qemu",
+        about: "every program, one task of each kind and exact connections on Debian's 6.1 and 6.12 under qemu, and 6.12 with 64 CPUs",
         lane: Lane::Compute,
         budget: 500,
         lock: None,

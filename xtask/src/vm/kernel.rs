@@ -1,4 +1,4 @@
-//! Kernel images from Debian's packages.
+//! Kernel images from packages.
 
 use std::{
     fs,
@@ -8,7 +8,13 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{debian, exec, pins::Kernel, setup, stamp::Stamp, workspace::Workspace};
+use crate::{
+    debian, exec,
+    pins::{Kernel, KernelArchive},
+    setup,
+    stamp::Stamp,
+    workspace::Workspace,
+};
 
 /// What lists sockets; loaded in this order by `guest/init.sh`.
 const MODULES: [&str; 3] = ["inet_diag", "tcp_diag", "unix_diag"];
@@ -28,18 +34,23 @@ pub(super) fn fetch(workspace: &Workspace, kernel: &Kernel) -> Result<Image> {
     let folder = workspace.tools.join("kernels").join(kernel.series);
     let image = folder.join("vmlinuz");
     let modules = folder.join("modules");
-    let stamp = Stamp::new(folder.join("stamp"), kernel.series, kernel.file.sha256);
+    let hashes: Vec<&str> = kernel.files.iter().map(|file| file.sha256).collect();
+    let stamp = Stamp::new(folder.join("stamp"), kernel.series, &hashes.join(" "));
     let origin = folder.join("package");
     setup::ensure_kept(&folder, &stamp, || {
-        let package = download(workspace, kernel, &folder)?;
-        extract(&package, &folder, &image, &modules)?;
-        let name = package
-            .file_name()
+        let packages = download(workspace, kernel, &folder)?;
+        extract(&packages, &folder, &image, &modules)?;
+        let name = packages
+            .first()
+            .and_then(|package| package.file_name())
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
         fs::write(&origin, name).with_context(|| format!("write {}", origin.display()))?;
-        fs::remove_file(&package).with_context(|| format!("remove {}", package.display()))
+        for package in &packages {
+            fs::remove_file(package).with_context(|| format!("remove {}", package.display()))?;
+        }
+        Ok(())
     })?;
     let description =
         fs::read_to_string(&origin).with_context(|| format!("read {}", origin.display()))?;
@@ -50,29 +61,38 @@ pub(super) fn fetch(workspace: &Workspace, kernel: &Kernel) -> Result<Image> {
     })
 }
 
-fn download(workspace: &Workspace, kernel: &Kernel, folder: &Path) -> Result<PathBuf> {
-    let error = match debian::fetch(workspace, &kernel.file, folder) {
-        Ok(package) => return Ok(package),
+fn download(workspace: &Workspace, kernel: &Kernel, folder: &Path) -> Result<Vec<PathBuf>> {
+    let pinned = kernel.files.iter().map(|file| match kernel.archive {
+        KernelArchive::Debian { .. } => debian::fetch(workspace, file, folder),
+        KernelArchive::Other { base } => debian::fetch_from(workspace, base, file, folder),
+    });
+    let error = match pinned.collect() {
+        Ok(packages) => return Ok(packages),
         Err(error) => error,
     };
+    let KernelArchive::Debian { suite } = kernel.archive else {
+        return Err(error);
+    };
     println!(
-        "note: {error:#}; taking the newest {} kernel of {} instead",
-        kernel.series, kernel.suite
+        "note: {error:#}; taking the newest {} kernel of {suite} instead",
+        kernel.series
     );
-    let prefix = format!("linux-image-{}.", kernel.series);
-    debian::fetch_newest(
-        workspace,
-        kernel.suite,
-        "linux-image-cloud-amd64",
-        Some(&prefix),
-        folder,
-    )
+    let (series, flavour) = match kernel.series.strip_suffix("-rt") {
+        Some(series) => (series, "rt"),
+        None => (kernel.series, "cloud"),
+    };
+    let meta = format!("linux-image-{flavour}-amd64");
+    let prefix = format!("linux-image-{series}.");
+    debian::fetch_newest(workspace, suite, &meta, Some(&prefix), folder)
+        .map(|package| vec![package])
 }
 
-/// Takes the image and a few modules out of the package.
-fn extract(package: &Path, folder: &Path, image: &Path, modules: &Path) -> Result<()> {
+/// Takes the image and a few modules out of the packages.
+fn extract(packages: &[PathBuf], folder: &Path, image: &Path, modules: &Path) -> Result<()> {
     let unpacked = folder.join("unpacked");
-    debian::unpack(package, &unpacked)?;
+    for package in packages {
+        debian::unpack(package, &unpacked)?;
+    }
     if modules.exists() {
         fs::remove_dir_all(modules).with_context(|| format!("remove {}", modules.display()))?;
     }
@@ -93,8 +113,7 @@ fn extract(package: &Path, folder: &Path, image: &Path, modules: &Path) -> Resul
     let copied = fs::read_dir(modules).map_or(0, Iterator::count);
     ensure!(
         copied == MODULES.len(),
-        "{} holds {copied} of the modules {MODULES:?}",
-        package.display()
+        "{packages:?} hold {copied} of the modules {MODULES:?}"
     );
     let boot = unpacked.join("boot");
     let found = fs::read_dir(&boot)
@@ -105,7 +124,7 @@ fn extract(package: &Path, folder: &Path, image: &Path, modules: &Path) -> Resul
             path.file_name()
                 .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
         })
-        .with_context(|| format!("{} holds no kernel image", package.display()))?;
+        .with_context(|| format!("{packages:?} hold no kernel image"))?;
     fs::rename(&found, image).with_context(|| format!("rename {}", found.display()))?;
     fs::remove_dir_all(&unpacked).with_context(|| format!("remove {}", unpacked.display()))
 }

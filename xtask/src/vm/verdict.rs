@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
-use super::{guest_tests, transcript::Transcript};
+use super::{Trial, guest_tests, machine::Tries, transcript::Transcript};
 use crate::workspace::Workspace;
 
 /// Set to 1 to write the counts of this run into tests/vm/verified.json.
@@ -27,7 +27,17 @@ type Counts = BTreeMap<String, BTreeMap<String, u64>>;
 /// The part of `profiler-agent doctor --json` that is judged here.
 #[derive(Deserialize)]
 struct Doctor {
+    cpus: u32,
+    maps: Vec<Map>,
     programs: Vec<Program>,
+}
+
+/// One map of these programs.
+#[derive(Deserialize)]
+struct Map {
+    name: String,
+    kind: String,
+    entries: u32,
 }
 
 /// One program that `doctor` loaded.
@@ -37,6 +47,18 @@ struct Program {
     verified_instructions: Option<u64>,
     load_ms: Option<f64>,
     error: Option<String>,
+}
+
+/// What the agent must make of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Expected {
+    /// Every program is loaded, with as many verified instructions as were recorded.
+    Recorded,
+    /// Every program is loaded but these, for a reason with this word. A profile by one of them fails with that reason.
+    Refused {
+        programs: &'static [&'static str],
+        reason: &'static str,
+    },
 }
 
 /// A check's name, and its detail or why it failed.
@@ -72,18 +94,30 @@ impl Judge {
     }
 
     /// Everything that one kernel must show.
-    pub(super) fn checks(&mut self, series: &str, transcript: &Transcript) -> Vec<Check> {
-        vec![
+    pub(super) fn checks(&mut self, trial: &Trial, transcript: &Transcript) -> Vec<Check> {
+        let series = trial.kernel.series;
+        let mut checks = vec![
             ("kernel", kernel(series, transcript)),
             (
                 "BTF",
                 transcript.succeeded("btf").map(|_| "readable".to_owned()),
             ),
-            ("programs", self.programs(series, transcript)),
-            ("on-CPU task", on_cpu(transcript)),
-            ("off-CPU task", off_cpu(transcript)),
-            ("connections", guest_tests::verdict(transcript)),
-        ]
+            ("programs", self.programs(trial, transcript)),
+        ];
+        match trial.expected {
+            Expected::Refused { programs, reason } if programs.contains(&"on_cpu") => {
+                checks.push(("on-CPU task", fails_for(transcript, "record", reason)));
+                checks.push(("off-CPU task", fails_for(transcript, "waits", reason)));
+            }
+            Expected::Recorded | Expected::Refused { .. } => {
+                checks.push(("on-CPU task", on_cpu(transcript)));
+                checks.push(("off-CPU task", off_cpu(transcript)));
+            }
+        }
+        if trial.guest.tries == Tries::Everything {
+            checks.push(("connections", guest_tests::verdict(transcript)));
+        }
+        checks
     }
 
     /// Writes the measured counts when asked to.
@@ -102,11 +136,24 @@ impl Judge {
         Ok(())
     }
 
-    fn programs(&mut self, series: &str, transcript: &Transcript) -> Result<String> {
+    fn programs(&mut self, trial: &Trial, transcript: &Transcript) -> Result<String> {
+        let series = trial.kernel.series;
         // Its status says what the machine lacks (no perf counters, say); the programs are judged one by one.
         let doctor: Doctor = serde_json::from_str(transcript.output("doctor")?)
             .context("parse the output of doctor --json")?;
         ensure!(!doctor.programs.is_empty(), "no program was loaded");
+        ensure!(
+            doctor.cpus == trial.guest.cpus,
+            "the machine has {} CPUs and not {}",
+            doctor.cpus,
+            trial.guest.cpus
+        );
+        forgetting_maps(&doctor)?;
+        let (refused, reason) = match trial.expected {
+            Expected::Recorded => (&[][..], ""),
+            Expected::Refused { programs, reason } => (programs, reason),
+        };
+        let mut left: Vec<&str> = refused.to_vec();
         let mut details = Vec::new();
         let mut counts = BTreeMap::new();
         for Program {
@@ -117,7 +164,11 @@ impl Judge {
         } in doctor.programs
         {
             if let Some(error) = error {
-                bail!("{name} was refused: {error}");
+                let expected = refused.contains(&name.as_str()) && error.contains(reason);
+                ensure!(expected, "{name} was refused: {error}");
+                left.retain(|program| *program != name);
+                details.push(format!("{name} refused"));
+                continue;
             }
             let count = verified_instructions
                 .with_context(|| format!("{name} has no verified instructions"))?;
@@ -125,12 +176,30 @@ impl Judge {
             details.push(format!("{name} {count} instructions in {load_ms:.1} ms"));
             counts.insert(name, count);
         }
-        self.measured.insert(series.to_owned(), counts.clone());
-        if !self.blessing {
-            compare(self.recorded.get(series), &counts)?;
+        ensure!(left.is_empty(), "not refused: {left:?}");
+        if matches!(trial.expected, Expected::Recorded) {
+            self.measured.insert(series.to_owned(), counts.clone());
+            if !self.blessing {
+                compare(self.recorded.get(series), &counts)?;
+            }
         }
         Ok(details.join(", "))
     }
+}
+
+/// A CPU that inserts into an LRU map keeps 128 entries to itself: with fewer for each, the kernel evicts entries that
+/// are in use (kernel/bpf/bpf_lru_list.c).
+fn forgetting_maps(doctor: &Doctor) -> Result<()> {
+    let mut lru = doctor.maps.iter().filter(|map| map.kind == "lru_hash");
+    if let Some(small) = lru.find(|map| map.entries < doctor.cpus * 4 * 128) {
+        bail!(
+            "map {} has {} entries for {} CPUs",
+            small.name,
+            small.entries,
+            doctor.cpus
+        );
+    }
+    Ok(())
 }
 
 fn compare(
@@ -158,7 +227,7 @@ fn compare(
 fn kernel(series: &str, transcript: &Transcript) -> Result<String> {
     let release = transcript.succeeded("kernel")?.trim();
     ensure!(
-        release.starts_with(&format!("{series}.")),
+        release.starts_with(&format!("{}.", series.trim_end_matches("-rt"))),
         "release {release} is not of the series {series}"
     );
     Ok(release.to_owned())
@@ -172,6 +241,16 @@ fn on_cpu(transcript: &Transcript) -> Result<String> {
         "{HOT_FUNCTION} has only {hot} of {total} samples"
     );
     Ok(format!("{HOT_FUNCTION} has {hot} of {total} samples"))
+}
+
+/// A command must have failed, with a word of the reason.
+fn fails_for(transcript: &Transcript, section: &str, reason: &str) -> Result<String> {
+    let failure = match transcript.succeeded(section) {
+        Ok(_) => bail!("it succeeded"),
+        Err(error) => format!("{error:#}"),
+    };
+    ensure!(failure.contains(reason), "another reason: {failure}");
+    Ok(format!("refused with the reason ({reason})"))
 }
 
 fn off_cpu(transcript: &Transcript) -> Result<String> {
@@ -215,7 +294,8 @@ fn path(workspace: &Workspace) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::SMALL, *};
+    use crate::pins;
 
     fn counts(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
         pairs
@@ -249,6 +329,12 @@ mod tests {
 
     #[test]
     fn a_refused_program_fails_the_kernel() {
+        let trial = |expected| Trial {
+            kernel: &pins::KERNELS[0],
+            guest: SMALL,
+            expected,
+        };
+        let recorded = trial(Expected::Recorded);
         let transcript = |doctor: &str| {
             Transcript::parse(&format!("@@@ begin doctor\n{doctor}\n@@@ end doctor 0\n")).unwrap()
         };
@@ -257,17 +343,36 @@ mod tests {
             measured: Counts::new(),
             blessing: true,
         };
-        let loaded = r#"{"programs":[{"name":"sample","verified_instructions":7,"load_ms":1.25,"error":null}]}"#;
+        let loaded = r#"{"cpus":2,"maps":[],"programs":[{"name":"sample","verified_instructions":7,"load_ms":1.25,"error":null}]}"#;
         assert_eq!(
-            judge.programs("6.1", &transcript(loaded)).unwrap(),
+            judge.programs(&recorded, &transcript(loaded)).unwrap(),
             "sample 7 instructions in 1.2 ms"
         );
-        let refused = r#"{"programs":[{"name":"sample","verified_instructions":null,"load_ms":null,"error":"EPERM"}]}"#;
-        assert!(judge.programs("6.1", &transcript(refused)).is_err());
+        let refused = r#"{"cpus":2,"maps":[],"programs":[{"name":"sample","verified_instructions":null,"load_ms":null,"error":"EPERM"}]}"#;
+        assert!(judge.programs(&recorded, &transcript(refused)).is_err());
         assert!(
             judge
-                .programs("6.1", &transcript(r#"{"programs":[]}"#))
+                .programs(
+                    &recorded,
+                    &transcript(r#"{"cpus":2,"maps":[],"programs":[]}"#)
+                )
                 .is_err()
         );
+        let by_name = trial(Expected::Refused {
+            programs: &["sample"],
+            reason: "EPERM",
+        });
+        judge.programs(&by_name, &transcript(refused)).unwrap();
+        assert!(judge.programs(&by_name, &transcript(loaded)).is_err());
+        let small_map = loaded.replace(
+            "[]",
+            r#"[{"name":"CALLS","kind":"lru_hash","entries":512}]"#,
+        );
+        assert!(judge.programs(&recorded, &transcript(&small_map)).is_err());
+        let large = Trial {
+            guest: super::super::LARGE,
+            ..recorded
+        };
+        assert!(judge.programs(&large, &transcript(loaded)).is_err());
     }
 }
