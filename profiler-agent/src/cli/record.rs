@@ -105,6 +105,8 @@ fn record(args: &RecordArgs, spec: TaskSpec, rules: &IdleRules) -> Result<(Vec<u
             &recorded.profile,
         ));
     }
+    // A note says how much it is.
+    let _time = recorded.profile.share_out_unsampled();
     let idle = rules.apply(&mut recorded.profile, args.idle.into());
     let format = Format::from(args.format);
     let title = match args.kind {

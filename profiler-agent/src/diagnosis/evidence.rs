@@ -1,10 +1,9 @@
 //! What a diagnosis is made from.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::model::{
-    EdgeTable, Observed, ObservedProcess, Profile, SampleRow, StackFault, ThreadState,
-    diagnosis::EventLoopReport,
+    EdgeTable, Observed, ObservedProcess, Profile, ThreadState, diagnosis::EventLoopReport,
 };
 
 /// Everything that is known about a window of time. What is missing is missing in the diagnosis, and
@@ -58,34 +57,6 @@ impl<'a> Evidence<'a> {
             profile.to_ns.saturating_sub(profile.from_ns).max(1)
         })
     }
-}
-
-/// The samples of a profile without CPU time that lies between two of them, and that time in
-/// nanoseconds. Wall-clock profiles have it: where a thread ran for less than a period, nobody saw what.
-pub(super) fn without_unsampled(profile: &Profile) -> (Cow<'_, Profile>, u64) {
-    let marker = StackFault::NotSampled.marker();
-    let is_rest = |frame: &u32| {
-        let frame = &profile.frames[*frame as usize];
-        let name = frame.functions.first();
-        name.is_some_and(|function| profile.text(function.name) == marker)
-    };
-    let rest: Vec<bool> = profile
-        .stacks
-        .iter()
-        .map(|stack| stack.frames.iter().any(is_rest))
-        .collect();
-    let is_unsampled =
-        |row: &SampleRow| row.state == ThreadState::OnCpu && rest[row.stack as usize];
-    let unsampled = profile.samples.iter().filter(|row| is_unsampled(row));
-    let ns = unsampled
-        .map(|row| row.total_ns)
-        .fold(0, u64::saturating_add);
-    if ns == 0 {
-        return (Cow::Borrowed(profile), 0);
-    }
-    let mut sampled = profile.clone();
-    sampled.samples.retain(|row| !is_unsampled(row));
-    (Cow::Owned(sampled), ns)
 }
 
 /// Whether a profile has waits.

@@ -35,7 +35,10 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 pub use evidence::Evidence;
 pub use interval::student_quantile;
@@ -51,29 +54,51 @@ use measures::{Facts, Switches};
 use crate::{
     idle::IdleRules,
     model::{
-        Clock, IdleMode, ProcessKey, Profile, ProfileBuilder, ThreadState,
+        Clock, IdleMode, ProcessKey, Profile, ProfileBuilder, ThreadState, UnsampledTime,
         diagnosis::{DiagnosedProcess, DiagnosedWindow, Diagnosis, RulesInForce},
     },
     printable::printable,
 };
+
+/// The CPU time whose stacks are known: that between the samples of a wall-clock profile belongs to
+/// them. What was estimated or left out is added to `limits`.
+fn sampled_time<'a>(profile: &'a Profile, limits: &mut Vec<String>) -> Cow<'a, Profile> {
+    if profile.clock != Clock::Wall {
+        return Cow::Borrowed(profile);
+    }
+    let mut sampled = profile.clone();
+    let UnsampledTime {
+        cpu_ns,
+        shared_ns,
+        left_ns,
+    } = sampled.share_out_unsampled();
+    if shared_ns > 0 {
+        limits.push(format!(
+            "{:.0} % of the CPU time lies between two samples, where threads ran for less than a \
+             period: the samples of each thread stand for it. An on-CPU result at a higher rate \
+             shows more.",
+            coverage::percent(shared_ns, cpu_ns)
+        ));
+    }
+    if left_ns > 0 {
+        limits.push(format!(
+            "{:.0} % of the CPU time is that of threads without a sample and is not in the matrix.",
+            coverage::percent(left_ns, cpu_ns)
+        ));
+        sampled.drop_unsampled();
+    }
+    Cow::Owned(sampled)
+}
 
 /// Diagnoses what the evidence shows. Blocks for as long as it takes to go over the samples a few times.
 pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_>) -> Diagnosis {
     let mut limits = evidence.limits.clone();
     let empty = ProfileBuilder::new(0, 1, Clock::Unknown).finish();
     let on_cpu = evidence.on_cpu.filter(|profile| has_samples(profile));
-    let (sampled, unsampled_ns) = evidence::without_unsampled(on_cpu.unwrap_or(&empty));
+    let sampled = sampled_time(on_cpu.unwrap_or(&empty), &mut limits);
     let profile: &Profile = &sampled;
     let sums = CellSums::of(rules, profile);
     let coverage = coverage::coverage(profile, &sums);
-    if unsampled_ns > 0 {
-        let all = unsampled_ns.saturating_add(sums.ns);
-        limits.push(format!(
-            "{:.0} % of the CPU time lies between two samples and is not in the matrix: threads ran for \
-             less than a period. An on-CPU result at a higher rate shows more.",
-            coverage::percent(unsampled_ns, all)
-        ));
-    }
     let totals = totals::totals(evidence, &sums, &mut limits);
     let waits = evidence
         .off_cpu

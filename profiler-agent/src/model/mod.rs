@@ -29,6 +29,7 @@ mod stack_quality;
 mod task;
 mod thread_state;
 mod tls;
+mod unsampled;
 mod wait_reason;
 mod waker;
 mod wait_rules;
@@ -80,6 +81,7 @@ pub use task::{
 };
 pub use thread_state::ThreadState;
 pub use tls::{STEPPED_TRAP_NS, TRAP_NS, TlsFileReport, TlsProbeSite, TlsReport, cost_ns};
+pub use unsampled::{UNSAMPLED_FRAME, Unsampled, UnsampledTime};
 pub use wait_reason::WaitReason;
 pub use wait_rules::{WaitCounts, WaitMode, WaitRules};
 pub use waker::{Interrupt, WokenBy, woken_by};

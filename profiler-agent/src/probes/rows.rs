@@ -22,7 +22,7 @@ use crate::{
     model::{
         Clock, FrameId, FrameSpace, LossKind, Losses, Process, ProcessEvent, ProcessEventKind,
         ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
-        StackId, StackQuality, WokenBy, woken_by,
+        StackId, StackQuality, ThreadState, UNSAMPLED_FRAME, WokenBy, woken_by,
     },
     process::ProcessTable,
     symbolize::{AddressStack, ImageKey, Mappings, NamedStack, Naming, SymbolizerService},
@@ -92,6 +92,9 @@ pub(super) struct Rows {
     walks_with_tables: bool,
     builder: ProfileBuilder,
     earliest_bucket: u32,
+    /// CPU time so far, and that of stays without a sample.
+    cpu_ns: u64,
+    unsampled_ns: u64,
     pub(super) notes: Vec<String>,
 }
 
@@ -117,6 +120,8 @@ impl Rows {
             deferred: Vec::new(),
             builder: new_builder(origin, clock),
             earliest_bucket: u32::MAX,
+            cpu_ns: 0,
+            unsampled_ns: 0,
             notes: Vec::new(),
         }
     }
@@ -456,6 +461,9 @@ impl Rows {
             UserStack::Unverified => quality.unverified += count,
             UserStack::Incomplete(fault) => quality.add_incomplete(*fault, count),
         }
+        if state == ThreadState::OnCpu {
+            self.cpu_ns = self.cpu_ns.saturating_add(total_ns);
+        }
         if let Some(text) = state.marker(self.clock) {
             frames.insert(0, self.builder.marker(text));
         }
@@ -463,7 +471,8 @@ impl Rows {
             self.builder.losses().add(LossKind::StackMissing, count);
             frames.push(self.builder.marker("[stack lost]"));
         } else if key.wait == NOT_SAMPLED {
-            frames.push(self.builder.marker("[on CPU, not sampled]"));
+            self.unsampled_ns = self.unsampled_ns.saturating_add(total_ns);
+            frames.push(self.builder.marker(UNSAMPLED_FRAME));
         } else if frames.is_empty() {
             frames.push(self.builder.marker("[no stack]"));
         }
@@ -512,6 +521,18 @@ impl Rows {
             count,
             total_ns,
         });
+    }
+
+    /// Says of a wall-clock profile how much of its CPU time is shared out over samples.
+    pub(super) fn unsampled_note(&self) -> Option<String> {
+        let percent = u128::from(self.unsampled_ns) * 100 / u128::from(self.cpu_ns.max(1));
+        (percent > 0).then(|| {
+            format!(
+                "{percent} % of the CPU time passed in stays on a CPU without a sample, shorter than \
+                 the clock's period: it is shared out over the samples of the same threads. A higher \
+                 frequency takes more samples"
+            )
+        })
     }
 
     /// Takes the frames of the tracepoint away, which lie above that of the function with the hook.

@@ -539,6 +539,7 @@ impl Session {
         }
         self.rows.give_up_waiting();
         self.rows.await_named();
+        self.notes.extend(self.rows.unsampled_note());
         if self.parts.source.clock() == Clock::CpuClock {
             let missed = self.missed_ticks();
             self.rows.losses().add(LossKind::TickMissed, missed);

@@ -19,7 +19,10 @@ use crate::{
         state::{ApiState, blocking},
     },
     memory_ceiling::Ceiling,
-    model::{Clock, IdleShare, ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind},
+    model::{
+        Clock, IdleShare, ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind,
+        Unsampled,
+    },
     render::{
         Budget, Value,
         diff::{self, DiffView, Norm, Side},
@@ -140,7 +143,8 @@ async fn side(
     selection: Selection,
     waits: &WaitView,
 ) -> Result<Read, ApiError> {
-    let (profile, idle) = read_view(state, task, selection, waits.clone()).await?;
+    let (profile, idle) =
+        read_view(state, task, selection, waits.clone(), Unsampled::SharedOut).await?;
     Ok(Read { profile, idle })
 }
 

@@ -23,7 +23,7 @@ use crate::{
         ui::offline_viewer,
     },
     memory_ceiling::Ceiling,
-    model::{ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind},
+    model::{ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, Unsampled},
     render::{Budget, Format, Value, View, render_view, summary},
 };
 
@@ -157,7 +157,8 @@ pub(in crate::api) async fn profile(
     }
     // Waits its turn within the time limit of the request.
     let _turn = state.render_turn().await?;
-    let (profile, idle) = read_view(&state, task.id, selection, waits).await?;
+    let (profile, idle) =
+        read_view(&state, task.id, selection, waits, Unsampled::SharedOut).await?;
     let title = title(&task);
     let rendered = blocking(move || {
         let template = (format == Format::Html).then(offline_viewer).flatten();
@@ -286,7 +287,8 @@ pub(in crate::api) async fn threads(
     let query = query.only(&known(&[]))?;
     let selection = selection(&query)?;
     let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
-    let (profile, _idle) = read_view(&state, task_id(id)?, selection, waits).await?;
+    let (profile, _idle) =
+        read_view(&state, task_id(id)?, selection, waits, Unsampled::SharedOut).await?;
     let items = blocking(move || summary::threads(&profile)).await?;
     let items = items.into_iter().map(ProfileThread::from).collect();
     Ok(Json(ProfileThreadList { items }))

@@ -20,7 +20,7 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    model::Profile,
+    model::{Profile, Unsampled},
     render::{
         Value,
         sequence::{self, Columns},
@@ -78,7 +78,14 @@ pub(in crate::api) async fn timeline(
     let value = value(&query)?.unwrap_or(Value::Count);
     let selection = selection(&query)?;
     let waits = waits::view(&query, &state.parts.diagnosis_rules)?;
-    let (profile, _idle) = read_view(&state, task_id(id)?, selection, waits).await?;
+    let (profile, _idle) = read_view(
+        &state,
+        task_id(id)?,
+        selection,
+        waits,
+        Unsampled::AsMeasured,
+    )
+    .await?;
     let timeline = blocking(move || counted(&profile, bucket_ms, value, by_thread)).await?;
     timeline.map(Json)
 }
@@ -203,7 +210,8 @@ pub(in crate::api) async fn sequence(
         return Err(ApiError::invalid_field("value", detail));
     }
     let _turn = state.render_turn().await?;
-    let (profile, _idle) = read_view(&state, task.id, selection, waits).await?;
+    let (profile, _idle) =
+        read_view(&state, task.id, selection, waits, Unsampled::AsMeasured).await?;
     let answer = blocking(move || {
         let (from_ms, buckets) = bounded_buckets(&profile, bucket_ms)?;
         let value = value.unwrap_or_else(|| Value::usual(&profile));

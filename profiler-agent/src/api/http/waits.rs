@@ -19,7 +19,7 @@ use crate::{
     diagnosis::DiagnosisRules,
     idle::IdleRules,
     model::{
-        IdleMode, IdleShare, Profile, Selection, TaskId, ThreadState, WaitReason,
+        IdleMode, IdleShare, Profile, Selection, TaskId, ThreadState, Unsampled, WaitReason,
         diagnosis::CellChoice,
     },
     render::wait_reasons::{WaitReasons, sums},
@@ -95,11 +95,19 @@ pub(super) async fn read_view(
     id: TaskId,
     selection: Selection,
     view: WaitView,
+    unsampled: Unsampled,
 ) -> Result<(Profile, Option<IdleShare>), ApiError> {
-    let profile = read(state, id, selection).await?;
+    let mut profile = read(state, id, selection).await?;
     let idle = state.parts.idle_rules.clone();
     let rules = state.parts.diagnosis_rules.clone();
     blocking(move || {
+        match unsampled {
+            Unsampled::AsMeasured => {}
+            Unsampled::SharedOut => {
+                // Frames show what is left, and a note of the task says how much there was.
+                let _time = profile.share_out_unsampled();
+            }
+        }
         let (mut profile, idle) = view.apply(profile, &idle);
         if let Some(cell) = &view.cell {
             rules.keep_cell(&mut profile, cell);
@@ -156,7 +164,8 @@ pub(in crate::api) async fn waits(
     let query = query.only(&[&SELECTION, &["idle"][..]].concat())?;
     let selection = selection(&query)?;
     let view = view(&query, &state.parts.diagnosis_rules)?;
-    let (profile, idle) = read_view(&state, task_id(id)?, selection, view).await?;
+    let (profile, idle) =
+        read_view(&state, task_id(id)?, selection, view, Unsampled::AsMeasured).await?;
     let waits = blocking(move || Waits::new(&sums(&profile), idle.as_ref())).await?;
     Ok(Json(waits))
 }

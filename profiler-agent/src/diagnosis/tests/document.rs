@@ -5,8 +5,9 @@ use crate::{
     diagnosis::{Evidence, diagnose},
     idle::IdleRules,
     model::{
-        ConfigurationItem, Observed, ObservedConfiguration, ObservedProcess, ObservedRequests,
-        ObservedThread, ObservedThrottling, ProcessKey, Profile, ThreadState, TwoReadings,
+        Clock, ConfigurationItem, Observed, ObservedConfiguration, ObservedProcess,
+        ObservedRequests, ObservedThread, ObservedThrottling, ProcessKey, Profile, ProfileBuilder,
+        ThreadState, TwoReadings,
         diagnosis::{
             Confidence, Diagnosis, EventLoopReport, Finding, LoopLengths, LoopStall, LoopThread,
             Severity,
@@ -528,26 +529,40 @@ fn connections_are_counted_at_the_ends_that_the_process_has() {
     assert_eq!(good.text, "No segment was sent again in 5000 writes.");
 }
 
-#[test]
-fn cpu_time_between_two_samples_is_not_in_the_matrix() {
-    let mut whole = mixed(0, 100, 0);
+/// A wall-clock profile in which nobody saw what a worker did for 3 s, with other samples of `tid`.
+fn unsampled(tid: u32) -> Profile {
     let rest = profile(
         &[Sample {
             count: 3_000,
-            ..Sample::of(&["m:[stack incomplete: not sampled: less than a period]"])
+            tid,
+            ..Sample::of(&["m:[on CPU, not sampled]"])
         }],
         SECONDS,
     );
-    let mut builder =
-        crate::model::ProfileBuilder::new(whole.origin_ns, whole.bucket_ns, whole.clock);
+    let whole = mixed(0, 100, 0);
+    let mut builder = ProfileBuilder::new(whole.origin_ns, whole.bucket_ns, Clock::Wall);
     builder.merge(&whole);
     builder.merge(&rest);
-    whole = builder.finish();
-    let diagnosis = of_samples(&whole);
+    builder.finish()
+}
+
+#[test]
+fn cpu_time_between_two_samples_belongs_to_the_samples_of_the_thread() {
+    let diagnosis = of_samples(&unsampled(8));
     assert_eq!(diagnosis.coverage.samples, 1000);
     assert!((diagnosis.coverage.named_percent - 100.0).abs() < 1e-9);
+    assert_eq!(diagnosis.totals.sampled_ns, 4_000_000_000);
     let said = |limit: &String| limit.starts_with("75 % of the CPU time lies between two samples");
     assert!(diagnosis.limits.iter().any(said), "{:#?}", diagnosis.limits);
     let thread = &diagnosis.workers.threads[0];
     assert!((thread.cpu_percent - 40.0).abs() < 1e-9, "{thread:?}");
+}
+
+#[test]
+fn cpu_time_of_threads_without_a_sample_is_not_in_the_matrix() {
+    let diagnosis = of_samples(&unsampled(4711));
+    assert_eq!(diagnosis.totals.sampled_ns, 1_000_000_000);
+    assert!((diagnosis.coverage.named_percent - 100.0).abs() < 1e-9);
+    let said = |limit: &String| limit.starts_with("75 % of the CPU time is that of threads");
+    assert!(diagnosis.limits.iter().any(said), "{:#?}", diagnosis.limits);
 }
