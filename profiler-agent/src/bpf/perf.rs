@@ -94,7 +94,9 @@ impl Sampling {
         Err(last.unwrap_or(LoadError::NoProgram(sampler.program())))
     }
 
-    /// Attaches CPUs that came online since.
+    /// Attaches CPUs that came online since, and forgets those that went: the kernel removes the event
+    /// of a CPU that goes offline, and does not bring it back with the CPU. A CPU that was away only
+    /// between two calls is not noticed.
     pub(super) fn attach_cpus(&mut self, ebpf: &mut Ebpf) -> Result<(), LoadError> {
         let (config, policy) = match self.clock {
             Clock::Cycles => (
@@ -110,7 +112,13 @@ impl Sampling {
         };
         let name = self.sampler.program();
         let program = program(ebpf, name)?;
-        for cpu in online_cpus() {
+        let online = online_cpus();
+        for (_cpu, link) in take_gone(&mut self.links, &online) {
+            if let Err(error) = program.detach(link) {
+                tracing::debug!(%error, "detach the perf event of a CPU that is offline");
+            }
+        }
+        for cpu in online {
             if self.links.contains_key(&cpu) {
                 continue;
             }
@@ -199,6 +207,15 @@ pub fn check_clock(denied: &[String]) -> ClockCheck {
     }
 }
 
+/// Takes out what belongs to CPUs that are not online.
+fn take_gone<T>(attached: &mut BTreeMap<u32, T>, online: &[u32]) -> BTreeMap<u32, T> {
+    let (kept, gone) = std::mem::take(attached)
+        .into_iter()
+        .partition(|(cpu, _)| online.contains(cpu));
+    *attached = kept;
+    gone
+}
+
 fn period_ns(frequency_hz: u32) -> u64 {
     1_000_000_000 / u64::from(frequency_hz.max(1))
 }
@@ -211,4 +228,20 @@ fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut PerfEve
             program: name,
             source: source.into(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_went_offline_is_attached_anew_when_it_is_back() {
+        let mut attached = BTreeMap::from([(0, "first"), (1, "second")]);
+        assert_eq!(take_gone(&mut attached, &[0, 1]), BTreeMap::new());
+        assert_eq!(
+            take_gone(&mut attached, &[0]),
+            BTreeMap::from([(1, "second")])
+        );
+        assert_eq!(attached, BTreeMap::from([(0, "first")]));
+    }
 }
