@@ -7,12 +7,14 @@ use profiler_tests::{
     assert_measured,
     folded::{Folded, FoldedStack, is_function},
     process::Running,
+    wait::wait_until,
     workload::Workload,
 };
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::targets::{
-    START, Targets, burn, endless, finish_task, on_cpu, start_task, stop_task, wait_samples,
+    EXIT, START, Targets, burn, endless, finish_task, on_cpu, start_task, stop_task, wait_samples,
 };
 
 /// A profile of one process and what it says about its stacks.
@@ -260,6 +262,37 @@ fn a_process_that_starts_into_a_task_has_whole_stacks_from_its_first_sample() {
     };
     profiled.assert_complete(950, "a late process");
     profiled.assert_mostly(&CHAIN, 900, "a late process");
+}
+
+/// A task for processes has room for the mappings of 255.
+#[test]
+fn a_process_that_comes_late_gets_the_place_of_one_that_rests() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let program = Workload::Unwind.build("unwind-crowd").unwrap();
+    let mut target = targets
+        .launch(&program, "unwind-crowd")
+        .args(["crowd"])
+        .start()
+        .unwrap();
+    target
+        .wait_for_line(START, |line| (line == "waits").then_some(()))
+        .unwrap();
+    let pids = json!({ "pids": [target.pid()] });
+    let id = start_task(&agent, &endless(pids, FAST_HZ));
+    target.signal(Signal::USR1).unwrap();
+    let late: u32 = target
+        .wait_for_line(START, |line| line.strip_prefix("late ")?.parse().ok())
+        .unwrap();
+    let mut folded = Folded::default();
+    wait_until("the stacks of the last process are whole", EXIT, || {
+        folded = agent.api.folded(&id, &format!("&pid={late}")).unwrap();
+        folded.count(|stack| calls_in_order(stack, &CHAIN)) >= 300
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {}", folded.summary()));
+    let task = stop_task(&agent, &id);
+    let left_out = &task["stacks"]["tables"]["processes_left_out"];
+    assert!(left_out.as_u64() > Some(0), "the places are short: {task}");
 }
 
 #[test]

@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
 
@@ -148,6 +151,34 @@ NOINLINE void runs_at_exit(void) {
     }
 }
 
+// Children that burn for a moment one after the other and stay, more than a task has room for; then
+// one that goes on. Begins with SIGUSR1.
+#define CROWD 270
+static void crowd(void) {
+    sigset_t begin;
+    sigemptyset(&begin);
+    sigaddset(&begin, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &begin, NULL);
+    puts("waits");
+    fflush(stdout);
+    int number;
+    sigwait(&begin, &number);
+    for (int nth = 0; nth <= CROWD; nth++) {
+        pid_t child = fork();
+        if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            clock_t end = clock() + CLOCKS_PER_SEC / 50;
+            while (nth == CROWD || clock() < end) chain_one();
+            raise(SIGSTOP);
+        }
+        if (nth == CROWD) {
+            printf("late %d\n", child);
+            fflush(stdout);
+        }
+        waitpid(child, NULL, WUNTRACED);
+    }
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "deep";
     puts("ready");
@@ -177,6 +208,8 @@ int main(int count, char **arguments) {
         pthread_t thread;
         pthread_create(&thread, NULL, thread_begins, NULL);
         pthread_join(thread, NULL);
+    } else if (strcmp(what, "crowd") == 0) {
+        crowd();
     }
     return 1;
 }

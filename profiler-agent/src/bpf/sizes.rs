@@ -250,6 +250,7 @@ pub(super) fn map_entries(
         ("MAPPINGS", used(tables, slots)),
         ("PAGES", used(tables, TABLE_PAGES)),
         ("BLOCKS", used(tables, TABLE_BLOCKS)),
+        ("BLOCK_USES", used(tables, TABLE_BLOCKS)),
         ("RULES", used(tables, TABLE_RULES)),
         (
             "CONNECTIONS",

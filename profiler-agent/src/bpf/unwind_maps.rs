@@ -1,7 +1,7 @@
 //! The kernel's copy of the unwinder's tables, and the samples that it could not walk with them.
 
 use std::{
-    os::fd::{AsRawFd as _, BorrowedFd},
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -23,7 +23,7 @@ use profiler_common::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{loader::LoadError, reader::DecodeError};
+use super::{batch, loader::LoadError, reader::DecodeError};
 
 /// A value that both sides know; aya asks for a trait of its own.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +86,9 @@ struct Tables {
     pages: HashMap<MapData, Shared<PageKey>, Shared<PageEntry>>,
     blocks: Array<MapData, Shared<RowBlock>>,
     rules: Array<MapData, Shared<Rule>>,
+    /// Seconds by which programs mark what they use.
+    clock: Array<MapData, u32>,
+    block_uses: MapData,
 }
 
 impl std::fmt::Debug for UnwindMaps {
@@ -104,6 +107,11 @@ impl UnwindMaps {
             pages: taken(ebpf, "PAGES")?,
             blocks: taken(ebpf, "BLOCKS")?,
             rules: taken(ebpf, "RULES")?,
+            clock: taken(ebpf, "USE_CLOCK")?,
+            block_uses: match ebpf.take_map("BLOCK_USES") {
+                Some(Map::Array(data)) => data,
+                _ => return Err(LoadError::NoMap("BLOCK_USES")),
+            },
         };
         Ok(Self {
             slots: tables.mappings.len(),
@@ -155,6 +163,24 @@ impl UnwindMaps {
         self.change("PROCESSES", |tables| {
             ignore_absent(tables.processes.remove(&pid))
         })
+    }
+
+    /// Sets the time by which programs mark processes and blocks of rows as used.
+    pub fn set_clock(&mut self, seconds: u32) -> Result<(), LoadError> {
+        self.change("USE_CLOCK", |tables| tables.clock.set(0, seconds, 0))
+    }
+
+    /// When each block was last searched, by [`Self::set_clock`]; empty when the tables were taken
+    /// back.
+    pub fn block_uses(&self) -> Result<Vec<u32>, LoadError> {
+        let mut uses = Vec::new();
+        if let Some(tables) = lock(&self.tables).as_ref() {
+            // Batches of an array come in the order of its indexes.
+            batch::read(tables.block_uses.fd().as_fd(), |_index: u32, used: u32| {
+                uses.push(used);
+            })?;
+        }
+        Ok(uses)
     }
 
     pub fn set_mappings(&mut self, slot: u32, mappings: &Mappings) -> Result<(), LoadError> {

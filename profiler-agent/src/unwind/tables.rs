@@ -4,6 +4,7 @@
 //! [`Operation`]; the session applies them in their order.
 
 use std::{
+    cell::Cell,
     collections::{HashMap, VecDeque},
     time::Instant,
 };
@@ -27,8 +28,8 @@ use super::{
 
 /// Blocks for pages that find no room in the kernel's tables and are used here only.
 const NATIVE_BLOCKS: usize = 256;
-/// When fewer blocks than these are free, pages that were not used for long are evicted, so that
-/// their blocks have rested when they are needed.
+/// When fewer blocks than these are free, pages that were not used for the longest time are evicted,
+/// so that their blocks have rested when they are needed.
 const RESERVE_BLOCKS: usize = 2 * PAGE_BLOCKS;
 /// Pages that wait until blocks have rested.
 const WAITING_PAGES: usize = 1024;
@@ -84,7 +85,10 @@ pub enum Loaded {
 struct Page {
     entry: Box<PageEntry>,
     blocks: Vec<u16>,
-    used: u64,
+    /// Second of the last use here or, as far as it was read, in the kernel.
+    used: Cell<u32>,
+    /// Number of the load, which orders pages of one second.
+    loaded: u64,
 }
 
 #[derive(Debug)]
@@ -107,7 +111,9 @@ pub struct TableCache {
     native_order: VecDeque<PageKey>,
     native_pool: BlockPool,
     waiting: VecDeque<PageKey>,
-    uses: u64,
+    loads: u64,
+    /// See [`Self::set_clock`].
+    clock: u32,
     operations: Vec<Operation>,
     counts: TableCounts,
 }
@@ -126,7 +132,8 @@ impl TableCache {
             native_order: VecDeque::new(),
             native_pool: BlockPool::new(NATIVE_BLOCKS),
             waiting: VecDeque::new(),
-            uses: 0,
+            loads: 0,
+            clock: 0,
             operations: Vec::new(),
             counts: TableCounts::default(),
         };
@@ -187,9 +194,8 @@ impl TableCache {
     /// Makes sure that a page's rows are known here, and brings them into the kernel if there is
     /// room.
     pub fn load(&mut self, key: PageKey, now: Instant) -> Loaded {
-        self.uses += 1;
-        if let Some(page) = self.pages.get_mut(&key) {
-            page.used = self.uses;
+        if let Some(page) = self.pages.get(&key) {
+            page.used.set(self.clock);
             return Loaded::Already;
         }
         if self.native_pages.contains_key(&key) {
@@ -253,6 +259,28 @@ impl TableCache {
             for page in code.unwrap_or_default() {
                 self.load(PageKey { file: number, page }, now);
             }
+        }
+    }
+
+    /// The time by which use is told, in seconds.
+    pub fn set_clock(&mut self, seconds: u32) {
+        self.clock = seconds;
+    }
+
+    /// Whether some page may have to go soon: [`Self::note_uses`] helps to choose it.
+    pub fn will_evict(&self) -> bool {
+        self.pool.soon_available() < 2 * RESERVE_BLOCKS || self.pages.len() >= self.sizes.pages
+    }
+
+    /// Learns which pages the kernel has used: for each block, the time of the last search in it.
+    pub fn note_uses(&self, blocks: &[u32]) {
+        for page in self.pages.values() {
+            let uses = page.blocks.iter();
+            let last = uses
+                .filter_map(|index| blocks.get(usize::from(*index)))
+                .max();
+            let used = last.copied().unwrap_or(0).max(page.used.get());
+            page.used.set(used);
         }
     }
 
@@ -350,15 +378,8 @@ impl TableCache {
             key,
             entry: entry.clone(),
         });
-        let used = self.uses;
-        self.pages.insert(
-            key,
-            Page {
-                entry,
-                blocks,
-                used,
-            },
-        );
+        let page = self.new_page(entry, blocks);
+        self.pages.insert(key, page);
         self.counts.loaded += 1;
         true
     }
@@ -387,31 +408,44 @@ impl TableCache {
         for ((_, block), index) in packed.into_iter().zip(&blocks) {
             self.native_pool.set(*index, &block);
         }
-        let used = self.uses;
-        let entry = Box::new(entry);
         self.native_order.push_back(key);
-        self.native_pages.insert(
-            key,
-            Page {
-                entry,
-                blocks,
-                used,
-            },
-        );
+        let page = self.new_page(Box::new(entry), blocks);
+        self.native_pages.insert(key, page);
+    }
+
+    fn new_page(&mut self, entry: Box<PageEntry>, blocks: Vec<u16>) -> Page {
+        self.loads += 1;
+        Page {
+            entry,
+            blocks,
+            used: Cell::new(self.clock),
+            loaded: self.loads,
+        }
     }
 
     /// Evicts the pages that were not used for the longest time, until there is a reserve.
     fn make_room(&mut self, now: Instant) {
-        while self.pool.soon_available() < RESERVE_BLOCKS.min(self.sizes.blocks / 2)
-            || self.pages.len() >= self.sizes.pages
-        {
-            let by_age = self.pages.iter().min_by_key(|(_, page)| page.used);
+        loop {
+            let needs_blocks = self.is_short_of_blocks();
+            if !needs_blocks && self.pages.len() < self.sizes.pages {
+                return;
+            }
+            // A page of shared blocks has none to give.
+            let candidates = self.pages.iter();
+            let candidates =
+                candidates.filter(|(_, page)| !needs_blocks || !page.blocks.is_empty());
+            let by_age = candidates.min_by_key(|(_, page)| (page.used.get(), page.loaded));
             let Some(oldest) = by_age.map(|(key, _)| *key) else {
                 return;
             };
             self.counts.evicted += 1;
             self.drop_page(oldest, now);
         }
+    }
+
+    /// Whether pages must go before others come.
+    fn is_short_of_blocks(&self) -> bool {
+        self.pool.soon_available() < RESERVE_BLOCKS.min(self.sizes.blocks / 2)
     }
 
     fn drop_page(&mut self, key: PageKey, now: Instant) {
@@ -442,6 +476,7 @@ impl Tables for TableCache {
 
     fn page(&self, key: &PageKey) -> Option<&PageEntry> {
         let page = self.pages.get(key).or_else(|| self.native_pages.get(key))?;
+        page.used.set(self.clock);
         Some(&page.entry)
     }
 

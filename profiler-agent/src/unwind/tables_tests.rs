@@ -159,6 +159,34 @@ fn pages_come_and_go_and_blocks_are_not_used_again_at_once() {
 }
 
 #[test]
+fn a_page_that_the_kernel_uses_stays_whenever_it_was_loaded() {
+    let start = Instant::now();
+    let sizes = TableSizes {
+        blocks: 24,
+        pages: 512,
+    };
+    let (mut cache, pages) = cache_of_self(sizes, start);
+    let own_blocks = |cache: &TableCache, key| cache.pages.get(key).map(|page| page.blocks.clone());
+    let used = pages.iter().find(|key| {
+        cache.load(**key, start);
+        own_blocks(&cache, key).is_some_and(|blocks| !blocks.is_empty())
+    });
+    let used = *used.unwrap();
+    for (second, key) in (1u32..).zip(pages.iter().take(100)) {
+        let now = start + Duration::from_secs(second.into());
+        cache.set_clock(second);
+        let mut uses = vec![0; sizes.blocks];
+        for index in own_blocks(&cache, &used).expect("it stays") {
+            uses[usize::from(index)] = second;
+        }
+        cache.note_uses(&uses);
+        cache.load(*key, now);
+        cache.load_waiting(now);
+    }
+    assert!(cache.counts().evicted > 0);
+}
+
+#[test]
 fn files_without_processes_are_closed_in_time() {
     let now = Instant::now();
     let (mut cache, pages) = cache_of_self(SIZES, now);

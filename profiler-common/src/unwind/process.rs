@@ -20,6 +20,10 @@ pub struct ProcessEntry {
     /// Number of this reading of the mappings, which no other reading in the task has. What was
     /// found in the tables holds for it.
     pub reading: u32,
+    /// Second of the agent in which the kernel last walked a stack of the process; written by the
+    /// kernel.
+    pub used: u32,
+    pub padding: u32,
 }
 
-const _: () = assert!(size_of::<ProcessEntry>() == 16);
+const _: () = assert!(size_of::<ProcessEntry>() == 24);

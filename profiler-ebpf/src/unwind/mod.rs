@@ -36,7 +36,7 @@ use crate::{
 };
 use known::{KnownWalk, LoggedMemory};
 use registers::Machine;
-use tables::{KernelTables, PROCESSES, REMEMBERED, Remembered};
+use tables::{KernelTables, PROCESSES, REMEMBERED, Remembered, use_clock};
 use user_memory::UserMemory;
 
 /// Everything that a walk keeps.
@@ -57,7 +57,8 @@ struct Walk {
     reading: u32,
     /// Words that were read.
     words: u32,
-    padding: u32,
+    /// As in [`KernelTables`].
+    clock: u32,
     /// Captures of this CPU so far.
     captures: u64,
     /// The kernel's `struct pt_regs` of user mode.
@@ -112,6 +113,13 @@ pub(crate) fn user_stack(class: u32, task: KernelPtr, ids: TaskIds, generation: 
     } else if let Some(entry) = process {
         // SAFETY: a map value; the agent replaces it as a whole.
         (walk.state.slot, walk.reading) = unsafe { ((*entry).slot, (*entry).reading) };
+        walk.clock = use_clock();
+        // SAFETY: as above; all writers write the time.
+        unsafe {
+            if (*entry).used != walk.clock {
+                (*entry).used = walk.clock;
+            }
+        }
         walk_up(walk, class, known);
         walk.outcome
     } else {
@@ -264,10 +272,12 @@ fn advance_logged(walk: *mut Walk, known: *mut KnownWalk) -> u64 {
 #[inline(always)]
 fn advance_in(walk: *mut Walk, memory: &impl Memory) -> u64 {
     // SAFETY: a map value of this CPU.
-    let (remembered, reading) = unsafe { (&raw mut (*walk).remembered, (*walk).reading) };
+    let (remembered, reading, clock) =
+        unsafe { (&raw mut (*walk).remembered, (*walk).reading, (*walk).clock) };
     let tables = KernelTables {
         remembered,
         reading,
+        clock,
     };
     // SAFETY: as above; neither the memory nor the tables have anything of the state.
     let state = unsafe { &mut (*walk).state };

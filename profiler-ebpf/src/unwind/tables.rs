@@ -32,11 +32,29 @@ static PAGES: HashMap<PageKey, PageEntry> = HashMap::with_max_entries(TABLE_PAGE
 #[map]
 static BLOCKS: Array<RowBlock> = Array::with_max_entries(TABLE_BLOCKS, 0);
 
+/// Seconds of the agent's clock, by which it is told what is in use.
+#[map]
+static USE_CLOCK: Array<u32> = Array::with_max_entries(1, 0);
+
+/// When a row was last searched in each of [`BLOCKS`]. Apart from them: what all CPUs read is not
+/// written.
+#[map]
+static BLOCK_USES: Array<u32> = Array::with_max_entries(TABLE_BLOCKS, 0);
+
 #[map]
 static RULES: Array<Rule> = Array::with_max_entries(TABLE_RULES, 0);
 
 /// Callers' addresses whose rules are remembered. A direct-mapped cache of 16 KiB.
 pub(super) const REMEMBERED: usize = 1024;
+
+/// Seconds for which a rule is remembered, about: then it is searched again, which shows that its
+/// page is in use.
+const REMEMBERED_FOR: u32 = 8;
+
+#[inline(always)]
+pub(super) fn use_clock() -> u32 {
+    USE_CLOCK.get(0).copied().unwrap_or(0)
+}
 
 /// What a search found, so that the next stack through this call needs one cache line instead of a
 /// dozen.
@@ -47,16 +65,25 @@ pub(super) struct Remembered {
     /// The reading of the process's mappings for which it holds. Rules keep their numbers and files
     /// their rows as long as the task runs.
     reading: u32,
-    rule: u32,
+    rule: u16,
+    /// When it was found, in units of [`REMEMBERED_FOR`].
+    found: u16,
 }
 
 pub(super) struct KernelTables {
     /// Part of a map value that no other program uses now.
     pub(super) remembered: *mut [Remembered; REMEMBERED],
     pub(super) reading: u32,
+    /// [`use_clock`] when the walk began.
+    pub(super) clock: u32,
 }
 
 impl KernelTables {
+    #[inline(always)]
+    fn era(&self) -> u16 {
+        (self.clock / REMEMBERED_FOR) as u16
+    }
+
     #[inline(always)]
     fn place(&self, pc: u64) -> *mut Remembered {
         // Calls are rarely nearer than 4 bytes; the processes' libraries lie megabytes apart.
@@ -81,6 +108,14 @@ impl Tables for KernelTables {
 
     #[inline(always)]
     fn block(&self, index: u32) -> Option<&RowBlock> {
+        if let Some(used) = BLOCK_USES.get_ptr_mut(index) {
+            // SAFETY: a map value; all writers write the time, and once in a second is enough.
+            unsafe {
+                if *used != self.clock {
+                    *used = self.clock;
+                }
+            }
+        }
         BLOCKS.get(index)
     }
 
@@ -93,8 +128,8 @@ impl Tables for KernelTables {
     fn remembered(&self, pc: u64) -> Option<u32> {
         // SAFETY: a place in the array.
         let known = unsafe { *self.place(pc) };
-        if known.pc == pc && known.reading == self.reading {
-            Some(known.rule)
+        if known.pc == pc && known.reading == self.reading && known.found == self.era() {
+            Some(known.rule.into())
         } else {
             None
         }
@@ -105,7 +140,8 @@ impl Tables for KernelTables {
         let known = Remembered {
             pc,
             reading: self.reading,
-            rule,
+            rule: rule as u16,
+            found: self.era(),
         };
         // SAFETY: a place in the array.
         unsafe { *self.place(pc) = known };

@@ -26,7 +26,7 @@ use super::{
     Command, Purpose, Walked, asleep,
     live_memory::{LiveMemory, LiveStack},
     oracle::Oracle,
-    processes::Processes,
+    processes::{Place, Processes},
 };
 use crate::{
     bpf::{Capture, CaptureReader, LoadError, UnwindMaps},
@@ -54,6 +54,9 @@ const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 /// Pages of unwind tables of a file that is loaded as a whole: libc has about 24.
 const SMALL_FILE_PAGES: usize = 32;
+
+/// How often it is looked at what the kernel uses.
+const LOOK_AT_USE: Duration = Duration::from_secs(1);
 
 /// How often processes that ended without an event are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -87,6 +90,9 @@ pub(super) struct Worker {
     counts: TableCounts,
     seen: unwind::TableCounts,
     swept: Instant,
+    looked_at_use: Instant,
+    /// Seconds that the thread has worked, by which the kernel marks what it uses.
+    clock: u32,
     /// Readings of mappings so far.
     readings: u32,
 }
@@ -111,6 +117,8 @@ impl Worker {
             readings: 0,
             seen: unwind::TableCounts::default(),
             swept: Instant::now(),
+            looked_at_use: Instant::now(),
+            clock: 0,
         };
         worker.apply();
         Ok(worker)
@@ -153,6 +161,7 @@ impl Worker {
             if finish {
                 return;
             }
+            self.look_at_use();
             self.sweep();
         }
     }
@@ -168,7 +177,7 @@ impl Worker {
                     pid,
                     generation,
                     code,
-                }) => self.read_process(pid, generation, code),
+                }) => self.expect(pid, generation, code),
                 Ok(Command::Exit { pid }) => self.forget(pid),
                 Err(TryRecvError::Empty) => return false,
                 Err(TryRecvError::Disconnected) => return true,
@@ -187,7 +196,8 @@ impl Worker {
             .get(head.pid)
             .filter(|known| [head.generation, ANY_GENERATION].contains(&known.generation));
         if known.is_none() {
-            self.read_process(head.pid, head.generation, None);
+            let expected = self.processes.take_expected(head.pid, head.generation);
+            self.read_process(head.pid, head.generation, expected);
         }
         let mut stack = self.unwind(capture);
         if stack.outcome == step::NO_MAPPING
@@ -286,16 +296,31 @@ impl Worker {
         self.set_process(pid, generation, code.ok().or(earlier));
     }
 
+    /// A process runs another program. It gets a slot when it is sampled; until then what it executes
+    /// is kept, as it may have ended by then.
+    fn expect(&mut self, pid: u32, generation: u32, code: Option<ProcessCode>) {
+        let known = self.processes.get(pid);
+        if known.is_some_and(|known| known.generation == generation) {
+            return; // its first sample came before
+        }
+        self.forget(pid);
+        if let Some(code) = code {
+            self.processes.expect(pid, generation, code);
+        }
+    }
+
     /// Tells the kernel what a process executes; `None`: nobody knows.
     fn set_process(&mut self, pid: u32, generation: u32, code: Option<ProcessCode>) {
         let now = Instant::now();
-        let slot = code.map_or(NO_MAPPINGS_SLOT, |code| self.place(code, now));
+        let place = code.map_or(Place::Unreadable, |code| self.place(code, now));
         self.readings = self.readings.wrapping_add(1);
         let entry = ProcessEntry {
             generation,
-            slot,
+            slot: place.slot(),
             captures_left: MAX_CAPTURES_PER_READING,
             reading: self.readings,
+            used: self.clock,
+            padding: 0,
         };
         // Rows of pages come before what makes the kernel look for them.
         self.apply();
@@ -303,25 +328,26 @@ impl Worker {
             tracing::debug!(pid, %error, "a process has no place in the kernel");
             self.counts.processes_left_out += 1;
         }
-        if let Some(before) = self.processes.set(pid, generation, slot, now) {
+        let time = (self.clock, now);
+        if let Some(before) = self.processes.set(pid, generation, place, time) {
             self.tables.remove_process(before, now);
         }
     }
 
     /// Writes mappings into a fresh slot, so that the kernel never reads half of them.
-    fn place(&mut self, code: ProcessCode, now: Instant) -> u32 {
+    fn place(&mut self, code: ProcessCode, now: Instant) -> Place {
         let Some(slot) = self.processes.take_slot(now) else {
             self.counts.processes_left_out += 1;
-            return NO_MAPPINGS_SLOT;
+            return Place::LeftOut;
         };
         let mappings = self.tables.set_process(slot, code, now);
         match self.maps.set_mappings(slot, mappings) {
-            Ok(()) => slot,
+            Ok(()) => Place::Slot(slot),
             Err(error) => {
                 tracing::warn!(%error, "write mappings");
                 self.tables.remove_process(slot, now);
                 self.processes.return_slot(slot);
-                NO_MAPPINGS_SLOT
+                Place::Unreadable
             }
         }
     }
@@ -363,6 +389,36 @@ impl Worker {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .merge(&counts);
+    }
+
+    /// Lets pages and slots go where the kernel walks.
+    fn look_at_use(&mut self) {
+        let now = Instant::now();
+        if now.saturating_duration_since(self.looked_at_use) < LOOK_AT_USE {
+            return;
+        }
+        self.looked_at_use = now;
+        if self.tables.will_evict() {
+            match self.maps.block_uses() {
+                Ok(uses) => self.tables.note_uses(&uses),
+                Err(error) => tracing::debug!(%error, "read which pages are in use"),
+            }
+        }
+        if self.processes.is_short() {
+            for pid in self.processes.pids() {
+                if let Some(entry) = self.maps.process(pid) {
+                    self.processes.note_use(pid, entry.used);
+                }
+            }
+            for pid in self.processes.forgettable(self.clock, now) {
+                self.forget(pid);
+            }
+        }
+        self.clock = self.clock.wrapping_add(1);
+        self.tables.set_clock(self.clock);
+        if let Err(error) = self.maps.set_clock(self.clock) {
+            tracing::debug!(%error, "tell the kernel the time");
+        }
     }
 
     /// Forgets processes that ended while their exit was not reported.
