@@ -142,6 +142,20 @@ fn the_command_says_what_costs_what_and_its_exit_code_serves_pipelines() {
     assert!(places.is_sorted() && places[0] > 0, "{output}");
     assert!(output.contains("tracing"), "{output}");
 
+    // Another set of processes is not compared: the diagnosis is printed, and the command fails with the reason.
+    let mut other = diagnosis.clone();
+    let mut sink = other["processes"][0].clone();
+    (sink["exe"], sink["share_percent"]) = (json!("/bin/zipkin-sink"), json!(12.0));
+    other["processes"].as_array_mut().unwrap().push(sink);
+    fs::write(&old, other.to_string()).unwrap();
+    let (code, output, errors) = diagnose(pid, 3, &["--compare", old.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(
+        output.contains("FINDINGS") && !output.contains("WHAT CHANGED"),
+        "{output}"
+    );
+    assert!(errors.contains("zipkin-sink: 1 before (12.0 %"), "{errors}");
+
     // Nothing matches: success, as Markdown.
     let (code, output, errors) = diagnose(pid, 2, &["--markdown", "--fail-on", "xds"]);
     assert_eq!(code, Some(0), "{errors}");

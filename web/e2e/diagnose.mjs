@@ -246,6 +246,32 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await context.close();
   });
 
+  await checks.run(
+    "a check-up that failed proves nothing: the page says why and compares nothing",
+    async () => {
+      const { context, page, go } = await opened();
+      await page.route(/\/checkups\/compare/, (route) =>
+        route.fulfill({
+          status: 409,
+          contentType: "application/problem+json",
+          body: JSON.stringify({
+            detail: "the later check-up failed: on_cpu: no such process: 4242",
+            hint: "run the check-up again; after a restart choose the new processes as its target",
+            code: "not_comparable",
+          }),
+        }),
+      );
+      await go(`view=compare-checkups&a=${ZIPKIN}&b=${PLAIN}`);
+      const alert = page.getByRole("alert").filter({ hasText: "Not compared" });
+      await alert.getByText("the later check-up failed: on_cpu: no such process: 4242").waitFor();
+      await alert.getByText("choose the new processes").waitFor();
+      const shown = await page.locator(".group-gone, [data-compared], [data-verdict]").count();
+      assert(shown === 0, "something is compared");
+      await shot(page, "refused");
+      await context.close();
+    },
+  );
+
   await checks.run("two check-ups of the list are compared, the earlier one first", async () => {
     const { context, page, faults, go } = await opened();
     await go("view=processes");

@@ -358,6 +358,16 @@ const SAMPLES_ONLY = [
 ];
 
 /** `part`: "checkup" has everything, "task" has samples alone. */
+const NOT_SAMPLED = [
+  "latency",
+  "waits",
+  "connections",
+  "event_loops",
+  "cpu_time",
+  "requests",
+  "configuration",
+];
+
 function document(counts, { part, nowNs, verdict, good = [], limits = [], coverage = {} }) {
   const all = samplesOf(counts);
   const full = part === "checkup";
@@ -435,6 +445,7 @@ function document(counts, { part, nowNs, verdict, good = [], limits = [], covera
     findings: findingsOf(counts, perRequest),
     good,
     configuration: full ? CONFIGURATION : null,
+    not_measured: full ? ["latency"] : NOT_SAMPLED,
     limits: [...limits, ...(full ? [] : SAMPLES_ONLY)],
   };
 }

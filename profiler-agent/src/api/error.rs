@@ -8,8 +8,13 @@ use axum::{
 
 use super::dto::Problem;
 use crate::{
-    checkup::CheckupError, memory_ceiling::MemoryShort, model::TaskId, printable::printable,
-    render::RenderError, symbolize::PackError, task::TaskError,
+    checkup::{CheckupError, NotComparable},
+    memory_ceiling::MemoryShort,
+    model::TaskId,
+    printable::printable,
+    render::RenderError,
+    symbolize::PackError,
+    task::TaskError,
 };
 
 /// Why a request was refused or failed. Each variant has one status and one code.
@@ -109,6 +114,11 @@ pub(crate) enum ApiError {
     TaskFailed {
         id: TaskId,
         reason: String,
+    },
+    /// A comparison of two check-ups would mislead.
+    NotComparable {
+        detail: String,
+        hint: &'static str,
     },
     TooManyTasks {
         detail: String,
@@ -371,6 +381,9 @@ impl ApiError {
                 "task_failed",
                 format!("task {id} failed before it had a result: {reason}"),
             ),
+            Self::NotComparable { detail, hint } => {
+                hinted(StatusCode::CONFLICT, "not_comparable", detail, hint)
+            }
             Self::TooManyTasks { detail } => {
                 parts(StatusCode::TOO_MANY_REQUESTS, "too_many_tasks", detail)
             }
@@ -510,6 +523,15 @@ impl From<CheckupError> for ApiError {
             CheckupError::NotFound { .. } => Self::NotFound { detail },
             CheckupError::NotFinal { .. } => Self::TaskNotFinal { detail },
             CheckupError::Task(error) => error.into(),
+        }
+    }
+}
+
+impl From<NotComparable> for ApiError {
+    fn from(error: NotComparable) -> Self {
+        Self::NotComparable {
+            detail: error.to_string(),
+            hint: error.remedy(),
         }
     }
 }

@@ -35,6 +35,7 @@ mod tests;
 
 pub use addressing::Reached;
 pub use auth::{AuthError, Token, Tokens, prepare_data_dir};
+pub(crate) use dto::Measurement;
 pub use dto::{
     Diagnosis, Diff, EdgeConnections, EdgeSeries, EdgeTable, PodList, Process, ProcessList,
     TaskRequests, parse_sample_rule,

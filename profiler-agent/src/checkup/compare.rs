@@ -11,13 +11,14 @@
 
 use std::collections::BTreeMap;
 
+use super::comparable::{NotComparable, SideProcess, check_sides};
 use crate::model::{
     Pair,
     comparison::{
         CheckupComparison, ComparedFindings, ComparedRow, ComparedTotal, ComparedTotals,
         FindingName,
     },
-    diagnosis::{Diagnosis, Estimate, Matrix},
+    diagnosis::{Diagnosis, Estimate, Matrix, Measurement},
     significance::{self, ALPHA},
 };
 
@@ -37,6 +38,9 @@ pub struct Side {
     pub cpu_us_per_request: Option<Estimate>,
     pub rows: Vec<SideRow>,
     pub findings: Vec<FindingName>,
+    pub processes: Vec<SideProcess>,
+    /// `None`: a document of an earlier version, which does not say so.
+    pub not_measured: Option<Vec<Measurement>>,
 }
 
 /// The samples of one feature.
@@ -71,6 +75,8 @@ impl Side {
             cpu_us_per_request: diagnosis.totals.cpu_us_per_request,
             rows: rows.collect(),
             findings: findings.collect(),
+            processes: diagnosis.processes.iter().map(SideProcess::of).collect(),
+            not_measured: Some(diagnosis.not_measured.clone()),
         }
     }
 
@@ -93,8 +99,13 @@ impl Side {
     }
 }
 
-/// Compares an earlier diagnosis with a later one.
-pub fn compare(a: &Side, b: &Side) -> CheckupComparison {
+/// Compares an earlier diagnosis with a later one, where both are about the same.
+pub fn compare(a: &Side, b: &Side) -> Result<CheckupComparison, NotComparable> {
+    check_sides(a, b)?;
+    Ok(changes(a, b))
+}
+
+fn changes(a: &Side, b: &Side) -> CheckupComparison {
     let totals = ComparedTotals {
         cpu_us_per_request: a
             .cpu_us_per_request

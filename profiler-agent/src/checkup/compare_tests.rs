@@ -19,6 +19,8 @@ fn side(samples: u64, us: f64, rows: &[(&str, u64)]) -> Side {
             })
             .collect(),
         findings: Vec::new(),
+        processes: Vec::new(),
+        not_measured: None,
     }
 }
 
@@ -51,7 +53,7 @@ fn tracing_that_was_switched_off_is_the_change() {
     let mut b = side(4000, 54.0, &[("http_codec", 4000)]);
     a.findings = vec![finding("tracing"), finding("lua")];
     b.findings = vec![finding("lua"), finding("rbac")];
-    let found = compare(&a, &b);
+    let found = changes(&a, &b);
     let tracing = row(&found, "tracing");
     assert!(tracing.significant && tracing.p.unwrap() < 1e-6);
     assert!((tracing.change + 60.0).abs() < 1e-9);
@@ -75,7 +77,7 @@ fn tracing_that_was_switched_off_is_the_change() {
 fn the_same_twice_is_no_change() {
     let a = side(4000, 54.0, &[("http_codec", 2000), ("pools", 2000)]);
     let b = side(4100, 54.6, &[("http_codec", 2085), ("pools", 2015)]);
-    let found = compare(&a, &b);
+    let found = changes(&a, &b);
     assert!(found.rows.iter().all(|row| !row.significant));
     assert!(!found.totals.cpu_us_per_request.unwrap().significant);
     assert!(!found.totals.cpu_cores.unwrap().significant);
@@ -95,10 +97,10 @@ fn the_same_twice_is_no_change() {
 fn bursts_make_a_change_doubtful_that_the_counts_alone_would_show() {
     let mut a = side(10_000, 54.0, &[("stats_flush", 500), ("rest", 9500)]);
     let mut b = side(10_000, 54.0, &[("stats_flush", 700), ("rest", 9300)]);
-    assert!(row(&compare(&a, &b), "stats_flush").significant);
+    assert!(row(&changes(&a, &b), "stats_flush").significant);
     a.rows[0].share = share(500, 10_000, 8.0);
     b.rows[0].share = share(700, 10_000, 8.0);
-    let found = compare(&a, &b);
+    let found = changes(&a, &b);
     let flush = row(&found, "stats_flush");
     assert!(!flush.significant && flush.p.unwrap() > 0.05, "{flush:?}");
     assert!(flush.low < 0.0 && flush.high > 0.0);
@@ -108,7 +110,7 @@ fn bursts_make_a_change_doubtful_that_the_counts_alone_would_show() {
 fn a_change_that_is_sure_and_tiny_is_not_called_one() {
     let a = side(10_000_000, 54.0, &[("lua", 500_000), ("rest", 9_500_000)]);
     let b = side(10_000_000, 54.5, &[("lua", 550_000), ("rest", 9_450_000)]);
-    let found = compare(&a, &b);
+    let found = changes(&a, &b);
     let lua = row(&found, "lua");
     assert!(lua.p.unwrap() < 1e-9 && !lua.significant, "{lua:?}");
     assert!(!found.totals.cpu_us_per_request.unwrap().significant);
@@ -140,13 +142,13 @@ fn what_is_not_known_is_not_compared() {
     let b = side(3, 54.0, &[("rest", 3)]);
     a.cpu_us_per_request = None;
     a.cpu_cores = Some(0.0);
-    let found = compare(&a, &b);
+    let found = changes(&a, &b);
     assert_eq!(found.totals.cpu_us_per_request, None);
     assert_eq!(found.totals.cpu_cores, None);
     let lua = row(&found, "lua");
     assert_eq!((lua.p, lua.significant, lua.a_us), (None, false, None));
     assert!(lua.b_us.is_some());
-    let nothing = compare(&Side::default(), &Side::default());
+    let nothing = changes(&Side::default(), &Side::default());
     assert!(nothing.rows.is_empty());
 }
 
@@ -154,7 +156,7 @@ fn what_is_not_known_is_not_compared() {
 fn rows_come_with_the_largest_change_first() {
     let a = side(1000, 50.0, &[("x", 100), ("y", 500), ("z", 400)]);
     let b = side(1000, 50.0, &[("x", 120), ("y", 300), ("z", 580)]);
-    let found = compare(&a, &b);
+    let found = changes(&a, &b);
     let order: Vec<&str> = found.rows.iter().map(|row| row.feature.as_str()).collect();
     assert_eq!(order, ["y", "z", "x"]);
 }

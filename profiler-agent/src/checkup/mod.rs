@@ -20,8 +20,10 @@ mod targets;
 mod envoy_watch;
 mod evidences;
 mod per_request;
+mod comparable;
 mod compare;
 
+pub use comparable::{NotComparable, SideProcess, Which, check_ended, check_samples};
 pub use compare::{Side, SideRow, compare};
 pub use conduct::{CheckupError, Checkups};
 pub use evidences::Evidences;

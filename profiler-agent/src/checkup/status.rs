@@ -141,4 +141,4 @@ fn ends_in_s(tasks: &[&Arc<Task>], now_of: impl Fn(&Task) -> u64) -> Option<f64>
 
 #[cfg(test)]
 #[path = "status_tests.rs"]
-mod tests;
+pub(super) mod tests;

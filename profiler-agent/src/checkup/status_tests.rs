@@ -6,7 +6,7 @@ use crate::{
 
 const SECOND: u64 = 1_000_000_000;
 
-fn group(name: &str, first: u64, states: [TaskState; 3]) -> Vec<Arc<Task>> {
+pub(in crate::checkup) fn group(name: &str, first: u64, states: [TaskState; 3]) -> Vec<Arc<Task>> {
     let request = CheckupRequest {
         target: Target::Comm("envoy".into()),
         duration_s: 30,

@@ -55,7 +55,10 @@ use crate::{
     idle::IdleRules,
     model::{
         Clock, IdleMode, ProcessKey, Profile, ProfileBuilder, ThreadState, UnsampledTime,
-        diagnosis::{DiagnosedProcess, DiagnosedWindow, Diagnosis, RulesInForce},
+        diagnosis::{
+            Configuration, DiagnosedProcess, DiagnosedWindow, Diagnosis, Measurement, RulesInForce,
+            Totals,
+        },
     },
     printable::printable,
 };
@@ -159,6 +162,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
     let findings = asked.findings();
     let good = asked.good(&findings);
     let matrix = sums.matrix(&|id| rules.has_setting(id));
+    let not_measured = not_measured(evidence, &totals, configuration.as_ref());
     verdict::limits(&coverage, sets.contains("envoy"), &mut limits);
     let verdict = verdict::verdict(&verdict::Summary {
         processes: &processes,
@@ -187,8 +191,26 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
         findings,
         good,
         configuration,
+        not_measured,
         limits,
     }
+}
+
+fn not_measured(
+    evidence: &Evidence<'_>,
+    totals: &Totals,
+    configuration: Option<&Configuration>,
+) -> Vec<Measurement> {
+    let is_missing = |part: &Measurement| match part {
+        Measurement::Latency => true,
+        Measurement::Waits => evidence.off_cpu.is_none(),
+        Measurement::Connections => evidence.edges.is_none(),
+        Measurement::EventLoops => evidence.event_loop.is_none(),
+        Measurement::CpuTime => totals.cpu_ns.is_none(),
+        Measurement::Requests => totals.requests.is_none(),
+        Measurement::Configuration => configuration.is_none(),
+    };
+    Measurement::ALL.into_iter().filter(is_missing).collect()
 }
 
 fn has_samples(profile: &Profile) -> bool {

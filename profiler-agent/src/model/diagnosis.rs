@@ -27,8 +27,50 @@ pub struct Diagnosis {
     pub good: Vec<GoodNews>,
     /// What the process says is configured; `None` when it could not be asked.
     pub configuration: Option<Configuration>,
+    /// What nothing is known of, in order of [`Measurement::ALL`].
+    pub not_measured: Vec<Measurement>,
     /// What this cannot know, as sentences.
     pub limits: Vec<String>,
+}
+
+/// A part of the evidence that a diagnosis may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measurement {
+    /// How long requests take. No check-up measures it.
+    Latency,
+    Waits,
+    Connections,
+    EventLoops,
+    /// CPU time by the kernel's own accounting.
+    CpuTime,
+    /// How many requests there were.
+    Requests,
+    Configuration,
+}
+
+impl Measurement {
+    pub const ALL: [Self; 7] = [
+        Self::Latency,
+        Self::Waits,
+        Self::Connections,
+        Self::EventLoops,
+        Self::CpuTime,
+        Self::Requests,
+        Self::Configuration,
+    ];
+
+    /// For the middle of a sentence.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Latency => "request latency",
+            Self::Waits => "waits",
+            Self::Connections => "connections",
+            Self::EventLoops => "event-loop stalls",
+            Self::CpuTime => "accounted CPU time",
+            Self::Requests => "request counts",
+            Self::Configuration => "configuration",
+        }
+    }
 }
 
 /// The rules that a diagnosis was made by.

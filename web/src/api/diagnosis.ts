@@ -220,8 +220,19 @@ export interface Diagnosis {
     readonly concurrency: number | null;
     readonly items: readonly { readonly key: string; readonly value: string }[];
   } | null;
+  readonly not_measured: readonly Measurement[];
   readonly limits: readonly string[];
 }
+
+/** A part of the evidence that a diagnosis may lack; no check-up measures latency. */
+export type Measurement =
+  | "latency"
+  | "waits"
+  | "connections"
+  | "event_loops"
+  | "cpu_time"
+  | "requests"
+  | "configuration";
 
 export interface ComparedTotal {
   readonly a: number;

@@ -338,6 +338,7 @@ const DIAGNOSIS: Diagnosis = {
   ],
   good: [{ id: "g", title: "TLS", text: "costs nothing" }],
   configuration: null,
+  not_measured: ["latency", "requests"],
   limits: ["Requests are not known."],
 };
 

@@ -218,7 +218,7 @@ function Compared({ a, b }: { a: string; b: string }) {
     return failure === null ? (
       <Loading what="the comparison" />
     ) : (
-      <ErrorBox title="No comparison" detail={failure.detail} hint={failure.hint} />
+      <ErrorBox title="Not compared" detail={failure.detail} hint={failure.hint} />
     );
   return (
     <>

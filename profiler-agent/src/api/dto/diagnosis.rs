@@ -42,8 +42,54 @@ pub struct Diagnosis {
     /// What the process says is configured; Null when it could not be asked.
     #[schema(required)]
     pub(crate) configuration: Option<DiagnosedConfiguration>,
+    /// What nothing is known of. A verdict without findings says nothing about these.
+    #[serde(default)]
+    #[schema(required)]
+    pub(crate) not_measured: Vec<Measurement>,
     /// What this cannot know, as sentences.
     pub(crate) limits: Vec<String>,
+}
+
+/// A part of the evidence that a diagnosis may lack: `latency` is how long requests take, which no check-up
+/// measures; `cpu_time` is by the kernel's own accounting; `requests` is how many there were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Measurement {
+    Latency,
+    Waits,
+    Connections,
+    EventLoops,
+    CpuTime,
+    Requests,
+    Configuration,
+}
+
+impl From<model::Measurement> for Measurement {
+    fn from(part: model::Measurement) -> Self {
+        match part {
+            model::Measurement::Latency => Self::Latency,
+            model::Measurement::Waits => Self::Waits,
+            model::Measurement::Connections => Self::Connections,
+            model::Measurement::EventLoops => Self::EventLoops,
+            model::Measurement::CpuTime => Self::CpuTime,
+            model::Measurement::Requests => Self::Requests,
+            model::Measurement::Configuration => Self::Configuration,
+        }
+    }
+}
+
+impl From<Measurement> for model::Measurement {
+    fn from(part: Measurement) -> Self {
+        match part {
+            Measurement::Latency => Self::Latency,
+            Measurement::Waits => Self::Waits,
+            Measurement::Connections => Self::Connections,
+            Measurement::EventLoops => Self::EventLoops,
+            Measurement::CpuTime => Self::CpuTime,
+            Measurement::Requests => Self::Requests,
+            Measurement::Configuration => Self::Configuration,
+        }
+    }
 }
 
 impl From<model::Diagnosis> for Diagnosis {
@@ -62,6 +108,7 @@ impl From<model::Diagnosis> for Diagnosis {
             findings,
             good,
             configuration,
+            not_measured,
             limits,
         } = diagnosis;
         Self {
@@ -79,6 +126,7 @@ impl From<model::Diagnosis> for Diagnosis {
             findings: findings.into_iter().map(Into::into).collect(),
             good: good.into_iter().map(Into::into).collect(),
             configuration: configuration.map(Into::into),
+            not_measured: not_measured.into_iter().map(Into::into).collect(),
             limits,
         }
     }

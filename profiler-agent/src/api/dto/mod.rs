@@ -48,6 +48,7 @@ pub(super) use agent::{
 };
 pub(super) use checkups::{Checkup, CheckupComparison, CreateCheckup};
 pub use diagnosis::Diagnosis;
+pub(crate) use diagnosis::Measurement;
 pub(super) use diagnosis_rules::DiagnosisRuleSets;
 pub use diff::Diff;
 pub(super) use diff::{DiffFormat, DiffNorm};

@@ -16,7 +16,7 @@ use crate::{
         extract::{JsonBody, Query},
         state::{ApiState, blocking},
     },
-    checkup::{self, CheckupState, CheckupTask, Evidences, Side, compare},
+    checkup::{self, CheckupState, CheckupTask, Evidences, Side, check_ended, compare},
     model::{Selection, TaskKind, TaskState, diagnosis},
 };
 
@@ -139,7 +139,8 @@ pub(in crate::api) async fn show_diagnosis(
     Ok(Json(found.into()))
 }
 
-/// Compares two check-ups: what changed from `a` to `b`, and whether by more than chance.
+/// Compares two check-ups: what changed from `a` to `b`, and whether by more than chance. Refused where one
+/// still runs, failed or has fewer than 100 samples, and where processes or measurements are not the same.
 #[utoipa::path(
     get, path = "/api/v1/checkups/compare", tag = "checkups",
     params(
@@ -152,6 +153,7 @@ pub(in crate::api) async fn show_diagnosis(
         (status = 200, body = CheckupComparison),
         (status = 401, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json", description = "`not_found`"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "`not_comparable`"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "`invalid_field`"),
         (status = 503, body = Problem, content_type = "application/problem+json", description = "`memory_short`")
     )
@@ -166,20 +168,14 @@ pub(in crate::api) async fn compare_two(
         query.parsed("pid_b", "a process number")?,
     ];
     let names = [wanted(&query, "a")?, wanted(&query, "b")?];
-    let mut sides = Vec::new();
     // Both exist before the first is worked on.
-    for id in &names {
-        sides.push(state.parts.checkups.get(id).await?);
-    }
+    let earlier = state.parts.checkups.get(&names[0]).await?;
+    let later = state.parts.checkups.get(&names[1]).await?;
+    check_ended([&earlier, &later])?;
     let _turn = state.render_turn().await?;
-    let mut found = Vec::new();
-    for (checkup, pid) in sides.iter().zip(pids) {
-        found.push(Side::of(&diagnose(&state, checkup, pid).await?));
-    }
-    let [a, b] = found.as_slice() else {
-        return Err(ApiError::internal("two check-ups have two diagnoses"));
-    };
-    Ok(Json(CheckupComparison::new(names, compare(a, b))))
+    let a = Side::of(&diagnose(&state, &earlier, pids[0]).await?);
+    let b = Side::of(&diagnose(&state, &later, pids[1]).await?);
+    Ok(Json(CheckupComparison::new(names, compare(&a, &b)?)))
 }
 
 fn wanted(query: &Query, name: &str) -> Result<String, ApiError> {

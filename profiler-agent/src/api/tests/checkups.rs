@@ -2,14 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{Api, Setup, check_problem, json as body_json};
+use super::{Api, MANY_HZ, Setup, check_problem, json as body_json};
 use crate::api::Origin;
 
 impl Api {
     /// Starts a check-up of one second and returns it once it has ended.
-    async fn ended_checkup(&self) -> Value {
+    async fn ended_checkup(&self, frequency_hz: u32) -> Value {
         let pid = std::process::id();
-        let body = format!(r#"{{"target":{{"pids":[{pid}]}},"duration_s":1,"frequency_hz":199}}"#);
+        self.ended_checkup_of(pid, frequency_hz).await
+    }
+
+    async fn ended_checkup_of(&self, pid: u32, frequency_hz: u32) -> Value {
+        let body = format!(
+            r#"{{"target":{{"pids":[{pid}]}},"duration_s":1,"frequency_hz":{frequency_hz}}}"#
+        );
         let response = self.post("/api/v1/checkups", body).await;
         assert_eq!(response.status(), 201);
         let location = response.headers()["location"].to_str().unwrap().to_owned();
@@ -37,7 +43,7 @@ fn texts(list: &Value) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_up_is_started_diagnosed_and_deleted_with_its_tasks() {
     let api = Api::new();
-    let checkup = api.ended_checkup().await;
+    let checkup = api.ended_checkup(199).await;
     let id = checkup["id"].as_str().unwrap().to_owned();
     assert!(id.starts_with("checkup-"), "{id}");
     assert_eq!(checkup["state"], "finished");
@@ -93,7 +99,7 @@ async fn two_check_ups_of_the_same_are_compared_without_a_change() {
     let api = Api::new();
     let mut ids = Vec::new();
     for _ in 0..2 {
-        let checkup = api.ended_checkup().await;
+        let checkup = api.ended_checkup(MANY_HZ).await;
         ids.push(checkup["id"].as_str().unwrap().to_owned());
     }
     let found = api
@@ -118,6 +124,34 @@ async fn two_check_ups_of_the_same_are_compared_without_a_change() {
             .unwrap()
             .contains("no part of it changed")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_up_that_failed_or_saw_little_is_compared_with_nothing() {
+    let api = Api::new();
+    let good = api.ended_checkup(MANY_HZ).await["id"].clone();
+    // As after a restart: the process is gone.
+    let gone = api.ended_checkup_of(99, MANY_HZ).await["id"].clone();
+    let few = api.ended_checkup(199).await["id"].clone();
+    for (b, detail) in [
+        (
+            gone,
+            "the later check-up failed: on_cpu: no such process: 99",
+        ),
+        (
+            few,
+            "the later check-up has 8 samples on a CPU; a comparison needs 100",
+        ),
+    ] {
+        let (good, b) = (good.as_str().unwrap(), b.as_str().unwrap());
+        let path = format!("/api/v1/checkups/compare?a={good}&b={b}");
+        let response = api.get(&path).await;
+        assert_eq!(response.status(), 409);
+        let problem = body_json(response).await;
+        assert_eq!(problem["code"], "not_comparable");
+        assert_eq!(problem["detail"], detail);
+        assert!(problem["hint"].is_string(), "{problem}");
+    }
 }
 
 #[tokio::test]

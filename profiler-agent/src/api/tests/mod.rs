@@ -114,6 +114,9 @@ pub(super) fn sample_profile(rows: &[(u32, u32, u32, u64)]) -> Profile {
     builder.finish()
 }
 
+/// Frequency at which the fake collector has a hundred times as many samples.
+const MANY_HZ: u32 = 4999;
+
 /// Hands out one chunk at once and then nothing until it is stopped; refuses pid 99.
 #[derive(Debug)]
 struct FakeCollector;
@@ -124,6 +127,8 @@ impl Collector for FakeCollector {
             return Err(CollectError::NoSuchProcess { pid: 99 });
         }
         let (sender, chunks) = mpsc::channel(4);
+        let many = request.spec.frequency_hz == MANY_HZ;
+        let times = if many { 100 } else { 1 };
         let chunk = Chunk {
             event_loop: None,
             edges: request
@@ -132,7 +137,7 @@ impl Collector for FakeCollector {
                 .has_edges()
                 .then(edges::table_with_connection),
             requests: (request.spec.kind == crate::model::TaskKind::Requests).then(requests::table),
-            profile: sample_profile(&[(1, 1, 0, 3), (1, 2, 1, 5)]),
+            profile: sample_profile(&[(1, 1, 0, 3 * times), (1, 2, 1, 5 * times)]),
             waits: crate::model::WaitCounts::default(),
             effective_frequency_hz: request.spec.frequency_hz,
             notes: vec!["a remark".into()],

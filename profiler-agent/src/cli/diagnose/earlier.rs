@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
 use crate::{
-    checkup::{Side, SideRow},
+    api::Measurement,
+    checkup::{Side, SideProcess, SideRow, Which, check_samples},
     model::{comparison::FindingName, diagnosis::Estimate},
 };
 
@@ -22,6 +23,17 @@ struct Document {
     totals: Totals,
     matrix: Matrix,
     findings: Vec<Titled>,
+    processes: Vec<Process>,
+    /// Missing in documents of earlier versions.
+    not_measured: Option<Vec<Measurement>>,
+}
+
+#[derive(Deserialize)]
+struct Process {
+    comm: String,
+    exe: String,
+    rule_set: String,
+    share_percent: f64,
 }
 
 #[derive(Deserialize)]
@@ -77,7 +89,9 @@ pub(super) fn read(path: &Path) -> Result<Side> {
         "{}: it has more than {LIMIT} bytes",
         said()
     );
-    parse(&text).with_context(said)
+    let side = parse(&text).with_context(said)?;
+    check_samples(Which::Earlier, &side).with_context(said)?;
+    Ok(side)
 }
 
 fn parse(text: &str) -> Result<Side> {
@@ -89,6 +103,8 @@ fn parse(text: &str) -> Result<Side> {
         totals,
         matrix,
         findings,
+        processes,
+        not_measured,
     } = document;
     ensure!(
         version == VERSION,
@@ -106,6 +122,19 @@ fn parse(text: &str) -> Result<Side> {
             .into_iter()
             .map(|Titled { id, title }| FindingName { id, title })
             .collect(),
+        processes: processes
+            .iter()
+            .map(|process| {
+                let Process {
+                    comm,
+                    exe,
+                    rule_set,
+                    share_percent,
+                } = process;
+                SideProcess::named(comm, exe, rule_set, *share_percent)
+            })
+            .collect(),
+        not_measured: not_measured.map(|parts| parts.into_iter().map(Into::into).collect()),
     })
 }
 
@@ -136,7 +165,8 @@ mod tests {
         "totals":{"cpu_cores":0.5,"cpu_us_per_request":{"value":50,"low":49.0,"high":51.5}},
         "matrix":{"features":[{"id":"lua","title":"Lua","about":"","settings":true}],"mechanisms":[],"cells":[],
             "rows":[{"feature":"lua","samples":100,"share_percent":10.0,"low":9.0,"high":11.0}]},
-        "findings":[{"id":"lua","title":"Lua runs","severity":"low"}]}"#;
+        "findings":[{"id":"lua","title":"Lua runs","severity":"low"}],
+        "processes":[{"pid":7,"comm":"wrk:main","exe":"/usr/bin/envoy","rule_set":"envoy","share_percent":100.0}]}"#;
 
     #[test]
     fn what_is_compared_is_read() {
@@ -148,6 +178,13 @@ mod tests {
         );
         assert!((side.rows[0].share.high - 11.0).abs() < 1e-9);
         assert_eq!(side.findings[0].id, "lua");
+        assert_eq!(side.processes[0].program, "envoy");
+        assert_eq!(side.not_measured, None);
+        let newer = DOCUMENT.replace("\"findings\"", "\"not_measured\":[\"waits\"],\"findings\"");
+        assert_eq!(
+            parse(&newer).unwrap().not_measured,
+            Some(vec![crate::model::diagnosis::Measurement::Waits])
+        );
         let unknown = DOCUMENT.replace("\"cpu_cores\":0.5", "\"cpu_cores\":null");
         assert_eq!(parse(&unknown).unwrap().cpu_cores, None);
     }
@@ -167,5 +204,14 @@ mod tests {
         }
         let missing = read(Path::new("/nonexistent/old.json")).unwrap_err();
         assert!(format!("{missing:#}").contains("--compare /nonexistent/old.json"));
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("old.json");
+        std::fs::write(
+            &empty,
+            DOCUMENT.replace("{\"samples\":1000", "{\"samples\":0"),
+        )
+        .unwrap();
+        let error = format!("{:#}", read(&empty).unwrap_err());
+        assert!(error.contains("has 0 samples"), "{error}");
     }
 }

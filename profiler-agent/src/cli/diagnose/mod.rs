@@ -50,7 +50,10 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         limits: gathered.limits,
     };
     let diagnosis = evidences.diagnose(&rules, &idle);
-    let comparison = earlier.map(|earlier| compare(&earlier, &Side::of(&diagnosis)));
+    let compared = earlier.map(|earlier| compare(&earlier, &Side::of(&diagnosis)));
+    let comparison = compared
+        .as_ref()
+        .and_then(|compared| compared.as_ref().ok());
     let text = if args.json {
         let document = api::Diagnosis::from(diagnosis.clone());
         Text::json(&document).context("encode the diagnosis")?
@@ -60,15 +63,25 @@ pub fn run(args: &DiagnoseArgs) -> Result<(), CliError> {
         } else {
             ReportForm::Text
         };
-        Text::of(&report(&diagnosis, comparison.as_ref(), form))
+        Text::of(&report(&diagnosis, comparison, form))
     };
     terminal::out(&text)?;
-    if let (true, Some(comparison)) = (args.json, &comparison) {
+    if let (true, Some(comparison)) = (args.json, comparison) {
         // The document stays what it is without a comparison.
         terminal::err_line(format_args!("{}", comparison.verdict));
     }
-    match fail_on.matching(&diagnosis) {
-        None => Ok(()),
-        Some(reason) => Err(CliError::Found(reason)),
+    let refused = compared.and_then(Result::err);
+    match (fail_on.matching(&diagnosis), refused) {
+        (None, None) => Ok(()),
+        (Some(reason), refused) => {
+            if let Some(refused) = refused {
+                terminal::err_line(format_args!("not compared: {refused}"));
+            }
+            Err(CliError::Found(reason))
+        }
+        (None, Some(refused)) => {
+            let remedy = refused.remedy();
+            Err(anyhow::anyhow!("not compared: {refused}; {remedy}").into())
+        }
     }
 }

@@ -174,6 +174,7 @@ pub(crate) fn rich(hostile: &str) -> Diagnosis {
             title: "No resets".into(),
             text: "none in 10 s".into(),
         }],
+        not_measured: vec![model::Measurement::Latency],
         configuration: Some(model::Configuration {
             source: "Envoy".into(),
             version: Some(text()),
