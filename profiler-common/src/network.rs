@@ -145,9 +145,10 @@ pub struct Connection {
     /// When a read left data behind; 0: the last one has taken all.
     pub left_ns: u64,
     pub sent_bytes: u64,
+    /// Of the smoothed round-trip times in [`Connection::rtt`].
     pub rtt_sum_us: u64,
-    pub rtt_min_us: u32,
-    pub rtt_max_us: u32,
+    pub srtt_min_us: u32,
+    pub srtt_max_us: u32,
     /// Sequence number behind all that has been read.
     pub read_next: u32,
     /// The process that used the connection last; 0: not seen. In the agent's PID namespace.
@@ -176,8 +177,14 @@ pub struct Connection {
     pub opened_start_ns: u64,
     pub used_start_ns: u64,
 
+    /// Smoothed round-trip time (`tcp_sock.srtt_us`) at each write, microseconds.
     pub rtt: Histogram,
     pub receive_wait: Histogram,
+
+    /// The smallest of the socket's minimum round-trip times (`tcp_sock.rtt_min`, of the last
+    /// `net.ipv4.tcp_min_rtt_wlen` seconds) at its writes, microseconds; 0: none yet.
+    pub min_rtt_us: u32,
+    pub padding: u32,
 
     /// Segments that were sent again, by the socket's own count when first seen, and last.
     pub first_retransmits: u32,
@@ -265,6 +272,8 @@ pub struct NetworkConfig {
     pub sock_err: u32,
     pub net_inum: u32,
     pub tcp_srtt_us: u32,
+    /// The value of the first sample of `rtt_min`, which is its minimum.
+    pub tcp_rtt_min: u32,
     pub tcp_bytes_sent: u32,
     pub tcp_bytes_retrans: u32,
     pub tcp_bytes_received: u32,
@@ -318,13 +327,13 @@ pub const ANSWERS_BUFFER_BYTES: u32 = 256 << 10;
 
 const _: () = assert!(size_of::<Answer>() == 16 + 8 + ANSWER_BYTES);
 const _: () = assert!(size_of::<Histogram>() == 8 * BUCKETS);
-const _: () = assert!(size_of::<Connection>() == 3 * 64 + 11 * 8 + 2 * 280 + 12 * 4 + 4 + 4 + 48);
+const _: () = assert!(size_of::<Connection>() == 3 * 64 + 11 * 8 + 2 * 280 + 14 * 4 + 4 + 4 + 48);
 const _: () = assert!(size_of::<Connection>().is_multiple_of(8));
 const _: () = assert!(core::mem::offset_of!(Connection, ready_ns) == 64);
 const _: () = assert!(core::mem::offset_of!(Connection, user) == 128);
 const _: () = assert!(size_of::<DropKey>() == 16);
 const _: () = assert!(size_of::<ListenerKey>() == 8);
-const _: () = assert!(size_of::<NetworkConfig>() == 31 * 4);
+const _: () = assert!(size_of::<NetworkConfig>() == 32 * 4);
 const _: () = assert!(BOUNDS < SEARCH_TABLE && SEARCH_TABLE.is_power_of_two());
 const _: () = assert!(ENDED_BUFFER_BYTES.is_power_of_two());
 

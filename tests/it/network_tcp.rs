@@ -5,6 +5,7 @@ use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream},
     os::fd::OwnedFd,
+    time::Duration,
 };
 
 use profiler_tests::{agent::Agent, netns::Netns, wait::wait_for};
@@ -84,24 +85,26 @@ fn sockets_that_connect_to_each_other_are_both_clients() {
     }
 }
 
-/// The smoothed round-trip time of the namespace's only connection to the port, in microseconds.
-fn rtt_us(netns: &Netns, port: u16) -> u64 {
+/// The smoothed and the minimum round-trip time of the namespace's only connection to the port, in
+/// microseconds.
+fn round_trips_us(netns: &Netns, port: u16) -> [u64; 2] {
     let filter = format!(":{port}");
     let socket = netns.run(&["ss", "-tinHO", "dport", "=", &filter]).unwrap();
-    // `rtt:0.059/0.027`, in milliseconds.
-    let text = socket
-        .split(" rtt:")
-        .nth(1)
-        .and_then(|rest| rest.split('/').next());
-    let text = text.unwrap_or_else(|| panic!("{socket}"));
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let number = |digits: &str| digits.parse::<u64>().unwrap_or_else(|_| panic!("{socket}"));
-    number(whole) * 1000 + number(&format!("{part:0<3}"))
+    // `rtt:0.059/0.027` and `minrtt:0.006`, in milliseconds.
+    [" rtt:", " minrtt:"].map(|name| {
+        let text = socket.split(name).nth(1);
+        let text = text.and_then(|rest| rest.split(['/', ' ', '\n']).next());
+        let text = text.unwrap_or_else(|| panic!("{socket}"));
+        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+        let number = |digits: &str| digits.parse::<u64>().unwrap_or_else(|_| panic!("{socket}"));
+        number(whole) * 1000 + number(&format!("{part:0<3}"))
+    })
 }
 
 #[test]
 fn round_trips_of_writes_are_those_that_the_socket_says() {
     const WRITES: u64 = 25;
+    const ANSWER: Duration = Duration::from_millis(5);
     let netns = Netns::create("trips").unwrap();
     let agent = Agent::start().unwrap();
     let watch = Watch::own(&agent);
@@ -120,14 +123,19 @@ fn round_trips_of_writes_are_those_that_the_socket_says() {
         end.set_nodelay(true).unwrap();
     }
     let (mut least, mut most) = (Vec::new(), Vec::new());
+    let (mut min_before, mut min_after) = (Vec::new(), Vec::new());
     for _ in 0..WRITES {
         // An acknowledgement may come at once, before or after the kernel's hook at the end of the call.
-        let before = rtt_us(&netns, address.port());
+        let [before, min] = round_trips_us(&netns, address.port());
+        min_before.push(min);
         client.write_all(&[7; 10]).unwrap();
-        let after = rtt_us(&netns, address.port());
+        let [after, min] = round_trips_us(&netns, address.port());
+        min_after.push(min);
         least.push(before.min(after));
         most.push(before.max(after));
         server.read_exact(&mut [0; 10]).unwrap();
+        // The acknowledgement waits for the answer: it is in the smoothed time, and not in the minimum.
+        std::thread::sleep(ANSWER);
         server.write_all(&[7; 10]).unwrap();
         client.read_exact(&mut [0; 10]).unwrap();
     }
@@ -145,6 +153,10 @@ fn round_trips_of_writes_are_those_that_the_socket_says() {
     lies("min", low().min(), high().min());
     lies("max", low().max(), high().max());
     lies("sum", Some(low().sum()), Some(high().sum()));
+    let min = number(&edge["metrics"]["client"]["min_rtt_us"]);
+    let range = *min_after.iter().min().unwrap()..=*min_before.iter().min().unwrap();
+    assert!(range.contains(&min), "{min} is not in {range:?}");
+    assert!(min < number(&rtt["max"]), "{min}: {about}");
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn assert_unix(edge: &Value) {
                 "connect",
                 "close",
                 "write_rtt_us",
+                "min_rtt_us",
                 "retransmit",
                 "drop",
                 "reset",

@@ -86,6 +86,7 @@ export function edgeConnections(edge, live) {
           read_calls: 43,
           read_bytes: Math.round((found.read?.bytes ?? 0) / (i + 2)),
           rtt_mean_us: i % 5 === 4 ? null : 240 + i,
+          min_rtt_us: i % 5 === 4 ? null : 40 + i,
           retransmits: i === 0 ? (found.retransmit?.count ?? null) : 0,
           drops: found.drop === null ? null : 0,
         }));

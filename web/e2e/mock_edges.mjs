@@ -38,6 +38,7 @@ function side(scale, { sent, received, drops = {}, errors = {}, client = true, r
     accept: null,
     close: times(scale * 0.8, 5),
     write_rtt_us: { count: calls, sum: calls * 300, min: 40, max: 900, histogram: rtt },
+    min_rtt_us: 40,
     receive_wait: times(calls, client ? 3 : 7),
     retransmit: { count: retransmits },
     drop: { count: sum(drops), by_reason: drops },

@@ -142,6 +142,10 @@ fn offsets(btf: &Btf, network_namespace: u32) -> Result<NetworkConfig, OffsetErr
         sock_err: at("sock", &["sk_err"])?,
         net_inum: at("net", &["ns", "inum"])?,
         tcp_srtt_us: at("tcp_sock", &["srtt_us"])?,
+        // `struct minmax` is an array of samples, the smallest first (include/linux/win_minmax.h).
+        tcp_rtt_min: at("tcp_sock", &["rtt_min"])?
+            + at("minmax", &["s"])?
+            + at("minmax_sample", &["v"])?,
         tcp_bytes_sent: at("tcp_sock", &["bytes_sent"])?,
         tcp_bytes_retrans: at("tcp_sock", &["bytes_retrans"])?,
         tcp_bytes_received: at("tcp_sock", &["bytes_received"])?,
@@ -230,6 +234,7 @@ mod tests {
         assert_ne!(config.drop_arguments, DROP_UNKNOWN);
         assert_ne!(config.sock_daddr, config.sock_rcv_saddr);
         assert!(config.tcp_bytes_received > config.sock_err);
+        assert_ne!(config.tcp_rtt_min, config.tcp_srtt_us);
         let reasons = drop_reasons();
         let unspecified = reasons.get(&config.drop_not_specified);
         assert_eq!(unspecified.map(String::as_str), Some("not_specified"));

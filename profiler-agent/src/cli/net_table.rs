@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 
 use crate::{
-    model::{Address, Edge, EdgeTable, Endpoint, SideMetrics, Transfer, Values},
+    model::{Address, Edge, EdgeTable, Endpoint, Microseconds, SideMetrics, Transfer, Values},
     network::{UNNAMED, UNTOLD},
     printable::{columns, left, printable, right},
     probes::is_never_of_unix_sockets,
@@ -14,9 +14,9 @@ use crate::{
 const LONGEST_END: usize = 44;
 
 /// Columns after the two ends; a metric that is not available is `-` in every row.
-const COLUMNS: [&str; 13] = [
-    "CONNS", "FAILED", "SENT", "CALLS", "RECEIVED", "CALLS", "RTT p50", "p99", "WAIT p99", "RETR",
-    "DROP", "RESET", "ERR",
+const COLUMNS: [&str; 14] = [
+    "CONNS", "FAILED", "SENT", "CALLS", "RECEIVED", "CALLS", "MIN RTT", "SRTT p50", "p99",
+    "WAIT p99", "RETR", "DROP", "RESET", "ERR",
 ];
 
 /// What of a table is printed, and how.
@@ -190,6 +190,9 @@ fn cells(
         sent_calls,
         received,
         received_calls,
+        metrics
+            .min_rtt_us
+            .map_or_else(|| "-".to_owned(), |us| Microseconds(us).to_string()),
         percentile(&metrics.write_rtt, 500),
         percentile(&metrics.write_rtt, 990),
         percentile(&metrics.receive_wait, 990),

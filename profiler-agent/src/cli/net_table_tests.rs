@@ -26,6 +26,7 @@ fn edge(comm: &str, bytes: u64) -> Edge {
             connections: 1,
             write: Transfer { count: 3, bytes },
             write_rtt,
+            min_rtt_us: Some(6),
             ..SideMetrics::default()
         }),
         server: None,
@@ -46,6 +47,7 @@ fn unix(client: &str, server: &str, calls: u64) -> Edge {
     if let Some(side) = &mut edge.client {
         side.write.count = calls;
         side.write_rtt = Values::default();
+        side.min_rtt_us = None;
     }
     edge
 }
@@ -166,10 +168,10 @@ fn columns_are_aligned_and_the_largest_edge_is_first() {
     table.unavailable.insert("drop".into(), "no hook".into());
     table.unresolved.insert("owner".into(), 3);
     let expected = "\
-CLIENT               SERVER       CONNS  FAILED     SENT  CALLS  RECEIVED  CALLS     RTT p50         p99  WAIT p99  RETR  DROP  RESET  ERR
-large[7] 10.0.0.1:*  10.0.0.1:80      1       0  5.0 MiB      3       0 B      0  100-500 us  100-500 us         -     0     -      0    0
-small[7] 10.0.0.1:*  10.0.0.1:80      1       0    900 B      3       0 B      0  100-500 us  100-500 us         -     0     -      0    0
-total of 2 edges                      2       0  5.0 MiB      6       0 B      0  100-500 us  100-500 us         -     0     -      0    0
+CLIENT               SERVER       CONNS  FAILED     SENT  CALLS  RECEIVED  CALLS  MIN RTT    SRTT p50         p99  WAIT p99  RETR  DROP  RESET  ERR
+large[7] 10.0.0.1:*  10.0.0.1:80      1       0  5.0 MiB      3       0 B      0     6 us  100-500 us  100-500 us         -     0     -      0    0
+small[7] 10.0.0.1:*  10.0.0.1:80      1       0    900 B      3       0 B      0     6 us  100-500 us  100-500 us         -     0     -      0    0
+total of 2 edges                      2       0  5.0 MiB      6       0 B      0     6 us  100-500 us  100-500 us         -     0     -      0    0
 
 unavailable: drop: no hook
 unresolved: owner: 3

@@ -90,7 +90,7 @@ pub struct ServeArgs {
     /// [default: tasks]
     #[arg(long, value_name = "always|tasks")]
     pub network: Option<String>,
-    /// Edges that have metrics of their own, about 122 series each; the others are one edge `other`
+    /// Edges that have metrics of their own, about 124 series each; the others are one edge `other`
     /// [default: 200]
     #[arg(long, value_name = "N")]
     pub network_metrics_edges: Option<String>,

@@ -148,6 +148,10 @@ pub struct SideMetrics {
     pub close: Values,
     /// Smoothed round-trip time at each write, microseconds.
     pub write_rtt: Values,
+    /// The smallest round-trip time that the kernel measured, microseconds; `None`: none yet. Stored beside
+    /// the table (`store::codec`), and not part of steps.
+    #[serde(skip)]
+    pub min_rtt_us: Option<u64>,
     /// Nanoseconds from the arrival of data until the process read it.
     pub receive_wait: Values,
     /// Segments.
@@ -187,6 +191,7 @@ impl SideMetrics {
             connects_failed,
             close,
             write_rtt,
+            min_rtt_us,
             receive_wait,
             retransmits,
             drops,
@@ -210,6 +215,7 @@ impl SideMetrics {
         self.connects_failed += connects_failed;
         self.close.merge(close);
         self.write_rtt.merge(write_rtt);
+        self.min_rtt_us = [self.min_rtt_us, *min_rtt_us].into_iter().flatten().min();
         self.receive_wait.merge(receive_wait);
         self.retransmits += retransmits;
         self.drops += drops;
@@ -326,6 +332,8 @@ pub struct EdgeConnection {
     pub read: Transfer,
     /// Mean of the smoothed round-trip times at its writes; `None` before the first.
     pub rtt_us: Option<u64>,
+    /// As in [`SideMetrics`].
+    pub min_rtt_us: Option<u64>,
     pub retransmits: u64,
     pub drops: u64,
 }

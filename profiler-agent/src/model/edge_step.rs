@@ -169,6 +169,8 @@ pub fn counted_since(now: &SideMetrics, before: Option<&SideMetrics>) -> Option<
         connects_failed,
         close,
         write_rtt,
+        // Of all the time, not of a step.
+        min_rtt_us: _,
         receive_wait,
         retransmits,
         drops,
@@ -191,6 +193,7 @@ pub fn counted_since(now: &SideMetrics, before: Option<&SideMetrics>) -> Option<
         connects_failed: connects_failed.saturating_sub(before.connects_failed),
         close: values(close, &before.close),
         write_rtt: values(write_rtt, &before.write_rtt),
+        min_rtt_us: None,
         receive_wait: values(receive_wait, &before.receive_wait),
         retransmits: retransmits.saturating_sub(before.retransmits),
         drops: drops.saturating_sub(before.drops),
@@ -249,6 +252,7 @@ fn without_extremes(mut side: SideMetrics) -> SideMetrics {
     ] {
         (values.least, values.greatest) = (None, None);
     }
+    side.min_rtt_us = None;
     side
 }
 

@@ -53,7 +53,7 @@ pub use observed::{
     ConfigurationItem, Observed, ObservedConfiguration, ObservedProcess, ObservedRequests,
     ObservedThread, ObservedThrottling, TwoReadings,
 };
-pub use percentile::Between;
+pub use percentile::{Between, Microseconds};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 pub use profile::{
     Clock, Frame, FrameId, FrameSpace, Function, Module, ModuleId, ModuleKind, NameClass,

@@ -58,6 +58,17 @@ impl std::fmt::Display for Between {
     }
 }
 
+/// A time that is known exactly, in the unit of its size: `1.234 ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Microseconds(pub u64);
+
+impl std::fmt::Display for Microseconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (unit_us, unit) = unit(self.0);
+        write!(f, "{} {unit}", Scaled(self.0, unit_us))
+    }
+}
+
 fn unit(value_us: u64) -> (u64, &'static str) {
     match value_us {
         0..1_000 => (1, "us"),
@@ -118,6 +129,13 @@ mod tests {
         check(&[(2, 1), (9, 1)], 500, "10-50 us");
         check(&[(2, 1), (9, 1)], 1000, "1.7-2 ms");
         check(&[(2, 1), (9, 1)], 0, "10-50 us");
+    }
+
+    #[test]
+    fn an_exact_time_has_the_unit_of_its_size() {
+        for (us, expected) in [(6, "6 us"), (1_234, "1.234 ms"), (2_500_000, "2.5 s")] {
+            assert_eq!(Microseconds(us).to_string(), expected);
+        }
     }
 
     #[test]

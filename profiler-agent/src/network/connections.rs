@@ -58,6 +58,7 @@ impl<'a> Connections<'a> {
                 read: metrics.read,
                 rtt_us: (metrics.write_rtt.count > 0)
                     .then(|| metrics.write_rtt.sum / metrics.write_rtt.count),
+                min_rtt_us: metrics.min_rtt_us,
                 retransmits: metrics.retransmits,
                 drops: metrics.drops,
             };

@@ -129,6 +129,7 @@ fn metrics(connection: &Connection, ended: bool) -> SideMetrics {
         },
         connects_failed: u64::from(failed),
         write_rtt: values(&connection.rtt, connection.rtt_sum_us),
+        min_rtt_us: (connection.min_rtt_us != 0).then_some(connection.min_rtt_us.into()),
         receive_wait: values(&connection.receive_wait, connection.receive_wait_sum_ns),
         retransmits: u64::from(
             connection
@@ -142,8 +143,8 @@ fn metrics(connection: &Connection, ended: bool) -> SideMetrics {
         ..SideMetrics::default()
     };
     if metrics.write_rtt.count > 0 {
-        metrics.write_rtt.least = Some(u64::from(connection.rtt_min_us));
-        metrics.write_rtt.greatest = Some(u64::from(connection.rtt_max_us));
+        metrics.write_rtt.least = Some(u64::from(connection.srtt_min_us));
+        metrics.write_rtt.greatest = Some(u64::from(connection.srtt_max_us));
     }
     if connection.last_error != 0 {
         metrics.errors_by_number.insert(connection.last_error, 1);

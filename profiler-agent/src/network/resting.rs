@@ -159,7 +159,8 @@ impl Resting {
 
 /// What a connection counted before it rested and since.
 fn joined(earlier: &Connection, later: &Connection) -> Connection {
-    let least = match (earlier.rtt_min_us, later.rtt_min_us) {
+    // 0 is no value.
+    let least = |earlier: u32, later: u32| match (earlier, later) {
         (0, other) | (other, 0) => other,
         (one, other) => one.min(other),
     };
@@ -190,8 +191,9 @@ fn joined(earlier: &Connection, later: &Connection) -> Connection {
         receive_wait_sum_ns: earlier
             .receive_wait_sum_ns
             .saturating_add(later.receive_wait_sum_ns),
-        rtt_min_us: least,
-        rtt_max_us: earlier.rtt_max_us.max(later.rtt_max_us),
+        srtt_min_us: least(earlier.srtt_min_us, later.srtt_min_us),
+        srtt_max_us: earlier.srtt_max_us.max(later.srtt_max_us),
+        min_rtt_us: least(earlier.min_rtt_us, later.min_rtt_us),
         rtt: sum(&earlier.rtt, &later.rtt),
         receive_wait: sum(&earlier.receive_wait, &later.receive_wait),
         last_sent: later.last_sent.max(earlier.last_sent),
@@ -260,7 +262,8 @@ mod tests {
             seen_ns: 1,
             sent_bytes: 100,
             sent_without_rtt: 2,
-            rtt_min_us: 7,
+            srtt_min_us: 7,
+            min_rtt_us: 3,
             pid: 42,
             network_namespace: 1,
             ..Connection::default()
@@ -280,7 +283,8 @@ mod tests {
             flags: FLAG_COMPLETE | FLAG_JOINED,
             sent_bytes: 11,
             sent_without_rtt: 1,
-            rtt_min_us: 9,
+            srtt_min_us: 9,
+            min_rtt_us: 2,
             first_sent: 100,
             last_sent: 111,
             pid: 43,
@@ -289,7 +293,8 @@ mod tests {
         again.rtt.counts[3] = 1;
         let whole = resting.whole(&again);
         assert_eq!((whole.sent_bytes, whole.sent_count()), (111, 4));
-        assert_eq!((whole.rtt_min_us, whole.rtt.counts[3]), (7, 1));
+        assert_eq!((whole.srtt_min_us, whole.rtt.counts[3]), (7, 1));
+        assert_eq!(whole.min_rtt_us, 2);
         assert_eq!((whole.direction, whole.pid), (DIRECTION_CLIENT, 43));
         // Its beginning was seen, so that it is compared with all that the socket has sent.
         assert_eq!(whole.flags, FLAG_COMPLETE | FLAG_SHARED);

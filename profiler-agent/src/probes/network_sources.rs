@@ -63,6 +63,7 @@ impl MetricSources {
             }
         });
         sources.set("write_rtt_us", write.clone());
+        sources.set("min_rtt_us", write.clone());
         sources.set("write", write);
         sources.set("receive_wait", read.clone().and(ready));
         sources.set("read", read);
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn without_lengths_system_calls_and_segments_take_their_place() {
         let sources = without(&["network_send", "network_receive", "network_ready"], true);
-        for metric in ["write", "read", "write_rtt_us", "accept", "read.time_ns"] {
+        for metric in ["write", "read", "write_rtt_us", "min_rtt_us", "accept"] {
             assert_eq!(sources.from[metric], "system calls");
         }
         assert_eq!(sources.from["receive_wait"], "tcp_probe");

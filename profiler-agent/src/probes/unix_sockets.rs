@@ -17,8 +17,9 @@ use crate::{
 const LIST_AGAIN_NS: u64 = 2_000_000_000;
 /// Entries of the kernel's table with which it is listed each time.
 const MANY: usize = UNIX_ENTRIES as usize / 4;
+const NO_ROUND_TRIPS: &str = "Unix sockets measure no round trips";
 /// What of an edge between Unix sockets is null, with the reason.
-const NOT_OF_UNIX_SOCKETS: [(&str, &str); 11] = [
+const NOT_OF_UNIX_SOCKETS: [(&str, &str); 12] = [
     ("unix.accept", "calls on Unix sockets are not timed"),
     (
         "unix.close",
@@ -38,7 +39,8 @@ const NOT_OF_UNIX_SOCKETS: [(&str, &str); 11] = [
     ),
     ("unix.retransmit", "Unix sockets send nothing twice"),
     ("unix.socket", "Unix sockets do not count their bytes"),
-    ("unix.write_rtt_us", "Unix sockets measure no round trips"),
+    ("unix.write_rtt_us", NO_ROUND_TRIPS),
+    ("unix.min_rtt_us", NO_ROUND_TRIPS),
 ];
 
 /// Whether no kernel tells this metric of Unix sockets: that it is unavailable is no news.

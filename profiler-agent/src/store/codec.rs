@@ -1,7 +1,7 @@
 //! Blobs: a header of our own, then zstd, then postcard.
 //!
 //! ```text
-//! 0  magic "PAB1"   4  version (6)   5  stream   6  zero   7  zero   8  raw length, u32 LE
+//! 0  magic "PAB1"   4  version (7)   5  stream   6  zero   7  zero   8  raw length, u32 LE
 //! 12 zstd frame with checksum
 //! ```
 //!
@@ -12,7 +12,7 @@ use std::io::Read;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::model::{EdgeNamespaces, EdgeTable, Profile};
+use crate::model::{EdgeNamespaces, EdgeTable, Profile, SideMetrics};
 
 use super::{
     Stream,
@@ -23,7 +23,7 @@ use super::{
 pub const MAX_RAW_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 4] = *b"PAB1";
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 /// The oldest that is read.
 const OLDEST_VERSION: u8 = 1;
 const HEADER_BYTES: usize = 12;
@@ -84,26 +84,43 @@ pub fn decode_profile(bytes: &[u8]) -> Result<Profile, CodecError> {
     Ok(profile)
 }
 
-/// Encodes a table of edges: the table, then the namespaces of its edges in their order.
+/// The smallest round-trip times of both ends of an edge.
+type MinRtt = (Option<u64>, Option<u64>);
+
+/// Encodes a table of edges: the table, then the namespaces and the smallest round-trip times of its edges in
+/// their order.
 pub fn encode_edges(table: &EdgeTable, density: Density) -> Result<Vec<u8>, CodecError> {
-    let namespaces: Vec<EdgeNamespaces> = table.edges.iter().map(|edge| edge.namespaces).collect();
-    encode(&(table, namespaces), Stream::Edges, density)
+    let edges = || table.edges.iter();
+    let namespaces: Vec<EdgeNamespaces> = edges().map(|edge| edge.namespaces).collect();
+    let min_rtt = |side: &Option<SideMetrics>| side.as_ref().and_then(|side| side.min_rtt_us);
+    let min_rtts: Vec<MinRtt> = edges()
+        .map(|edge| (min_rtt(&edge.client), min_rtt(&edge.server)))
+        .collect();
+    encode(&(table, namespaces, min_rtts), Stream::Edges, density)
 }
 
-/// Decodes a table of edges. Before version 6 it had no window and no namespaces behind it, before version
-/// 5 no delayed ends either.
+/// Decodes a table of edges. Before version 7 it had no smallest round-trip times behind it, before version 6
+/// no window and no namespaces, before version 5 no delayed ends either.
 pub fn decode_edges(bytes: &[u8]) -> Result<EdgeTable, CodecError> {
     /// How nothing and an empty list are written.
     const NONE: u8 = 0;
     let mut raw = unpack(bytes, Stream::Edges)?;
-    for since in [5, 6, 6] {
+    for since in [5, 6, 6, 7] {
         if version_of(bytes).is_some_and(|version| version < since) {
             raw.push(NONE);
         }
     }
-    let (mut table, namespaces): (EdgeTable, Vec<EdgeNamespaces>) = read(&raw)?;
+    let (mut table, namespaces, min_rtts): (EdgeTable, Vec<EdgeNamespaces>, Vec<MinRtt>) =
+        read(&raw)?;
     for (edge, namespaces) in table.edges.iter_mut().zip(namespaces) {
         edge.namespaces = namespaces;
+    }
+    for (edge, (client, server)) in table.edges.iter_mut().zip(min_rtts) {
+        for (side, min_rtt_us) in [(&mut edge.client, client), (&mut edge.server, server)] {
+            if let Some(side) = side {
+                side.min_rtt_us = min_rtt_us;
+            }
+        }
     }
     Ok(table)
 }

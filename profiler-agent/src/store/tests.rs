@@ -21,8 +21,8 @@ use super::{
 use crate::model::{
     Address, Clock, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Frame, FrameSpace,
     Function, Losses, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
-    ProfileThread, SampleRow, StackQuality, Target, Task, TaskId, TaskKind, TaskSpec, TaskState,
-    ThreadState,
+    ProfileThread, SampleRow, SideMetrics, StackQuality, Target, Task, TaskId, TaskKind, TaskSpec,
+    TaskState, ThreadState,
 };
 
 #[test]
@@ -145,12 +145,18 @@ fn tables_of_edges_from_before_a_field_are_still_read() {
     assert!(decode_edges(&bytes).is_err());
     bytes[4] = 5;
     assert_eq!(decode_edges(&bytes).unwrap(), whole);
+    // Version 6 had no smallest round-trip times.
+    let older = (&whole, Vec::<EdgeNamespaces>::new());
+    let mut bytes = encode(&older, Stream::Edges, Density::Fast).unwrap();
+    assert!(decode_edges(&bytes).is_err());
+    bytes[4] = 6;
+    assert_eq!(decode_edges(&bytes).unwrap(), whole);
     let newest = encode_edges(&whole, Density::Fast).unwrap();
     assert_eq!(decode_edges(&newest).unwrap(), whole);
 }
 
 #[test]
-fn edges_keep_the_namespaces_of_their_ends() {
+fn edges_keep_the_namespaces_and_round_trips_of_their_ends() {
     let end = |pid| Endpoint {
         pid: Some(pid),
         start_ticks: Some(1),
@@ -169,7 +175,10 @@ fn edges_keep_the_namespaces_of_their_ends() {
         client_port: None,
         client_name: None,
         server_name: None,
-        client: None,
+        client: Some(SideMetrics {
+            min_rtt_us: Some(u64::from(port)),
+            ..SideMetrics::default()
+        }),
         server: None,
     };
     let known = EdgeNamespaces {

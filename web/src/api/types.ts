@@ -428,6 +428,7 @@ export interface EdgeSide {
   readonly connect: (EdgeTimes & { readonly failed: number }) | null;
   readonly accept: EdgeTimes | null;
   readonly close: EdgeTimes | null;
+  /** Smoothed by the kernel; with acknowledgements that the peer delays. */
   readonly write_rtt_us: {
     readonly count: number;
     readonly sum: number;
@@ -435,6 +436,8 @@ export interface EdgeSide {
     readonly max: number | null;
     readonly histogram: Histogram;
   } | null;
+  /** The smallest round trip that the kernel measured: what the network takes. */
+  readonly min_rtt_us: number | null;
   readonly receive_wait: EdgeTimes | null;
   readonly retransmit: { readonly count: number } | null;
   readonly drop: { readonly count: number; readonly by_reason: Readonly<Record<string, number>> } | null;
@@ -552,7 +555,9 @@ export interface EdgeConnection {
   readonly write_bytes: number;
   readonly read_calls: number;
   readonly read_bytes: number;
+  /** Mean of the smoothed ones. */
   readonly rtt_mean_us: number | null;
+  readonly min_rtt_us: number | null;
   readonly retransmits: number | null;
   readonly drops: number | null;
 }

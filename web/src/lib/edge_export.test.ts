@@ -25,6 +25,7 @@ test("each edge is a line, the unknown is empty, and text stays text", () => {
     error: null,
     receive_wait: null,
     write_rtt_us: null,
+    min_rtt_us: null,
   };
   const table = {
     edges: [

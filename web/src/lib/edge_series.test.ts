@@ -175,6 +175,7 @@ function edge(change: Partial<EdgeSide>): Edge {
     accept: null,
     close: null,
     write_rtt_us: null,
+    min_rtt_us: null,
     receive_wait: null,
     retransmit: { count: 0 },
     drop: null,
@@ -212,9 +213,26 @@ describe("numbers of a line", () => {
     expect(labelText("ops", counters, 2)).toBe("3/s");
     expect(labelText("retransmits", counters, 2)).toBe("retr 1.5/s");
     expect(labelText("drops", counters, 2)).toBe("drop –");
-    expect(labelText("rtt", counters, 2)).toBe("RTT –");
+    expect(labelText("rtt", counters, 2)).toBe("min RTT –");
     expect(labelText("bytes", counters, 0)).toBe("bytes –");
     expect([rateText(0), rateText(0.001), rateText(12.4)]).toEqual(["0/s", "< 0.01/s", "12/s"]);
+  });
+
+  test("the network's round trip is the smallest one, not one that waited for the peer's answer", () => {
+    const smoothed = {
+      count: 9,
+      sum: 126_000,
+      min: 10_000,
+      max: 16_000,
+      histogram: { bounds: [10_000, 20_000], counts: [0, 9, 0] },
+    };
+    const far = countersOf([
+      edge({ write_rtt_us: smoothed, min_rtt_us: 9 }),
+      edge({ write_rtt_us: smoothed, min_rtt_us: 6 }),
+    ]);
+    expect(labelText("rtt", far, 2)).toBe("min RTT 6.00 µs");
+    expect(badness("rtt", far)).toBe(6);
+    expect(countersSince(far, counters).minRtt).toBe(6);
   });
 
   test("a window is the difference of two tables", () => {

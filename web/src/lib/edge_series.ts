@@ -2,7 +2,7 @@
 
 import type { EdgeSeries, Histogram, SideSeries, ValueSeries } from "../api/types";
 import type { Between } from "./edges";
-import { percentile } from "./edges";
+import { percentile, SMOOTHED_RTT } from "./edges";
 
 export type Steps = EdgeSeries["steps_ms"];
 
@@ -311,14 +311,7 @@ export function rowsOf(
   return {
     write: calls("Write", "write"),
     read: calls("Read", "read"),
-    rtt: times(
-      "Round-trip time",
-      "Smoothed by the kernel, looked at with each write",
-      "values",
-      "write_rtt_us",
-      series.write_rtt_us,
-      1e3,
-    ),
+    rtt: times("Smoothed RTT", SMOOTHED_RTT, "values", "write_rtt_us", series.write_rtt_us, 1e3),
     connect,
     close: times(
       "Close",

@@ -2,7 +2,7 @@
 
 import type { Edge, EdgeSide, Histogram } from "../api/types";
 import { type Between, betweenText, percentile } from "./edges";
-import { bytes, count } from "./format";
+import { bytes, count, duration } from "./format";
 
 export type EdgeLabel = "bytes" | "ops" | "rtt" | "wait" | "connect" | "retransmits" | "drops" | "errors";
 export type EdgeSignal = "trouble" | "retransmits" | "drops" | "resets" | "errors" | "rtt";
@@ -10,7 +10,7 @@ export type EdgeSignal = "trouble" | "retransmits" | "drops" | "resets" | "error
 export const EDGE_LABELS: readonly { readonly key: EdgeLabel; readonly title: string }[] = [
   { key: "bytes", title: "bytes/s" },
   { key: "ops", title: "calls/s" },
-  { key: "rtt", title: "RTT p95" },
+  { key: "rtt", title: "minimum RTT" },
   { key: "wait", title: "receive wait p95" },
   { key: "connect", title: "connect p95" },
   { key: "retransmits", title: "retransmits/s" },
@@ -24,7 +24,7 @@ export const EDGE_SIGNALS: readonly { readonly key: EdgeSignal; readonly title: 
   { key: "drops", title: "drops" },
   { key: "resets", title: "resets" },
   { key: "errors", title: "errors" },
-  { key: "rtt", title: "RTT p95" },
+  { key: "rtt", title: "minimum RTT" },
 ];
 
 export const MAX_LABELS = 2;
@@ -70,6 +70,11 @@ function together(histograms: readonly (Histogram | null | undefined)[]): Histog
   return all;
 }
 
+function least(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value): value is number => value !== null);
+  return known.length === 0 ? null : Math.min(...known);
+}
+
 /** The counters of a line, as numbers that only grow; null where they are not measured. */
 export interface Counters {
   readonly bytes: number | null;
@@ -78,7 +83,10 @@ export interface Counters {
   readonly drops: number | null;
   readonly resets: number | null;
   readonly errors: number | null;
+  /** Smoothed round-trip times, microseconds. */
   readonly rtt: Histogram | null;
+  /** The smallest round trip in microseconds, of the whole time. */
+  readonly minRtt: number | null;
   readonly wait: Histogram | null;
   readonly connect: Histogram | null;
 }
@@ -97,6 +105,7 @@ export function countersOf(edges: readonly Edge[]): Counters {
     ),
     errors: sum(all, (side) => side.error?.count),
     rtt: together(seen.map((side) => side.write_rtt_us?.histogram)),
+    minRtt: least(seen.map((side) => side.min_rtt_us)),
     wait: together(all.map((side) => side.receive_wait?.histogram)),
     connect: together(seen.map((side) => side.connect?.histogram)),
   };
@@ -123,6 +132,7 @@ export function countersSince(now: Counters, before: Counters): Counters {
     resets: minus(now.resets, before.resets),
     errors: minus(now.errors, before.errors),
     rtt: lessHistogram(now.rtt, before.rtt),
+    minRtt: now.minRtt,
     wait: lessHistogram(now.wait, before.wait),
     connect: lessHistogram(now.connect, before.connect),
   };
@@ -153,7 +163,7 @@ export function labelText(label: EdgeLabel, counters: Counters, seconds: number)
     case "ops":
       return counters.ops === null || seconds <= 0 ? "calls –" : rateText(counters.ops / seconds);
     case "rtt":
-      return time(counters.rtt, 1e3, "RTT");
+      return counters.minRtt === null ? "min RTT –" : `min RTT ${duration(counters.minRtt * 1e3)}`;
     case "wait":
       return time(counters.wait, 1, "wait");
     case "connect":
@@ -183,7 +193,7 @@ export function badness(signal: EdgeSignal, counters: Counters): number {
     case "errors":
       return counters.errors ?? 0;
     case "rtt":
-      return p95(counters.rtt)?.above ?? 0;
+      return counters.minRtt ?? 0;
   }
 }
 
@@ -204,8 +214,7 @@ export function troubleText(counters: Counters): string {
 /** Why a line is marked. */
 export function markText(signal: EdgeSignal, counters: Counters): string {
   if (signal !== "rtt") return troubleText(counters);
-  const between = p95(counters.rtt);
-  return between === null ? "" : `RTT p95 ${betweenText(between, 1e3)}`;
+  return counters.minRtt === null ? "" : labelText("rtt", counters, 0);
 }
 
 /** Keys of the worst lines, worst first; never those where nothing is wrong. */

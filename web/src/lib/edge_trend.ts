@@ -39,7 +39,7 @@ export function trendsOf(series: EdgeSeries, columns: number): readonly Trend[] 
   return [
     { key: "bytes", title: "Bytes", values: both ? rate(added(write.bytes, read.bytes)) : null },
     { key: "calls", title: "Calls", values: both ? rate(added(write.count, read.count)) : null },
-    { key: "rtt", title: "RTT, mean", values: mean },
+    { key: "rtt", title: "Smoothed RTT", values: mean },
     { key: "retransmits", title: "Retransmits", values: rate(side.retransmit) },
     { key: "drops", title: "Drops", values: rate(side.drop?.count) },
     { key: "errors", title: "Errors", values: rate(side.error?.count) },

@@ -17,6 +17,7 @@ function side(change: Partial<EdgeSide> = {}): EdgeSide {
     accept: null,
     close: null,
     write_rtt_us: null,
+    min_rtt_us: null,
     receive_wait: null,
     retransmit: { count: 1 },
     drop: null,

@@ -66,6 +66,10 @@ export function bars(histogram: Histogram, unitNs: number): Bar[] {
   }));
 }
 
+/** What a smoothed round-trip time is. */
+export const SMOOTHED_RTT =
+  "Smoothed by the kernel (srtt) and looked at with each write. Acknowledgements that the peer delays are in it, so it can be the time of the peer's answer";
+
 /** What a row of the table shows; null where it was not measured. */
 export interface EdgeRow {
   readonly key: string;
@@ -78,7 +82,8 @@ export interface EdgeRow {
   readonly sent: number | null;
   readonly received: number | null;
   readonly calls: number | null;
-  readonly rtt: Between | null;
+  /** The smallest round trip in microseconds. */
+  readonly rtt: number | null;
   readonly wait: Between | null;
   readonly retransmits: number | null;
   readonly drops: number | null;
@@ -113,7 +118,6 @@ export function edgeRow(edge: Edge, before: Before = null, seconds = 0): EdgeRow
   const { client, server } = edge.metrics;
   const sent = client === null ? server?.read : client.write;
   const received = client === null ? server?.write : client.read;
-  const rtt = (client ?? server)?.write_rtt_us;
   const wait = waits(edge);
   return {
     key: edge.id,
@@ -124,7 +128,7 @@ export function edgeRow(edge: Edge, before: Before = null, seconds = 0): EdgeRow
     sent: sent?.bytes ?? null,
     received: received?.bytes ?? null,
     calls: sent || received ? (sent?.count ?? 0) + (received?.count ?? 0) : null,
-    rtt: rtt ? percentile(rtt.histogram, 0.5) : null,
+    rtt: (client ?? server)?.min_rtt_us ?? null,
     wait: wait === null ? null : percentile(wait, 0.99),
     retransmits: both(edge, (side) => side.retransmit?.count),
     drops: both(edge, (side) => side.drop?.count),
@@ -171,7 +175,7 @@ const VALUES: Readonly<Record<string, (row: EdgeRow) => number | string>> = {
   sent: (row) => row.sent ?? -1,
   received: (row) => row.received ?? -1,
   calls: (row) => row.calls ?? -1,
-  rtt: (row) => lower(row.rtt),
+  rtt: (row) => row.rtt ?? -1,
   wait: (row) => lower(row.wait),
   retransmits: (row) => row.retransmits ?? -1,
   drops: (row) => row.drops ?? -1,

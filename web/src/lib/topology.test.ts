@@ -22,6 +22,7 @@ const side = (bytes: number): EdgeSide => ({
   accept: null,
   close: null,
   write_rtt_us: null,
+  min_rtt_us: null,
   receive_wait: null,
   retransmit: null,
   drop: null,

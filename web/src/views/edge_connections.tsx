@@ -54,6 +54,7 @@ function Row({ one }: { one: EdgeConnection }) {
       <td>{one.open ? "open" : "ended"}</td>
       <td class="numeric">{bytes(one.write_bytes)}</td>
       <td class="numeric">{bytes(one.read_bytes)}</td>
+      <td class="numeric">{or(one.min_rtt_us, (us) => duration(us * 1000))}</td>
       <td class="numeric">{or(one.rtt_mean_us, (us) => duration(us * 1000))}</td>
       <td class="numeric">{or(one.retransmits, count)}</td>
       <td class="numeric">{or(one.drops, count)}</td>
@@ -89,11 +90,13 @@ export function EdgeConnectionList({ path, live }: { path: string; live: boolean
                     {title}
                   </th>
                 ))}
-                {["Age", "State", "Written", "Read", "RTT mean", "Retr", "Drops"].map((title) => (
-                  <th key={title} scope="col">
-                    {title}
-                  </th>
-                ))}
+                {["Age", "State", "Written", "Read", "Min RTT", "Smoothed RTT", "Retr", "Drops"].map(
+                  (title) => (
+                    <th key={title} scope="col">
+                      {title}
+                    </th>
+                  ),
+                )}
               </tr>
             </thead>
             <tbody>

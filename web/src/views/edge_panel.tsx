@@ -1,7 +1,7 @@
 // The two sides of one edge beside each other: counters, and times as bars with their bounds.
 
 import type { Edge, EdgeEnd, EdgeSide, Histogram } from "../api/types";
-import { bars, endName, errnoText, meanText } from "../lib/edges";
+import { bars, endName, errnoText, meanText, SMOOTHED_RTT } from "../lib/edges";
 import { bytes, count, duration, visible } from "../lib/format";
 import { patchRoute } from "../state/route";
 import { ContainerLine, useContainerOf } from "./container_name";
@@ -93,6 +93,11 @@ function Counters({ side, reasons }: { side: EdgeSide; reasons: Reasons }) {
       <Pair title="Written" value={transfer(write)} reason={reasons.write} />
       <Pair title="Read" value={transfer(read)} reason={reasons.read} />
       <Pair
+        title="Minimum RTT"
+        value={side.min_rtt_us === null ? null : duration(side.min_rtt_us * 1e3)}
+        reason={reasons.min_rtt_us ?? "no round trip was measured yet"}
+      />
+      <Pair
         title="Failed connects"
         value={connect === null ? null : count(connect.failed)}
         reason={reasons.connect}
@@ -144,8 +149,8 @@ function timesOf(side: EdgeSide): readonly (readonly [string, string, Times | nu
       : { count: found.count, sum: found.time_ns, histogram: found.histogram, unitNs: 1 };
   return [
     [
-      "Round-trip time",
-      "Smoothed by the kernel, at each write",
+      "Smoothed RTT",
+      SMOOTHED_RTT,
       rtt === null ? null : { count: rtt.count, sum: rtt.sum, histogram: rtt.histogram, unitNs: 1e3 },
     ],
     [

@@ -12,7 +12,7 @@ import {
   matchesEdge,
   unresolvedText,
 } from "../lib/edges";
-import { bytes, count, visible } from "../lib/format";
+import { bytes, count, duration, visible } from "../lib/format";
 import { tableRemarks } from "../lib/kernel_table";
 import { edgesById, type RateWindow } from "../state/edge_window";
 import { patchRoute, route } from "../state/route";
@@ -116,11 +116,11 @@ const COLUMNS: readonly Column<EdgeRow>[] = [
   },
   {
     key: "rtt",
-    title: "RTT p50",
-    help: "Round-trip time at the client's writes: the bucket of the median",
+    title: "Min RTT",
+    help: "The smallest round trip that the client's kernel measured: what the network takes. The edge's page has the smoothed ones",
     numeric: true,
     sortable: true,
-    cell: (row) => or(row.rtt, (rtt) => betweenText(rtt, 1e3)),
+    cell: (row) => or(row.rtt, (us) => duration(us * 1e3)),
   },
   {
     key: "wait",

@@ -3,8 +3,8 @@
 import type { EdgeTable } from "../api/types";
 import { workloadTitle } from "../lib/container_names";
 import { EDGE_SIGNALS, type EdgeSignal, labelText, troubleText } from "../lib/edge_signals";
-import { betweenText, percentile } from "../lib/edges";
-import { bytes, count, cpu, visible } from "../lib/format";
+import { betweenText, percentile, SMOOTHED_RTT } from "../lib/edges";
+import { bytes, count, cpu, duration, visible } from "../lib/format";
 import type { Topology, TopologyNode } from "../lib/topology";
 import type { RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
@@ -26,9 +26,9 @@ interface Props {
   origin: EdgeOrigin;
 }
 
-function Fact({ title, children }: { title: string; children: unknown }) {
+function Fact({ title, help, children }: { title: string; help?: string; children: unknown }) {
   return (
-    <div>
+    <div title={help}>
       <dt>{title}</dt>
       <dd>{children as string}</dd>
     </div>
@@ -148,7 +148,8 @@ function LinePanel({
         <Fact title="Rates">
           {`${labelText("bytes", recent, window.seconds)}, ${labelText("ops", recent, window.seconds)} calls (${window.text})`}
         </Fact>
-        <Fact title="RTT p50 · p95">{`${p(0.5)} · ${p(0.95)}`}</Fact>
+        <Fact title="Minimum RTT">{counters.minRtt === null ? "–" : duration(counters.minRtt * 1e3)}</Fact>
+        <Fact title="Smoothed RTT p50 · p95" help={SMOOTHED_RTT}>{`${p(0.5)} · ${p(0.95)}`}</Fact>
         <Fact title="Receive wait p95">{wait === null ? "–" : betweenText(wait, 1)}</Fact>
         <Fact title="Retransmits">{number(counters.retransmits)}</Fact>
         <Fact title="Drops">{number(counters.drops)}</Fact>

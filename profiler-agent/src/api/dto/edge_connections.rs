@@ -36,9 +36,13 @@ struct EdgeConnection {
     write_bytes: u64,
     read_calls: u64,
     read_bytes: u64,
-    /// Mean of the smoothed round-trip times at its writes, microseconds; null before the first.
+    /// Mean of the smoothed round-trip times at its writes, microseconds; null before the first. As
+    /// `write_rtt_us` of edges.
     #[schema(required)]
     rtt_mean_us: Option<u64>,
+    /// As `min_rtt_us` of edges.
+    #[schema(required)]
+    min_rtt_us: Option<u64>,
     #[schema(required)]
     retransmits: Option<u64>,
     #[schema(required)]
@@ -77,6 +81,7 @@ fn connection(found: &Model, has: impl Fn(&str) -> bool) -> EdgeConnection {
         write,
         read,
         rtt_us,
+        min_rtt_us,
         retransmits,
         drops,
     } = found;
@@ -92,6 +97,7 @@ fn connection(found: &Model, has: impl Fn(&str) -> bool) -> EdgeConnection {
         read_calls: read.count,
         read_bytes: read.bytes,
         rtt_mean_us: *rtt_us,
+        min_rtt_us: *min_rtt_us,
         retransmits: has("retransmit").then_some(*retransmits),
         drops: has("drop").then_some(*drops),
     }

@@ -249,9 +249,14 @@ struct SideMetrics {
     /// From the end of sending until the socket was closed.
     #[schema(required)]
     close: Option<EdgeTimes>,
-    /// Smoothed round-trip time at each write, microseconds.
+    /// Smoothed round-trip time (`tcp_sock.srtt_us`) at each write, microseconds. Acknowledgements that the
+    /// peer delays are in it, so that it can be much longer than the network takes.
     #[schema(required)]
     write_rtt_us: Option<EdgeValues>,
+    /// The smallest round-trip time that the kernel measured (`tcp_sock.rtt_min`), microseconds: what the
+    /// network takes. Null also before the first write.
+    #[schema(required)]
+    min_rtt_us: Option<u64>,
     /// From the arrival of data until the process read it.
     #[schema(required)]
     receive_wait: Option<EdgeTimes>,
@@ -489,6 +494,7 @@ fn side(metrics: &model::SideMetrics, has: impl Fn(&str) -> bool) -> SideMetrics
             max: metrics.write_rtt.greatest,
             histogram: histogram(&metrics.write_rtt, 1),
         }),
+        min_rtt_us: metrics.min_rtt_us.filter(|_| has("min_rtt_us")),
         receive_wait: has("receive_wait").then(|| times(&metrics.receive_wait)),
         retransmit: has("retransmit").then_some(EventCount {
             count: metrics.retransmits,

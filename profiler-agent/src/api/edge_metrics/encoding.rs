@@ -137,7 +137,7 @@ fn encode_metric(
     let description = metric.description();
     let kind = match description.form {
         Form::Counter => MetricType::Counter,
-        Form::Gauge => MetricType::Gauge,
+        Form::Gauge | Form::Least => MetricType::Gauge,
         Form::Histogram { .. } => MetricType::Histogram,
     };
     let mut family = encoder.encode_descriptor(
@@ -165,6 +165,7 @@ fn encode_metric(
                         encoder.encode_counter::<NoLabelSet, _, u64>(value, None)?;
                     }
                     Reading::Gauge(value) => encoder.encode_gauge(&signed(*value))?,
+                    Reading::Least(us) => encoder.encode_gauge(&(float(*us) / 1e6))?,
                     Reading::Histogram { counts, sum } => {
                         let Form::Histogram { units_per_second } = description.form else {
                             continue;

@@ -22,6 +22,7 @@ pub(super) enum Metric {
     Accept,
     Close,
     WriteRtt,
+    MinRtt,
     ReceiveWait,
     Retransmits,
     Drops,
@@ -35,6 +36,8 @@ pub(super) enum Metric {
 pub(super) enum Form {
     Counter,
     Gauge,
+    /// The smallest of some microseconds, in seconds.
+    Least,
     /// Values in nanoseconds or, where it says so, microseconds.
     Histogram {
         units_per_second: u32,
@@ -59,7 +62,7 @@ pub(super) struct Description {
 }
 
 impl Metric {
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Connections,
         Self::OpenConnections,
         Self::WriteBytes,
@@ -73,6 +76,7 @@ impl Metric {
         Self::Accept,
         Self::Close,
         Self::WriteRtt,
+        Self::MinRtt,
         Self::ReceiveWait,
         Self::Retransmits,
         Self::Drops,
@@ -124,9 +128,15 @@ impl Metric {
             ),
             Self::WriteRtt => described(
                 "network_write_rtt",
-                "Smoothed round-trip time at each write",
+                "Smoothed round-trip time at each write, with delayed acknowledgements",
                 Some(Unit::Seconds),
                 MICROSECONDS,
+            ),
+            Self::MinRtt => described(
+                "network_min_rtt",
+                "Smallest round-trip time that the kernel measured",
+                Some(Unit::Seconds),
+                Form::Least,
             ),
             Self::ReceiveWait => times(
                 "network_receive_wait",
@@ -158,7 +168,12 @@ impl Metric {
 pub(super) enum Reading {
     Counter(u64),
     Gauge(u64),
-    Histogram { counts: Vec<u64>, sum: u64 },
+    /// Microseconds.
+    Least(u64),
+    Histogram {
+        counts: Vec<u64>,
+        sum: u64,
+    },
 }
 
 /// Values by metric and the value of its own label.
@@ -182,6 +197,7 @@ impl Readings {
             accept,
             close,
             write_rtt,
+            min_rtt_us,
             receive_wait,
             retransmits,
             drops,
@@ -219,6 +235,11 @@ impl Readings {
             if has(name) {
                 readings.histogram(metric, values);
             }
+        }
+        if let Some(least) = min_rtt_us
+            && has("min_rtt_us")
+        {
+            readings.put(Metric::MinRtt, "", Reading::Least(*least));
         }
         if has("retransmit") {
             readings.counter(Metric::Retransmits, *retransmits);
@@ -266,6 +287,9 @@ impl Readings {
                 ) => {
                     *sum = sum.saturating_add(*more);
                 }
+                (Some(Reading::Least(least)), Reading::Least(more)) => {
+                    *least = (*least).min(*more);
+                }
                 (
                     Some(Reading::Histogram { counts, sum }),
                     Reading::Histogram {
@@ -312,7 +336,7 @@ impl Readings {
     /// Only what counts up.
     pub(super) fn without_gauges(mut self) -> Self {
         self.values
-            .retain(|_, reading| !matches!(reading, Reading::Gauge(_)));
+            .retain(|_, reading| !matches!(reading, Reading::Gauge(_) | Reading::Least(_)));
         self
     }
 }

@@ -84,11 +84,9 @@ fn written(text: &str) -> BTreeMap<u16, u64> {
 
 #[test]
 fn names_and_units_are_those_of_the_field() {
-    let text = text(
-        &table(vec![edge("app", 80, 700)]),
-        &mut Choice::default(),
-        5,
-    );
+    let mut one = edge("app", 80, 700);
+    one.client.as_mut().unwrap().min_rtt_us = Some(6);
+    let text = text(&table(vec![one]), &mut Choice::default(), 5);
     let labels = "client=\"app\",client_container=\"\",server=\"192.0.2.9\",server_container=\"\",\
                   server_port=\"80\",side=\"client\"";
     for line in [
@@ -109,6 +107,7 @@ fn names_and_units_are_those_of_the_field() {
         ),
         "# UNIT profiler_agent_network_write_bytes bytes".to_owned(),
         "# TYPE profiler_agent_network_write_rtt_seconds histogram".to_owned(),
+        format!("profiler_agent_network_min_rtt_seconds{{{labels}}} 0.000006"),
     ] {
         assert!(
             text.lines().any(|found| found == line),
@@ -240,6 +239,7 @@ fn an_edge_has_as_many_series_as_the_help_says() {
     use clap::CommandFactory as _;
     let mut full = edge("app", 80, 700);
     let side = full.client.as_mut().unwrap();
+    side.min_rtt_us = Some(1);
     for values in [&mut side.close, &mut side.write_rtt, &mut side.receive_wait] {
         values.add(6, 1);
     }

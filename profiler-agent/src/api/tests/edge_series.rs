@@ -84,7 +84,7 @@ async fn the_connections_of_an_edge_are_listed_while_the_task_runs() {
     let connection = json!({
         "side": "client", "local": "10.0.0.1:40000", "remote": "192.0.2.7:80", "pid": 1,
         "age_ms": 2500, "open": true, "write_calls": 2, "write_bytes": 700,
-        "read_calls": 0, "read_bytes": 0, "rtt_mean_us": null, "retransmits": 3, "drops": 0,
+        "read_calls": 0, "read_bytes": 0, "rtt_mean_us": null, "min_rtt_us": 6, "retransmits": 3, "drops": 0,
     });
     // That of another edge is not among them.
     assert_eq!(

@@ -70,6 +70,7 @@ pub(super) fn table_with_connection() -> EdgeTable {
         },
         read: Transfer::default(),
         rtt_us: None,
+        min_rtt_us: Some(6),
         retransmits: 3,
         drops: 0,
     };
@@ -127,6 +128,7 @@ fn check_shape(table: &Value) {
         "accept",
         "close",
         "write_rtt_us",
+        "min_rtt_us",
         "receive_wait",
         "retransmit",
         "drop",

@@ -187,7 +187,7 @@ fn transfer(call: &mut Call, socket: Socket, cookie: u64, result: u64) {
     }
     if let Some(connection) = connection_with_cookie(socket, cookie, bytes) {
         if call.kind == CALL_WRITE || call.kind == CALL_SENDMMSG {
-            send(connection, socket.rtt_us(), bytes, operations);
+            send(connection, socket.round_trip(), bytes, operations);
         } else {
             receive(connection, bytes, operations, socket.stream());
         }

@@ -30,6 +30,7 @@ pub(super) static NETWORK: NetworkConfig = NetworkConfig {
     sock_err: 0,
     net_inum: 0,
     tcp_srtt_us: 0,
+    tcp_rtt_min: 0,
     tcp_bytes_sent: 0,
     tcp_bytes_retrans: 0,
     tcp_bytes_received: 0,
@@ -213,12 +214,13 @@ impl Socket {
         self.0.read(network!(tcp_total_retrans)).unwrap_or(0)
     }
 
-    /// The smoothed round-trip time of a socket that the verifier does not know as one; 0 before the
-    /// first measurement.
+    /// The round-trip times of a socket that the verifier does not know as one.
     #[inline(always)]
-    pub(super) fn rtt_us(self) -> u32 {
-        let eighths: u32 = self.0.read(network!(tcp_srtt_us)).unwrap_or(0);
-        eighths >> 3
+    pub(super) fn round_trip(self) -> RoundTrip {
+        RoundTrip::of(
+            self.0.read(network!(tcp_srtt_us)).unwrap_or(0),
+            self.0.read(network!(tcp_rtt_min)).unwrap_or(0),
+        )
     }
 
     /// The same of the received stream.
@@ -251,16 +253,37 @@ pub(super) struct Stream {
     pub(super) copied: u32,
 }
 
+/// Round-trip times of a socket in microseconds; 0 before the first measurement.
+#[derive(Clone, Copy, Default)]
+pub(super) struct RoundTrip {
+    /// Smoothed by the kernel. Acknowledgements that the peer delays are in it.
+    pub(super) smoothed_us: u32,
+    /// The smallest of late (`tcp_min_rtt`).
+    pub(super) min_us: u32,
+}
+
+impl RoundTrip {
+    #[inline(always)]
+    fn of(eighths: u32, min_us: u32) -> Self {
+        Self {
+            smoothed_us: eighths >> 3,
+            // The kernel's value before the first measurement is the largest there is.
+            min_us: if min_us == u32::MAX { 0 } else { min_us },
+        }
+    }
+}
+
 /// `struct tcp_sock`, of a socket that the kernel gave as an argument.
 #[derive(Clone, Copy)]
 pub(super) struct TcpSocket(TypedPtr);
 
 impl TcpSocket {
-    /// The smoothed round-trip time; 0 before the first measurement.
     #[inline(always)]
-    pub(super) fn rtt_us(self) -> u32 {
-        let eighths: u32 = self.0.member(network!(tcp_srtt_us));
-        eighths >> 3
+    pub(super) fn round_trip(self) -> RoundTrip {
+        RoundTrip::of(
+            self.0.member(network!(tcp_srtt_us)),
+            self.0.member(network!(tcp_rtt_min)),
+        )
     }
 
     #[inline(always)]

@@ -13,7 +13,7 @@ use profiler_common::network::{
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
     names, payload,
-    socket::{Socket, Stream},
+    socket::{RoundTrip, Socket, Stream},
     unix,
 };
 
@@ -35,11 +35,11 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
     let bytes = sent as u64;
     match connection_of(socket, bytes) {
         Met::Connection(connection) => {
-            let rtt_us = match socket.tcp() {
-                Some(tcp) => tcp.rtt_us(),
-                None => 0,
+            let round_trip = match socket.tcp() {
+                Some(tcp) => tcp.round_trip(),
+                None => RoundTrip::default(),
             };
-            send(connection, rtt_us, bytes, 1);
+            send(connection, round_trip, bytes, 1);
         }
         Met::Unix => {
             unix::send(socket, socket.cookie(), bytes);
@@ -51,7 +51,16 @@ pub(crate) fn network_send(context: BtfTracePointContext) -> i32 {
 
 /// Counts writes of the running task.
 #[inline(always)]
-pub(super) fn send(connection: &mut Connection, rtt_us: u32, bytes: u64, operations: u64) {
+pub(super) fn send(
+    connection: &mut Connection,
+    round_trip: RoundTrip,
+    bytes: u64,
+    operations: u64,
+) {
+    let RoundTrip {
+        smoothed_us: rtt_us,
+        min_us,
+    } = round_trip;
     add(&mut connection.sent_bytes, bytes);
     use_by_current(connection);
     // One of them is in the histogram, so that most writes have one addition less.
@@ -65,13 +74,16 @@ pub(super) fn send(connection: &mut Connection, rtt_us: u32, bytes: u64, operati
     }
     if rtt_us != 0 {
         add(&mut connection.rtt_sum_us, u64::from(rtt_us));
-        if rtt_us > connection.rtt_max_us {
-            connection.rtt_max_us = rtt_us;
+        if rtt_us > connection.srtt_max_us {
+            connection.srtt_max_us = rtt_us;
         }
-        if connection.rtt_min_us == 0 || rtt_us < connection.rtt_min_us {
-            connection.rtt_min_us = rtt_us;
+        if connection.srtt_min_us == 0 || rtt_us < connection.srtt_min_us {
+            connection.srtt_min_us = rtt_us;
         }
         count_in(&mut connection.rtt, rtt_us);
+    }
+    if min_us != 0 && (connection.min_rtt_us == 0 || min_us < connection.min_rtt_us) {
+        connection.min_rtt_us = min_us;
     }
 }
 
