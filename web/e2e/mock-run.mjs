@@ -74,6 +74,36 @@ await checks.run("nothing on the map moves while its numbers change", async () =
   await context.close();
 });
 
+await checks.run(
+  "an edge that is always watched shows its last minute, until the whole time is asked for",
+  async () => {
+    const old = await startMock(0, { startedAt: Date.now() - 300_000 });
+    const { context, page, faults } = await openPage(browser, old.origin);
+    await page.goto(old.url);
+    await page.waitForSelector(ready);
+    await page.goto(`${old.origin}/?view=network&net=table`);
+    await page.getByText("marks: trouble in the last").waitFor();
+    await page.goto(`${old.origin}/?view=network&net=map`);
+    await page.locator(".map-line").first().waitFor();
+    // What was dropped before the page was opened is no news.
+    assert((await page.locator(".map-line.marked").count()) === 0, "old trouble is marked");
+    const [edge] = await page.evaluate(async (token) => {
+      const headers = { Authorization: `Bearer ${token}` };
+      return (await (await fetch("/api/v1/network/edges", { headers })).json()).edges;
+    }, TOKEN);
+    await page.goto(`${old.origin}/?view=edge&edge=${edge.id}`);
+    await page.getByText(/These numbers are of the last 6\d s: 1\d\d s to \d+ s/).waitFor();
+    if (shots !== undefined) await page.screenshot({ path: `${shots}/edge-recent.png` });
+    await page.getByRole("button", { name: "Whole time" }).click();
+    await page.getByText(/These numbers are of 0 s to \d+ s/).waitFor();
+    await page.getByRole("button", { name: "Last minute" }).click();
+    await page.getByText(/These numbers are of the last 6\d s/).waitFor();
+    assert(faults.length === 0, faults.join(" | "));
+    await context.close();
+    await old.close();
+  },
+);
+
 await checks.run("a wrong token gives the page that says where the right one is", async () => {
   const { context, page } = await openPage(browser, mock.origin);
   await page.goto(`${mock.origin}/#token=wrong`);

@@ -11,6 +11,7 @@ import {
   peaks,
   percentiles,
   rates,
+  recentFrom,
   rowsOf,
   type Steps,
   seconds,
@@ -18,7 +19,16 @@ import {
   stepHistogram,
   timeBefore,
 } from "./edge_series";
-import { badness, countersOf, countersSince, labelText, markText, rateText, worst } from "./edge_signals";
+import {
+  badness,
+  countersOf,
+  countersSince,
+  labelText,
+  markText,
+  rateText,
+  troubleText,
+  worst,
+} from "./edge_signals";
 
 const BOUNDS = [0, 10, 20, 25, 5_000_000];
 const STEPS: Steps = [
@@ -132,6 +142,19 @@ describe("a series", () => {
   });
 });
 
+test("numbers of an edge that is always watched are of its last minute, not of the age of the collection", () => {
+  const steps = (count: number): Steps =>
+    Array.from({ length: count }, (_, i) => [i * 5_000, (i + 1) * 5_000]);
+  expect(recentFrom([])).toBeNull();
+  expect(recentFrom(steps(12))).toBeNull();
+  expect(recentFrom(steps(14))).toBe(10_000);
+  for (let count = 15; count < 200; count += 1) {
+    const covered = count * 5_000 - recentFrom(steps(count))!;
+    expect(covered).toBeGreaterThanOrEqual(60_000);
+    expect(covered).toBeLessThan(70_000);
+  }
+});
+
 const NOTHING: SideSeries = {
   connections: [],
   open: [],
@@ -241,15 +264,34 @@ describe("numbers of a line", () => {
     expect([window.bytes, window.retransmits, window.drops]).toEqual([1024, 2, null]);
   });
 
+  test("duplicates that the kernel drops are no trouble, and few losses among many calls are none", () => {
+    const drop = (by_reason: Record<string, number>) => ({
+      count: Object.values(by_reason).reduce((sum, number) => sum + number, 0),
+      by_reason,
+    });
+    const duplicates = countersOf([
+      edge({ drop: drop({ tcp_old_sequence: 11, tcp_rfc7323_paws_ack: 1 }), retransmit: { count: 0 } }),
+    ]);
+    expect([duplicates.drops, duplicates.lost]).toEqual([12, 0]);
+    expect(badness("trouble", duplicates)).toBe(0);
+    expect(troubleText(duplicates)).toBe("");
+    const lost = countersOf([edge({ drop: drop({ tcp_old_data: 3, no_socket: 2 }) })]);
+    expect(badness("drops", lost)).toBe(2);
+    expect(troubleText(lost)).toBe("2 lost packets");
+    const busy = { ...lost, ops: 10_000, retransmits: 3 };
+    expect(troubleText(busy)).toBe("");
+    expect(badness("trouble", { ...busy, retransmits: 30 })).toBe(30);
+  });
+
   test("the worst come first, and good ones are never among them", () => {
     const line = (key: string, retransmits: number) => ({
       key,
-      counters: countersOf([edge({ retransmit: { count: retransmits } })]),
+      trouble: countersOf([edge({ retransmit: { count: retransmits } })]),
     });
     const lines = [line("a", 1), line("b", 0), line("c", 7), line("d", 1)];
     expect(worst(lines, "retransmits")).toEqual(["c", "a", "d"]);
     expect(worst(lines, "drops")).toEqual([]);
-    expect(markText("trouble", lines[2]!.counters)).toBe("7 retransmits");
+    expect(markText("trouble", lines[2]!.trouble)).toBe("7 retransmits");
     expect(badness("rtt", counters)).toBe(0);
   });
 });

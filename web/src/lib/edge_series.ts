@@ -66,6 +66,19 @@ export function span(steps: Steps): readonly [number, number] | null {
   return first === undefined || last === undefined ? null : [first[0], last[1]];
 }
 
+/** Numbers of an edge of a collection without an end are over the last minute, */
+const RECENT_MS = 60_000;
+/** which begins anew at each of these, so that it is asked for seldom. */
+const BEGINS_MS = 10_000;
+
+/** Where the last minute of a series begins; null when the whole is not longer. */
+export function recentFrom(steps: Steps): number | null {
+  const covered = span(steps);
+  if (covered === null) return null;
+  const from = Math.floor((covered[1] - RECENT_MS) / BEGINS_MS) * BEGINS_MS;
+  return from > covered[0] ? from : null;
+}
+
 /** The time of the same length before a range, as far as counting had begun; null when it had not. */
 export function timeBefore(from: number, to: number): { readonly from: number; readonly to: number } | null {
   const start = Math.max(0, from - (to - from));

@@ -1,6 +1,7 @@
 // What the map says about a line: the numbers that can stand on it, and which lines are bad.
 
 import type { Edge, EdgeSide, Histogram } from "../api/types";
+import { lostPackets } from "./drop_reasons";
 import { type Between, betweenText, percentile } from "./edges";
 import { bytes, count, duration } from "./format";
 
@@ -21,7 +22,7 @@ export const EDGE_LABELS: readonly { readonly key: EdgeLabel; readonly title: st
 export const EDGE_SIGNALS: readonly { readonly key: EdgeSignal; readonly title: string }[] = [
   { key: "trouble", title: "any trouble" },
   { key: "retransmits", title: "retransmits" },
-  { key: "drops", title: "drops" },
+  { key: "drops", title: "lost packets" },
   { key: "resets", title: "resets" },
   { key: "errors", title: "errors" },
   { key: "rtt", title: "minimum RTT" },
@@ -81,6 +82,8 @@ export interface Counters {
   readonly ops: number | null;
   readonly retransmits: number | null;
   readonly drops: number | null;
+  /** Of the drops, those after which data is missing. */
+  readonly lost: number | null;
   readonly resets: number | null;
   readonly errors: number | null;
   /** Smoothed round-trip times, microseconds. */
@@ -99,6 +102,7 @@ export function countersOf(edges: readonly Edge[]): Counters {
     ops: sum(seen, ({ write, read }) => (write || read ? (write?.count ?? 0) + (read?.count ?? 0) : null)),
     retransmits: sum(all, (side) => side.retransmit?.count),
     drops: sum(all, (side) => side.drop?.count),
+    lost: sum(all, ({ drop }) => (drop === null ? null : lostPackets(drop.count, drop.by_reason))),
     resets: sum(
       edges.flatMap(({ metrics: { client, server } }) => client ?? server ?? []),
       (side) => side.reset?.count,
@@ -129,6 +133,7 @@ export function countersSince(now: Counters, before: Counters): Counters {
     ops: minus(now.ops, before.ops),
     retransmits: minus(now.retransmits, before.retransmits),
     drops: minus(now.drops, before.drops),
+    lost: minus(now.lost, before.lost),
     resets: minus(now.resets, before.resets),
     errors: minus(now.errors, before.errors),
     rtt: lessHistogram(now.rtt, before.rtt),
@@ -177,17 +182,28 @@ export function labelText(label: EdgeLabel, counters: Counters, seconds: number)
   }
 }
 
-/** How bad a line is, for comparing; 0 is good. */
+/** Retransmits and lost packets for each call, from which on they are trouble: TCP lives with fewer. */
+const TROUBLE_SHARE = 0.001;
+
+/** A number of packets where there are many for the calls of the same time; 0 otherwise. */
+function many(packets: number | null, { ops }: Counters): number {
+  return packets !== null && packets > (ops ?? 0) * TROUBLE_SHARE ? packets : 0;
+}
+
+/** How bad a line is in the window of `counters`, for comparing; 0 is good. */
 export function badness(signal: EdgeSignal, counters: Counters): number {
   switch (signal) {
     case "trouble":
       return (
-        (counters.retransmits ?? 0) + (counters.drops ?? 0) + (counters.resets ?? 0) + (counters.errors ?? 0)
+        many(counters.retransmits, counters) +
+        many(counters.lost, counters) +
+        (counters.resets ?? 0) +
+        (counters.errors ?? 0)
       );
     case "retransmits":
-      return counters.retransmits ?? 0;
+      return many(counters.retransmits, counters);
     case "drops":
-      return counters.drops ?? 0;
+      return many(counters.lost, counters);
     case "resets":
       return counters.resets ?? 0;
     case "errors":
@@ -197,11 +213,11 @@ export function badness(signal: EdgeSignal, counters: Counters): number {
   }
 }
 
-/** What went wrong on a line, in words; empty when nothing did. */
+/** What went wrong on a line in the window of `counters`, in words; empty when nothing did. */
 export function troubleText(counters: Counters): string {
   const parts = [
-    [counters.retransmits, "retransmit"],
-    [counters.drops, "drop"],
+    [many(counters.retransmits, counters), "retransmit"],
+    [many(counters.lost, counters), "lost packet"],
     [counters.resets, "reset"],
     [counters.errors, "error"],
   ] as const;
@@ -218,12 +234,12 @@ export function markText(signal: EdgeSignal, counters: Counters): string {
 }
 
 /** Keys of the worst lines, worst first; never those where nothing is wrong. */
-export function worst<T extends { readonly key: string; readonly counters: Counters }>(
+export function worst<T extends { readonly key: string; readonly trouble: Counters }>(
   lines: readonly T[],
   signal: EdgeSignal,
 ): string[] {
   return lines
-    .map(({ key, counters }) => ({ key, value: badness(signal, counters) }))
+    .map(({ key, trouble }) => ({ key, value: badness(signal, trouble) }))
     .filter(({ value }) => value > 0)
     .sort((a, b) => b.value - a.value || (a.key < b.key ? -1 : 1))
     .slice(0, MARKED)

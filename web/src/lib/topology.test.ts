@@ -154,6 +154,28 @@ describe("a pod", () => {
     expect(pods[0]?.why).toMatch(/not known/);
   });
 
+  test("has no dead processes of another pod that had the same namespace inode", () => {
+    const closed = (found: Edge): Edge => ({
+      ...found,
+      metrics: { client: { ...side(100), connections: { count: 1, open: 0 } }, server: null },
+    });
+    const edges = [
+      closed(edge([10, "zipkin-sink", "10.0.0.1", 7], [null, null, "10.0.0.9"], 80, 900)),
+      closed(edge([30, "job", "10.0.0.1", 7], [null, null, "10.0.0.9"], 81)),
+      edge([21, "mesh-server", "10.0.0.1", 7], [null, null, "10.0.0.9"], 82),
+    ];
+    // Before the process list is there, open connections tell who lives.
+    for (const processes of [new Map(), new Map([["20-20", process(20, 7)]])]) {
+      const found = topologyOf(edges, processes, "");
+      expect([found.pod?.key, found.pod?.name, found.pod?.processes]).toEqual(["!7", "job, mesh-server", 2]);
+      expect(found.nodes.some(({ name }) => name === "zipkin-sink")).toBe(false);
+      const { ended } = splitEnded(found.pods, "!7");
+      expect(ended.map(({ key, name }) => [key, name])).toEqual([["!7 earlier", "zipkin-sink"]]);
+    }
+    // Nothing says that the one before was another pod when nothing of it lives.
+    expect(topologyOf(edges.slice(0, 2), new Map(), "").pods.length).toBe(1);
+  });
+
   test("is one that is active now, and those that have ended stand aside", () => {
     const closed = { ...side(1e9), connections: { count: 1, open: 0 } };
     const before = edge([1, "old", "10.0.0.1", 7], [2, "b", "10.0.0.1", 7], 80);

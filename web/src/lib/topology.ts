@@ -121,9 +121,36 @@ const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const UNKNOWN_POD = "?";
 /** Where a key begins with the inode of a namespace. */
 const KNOWN_POD = "!";
+/** Where it ends, when the namespace has gone since and its inode was given to another. */
+const EARLIER_POD = " earlier";
+
+/**
+ * Since when each namespace is there at least, in ticks of its oldest process that still lives: it is listed, or has
+ * an open connection. The kernel gives the inode of a namespace to another as soon as it is gone, and what had
+ * ended before is of the earlier one, or of a process that was replaced.
+ */
+function namespaceStarts(
+  members: Iterable<Member>,
+  processes: ReadonlyMap<string, Process>,
+): ReadonlyMap<number, number> {
+  const starts = new Map<number, number>();
+  const note = (namespace: number | null, ticks: number | null): void => {
+    if (namespace === null || ticks === null) return;
+    starts.set(namespace, Math.min(ticks, starts.get(namespace) ?? ticks));
+  };
+  for (const { id, network_namespace } of processes.values())
+    note(network_namespace, Number(id.slice(id.indexOf("-") + 1)));
+  for (const { end, open } of members) if (open > 0) note(end.network_namespace, end.start_ticks);
+  return starts;
+}
 
 /** The pod of each process, by process id: the namespace of its sockets, or of the process while it runs. */
-function podsOf(edges: readonly Edge[], processes: ReadonlyMap<string, Process>): Map<string, string> {
+function podsOf(
+  edges: readonly Edge[],
+  processes: ReadonlyMap<string, Process>,
+  members: ReadonlyMap<string, Member>,
+): Map<string, string> {
+  const starts = namespaceStarts(members.values(), processes);
   const seen = new Map<string, Set<number>>();
   for (const end of edges.flatMap((edge) => [edge.client, edge.server])) {
     const id = processId(end);
@@ -138,7 +165,13 @@ function podsOf(edges: readonly Edge[], processes: ReadonlyMap<string, Process>)
       const [first, ...others] = namespaces;
       // Sockets that were opened elsewhere do not move the process.
       const namespace = own ?? (others.length === 0 ? (first ?? null) : null);
-      return [id, namespace === null ? UNKNOWN_POD : `${KNOWN_POD}${namespace}`];
+      if (namespace === null) return [id, UNKNOWN_POD];
+      const member = members.get(`p:${id}`);
+      const lives = own !== null || (member !== undefined && isActive(member));
+      const start = starts.get(namespace);
+      const ticks = member?.end.start_ticks ?? null;
+      const isEarlier = !lives && start !== undefined && ticks !== null && ticks < start;
+      return [id, `${KNOWN_POD}${namespace}${isEarlier ? EARLIER_POD : ""}`];
     }),
   );
 }
@@ -262,7 +295,7 @@ export function topologyOf(
   named: NamedContainers = {},
 ): Topology {
   const members = membersOf(edges);
-  const podOfProcess = podsOf(edges, processes);
+  const podOfProcess = podsOf(edges, processes, members);
   const podOf = (key: string): string | undefined =>
     key.startsWith("p:") ? podOfProcess.get(key.slice(2)) : undefined;
 
@@ -276,9 +309,11 @@ export function topologyOf(
     return {
       key,
       name: known ? podName(keys, members, named) : "pod not known",
-      why: known
-        ? `network namespace ${key.slice(1)}`
-        : "their network namespace is not known: they had ended, or the result is of an older agent",
+      why: key.endsWith(EARLIER_POD)
+        ? `network namespace ${key.slice(1, -EARLIER_POD.length)}: they had ended before the oldest process there began`
+        : known
+          ? `network namespace ${key.slice(1)}`
+          : "their network namespace is not known: they had ended, or the result is of an older agent",
       isActive: keys.some((member) => isActive(members.get(member)!)),
       hasEnded: keys.every(
         (member) => !isActive(members.get(member)!) && !processes.has(member.slice("p:".length)),

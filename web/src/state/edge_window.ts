@@ -1,10 +1,9 @@
-// Rates of the moment: what was counted within the last seconds of a live table.
+// What was counted within the last seconds of a live table, for rates and for marks.
 
 import { useRef } from "preact/hooks";
 import type { Edge, EdgeTable } from "../api/types";
+import { groundOf, RATE_MS, stillNeeded, TROUBLE_MS } from "../lib/table_history";
 
-/** Rates are over at least this. */
-const WINDOW_MS = 10_000;
 const LEAST_MS = 2_000;
 
 /** The edges of a table by id; null without one. */
@@ -18,26 +17,36 @@ export interface RateWindow {
   readonly seconds: number;
   /** In words. */
   readonly text: string;
+  /** The window in which trouble is marked. */
+  readonly trouble: { readonly before: EdgeTable | null; readonly text: string };
 }
 
 /**
- * The window of `table`. A table that does not change any more, and the first seconds of a live one, are seen as
- * a whole: `seconds` is then the time since counting began.
+ * The windows of `table`. A table that does not change any more, and the rates of the first seconds of a live one, are
+ * seen as a whole: `seconds` is then the time since counting began.
  */
 export function useRateWindow(table: EdgeTable, live: boolean, seconds: number): RateWindow {
   const kept = useRef<{ at: number; table: EdgeTable }[]>([]);
-  const tables = kept.current;
   const now = performance.now();
-  if (tables.at(-1)?.table !== table) tables.push({ at: now, table });
-  // One that is old enough stays as the ground.
-  while (tables.length > 2 && now - tables[1]!.at >= WINDOW_MS) tables.shift();
-  const newest = tables.at(-1)!;
-  const ground = tables[0]!;
-  const spanMs = newest.at - ground.at;
-  if (!live || spanMs < LEAST_MS) return { before: null, seconds, text: "average since counting began" };
-  return {
-    before: ground.table,
-    seconds: spanMs / 1000,
-    text: `over the last ${Math.round(spanMs / 1000)} s`,
+  if (kept.current.at(-1)?.table !== table)
+    kept.current = stillNeeded([...kept.current, { at: now, table }], now);
+  const newest = kept.current.at(-1)!;
+  if (!live)
+    return {
+      before: null,
+      seconds,
+      text: "average since counting began",
+      trouble: { before: null, text: "since counting began" },
+    };
+  const since = (ms: number) => {
+    const ground = groundOf(kept.current, newest.at, ms) ?? newest;
+    return { before: ground.table, spanMs: newest.at - ground.at };
   };
+  const last = (spanMs: number): string => `the last ${Math.round(spanMs / 1000)} s`;
+  const rates = since(RATE_MS);
+  const marks = since(TROUBLE_MS);
+  const trouble = { before: marks.before, text: `in ${last(marks.spanMs)}` };
+  return rates.spanMs < LEAST_MS
+    ? { before: null, seconds, text: "average since counting began", trouble }
+    : { before: rates.before, seconds: rates.spanMs / 1000, text: `over ${last(rates.spanMs)}`, trouble };
 }

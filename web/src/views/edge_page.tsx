@@ -2,9 +2,18 @@
 
 import { useContext, useEffect, useMemo } from "preact/hooks";
 import type { Edge, EdgeEnd, EdgeSeries, NetworkEdges, SideSeries, Task, TaskEdges } from "../api/types";
-import { ROWS, type Row, type RowKey, rowsOf, seconds, span, timeBefore } from "../lib/edge_series";
+import {
+  ROWS,
+  type Row,
+  type RowKey,
+  recentFrom,
+  rowsOf,
+  seconds,
+  span,
+  timeBefore,
+} from "../lib/edge_series";
 import { endName } from "../lib/edges";
-import { count, visible } from "../lib/format";
+import { count, duration, moment, visible } from "../lib/format";
 import { tableRemarks } from "../lib/kernel_table";
 import { tasksWithRequests } from "../lib/requests";
 import { useEdgeSeries } from "../state/edge_series";
@@ -24,12 +33,13 @@ import { ErrorBox, Loading } from "./states";
 const MOST_REQUEST_TASKS = 4;
 const NOBODY = {};
 
-function EndHead({ title, end }: { title: string; end: EdgeEnd | null }) {
+function EndHead({ title, end, minRtt }: { title: string; end: EdgeEnd | null; minRtt: number | null }) {
   const container = useContainerOf(end);
   if (end === null) return <h2>{title}</h2>;
   const where = [
     end.pid === null ? "process not on this node, or not seen" : `pid ${end.pid}`,
     `${end.address}${end.port === null ? "" : ` port ${end.port}`}`,
+    ...(minRtt === null ? [] : [`minimum RTT ${duration(minRtt * 1e3)}`]),
   ];
   return (
     <h2>
@@ -50,6 +60,8 @@ function EndHead({ title, end }: { title: string; end: EdgeEnd | null }) {
 interface Column {
   readonly title: string;
   readonly end: EdgeEnd | null;
+  /** The smallest round trip of the whole time, microseconds. */
+  readonly minRtt: number | null;
   readonly rows: Readonly<Record<RowKey, Row>>;
 }
 
@@ -59,7 +71,16 @@ function columnsOf(
   reasons: Readonly<Record<string, string>>,
 ): Column[] {
   const column = (title: string, side: "client" | "server", found: SideSeries | null): Column[] =>
-    found === null ? [] : [{ title, end: edge?.[side] ?? null, rows: rowsOf(found, reasons, side) }];
+    found === null
+      ? []
+      : [
+          {
+            title,
+            end: edge?.[side] ?? null,
+            minRtt: edge?.metrics[side]?.min_rtt_us ?? null,
+            rows: rowsOf(found, reasons, side),
+          },
+        ];
   return [...column("Client", "client", series.client), ...column("Server", "server", series.server)];
 }
 
@@ -168,6 +189,18 @@ function title(edge: Edge | null, id: string): string {
   return `${visible(endName(edge.client))} → ${visible(endName(edge.server))}${port}`;
 }
 
+/** Which time the numbers are of; `zeroNs` is when counting began, where that is known. */
+function coveredText(
+  [from, to]: readonly [number, number],
+  isRecent: boolean,
+  zeroNs: number | null,
+): string {
+  const clock = (ms: number): string => moment(zeroNs! + ms * 1e6);
+  const times = zeroNs === null ? "" : `, ${clock(from)} to ${clock(to)}`;
+  const last = isRecent ? `the last ${(to - from) / 1000} s: ` : "";
+  return `These numbers are of ${last}${from / 1000} s to ${to / 1000} s${times}`;
+}
+
 /** `id`: the task; empty for the always-on collection. */
 export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const base = id === "" ? "/network" : `/tasks/${encodeURIComponent(id)}`;
@@ -177,8 +210,12 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const path = `${base}/edges/${encodeURIComponent(edgeId)}`;
   const { table, error: tableError } = useEdges<KnownTable>(`${base}/edges`, live);
   const whole = useEdgeSeries(path, null, null, live);
-  const ranged = from !== null || to !== null;
-  const cut = useEdgeSeries(ranged ? path : null, from, to, live);
+  // What is always watched has no time of its own: its rates would be averages over days.
+  const always = id === "";
+  const picked = from !== null || to !== null;
+  const recent = always && !picked ? recentFrom(whole.series?.steps_ms ?? []) : null;
+  const ranged = picked || recent !== null;
+  const cut = useEdgeSeries(ranged ? path : null, from ?? recent, to, live);
   const [, wholeEnd] = span(whole.series?.steps_ms ?? []) ?? [0, 0];
   const before = withEarlier && from !== null ? timeBefore(from, to ?? wholeEnd) : null;
   const past = useEdgeSeries(before === null ? null : path, before?.from ?? null, before?.to ?? null, live);
@@ -210,6 +247,8 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
   const columns = columnsOf(series, edge, reasons);
   const missing = missingSide(series, edge);
   const covered = span(series.steps_ms);
+  // After a restart of the collection the steps do not count from the moment that is known.
+  const zero = table !== null && "since_ns" in table && table.restarts === 0 ? table.since_ns : null;
   const pastColumns = before === null || past.series === null ? [] : columnsOf(past.series, edge, reasons);
   const pastSeconds = seconds(past.series?.steps_ms ?? []);
   const earlierOf = (name: string, kind: RowKey): Earlier | null => {
@@ -255,22 +294,22 @@ export function EdgePage({ id, edge: edgeId }: { id: string; edge: string }) {
       )}
       <Remarks series={series} />
       {whole.series !== null && (
-        <EdgeRange whole={span(whole.series.steps_ms)} from={from} to={to}>
+        <EdgeRange whole={span(whole.series.steps_ms)} from={from} to={to} recent={recent} always={always}>
           <Overview series={whole.series} shared={overview} />
         </EdgeRange>
       )}
       <p class="muted small edge-covered">
         {covered === null
           ? "Nothing was counted in this time."
-          : `These numbers are of ${covered[0] / 1000} s to ${covered[1] / 1000} s, in ${count(series.steps_ms.length)} steps; they are exact sums. Drag on a chart for a shorter time.`}
+          : `${coveredText(covered, recent !== null, zero)}, in ${count(series.steps_ms.length)} steps; they are exact sums. Drag on a chart for a shorter time.`}
         {missing !== null && ` ${missing}`}
       </p>
       {covered !== null && (
         <SharedCharts.Provider value={shared}>
           <div class={columns.length === 1 ? "edge-columns single" : "edge-columns"}>
             <Named.Provider value={table?.containers ?? NOBODY}>
-              {columns.map(({ title: name, end }) => (
-                <EndHead key={name} title={name} end={end} />
+              {columns.map(({ title: name, end, minRtt }) => (
+                <EndHead key={name} title={name} end={end} minRtt={minRtt} />
               ))}
             </Named.Provider>
             {ROWS.flatMap((kind) =>

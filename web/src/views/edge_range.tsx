@@ -36,14 +36,18 @@ export function EdgeRange(props: {
   whole: readonly [number, number] | null;
   from: number | null;
   to: number | null;
+  /** Where the last minute begins, when that is shown. */
+  recent: number | null;
+  /** The last minute is what is shown when nothing is picked. */
+  always: boolean;
   children: ComponentChildren;
 }) {
-  const { whole, from, to } = props;
+  const { whole, from, to, recent, always } = props;
   if (whole === null) return null;
   const [least, most] = whole;
   const share = (ms: number): number =>
     Math.min(100, Math.max(0, ((ms - least) / Math.max(1, most - least)) * 100));
-  const left = share(from ?? least);
+  const left = share(from ?? recent ?? least);
   const right = share(to ?? most);
   const change = (next: { from?: number | null; to?: number | null }): void => {
     const range = { from, to, ...next };
@@ -55,7 +59,7 @@ export function EdgeRange(props: {
     <div class="edge-range">
       <div class="edge-range-picture">
         {props.children}
-        {(from !== null || to !== null) && (
+        {(from !== null || to !== null || recent !== null) && (
           <div class="range-picked" style={{ left: `${left}%`, width: `${Math.max(0.3, right - left)}%` }} />
         )}
       </div>
@@ -73,9 +77,14 @@ export function EdgeRange(props: {
             with the time before it
           </label>
         )}
+        {recent !== null && (
+          <button type="button" onClick={() => patchRoute({ from: least, to: null })}>
+            Whole time
+          </button>
+        )}
         {(from !== null || to !== null) && (
           <button type="button" onClick={() => patchRoute({ from: null, to: null, earlier: false })}>
-            Whole time
+            {always ? "Last minute" : "Whole time"}
           </button>
         )}
       </fieldset>

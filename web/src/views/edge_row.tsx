@@ -1,5 +1,6 @@
 // One measured thing of an edge at one end: its sums, its course, its buckets.
 
+import { lostPackets } from "../lib/drop_reasons";
 import {
   betweenWords,
   histogramOf,
@@ -106,7 +107,8 @@ export function RowCard({
       ? null
       : { histogram: past, scale: covered / earlier.covered };
   const pastTold = past === null ? [] : percentiles(past);
-  const bad = TROUBLE.has(kind) && all > 0;
+  const parts = Object.entries(row.parts).map(([name, numbers]) => [name, sum(numbers)] as const);
+  const bad = TROUBLE.has(kind) && (kind === "drop" ? lostPackets(all, Object.fromEntries(parts)) : all) > 0;
   return (
     <section
       class={bad ? "row-card bad-row" : "row-card"}

@@ -2,7 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { EdgeEnd, EdgeTable } from "../api/types";
+import type { Edge, EdgeEnd, EdgeTable } from "../api/types";
+import { badness, type Counters, countersOf, countersSince } from "../lib/edge_signals";
 import {
   betweenText,
   compareEdges,
@@ -41,13 +42,19 @@ function or<T>(value: T | null, show: (value: T) => string): string {
   return value === null ? "–" : show(value);
 }
 
-/** A number that stands out when it is not 0: something went wrong that often. */
-function trouble(value: number | null) {
-  if (value === null) return "–";
-  return <span class={value > 0 ? "warn" : "muted"}>{count(value)}</span>;
+interface ShownRow extends EdgeRow {
+  /** In the window in which trouble is marked. */
+  readonly trouble: Counters;
 }
 
-const COLUMNS: readonly Column<EdgeRow>[] = [
+/** A number since counting began, that stands out while there is trouble of its kind. */
+function trouble(row: ShownRow, signal: "retransmits" | "drops" | "resets" | "errors") {
+  const value = row[signal];
+  if (value === null) return "–";
+  return <span class={badness(signal, row.trouble) > 0 ? "warn" : "muted"}>{count(value)}</span>;
+}
+
+const COLUMNS: readonly Column<ShownRow>[] = [
   { key: "client", title: "Client", sortable: true, cell: (row) => <End end={row.edge.client} /> },
   { key: "server", title: "Server", sortable: true, cell: (row) => <End end={row.edge.server} /> },
   {
@@ -136,7 +143,7 @@ const COLUMNS: readonly Column<EdgeRow>[] = [
     help: "Segments that were sent again",
     numeric: true,
     sortable: true,
-    cell: (row) => trouble(row.retransmits),
+    cell: (row) => trouble(row, "retransmits"),
   },
   {
     key: "drops",
@@ -144,10 +151,10 @@ const COLUMNS: readonly Column<EdgeRow>[] = [
     help: "Packets that the kernel dropped",
     numeric: true,
     sortable: true,
-    cell: (row) => trouble(row.drops),
+    cell: (row) => trouble(row, "drops"),
   },
-  { key: "resets", title: "Resets", numeric: true, sortable: true, cell: (row) => trouble(row.resets) },
-  { key: "errors", title: "Errors", numeric: true, sortable: true, cell: (row) => trouble(row.errors) },
+  { key: "resets", title: "Resets", numeric: true, sortable: true, cell: (row) => trouble(row, "resets") },
+  { key: "errors", title: "Errors", numeric: true, sortable: true, cell: (row) => trouble(row, "errors") },
 ];
 
 /** What this result does not say, with the reasons. */
@@ -218,10 +225,17 @@ export function EdgeTableView({
   const { q, sort: wanted, edge: picked } = route.value;
   const sort = wanted || DEFAULT_SORT;
   const before = useMemo(() => edgesById(window.before), [window.before]);
-  const all = useMemo(
-    () => table.edges.map((edge) => edgeRow(edge, before, window.seconds)),
-    [table, before, window.seconds],
-  );
+  const all = useMemo(() => {
+    const earlier = edgesById(window.trouble.before);
+    const since = (edge: Edge): Counters => {
+      const now = countersOf([edge]);
+      const then = earlier?.get(edge.id);
+      return earlier === null ? now : countersSince(now, countersOf(then === undefined ? [] : [then]));
+    };
+    return table.edges.map(
+      (edge): ShownRow => ({ ...edgeRow(edge, before, window.seconds), trouble: since(edge) }),
+    );
+  }, [table, before, window.seconds, window.trouble.before]);
   const rows = useMemo(
     () => all.filter((row) => matchesEdge(row.edge, q, table.containers)).sort(compareEdges(sort)),
     [all, q, sort, table.containers],
@@ -246,6 +260,7 @@ export function EdgeTableView({
           {rows.length === all.length ? "" : ` of ${count(all.length)}`}
           {hidden === 0 ? "" : ` · ${count(hidden)} not active now`}
           {table.other === null ? "" : ` · ${count(table.other.edges)} silent ones added up`}
+          {` · marks: trouble ${window.trouble.text}`}
         </span>
       </div>
       <Remarks table={table} />

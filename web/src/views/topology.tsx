@@ -21,7 +21,7 @@ import { type Pod, splitEnded, type TopologyLink, topologyOf } from "../lib/topo
 import { podUse } from "../lib/topology_cpu";
 import { foldLocal } from "../lib/topology_fold";
 import { type Layout, layoutOf } from "../lib/topology_layout";
-import type { RateWindow } from "../state/edge_window";
+import { edgesById, type RateWindow } from "../state/edge_window";
 import { processes } from "../state/live";
 import { patchRoute, route } from "../state/route";
 import { Remarks } from "./edge_table";
@@ -134,9 +134,12 @@ export function TopologyView({ table, empty, origin, twin, window, hidden }: Top
     () => topologyOf(table.edges, known, wanted, table.containers),
     [table, processKey, wanted],
   );
-  const lines = useMemo(() => linesOf(topology.links, window.before), [topology, window.before]);
+  const lines = useMemo(
+    () => linesOf(topology.links, window),
+    [topology, window.before, window.trouble.before],
+  );
   const marked = useMemo(() => new Set(worst(lines, signal)), [lines, signal]);
-  const isBad = (line: Line): boolean => badness(signal, line.counters) > 0;
+  const isBad = (line: Line): boolean => badness(signal, line.trouble) > 0;
   const folded = useMemo(() => {
     const badKeys = new Set(lines.filter(isBad).map(({ key }) => key));
     return foldLocal(topology, ({ key }) => local || badKeys.has(key), picked);
@@ -182,7 +185,7 @@ export function TopologyView({ table, empty, origin, twin, window, hidden }: Top
           </label>
         )}
         <span class="muted push small" aria-live="off">
-          {`rates ${window.text}`}
+          {`rates ${window.text}, marks: trouble ${window.trouble.text}`}
           {hidden > 0 && ` · ${count(hidden)} edges not active now`}
           {unresolved > 0 && ` · ${count(unresolved)} ends not resolved`}
           {table.other !== null && ` · ${count(table.other.edges)} silent edges not drawn`}
@@ -231,18 +234,23 @@ export function TopologyView({ table, empty, origin, twin, window, hidden }: Top
   );
 }
 
-/** Links with what was counted on them: in the window, and at all. */
-function linesOf(links: readonly TopologyLink[], before: EdgeTable | null): Line[] {
-  const earlier = new Map((before?.edges ?? []).map((edge) => [edge.id, edge]));
+/** Links with what was counted on them: in the windows, and at all. */
+function linesOf(links: readonly TopologyLink[], { before, trouble }: RateWindow): Line[] {
+  const since = (table: EdgeTable | null): ((all: Counters, link: TopologyLink) => Counters) => {
+    if (table === null) return (all) => all;
+    const earlier = edgesById(table)!;
+    return (all, { edges }) =>
+      countersSince(all, countersOf(edges.flatMap((edge) => earlier.get(edge.id) ?? [])));
+  };
+  const [recent, marked] = [since(before), since(trouble.before)];
   return links.map((link) => {
     const all = countersOf(link.edges);
-    const known = link.edges.flatMap((edge) => earlier.get(edge.id) ?? []);
-    const recent: Counters = before === null ? all : countersSince(all, countersOf(known));
     const first = link.edges[0]!;
     return {
       ...link,
       counters: all,
-      recent,
+      recent: recent(all, link),
+      trouble: marked(all, link),
       protocol: first.protocol.toUpperCase(),
       tls: link.edges.some((edge) => edge.tls === true),
       asked: [...new Set(link.edges.flatMap((edge) => edge.original_destination ?? []))].sort(),

@@ -14,6 +14,8 @@ export interface Line extends TopologyLink {
   readonly counters: Counters;
   /** In the window of the rates. */
   readonly recent: Counters;
+  /** In the window in which trouble is marked. */
+  readonly trouble: Counters;
   readonly protocol: string;
   readonly tls: boolean;
   /** Destinations that were asked for, where the connection was redirected. */
@@ -23,7 +25,7 @@ export interface Line extends TopologyLink {
 }
 
 export function lineLabel(line: Line): string {
-  const trouble = troubleText(line.counters);
+  const trouble = troubleText(line.trouble);
   const parts = [
     `${visible(line.clientName)} to ${visible(line.serverName)}`,
     line.port === null ? line.protocol : `port ${line.port}, ${line.protocol}`,

@@ -162,7 +162,7 @@ export function TopologyMap(props: MapProps) {
       ...ports.map((port) => boxAround(port, tagWidth(`:${port.port}`), TAG_HIGH)),
     ],
     textOf: (line) => (labelled(line) ? textOf(line) : ""),
-    markOf: (line) => (marked.has(line.key) ? markText(signal, line.counters) : ""),
+    markOf: (line) => (marked.has(line.key) ? markText(signal, line.trouble) : ""),
     isForced: (line) => line.key === picked || line.key === active,
   });
   // What is picked is drawn last, over everything else.

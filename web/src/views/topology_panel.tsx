@@ -132,14 +132,14 @@ function LinePanel({
   };
   const wait = counters.wait === null ? null : percentile(counters.wait, 0.95);
   const number = (value: number | null): string => (value === null ? "not measured" : count(value));
-  const trouble = troubleText(counters);
+  const trouble = troubleText(line.trouble);
   return (
     <aside class="map-panel" aria-label="The picked line">
       <Head
         title={`${visible(line.clientName)} → ${visible(line.serverName)}${line.port === null ? "" : ` :${line.port}`}`}
       />
       <p class={trouble === "" ? "small muted" : "small warn"}>
-        {trouble === "" ? "No retransmit, drop, reset or error was seen." : `⚠ ${trouble}`}
+        {trouble === "" ? `No trouble ${window.trouble.text}.` : `⚠ ${trouble} ${window.trouble.text}`}
       </p>
       <dl class="pairs">
         <Fact title="Protocol">{`${line.protocol}${line.tls ? ", TLS" : ""}`}</Fact>
@@ -152,7 +152,11 @@ function LinePanel({
         <Fact title="Smoothed RTT p50 · p95" help={SMOOTHED_RTT}>{`${p(0.5)} · ${p(0.95)}`}</Fact>
         <Fact title="Receive wait p95">{wait === null ? "–" : betweenText(wait, 1)}</Fact>
         <Fact title="Retransmits">{number(counters.retransmits)}</Fact>
-        <Fact title="Drops">{number(counters.drops)}</Fact>
+        <Fact title="Drops" help="Duplicates are dropped too: nothing is missing after them">
+          {counters.drops === null
+            ? "not measured"
+            : `${count(counters.drops)}, ${count(counters.lost ?? 0)} lost`}
+        </Fact>
         <Fact title="Resets">{number(counters.resets)}</Fact>
         <Fact title="Errors">{number(counters.errors)}</Fact>
       </dl>
