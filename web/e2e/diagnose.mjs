@@ -213,6 +213,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     await shot(page, "running");
     await page.locator("[data-diagnosis]").waitFor();
     await page.getByRole("heading", { name: "No findings" }).waitFor();
+    await page.locator("[data-no-findings]", { hasText: "Not measured: request latency." }).waitFor();
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Really delete" }).click();
     await page.waitForURL(/view=diagnose/);

@@ -197,6 +197,9 @@ pub(super) struct FindingEntry {
     /// There is a finding only if the process says that it has such an item: `KEY` or `KEY=PATTERN`.
     #[serde(default)]
     pub(super) only_if: Vec<Pattern>,
+    /// Findings that have the same cause: where there is one of them, this one is added to its reason.
+    #[serde(default)]
+    pub(super) part_of: Vec<Spanned<String>>,
     #[serde(default)]
     pub(super) settings: Vec<SettingEntry>,
 }
@@ -214,6 +217,9 @@ pub(super) struct SettingEntry {
     pub(super) yaml: String,
     pub(super) scope: String,
     pub(super) side_effects: String,
+    /// Configuration items that say that it is in force, `KEY=VALUE`: then it is no advice.
+    #[serde(default)]
+    pub(super) unless: Vec<Pattern>,
 }
 
 /// Whose setting it is.

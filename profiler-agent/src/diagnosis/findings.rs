@@ -49,25 +49,40 @@ impl Asked<'_> {
         system.set().is_none_or(|set| self.sets.contains(set))
     }
 
-    /// What could be saved most first; what is only worth knowing last.
+    /// What could be saved most first, then what is no matter of CPU time by how much it is above what is
+    /// usual; what is only worth knowing last. One cause has one finding.
     pub(super) fn findings(&self) -> Vec<Finding> {
-        let mut found: Vec<(f64, Finding)> = Vec::new();
-        for entry in &self.rules().findings {
+        let mut found: Vec<Found<'_>> = Vec::new();
+        // Stalls last: those that wait for a CPU have a finding already.
+        let (stalls, others): (Vec<&FindingEntry>, Vec<&FindingEntry>) = self
+            .rules()
+            .findings
+            .iter()
+            .partition(|entry| entry.measure == Measure::Stalls);
+        for entry in others.into_iter().chain(stalls) {
             if !self.is_about(&entry.sets) || !self.is_configured(&entry.only_if) {
                 continue;
             }
+            let mut entries = found.iter().map(|found| found.entry);
+            let queued = entries.any(|entry| entry.measure == Measure::RunQueue);
             for member in self.members(entry) {
-                found.extend(self.finding(entry, member.as_deref()));
+                found.extend(self.finding(entry, member.as_deref(), queued));
             }
         }
-        found.sort_by(|(a, left), (b, right)| {
-            let info = |finding: &Finding| finding.severity == Severity::Info;
-            info(left)
-                .cmp(&info(right))
-                .then_with(|| b.total_cmp(a))
-                .then_with(|| left.id.cmp(&right.id))
+        let mut found = joined(found);
+        found.sort_by(|one, other| {
+            let info = |found: &Found<'_>| found.finding.severity == Severity::Info;
+            let saving = |found: &Found<'_>| found.finding.saving.map(|saving| saving.percent_max);
+            info(one)
+                .cmp(&info(other))
+                .then_with(|| {
+                    let most = |found| saving(found).unwrap_or(f64::NEG_INFINITY);
+                    most(other).total_cmp(&most(one))
+                })
+                .then_with(|| other.excess.total_cmp(&one.excess))
+                .then_with(|| one.finding.id.cmp(&other.finding.id))
         });
-        found.into_iter().map(|(_, finding)| finding).collect()
+        found.into_iter().map(|found| found.finding).collect()
     }
 
     /// For a family the members that have samples; otherwise one finding without a member.
@@ -95,10 +110,19 @@ impl Asked<'_> {
         members.into_iter().map(Some).collect()
     }
 
-    fn finding(&self, entry: &FindingEntry, member: Option<&str>) -> Option<(f64, Finding)> {
+    /// `queued`: there is a finding of the time that threads wait for a CPU.
+    fn finding<'a>(
+        &self,
+        entry: &'a FindingEntry,
+        member: Option<&str>,
+        queued: bool,
+    ) -> Option<Found<'a>> {
         let named = |text: &str| text.replace(NAME, member.unwrap_or_default());
         let cells = self.cells(&entry.cells, member);
-        let measured = self.facts.measure(entry.measure, &cells)?;
+        let measured = match entry.measure {
+            Measure::Stalls if queued => self.facts.stalls_on_a_cpu()?,
+            measure => self.facts.measure(measure, &cells)?,
+        };
         let Measured {
             estimate,
             evidence,
@@ -120,7 +144,7 @@ impl Asked<'_> {
             }
         });
         let mut reason = named(&entry.reason).trim().to_owned();
-        if let Some(text) = text {
+        if let Some(text) = &text {
             reason = format!("{text} {reason}");
         }
         if entry.normal_percent > 0.0 {
@@ -149,13 +173,18 @@ impl Asked<'_> {
             settings: entry
                 .settings
                 .iter()
-                .filter(|setting| self.has(setting.system))
+                .filter(|setting| self.has(setting.system) && !self.is_in_force(setting))
                 .map(|setting| shown(setting, member))
                 .collect(),
             confidence,
             cells,
         };
-        Some((saving.map_or(excess, |saving| saving.percent_max), finding))
+        Some(Found {
+            entry,
+            excess,
+            text,
+            finding,
+        })
     }
 
     fn cells(&self, cells: &[toml::Spanned<String>], member: Option<&str>) -> Vec<CellChoice> {
@@ -172,30 +201,63 @@ impl Asked<'_> {
             .collect()
     }
 
+    /// What the process says that it is configured, as keys and values.
+    fn items(&self) -> Vec<(&str, String)> {
+        let Some(configuration) = self.configuration else {
+            return Vec::new();
+        };
+        let items = configuration.items.iter();
+        let mut items: Vec<(&str, String)> = items
+            .map(|item| (item.key.as_str(), item.value.clone()))
+            .collect();
+        let workers = configuration.concurrency;
+        items.extend(workers.map(|workers| ("concurrency", workers.to_string())));
+        items
+    }
+
     /// Whether the process says that all of it is configured.
     fn is_configured(&self, needed: &[Pattern]) -> bool {
-        let items = || self.configuration.iter().flat_map(|known| &known.items);
+        let items = self.items();
         needed.iter().all(|pattern| {
-            items().any(|item| {
-                pattern.matches(&item.key)
-                    || pattern.matches(&format!("{}={}", item.key, item.value))
+            let mut items = items.iter();
+            items.any(|(key, value)| {
+                pattern.matches(key) || pattern.matches(&format!("{key}={value}"))
             })
         })
+    }
+
+    /// Whether all that the process says of what the setting changes is what it advises.
+    fn is_in_force(&self, setting: &SettingEntry) -> bool {
+        let items = self.items();
+        let key_of = |pattern: &Pattern| {
+            pattern
+                .as_str()
+                .split_once('=')
+                .map(|(key, _)| key.to_owned())
+        };
+        let keys: BTreeSet<String> = setting.unless.iter().filter_map(key_of).collect();
+        let mut said = items
+            .iter()
+            .filter(|(key, _)| keys.contains(*key))
+            .peekable();
+        said.peek().is_some()
+            && said.all(|(key, value)| any(&setting.unless, &format!("{key}={value}")))
     }
 
     fn configured(&self, keys: &[Pattern], member: Option<&str>) -> Option<String> {
         if keys.is_empty() {
             return None;
         }
-        let items = &self.configuration?.items;
+        self.configuration?;
         let of_member = |value: &str| {
             let plain = |text: &str| text.to_lowercase().replace(['_', '.'], "");
             member.is_none_or(|member| plain(value).contains(&plain(member)))
         };
-        let texts: Vec<String> = items
+        let texts: Vec<String> = self
+            .items()
             .iter()
-            .filter(|item| any(keys, &item.key) && of_member(&item.value))
-            .map(|item| format!("{}: {}", printable(&item.key), printable(&item.value)))
+            .filter(|(key, value)| any(keys, key) && of_member(value))
+            .map(|(key, value)| format!("{}: {}", printable(key), printable(value)))
             .collect();
         if texts.is_empty() {
             return Some("the configuration that was read has no such item".to_owned());
@@ -232,6 +294,45 @@ impl Asked<'_> {
             text: entry.text.replace(COUNT, &measured.of.to_string()),
         })
     }
+}
+
+/// A finding with what it is ranked and joined by.
+struct Found<'a> {
+    entry: &'a FindingEntry,
+    /// Percent above what is usual.
+    excess: f64,
+    /// The numbers, where the percentage alone does not say enough.
+    text: Option<String>,
+    finding: Finding,
+}
+
+/// Without those that have the same cause as another one, whose reason has their numbers then.
+fn joined(found: Vec<Found<'_>>) -> Vec<Found<'_>> {
+    let (parts, mut whole): (Vec<Found<'_>>, Vec<Found<'_>>) = found
+        .into_iter()
+        .partition(|found| !found.entry.part_of.is_empty());
+    for part in parts {
+        let place = whole.iter().position(|whole| {
+            let mut ids = part.entry.part_of.iter();
+            ids.any(|id| *id.get_ref() == whole.finding.id)
+        });
+        match place.and_then(|place| whole.get_mut(place)) {
+            Some(whole) => {
+                let Finding {
+                    title,
+                    share_percent,
+                    ..
+                } = &part.finding;
+                let numbers = part
+                    .text
+                    .unwrap_or_else(|| format!("{title}: {share_percent:.1} %."));
+                // Writing to a String cannot fail.
+                let _infallible = write!(whole.finding.reason, " {numbers}");
+            }
+            None => whole.push(part),
+        }
+    }
+    whole
 }
 
 fn severity(entry: &FindingEntry, excess: f64) -> Severity {

@@ -12,9 +12,10 @@ use super::{
 };
 use crate::{
     model::{
-        FrameId, Profile, SampleRow, ThreadState,
+        Clock, FrameId, Profile, SampleRow, ThreadState,
         diagnosis::{
-            CellChoice, Confidence, Estimate, EventLoopReport, EvidenceFrame, ThreadRole, Workers,
+            CellChoice, Confidence, Estimate, EventLoopReport, EvidenceFrame, LoopStall,
+            LoopThread, ThreadRole, Workers,
         },
     },
     printable::printable,
@@ -82,7 +83,7 @@ impl Facts<'_> {
             }
             Measure::Imbalance => self.imbalance(),
             Measure::RunQueue => self.run_queue(),
-            Measure::Stalls => self.stalls(),
+            Measure::Stalls => self.stalls(|_| true),
             Measure::Connections => {
                 let (network, requests) = (self.network?, self.requests?);
                 let opened = network.report.connections_opened;
@@ -157,38 +158,69 @@ impl Facts<'_> {
         Some(Measured::counted(exact(percent), 1, Some(text)))
     }
 
-    fn stalls(&self) -> Option<Measured> {
+    /// Stalls without those that waited for a CPU.
+    pub(super) fn stalls_on_a_cpu(&self) -> Option<Measured> {
+        self.stalls(|stall| !waited_for_a_cpu(stall))
+    }
+
+    /// Those stalls of the worst thread that are `counted`; the ones that are not listed are.
+    fn stalls(&self, counted: impl Fn(&LoopStall) -> bool) -> Option<Measured> {
         let report = self.event_loop?;
-        let worst = report
+        let of_thread = |thread: &LoopThread| {
+            let of_it = report.stalls.iter().filter(|stall| stall.tid == thread.tid);
+            let left_out = of_it.filter(|stall| !counted(stall));
+            left_out.fold((thread.stalls, thread.stalled_ns), |(stalls, ns), stall| {
+                let ns = ns.saturating_sub(stall.duration_ns);
+                (stalls.saturating_sub(1), ns)
+            })
+        };
+        let threads = report
             .threads
             .iter()
-            .max_by_key(|thread| thread.stalled_ns)?;
+            .map(|thread| (thread, of_thread(thread)));
+        let (worst, (stalls, stalled_ns)) = threads.max_by_key(|(_, (_, ns))| *ns)?;
         let loops = report.threads.iter().map(|thread| thread.loops).sum();
-        let percent = super::coverage::percent(worst.stalled_ns, self.window_ns).min(100.0);
+        let percent = super::coverage::percent(stalled_ns, self.window_ns).min(100.0);
         let text = format!(
-            "Thread {} ({}) was away from its event loop for longer than {} ms {} times, {} ms in all.",
+            "Thread {} ({}) was away from its event loop for longer than {} ms {stalls} times, {} ms in all.",
             printable(&worst.name),
             worst.tid,
             report.threshold_ms,
-            worst.stalls,
-            worst.stalled_ns / 1_000_000
+            stalled_ns / 1_000_000
         );
         let mut measured = Measured::counted(exact(percent), loops, Some(text));
-        let leaf = |stall: &crate::model::diagnosis::LoopStall| {
-            Some(EvidenceFrame {
-                frame: printable(stall.stack.first()?).into_owned(),
-                share_percent: super::coverage::percent(stall.duration_ns, self.window_ns),
-                samples: stall.samples,
-            })
-        };
-        measured.evidence = report
-            .stalls
-            .iter()
-            .filter_map(leaf)
+        // A frame that held a thread many times is told once.
+        let mut leaves: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for stall in report.stalls.iter().filter(|stall| counted(stall)) {
+            if let Some(leaf) = stall.stack.first() {
+                let (ns, samples) = leaves.entry(leaf).or_default();
+                *ns = ns.saturating_add(stall.duration_ns);
+                *samples = samples.saturating_add(stall.samples);
+            }
+        }
+        let mut leaves: Vec<_> = leaves.into_iter().collect();
+        leaves.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
+        measured.evidence = leaves
+            .into_iter()
             .take(EVIDENCE)
+            .map(|(frame, (ns, samples))| EvidenceFrame {
+                frame: printable(frame).into_owned(),
+                share_percent: super::coverage::percent(ns, self.window_ns),
+                samples,
+            })
             .collect();
         Some(measured)
     }
+}
+
+/// Whether a stall's thread was ready to run and no CPU was free.
+fn waited_for_a_cpu(stall: &LoopStall) -> bool {
+    let states = [ThreadState::Preempted, ThreadState::Woken];
+    let mut markers = states
+        .into_iter()
+        .filter_map(|state| state.marker(Clock::Wall));
+    let leaf = stall.stack.first().map(String::as_str);
+    markers.any(|marker| leaf == Some(marker))
 }
 
 fn exact(percent: f64) -> Estimate {

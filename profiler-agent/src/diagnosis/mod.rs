@@ -170,6 +170,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
         findings: &findings,
         matrix: &matrix,
         threshold_percent: rules.threshold_percent,
+        not_measured: &not_measured,
     });
     Diagnosis {
         verdict,

@@ -405,6 +405,13 @@ impl DiagnosisRules {
             for member in &finding.except {
                 self.known_feature(member, source)?;
             }
+            if !finding.part_of.iter().all(|whole| is_id(whole.get_ref())) {
+                return wrong("has `part_of` with what is no id of a finding");
+            }
+            let mut unless = finding.settings.iter().flat_map(|setting| &setting.unless);
+            if unless.any(|pattern| !pattern.as_str().contains('=')) {
+                return wrong("has a setting whose `unless` is not KEY=VALUE");
+            }
             self.findings.retain(|known| known.id.get_ref() != &id);
             added.push(finding);
         }

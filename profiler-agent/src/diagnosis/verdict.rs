@@ -1,7 +1,7 @@
 //! The one sentence, and what it cannot know.
 
 use crate::{
-    model::diagnosis::{Coverage, DiagnosedProcess, Finding, Matrix, Severity},
+    model::diagnosis::{Coverage, DiagnosedProcess, Finding, Matrix, Measurement, Severity},
     printable::printable,
 };
 
@@ -14,6 +14,7 @@ pub(super) struct Summary<'a> {
     pub(super) findings: &'a [Finding],
     pub(super) matrix: &'a Matrix,
     pub(super) threshold_percent: f64,
+    pub(super) not_measured: &'a [Measurement],
 }
 
 /// One sentence.
@@ -24,6 +25,7 @@ pub(super) fn verdict(summary: &Summary<'_>) -> String {
         findings,
         matrix,
         threshold_percent,
+        not_measured,
     } = summary;
     let who = who(processes);
     if coverage.samples == 0 {
@@ -53,11 +55,18 @@ pub(super) fn verdict(summary: &Summary<'_>) -> String {
         .iter()
         .filter(|finding| finding.severity != Severity::Info)
         .collect();
-    let Some(first) = real.first() else {
+    // The largest saving that something can be done about.
+    let actionable = real.iter().find(|finding| !finding.settings.is_empty());
+    let Some(first) = actionable.or(real.first()) else {
         let most = most_of(matrix);
+        let parts: Vec<&str> = not_measured.iter().map(|part| part.title()).collect();
+        let unknown = match parts.as_slice() {
+            [] => String::new(),
+            parts => format!("; not measured: {}", parts.join(", ")),
+        };
         return format!(
-            "Nothing stands out in {who}: no setting that is known here costs more than \
-             {threshold_percent} % beyond what is usual{most}."
+            "No avoidable CPU cost was found in {who}: no setting that is known here costs more than \
+             {threshold_percent} % beyond what is usual{most}{unknown}."
         );
     };
     let share = match &first.saving {
@@ -75,10 +84,15 @@ pub(super) fn verdict(summary: &Summary<'_>) -> String {
             first.share_percent, first.low, first.high
         ),
     };
-    let more = match real.len() - 1 {
-        0 => String::new(),
-        1 => "; one more finding".to_owned(),
-        more => format!("; {more} more findings"),
+    let others: Vec<&str> = real
+        .iter()
+        .filter(|finding| finding.id != first.id)
+        .map(|finding| finding.title.as_str())
+        .collect();
+    let more = match others.as_slice() {
+        [] => String::new(),
+        [one] => format!("; also found: {one}"),
+        [one, rest @ ..] => format!("; also found: {one} and {} more", rest.len()),
     };
     format!("{}: {share}{more}.", first.title)
 }

@@ -1,6 +1,14 @@
 // A diagnosis in words and numbers. What is not known stays unknown, and is never a zero.
 
-import type { Confidence, Estimate, Finding, SettingSystem, Severity, Workers } from "../api/diagnosis";
+import type {
+  Confidence,
+  Estimate,
+  Finding,
+  Measurement,
+  SettingSystem,
+  Severity,
+  Workers,
+} from "../api/diagnosis";
 import { duration } from "./format";
 import type { PageState } from "./query_state";
 
@@ -61,6 +69,21 @@ export function savingText({ saving }: Finding): string | null {
   const perRequest =
     saving.us_per_request_max === null ? "" : `, ${micros(saving.us_per_request_max)} of each request`;
   return `up to ${share(saving.percent_max)} of the CPU${perRequest}`;
+}
+
+const MEASUREMENTS: Readonly<Record<Measurement, string>> = {
+  latency: "request latency",
+  waits: "waits",
+  connections: "connections",
+  event_loops: "event-loop stalls",
+  cpu_time: "accounted CPU time",
+  requests: "request counts",
+  configuration: "configuration",
+};
+
+/** What a diagnosis says nothing about. */
+export function notMeasuredText(parts: readonly Measurement[]): string {
+  return `Not measured: ${parts.map((part) => MEASUREMENTS[part]).join(", ")}.`;
 }
 
 /** The limit that says why a number is not known: the one that has the first of `words`, or else the next. */

@@ -67,7 +67,7 @@ function finding(each: Finding, at: number): string {
     `### ${at + 1}. ${prose(each.title)}: ${share(each.share_percent)} (${interval(each.low, each.high)})`,
     `${mark} ${word} · saving ${savingText(each) ?? UNKNOWN} · ${CONFIDENCES[each.confidence].word}`,
     prose(each.reason),
-    `Configured now: ${each.configured === null ? UNKNOWN : code(each.configured)}`,
+    ...(each.configured === null ? [] : [`Configured now: ${code(each.configured)}`]),
   ];
   if (each.evidence.length > 0)
     parts.push(

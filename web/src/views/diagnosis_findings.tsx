@@ -9,6 +9,7 @@ import {
   flameState,
   frameSearch,
   interval,
+  notMeasuredText,
   SEVERITIES,
   savingText,
   scaleOf,
@@ -135,16 +136,18 @@ function Card(props: { finding: Finding; rank: number; end: number; flame: Flame
         <div class="finding-why">
           <p>{visible(finding.reason)}</p>
           <dl class="pairs">
-            <div>
-              <dt>Configured now</dt>
-              <dd>
-                {finding.configured === null ? (
-                  <Unknown why="The configuration could not be read, or does not say it." />
-                ) : (
-                  <span class="mono wrap">{visible(finding.configured)}</span>
-                )}
-              </dd>
-            </div>
+            {(finding.configured !== null || props.diagnosis.configuration === null) && (
+              <div>
+                <dt>Configured now</dt>
+                <dd>
+                  {finding.configured === null ? (
+                    <Unknown why="The configuration could not be read." />
+                  ) : (
+                    <span class="mono wrap">{visible(finding.configured)}</span>
+                  )}
+                </dd>
+              </div>
+            )}
             <div>
               <dt>Rests on</dt>
               <dd title={confidence.about}>{confidence.word}</dd>
@@ -175,10 +178,11 @@ export function Findings({ diagnosis, flame }: { diagnosis: Diagnosis; flame: Fl
             : `${findings.length} findings, the largest saving first`}
       </h2>
       {findings.length === 0 ? (
-        <p class="muted">
+        <p class="muted" data-no-findings>
           {diagnosis.coverage.sufficient
             ? "Nothing that a setting changes costs enough to be told from chance."
             : "Too little is named to find what a setting changes: this is no proof that nothing does."}
+          {diagnosis.not_measured.length > 0 && ` ${notMeasuredText(diagnosis.not_measured)}`}
         </p>
       ) : (
         <ol class="findings">

@@ -34,7 +34,8 @@ export function Settings({ settings }: { settings: readonly FindingSetting[] }) 
   const id = useId();
   const tabs = useRef<HTMLDivElement>(null);
   const current = picked !== undefined && systems.includes(picked) ? picked : systems[0];
-  if (current === undefined) return <p class="muted">No setting of the mesh changes this.</p>;
+  if (current === undefined)
+    return <p class="muted">No setting of the mesh changes this, or it is in force already.</p>;
   const step = (event: KeyboardEvent): void => {
     const at = systems.indexOf(current);
     const moves: Readonly<Record<string, number>> = {

@@ -16,11 +16,11 @@ use crate::{
 };
 
 const TRACER: &str = "i:Envoy::Extensions::Tracers::Zipkin::Span [vslot 3]";
-const CODEC: &str = "i:Envoy::Http::Http1::ConnectionImpl [vslot 16]";
-const SECONDS: u64 = 10;
+pub(super) const CODEC: &str = "i:Envoy::Http::Http1::ConnectionImpl [vslot 16]";
+pub(super) const SECONDS: u64 = 10;
 
 /// Ten seconds, each with `tracer` samples in the tracer, `codec` in the codec and `unnamed` without.
-fn mixed(tracer: u64, codec: u64, unnamed: u64) -> Profile {
+pub(super) fn mixed(tracer: u64, codec: u64, unnamed: u64) -> Profile {
     let mut samples = Vec::new();
     for second in 0..SECONDS {
         let bucket = u32::try_from(second * 50).unwrap();
@@ -41,24 +41,24 @@ fn mixed(tracer: u64, codec: u64, unnamed: u64) -> Profile {
     profile(&samples, SECONDS)
 }
 
-fn of(evidence: &Evidence<'_>) -> Diagnosis {
+pub(super) fn of(evidence: &Evidence<'_>) -> Diagnosis {
     diagnose(&embedded(), &IdleRules::load(None).unwrap(), evidence)
 }
 
-fn of_samples(profile: &Profile) -> Diagnosis {
+pub(super) fn of_samples(profile: &Profile) -> Diagnosis {
     of(&Evidence {
         on_cpu: Some(profile),
         ..Evidence::default()
     })
 }
 
-fn finding<'a>(diagnosis: &'a Diagnosis, id: &str) -> &'a Finding {
+pub(super) fn finding<'a>(diagnosis: &'a Diagnosis, id: &str) -> &'a Finding {
     let found = diagnosis.findings.iter().find(|finding| finding.id == id);
     found.unwrap_or_else(|| panic!("no {id} in {:#?}", diagnosis.findings))
 }
 
 /// A second of CPU time in ten seconds, 100,000 requests, and a quota that was used up.
-fn observed() -> Observed {
+pub(super) fn observed() -> Observed {
     let counted = |last: u64| TwoReadings {
         first: 1_000,
         last: 1_000 + last,
@@ -138,7 +138,7 @@ fn what_is_usual_is_no_finding() {
     assert!(
         diagnosis
             .verdict
-            .starts_with("Nothing stands out in envoy (7)"),
+            .starts_with("No avoidable CPU cost was found in envoy (7)"),
         "{}",
         diagnosis.verdict
     );

@@ -1,5 +1,6 @@
 //! What the rules say about stacks, and what a diagnosis says about evidence.
 
+mod advice;
 mod attribution;
 mod document;
 mod rule_files;

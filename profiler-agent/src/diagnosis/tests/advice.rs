@@ -1,0 +1,267 @@
+//! Which findings a diagnosis gives, in which order, and what it advises.
+
+use super::{
+    Sample,
+    document::{CODEC, SECONDS, finding, mixed, observed, of, of_samples},
+    profile,
+};
+use crate::{
+    diagnosis::Evidence,
+    model::{
+        Address, ConfigurationItem, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Observed,
+        SideMetrics, TwoReadings,
+        diagnosis::{Diagnosis, EventLoopReport, Finding, LoopStall, LoopThread},
+    },
+};
+
+const HANDSHAKE: &str = "i:external/boringssl+/ssl/handshake_server.cc";
+
+/// The observed process with other workers and tracing.
+fn configured(concurrency: u64, sampling: &[&str]) -> Observed {
+    let mut observed = observed();
+    let configuration = observed.processes[0].configuration.as_mut().unwrap();
+    configuration.concurrency = Some(concurrency);
+    configuration.items = sampling
+        .iter()
+        .map(|value| ConfigurationItem {
+            key: "tracing.sampling".to_owned(),
+            value: (*value).to_owned(),
+        })
+        .collect();
+    observed
+}
+
+fn keys_of(diagnosis: &Diagnosis, id: &str) -> Vec<String> {
+    let settings = finding(diagnosis, id).settings.iter();
+    settings.map(|setting| setting.key.clone()).collect()
+}
+
+#[test]
+fn advice_that_is_in_force_already_is_not_given() {
+    let samples = mixed(60, 40, 0);
+    let diagnosed = |observed: &Observed| {
+        of(&Evidence {
+            on_cpu: Some(&samples),
+            observed: Some(observed),
+            ..Evidence::default()
+        })
+    };
+    let two = diagnosed(&configured(2, &["1 % (2 times)", "off"]));
+    let queue = finding(&two, "run_queue");
+    assert_eq!(queue.configured.as_deref(), Some("concurrency: 2"));
+    assert!(queue.settings.is_empty(), "{:?}", queue.settings);
+    assert_eq!(keys_of(&two, "tracing"), [""; 0]);
+
+    let four = diagnosed(&configured(4, &["1 %", "100 %"]));
+    assert_eq!(keys_of(&four, "run_queue"), ["ProxyConfig concurrency"]);
+    assert_eq!(keys_of(&four, "tracing").len(), 3);
+    // What nobody says is not in force.
+    let mut unknown = observed();
+    unknown.processes[0].configuration = None;
+    assert_eq!(keys_of(&diagnosed(&unknown), "run_queue").len(), 1);
+}
+
+#[test]
+fn the_headline_is_the_largest_saving_that_something_can_be_done_about() {
+    let samples = mixed(20, 80, 0);
+    let mut waits = configured(2, &["100 %"]);
+    // Four seconds of ten without a CPU, and nothing to change about it.
+    waits.processes[0].threads[0].run_queue_ns = Some(TwoReadings {
+        first: 0,
+        last: 4_000_000_000,
+    });
+    let diagnosis = of(&Evidence {
+        on_cpu: Some(&samples),
+        observed: Some(&waits),
+        ..Evidence::default()
+    });
+    let ids: Vec<&str> = diagnosis
+        .findings
+        .iter()
+        .map(|finding| finding.id.as_str())
+        .collect();
+    assert_eq!(ids, ["tracing", "run_queue", "throttled"]);
+    assert!(
+        diagnosis.verdict.starts_with("Tracing: 20.0 % (")
+            && diagnosis
+                .verdict
+                .ends_with("; also found: Threads wait for a CPU and 1 more."),
+        "{}",
+        diagnosis.verdict
+    );
+}
+
+#[test]
+fn stalls_that_wait_for_a_cpu_are_told_once() {
+    let samples = mixed(0, 100, 0);
+    let stall = |leaf: &str, ms: u64| LoopStall {
+        tid: 8,
+        name: "wrk:worker_0".to_owned(),
+        start_ns: 5,
+        duration_ns: ms * 1_000_000,
+        stack: vec![leaf.to_owned()],
+        samples: 1,
+    };
+    let report = |stalls: Vec<LoopStall>| EventLoopReport {
+        lost: 0,
+        threshold_ms: 20,
+        threads: vec![LoopThread {
+            tid: 8,
+            name: "wrk:worker_0".to_owned(),
+            loops: 1000,
+            loop_ns: None,
+            stalls: stalls.len() as u64,
+            stalled_ns: stalls.iter().map(|stall| stall.duration_ns).sum(),
+        }],
+        stalls,
+    };
+    let queued = vec![
+        stall("[runnable: preempted]", 400),
+        stall("[runnable: preempted]", 300),
+        stall("[runnable: woken]", 200),
+    ];
+    let waits = configured(4, &[]);
+    let diagnosed = |report: &EventLoopReport, observed: Option<&Observed>| {
+        of(&Evidence {
+            on_cpu: Some(&samples),
+            event_loop: Some(report),
+            observed,
+            ..Evidence::default()
+        })
+    };
+    let only_queued = report(queued.clone());
+    let found = diagnosed(&only_queued, Some(&waits));
+    assert!(found.findings.iter().any(|found| found.id == "run_queue"));
+    let is_stall = |found: &Finding| found.id == "event_loop_stalls";
+    assert!(
+        !found.findings.iter().any(is_stall),
+        "{:#?}",
+        found.findings
+    );
+    // Where nothing else tells of them they are stalls like others, each frame once.
+    let found = diagnosed(&only_queued, None);
+    let stalls = finding(&found, "event_loop_stalls");
+    let frames: Vec<(&str, u64)> = stalls
+        .evidence
+        .iter()
+        .map(|frame| (frame.frame.as_str(), frame.samples))
+        .collect();
+    assert_eq!(
+        frames,
+        [("[runnable: preempted]", 2), ("[runnable: woken]", 1)]
+    );
+    assert!((stalls.share_percent - 9.0).abs() < 1e-9);
+    // Others stay a finding beside the wait for a CPU.
+    let mut all = queued;
+    all.push(stall("hold_cpu", 500));
+    let found = diagnosed(&report(all), Some(&waits));
+    let stalls = finding(&found, "event_loop_stalls");
+    assert!((stalls.share_percent - 5.0).abs() < 1e-9, "{stalls:?}");
+    assert!(
+        stalls.reason.contains("20 ms 1 times, 500 ms in all"),
+        "{}",
+        stalls.reason
+    );
+    assert_eq!(stalls.evidence.len(), 1);
+}
+
+#[test]
+fn a_clean_verdict_says_what_was_not_measured() {
+    let samples = mixed(0, 100, 0);
+    let diagnosis = of_samples(&samples);
+    assert!(
+        diagnosis.verdict.ends_with(
+            "; not measured: request latency, waits, connections, event-loop stalls, accounted CPU \
+             time, request counts, configuration."
+        ),
+        "{}",
+        diagnosis.verdict
+    );
+    let mut calm = configured(2, &[]);
+    calm.processes[0].throttled = None;
+    calm.processes[0].threads[0].run_queue_ns = None;
+    let diagnosis = of(&Evidence {
+        on_cpu: Some(&samples),
+        observed: Some(&calm),
+        ..Evidence::default()
+    });
+    assert!(
+        diagnosis
+            .verdict
+            .ends_with("; not measured: request latency, waits, connections, event-loop stalls."),
+        "{}",
+        diagnosis.verdict
+    );
+}
+
+#[test]
+fn connections_that_do_not_last_are_told_once_with_their_handshakes() {
+    let end = |pid: u32| Endpoint {
+        pid: Some(pid),
+        start_ticks: Some(1),
+        comm: "x".to_owned(),
+        container: None,
+        address: Address::Ip([127, 0, 0, 1].into()),
+    };
+    let mut client = SideMetrics::default();
+    for _connection in 0..20_000 {
+        client.connect.add(1, 1_000);
+    }
+    let table = EdgeTable {
+        edges: vec![Edge {
+            key: EdgeKey {
+                client: end(7),
+                server: end(99),
+                server_port: Some(443),
+                original_destination: None,
+            },
+            client_port: None,
+            client_name: None,
+            server_name: None,
+            client: Some(client),
+            server: None,
+            namespaces: EdgeNamespaces::default(),
+        }],
+        ..EdgeTable::default()
+    };
+    let observed = observed();
+    let diagnosed = |handshakes: u64| {
+        let mut samples = Vec::new();
+        for second in 0..SECONDS {
+            let bucket = u32::try_from(second * 50).unwrap();
+            for (frame, count) in [(HANDSHAKE, handshakes), (CODEC, 100)] {
+                if count > 0 {
+                    samples.push(Sample {
+                        bucket,
+                        count,
+                        ..Sample::of(&[frame])
+                    });
+                }
+            }
+        }
+        let samples = profile(&samples, SECONDS);
+        of(&Evidence {
+            on_cpu: Some(&samples),
+            edges: Some(&table),
+            observed: Some(&observed),
+            ..Evidence::default()
+        })
+    };
+    let numbers = "20000 new connections for 100000 requests.";
+    let both = diagnosed(40);
+    let handshakes = finding(&both, "tls_handshake");
+    assert!(
+        handshakes.reason.ends_with(numbers),
+        "{}",
+        handshakes.reason
+    );
+    let is_connections = |found: &Finding| found.id == "new_connections";
+    assert!(!both.findings.iter().any(is_connections));
+    // Without TLS it is a finding of its own.
+    let alone = diagnosed(0);
+    assert!(
+        finding(&alone, "new_connections")
+            .reason
+            .starts_with(numbers)
+    );
+}
