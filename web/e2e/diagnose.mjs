@@ -52,7 +52,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     assert(/zipkin, random_sampling 100 %/.test(text), "what is configured now");
     const last = await rest.at(-1).textContent();
     assert(/CPU saved: not known/.test(last) && !/Saves up to/.test(last), "an unknown saving is a number");
-    await page.getByText("The busiest worker has").waitFor();
+    await page.getByText("The busiest worker uses").waitFor();
     await page.getByText("No sample fell into it").waitFor({ state: "attached" });
     await shot(page, "checkup");
     clean(faults);
@@ -163,7 +163,7 @@ export async function diagnoseWalk(checks, browser, mock, shots) {
     const { context, page, faults, go } = await opened();
     await go("view=diagnosis&id=1");
     const poor = await page.locator("[data-poor]").textContent();
-    assert(/Only 40\.0 % of the samples have names/.test(poor) && /9e558093aa01/.test(poor), poor);
+    assert(/Only 40\.0 % of the samples can be diagnosed/.test(poor) && /9e558093aa01/.test(poor), poor);
     await page.getByText("this is no proof that nothing does").waitFor();
     await shot(page, "poor");
     clean(faults);

@@ -407,6 +407,7 @@ function document(counts, { part, nowNs, verdict, good = [], limits = [], covera
       samples: all,
       complete_percent: 99.2,
       named_percent: ((all - unknown) / all) * 100,
+      named_frames_percent: ((all - unknown) / all) * 90,
       attributed_percent: ((all - unknown - unattributed) / all) * 100,
       no_symbols_percent: (unknown / all) * 100,
       sufficient: (all - unknown) / all >= 0.6,

@@ -45,7 +45,7 @@ for (const { name, options } of THEMES) {
     await checks.run(`accessible: ${query} (${name})`, async () => {
       await page.goto(`${mock.origin}/?${query}`);
       await page.waitForSelector(READY);
-      if (query.includes("process=")) await page.getByText("exported only").first().waitFor();
+      if (query.includes("process=")) await page.getByText("partial symbols").first().waitFor();
       await axe(page);
     });
   }
@@ -83,7 +83,7 @@ await checks.run("a pod says what its sidecar uses, and each process its role wi
 await checks.run("names of pods' processes are looked at by themselves, and explained", async () => {
   const { context, page, faults } = await opened();
   await page.goto(`${mock.origin}/?view=pods&q=4242`);
-  await page.getByRole("button", { name: /Names: exported only/ }).click();
+  await page.getByRole("button", { name: /Names: partial symbols/ }).click();
   await page.getByText("give its debug file or unstripped build").first().waitFor();
   assert((await address(page)).includes("process=4242-"), "the details are not in the address");
   await page.getByText("wrk:worker_0").waitFor();

@@ -9,7 +9,7 @@ use crate::{
         diagnosis::{Coverage, UnnamedModule},
     },
     printable::printable,
-    render::names::module_name,
+    render::{names::module_name, quality},
     symbolize::build_id_text,
 };
 
@@ -18,8 +18,8 @@ pub(super) const SUFFICIENT_PERCENT: f64 = 60.0;
 /// Files that are listed.
 const MODULES: usize = 10;
 
-/// Counts the samples of a profile that were on a CPU.
-pub(super) fn coverage(profile: &Profile, sums: &CellSums<'_>) -> Coverage {
+/// Counts the samples of a profile that were on a CPU. `whole` is the profile as its task has it.
+pub(super) fn coverage(profile: &Profile, sums: &CellSums<'_>, whole: &Profile) -> Coverage {
     let mut complete = 0u64;
     let mut named = 0u64;
     let mut modules: BTreeMap<ModuleId, u64> = BTreeMap::new();
@@ -57,10 +57,13 @@ pub(super) fn coverage(profile: &Profile, sums: &CellSums<'_>) -> Coverage {
     let named_percent = percent(named, all);
     let sufficient = named_percent >= SUFFICIENT_PERCENT;
     let unnamed_modules = unnamed_modules(profile, modules, all);
+    let names = quality::names(whole);
+    let named_frames = names.exact.saturating_add(names.inferred);
     Coverage {
         samples: sums.samples,
         complete_percent: percent(complete, all),
         named_percent,
+        named_frames_percent: (names.frames() > 0).then(|| names.percent(named_frames)),
         attributed_percent: percent(sums.attributed_ns(), all),
         no_symbols_percent: percent(sums.ns_of(NO_SYMBOLS), all),
         sufficient,

@@ -101,7 +101,7 @@ pub fn diagnose(rules: &DiagnosisRules, idle: &IdleRules, evidence: &Evidence<'_
     let sampled = sampled_time(on_cpu.unwrap_or(&empty), &mut limits);
     let profile: &Profile = &sampled;
     let sums = CellSums::of(rules, profile);
-    let coverage = coverage::coverage(profile, &sums);
+    let coverage = coverage::coverage(profile, &sums, on_cpu.unwrap_or(&empty));
     let totals = totals::totals(evidence, &sums, &mut limits);
     let waits = evidence
         .off_cpu

@@ -46,8 +46,8 @@ pub(super) fn verdict(summary: &Summary<'_>) -> String {
             )
         });
         return format!(
-            "Only {:.0} % of the samples of {who} have names ({SUFFICIENT_PERCENT:.0} % are needed), so \
-             what costs what cannot be said{most}.",
+            "Only {:.0} % of the samples of {who} can be diagnosed ({SUFFICIENT_PERCENT:.0} % are needed): \
+             the others have names for less than half of their user frames{most}.",
             coverage.named_percent
         );
     }
@@ -152,8 +152,8 @@ pub(super) fn limits(coverage: &Coverage, has_envoy: bool, limits: &mut Vec<Stri
             .as_deref()
             .map_or_else(String::new, |supply| format!(" Supply {supply}."));
         limits.push(format!(
-            "Which part costs what: only {:.0} % of the samples have names, so every share is a lower \
-             bound.{supply}",
+            "Which part costs what: only {:.0} % of the samples have enough names, so every share is a \
+             lower bound.{supply}",
             coverage.named_percent
         ));
     } else if coverage.no_symbols_percent >= 1.0 {

@@ -64,13 +64,6 @@ pub(super) fn workers(
         .map(|sum| sum.on_cpu_ns)
         .fold(0, u64::saturating_add);
     let role = |key: &Key, sum: &Sum| rules.role_of(sum.set, &sum.name, key.tid == key.pid);
-    let imbalance = imbalance(
-        threads
-            .iter()
-            .filter(|(key, sum)| role(key, sum) == ThreadRole::Worker)
-            .map(|(key, sum)| (key.pid, sum)),
-        window_ns,
-    );
     let mut list: Vec<WorkerThread> = threads
         .iter()
         .map(|(key, sum)| {
@@ -102,6 +95,17 @@ pub(super) fn workers(
             }
         })
         .collect();
+    let workers = list
+        .iter()
+        .filter(|thread| thread.role == ThreadRole::Worker)
+        .filter_map(|thread| {
+            let key = Key {
+                pid: thread.pid,
+                tid: thread.tid,
+            };
+            Some((thread, threads.get(&key)?))
+        });
+    let imbalance = imbalance(workers);
     list.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent));
     list.truncate(THREADS);
     Workers {
@@ -176,42 +180,49 @@ fn add_waits(rules: &DiagnosisRules, profile: &Profile, threads: &mut BTreeMap<K
     }
 }
 
-/// Compares the workers of the process that has the most samples of workers.
-fn imbalance<'a>(
-    workers: impl Iterator<Item = (u32, &'a Sum)>,
-    window_ns: u64,
-) -> Option<Imbalance> {
-    let mut by_process: BTreeMap<u32, Vec<&Sum>> = BTreeMap::new();
-    for (pid, sum) in workers {
-        by_process.entry(pid).or_default().push(sum);
+/// Compares the workers of the process that has the most samples of workers, by the CPU use that is listed
+/// of each. How much it varies is known from the samples alone: the interval is theirs.
+fn imbalance<'a>(workers: impl Iterator<Item = (&'a WorkerThread, &'a Sum)>) -> Option<Imbalance> {
+    type Worker<'a> = (&'a WorkerThread, &'a Sum);
+    let mut by_process: BTreeMap<u32, Vec<Worker<'_>>> = BTreeMap::new();
+    for worker in workers {
+        by_process.entry(worker.0.pid).or_default().push(worker);
     }
-    let samples = |workers: &Vec<&Sum>| workers.iter().map(|sum| sum.samples).sum::<u64>();
+    let samples =
+        |workers: &Vec<Worker<'_>>| workers.iter().map(|(_, sum)| sum.samples).sum::<u64>();
     let workers = by_process
         .into_values()
         .filter(|workers| workers.len() > 1)
         .max_by_key(samples)?;
     let samples = samples(&workers);
-    let busiest = workers.iter().max_by_key(|sum| sum.on_cpu_ns)?;
-    if samples < MIN_SAMPLES {
+    let by_use = |one: &&Worker<'_>, other: &&Worker<'_>| {
+        let (one, other) = (one.0.cpu_percent, other.0.cpu_percent);
+        one.total_cmp(&other)
+    };
+    let (busiest, most) = workers.iter().max_by(by_use)?;
+    if samples < MIN_SAMPLES || most.blocks.is_empty() {
         return None;
     }
-    let mut all = vec![0u64; busiest.blocks.len()];
-    for sum in &workers {
+    let mut all = vec![0u64; most.blocks.len()];
+    for (_, sum) in &workers {
         for (slot, more) in all.iter_mut().zip(&sum.blocks) {
             *slot += more;
         }
     }
     let number = float(workers.len() as u64);
     // The busiest of several is looked at, which some worker always is.
-    let found = share_at(&busiest.blocks, &all, samples, ALPHA / number);
-    let ratio = |percent: f64| percent / 100.0 * number;
-    let total: u64 = workers.iter().map(|sum| sum.on_cpu_ns).sum();
+    let found = share_at(&most.blocks, &all, samples, ALPHA / number);
+    let total: f64 = workers.iter().map(|(thread, _)| thread.cpu_percent).sum();
+    let mean_percent = total / number;
+    let ratio = busiest.cpu_percent / mean_percent.max(f64::MIN_POSITIVE);
+    let beside = |percent: f64| ratio + (percent - found.value) / 100.0 * number;
+    let (low, high) = (beside(found.low), beside(found.high));
     Some(Imbalance {
-        busiest_percent: percent(busiest.on_cpu_ns, window_ns),
-        mean_percent: percent(total, window_ns) / number,
-        ratio: ratio(found.value),
-        low: ratio(found.low),
-        high: ratio(found.high),
-        significant: ratio(found.low) > 1.0,
+        busiest_percent: busiest.cpu_percent,
+        mean_percent,
+        ratio,
+        low,
+        high,
+        significant: low > 1.0,
     })
 }

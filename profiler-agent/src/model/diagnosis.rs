@@ -110,8 +110,11 @@ pub struct Coverage {
     pub samples: u64,
     /// Stacks that end where their thread began.
     pub complete_percent: f64,
-    /// Samples with names for at least half of their user frames.
+    /// Samples with names for at least half of their user frames: what can be diagnosed.
     pub named_percent: f64,
+    /// User frames that have a name, exact or inferred, of those of all samples; `None`: there are none.
+    /// As `render::quality` counts them for the result of a task.
+    pub named_frames_percent: Option<f64>,
     /// Samples that a rule gave to a feature.
     pub attributed_percent: f64,
     /// Samples that no rule held for and that are not named.
@@ -287,7 +290,7 @@ pub struct WorkerWait {
 /// Whether one worker has more to do than the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Imbalance {
-    /// Percent of one CPU.
+    /// Percent of one CPU, as in [`WorkerThread::cpu_percent`].
     pub busiest_percent: f64,
     pub mean_percent: f64,
     /// Busiest to mean, with its 95 % interval.

@@ -53,7 +53,10 @@ export interface DiagnosedProcess {
 export interface Coverage {
   readonly samples: number;
   readonly complete_percent: number;
+  /** Of the samples: those that can be diagnosed. */
   readonly named_percent: number;
+  /** Of the user frames, as the quality of the task has it. Null without user frames. */
+  readonly named_frames_percent: number | null;
   readonly attributed_percent: number;
   readonly no_symbols_percent: number;
   /** Enough is named for the verdict to be about the whole. */

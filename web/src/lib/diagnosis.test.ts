@@ -292,6 +292,7 @@ const DIAGNOSIS: Diagnosis = {
     samples: 100,
     complete_percent: 99,
     named_percent: 90,
+    named_frames_percent: 81.4,
     attributed_percent: 85,
     no_symbols_percent: 10,
     sufficient: true,
@@ -348,6 +349,7 @@ describe("the report as Markdown", () => {
   it("has every part, and unknown numbers are unknown", () => {
     for (const part of ["# Diagnosis of", "## Findings", "## Threads", "## Good", "## What this cannot know"])
       expect(text).toContain(part);
+    expect(text).toContain("81.4 % of the user frames named, 90.0 % can be diagnosed");
     expect(text).toContain("- CPU: unknown");
     expect(text).toContain("| unknown | unknown |");
     expect(text).toContain("| tracing | 100.0 % | 100.0 % |");

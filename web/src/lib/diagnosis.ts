@@ -71,6 +71,10 @@ export function savingText({ saving }: Finding): string | null {
   return `up to ${share(saving.percent_max)} of the CPU${perRequest}`;
 }
 
+/** What the share of samples that can be diagnosed is. */
+export const DIAGNOSABLE =
+  "A sample can be diagnosed when at least half of its user frames have names; conclusions need 60 % of such samples.";
+
 const MEASUREMENTS: Readonly<Record<Measurement, string>> = {
   latency: "request latency",
   waits: "waits",

@@ -50,11 +50,15 @@ function table(head: readonly string[], rows: readonly (readonly string[])[], nu
 
 function totals({ totals: all, coverage, window, workers }: Diagnosis): string {
   const { cpu_cores, cpu_us_per_request, requests } = all;
+  const named =
+    coverage.named_frames_percent === null
+      ? ""
+      : `${share(coverage.named_frames_percent)} of the user frames named, `;
   const lines = [
     `- CPU: ${cpu_cores === null ? UNKNOWN : `${cpu_cores.toFixed(2)} cores`}`,
     `- CPU of one request: ${cpu_us_per_request === null ? UNKNOWN : estimateText(cpu_us_per_request)}`,
     `- Requests: ${requests === null ? UNKNOWN : `${requests.per_second.toFixed(1)} a second (${prose(requests.source)})`}`,
-    `- Measured: ${window.duration_s.toFixed(0)} s, ${count(coverage.samples)} samples, ${share(coverage.named_percent)} named, ${share(coverage.attributed_percent)} attributed`,
+    `- Measured: ${window.duration_s.toFixed(0)} s, ${count(coverage.samples)} samples, ${named}${share(coverage.named_percent)} can be diagnosed, ${share(coverage.attributed_percent)} attributed`,
   ];
   const throttled = workers?.throttled ?? null;
   if (throttled !== null) lines.push(`- Throttled: ${throttledText(throttled)}`);

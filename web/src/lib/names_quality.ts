@@ -6,6 +6,10 @@ import { percent } from "./format";
 /** From this share of unnamed frames on the reader is told that something can be done. */
 const POOR_SHARE = 0.05;
 
+/** What the share of named frames is, wherever it is shown. */
+export const NAMED_FRAMES =
+  "User frames that have a name, exact or inferred; a frame counts once for each sample that has it";
+
 export interface NamesSummary {
   /** On the button: "93.1 % named". */
   readonly title: string;

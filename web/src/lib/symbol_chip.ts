@@ -23,7 +23,7 @@ export function levelOf(file: ProcessFile): SymbolLevel {
 export const LEVEL_TEXT: Readonly<Record<SymbolLevel, string>> = {
   full: "names, lines",
   names: "names",
-  exported: "exported only",
+  exported: "partial symbols",
   none: "no names",
   refused: "not usable",
 };
@@ -31,7 +31,8 @@ export const LEVEL_TEXT: Readonly<Record<SymbolLevel, string>> = {
 const LEVEL_REASON: Readonly<Record<SymbolLevel, string>> = {
   full: "The program has names for its functions, with source lines and inlined calls.",
   names: "The program has names for its functions, without source lines.",
-  exported: "Only exported functions have names; the others appear as file and offset.",
+  exported:
+    "Only exported functions have names of their own. In C++ programs others are inferred from what the code refers to; the rest appears as file and offset. Each result says how many of its frames are named.",
   none: "The program has no names at all; its functions appear as file and offset.",
   refused: "The program's file cannot be used.",
 };

@@ -2,8 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import type { Coverage, Diagnosis } from "../api/diagnosis";
-import { estimateText, reasonOf, share, throttledText } from "../lib/diagnosis";
+import { DIAGNOSABLE, estimateText, reasonOf, share, throttledText } from "../lib/diagnosis";
 import { count, duration, fileName, moment, visible } from "../lib/format";
+import { NAMED_FRAMES } from "../lib/names_quality";
 import { patchRoute } from "../state/route";
 import { Unknown } from "./unknown";
 
@@ -62,8 +63,9 @@ function Totals({ diagnosis }: { diagnosis: Diagnosis }) {
 }
 
 const PARTS = [
+  ["named_frames_percent", "named", NAMED_FRAMES],
+  ["named_percent", "can be diagnosed", DIAGNOSABLE],
   ["attributed_percent", "attributed", "Samples that a rule gave to a feature"],
-  ["named_percent", "named", "Samples with names for what ran"],
   ["complete_percent", "complete stacks", "Stacks that end where their thread began"],
   ["no_symbols_percent", "without symbols", "Samples that neither a rule nor a name explains"],
 ] as const;
@@ -74,11 +76,16 @@ function Trust({ coverage }: { coverage: Coverage }) {
       <span>
         <b class="numeric">{count(coverage.samples)}</b> samples
       </span>
-      {PARTS.map(([key, title, help]) => (
-        <span key={key} title={help}>
-          <b class="numeric">{share(coverage[key])}</b> {title}
-        </span>
-      ))}
+      {PARTS.map(([key, title, help]) => {
+        const percent = coverage[key];
+        return (
+          percent !== null && (
+            <span key={key} title={help}>
+              <b class="numeric">{share(percent)}</b> {title}
+            </span>
+          )
+        );
+      })}
     </p>
   );
 }
@@ -88,11 +95,11 @@ function Poor({ coverage }: { coverage: Coverage }) {
   return (
     <section class="diagnosis-poor" aria-label="Too few names" data-poor>
       <h2>
-        <span aria-hidden="true">▲ </span>Only {share(coverage.named_percent)} of the samples have names
+        <span aria-hidden="true">▲ </span>Only {share(coverage.named_percent)} of the samples can be diagnosed
       </h2>
       <p>
-        Below 60 % the findings cover what the kernel, system calls, threads and connections tell, and no
-        more.
+        {DIAGNOSABLE} Below that the findings cover what the kernel, system calls, threads and connections
+        tell, and no more.
         {coverage.supply !== null && ` Supply ${visible(coverage.supply)}.`}
       </p>
       <Unnamed coverage={coverage} />

@@ -46,7 +46,7 @@ function Imbalance({ imbalance }: Pick<Workers, "imbalance">) {
     <p data-imbalance>
       <span class={significant ? "warn" : ""}>
         {significant && <span aria-hidden="true">▲ </span>}
-        The busiest worker has {share(busiest_percent)} of a CPU, the mean is {share(mean_percent)}
+        The busiest worker uses {share(busiest_percent)} of a CPU, the mean is {share(mean_percent)}
       </span>
       : × <b class="numeric">{ratio.toFixed(2)}</b>{" "}
       <span class="muted numeric">
@@ -76,10 +76,14 @@ export function WorkerTable({ workers, limits }: { workers: Workers; limits: rea
             <tr>
               <th scope="col">Thread</th>
               <th scope="col">Role</th>
-              <th scope="col" class="numeric" title="Of one CPU">
+              <th
+                scope="col"
+                class="numeric"
+                title="Of one CPU: by the kernel's accounting where it was read, otherwise by samples"
+              >
                 CPU
               </th>
-              <th scope="col" class="numeric" title="Of all samples">
+              <th scope="col" class="numeric" title="Of the time of all samples">
                 Samples
               </th>
               <th scope="col" class="numeric" title="Ready to run and without a CPU, of the window">

@@ -218,8 +218,12 @@ pub(crate) struct DiagnosisCoverage {
     pub(crate) samples: u64,
     /// Stacks that end where their thread began.
     pub(crate) complete_percent: f64,
-    /// Samples with names for at least half of their user frames.
+    /// Samples with names for at least half of their user frames: what can be diagnosed.
     pub(crate) named_percent: f64,
+    /// User frames with a name, exact or inferred, of those of all samples: the same number as in the `quality` of
+    /// the task. Null: there are no user frames.
+    #[schema(required)]
+    pub(crate) named_frames_percent: Option<f64>,
     /// Samples that a rule gave to a feature.
     pub(crate) attributed_percent: f64,
     /// Samples that no rule held for and that are not named.
@@ -239,6 +243,7 @@ impl From<model::Coverage> for DiagnosisCoverage {
             samples,
             complete_percent,
             named_percent,
+            named_frames_percent,
             attributed_percent,
             no_symbols_percent,
             sufficient,
@@ -249,6 +254,7 @@ impl From<model::Coverage> for DiagnosisCoverage {
             samples,
             complete_percent,
             named_percent,
+            named_frames_percent,
             attributed_percent,
             no_symbols_percent,
             sufficient,

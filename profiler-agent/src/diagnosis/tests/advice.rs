@@ -265,3 +265,62 @@ fn connections_that_do_not_last_are_told_once_with_their_handshakes() {
             .starts_with(numbers)
     );
 }
+
+#[test]
+fn the_busiest_worker_has_the_number_that_the_threads_have() {
+    let mut samples = Vec::new();
+    for second in 0..SECONDS {
+        for (tid, count) in [(8, 80), (9, 60)] {
+            samples.push(Sample {
+                tid,
+                count,
+                bucket: u32::try_from(second * 50).unwrap(),
+                ..Sample::of(&[CODEC])
+            });
+        }
+    }
+    let samples = profile(&samples, SECONDS);
+    let mut observed = observed();
+    let threads = &mut observed.processes[0].threads;
+    threads.push(threads[0].clone());
+    threads[1].tid = 9;
+    // The kernel accounts more than was sampled: 9.4 and 6.6 % of ten seconds.
+    for (thread, ms) in threads.iter_mut().zip([940, 660]) {
+        thread.cpu_ns = TwoReadings {
+            first: 0,
+            last: ms * 1_000_000,
+        };
+    }
+    let diagnosis = of(&Evidence {
+        on_cpu: Some(&samples),
+        observed: Some(&observed),
+        ..Evidence::default()
+    });
+    let used: Vec<f64> = diagnosis
+        .workers
+        .threads
+        .iter()
+        .map(|thread| thread.cpu_percent)
+        .collect();
+    let found = diagnosis.workers.imbalance.unwrap();
+    assert_eq!(used, [9.4, 6.6]);
+    assert_eq!(found.busiest_percent.to_bits(), used[0].to_bits());
+    assert!((found.mean_percent - 8.0).abs() < 1e-9, "{found:?}");
+    assert!((found.ratio - 9.4 / 8.0).abs() < 1e-9, "{found:?}");
+    assert!(
+        found.low < found.ratio && found.ratio < found.high,
+        "{found:?}"
+    );
+}
+
+#[test]
+fn names_are_counted_as_for_the_result_of_a_task() {
+    let samples = mixed(20, 20, 60);
+    let coverage = of_samples(&samples).coverage;
+    let names = crate::render::quality::names(&samples);
+    let expected = names.percent(names.exact + names.inferred);
+    let found = coverage.named_frames_percent.unwrap();
+    assert_eq!(found.to_bits(), expected.to_bits());
+    // Of 240 frames in a second 120 have names; of 100 samples 40 can be diagnosed.
+    assert!((found - 50.0).abs() < 1e-9 && (coverage.named_percent - 40.0).abs() < 1e-9);
+}

@@ -172,7 +172,7 @@ fn too_few_names_are_said_with_what_to_supply() {
     assert!(
         diagnosis
             .verdict
-            .starts_with("Only 40 % of the samples of envoy (7) have names"),
+            .starts_with("Only 40 % of the samples of envoy (7) can be diagnosed"),
         "{}",
         diagnosis.verdict
     );

@@ -18,16 +18,20 @@ pub(super) fn head(diagnosis: &Diagnosis) -> Vec<Block> {
         samples,
         complete_percent,
         named_percent,
+        named_frames_percent,
         attributed_percent,
         supply,
         ..
     } = &diagnosis.coverage;
+    let frames = named_frames_percent.map_or_else(String::new, |percent| {
+        format!("{percent:.0} % of the user frames are named, ")
+    });
     let mut blocks = vec![
         Block::Lead(plain(diagnosis.verdict.clone())),
         Block::Paragraph(plain(totals(&diagnosis.totals))),
         Block::Paragraph(plain(format!(
-            "{samples} samples in {:.1} s: {named_percent:.0} % have names, {attributed_percent:.0} % are \
-             attributed, {complete_percent:.0} % of the stacks are complete.",
+            "{samples} samples in {:.1} s: {frames}{named_percent:.0} % of the samples can be diagnosed, \
+             {attributed_percent:.0} % are attributed, {complete_percent:.0} % of the stacks are complete.",
             diagnosis.window.duration_s
         ))),
     ];

@@ -41,6 +41,7 @@ pub(crate) fn rich(hostile: &str) -> Diagnosis {
             samples: 1000,
             complete_percent: 99.0,
             named_percent: 87.0,
+            named_frames_percent: Some(81.4),
             attributed_percent: 90.0,
             no_symbols_percent: 3.0,
             sufficient: true,
