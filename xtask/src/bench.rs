@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: what the profiler costs.
 
-use std::{env, path::PathBuf, process::Command};
+use std::{env, fs, path::PathBuf, process::Command};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     build,
@@ -97,11 +97,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let program = workspace.target.join("release/profiler-bench");
     let mut bench = if is(&["api-fuzz"]) {
         // In a PID namespace of its own: names of the programs that the rest of the machine starts would be
-        // growth of the agent.
+        // growth of the agent. Its folders are named after processes: others' tests would take them for left behind.
+        let folder = workspace.target.join("tmp/api-fuzz");
+        fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
         let mut isolated = Command::new("unshare");
         isolated
             .args(["--pid", "--fork", "--mount-proc", "--kill-child"])
-            .arg(program);
+            .arg(program)
+            .env("TMPDIR", folder);
         isolated
     } else {
         Command::new(program)
