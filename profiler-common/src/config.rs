@@ -67,6 +67,9 @@ pub struct KernelOffsets {
     pub task_arrivals: u32,
     /// The kernel stack.
     pub task_stack: u32,
+    /// No offset: the frames that the kernel's own walker gives at most. A stack with as many is cut.
+    pub most_stack_frames: u32,
+    pub padding: u32,
 }
 
 /// What a loaded object does; one object is loaded for each task.
@@ -105,8 +108,8 @@ pub struct ProbeConfig {
     pub offsets: KernelOffsets,
 }
 
-const _: () = assert!(size_of::<KernelOffsets>() == 32 * 4);
-const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 24 + 128);
+const _: () = assert!(size_of::<KernelOffsets>() == 34 * 4);
+const _: () = assert!(size_of::<ProbeConfig>() == 16 + 24 + 16 + 16 + 24 + 136);
 const _: () = assert!(size_of::<ProbeConfig>().is_multiple_of(8));
 
 #[cfg(feature = "user")]

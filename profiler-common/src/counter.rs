@@ -14,7 +14,7 @@ pub const STACK_TABLE_FULL: u32 = 4;
 pub const USER_STACK_UNREADABLE: u32 = 5;
 /// `bpf_get_stack` failed for the kernel stack.
 pub const KERNEL_STACK_UNREADABLE: u32 = 6;
-/// The user stack filled the whole buffer.
+/// The user stack was cut by the kernel's walker.
 pub const USER_STACK_TRUNCATED: u32 = 7;
 /// The task has no number in the agent's PID namespace.
 pub const PID_NOT_VISIBLE: u32 = 8;
@@ -48,5 +48,8 @@ pub const LOOP_TABLE_FULL: u32 = 22;
 /// A stall, or the end of a thread with an event loop, did not fit the ring buffer.
 pub const LOOP_RECORD_DROPPED: u32 = 23;
 
+/// The kernel stack was cut by the kernel's walker.
+pub const KERNEL_STACK_TRUNCATED: u32 = 24;
+
 /// Number of counters.
-pub const COUNTERS: u32 = 24;
+pub const COUNTERS: u32 = 25;

@@ -21,7 +21,10 @@ use profiler_common::{
         STACK_TABLE_ENTRIES,
     },
     stack::{SPACE_KERNEL, SPACE_USER, StackHead, StackRecord, hash_finish, hash_step},
-    unwind::frame::ADDRESS_BITS,
+    unwind::{
+        frame::{self, ADDRESS_BITS},
+        step::TOO_DEEP,
+    },
 };
 
 use crate::{
@@ -163,9 +166,6 @@ fn intern(record: *mut StackRecord, space: u32, written: i64, most: usize, faile
     if frames == 0 {
         return 0;
     }
-    if space == SPACE_USER && frames == most {
-        count(counter::USER_STACK_TRUNCATED);
-    }
     // SAFETY: `record` is a map value of this CPU.
     let kept = unsafe { &raw mut (*record).head.frames };
     // SAFETY: as above.
@@ -190,6 +190,22 @@ fn intern(record: *mut StackRecord, space: u32, written: i64, most: usize, faile
     // rest of the program once for each.
     // SAFETY: as above.
     let frames = unsafe { kept.read_volatile() } as usize & (most | 1);
+    if frames as u32 >= config!(offsets.most_stack_frames) {
+        count(if space == SPACE_USER {
+            counter::USER_STACK_TRUNCATED
+        } else {
+            counter::KERNEL_STACK_TRUNCATED
+        });
+        // In place of the frame furthest to the root.
+        let last = frames.wrapping_sub(1) & most;
+        // SAFETY: `most` has all low bits set and is below the length of the array.
+        unsafe {
+            (&raw mut (*record).frames)
+                .cast::<u64>()
+                .add(last)
+                .write(frame::error(TOO_DEEP))
+        };
+    }
     // SAFETY: the value is not read.
     if unsafe { STACKS.get(hash) }.is_none() {
         send(record, hash, space, frames, frames as u32);

@@ -8,16 +8,22 @@ use std::{
 };
 
 use profiler_tests::{
-    agent::{Agent, launch},
+    agent::{Agent, ServeOptions, launch},
     assert_measured,
+    folded::FoldedStack,
     peers::free_port,
     process::Running,
     wait::wait_until,
     workload::Workload,
 };
 
+use serde_json::json;
+
 use crate::{
-    targets::{EXIT, START, Targets, burn, busy_mesh, mesh_with_mtls, stop_load},
+    targets::{
+        EXIT, START, Targets, burn, busy_mesh, finish_task, mesh_with_mtls, on_cpu, start_task,
+        stop_load,
+    },
     unwinding::{Profiled, run},
 };
 
@@ -82,6 +88,42 @@ for (;;) outer();
     burn(&node, Duration::from_millis(500));
     let profiled = Profiled::of(&agent, &[node.pid()], SECONDS, 299);
     profiled.assert_complete(960, "Node");
+}
+
+/// JavaScript keeps frame pointers, and the kernel's walker gives 127 frames.
+const RECURSES: &str = "
+function burns() { let sum = 0; for (let at = 0; at < 3e6; at++) sum += at; return sum; }
+function recurses(depth) { return depth === 0 ? burns() : recurses(depth - 1) + 1; }
+console.log('ready');
+for (;;) recurses(300);
+";
+
+#[test]
+fn a_stack_that_the_kernel_cuts_says_so() {
+    let agent =
+        Agent::start_with(ServeOptions::with_arguments(["--unwind=frame-pointers"])).unwrap();
+    let targets = Targets::new();
+    let mut target = targets
+        .launch(Path::new("/usr/bin/node"), "node-deep")
+        .args(["-e", RECURSES])
+        .start()
+        .unwrap();
+    target
+        .wait_for_line(START, |line| (line == "ready").then_some(()))
+        .unwrap();
+    burn(&target, Duration::from_millis(500));
+    let id = start_task(&agent, &on_cpu(json!({ "pids": [target.pid()] }), 2, 199));
+    let task = finish_task(&agent, &id, 2);
+    let folded = agent.api.folded(&id, "").unwrap();
+    let cut = |stack: &FoldedStack| {
+        let marked = |frame: &String| frame == "[stack incomplete: too deep]";
+        stack.frames.iter().any(marked)
+    };
+    let lost = task["losses"].as_array().unwrap().iter();
+    let truncated = lost.filter(|loss| loss["kind"] == "user_stack_truncated");
+    let truncated: u64 = truncated.filter_map(|loss| loss["count"].as_u64()).sum();
+    assert!(truncated > 0, "{task}");
+    assert_eq!(folded.count(cut), truncated, "{}", folded.summary());
 }
 
 #[test]

@@ -6,11 +6,18 @@
 use btf_rs::{Backend, Btf, Type};
 use profiler_common::{
     config::KernelOffsets,
+    limits::MAX_KERNEL_FRAMES,
     off_cpu::{SWITCH_STATE_LAST, SWITCH_UNKNOWN, SWITCH_WITHOUT_STATE},
 };
 
 /// Where the kernel publishes its types.
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+const MAX_STACK: &str = "/proc/sys/kernel/perf_event_max_stack";
+
+/// What our programs copy of a stack that the kernel walks.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const COPIED_FRAMES: u32 = MAX_KERNEL_FRAMES as u32;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OffsetError {
@@ -72,7 +79,16 @@ pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, Offs
         // Without the kernel's accounting of switches it is not there.
         task_arrivals: at("task_struct", &["sched_info", "pcount"]).unwrap_or(0),
         task_stack: at("task_struct", &["stack"])?,
+        most_stack_frames: most_stack_frames(),
+        padding: 0,
     })
+}
+
+/// The bound of the kernel's own walker. It cannot change while a program that uses it is loaded.
+fn most_stack_frames() -> u32 {
+    let text = std::fs::read_to_string(MAX_STACK).unwrap_or_default();
+    let frames: Option<u32> = text.trim().parse().ok();
+    frames.map_or(COPIED_FRAMES, |frames| frames.min(COPIED_FRAMES))
 }
 
 /// The running kernel's types.
@@ -249,6 +265,7 @@ mod tests {
         assert_ne!(offsets.task_tgid, offsets.task_pid);
         assert_ne!(offsets.switch_arguments, SWITCH_UNKNOWN);
         assert!(offsets.in_iowait_mask.is_power_of_two());
+        assert!((1..=127).contains(&offsets.most_stack_frames));
     }
 
     #[test]

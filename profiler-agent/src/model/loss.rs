@@ -51,11 +51,13 @@ pub enum LossKind {
     LoopRecordDropped,
     /// Calls of epoll that the kernel did not report.
     LoopCallMissed,
+    /// Samples whose kernel stack was longer than the kernel copies.
+    KernelStackTruncated,
 }
 
 impl LossKind {
     /// All kinds, in display order.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::CountTableFull,
         Self::RingBufferFull,
         Self::StackTableFull,
@@ -78,6 +80,7 @@ impl LossKind {
         Self::LoopTableFull,
         Self::LoopRecordDropped,
         Self::LoopCallMissed,
+        Self::KernelStackTruncated,
     ];
 
     /// Stable `snake_case` name used in the API, in metrics and in exports.
@@ -105,6 +108,7 @@ impl LossKind {
             Self::LoopTableFull => "loop_table_full",
             Self::LoopRecordDropped => "loop_record_dropped",
             Self::LoopCallMissed => "loop_call_missed",
+            Self::KernelStackTruncated => "kernel_stack_truncated",
         }
     }
 
@@ -127,7 +131,7 @@ impl LossKind {
                 "samples counted without kernel frames because the kernel stack could not be read"
             }
             Self::UserStackTruncated => {
-                "samples whose user stack was deeper than the kernel copies; the root is missing"
+                "samples whose user stack was deeper than the kernel copies (kernel.perf_event_max_stack); the root is missing"
             }
             Self::PidNotVisible => {
                 "samples of processes that have no number in the agent's PID namespace; not shown"
@@ -172,6 +176,9 @@ impl LossKind {
             }
             Self::LoopCallMissed => {
                 "entries to epoll or returns from it that the kernel did not report because it was at work on another one; the turns are not counted"
+            }
+            Self::KernelStackTruncated => {
+                "samples whose kernel stack was deeper than the kernel copies (kernel.perf_event_max_stack); the root is missing"
             }
         }
     }

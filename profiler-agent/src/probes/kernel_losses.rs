@@ -5,7 +5,7 @@ use profiler_common::counter;
 use crate::model::LossKind;
 
 /// Counters of the kernel side that are losses.
-pub(super) const LOSS_COUNTERS: [(u32, LossKind); 15] = [
+pub(super) const LOSS_COUNTERS: [(u32, LossKind); 16] = [
     (counter::COUNT_TABLE_FULL, LossKind::CountTableFull),
     (counter::RING_BUFFER_FULL, LossKind::RingBufferFull),
     (counter::STACK_TABLE_FULL, LossKind::StackTableFull),
@@ -30,4 +30,8 @@ pub(super) const LOSS_COUNTERS: [(u32, LossKind); 15] = [
     (counter::WAIT_TABLE_FULL, LossKind::WaitTableFull),
     (counter::LOOP_TABLE_FULL, LossKind::LoopTableFull),
     (counter::LOOP_RECORD_DROPPED, LossKind::LoopRecordDropped),
+    (
+        counter::KERNEL_STACK_TRUNCATED,
+        LossKind::KernelStackTruncated,
+    ),
 ];

@@ -256,6 +256,9 @@ impl Symbolizer {
     /// Frames for kernel addresses, leaf first.
     pub fn kernel_stack(&mut self, addresses: &[u64], into: &mut ProfileBuilder) -> Vec<FrameId> {
         let frame = |(index, address): (usize, &u64)| {
+            if let Some(cut) = cut(*address, into) {
+                return cut;
+            }
             let address = code_address(index, *address);
             let found = self.kernel.names(address);
             self.quality.frame(found.names.source);
@@ -455,6 +458,10 @@ pub(super) fn unnamed_stack(stack: &AddressStack, into: &mut ProfileBuilder) -> 
     let (kernel, user) = (stack.kernel.as_deref(), stack.user.as_deref());
     let mut frames = Vec::new();
     for (index, address) in kernel.unwrap_or_default().iter().enumerate() {
+        if let Some(cut) = cut(*address, into) {
+            frames.push(cut);
+            continue;
+        }
         let place = Place {
             space: FrameSpace::Kernel,
             kind: ModuleKind::Kernel,
@@ -479,10 +486,16 @@ pub(super) fn unnamed_stack(stack: &AddressStack, into: &mut ProfileBuilder) -> 
     frames
 }
 
-/// A mark that says where frames are missing; `None` for an address.
+/// A mark that says why a stack ends early; `None` for an address, also of the kernel.
+fn cut(address: u64, into: &mut ProfileBuilder) -> Option<FrameId> {
+    let fault = mark::error_of(address)?;
+    Some(into.marker(&StackFault::of_outcome(fault).marker()))
+}
+
+/// A mark that says where frames are missing; `None` for an address of a process.
 fn marker(address: u64, into: &mut ProfileBuilder) -> Option<FrameId> {
-    if let Some(fault) = mark::error_of(address) {
-        return Some(into.marker(&StackFault::of_outcome(fault).marker()));
+    if let Some(cut) = cut(address, into) {
+        return Some(cut);
     }
     let elided = mark::elided_of(address)?;
     Some(into.marker(&elided_marker(elided)))

@@ -413,7 +413,7 @@ fn kernel_frames_say_kernel() {
     let mut builder = ProfileBuilder::new(0, 1, Clock::CpuClock);
     let frames = harness
         .symbolizer
-        .kernel_stack(&[u64::MAX, u64::MAX], &mut builder);
+        .kernel_stack(&[1 << 63, 1 << 63], &mut builder);
     assert_ne!(harness.symbolizer.kernel_symbols(), KernelSymbols::Unread);
     let profile = builder.finish();
     let shown = show(&profile, frames[0]);
@@ -424,6 +424,21 @@ fn kernel_frames_say_kernel() {
     );
     assert_eq!(profile.frames[frames[0] as usize].space, FrameSpace::Kernel);
     assert_eq!(harness.symbolizer.quality().frames.get("none"), Some(&2));
+}
+
+#[test]
+fn a_kernel_stack_that_was_cut_says_so() {
+    let mut harness = Harness::new();
+    let mut builder = ProfileBuilder::new(0, 1, Clock::CpuClock);
+    let cut = mark::error(profiler_common::unwind::step::TOO_DEEP);
+    let frames = harness
+        .symbolizer
+        .kernel_stack(&[1 << 63, cut], &mut builder);
+    let profile = builder.finish();
+    let last = &profile.frames[frames[1] as usize];
+    assert_eq!(last.space, FrameSpace::Marker);
+    let name = profile.text(last.functions[0].name);
+    assert_eq!(name, "[stack incomplete: too deep]");
 }
 
 /// Descriptor numbers are used again: each program must keep its own names.
