@@ -67,9 +67,11 @@ pub struct KernelOffsets {
     pub task_arrivals: u32,
     /// The kernel stack.
     pub task_stack: u32,
+    /// `task_struct.se.sched_delayed` (kernel 6.12): the thread sleeps, and stays in its run queue
+    /// until its turn. 0: this kernel leaves no sleeper there.
+    pub task_sched_delayed: u32,
     /// No offset: the frames that the kernel's own walker gives at most. A stack with as many is cut.
     pub most_stack_frames: u32,
-    pub padding: u32,
 }
 
 /// What a loaded object does; one object is loaded for each task.

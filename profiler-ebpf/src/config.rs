@@ -52,8 +52,8 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
         task_comm: 0,
         task_arrivals: 0,
         task_stack: 0,
+        task_sched_delayed: 0,
         most_stack_frames: 0,
-        padding: 0,
     },
 };
 

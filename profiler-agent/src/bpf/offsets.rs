@@ -79,8 +79,8 @@ pub(super) fn resolve(v1_controller: Option<&str>) -> Result<KernelOffsets, Offs
         // Without the kernel's accounting of switches it is not there.
         task_arrivals: at("task_struct", &["sched_info", "pcount"]).unwrap_or(0),
         task_stack: at("task_struct", &["stack"])?,
+        task_sched_delayed: at("task_struct", &["se", "sched_delayed"]).unwrap_or(0),
         most_stack_frames: most_stack_frames(),
-        padding: 0,
     })
 }
 

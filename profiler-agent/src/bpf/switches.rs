@@ -1,12 +1,7 @@
 //! The programs that measure waits, and their tables.
 
-use aya::{
-    Btf,
-    maps::{HashMap, MapError},
-    programs::tp_btf::BtfTracePointLink,
-};
+use aya::{Btf, programs::tp_btf::BtfTracePointLink};
 use profiler_common::{
-    header::read_pod,
     limits::MARKS,
     off_cpu::{MODE_SAMPLED, SWITCH_UNKNOWN, Wait, WaitValue},
     on_cpu::CountKey,
@@ -139,20 +134,9 @@ impl LoadedObject {
     }
 
     /// Threads that have left a CPU at least once, with their last wait.
-    pub fn waits(&mut self) -> Result<Vec<Wait>, LoadError> {
-        const MAP: &str = "WAITS";
-        let failed = |source: MapError| LoadError::Map {
-            map: MAP,
-            source: source.into(),
-        };
-        let map = self.ebpf().map(MAP).ok_or(LoadError::NoMap(MAP))?;
-        let table: HashMap<_, u32, [u8; size_of::<Wait>()]> =
-            HashMap::try_from(map).map_err(failed)?;
+    pub fn waits(&self) -> Result<Vec<Wait>, LoadError> {
         let mut waits = Vec::new();
-        for entry in &table {
-            let (_thread, bytes) = entry.map_err(failed)?;
-            waits.extend(read_pod::<Wait>(&bytes));
-        }
+        self.read_map("WAITS", |_thread: u32, wait| waits.push(wait))?;
         Ok(waits)
     }
 }

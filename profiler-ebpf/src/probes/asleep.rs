@@ -127,6 +127,14 @@ fn sleeping(task: KernelPtr) -> Result<Option<u32>, u32> {
     let failed = counter::KERNEL_READ_FAILED;
     let queued: u32 = task.read(config!(offsets.task_on_rq)).ok_or(failed)?;
     let state: u32 = task.read(config!(offsets.task_state)).ok_or(failed)?;
-    let asleep = queued == 0 && state != 0 && state & TASK_DEAD == 0;
+    let asleep = (queued == 0 || is_delayed(task)) && state != 0 && state & TASK_DEAD == 0;
     Ok(if asleep { Some(state) } else { None })
+}
+
+/// Whether a thread sleeps although it is in a run queue: since 6.12 the scheduler leaves it there
+/// while it has had more than its share (`DELAY_DEQUEUE`).
+#[inline(always)]
+fn is_delayed(task: KernelPtr) -> bool {
+    let offset = config!(offsets.task_sched_delayed);
+    offset != 0 && task.read::<u8>(offset).unwrap_or(0) != 0
 }

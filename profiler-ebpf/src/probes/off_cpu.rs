@@ -374,6 +374,9 @@ fn forget(global_tid: u32, now: u64, origin: u64) -> u64 {
             count(counter);
         }
     }
+    if config!(wakers) == 1 {
+        wakers::forget(wait.tid);
+    }
     // Fails never: it was there.
     let _absent = WAITS.remove(global_tid);
     0

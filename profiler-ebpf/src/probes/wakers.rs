@@ -150,6 +150,14 @@ pub(super) fn take(wait: &Wait, began_ns: u64) -> Option<Waker> {
     (time_ns + EARLY_NS >= began_ns).then_some(waker)
 }
 
+/// Forgets the last waking of a thread that will not run again. It is there when its last wait was
+/// left out or not sampled.
+#[inline(always)]
+pub(super) fn forget(tid: u32) {
+    // Fails when its waker was counted.
+    let _absent = WAKINGS.remove(tid);
+}
+
 /// Adds a wait to the counter of its waker.
 #[inline(always)]
 pub(super) fn add(
