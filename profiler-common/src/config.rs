@@ -101,7 +101,8 @@ pub struct ProbeConfig {
     pub capture_every: u32,
     /// 1: who ended a wait is counted with it.
     pub wakers: u32,
-    pub padding: u32,
+    /// 1: the agent forgets targets that exit. Otherwise the kernel does when it reports their exit.
+    pub forgets_later: u32,
     /// Waits that are shorter or longer are left out.
     pub min_wait_ns: u64,
     pub max_wait_ns: u64,

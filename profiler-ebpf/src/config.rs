@@ -15,7 +15,7 @@ pub(crate) static CONFIG: ProbeConfig = ProbeConfig {
     unwind: 0,
     capture_every: 0,
     wakers: 0,
-    padding: 0,
+    forgets_later: 0,
     min_wait_ns: 0,
     max_wait_ns: 0,
     stall_ns: 0,

@@ -10,19 +10,20 @@ use std::{
 use profiler_tests::{
     agent::{Agent, ServeOptions, launch},
     assert_measured,
-    folded::FoldedStack,
+    folded::{Folded, FoldedStack},
     peers::free_port,
     process::Running,
     wait::wait_until,
     workload::Workload,
 };
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::{
     targets::{
-        EXIT, START, Targets, burn, busy_mesh, finish_task, mesh_with_mtls, on_cpu, start_task,
-        stop_load,
+        EXIT, START, Targets, burn, busy_mesh, endless, finish_task, mesh_with_mtls, on_cpu,
+        start_task, stop_load, stop_task,
     },
     unwinding::{Profiled, run},
 };
@@ -124,6 +125,41 @@ fn a_stack_that_the_kernel_cuts_says_so() {
     let truncated: u64 = truncated.filter_map(|loss| loss["count"].as_u64()).sum();
     assert!(truncated > 0, "{task}");
     assert_eq!(folded.count(cut), truncated, "{}", folded.summary());
+}
+
+/// Maps 384 MiB in small pages, says so, and waits to be ended.
+const LARGE: &str = "
+import mmap, signal
+memory = mmap.mmap(-1, 384 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(mmap.MADV_NOHUGEPAGE)
+for page in range(0, len(memory), 4096):
+    memory[page] = 1
+print('ready', flush=True)
+signal.pause()
+";
+
+#[test]
+fn memory_that_a_process_gives_back_as_it_exits_is_time_of_its_own() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let mut target = targets
+        .launch(Path::new("/usr/bin/python3"), "python-large")
+        .args(["-c", LARGE])
+        .start()
+        .unwrap();
+    target
+        .wait_for_line(START, |line| (line == "ready").then_some(()))
+        .unwrap();
+    let id = start_task(&agent, &endless(json!({ "pids": [target.pid()] }), 999));
+    target.signal(Signal::TERM).unwrap();
+    target.wait(EXIT).unwrap();
+    let mut folded = Folded::default();
+    wait_until("its last moments are shown", EXIT, || {
+        folded = agent.api.folded(&id, "").unwrap();
+        folded.count(|stack| stack.has("exit_mmap")) > 0
+    })
+    .unwrap_or_else(|error| panic!("{error:#}: {}", folded.summary()));
+    stop_task(&agent, &id);
 }
 
 #[test]

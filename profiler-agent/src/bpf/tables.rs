@@ -57,6 +57,14 @@ impl LoadedObject {
         Ok(found)
     }
 
+    /// Takes a process out of the filter; one that is not there is no error.
+    pub fn remove_pid(&self, pid: u32) -> Result<(), LoadError> {
+        let Map::HashMap(filter) = self.map("FILTER_PIDS")? else {
+            return Err(LoadError::NoMap("FILTER_PIDS"));
+        };
+        Ok(batch::remove(filter.fd().as_fd(), &pid.to_ne_bytes())?)
+    }
+
     /// The counters of the kernel side, summed over CPUs, by `profiler_common::counter`.
     pub fn counters(&self) -> Result<[u64; COUNTERS as usize], LoadError> {
         self.sums("COUNTERS")

@@ -112,6 +112,7 @@ impl OnCpuCollector {
             },
             capture_every: self.config.verify_every,
             wakers: u32::from(spec.wakers),
+            forgets_later: 1,
             min_wait_ns: spec.waits.min_ns,
             max_wait_ns: spec.waits.max_ns.unwrap_or(u64::MAX),
             stall_ns: spec

@@ -207,6 +207,7 @@ impl Session {
                     }
                 }
                 Record::Process(record) => {
+                    self.parts.target.process_changed(&record);
                     let unwinder = self.parts.unwinder.as_ref();
                     let code = self.rows.process_changed(&record, unwinder.is_some());
                     if let Some(unwinder) = unwinder {

@@ -1,10 +1,15 @@
 //! From what a user asked for to what the kernel filters by.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use profiler_common::{
     config::{FILTER_ALL, FILTER_CGROUPS, FILTER_PIDS, HIERARCHY_V1, HIERARCHY_V2, ProbeConfig},
     limits::COMM_BYTES,
+    process::{EVENT_EXIT, EVENT_FORK, ProcessRecord},
 };
 
 use super::CollectError;
@@ -14,6 +19,9 @@ use crate::{
     network::NamespacePath,
     process::{ContainerHierarchy, FindContainerError, ProcessTable, is_below},
 };
+
+/// How long a process may go on after its exit is reported: it gives its memory back.
+const EXITING: Duration = Duration::from_secs(2);
 
 /// Processes or containers that a note names.
 const NAMED: usize = 8;
@@ -33,6 +41,8 @@ pub(super) struct ResolvedTarget {
     pub(super) network_namespace: u32,
     /// What the cgroups were found by; others may fit it later.
     pub(super) selector: Option<PodSelector>,
+    /// Processes whose exit was reported, oldest first.
+    exiting: VecDeque<(Instant, u32)>,
     pub(super) notes: Vec<String>,
 }
 
@@ -106,12 +116,37 @@ impl ResolvedTarget {
         })
     }
 
-    /// Pods that fit a selector by now and did not before: adds them to the filter. Blocks: reads /proc.
+    /// Follows exits, and numbers that are used again.
+    pub(super) fn process_changed(&mut self, record: &ProcessRecord) {
+        match record.event {
+            EVENT_EXIT if self.filter == FILTER_PIDS => {
+                self.exiting.push_back((Instant::now(), record.pid));
+            }
+            // The kernel side has seen to it.
+            EVENT_FORK => self.exiting.retain(|(_, pid)| *pid != record.pid),
+            _ => {}
+        }
+    }
+
+    /// Targets that have surely ended at `now`.
+    fn take_ended(&mut self, now: Instant) -> Vec<u32> {
+        let over = |(since, _): &(Instant, u32)| now.saturating_duration_since(*since) >= EXITING;
+        let ended = self.exiting.iter().take_while(|exit| over(exit)).count();
+        self.exiting.drain(..ended).map(|(_, pid)| pid).collect()
+    }
+
+    /// Takes processes that have ended out of the filter, and adds pods that fit a selector by now and
+    /// did not before. Blocks: reads /proc.
     pub(super) fn follow(
         &mut self,
         table: &ProcessTable,
         object: &mut LoadedObject,
     ) -> Vec<String> {
+        for pid in self.take_ended(Instant::now()) {
+            if let Err(error) = object.remove_pid(pid) {
+                tracing::debug!(pid, %error, "take a process out of the filter");
+            }
+        }
         let Some(selector) = &self.selector else {
             return Vec::new();
         };
@@ -333,6 +368,33 @@ mod tests {
         )
         .expect_err("above the kernel's highest pid");
         assert_eq!(error.to_string(), "no such process: 4194305");
+    }
+
+    #[test]
+    fn a_process_that_exits_is_a_target_until_it_has_ended() {
+        let event = |event, pid| ProcessRecord {
+            header: profiler_common::header::RecordHeader {
+                kind: 0,
+                bytes: 0,
+                time_ns: 0,
+            },
+            event,
+            pid,
+            parent_pid: 0,
+            generation: 0,
+            start_boottime_ns: 0,
+        };
+        let mut target = ResolvedTarget {
+            filter: FILTER_PIDS,
+            ..ResolvedTarget::default()
+        };
+        target.process_changed(&event(EVENT_EXIT, 7));
+        target.process_changed(&event(EVENT_EXIT, 8));
+        target.process_changed(&event(EVENT_FORK, 8));
+        let now = Instant::now();
+        assert_eq!(target.take_ended(now), Vec::<u32>::new());
+        assert_eq!(target.take_ended(now + EXITING), [7]);
+        assert_eq!(target.take_ended(now + EXITING), Vec::<u32>::new());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Hooks (minimum kernel 5.5 with BTF; some hundred events a second on a busy node):
 //! - `sched_process_fork(struct task_struct *parent, struct task_struct *child)`
 //! - `sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`
-//! - `sched_process_exit(struct task_struct *p)`
+//! - `sched_process_exit(struct task_struct *p)`; since 6.16 `(struct task_struct *p, bool
+//!   group_dead)`, and before `exit_mm` where it was behind it
 
 use aya_ebpf::{
     bindings::task_struct, helpers::bpf_get_current_comm, macros::btf_tracepoint,
@@ -26,7 +27,7 @@ use crate::{
     maps::FILTER_PIDS,
     task,
     threads::THREADS,
-    unwind,
+    unwind::{self, registers},
 };
 
 #[btf_tracepoint(function = "sched_process_fork")]
@@ -47,6 +48,9 @@ fn try_process_fork(context: &BtfTracePointContext) -> Result<(), u32> {
     };
     if child_ids.pid != child_ids.tid {
         return Ok(()); // a thread
+    }
+    if config!(forgets_later) == 1 {
+        forget(child_ids.pid);
     }
     let Some(parent_ids) = task::ids(parent) else {
         // The parent lives outside the agent's namespace, so it is no target.
@@ -120,13 +124,22 @@ fn try_process_exit(context: &BtfTracePointContext) -> Result<(), u32> {
     if !task::is_last_thread(task).ok_or(counter::KERNEL_READ_FAILED)? {
         return Ok(());
     }
-    unwind::forget(ids.pid);
     let wanted = config!(watch_all_processes) == 1 || filter::wants(task, ids);
-    if config!(filter) == MODE_PIDS {
-        // Fails when the process was no target.
-        let _absent = FILTER_PIDS.remove(ids.pid);
+    // Since 6.16 this comes before the process gives its memory back, which is work of its own.
+    if config!(forgets_later) == 0 || !registers::has_user_mode(task) {
+        forget(ids.pid);
     }
     report(task, EVENT_EXIT, ids.pid, 0, wanted)
+}
+
+/// What is known of a process is not true of the next one with its number.
+#[inline(always)]
+fn forget(pid: u32) {
+    unwind::forget(pid);
+    if config!(filter) == MODE_PIDS {
+        // Fails when the process was no target.
+        let _absent = FILTER_PIDS.remove(pid);
+    }
 }
 
 #[inline(always)]

@@ -91,6 +91,8 @@ pub(super) struct Worker {
     seen: unwind::TableCounts,
     swept: Instant,
     looked_at_use: Instant,
+    /// Processes whose exit was reported since then.
+    exiting: Vec<u32>,
     /// Seconds that the thread has worked, by which the kernel marks what it uses.
     clock: u32,
     /// Readings of mappings so far.
@@ -118,6 +120,7 @@ impl Worker {
             seen: unwind::TableCounts::default(),
             swept: Instant::now(),
             looked_at_use: Instant::now(),
+            exiting: Vec::new(),
             clock: 0,
         };
         worker.apply();
@@ -178,7 +181,8 @@ impl Worker {
                     generation,
                     code,
                 }) => self.expect(pid, generation, code),
-                Ok(Command::Exit { pid }) => self.forget(pid),
+                // It goes on for a moment, and what is sampled of it then has a stack.
+                Ok(Command::Exit { pid }) => self.exiting.push(pid),
                 Err(TryRecvError::Empty) => return false,
                 Err(TryRecvError::Disconnected) => return true,
             }
@@ -398,6 +402,9 @@ impl Worker {
             return;
         }
         self.looked_at_use = now;
+        for pid in std::mem::take(&mut self.exiting) {
+            self.forget(pid);
+        }
         if self.tables.will_evict() {
             match self.maps.block_uses() {
                 Ok(uses) => self.tables.note_uses(&uses),
