@@ -237,6 +237,7 @@ mod tests {
             losses,
             stack_quality: StackQuality::default(),
             waits: crate::model::WaitCounts::default(),
+            coverage: None,
             notes: Vec::new(),
         }
     }

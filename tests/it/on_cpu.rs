@@ -87,6 +87,27 @@ fn record_shares_of_c_and_rust_at_999_and_99_hz() {
     }
 }
 
+/// The other CPU may be idle, and its ticks with it.
+#[test]
+fn samples_are_held_against_the_cpu_time_of_the_target() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let target = targets.busy("shares-covered");
+    let id = start_task(&agent, &on_cpu(json!({ "pids": [target.pid()] }), 4, 99));
+    let task = finish_task(&agent, &id, 4);
+    let coverage = &task["coverage"];
+    assert_eq!(coverage["processes"], 1, "{task}");
+    let percent = coverage["percent"].as_f64().unwrap();
+    assert_measured!((93.0..=110.0).contains(&percent), "{task}");
+    assert_measured!(
+        coverage["accounted_ns"].as_u64() > Some(1_000_000_000),
+        "{task}"
+    );
+    let missed = |loss: &Value| loss["kind"] == "tick_missed";
+    let losses = task["losses"].as_array().unwrap();
+    assert_measured!(!losses.iter().any(missed), "{task}");
+}
+
 #[test]
 fn kernel_time_is_seen_and_named() {
     let agent = Agent::start().unwrap();

@@ -245,6 +245,10 @@ export function makeTask(id, change = {}) {
     clock: "cpu-clock",
     samples: 0,
     stacks: stacksOf(change.samples ?? 0),
+    coverage:
+      (change.samples ?? 0) === 0
+        ? null
+        : { sampled_ns: 9_950_000_000, accounted_ns: 10_000_000_000, percent: 99.5, processes: 1 },
     losses: [],
     notes: [],
     ...change,

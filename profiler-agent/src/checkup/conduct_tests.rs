@@ -37,6 +37,7 @@ impl Collector for Collections {
                 event_loop: None,
                 effective_frequency_hz: 99,
                 waits: WaitCounts::default(),
+                coverage: None,
                 notes: Vec::new(),
             };
             drop(sender.send(chunk).await);

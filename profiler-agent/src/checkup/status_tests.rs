@@ -29,6 +29,7 @@ pub(in crate::checkup) fn group(name: &str, first: u64, states: [TaskState; 3]) 
             losses: Losses::default(),
             stack_quality: StackQuality::default(),
             waits: WaitCounts::default(),
+            coverage: None,
             notes: Vec::new(),
         })
     })

@@ -19,8 +19,8 @@ use crate::{
     config::cli::{RecordArgs, RecordKind, RecordValue},
     idle::IdleRules,
     model::{
-        Clock, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder, StackQuality,
-        TableCounts, TaskSpec, WaitCounts, WaitRules,
+        Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
+        StackQuality, TableCounts, TaskSpec, WaitCounts, WaitRules,
     },
     probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
     render::{Format, Value, View, quality, render_view},
@@ -161,6 +161,7 @@ struct Recorded {
     notes: Vec<String>,
     interrupted: bool,
     waits: WaitCounts,
+    coverage: Option<CpuCoverage>,
     event_loop: Option<EventLoopTable>,
 }
 
@@ -171,6 +172,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
     let mut builder: Option<ProfileBuilder> = None;
     let mut samples = 0;
     let mut waits = WaitCounts::default();
+    let mut coverage = None;
     let mut event_loop = None;
     let mut interrupted = false;
     let mut ended = false;
@@ -186,6 +188,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
                 let Some(chunk) = chunk else { break };
                 samples += chunk.profile.total_count();
                 waits.merge(&chunk.waits);
+                coverage = chunk.coverage.or(coverage);
                 event_loop = chunk.event_loop.or(event_loop);
                 for note in chunk.notes {
                     bar.suspend(|| terminal::err_line(format_args!("note: {note}")));
@@ -226,6 +229,7 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
         notes,
         interrupted: interrupted || !ended,
         waits,
+        coverage,
         event_loop,
     })
 }
@@ -249,6 +253,7 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> Text {
         notes,
         interrupted,
         waits,
+        coverage,
         event_loop: _,
     } = recorded;
     let mut text = Text::default();
@@ -284,6 +289,9 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> Text {
             RecordKind::Wall => "no time: the target slept all the time, or had ended",
         };
         text.line(format_args!("{nothing}"));
+    }
+    if let Some(coverage) = coverage {
+        text.line(format_args!("{}", coverage.line()));
     }
     text.push(&stack_lines(&profile.stack_quality));
     text.push(&names(profile));
@@ -447,6 +455,7 @@ pub(super) mod tests {
             notes,
             interrupted: false,
             waits: WaitCounts::default(),
+            coverage: None,
             event_loop: None,
         };
         let mut text = summary(&recorded, "cpu-clock", args);

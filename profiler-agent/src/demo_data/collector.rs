@@ -43,6 +43,7 @@ impl Collector for Recorded {
             requests: None,
             effective_frequency_hz: request.spec.frequency_hz,
             waits: WaitCounts::default(),
+            coverage: None,
             notes: Vec::new(),
         };
         let (stop, flag) = StopHandle::new();

@@ -37,7 +37,7 @@ pub enum LossKind {
     KernelReadFailed,
     /// Threads announced more than once because the kernel's table of threads was full.
     ThreadTableFull,
-    /// Timer ticks that the kernel or the hypervisor did not deliver (expected minus seen).
+    /// Samples that are missing of the CPU time that the kernel accounts to the target.
     TickMissed,
     /// Stored result chunks that could not be decoded any more.
     StoredChunkDamaged,
@@ -158,7 +158,9 @@ impl LossKind {
             Self::ThreadTableFull => {
                 "threads announced more than once because the kernel's table of threads was full; totals are right"
             }
-            Self::TickMissed => "timer ticks that were expected on busy CPUs and did not arrive",
+            Self::TickMissed => {
+                "samples that the clock did not take of the CPU time that the kernel accounts to the target; totals are too low"
+            }
             Self::StoredChunkDamaged => {
                 "stored result chunks that were damaged and left out; totals are too low"
             }

@@ -12,6 +12,7 @@ mod imported;
 mod edge_step;
 mod event_loop;
 mod percentile;
+mod cpu_coverage;
 mod loss;
 mod observed;
 mod process;
@@ -38,6 +39,7 @@ pub use checkup::{CheckupRecord, RequestPoint, RequestSeries};
 pub use container_names::{
     ContainerNames, ContainerRole, NamedBy, PodNames, PodSelector, Workload,
 };
+pub use cpu_coverage::CpuCoverage;
 pub use edge::{
     Address, Edge, EdgeConnection, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, FoldedEdges,
     KernelTable, SideMetrics, SocketTotals, Transfer, Values, Window,

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Clock, ImportedFile, LoopRules, Losses, PodSelector, RequestOptions, StackQuality, WaitCounts,
-    WaitRules,
+    Clock, CpuCoverage, ImportedFile, LoopRules, Losses, PodSelector, RequestOptions, StackQuality,
+    WaitCounts, WaitRules,
 };
 
 /// Longest duration of a task with an end, in seconds.
@@ -184,6 +184,9 @@ pub struct Task {
     pub stack_quality: StackQuality,
     #[serde(default)]
     pub waits: WaitCounts,
+    /// Known at the end, of samples by a clock of CPU time.
+    #[serde(default)]
+    pub coverage: Option<CpuCoverage>,
     /// Remarks for the user in the order they arose: a lowered rate, a fallback, a restart.
     pub notes: Vec<String>,
 }

@@ -70,6 +70,7 @@ impl Collector for Flaky {
                 requests: None,
                 effective_frequency_hz: 0,
                 waits: WaitCounts::default(),
+                coverage: None,
                 notes: Vec::new(),
             })
             .unwrap();

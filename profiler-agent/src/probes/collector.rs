@@ -10,7 +10,9 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use crate::model::{Clock, EdgeTable, EventLoopTable, Profile, RequestTable, TaskSpec, WaitCounts};
+use crate::model::{
+    Clock, CpuCoverage, EdgeTable, EventLoopTable, Profile, RequestTable, TaskSpec, WaitCounts,
+};
 
 /// What a collection is started with.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub struct Chunk {
     pub effective_frequency_hz: u32,
     /// What happened to waits since the last chunk.
     pub waits: WaitCounts,
+    /// In the last chunk, where samples stand for CPU time.
+    pub coverage: Option<CpuCoverage>,
     /// New remarks for the user.
     pub notes: Vec<String>,
 }

@@ -3,6 +3,7 @@
 mod collector;
 mod board;
 mod comparison;
+mod coverage;
 mod ended;
 mod event_loop;
 mod governor;

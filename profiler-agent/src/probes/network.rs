@@ -573,6 +573,7 @@ impl Session {
             requests,
             effective_frequency_hz: 0,
             waits: WaitCounts::default(),
+            coverage: None,
             notes,
         };
         if last {

@@ -12,6 +12,7 @@ use super::{
     Chunk,
     board::ProbeStatuses,
     comparison::Comparison,
+    coverage::CpuAccounts,
     event_loop::EventLoopWatch,
     governor::{Governor, Spent},
     kernel_losses::LOSS_COUNTERS,
@@ -40,6 +41,8 @@ const MAX_STACKS: usize = 48_000;
 
 /// How often the slow look around happens: budget, new CPUs, statistics, fallback polling.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Everything a session is made from.
 #[derive(Debug)]
@@ -94,9 +97,8 @@ pub(super) struct Session {
     covered: Duration,
     rotated: Instant,
     looked_around: Instant,
-    /// Ticks that the clock should have delivered on all CPUs in finished spans.
-    expected_ticks: f64,
-    span_began: Instant,
+    /// Where samples stand for CPU time.
+    accounts: Option<CpuAccounts>,
 }
 
 impl Session {
@@ -126,6 +128,8 @@ impl Session {
                 Some(Throttling::of(parts.target.pids.iter().copied()))
             }
         };
+        let accounts = (clock == Clock::CpuClock)
+            .then(|| CpuAccounts::of(parts.origin, parts.target.pids.iter().copied()));
         Self {
             governor,
             throttling,
@@ -140,8 +144,7 @@ impl Session {
             covered: began,
             rotated: now,
             looked_around: now,
-            expected_ticks: 0.0,
-            span_began: now,
+            accounts,
             parts,
         }
     }
@@ -195,6 +198,9 @@ impl Session {
                     if let Some(throttling) = &mut self.throttling {
                         throttling.add(record.pid);
                     }
+                    if let Some(accounts) = &mut self.accounts {
+                        accounts.follow(record.pid);
+                    }
                 }
                 Record::Stall(record) => {
                     if let Some(loops) = &mut self.parts.event_loop {
@@ -238,6 +244,9 @@ impl Session {
         }
         // Stacks are sent before they are counted, so everything counted has been sent by now.
         self.read_records();
+        if let Some(accounts) = &mut self.accounts {
+            accounts.add(&counted);
+        }
         self.rows.add(counted);
         self.know_sleepers();
         self.add_counters();
@@ -315,6 +324,7 @@ impl Session {
             profile: rows.take(range.start, range.end),
             effective_frequency_hz,
             waits,
+            coverage: None,
             notes,
         }
     }
@@ -402,7 +412,6 @@ impl Session {
             Ok(()) => self.notes.push(adjustment.note),
             Err(error) => self.notes.push(format!("sampling stopped: {error}")),
         }
-        self.span_began = Instant::now();
     }
 
     /// Makes a table of the event loops; turns that are not over last until `now_ns`.
@@ -434,10 +443,10 @@ impl Session {
                 "{error}; threads that still sleep have no kernel stack"
             ));
         }
+        if let Some(accounts) = &mut self.accounts {
+            accounts.read();
+        }
         let ended = self.stop_counting();
-        let cpus = f64::from(crate::bpf::cpu_count());
-        let hz = f64::from(self.parts.source.frequency_hz().unwrap_or(0));
-        self.expected_ticks += self.span_began.elapsed().as_secs_f64() * cpus * hz;
         let current = self.current_epoch();
         self.drain(current.saturating_sub(1));
         self.drain(current);
@@ -541,8 +550,10 @@ impl Session {
         self.rows.give_up_waiting();
         self.rows.await_named();
         self.notes.extend(self.rows.unsampled_note());
-        if self.parts.source.clock() == Clock::CpuClock {
-            let missed = self.missed_ticks();
+        let coverage = self.accounts.as_ref().and_then(CpuAccounts::coverage);
+        if let Some(coverage) = coverage {
+            let period_ns = NS_PER_SECOND / u64::from(self.parts.effective_hz().max(1));
+            let missed = coverage.missing_samples(period_ns);
             self.rows.losses().add(LossKind::TickMissed, missed);
         }
         self.publish_statistics();
@@ -552,22 +563,9 @@ impl Session {
         let waits = self.parts.waits.take();
         let mut last = Self::chunk(&mut self.rows, &mut self.notes, hz, range, waits);
         last.event_loop = self.loop_table.take();
+        last.coverage = coverage;
         // Fails only when nobody listens any more.
         let _unheard = self.parts.sender.blocking_send(last);
-    }
-
-    /// Ticks that did not come, beyond half a percent and one tick a CPU at each end.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a float cast to u64 saturates; counts are far below 2^53"
-    )]
-    fn missed_ticks(&self) -> u64 {
-        let seen = self.counters[counter::TICKS as usize] as f64;
-        let slack = 2.0 * f64::from(crate::bpf::cpu_count()) + self.expected_ticks * 0.005;
-        let missing = self.expected_ticks - seen;
-        if missing > slack { missing as u64 } else { 0 }
     }
 
     fn publish_statistics(&self) {

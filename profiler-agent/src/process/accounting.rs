@@ -89,6 +89,27 @@ impl ProcessAccount {
     }
 }
 
+/// What a process has used since it started, also in threads that have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CpuTime {
+    pub(crate) start_ticks: u64,
+    /// In steps of a clock tick.
+    pub(crate) ns: u64,
+}
+
+/// CPU time of a process. Fails when it has ended or cannot be read. Blocks: reads one file.
+pub(crate) fn cpu_time(pid: u32) -> io::Result<CpuTime> {
+    let stat = ProcDir::open(pid)?.stat()?;
+    if stat.zombie {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    Ok(CpuTime {
+        start_ticks: stat.start_ticks,
+        ns: stat.cpu_ticks.saturating_mul(tick_ns),
+    })
+}
+
 /// Time on a CPU and time waiting for one. `None` when the kernel wrote only zeros, which a thread
 /// that was ever read by somebody cannot have: it ran at least once.
 fn parse_schedstat(bytes: &[u8]) -> Option<(u64, u64)> {

@@ -682,6 +682,7 @@ fn task(id: u64) -> Task {
         losses: Losses::default(),
         stack_quality: StackQuality::default(),
         waits: crate::model::WaitCounts::default(),
+        coverage: None,
         notes: Vec::new(),
     }
 }

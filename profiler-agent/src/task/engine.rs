@@ -419,6 +419,7 @@ impl Inner {
                 losses: Losses::default(),
                 stack_quality: StackQuality::default(),
                 waits: WaitCounts::default(),
+                coverage: None,
                 notes: Vec::new(),
             };
             store.put_task(&task)?;

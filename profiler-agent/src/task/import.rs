@@ -116,6 +116,7 @@ fn described(imported: Imported, now_ns: u64) -> Task {
         losses: Losses::default(),
         stack_quality: StackQuality::default(),
         waits: WaitCounts::default(),
+        coverage: None,
         group: None,
         notes,
     }

@@ -214,6 +214,7 @@ impl<'a> Run<'a> {
             event_loop,
             effective_frequency_hz,
             waits,
+            coverage,
             notes,
         } = chunk;
         if let Some(requests) = requests {
@@ -246,6 +247,9 @@ impl<'a> Run<'a> {
             task.losses.merge(&profile.losses);
             task.stack_quality.merge(&profile.stack_quality);
             task.waits.merge(&waits);
+            if let Some(coverage) = coverage {
+                task.coverage.get_or_insert_default().merge(&coverage);
+            }
             task.effective_frequency_hz = Some(effective_frequency_hz);
             add_notes(task, notes);
         });

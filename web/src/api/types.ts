@@ -1,6 +1,7 @@
 // The wire types of /api/v1, by hand from the HTTP contract (docs/http-api.json).
 
 import type { Container, NamedContainers, PodSelector } from "./container_types";
+import type { CpuCoverage } from "./coverage_types";
 
 export interface Problem {
   readonly type: string;
@@ -260,6 +261,8 @@ export interface Task {
   readonly clock: "cpu-clock" | "cycles" | "sched-switch" | "wall-clock" | null;
   readonly samples: number;
   readonly stacks: StackQuality;
+  /** Null until the end and for other kinds, missing in answers of older agents. */
+  readonly coverage?: CpuCoverage | null;
   readonly losses: readonly Loss[];
   readonly notes: readonly string[];
 }

@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, ProblemError, type ProfileCut, type WaitCut } from "../api/client";
+import type { CpuCoverage } from "../api/coverage_types";
 import type { ImportedFile, RequestSettings, Task } from "../api/types";
 import { clock, count, moment, visible } from "../lib/format";
 import { dropTask, putTask, tasks } from "../state/live";
@@ -137,6 +138,11 @@ function FileFacts({ task, file }: { task: Task; file: ImportedFile }) {
   );
 }
 
+function coverageHelp({ sampled_ns, accounted_ns, processes }: CpuCoverage): string {
+  const seconds = (ns: number) => `${(ns / 1e9).toFixed(2)} s`;
+  return `Samples stand for ${seconds(sampled_ns)}, the kernel accounts ${seconds(accounted_ns)} to ${count(processes)} processes that were there at the end`;
+}
+
 function SampleFacts({ task }: { task: Task }) {
   const rate = task.effective_frequency_hz;
   const waits = task.clock === "sched-switch";
@@ -156,6 +162,11 @@ function SampleFacts({ task }: { task: Task }) {
           }
         >
           {lowered ? `${rate} Hz, lowered from ${asked}` : `${rate ?? asked} Hz`}
+        </Fact>
+      )}
+      {task.coverage != null && (
+        <Fact title="CPU time sampled" help={coverageHelp(task.coverage)}>
+          {`${task.coverage.percent.toFixed(1)} %`}
         </Fact>
       )}
       <Fact title="Clock" help={task.clock === null ? "Known when the task starts" : CLOCKS[task.clock]}>

@@ -32,6 +32,7 @@ mod symbols;
 mod tasks;
 mod timeline;
 mod wait_counts;
+mod cpu_coverage;
 mod waits;
 
 pub use edge_connections::EdgeConnections;

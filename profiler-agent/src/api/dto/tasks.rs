@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{
     agent::{Loss, losses},
     containers::PodSelector,
+    cpu_coverage::CpuCoverage,
     event_loop::LoopRules,
     imports::ImportedFile,
     request_rules::{Asked, RequestRule, RequestSamples, RequestSettings},
@@ -341,6 +342,10 @@ pub(in crate::api) struct Task {
     samples: u64,
     stacks: StackQuality,
     waits: WaitCounts,
+    /// Known at the end; null for kinds that no clock of CPU time drives, and where the kernel's accounts are
+    /// too coarse for it.
+    #[schema(required)]
+    coverage: Option<CpuCoverage>,
     losses: Vec<Loss>,
     /// Remarks in the order they arose.
     notes: Vec<String>,
@@ -363,6 +368,7 @@ impl Task {
             losses: task_losses,
             stack_quality,
             waits,
+            coverage,
             notes,
         } = task;
         let (state_name, reason) = state_of(state);
@@ -402,6 +408,7 @@ impl Task {
             samples: *samples,
             stacks: stack_quality.into(),
             waits: WaitCounts::new(&spec.waits, waits),
+            coverage: coverage.as_ref().map(Into::into),
             losses: losses(task_losses),
             notes: notes.clone(),
         }

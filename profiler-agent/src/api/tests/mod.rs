@@ -139,6 +139,7 @@ impl Collector for FakeCollector {
             requests: (request.spec.kind == crate::model::TaskKind::Requests).then(requests::table),
             profile: sample_profile(&[(1, 1, 0, 3 * times), (1, 2, 1, 5 * times)]),
             waits: crate::model::WaitCounts::default(),
+            coverage: None,
             effective_frequency_hz: request.spec.frequency_hz,
             notes: vec!["a remark".into()],
         };

@@ -240,6 +240,8 @@ fn take(chunk: Chunk, kept: &mut Kept, builder: &mut Option<ProfileBuilder>) {
         event_loop,
         effective_frequency_hz: _,
         waits: _,
+        // The counters of the observer say it of the same processes.
+        coverage: _,
         notes,
     } = chunk;
     for note in notes {

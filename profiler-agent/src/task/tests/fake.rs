@@ -40,6 +40,7 @@ impl Session {
             requests: None,
             profile,
             waits: crate::model::WaitCounts::default(),
+            coverage: None,
             effective_frequency_hz: 49,
             notes: Vec::new(),
         };
@@ -53,6 +54,7 @@ impl Session {
             requests: None,
             profile,
             waits: crate::model::WaitCounts::default(),
+            coverage: None,
             effective_frequency_hz: 49,
             notes: Vec::new(),
         };
@@ -67,6 +69,7 @@ impl Session {
             requests: None,
             profile: profile(0, 0, 0),
             waits: crate::model::WaitCounts::default(),
+            coverage: None,
             effective_frequency_hz: 49,
             notes,
         };
@@ -80,6 +83,7 @@ impl Session {
             requests: None,
             profile: profile(0, 0, 0),
             waits: crate::model::WaitCounts::default(),
+            coverage: None,
             effective_frequency_hz: 0,
             notes: Vec::new(),
         };
@@ -97,6 +101,7 @@ impl Session {
             requests: Some(requests),
             profile: profile(0, 0, 0),
             waits: crate::model::WaitCounts::default(),
+            coverage: None,
             effective_frequency_hz: 0,
             notes: Vec::new(),
         };
