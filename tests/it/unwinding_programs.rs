@@ -127,6 +127,42 @@ fn a_stack_that_the_kernel_cuts_says_so() {
     assert_eq!(folded.count(cut), truncated, "{}", folded.summary());
 }
 
+/// Each function has one caller; the first is so short that most samples of it lie where its frame is
+/// not complete or gone.
+const CALLS: &str = "
+function leaf(n) { return (n * 31 + 7) % 65537; }
+function caller(n) { return leaf(n) + 1; }
+function outer() { let sum = 0; for (let at = 0; at < 5000; at++) sum += caller(at); return sum; }
+for (;;) outer();
+";
+
+#[test]
+fn code_of_a_just_in_time_compiler_keeps_its_direct_caller() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let target = targets
+        .launch(Path::new("/usr/bin/node"), "node-calls")
+        .args(["--perf-basic-prof", "--no-turbo-inlining", "-e", CALLS])
+        .start()
+        .unwrap();
+    burn(&target, Duration::from_secs(1));
+    let profiled = Profiled::of(&agent, &[target.pid()], SECONDS, 999);
+    let named = |stack: &FoldedStack, nth: usize, name: &str| {
+        let frame = stack.frames.iter().rev().nth(nth);
+        frame.is_some_and(|frame| frame.contains(name))
+    };
+    let folded = &profiled.folded;
+    let leaf = folded.count(|stack| named(stack, 0, "leaf"));
+    let whole = folded.count(|stack| named(stack, 0, "leaf") && named(stack, 1, "caller"));
+    let _removed = fs::remove_file(format!("/tmp/perf-{}.map", target.pid()));
+    assert_measured!(leaf >= 50, "{}", folded.summary());
+    assert_measured!(
+        whole * 10 >= leaf * 8,
+        "{whole} of {leaf}: {}",
+        folded.summary()
+    );
+}
+
 /// Maps 384 MiB in small pages, says so, and waits to be ended.
 const LARGE: &str = "
 import mmap, signal

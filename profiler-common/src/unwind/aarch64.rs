@@ -59,6 +59,12 @@ impl Arch for Aarch64 {
         FpPlace::Inside
     }
 
+    /// Not told on this machine: the direct caller is missing where the link register was not stored.
+    #[inline(always)]
+    fn in_code_without_rows<M: Memory>(_: &M, _: &State) -> FpPlace {
+        FpPlace::Inside
+    }
+
     #[inline(always)]
     fn leave_signal<M: Memory>(memory: &M, state: &mut State) -> u32 {
         let base = state.sp.wrapping_add(UCONTEXT_REGISTERS);

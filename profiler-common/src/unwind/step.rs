@@ -52,6 +52,9 @@ pub trait Arch {
     /// Leaves a function whose frame-pointer rule holds only in part: its first bytes, its `ret`.
     /// `distance` is the number of bytes since the row.
     fn in_fp_function<M: Memory>(memory: &M, state: &State, rule: &Rule, distance: u64) -> FpPlace;
+    /// The same in code without rows, as a just-in-time compiler makes it: only what the interrupted
+    /// instruction says for sure.
+    fn in_code_without_rows<M: Memory>(memory: &M, state: &State) -> FpPlace;
     /// Replaces the state by the registers that a signal interrupted.
     fn leave_signal<M: Memory>(memory: &M, state: &mut State) -> u32;
     /// An address without what pointer authentication adds.
@@ -101,7 +104,12 @@ pub fn step<A: Arch, M: Memory, T: Tables>(memory: &M, tables: &T, state: &mut S
         match search(tables, state, pc) {
             Found::Rule(index) => index,
             Found::FramePointers => {
-                return follow_frame_pointer::<A, M>(memory, state, Order::Any);
+                let place = if interrupted == 1 {
+                    A::in_code_without_rows(memory, state)
+                } else {
+                    FpPlace::Inside
+                };
+                return leave_fp_function::<A, M>(memory, state, place, Order::Any);
             }
             Found::Nothing(outcome) => return outcome,
         }
@@ -195,17 +203,7 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
             } else {
                 FpPlace::Inside
             };
-            return match place {
-                FpPlace::Outside => {
-                    let fp = state.fp;
-                    leave::<A, M>(memory, state, sp.wrapping_add(word), fp)
-                }
-                FpPlace::Pushed => {
-                    let fp = state.fp;
-                    leave::<A, M>(memory, state, sp.wrapping_add(2 * word), fp)
-                }
-                FpPlace::Inside => follow_frame_pointer::<A, M>(memory, state, Order::Upwards),
-            };
+            return leave_fp_function::<A, M>(memory, state, place, Order::Upwards);
         }
         cfa::DEREF_SP => match memory.word(plus(sp)) {
             Some(value) => value.wrapping_add(add),
@@ -306,6 +304,23 @@ pub fn apply<A: Arch, M: Memory>(memory: &M, rule: &Rule, state: &mut State) -> 
         },
     };
     arrive(state, A::strip(next_pc), base, next_fp)
+}
+
+/// Leaves a function that keeps a frame pointer, from this place in it.
+#[inline(always)]
+fn leave_fp_function<A: Arch, M: Memory>(
+    memory: &M,
+    state: &mut State,
+    place: FpPlace,
+    order: Order,
+) -> u32 {
+    let word = A::FP_TO_CFA / 2;
+    let (sp, fp) = (state.sp, state.fp);
+    match place {
+        FpPlace::Outside => leave::<A, M>(memory, state, sp.wrapping_add(word), fp),
+        FpPlace::Pushed => leave::<A, M>(memory, state, sp.wrapping_add(2 * word), fp),
+        FpPlace::Inside => follow_frame_pointer::<A, M>(memory, state, order),
+    }
 }
 
 /// Goes to the caller whose frame begins at `cfa`, with the return address right below it (or in

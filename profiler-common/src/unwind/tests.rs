@@ -268,6 +268,63 @@ fn code_without_rows_follows_frame_pointers_to_the_end() {
     );
 }
 
+/// The caller of interrupted code without rows whose instructions are `code` from `before` bytes
+/// before the interrupted one on. The stack holds frames of 0x1000 (direct caller) and 0x2000.
+fn caller_of_code_without_rows(code: &[u8], before: u64, pushed: &[u64]) -> (u64, u64) {
+    let mut fake = Fake {
+        flags: MAPPING_FRAME_POINTERS,
+        ..Fake::default()
+    };
+    for (byte, address) in code.iter().zip(PAGE - before..) {
+        fake.bytes.insert(address, *byte);
+    }
+    for (word, address) in pushed.iter().zip((0x7000..).step_by(8)) {
+        fake.words.insert(address, *word);
+    }
+    fake.words
+        .extend([(0x7100, 0x7200), (0x7108, PAGE + 0x2000)]);
+    let mut state = at(PAGE, 0x7000, 0x7100);
+    assert_eq!(fake.step(&mut state), step::CONTINUE);
+    (state.pc, state.fp)
+}
+
+#[test]
+fn code_without_rows_has_its_direct_caller_at_both_of_its_ends() {
+    let (direct, fp) = (PAGE + 0x1000, 0x7100);
+    let first = [0x55, 0x48, 0x89, 0xe5];
+    let outside: &[&[u8]] = &[&first, &[0x55, 0x48, 0x8b, 0xec], &[0xc3], &[0xc2, 8, 0]];
+    for code in outside {
+        let caller = caller_of_code_without_rows(code, 0, &[direct]);
+        assert_eq!(caller, (direct, fp), "{code:x?}");
+    }
+    // As V8 11.3 begins and ends optimised functions.
+    let begin = [
+        0x48, 0x8b, 0x59, 0xf8, 0xf6, 0x43, 0x35, 1, 0x0f, 0x85, 1, 2, 3, 4, 0x55, 0x48, 0x89, 0xe5,
+    ];
+    let end = [0x5d, 0x48, 0x83, 0xf9, 2, 0x7f, 3, 0xc2, 0x10, 0];
+    for (code, places) in [(&begin[..], [0, 4, 8, 14]), (&end[..], [1, 5, 7, 7])] {
+        for before in places {
+            let caller = caller_of_code_without_rows(code, before, &[direct]);
+            assert_eq!(caller, (direct, fp), "{before} in {code:x?}");
+        }
+    }
+    let caller = caller_of_code_without_rows(&first, 1, &[fp, direct]);
+    assert_eq!(caller, (direct, fp), "behind the push");
+    // A push, and a move, of something else: the frame is complete.
+    let inside: &[&[u8]] = &[
+        &[0x55, 0x53],
+        &[0x48, 0x89, 0xe0],
+        &[0x48, 0x83, 0xf9, 2],
+        &[0x0f, 0x85, 1, 2, 3, 4, 0x90],
+        &[0x5d, 0xc3],
+        &[0x90],
+    ];
+    for code in inside {
+        let caller = caller_of_code_without_rows(code, 0, &[direct]);
+        assert_eq!(caller, (PAGE + 0x2000, 0x7200), "{code:x?}");
+    }
+}
+
 #[test]
 fn a_signal_frame_gives_the_interrupted_registers() {
     let mut fake = Fake::one_rule(Rule {

@@ -14,6 +14,22 @@ pub const RIP: u8 = 16;
 
 /// `ret`.
 const RET: u8 = 0xc3;
+/// `ret imm16`, which takes the arguments away.
+const RET_ARGUMENTS: u8 = 0xc2;
+/// `push rbp`.
+const PUSH_RBP: u8 = 0x55;
+/// The first byte of instructions on whole registers, and the second of some.
+const REX_W: u8 = 0x48;
+const MOV_STORE: u8 = 0x89;
+const MOV_LOAD: u8 = 0x8b;
+const COMPARE: u8 = 0x83;
+/// `test r/m8, imm8`.
+const TEST_BYTE: u8 = 0xf6;
+/// `jg rel8`.
+const JG: u8 = 0x7f;
+/// The first bytes of `jne rel32`.
+const TWO_BYTES: u8 = 0x0f;
+const JNE: u8 = 0x85;
 /// `pop rbp`.
 const POP_RBP: u8 = 0x5d;
 /// `jmp rel32`.
@@ -91,6 +107,43 @@ impl Arch for X86_64 {
     }
 
     #[inline(always)]
+    fn in_code_without_rows<M: Memory>(memory: &M, state: &State) -> FpPlace {
+        let pc = state.pc;
+        let byte = |offset: u64| memory.byte(pc.wrapping_add(offset));
+        let before = || memory.byte(pc.wrapping_sub(1));
+        let outside = match byte(0) {
+            Some(RET | RET_ARGUMENTS) => true,
+            Some(PUSH_RBP) => sets_rbp(memory, pc.wrapping_add(1)),
+            // V8 looks first whether the code is still valid: mov rbx, [rcx-8]; test byte [rbx+n], 1;
+            // jne.
+            Some(TWO_BYTES) => jumps_before_prologue(memory, pc),
+            Some(TEST_BYTE) => jumps_before_prologue(memory, pc.wrapping_add(4)),
+            Some(REX_W) => match byte(1) {
+                Some(MOV_LOAD) if byte(2) == Some(0x59) => {
+                    jumps_before_prologue(memory, pc.wrapping_add(8))
+                }
+                Some(MOV_LOAD | MOV_STORE) => {
+                    return if sets_rbp(memory, pc) && before() == Some(PUSH_RBP) {
+                        FpPlace::Pushed
+                    } else {
+                        FpPlace::Inside
+                    };
+                }
+                // And last how many arguments there are: pop rbp; cmp rcx, n; jg; ret n.
+                Some(COMPARE) => byte(2) == Some(0xf9) && before() == Some(POP_RBP),
+                _ => false,
+            },
+            Some(JG) => byte(1) == Some(3) && byte(2) == Some(RET_ARGUMENTS),
+            _ => false,
+        };
+        if outside {
+            FpPlace::Outside
+        } else {
+            FpPlace::Inside
+        }
+    }
+
+    #[inline(always)]
     fn leave_signal<M: Memory>(memory: &M, state: &mut State) -> u32 {
         let base = state.sp.wrapping_add(UCONTEXT_REGISTERS);
         let mut index = 0;
@@ -116,4 +169,26 @@ impl Arch for X86_64 {
     fn strip(address: u64) -> u64 {
         address
     }
+}
+
+/// Whether the instruction at `address` is `mov rbp, rsp`, in one of its two encodings.
+#[inline(always)]
+fn sets_rbp<M: Memory>(memory: &M, address: u64) -> bool {
+    let byte = |offset| memory.byte(address.wrapping_add(offset));
+    byte(0) == Some(REX_W)
+        && match byte(1) {
+            Some(MOV_STORE) => byte(2) == Some(0xe5),
+            Some(MOV_LOAD) => byte(2) == Some(0xec),
+            _ => false,
+        }
+}
+
+/// Whether at `address` a `jne` leads away right before a function makes its frame.
+#[inline(always)]
+fn jumps_before_prologue<M: Memory>(memory: &M, address: u64) -> bool {
+    let byte = |offset| memory.byte(address.wrapping_add(offset));
+    byte(0) == Some(TWO_BYTES)
+        && byte(1) == Some(JNE)
+        && byte(6) == Some(PUSH_RBP)
+        && sets_rbp(memory, address.wrapping_add(7))
 }
