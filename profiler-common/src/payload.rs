@@ -1,6 +1,9 @@
 //! Payload of connections: what one read or write moved, of which the beginning leaves the kernel.
 
-use crate::header::RecordHeader;
+use crate::{
+    header::RecordHeader,
+    network::{DIRECTION_CLIENT, DIRECTION_SERVER},
+};
 
 /// [`PieceHead::flags`]: the process sent it, else it received it.
 pub const PIECE_SENT: u32 = 1;
@@ -82,6 +85,26 @@ pub struct DatagramSocket {
 
 /// Where in [`PieceHead::flags`] the mask of the sampling lies.
 pub const PIECE_SAMPLING_SHIFT: u32 = 8;
+
+/// The client's port of a connection, by one of its ends and its `DIRECTION_*`. REDIRECT and DNAT change
+/// the server's port at one end and leave this one alone; SNAT may change it. Where the direction is not
+/// known it is the larger one: clients are given ports above those that servers use.
+pub const fn client_port(direction: u32, local_port: u16, remote_port: u16) -> u16 {
+    match direction {
+        DIRECTION_CLIENT => local_port,
+        DIRECTION_SERVER => remote_port,
+        _ if local_port > remote_port => local_port,
+        _ => remote_port,
+    }
+}
+
+/// Whether connections with this key are captured: those whose hash has none of the bits of `mask`, which
+/// is a power of two less one. With 0 all are.
+pub const fn is_sampled_key(key: u64, mask: u32) -> bool {
+    // Fibonacci hashing: the upper bits depend on all of the number.
+    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    hash as u32 & mask == 0
+}
 
 /// What one call moved over one connection. Record, with the captured bytes behind it.
 #[repr(C)]
@@ -177,5 +200,49 @@ impl PayloadConfig {
         // SAFETY: repr(C) integers without padding (asserted above): every byte is initialised, and
         // the slice lives as long as `self`.
         unsafe { core::slice::from_raw_parts(core::ptr::from_ref(self).cast(), size_of::<Self>()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::DIRECTION_UNKNOWN;
+
+    #[test]
+    fn both_ends_are_captured_alike_where_the_servers_port_is_translated() {
+        // As the client has the server's port, and as the server has it.
+        for (asked, serves) in [(80, 15_001), (80, 8080), (8080, 15_006), (8080, 8080)] {
+            for mask in [1, 3, 7, 15] {
+                for client in 32_768..61_000 {
+                    let at_client = client_port(DIRECTION_CLIENT, client, asked);
+                    for direction in [DIRECTION_SERVER, DIRECTION_UNKNOWN] {
+                        let at_server = client_port(direction, serves, client);
+                        let ends = [at_client, at_server];
+                        let [one, other] = ends.map(|port| is_sampled_key(u64::from(port), mask));
+                        assert_eq!(
+                            one, other,
+                            "{client} asks {asked}, {serves} serves, mask {mask}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_connection_in_so_many_is_captured() {
+        // The kernel gives clients every second port of this range, one after the other.
+        for first in [32_768, 32_769] {
+            let ports = (first..60_999).step_by(2);
+            let all = ports.clone().count();
+            for mask in [0_u32, 1, 3, 7, 15] {
+                let captured = ports.clone().filter(|port| is_sampled_key(*port, mask));
+                let stands_for = captured.count() * (mask as usize + 1);
+                assert!(
+                    stands_for.abs_diff(all) * 100 <= all,
+                    "{stands_for} of {all}, mask {mask}"
+                );
+            }
+        }
     }
 }

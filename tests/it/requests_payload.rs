@@ -3,7 +3,7 @@
 
 use std::{
     io::{IoSlice, IoSliceMut, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     os::fd::AsRawFd as _,
     time::{Duration, Instant},
 };
@@ -11,6 +11,7 @@ use std::{
 use profiler_tests::{
     agent, assert_measured,
     cleanup::scratch_directory,
+    netns::Netns,
     peers::{
         asked::Asked,
         watch::{Edges, Expected, Watch},
@@ -315,5 +316,103 @@ mod alone {
         }
         assert_eq!(operation["errors"], 0, "{operation}");
         assert_eq!(report.json["lost"], 0);
+    }
+
+    /// The port that clients ask for and the one that REDIRECT makes of it: an app's way to its sidecar, a Service's
+    /// to its pod, and into a server's pod.
+    const REDIRECTED: [(u16, u16); 3] = [(80, 15_001), (80, 8080), (8080, 15_006)];
+
+    /// Asks over all connections at once, again and again; the number of requests that were answered.
+    fn ask_and_answer(pairs: &[(TcpStream, TcpStream)], time: Duration) -> u64 {
+        const REQUEST: &[u8] = b"GET /many HTTP/1.1\r\nHost: test\r\n\r\n";
+        const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        let pass = |mut from: &TcpStream, mut to: &TcpStream, bytes: &[u8]| {
+            from.write_all(bytes).unwrap();
+            to.read_exact(&mut vec![0; bytes.len()]).unwrap();
+        };
+        let began = Instant::now();
+        let mut made = 0;
+        while began.elapsed() < time {
+            for (client, server) in pairs {
+                pass(client, server, REQUEST);
+                pass(server, client, ANSWER);
+                made += 1;
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn both_ends_of_a_redirected_connection_are_captured_or_neither() {
+        const CONNECTIONS: usize = 150;
+        const TIME: Duration = Duration::from_secs(4);
+        let netns = Netns::create("redirected").unwrap();
+        // Each on an address of its own, as ports occur twice.
+        let ways = (2_u8..).zip(REDIRECTED).map(|(last, (asked, serves))| {
+            let to = SocketAddr::from(([127, 0, 0, last], asked));
+            let rule = format!(
+                "iptables -w -t nat -A OUTPUT -p tcp -d {} --dport {asked} -j REDIRECT --to-ports {serves}",
+                to.ip()
+            );
+            let rule: Vec<&str> = rule.split(' ').collect();
+            netns.run(&rule).unwrap();
+            (to, serves)
+        });
+        let ways: Vec<(SocketAddr, u16)> = ways.collect();
+        let watch = Watch::start_with(&[], &["--cpu-percent=5"]).unwrap();
+        let connected = ways.iter().map(|(to, serves)| {
+            let connect = || {
+                let listener = TcpListener::bind(("127.0.0.1", *serves))?;
+                let mut pairs = Vec::new();
+                for _ in 0..CONNECTIONS {
+                    let client = TcpStream::connect(to)?;
+                    pairs.push((client, listener.accept()?.0));
+                }
+                Ok(pairs)
+            };
+            netns.within(connect).unwrap()
+        });
+        let connected: Vec<Vec<(TcpStream, TcpStream)>> = connected.collect();
+        let made: Vec<u64> = std::thread::scope(|scope| {
+            let threads = connected
+                .iter()
+                .map(|pairs| scope.spawn(|| ask_and_answer(pairs, TIME)));
+            let threads: Vec<_> = threads.collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        drop(connected);
+        let report = watch.finish().unwrap();
+        let one_of = report.json["sampled_one_of"].as_u64().unwrap();
+        assert_measured!(one_of > 1, "{:#}", report.json["incomplete"]);
+        let lost = &report.json["lost"];
+        assert_measured!(*lost == 0, "{lost} pieces, one of {one_of}");
+        for ((_to, serves), made) in ways.into_iter().zip(made) {
+            let operations = report.operations(Edges::To(serves)).unwrap();
+            let [operation] = operations.as_slice() else {
+                panic!("{operations:?}");
+            };
+            let number = |value: &serde_json::Value| value.as_u64().unwrap();
+            let seen = number(&operation["seen"]);
+            // Apart from those that were under way when fewer connections were captured.
+            for end in ["client", "server"] {
+                let at_end = number(&operation[end]["count"]);
+                assert_measured!(
+                    seen.abs_diff(at_end) * 50 <= seen,
+                    "port {serves}: the {end} has {at_end} of {seen} requests that were seen"
+                );
+            }
+            let count = number(&operation["count"]);
+            if let Some(interval) = operation["count_interval"].as_array() {
+                let half = number(&interval[1]) - count;
+                // Twice as wide as what holds 95 times of 100.
+                assert_measured!(
+                    count.abs_diff(made) <= 2 * half,
+                    "port {serves}: {count} of {made}, {interval:?}"
+                );
+            }
+        }
     }
 }

@@ -96,7 +96,7 @@ pub struct Tally {
     pub count: u64,
     /// Those that were seen.
     pub seen: u64,
-    /// Of the estimate; `None`: not known, of too many connections.
+    /// Of the estimate; `None`: not known, of too many or too few connections, or because payload was lost.
     pub variance: Option<u64>,
     pub outcomes: Outcomes,
     /// Requests by what the answer said of itself; beyond some different ones `other`.

@@ -18,7 +18,7 @@ use profiler_common::payload::CAPTURE_STOP;
 
 use super::{
     requests_events::{Heard, Told},
-    requests_share::{Share, thread_cpu},
+    requests_share::{LOOK, Share, thread_cpu},
     timeline::monotonic_ns,
 };
 use crate::{
@@ -32,13 +32,12 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(10);
 const SHORT_PAUSE: Duration = Duration::from_millis(1);
 /// Records of one reading that are much.
-const MUCH: usize = 1000;
-/// Records that are read before others may look.
-const AT_ONCE: usize = 4096;
+const MUCH: usize = 512;
+/// Records that are read before others may look, and the share of a CPU is judged: they take some milliseconds.
+const AT_ONCE: usize = 1024;
 /// More records than the ring buffer has room for.
 const ALL: usize = 1 << 18;
-/// Time between two looks at the share of a CPU, and at what the listener orders.
-const LOOK: Duration = Duration::from_millis(250);
+/// Time between two looks at what the listener orders.
 const ORDERS: Duration = Duration::from_millis(20);
 
 /// Who makes requests of payload.
@@ -68,8 +67,13 @@ struct Reading<L> {
     control: CaptureControl,
     listener: L,
     share: Share,
+    clock: Clock,
     /// Pieces that were lost until the last look at the share.
     judged_lost: u64,
+    /// When it was last said how many connections are captured, and when the newest piece was captured that has
+    /// been read; on the kernel's clock.
+    sampled_ns: u64,
+    newest_ns: u64,
     /// See [`Counts::sampled_one_of`].
     fewest: Arc<AtomicU32>,
 }
@@ -91,17 +95,24 @@ impl<L: Listener> Payload<L> {
             control,
             listener,
             share,
+            clock: Clock::start(),
             judged_lost: 0,
+            sampled_ns: 0,
+            newest_ns: 0,
             fewest: Arc::clone(&fewest),
         };
-        opener::start("payload", move || reading.run(&asked))?;
+        opener::start("payload", move || {
+            // CPU time is that of this thread.
+            reading.clock = Clock::start();
+            reading.run(&asked);
+        })?;
         Ok(Self { questions, fewest })
     }
 
     /// Tells of connections that have ended, each with its time, behind all of their pieces.
     pub(super) fn close(&self, ended: Vec<(u64, u64, Whole)>) -> Result<(), PayloadEnded> {
         self.ask(move |reading| {
-            reading.read(ALL);
+            reading.catch_up();
             let all = reading.share.one_of() <= 1;
             for (cookie, at_ns, whole) in ended {
                 let whole = Whole {
@@ -126,12 +137,16 @@ impl<L: Listener> Payload<L> {
         use_listener: impl FnOnce(&mut L, Counts) -> T + Send + 'static,
     ) -> Result<T, PayloadEnded> {
         self.ask(move |reading| {
-            reading.read(ALL);
+            reading.catch_up();
             let counts = Counts {
                 sampled_one_of: reading.share.fewest(),
                 lost_pieces: reading.heard.lost(),
             };
-            use_listener(&mut reading.listener, counts)
+            // The share is for what is captured, not for what is made of it.
+            let before = thread_cpu();
+            let answer = use_listener(&mut reading.listener, counts);
+            reading.clock.cpu += thread_cpu().saturating_sub(before);
+            answer
         })
     }
 
@@ -185,62 +200,75 @@ impl Clock {
 impl<L: Listener> Reading<L> {
     /// Reads until nobody wants to know any more.
     fn run(&mut self, asked: &Receiver<Question<L>>) {
-        let mut clock = Clock::start();
         loop {
-            let read = self.turn(&mut clock);
+            let read = self.turn();
             let pause = match read {
                 ..MUCH => PAUSE,
                 MUCH..AT_ONCE => SHORT_PAUSE,
                 AT_ONCE.. => Duration::ZERO,
             };
             match asked.recv_timeout(pause) {
-                Ok(question) => {
-                    let before = thread_cpu();
-                    question(self);
-                    // The share is for what is captured, not for what is made of it.
-                    clock.cpu += thread_cpu().saturating_sub(before);
-                }
+                Ok(question) => question(self),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
+    /// Reads what is there, at most what the ring buffer holds. The share is kept meanwhile: what is read here
+    /// may be most of all.
+    fn catch_up(&mut self) {
+        for _ in 0..ALL / AT_ONCE {
+            if self.turn() < AT_ONCE {
+                return;
+            }
+        }
+    }
+
     /// One turn of the thread; the number of records that were read.
-    fn turn(&mut self, clock: &mut Clock) -> usize {
-        let read = self.read(AT_ONCE);
+    fn turn(&mut self) -> usize {
+        let read = self.read();
         let now = Instant::now();
-        if now.duration_since(clock.ordered) >= ORDERS {
-            clock.ordered = now;
+        if now.duration_since(self.clock.ordered) >= ORDERS {
+            self.clock.ordered = now;
             self.order();
         }
-        let elapsed = now.duration_since(clock.looked);
-        if elapsed >= LOOK {
-            let cpu = thread_cpu();
-            self.judge(elapsed, cpu.saturating_sub(clock.cpu));
+        let elapsed = now.duration_since(self.clock.looked);
+        let cpu = thread_cpu();
+        let used = cpu.saturating_sub(self.clock.cpu);
+        let is_behind = read == AT_ONCE && self.newest_ns <= self.sampled_ns;
+        if is_behind {
+            // It was captured before fewer connections were: it says nothing of whether they are few enough.
+            self.judged_lost = self.heard.lost();
+        } else if elapsed >= LOOK || self.share.is_used_up(used) {
+            self.judge(elapsed, used);
             for event in self.heard.rested(monotonic_ns()) {
                 self.listener.take(event);
             }
-            clock.looked = now;
-            clock.cpu = cpu;
+        } else {
+            return read;
         }
+        self.clock.looked = now;
+        self.clock.cpu = cpu;
         read
     }
 
-    fn read(&mut self, most: usize) -> usize {
+    fn read(&mut self) -> usize {
         let Self {
             reader,
             heard,
             listener,
+            newest_ns,
             ..
         } = self;
-        reader.read(most, |record| match heard.tell(record) {
+        reader.read(AT_ONCE, |record| match heard.tell(record) {
             Told::Connection { cookie, facts } => listener.connection(cookie, facts),
             Told::Piece { lost, piece } => {
                 if let Some(lost) = lost {
                     listener.take(lost);
                 }
-                listener.take(piece);
+                *newest_ns = piece.at_ns;
+                listener.take(PayloadEvent::Piece(piece));
             }
         })
     }
@@ -280,6 +308,7 @@ impl<L: Listener> Reading<L> {
     }
 
     fn sample(&mut self, one_of: u32) -> Result<(), LoadError> {
+        self.sampled_ns = monotonic_ns();
         self.control.sample(one_of.saturating_sub(1))
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum Told {
     Piece {
         /// Pieces before it that were lost.
         lost: Option<PayloadEvent>,
-        piece: PayloadEvent,
+        piece: PayloadPiece,
     },
 }
 
@@ -62,7 +62,7 @@ impl Heard {
                 }
                 Told::Piece {
                     lost: self.lost_before(&head),
-                    piece: PayloadEvent::Piece(piece(&head, bytes)),
+                    piece: piece(&head, bytes),
                 }
             }
         }

@@ -60,7 +60,7 @@ fn a_piece_is_told_with_its_bytes() {
         Heard::default().tell(record),
         Told::Piece {
             lost: None,
-            piece: PayloadEvent::Piece(expected)
+            piece: expected
         }
     );
 }

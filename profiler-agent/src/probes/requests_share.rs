@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// Time between two looks at the share, unless it is used up before.
+pub(super) const LOOK: Duration = Duration::from_millis(250);
+/// A share that is used up sooner is judged by so much time: a short burst is not taken for what goes on.
+const LEAST_JUDGED: Duration = Duration::from_millis(60);
 /// One connection in so many, at most.
 const MOST: u32 = 1 << 16;
 /// Part of the share, in percent, that may be used before more connections are captured again: twice as
@@ -43,14 +47,21 @@ impl Share {
         self.fewest
     }
 
+    /// Whether the share of the whole time until the next look is used up: what comes now is beyond it.
+    pub(super) fn is_used_up(&self, cpu: Duration) -> bool {
+        micros(cpu) > self.allowed_us(LOOK)
+    }
+
+    /// CPU time that may be used in so much time, in microseconds.
+    fn allowed_us(&self, elapsed: Duration) -> u64 {
+        (micros(elapsed) / 100).saturating_mul(self.percent).max(1)
+    }
+
     /// Of the last `elapsed` time `cpu` was used for reading, and `lost` pieces did not fit the ring
     /// buffer. `Some`: from now on one connection in so many.
     pub(super) fn look(&mut self, elapsed: Duration, cpu: Duration, lost: u64) -> Option<u32> {
-        let elapsed_us = u64::try_from(elapsed.as_micros())
-            .unwrap_or(u64::MAX)
-            .max(1);
-        let cpu_us = u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX);
-        let allowed_us = (elapsed_us / 100).saturating_mul(self.percent).max(1);
+        let cpu_us = micros(cpu);
+        let allowed_us = self.allowed_us(elapsed.max(LEAST_JUDGED));
         let before = self.one_of;
         if cpu_us > allowed_us || lost > 0 {
             self.calm = 0;
@@ -70,6 +81,10 @@ impl Share {
         self.fewest = self.fewest.max(self.one_of);
         (self.one_of != before).then_some(self.one_of)
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// CPU time of the calling thread.
@@ -133,6 +148,17 @@ mod tests {
         }
         assert_eq!(look(&mut share, 50, 0), Some(2));
         assert_eq!(share.one_of(), 2);
+    }
+
+    #[test]
+    fn a_share_that_is_used_up_early_is_judged_early() {
+        let ms = Duration::from_millis;
+        let mut share = Share::new(10);
+        // A tenth of a quarter of a second.
+        assert!(!share.is_used_up(ms(25)) && share.is_used_up(ms(26)));
+        // All of a CPU from the first moment on.
+        assert_eq!(share.look(ms(26), ms(26), 0), Some(8));
+        assert_eq!(share.look(ms(100), ms(26), 0), Some(32));
     }
 
     #[test]

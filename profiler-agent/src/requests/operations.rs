@@ -71,21 +71,36 @@ impl Sampled {
 
     /// Whole connections are captured or not, each with the same chance 1/n: of `y` requests that a captured
     /// one had, `n * (n - 1) * y^2` comes to the variance of the sum of all `n * y` (Horvitz and Thompson 1952,
-    /// for independent draws). `None`: not known.
-    fn variance(&self) -> Option<u64> {
-        // In their order, so that those of one connection stand together.
-        let mut connections: Vec<u64> = self.requests.keys().map(|(cookie, _)| *cookie).collect();
-        connections.dedup();
-        let is_too_few = (1..LEAST_SAMPLED_CONNECTIONS).contains(&connections.len());
-        if self.is_cut || is_too_few {
+    /// for independent draws). Where n changes meanwhile, those that are captured at the larger one are among
+    /// those of the smaller: `y` requests at n and `z` at m > n bring `2 * m * (n - 1) * y * z` as well.
+    /// `None`: not known, as where few or none were captured when `fewest`, one in so many, were.
+    fn variance(&self, fewest: u32) -> Option<u64> {
+        // In their order, so that those of one connection stand together, the smaller n first.
+        let parts: Vec<(u64, u64, u64)> = self
+            .requests
+            .iter()
+            .map(|((cookie, one_of), requests)| (*cookie, u64::from(*one_of), *requests))
+            .collect();
+        let at_fewest = parts
+            .iter()
+            .filter(|part| part.1 == u64::from(fewest))
+            .count();
+        if self.is_cut || (fewest > 1 && at_fewest < LEAST_SAMPLED_CONNECTIONS) {
             return None;
         }
-        let parts = self.requests.iter().map(|((_, one_of), requests)| {
-            let of = u64::from(*one_of);
-            of.saturating_mul(of - 1)
-                .saturating_mul(requests.saturating_mul(*requests))
-        });
-        Some(parts.fold(0, u64::saturating_add))
+        let mut variance: u64 = 0;
+        for parts in parts.chunk_by(|one, next| one.0 == next.0) {
+            // Sum of `(n - 1) * y` before the part.
+            let mut before: u64 = 0;
+            for (_cookie, of, requests) in parts {
+                let own = (of - 1).saturating_mul(*requests);
+                let with = own.saturating_add(before.saturating_mul(2));
+                let part = of.saturating_mul(*requests).saturating_mul(with);
+                variance = variance.saturating_add(part);
+                before = before.saturating_add(own);
+            }
+        }
+        Some(variance)
     }
 }
 
@@ -231,8 +246,12 @@ impl Operations {
         }
     }
 
-    /// Everything so far, and where each edge is in it.
-    pub(super) fn rows(&self) -> (Vec<RequestEdge>, Vec<Operation>, HashMap<&EdgeKey, u32>) {
+    /// Everything so far, and where each edge is in it. When the fewest connections were captured, it was one of
+    /// `fewest`.
+    pub(super) fn rows(
+        &self,
+        fewest: u32,
+    ) -> (Vec<RequestEdge>, Vec<Operation>, HashMap<&EdgeKey, u32>) {
         let mut keys: Vec<&EdgeKey> = self.edges.keys().collect();
         keys.sort();
         let places: HashMap<&EdgeKey, u32> = keys.iter().copied().zip(0..).collect();
@@ -256,16 +275,16 @@ impl Operations {
                 counts
                     .operations
                     .iter()
-                    .map(|(name, counts)| row(place, name, counts)),
+                    .map(|(name, counts)| row(place, name, counts, fewest)),
             );
         }
         let rest = self.rest.operations.iter();
-        operations.extend(rest.map(|(name, counts)| row(None, name, counts)));
+        operations.extend(rest.map(|(name, counts)| row(None, name, counts, fewest)));
         (edges, operations, places)
     }
 }
 
-fn row(edge: Option<u32>, name: &Name, counts: &Counts) -> Operation {
+fn row(edge: Option<u32>, name: &Name, counts: &Counts, fewest: u32) -> Operation {
     let Counts {
         tally,
         server_only,
@@ -281,7 +300,7 @@ fn row(edge: Option<u32>, name: &Name, counts: &Counts) -> Operation {
         route: name.route.clone(),
         is_other: name.is_other,
         tally: Tally {
-            variance: sampled.variance(),
+            variance: sampled.variance(fewest),
             ..tally.clone()
         },
         server_only: *server_only,

@@ -69,7 +69,7 @@ fn what_nobody_answers_is_counted_and_has_no_latency() {
     for exchange in [get("/"), unanswered] {
         add(&mut operations, &edge(2), exchange);
     }
-    let (_, rows, _) = operations.rows();
+    let (_, rows, _) = operations.rows(1);
     let [row] = rows.as_slice() else {
         panic!("{rows:?}");
     };
@@ -85,7 +85,7 @@ fn routes_beyond_the_room_of_an_edge_are_one_operation() {
         add(&mut operations, &edge(2), get(&format!("/{number}")));
     }
     add(&mut operations, &edge(3), get("/"));
-    let (edges, rows, _) = operations.rows();
+    let (edges, rows, _) = operations.rows(1);
     assert_eq!(edges.len(), 2);
     let of_first: Vec<_> = rows.iter().filter(|row| row.edge == Some(0)).collect();
     assert_eq!(of_first.len(), MAX_OPERATIONS_OF_EDGE + 1);
@@ -109,7 +109,7 @@ fn edges_beyond_the_room_are_one_without_a_name() {
         };
         add(&mut operations, &key, get("/"));
     }
-    let (edges, rows, _) = operations.rows();
+    let (edges, rows, _) = operations.rows(1);
     assert_eq!(edges.len(), MAX_EDGES);
     let rest: Vec<_> = rows.iter().filter(|row| row.edge.is_none()).collect();
     assert_eq!(rest.len(), 1);
@@ -131,7 +131,7 @@ fn broken_and_unknown_requests_have_no_latency() {
         };
         add(&mut operations, &edge(2), exchange);
     }
-    let (_, rows, _) = operations.rows();
+    let (_, rows, _) = operations.rows(1);
     let row = &rows[0];
     assert_eq!(row.tally.count, 3);
     assert_eq!(row.tally.outcomes.errors(), 2);
@@ -159,7 +159,7 @@ fn sizes_that_are_not_known_are_not_counted() {
         ..get("/")
     };
     add(&mut operations, &edge(2), unknown);
-    let (_, rows, _) = operations.rows();
+    let (_, rows, _) = operations.rows(1);
     assert_eq!(rows[0].tally.response_bytes.count, 1);
     assert_eq!(rows[0].tally.response_bytes.sum, 5);
     assert_eq!(rows[0].tally.request_bytes.count, 2);
@@ -179,7 +179,7 @@ fn messages_of_streams_add_up() {
     };
     add(&mut operations, &edge(2), stream.clone());
     add(&mut operations, &edge(2), stream);
-    let (_, rows, _) = operations.rows();
+    let (_, rows, _) = operations.rows(1);
     let tally = &rows[0].tally;
     assert_eq!(
         (
@@ -201,7 +201,7 @@ fn statuses_are_told_apart_up_to_a_bound() {
         };
         add(&mut operations, &edge(2), exchange);
     }
-    let (_, rows, _) = operations.rows();
+    let (_, rows, _) = operations.rows(1);
     let statuses = &rows[0].tally.statuses;
     assert_eq!(statuses.len(), MAX_STATUSES + 1);
     assert_eq!(statuses["grpc 0"], 1);
@@ -231,7 +231,7 @@ fn an_edge_that_is_renamed_keeps_everything() {
         },
     );
     operations.rename(&edge(2), &edge(3));
-    let (edges, rows, _) = operations.rows();
+    let (edges, rows, _) = operations.rows(1);
     assert_eq!(edges.len(), 1);
     assert_eq!(edges[0].key, edge(3));
     assert_eq!((edges[0].connections, edges[0].client_port), (2, None));
@@ -247,18 +247,28 @@ fn an_edge_that_is_renamed_keeps_everything() {
 
 /// Requests of connections with these numbers of them, where one in four was captured.
 fn sampled(requests: &[u64]) -> Tally {
+    let requests: Vec<Vec<(u32, u64)>> = requests.iter().map(|number| vec![(4, *number)]).collect();
+    sampled_in_turn(&requests)
+}
+
+/// Requests of connections: for each, of how many one was captured in turn and the requests of that time.
+fn sampled_in_turn(connections: &[Vec<(u32, u64)>]) -> Tally {
+    let one_of = connections.iter().flatten().map(|(one_of, _)| *one_of);
+    let fewest = one_of.max().unwrap_or(1);
     let mut operations = Operations::default();
-    for (cookie, requests) in (1..).zip(requests) {
-        for _ in 0..*requests {
+    for (cookie, parts) in (1..).zip(connections) {
+        for (one_of, requests) in parts {
             let one = Seen {
                 cookie,
-                one_of: 4,
+                one_of: *one_of,
                 ..seen(SeenBy::Client, get("/"))
             };
-            operations.add(&edge(2), &one, Counted::Here);
+            for _ in 0..*requests {
+                operations.add(&edge(2), &one, Counted::Here);
+            }
         }
     }
-    let (_, rows, _) = operations.rows();
+    let (_, rows, _) = operations.rows(fewest);
     rows[0].tally.clone()
 }
 
@@ -272,8 +282,13 @@ fn requests_of_sampled_connections_stand_for_the_others() {
     assert_eq!(tally.variance, Some(12_096));
     // 1.96 * 110
     assert_eq!(tally.interval(), Some((48, 408)));
-    // Nine connections say too little of how different the others are.
+    // Nine connections say too little of how different the others are, also where more were captured before.
     assert_eq!(sampled(&[1; 9]).interval(), None);
+    let mut less = vec![vec![(2, 1)]; 40];
+    less[..9].fill(vec![(2, 1), (8, 1)]);
+    assert_eq!(sampled_in_turn(&less).interval(), None);
+    less[9] = vec![(2, 1), (8, 1)];
+    assert!(sampled_in_turn(&less).interval().is_some());
     let all = Tally {
         count: 7,
         seen: 7,
@@ -282,30 +297,44 @@ fn requests_of_sampled_connections_stand_for_the_others() {
     assert_eq!(all.interval(), Some((7, 7)));
 }
 
-/// Draws connections many times, as sampling does, and looks how often the truth lies in the interval.
-#[test]
-fn the_truth_is_in_the_interval_as_often_as_is_said() {
-    const ROUNDS: u64 = 400;
+/// Draws connections many times, as sampling does, and looks how often the truth lies in the interval: of how
+/// many connections one is captured changes as is said, with so many requests of each connection at a time.
+fn check_intervals(one_of: &[u32]) {
+    const ROUNDS: u64 = 300;
     let mut state = 7_u64;
     let mut draw = || {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        state >> 33
+        u32::try_from(state >> 33).unwrap()
     };
     let mut held = 0;
     for _ in 0..ROUNDS {
-        let connections: Vec<u64> = (0..200).map(|number| 1 + number % 9).collect();
-        let truth: u64 = connections.iter().sum();
-        let taken: Vec<u64> = connections
-            .into_iter()
-            .filter(|_| draw() % 4 == 0)
-            .collect();
-        let (low, high) = sampled(&taken).interval().unwrap();
+        let mut truth = 0;
+        let mut taken = Vec::new();
+        for number in 0..300 {
+            let requests = 1 + number % 3;
+            truth += requests * one_of.len() as u64;
+            let hash = draw();
+            let captured = one_of.iter().filter(|one_of| hash & (**one_of - 1) == 0);
+            let parts: Vec<(u32, u64)> = captured.map(|one_of| (*one_of, requests)).collect();
+            if !parts.is_empty() {
+                taken.push(parts);
+            }
+        }
+        let (low, high) = sampled_in_turn(&taken).interval().unwrap();
         held += u64::from((low..=high).contains(&truth));
     }
     let percent = held * 100 / ROUNDS;
-    assert!((90..=99).contains(&percent), "{percent} %");
+    assert!((90..=99).contains(&percent), "{one_of:?}: {percent} %");
+}
+
+#[test]
+fn the_truth_is_in_the_interval_as_often_as_is_said() {
+    check_intervals(&[4]);
+    // The share of a CPU is found in steps.
+    check_intervals(&[2, 4, 8]);
+    check_intervals(&[1, 8, 4, 8]);
 }
 
 #[test]
@@ -316,6 +345,6 @@ fn one_that_the_client_counts_leaves_only_its_times() {
         &seen(SeenBy::Server, get("/")),
         Counted::AtOtherEnd,
     );
-    let (_, rows, _) = operations.rows();
+    let (_, rows, _) = operations.rows(1);
     assert_eq!((rows[0].tally.count, rows[0].server.count), (0, 1));
 }

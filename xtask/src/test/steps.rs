@@ -269,7 +269,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("wall-alone", Alone, 40, None, PPROF, "the tests of wall that need the machine for themselves"),
     integration!("lifecycle-alone", Alone, 40, None, ROOT_AND_AGENT, "the tests of lifecycle that need the machine for themselves"),
     integration!("off-cpu-alone", Alone, 30, None, PPROF, "the tests of off-cpu that need the machine for themselves"),
-    integration!("requests-payload-alone", Alone, 30, None, ROOT_AND_AGENT, "the tests of requests-payload that need the machine for themselves"),
+    integration!("requests-payload-alone", Alone, 30, None, NETWORK, "the tests of requests-payload that need the machine for themselves"),
     integration!("mesh-alone", Alone, 30, None, MESH, "the tests of mesh that need the machine for themselves"),
     integration!("network-cli-alone", Alone, 30, None, NETWORK, "the tests of network-cli that need the machine for themselves"),
 ];

@@ -58,6 +58,27 @@ fn missing_payload_is_counted_and_answers_after_it_are_right() {
 }
 
 #[test]
+fn how_many_requests_there_were_is_not_known_within_bounds_when_some_payload_was_lost() {
+    let mut play = Play::new();
+    play.one_of = 2;
+    for number in 0..20 {
+        play.tracker.connection(number, facts(number, true));
+        play.ask(number, "GET k", "$1\r\nv\r\n");
+    }
+    let cookies: Vec<u64> = (0..20).collect();
+    play.report(&cookies);
+    let table = play.report(&cookies);
+    assert!(operation(&table, "GET").tally.interval().is_some());
+    play.tracker.source(SourceCounts {
+        lost_pieces: 1,
+        ..SourceCounts::default()
+    });
+    let table = play.report(&cookies);
+    let get = operation(&table, "GET");
+    assert_eq!((get.tally.count, get.tally.interval()), (40, None));
+}
+
+#[test]
 fn requests_behind_the_captured_bytes_are_counted_and_a_gap_is_told() {
     const ASKED: &str = "GET /a HTTP/1.1\r\nHost: b\r\n\r\n";
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";

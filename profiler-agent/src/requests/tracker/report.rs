@@ -8,7 +8,14 @@ use crate::{
 
 impl Tracker {
     pub(super) fn rows(&self, now_ns: u64) -> RequestTable {
-        let (edges, operations, places) = self.operations.rows();
+        let counters = self.counted();
+        let (edges, mut operations, places) = self.operations.rows(counters.sampled_one_of);
+        if counters.lost_pieces > 0 {
+            // Each count is too low by what nobody knows.
+            for operation in &mut operations {
+                operation.tally.variance = None;
+            }
+        }
         RequestTable {
             window: Window {
                 from_ns: self.epoch_ns.saturating_add(self.begin_ns),
@@ -17,7 +24,7 @@ impl Tracker {
             samples: self.samples.rows(&places, self.epoch_ns),
             samples_left_out: self.samples.left_out,
             sidecars: self.sidecars.rows(),
-            counters: self.counted(),
+            counters,
             tls: None,
             is_damaged: false,
             edges,

@@ -15,6 +15,7 @@ use profiler_common::{
         CAPTURE_DEFAULT, CAPTURE_STOP, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
         PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES,
         PayloadConfig, PieceConnection, PieceHead, SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_SENT,
+        client_port, is_sampled_key,
     },
 };
 
@@ -98,23 +99,22 @@ pub(super) fn is_wanted(connection: &Connection) -> bool {
     connection.capture_bytes != CAPTURE_STOP && is_sampled(connection)
 }
 
-/// Whether the connection is one of those that are captured.
+/// Whether the connection is one of those that are captured; both of its ends give the same answer.
 #[inline(always)]
 pub(super) fn is_sampled(connection: &Connection) -> bool {
-    is_sampled_by(connection.local_port, connection.remote_port)
+    let Connection {
+        direction,
+        local_port,
+        remote_port,
+        ..
+    } = *connection;
+    is_sampled_by(u64::from(client_port(direction, local_port, remote_port)))
 }
 
-/// The same by its ports, so that both of its ends give the same answer.
+/// Whether connections with this key are captured, see [`is_sampled_key`].
 #[inline(always)]
-pub(super) fn is_sampled_by(local_port: u16, remote_port: u16) -> bool {
-    let mask = sampling();
-    if mask == 0 {
-        return true;
-    }
-    let ports = u64::from(local_port) + u64::from(remote_port);
-    // Fibonacci hashing: the upper bits depend on all of the number.
-    let hash = ports.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    hash as u32 & mask == 0
+pub(super) fn is_sampled_by(key: u64) -> bool {
+    is_sampled_key(key, sampling())
 }
 
 /// Connections are captured whose hash has none of these bits.

@@ -73,7 +73,7 @@ pub(super) fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
     let Some(entry) = entry_of(socket, cookie) else {
         return 0;
     };
-    if !is_sampled_by(local, remote) {
+    if !is_sampled_by(sampling_key(cookie, local, remote)) {
         return 0;
     }
     let at_ns = now();
@@ -104,6 +104,16 @@ pub(super) fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         add_one(&mut entry.lost);
     }
     is_sent
+}
+
+/// The client's port, as for connections. A name server's socket that is not connected serves many
+/// clients, and is captured or not as a whole.
+#[inline(always)]
+fn sampling_key(cookie: u64, local: u16, remote: u16) -> u64 {
+    match (local, remote) {
+        (NAME_SERVER, 0) => cookie,
+        (NAME_SERVER, client) | (client, _) => u64::from(client),
+    }
 }
 
 /// Reads where the datagram goes that the running call sends; 0 when that is no name server.
