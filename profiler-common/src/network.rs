@@ -73,6 +73,12 @@ pub const EVICTION_MARK: u64 = 0;
 /// Takes it out if nobody has used it since.
 pub const EVICTION_TAKE: u64 = 1;
 
+/// [`Connection::announced`]: the agent was told of the connection.
+pub const ANNOUNCED: u32 = 1;
+/// The same, and plaintext of it was counted since. When nothing is known of that any more, it is announced
+/// again: offsets of plaintext begin anew.
+pub const ANNOUNCED_TLS: u32 = 2;
+
 /// More than one process has used the connection.
 pub const FLAG_SHARED: u32 = 32;
 
@@ -208,7 +214,7 @@ pub struct Connection {
     pub opened_by: u32,
     pub local_port: u16,
     pub remote_port: u16,
-    /// 1: the agent was told of it by a [`crate::payload::PieceConnection`].
+    /// Whether the agent was told of it by a [`crate::payload::PieceConnection`]: 0 or `ANNOUNCED*`.
     pub announced: u32,
     /// In network order; IPv4 in the first four bytes.
     pub local: [u8; 16],

@@ -24,14 +24,12 @@ pub struct Facts {
 /// What did not go as it should have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trouble {
-    /// Bytes that were read by nobody.
+    /// Bytes that were read by nobody, those that came again or late among them.
     pub not_understood: PerDirection<u64>,
     /// Bytes that are missing, where it is known how many.
     pub missing: PerDirection<u64>,
     /// Times that payload was missing which may have held messages.
     pub gaps: u64,
-    /// Bytes that came again, or late.
-    pub stale_bytes: u64,
     pub withdrawn_guesses: u64,
     /// Exchanges that were dropped with them.
     pub withdrawn_exchanges: u64,
@@ -54,6 +52,8 @@ pub struct Connection {
     excluded: Vec<Protocol>,
     /// Where the next piece begins.
     positions: PerDirection<Option<u64>>,
+    /// Offsets of a direction may begin anew with the next piece.
+    restarted: PerDirection<bool>,
     attempts: u32,
     second_looks: u32,
     trouble: Trouble,
@@ -83,6 +83,7 @@ impl Connection {
             state: State::Looking(Held::default()),
             excluded: Vec::new(),
             positions: PerDirection::default(),
+            restarted: PerDirection::default(),
             attempts: 0,
             second_looks: 0,
             trouble: Trouble::default(),
@@ -95,6 +96,7 @@ impl Connection {
     pub fn feed(&mut self, piece: &Piece<'_>, offset: u64, out: &mut Vec<Exchange>) {
         let direction = piece.direction;
         self.last_ns = self.last_ns.max(piece.at_ns);
+        let restarted = std::mem::take(self.restarted.get_mut(direction));
         match *self.positions.get(direction) {
             None if offset > 0 && !self.facts.joined => {
                 // It was not seen from its beginning after all.
@@ -104,8 +106,11 @@ impl Connection {
             Some(position) if offset > position => {
                 self.missed(direction, Some(offset - position), out);
             }
+            Some(position) if offset < position && restarted => {
+                self.missed(direction, None, out);
+            }
             Some(position) if offset < position => {
-                self.trouble.stale_bytes += piece.length;
+                *self.trouble.not_understood.get_mut(direction) += piece.length;
                 return;
             }
             None | Some(_) => {}
@@ -114,6 +119,14 @@ impl Connection {
         if piece.length > 0 {
             self.take(piece, out);
         }
+    }
+
+    /// Offsets may begin anew in both directions: a lower one is a gap from now on, and not what came again.
+    pub fn restart(&mut self) {
+        self.restarted = PerDirection {
+            to_server: true,
+            to_client: true,
+        };
     }
 
     /// Payload of this direction was lost; how much, shows the next piece.

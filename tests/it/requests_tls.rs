@@ -1,13 +1,16 @@
 //! Requests inside TLS, of every library that is read: each is reported once, bound to its socket.
 
 use std::{
+    io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
     time::Duration,
 };
 
 use profiler_tests::{
     assert_measured, breakpoints,
     cleanup::{Guard, scratch_directory},
+    kernel_objects,
     peers::{
         asked::Asked,
         curl::{self, Call, Done},
@@ -411,6 +414,96 @@ fn the_client_of_gnutls() {
 }
 
 /// How long probes are there depends on what they cost, and that on what else the machine does.
+/// A client that asks over one connection, a time for each line that it is given, and prints the status.
+const ASKING: &str = "
+import http.client, ssl, sys
+port = int(sys.argv[1])
+connection = http.client.HTTPSConnection('127.0.0.1', port, context=ssl._create_unverified_context())
+for _ in sys.stdin:
+    connection.request('GET', '/files/700')
+    answer = connection.getresponse()
+    answer.read()
+    print(answer.status, flush=True)
+";
+
+struct Asking {
+    client: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Asking {
+    fn start(port: u16) -> Self {
+        let mut client = Command::new("/usr/bin/python3")
+            .args(["-c", ASKING, &port.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(client.stdout.take().unwrap());
+        Self { client, output }
+    }
+
+    fn ask(&mut self) {
+        self.client
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(b"\n")
+            .unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        assert_eq!(line, "200\n");
+    }
+
+    fn end(mut self) {
+        drop(self.client.stdin.take());
+        assert!(self.client.wait().unwrap().success());
+    }
+}
+
+/// What is known of the plaintext of a connection is kept for as many as there is room for; here the room is made
+/// by hand.
+#[test]
+fn a_quiet_connection_whose_plaintext_made_room_for_others_is_read_again() {
+    const BEFORE: usize = 2;
+    const AFTER: usize = 3;
+    let (folder, _guard) = folder();
+    let nginx = nginx(&folder);
+    let watch = Watch::start_tls(&nginx.pids().unwrap()).unwrap();
+    let mut quiet = Asking::start(nginx.port);
+    (0..BEFORE).for_each(|_| quiet.ask());
+    let known = kernel_objects::empty_map(watch.pid(), "TLS_CONNECTIONS").unwrap();
+    assert!(known > 0);
+    (0..AFTER).for_each(|_| quiet.ask());
+    quiet.end();
+    let report = watch.finish().unwrap();
+    let operations = report.operations(Edges::To(nginx.port)).unwrap();
+    let counts = operations
+        .iter()
+        .map(|operation| operation["count"].as_u64().unwrap());
+    assert_eq!(
+        counts.sum::<u64>(),
+        (BEFORE + AFTER) as u64,
+        "{operations:#?}"
+    );
+}
+
+#[test]
+fn connections_that_are_closed_leave_their_room_to_others() {
+    const CONNECTIONS: usize = 10;
+    let (folder, _guard) = folder();
+    let nginx = nginx(&folder);
+    let watch = Watch::start_tls(&nginx.pids().unwrap()).unwrap();
+    for _ in 0..CONNECTIONS {
+        let mut client = Asking::start(nginx.port);
+        client.ask();
+        client.end();
+    }
+    let left = kernel_objects::empty_map(watch.pid(), "TLS_CONNECTIONS").unwrap();
+    assert!(left < CONNECTIONS / 2, "{left}");
+    watch.finish().unwrap();
+}
+
 mod alone {
     use super::*;
 

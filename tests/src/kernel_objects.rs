@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 /// Between two looks: each reads the descriptors of all processes.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -18,9 +18,15 @@ const MAPS: usize = 64;
 
 /// `BPF_PROG_GET_NEXT_ID`, `BPF_MAP_GET_NEXT_ID`, `BPF_LINK_GET_NEXT_ID` (`enum bpf_cmd`).
 const NEXT: [(Kind, libc::c_int); 3] = [(Kind::Program, 11), (Kind::Map, 12), (Kind::Link, 31)];
-/// `BPF_PROG_GET_FD_BY_ID` and `BPF_OBJ_GET_INFO_BY_FD`.
+/// `BPF_PROG_GET_FD_BY_ID`, `BPF_MAP_GET_FD_BY_ID` and `BPF_OBJ_GET_INFO_BY_FD`.
 const PROGRAM_BY_ID: libc::c_int = 13;
+const MAP_BY_ID: libc::c_int = 14;
 const INFO_BY_FD: libc::c_int = 15;
+/// `BPF_MAP_DELETE_ELEM` and `BPF_MAP_GET_NEXT_KEY`.
+const DELETE: libc::c_int = 3;
+const NEXT_KEY: libc::c_int = 4;
+/// Longest name of a map.
+const NAME: usize = 16;
 /// Where pins are.
 const PINS: &str = "/sys/fs/bpf";
 
@@ -182,17 +188,103 @@ struct InfoQuestion {
     info: u64,
 }
 
-/// Maps that a program uses.
-fn maps_of(program: u32) -> io::Result<Vec<u32>> {
+/// Takes every entry out of a map of a process that has keys of 8 bytes, as the kernel does with those for which there is
+/// no room; how many there were. Needs root.
+pub fn empty_map(pid: u32, name: &str) -> Result<usize> {
+    let descriptors = format!("/proc/{pid}/fdinfo");
+    let mut maps = BTreeSet::new();
+    for descriptor in fs::read_dir(&descriptors).context(descriptors)?.flatten() {
+        let text = fs::read_to_string(descriptor.path()).unwrap_or_default();
+        maps.extend(text.lines().filter_map(named));
+    }
+    for (_, id) in maps.into_iter().filter(|(kind, _)| *kind == Kind::Map) {
+        let map = by_id(MAP_BY_ID, id).context("open a map")?;
+        if name_of(&map)? == name {
+            return empty(&map).context("empty a map");
+        }
+    }
+    bail!("process {pid} has no map {name}")
+}
+
+/// The first fields of `struct bpf_map_info`.
+#[repr(C)]
+#[derive(Default)]
+struct MapInfo {
+    kind: u32,
+    id: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    max_entries: u32,
+    flags: u32,
+    name: [u8; NAME],
+}
+
+fn name_of(map: &OwnedFd) -> Result<String> {
+    let mut info = MapInfo::default();
+    let mut question = InfoQuestion {
+        descriptor: u32::try_from(map.as_raw_fd())?,
+        length: u32::try_from(size_of::<MapInfo>())?,
+        info: (&raw mut info) as u64,
+    };
+    // SAFETY: the kernel writes at most as many bytes as the length says, into memory that lives on.
+    unsafe { bpf(INFO_BY_FD, &raw mut question)? };
+    let name = info.name.split(|byte| *byte == 0).next();
+    Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
+}
+
+/// What the kernel is asked with about an entry.
+#[repr(C)]
+struct EntryQuestion {
+    map: u32,
+    padding: u32,
+    key: u64,
+    next_key: u64,
+    flags: u64,
+}
+
+/// Takes the first entry out until there is none.
+fn empty(map: &OwnedFd) -> Result<usize> {
+    let map = u32::try_from(map.as_raw_fd())?;
+    let mut key = 0_u64;
+    let mut number = 0;
+    loop {
+        let mut question = EntryQuestion {
+            map,
+            padding: 0,
+            key: 0,
+            next_key: (&raw mut key) as u64,
+            flags: 0,
+        };
+        // SAFETY: the kernel writes a key of 8 bytes, which lives on.
+        match unsafe { bpf(NEXT_KEY, &raw mut question) } {
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(number),
+            Err(error) => return Err(error.into()),
+        }
+        question.key = (&raw mut key) as u64;
+        question.next_key = 0;
+        // SAFETY: the kernel reads a key of 8 bytes, which lives on.
+        unsafe { bpf(DELETE, &raw mut question)? };
+        number += 1;
+    }
+}
+
+/// A descriptor of what has an id.
+fn by_id(command: libc::c_int, id: u32) -> io::Result<OwnedFd> {
     let mut question = Question {
-        start: program,
+        start: id,
         next: 0,
         open_flags: 0,
     };
     // SAFETY: the question is as long as is said.
-    let descriptor = unsafe { bpf(PROGRAM_BY_ID, &raw mut question)? };
+    let descriptor = unsafe { bpf(command, &raw mut question)? };
     // SAFETY: the kernel has just made it, and nobody else knows it.
-    let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Maps that a program uses.
+fn maps_of(program: u32) -> io::Result<Vec<u32>> {
+    let descriptor = by_id(PROGRAM_BY_ID, program)?;
     let mut maps = vec![0_u32; MAPS];
     let mut info = ProgramInfo {
         map_count: u32::try_from(MAPS).unwrap_or(u32::MAX),

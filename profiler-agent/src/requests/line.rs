@@ -98,6 +98,15 @@ impl Line {
         self.wire.iter().chain(&self.tls)
     }
 
+    /// The kernel side has made its entry anew: offsets may begin anew. What was ordered of it, which has to be
+    /// said again.
+    pub(super) fn restart(&mut self) -> Option<CaptureOrder> {
+        for talk in self.wire.iter_mut().chain(&mut self.tls) {
+            talk.restart();
+        }
+        self.ordered
+    }
+
     /// Which end it is, as far as that is known.
     pub(super) fn seen_by(&self) -> Option<SeenBy> {
         let of_talk = |talk: &Option<Talk>| talk.as_ref().and_then(|talk| talk.seen_by);

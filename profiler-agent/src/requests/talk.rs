@@ -183,6 +183,19 @@ impl Talk {
         }
     }
 
+    /// Offsets of its pieces may begin anew.
+    pub(super) fn restart(&mut self) {
+        match &mut self.hearing {
+            Hearing::Known(connection) => connection.restart(),
+            Hearing::Either(readings, _) => {
+                for reading in readings {
+                    reading.connection.restart();
+                }
+            }
+            Hearing::Deaf(_) => {}
+        }
+    }
+
     /// So many bytes went over it in all.
     pub(super) fn reaches(
         &mut self,

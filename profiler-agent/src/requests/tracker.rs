@@ -129,9 +129,12 @@ impl Tracker {
         }
     }
 
-    /// A connection begins, or is found; before its first piece.
+    /// A connection begins, or is found; before its first piece. When it is known, its entry on the kernel side has
+    /// made room for others and was made anew.
     pub fn connection(&mut self, cookie: u64, facts: Facts) {
-        if self.lines.contains_key(&cookie) {
+        if let Some(line) = self.lines.get_mut(&cookie) {
+            let ordered = line.restart();
+            self.orders.extend(ordered.map(|order| (cookie, order)));
             return;
         }
         if self.lines.len() >= MAX_CONNECTIONS {

@@ -158,7 +158,10 @@ fn pieces_that_come_again_are_left_out() {
         feed(&mut connection, Direction::ToClient, PONG, &mut at).len(),
         1
     );
-    assert_eq!(connection.trouble().stale_bytes, PING.len() as u64);
+    assert_eq!(
+        connection.trouble().not_understood.to_server,
+        PING.len() as u64
+    );
 }
 
 #[test]
@@ -201,4 +204,36 @@ fn a_joined_connection_waits_for_a_call_that_begins_with_a_message() {
     assert_eq!(driver.take(), ["PING => fine"]);
     assert_eq!(driver.connection.trouble().withdrawn_guesses, 0);
     assert_ne!(driver.connection.trouble(), Trouble::default());
+}
+
+#[test]
+fn a_connection_whose_offsets_begin_anew_goes_on_behind_a_gap() {
+    let mut connection = Connection::new(Options::default(), facts(6379));
+    let mut at = [0; 2];
+    for _ in 0..3 {
+        feed(&mut connection, Direction::ToServer, PING, &mut at);
+        let out = feed(&mut connection, Direction::ToClient, PONG, &mut at);
+        assert_eq!(out.len(), 1);
+    }
+    connection.restart();
+    let mut at = [0; 2];
+    for gaps in [2, 2] {
+        feed(&mut connection, Direction::ToServer, PING, &mut at);
+        let out = feed(&mut connection, Direction::ToClient, PONG, &mut at);
+        assert_eq!(out.len(), 1);
+        assert_eq!(connection.trouble().gaps, gaps);
+    }
+}
+
+#[test]
+fn offsets_that_do_not_begin_anew_after_all_are_no_gap() {
+    let mut connection = Connection::new(Options::default(), facts(6379));
+    let mut at = [0; 2];
+    for _ in 0..2 {
+        feed(&mut connection, Direction::ToServer, PING, &mut at);
+        let out = feed(&mut connection, Direction::ToClient, PONG, &mut at);
+        assert_eq!(out.len(), 1);
+        connection.restart();
+    }
+    assert_eq!(connection.trouble().gaps, 0);
 }

@@ -166,3 +166,51 @@ fn many_requests_at_once_are_all_counted() {
     let table = play.tracker.finish(play.now_ns);
     assert_eq!(operation(&table, "GET").tally.count, 40_000);
 }
+
+#[test]
+fn a_connection_that_had_left_the_kernels_table_is_read_again() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.ask(1, "GET k", "$1\r\nv\r\n");
+    play.ask(1, "GET k", "$1\r\nv\r\n");
+    // It comes back with another announcement, and offsets from 0.
+    play.tracker.connection(1, facts(1, true));
+    play.offsets.clear();
+    for _ in 0..3 {
+        play.ask(1, "GET k", "$1\r\nv\r\n");
+    }
+    play.report(&[1]);
+    let table = play.report(&[1]);
+    assert_eq!(operation(&table, "GET").tally.count, 5);
+    assert_eq!(table.counters.gaps, 2);
+}
+
+#[test]
+fn what_was_ordered_of_a_connection_is_said_again_when_it_comes_back() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.moved(
+        1,
+        true,
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+    );
+    play.moved(1, false, b"\0\0\0\x04\0\0\0\0\0");
+    let orders = play.tracker.orders();
+    assert_eq!(orders.len(), 1, "{orders:?}");
+    play.tracker.connection(1, facts(1, true));
+    assert_eq!(play.tracker.orders(), orders);
+}
+
+#[test]
+fn bytes_that_come_late_are_counted() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.ask(1, "GET k", "$1\r\nv\r\n");
+    // Two threads wrote at once: the second one is told of first.
+    play.miss(1, true, 100);
+    play.moved(1, true, &super::resp("GET k"));
+    play.offsets.insert((1, true), 50);
+    play.moved_in_part(1, true, &[0; 70], 70);
+    let table = play.report(&[1]);
+    assert_eq!(table.counters.undecoded_bytes, 70);
+}

@@ -19,7 +19,10 @@ use profiler_common::{
     },
 };
 
-use super::socket::{Socket, network};
+use super::{
+    socket::{Socket, network},
+    tls,
+};
 use crate::{config::config, emit::Urgency, filter, task};
 
 /// Every connection that is watched, by cookie. Memory is taken for connections that are there and
@@ -221,6 +224,7 @@ pub(super) fn finish(cookie: u64) -> u64 {
         bytes: size_of::<Connection>() as u32,
         time_ns: now(),
     };
+    tls::forget(cookie);
     if ENDED
         .output::<Connection>(&*connection, Urgency::Polled.flags())
         .is_ok()

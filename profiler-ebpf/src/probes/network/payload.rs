@@ -10,7 +10,7 @@ use aya_ebpf::{
 };
 use profiler_common::{
     header::{KIND_PIECE, KIND_PIECE_CONNECTION, RecordHeader},
-    network::Connection,
+    network::{ANNOUNCED, Connection},
     payload::{
         CAPTURE_DEFAULT, CAPTURE_STOP, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
         PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES,
@@ -250,7 +250,7 @@ pub(super) fn is_announced(connection: &mut Connection, at_ns: u64) -> bool {
             add_one(&mut connection.pieces_lost);
             return false;
         }
-        connection.announced = 1;
+        connection.announced = ANNOUNCED;
     }
     true
 }

@@ -25,7 +25,7 @@ use aya_ebpf::{
 };
 use profiler_common::{
     header::{KIND_PIECE, RecordHeader},
-    network::{Connection, FLAG_JOINED},
+    network::{ANNOUNCED_TLS, Connection, FLAG_JOINED},
     payload::{PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
         CALL_GREETS, PROCESS_EPOCH, PROCESS_NESTED, PROCESS_SINCE, PROCESS_UNBOUND, PROCESS_WORDS,
@@ -278,6 +278,15 @@ pub(super) fn is_bound(cookie: u64) -> bool {
     TLS_CONNECTIONS.get_ptr(cookie).is_some()
 }
 
+/// Forgets what is known of a connection that is closed, so that those that are open keep their room.
+#[inline(always)]
+pub(super) fn forget(cookie: u64) {
+    if is_watched() {
+        // Fails when nothing is known of it.
+        let _gone = TLS_CONNECTIONS.remove(cookie);
+    }
+}
+
 #[inline(always)]
 pub(super) fn session_key(session: u64) -> TlsSessionKey {
     TlsSessionKey {
@@ -428,9 +437,14 @@ pub(super) fn type_of(first: u64) -> u8 {
 #[inline(never)]
 pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_send: u64) -> u64 {
     let at_ns = now();
+    if connection.announced == ANNOUNCED_TLS && !is_bound(connection.cookie) {
+        // Its offsets have made room for those of others.
+        connection.announced = 0;
+    }
     if !payload::is_announced(connection, at_ns) {
         return 0;
     }
+    connection.announced = ANNOUNCED_TLS;
     let (pid, tid) = match task::current_ids() {
         Some(ids) => (ids.pid, ids.tid),
         None => (0, 0),
