@@ -34,6 +34,12 @@ pub(super) fn text(table: &RequestTable) -> Text {
     if table.operations.is_empty() {
         line(&mut text, "no requests were seen");
     }
+    if !table.sidecars.is_empty() {
+        line(
+            &mut text,
+            "each hop counts: a request that passes through a sidecar is counted on the way to it and on the way on",
+        );
+    }
     text.push(&samples(table));
     text.push(&sidecars(&table.sidecars));
     text.push(&remarks(table));

@@ -160,6 +160,9 @@ fn sidecars_follow_with_shares_and_parts() {
         matched_left_out: 0,
     }];
     let found = text(&with);
+    assert!(found.contains("each hop counts"), "{found}");
+    with.sidecars.clear();
+    assert!(!text(&with).contains("each hop counts"));
     assert!(
         found.contains("time in app[9] 10.0.0.3: 1.00 ms in the mean (4 requests in, 4 out)"),
         "{found}"

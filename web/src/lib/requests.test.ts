@@ -25,6 +25,7 @@ import {
   statusText,
   tasksWithRequests,
   timingParts,
+  totalText,
 } from "./requests";
 import { answer, EDGE, end, operation, sample, values } from "./requests_testing";
 
@@ -38,6 +39,15 @@ describe("operations", () => {
       "estimated from 40 that were seen: with 95 % confidence 40 to 375",
     );
     expect(countText(operation(some))).toContain("is not known");
+  });
+
+  it("are summed over connections, which is said where a request passes through a sidecar", () => {
+    const operations = [operation({ count: 1000 }), operation({ count: 1000, route: "/b" })];
+    expect(totalText({ operations, sidecars: [] })).toBe("2,000 requests");
+    const sidecars = [{} as RequestSidecar];
+    expect(totalText({ operations, sidecars })).toBe(
+      "2,000 requests on all hops (one through a sidecar counts on each)",
+    );
   });
 
   it("have a key that stays and tells apart what is told apart", () => {

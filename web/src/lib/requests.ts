@@ -325,6 +325,13 @@ export function failing(rows: readonly SampleRow[]): SampleRow[] {
 }
 
 /** Errors by class in words: "3 wrong requests (as 4xx), 1 broken off"; empty without errors. */
+/** How many requests there were in all. Each connection counts its own: with sidecars one request is several. */
+export function totalText({ operations, sidecars }: Pick<TaskRequests, "operations" | "sidecars">): string {
+  const all = operations.reduce((sum, operation) => sum + operation.count, 0);
+  const text = `${count(all)} requests`;
+  return sidecars.length === 0 ? text : `${text} on all hops (one through a sidecar counts on each)`;
+}
+
 /** How an estimated number of requests came about; null when all were seen. */
 export function countText({ count: all, seen, count_interval }: RequestOperation): string | null {
   if (all === seen) return null;

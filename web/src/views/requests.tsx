@@ -16,6 +16,7 @@ import {
   protocolsOf,
   protocolTitle,
   sampleRows,
+  totalText,
 } from "../lib/requests";
 import { useAnswer } from "../state/answer";
 import { patchRoute, route } from "../state/route";
@@ -192,13 +193,12 @@ function Bar({ answer, shown }: { answer: TaskRequests; shown: string }) {
 }
 
 function sumText(answer: TaskRequests): string {
-  const all = answer.operations.reduce((sum, operation) => sum + operation.count, 0);
   const errors = answer.operations.reduce((sum, operation) => sum + operation.errors, 0);
   // Those inside TLS may have been counted for another time.
   const rates = operationRows(answer).map(({ rate }) => rate);
   const known = rates.length > 0 && rates.every((rate) => rate !== null);
   const rate = known ? `, ${rateText(rates.reduce((sum, one) => sum + (one ?? 0), 0))}` : "";
-  return `${count(all)} requests${rate}, ${count(errors)} with an error`;
+  return `${totalText(answer)}${rate}, ${count(errors)} with an error`;
 }
 
 function Operations({ answer, task, tls }: { answer: TaskRequests; task: Task; tls: boolean }) {
