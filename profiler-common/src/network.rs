@@ -223,7 +223,12 @@ pub struct Connection {
     pub comm: [u8; COMM_BYTES],
 }
 
-/// A port that some process listens on. Key of the kernel's table of listeners.
+/// Value of the kernel's table of listeners: the port goes when no socket of [`ListenerKey`] is left.
+pub const LISTENER_OF_SOCKETS: u32 = 0;
+/// It stays, as the cookie of the socket that listens is not known.
+pub const LISTENER_STAYS: u32 = 1;
+
+/// A port that some process listens on. Key of the kernel's table of listeners, value of that of their sockets.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListenerKey {

@@ -2,13 +2,18 @@
 //! says of round trips.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream},
     os::fd::OwnedFd,
+    process::{Command, Stdio},
     time::Duration,
 };
 
-use profiler_tests::{agent::Agent, netns::Netns, wait::wait_for};
+use profiler_tests::{
+    agent::Agent,
+    netns::Netns,
+    wait::{wait_for, wait_until},
+};
 use rustix::{
     io::Errno,
     net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt},
@@ -190,4 +195,64 @@ fn a_server_that_closes_without_reading_is_the_process_that_listens() {
     assert_eq!(server["reset"]["sent"], CONNECTIONS, "{edge:#}");
     assert_eq!(transfer(server, "read"), (0, 0), "{edge:#}");
     drop(listener);
+}
+
+/// A program of somebody else, which takes over a port: it listens, connects to itself, and passes some bytes.
+const SUCCESSOR: &str = "
+import socket, sys
+port = int(sys.stdin.readline())
+with socket.create_server(('127.0.0.1', port)) as listener:
+    client = socket.create_connection(('127.0.0.1', port))
+    server, _ = listener.accept()
+    client.sendall(b'12345')
+    assert server.recv(5) == b'12345'
+    client.close()
+    server.close()
+print('done', flush=True)
+sys.stdin.readline()
+";
+
+#[test]
+fn a_port_that_the_target_gave_up_is_its_own_no_longer() {
+    // Not started after the watch, as children of the target belong to it.
+    let mut successor = Command::new("python3")
+        .args(["-c", SUCCESSOR])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("run python3 (Debian package python3)");
+    let agent = Agent::start().unwrap();
+    let watch = Watch::own(&agent);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    client.write_all(&[7; 100]).unwrap();
+    server.read_exact(&mut [0; 100]).unwrap();
+    // The client closes first, so that the port can be listened on at once.
+    drop(client);
+    assert_eq!(server.read(&mut [0; 1]).unwrap(), 0);
+    drop((server, listener));
+    // The port leaves with the result that follows the end of the listener.
+    let made = || watch.now()["window"]["to_ns"].as_u64();
+    for _ in 0..2 {
+        let before = made();
+        wait_until("another result", EXIT, || made() != before).unwrap();
+    }
+    let input = successor.stdin.as_mut().unwrap();
+    writeln!(input, "{port}").unwrap();
+    let mut output = BufReader::new(successor.stdout.as_mut().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "done\n");
+    let table = watch.finish();
+    drop(successor.stdin.take());
+    successor.wait().unwrap();
+    let edge = edge_to(&table, port);
+    assert_eq!(edge["client"]["pid"], std::process::id(), "{edge:#}");
+    assert_eq!(
+        transfer(&edge["metrics"]["server"], "read"),
+        (1, 100),
+        "{edge:#}"
+    );
 }

@@ -1,5 +1,7 @@
 //! The programs that watch connections, and their tables.
 
+use std::collections::HashSet;
+
 use aya::{
     Btf,
     maps::{HashMap, MapData, MapError, RingBuf},
@@ -7,7 +9,10 @@ use aya::{
 };
 use profiler_common::{
     header::{KIND_ANSWER, KIND_CONNECTION, RecordHeader, read_pod},
-    network::{Answer, Connection, DropKey, ListenerKey, NETWORK_COUNTERS},
+    network::{
+        Answer, Connection, DropKey, LISTENER_OF_SOCKETS, LISTENER_STAYS, ListenerKey,
+        NETWORK_COUNTERS,
+    },
 };
 
 use super::{
@@ -153,6 +158,19 @@ impl AnswerReader {
     }
 }
 
+/// As the kernel's tables have it.
+fn key_bytes(key: ListenerKey) -> [u8; size_of::<ListenerKey>()] {
+    let ListenerKey {
+        network_namespace,
+        port,
+    } = key;
+    let mut bytes = [0; size_of::<ListenerKey>()];
+    let (first, second) = bytes.split_at_mut(4);
+    first.copy_from_slice(&network_namespace.to_ne_bytes());
+    second.copy_from_slice(&port.to_ne_bytes());
+    bytes
+}
+
 /// A record of an ended connection; `None` when it is not one.
 fn decode(bytes: &[u8]) -> Option<Connection> {
     let header: RecordHeader = read_pod(bytes)?;
@@ -284,16 +302,31 @@ impl LoadedObject {
         self.remove("DROPS", &bytes)
     }
 
-    /// Tells who listens on a port. False when there is no room.
-    pub fn add_listener(&mut self, key: ListenerKey, pid: u32) -> Result<bool, LoadError> {
+    /// Tells the programs that a socket listens on a port; without its cookie the port stays for good. False
+    /// when there is no room.
+    pub fn add_listener(
+        &mut self,
+        key: ListenerKey,
+        cookie: Option<u64>,
+    ) -> Result<bool, LoadError> {
         const MAP: &str = "LISTENERS";
+        if let Some(cookie) = cookie
+            && !self.add_new("LISTENING", cookie, key_bytes(key))?
+        {
+            return Ok(false);
+        }
+        let value = if cookie.is_some() {
+            LISTENER_OF_SOCKETS
+        } else {
+            LISTENER_STAYS
+        };
         let failed = |source: MapError| LoadError::Map {
             map: MAP,
             source: source.into(),
         };
         let map = self.ebpf().map_mut(MAP).ok_or(LoadError::NoMap(MAP))?;
         let mut table: HashMap<_, [u32; 2], u32> = HashMap::try_from(map).map_err(failed)?;
-        match table.insert([key.network_namespace, key.port], pid, 0) {
+        match table.insert([key.network_namespace, key.port], value, 0) {
             Ok(()) => Ok(true),
             Err(MapError::SyscallError(error))
                 if error.io_error.raw_os_error() == Some(libc::E2BIG) =>
@@ -302,6 +335,27 @@ impl LoadedObject {
             }
             Err(source) => Err(failed(source)),
         }
+    }
+
+    /// Takes out ports that no socket listens on any more.
+    pub fn forget_listeners(&mut self) -> Result<(), LoadError> {
+        // In this order, as a socket that begins to listen is in the second table first. One that does so between
+        // here and the removal, on a port that was just given up, is missed: its connections are met when they
+        // are used.
+        let mut ports = Vec::new();
+        self.read_map("LISTENERS", |key: ListenerKey, value: u32| {
+            if value == LISTENER_OF_SOCKETS {
+                ports.push(key);
+            }
+        })?;
+        let mut listening = HashSet::new();
+        self.read_map("LISTENING", |_cookie: u64, key: ListenerKey| {
+            listening.insert(key);
+        })?;
+        for key in ports.into_iter().filter(|key| !listening.contains(key)) {
+            self.remove("LISTENERS", &key_bytes(key))?;
+        }
+        Ok(())
     }
 
     /// The counters of the network programs, summed over CPUs.

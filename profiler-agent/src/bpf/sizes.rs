@@ -257,6 +257,7 @@ pub(super) fn map_entries(
             connections.map_or(1, |connections| connections.entries),
         ),
         ("LISTENERS", network(LISTENER_ENTRIES)),
+        ("LISTENING", network(LISTENER_ENTRIES)),
         ("DROPS", network(DROP_ENTRIES)),
         ("UNIX_SOCKETS", network(UNIX_ENTRIES)),
         ("CALLS", network(used(calls, CALL_ENTRIES))),

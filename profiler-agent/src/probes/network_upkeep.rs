@@ -76,8 +76,7 @@ impl Session {
                     network_namespace: owner.network_namespace,
                     port: u32::from(socket.local.port()),
                 };
-                let pid = owner.process.map_or(0, |process| process.pid);
-                if !self.object.add_listener(key, pid)? {
+                if !self.object.add_listener(key, cookie)? {
                     self.listeners_refused += 1;
                 }
             } else if let Some(cookie) = cookie {
@@ -95,8 +94,10 @@ impl Session {
         Ok(())
     }
 
-    /// Connections in the kernel's table, without those that have ended.
+    /// Connections in the kernel's table, without those that have ended. Ports that are no longer listened on
+    /// leave its table as well, so that connections of others to them are not taken for the target's.
     pub(super) fn entries(&mut self, last: bool) -> Result<Vec<Connection>, LoadError> {
+        self.object.forget_listeners()?;
         let mut entries = self.object.connections()?;
         let mut forgotten = Vec::new();
         entries.retain(|entry| {

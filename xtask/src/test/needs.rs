@@ -59,6 +59,10 @@ pub(super) const NGINX: Package = Package {
     name: "nginx-light",
     evidence: "/usr/sbin/nginx",
 };
+const PYTHON: Package = Package {
+    name: "python3",
+    evidence: "/usr/share/doc/python3",
+};
 pub(super) const REDIS: Package = Package {
     name: "redis-server",
     evidence: "/usr/bin/redis-server",
@@ -93,6 +97,12 @@ pub(super) const MESHES: &[Need] = &[
 ];
 /// Network namespaces with packet loss.
 pub(super) const NETWORK: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&demo::PACKAGES)];
+pub(super) const NETWORK_TCP: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&demo::PACKAGES),
+    Need::Packages(&[PYTHON]),
+];
 pub(super) const UNWINDING: &[Need] = &[
     Need::Root,
     Need::Agent,
@@ -147,10 +157,7 @@ pub(super) const IDLE: &[Need] = &[
         GO,
         NGINX,
         REDIS,
-        Package {
-            name: "python3",
-            evidence: "/usr/share/doc/python3",
-        },
+        PYTHON,
         Package {
             name: "default-jdk-headless",
             evidence: "/usr/bin/javac",

@@ -6,7 +6,7 @@ use super::{
     binaries, broken,
     needs::{
         API_FUZZ, CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, KUBERNETES_NAMES, MESH,
-        MESHES, NAMES, NETWORK, Need, PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP,
+        MESHES, NAMES, NETWORK, NETWORK_TCP, Need, PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP,
         REQUESTS_STORES, REQUESTS_TLS, ROOT_AND_AGENT, SHIPPED, SILENT_FILES, STORAGE, STRANGERS,
         TLS_SITES, UI, UI_STAND_IN, UNWIND, UNWINDING, UNWINDING_PROGRAMS,
     },
@@ -246,7 +246,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("off-cpu-sampling", Beside, 60, None, ROOT_AND_AGENT, "thresholds, and waits that are sampled because there are too many"),
     integration!("wall", Alone, 40, None, PPROF, "all time of threads adds up to what has passed"),
     integration!("throttling", Beside, 40, None, ROOT_AND_AGENT, "CPU quotas: how often they stopped the target"),
-    integration!("network-tcp", Beside, 40, None, NETWORK, "simultaneous open, round-trip times, a server that closes without reading"),
+    integration!("network-tcp", Beside, 40, None, NETWORK_TCP, "simultaneous open, round-trip times, a server that closes without reading, a port that goes to another program"),
     integration!("wakers", Beside, 40, None, ROOT_AND_AGENT, "who ended a wait: threads, and never whom an interrupt came upon"),
     integration!("network-cli", Beside, 40, None, NETWORK, "how the command ends"),
     integration!("workloads", Beside, 40, None, ROOT_AND_AGENT, "the workloads keep the shares they promise"),

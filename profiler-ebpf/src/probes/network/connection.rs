@@ -40,9 +40,14 @@ static EMPTY_CONNECTION: Array<Connection> = Array::with_max_entries(1, 0);
 #[map]
 pub(super) static ENDED: RingBuf = RingBuf::with_byte_size(ENDED_BUFFER_BYTES, 0);
 
-/// Ports that targets listen on, with the pid of one that does.
+/// Ports that targets listen on: `LISTENER_*`. The agent takes those out that no socket has any more.
 #[map]
 pub(super) static LISTENERS: HashMap<ListenerKey, u32> =
+    HashMap::with_max_entries(LISTENER_ENTRIES, 0);
+
+/// Sockets of targets that listen, by cookie.
+#[map]
+pub(super) static LISTENING: HashMap<u64, ListenerKey> =
     HashMap::with_max_entries(LISTENER_ENTRIES, 0);
 
 #[map]
@@ -219,12 +224,12 @@ pub(super) fn finish(cookie: u64) -> u64 {
     let Some(connection) = find(cookie) else {
         return 0;
     };
+    tls::forget(cookie);
     connection.header = RecordHeader {
         kind: KIND_CONNECTION,
         bytes: size_of::<Connection>() as u32,
         time_ns: now(),
     };
-    tls::forget(cookie);
     if ENDED
         .output::<Connection>(&*connection, Urgency::Polled.flags())
         .is_ok()

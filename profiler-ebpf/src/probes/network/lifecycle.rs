@@ -4,14 +4,14 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use profiler_common::{
     config::FILTER_ALL,
     network::{
-        Connection, DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_CONNECT_FAILED, LISTENERS_LOST,
-        ListenerKey, REFUSED,
+        Connection, DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_CONNECT_FAILED, LISTENER_OF_SOCKETS,
+        LISTENERS_LOST, ListenerKey, REFUSED,
     },
 };
 
 use super::{
     connection::{
-        LISTENERS, count, create, current_is_wanted, current_pid, find, finish, follow_stream,
+        LISTENERS, LISTENING, count, create, current_is_wanted, find, finish, follow_stream,
         is_in_scope, is_listener, now, remember_totals, use_by_current,
     },
     socket::Socket,
@@ -39,6 +39,7 @@ pub(crate) fn network_state(context: BtfTracePointContext) -> i32 {
         SYN_SENT => begin(socket),
         ESTABLISHED => establish(socket, old),
         FIN_WAIT_1 | LAST_ACK => close(socket),
+        CLOSED if old == LISTEN => listen_no_more(socket),
         CLOSED => end(socket),
         LISTEN => listen(socket),
         _ => {}
@@ -153,9 +154,19 @@ fn listen(socket: Socket) {
         network_namespace: socket.network_namespace(),
         port: u32::from(socket.local_port()),
     };
-    if LISTENERS.insert(key, current_pid(), 0).is_err() {
+    // The socket first: a port without one is taken out.
+    let is_kept = LISTENING.insert(socket.cookie(), key, 0).is_ok()
+        && LISTENERS.insert(key, LISTENER_OF_SOCKETS, 0).is_ok();
+    if !is_kept {
         count(LISTENERS_LOST, 1);
     }
+}
+
+/// A socket listens no more. Others may listen on its port, which the agent sees.
+#[inline(always)]
+fn listen_no_more(socket: Socket) {
+    // Fails when it is none of a target.
+    let _gone = LISTENING.remove(socket.cookie());
 }
 
 #[btf_tracepoint(function = "tcp_destroy_sock")]
