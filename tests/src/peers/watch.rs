@@ -87,10 +87,10 @@ impl Watch {
             json,
             lasted: self.began.elapsed(),
         })
-    pub fn pid(&self) -> u32 {
-        self.agent.pid()
     }
 
+    pub fn pid(&self) -> u32 {
+        self.agent.pid()
     }
 }
 
