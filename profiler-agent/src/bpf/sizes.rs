@@ -23,7 +23,7 @@ use super::features::cpu_count;
 const NO_BUFFER: u32 = 4096;
 
 /// Entries of an LRU map for each possible CPU. A CPU that inserts keeps 128 free entries to itself (`LOCAL_FREE_TARGET`
-/// of kernel/bpf/bpf_lru_list.c, before d4adf1c9ee77 of 2025 whatever the map's size): a map with fewer
+/// of `kernel/bpf/bpf_lru_list.c`, before d4adf1c9ee77 of 2025 whatever the map's size): a map with fewer
 /// evicts entries that are in use. Four times as many leave three quarters for these.
 const LRU_ENTRIES_PER_CPU: u32 = 512;
 
@@ -129,6 +129,10 @@ struct Connections {
 }
 
 /// What is watched beside what is counted.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says of maps of their own whether they are there"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) wakers: bool,

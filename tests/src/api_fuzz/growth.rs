@@ -19,7 +19,7 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(500);
 /// For the agent to let go: threads for blocking work end after ten idle seconds, and requests that were cut off may
 /// still start a task. On a machine that does other things it takes minutes.
-const SETTLED: Duration = Duration::from_secs(300);
+const SETTLED: Duration = Duration::from_mins(5);
 /// Looks in a row that must be alike.
 const ALIKE: usize = 3;
 

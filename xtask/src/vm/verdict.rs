@@ -188,7 +188,7 @@ impl Judge {
 }
 
 /// A CPU that inserts into an LRU map keeps 128 entries to itself: with fewer for each, the kernel evicts entries that
-/// are in use (kernel/bpf/bpf_lru_list.c).
+/// are in use (`kernel/bpf/bpf_lru_list.c`).
 fn forgetting_maps(doctor: &Doctor) -> Result<()> {
     let mut lru = doctor.maps.iter().filter(|map| map.kind == "lru_hash");
     if let Some(small) = lru.find(|map| map.entries < doctor.cpus * 4 * 128) {
