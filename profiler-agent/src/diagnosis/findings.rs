@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use super::{
     DiagnosisRules,
     file::{FindingEntry, GoodEntry, Measure, SettingEntry, System},
-    measures::{Facts, Measured},
+    measures::{CountedStalls, Facts, Measured},
 };
 use crate::{
     model::diagnosis::{
@@ -64,9 +64,13 @@ impl Asked<'_> {
                 continue;
             }
             let mut entries = found.iter().map(|found| found.entry);
-            let queued = entries.any(|entry| entry.measure == Measure::RunQueue);
+            let stalls = if entries.any(|entry| entry.measure == Measure::RunQueue) {
+                CountedStalls::OnACpu
+            } else {
+                CountedStalls::All
+            };
             for member in self.members(entry) {
-                found.extend(self.finding(entry, member.as_deref(), queued));
+                found.extend(self.finding(entry, member.as_deref(), stalls));
             }
         }
         let mut found = joined(found);
@@ -110,17 +114,16 @@ impl Asked<'_> {
         members.into_iter().map(Some).collect()
     }
 
-    /// `queued`: there is a finding of the time that threads wait for a CPU.
     fn finding<'a>(
         &self,
         entry: &'a FindingEntry,
         member: Option<&str>,
-        queued: bool,
+        stalls: CountedStalls,
     ) -> Option<Found<'a>> {
         let named = |text: &str| text.replace(NAME, member.unwrap_or_default());
         let cells = self.cells(&entry.cells, member);
         let measured = match entry.measure {
-            Measure::Stalls if queued => self.facts.stalls_on_a_cpu()?,
+            Measure::Stalls => self.facts.stalls(stalls)?,
             measure => self.facts.measure(measure, &cells)?,
         };
         let Measured {

@@ -37,6 +37,14 @@ pub(super) struct Facts<'a> {
     pub(super) window_ns: u64,
 }
 
+/// Which stalls of event loops are counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CountedStalls {
+    All,
+    /// Without those that waited for a CPU, which have a finding of their own.
+    OnACpu,
+}
+
 /// One measurement.
 pub(super) struct Measured {
     pub(super) estimate: Estimate,
@@ -83,7 +91,7 @@ impl Facts<'_> {
             }
             Measure::Imbalance => self.imbalance(),
             Measure::RunQueue => self.run_queue(),
-            Measure::Stalls => self.stalls(|_| true),
+            Measure::Stalls => self.stalls(CountedStalls::All),
             Measure::Connections => {
                 let (network, requests) = (self.network?, self.requests?);
                 let opened = network.report.connections_opened;
@@ -158,14 +166,13 @@ impl Facts<'_> {
         Some(Measured::counted(exact(percent), 1, Some(text)))
     }
 
-    /// Stalls without those that waited for a CPU.
-    pub(super) fn stalls_on_a_cpu(&self) -> Option<Measured> {
-        self.stalls(|stall| !waited_for_a_cpu(stall))
-    }
-
-    /// Those stalls of the worst thread that are `counted`; the ones that are not listed are.
-    fn stalls(&self, counted: impl Fn(&LoopStall) -> bool) -> Option<Measured> {
+    /// Stalls of the worst thread; those that are not listed always count.
+    pub(super) fn stalls(&self, which: CountedStalls) -> Option<Measured> {
         let report = self.event_loop?;
+        let counted = |stall: &LoopStall| match which {
+            CountedStalls::All => true,
+            CountedStalls::OnACpu => !waited_for_a_cpu(stall),
+        };
         let of_thread = |thread: &LoopThread| {
             let of_it = report.stalls.iter().filter(|stall| stall.tid == thread.tid);
             let left_out = of_it.filter(|stall| !counted(stall));
