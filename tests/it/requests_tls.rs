@@ -16,6 +16,7 @@ use profiler_tests::{
         curl::{self, Call, Done},
         gnutls,
         h2load::{self, Load},
+        held,
         nginx::{Nginx, Speaks},
         pipelining,
         postgres::Postgres,
@@ -413,7 +414,6 @@ fn the_client_of_gnutls() {
     );
 }
 
-/// How long probes are there depends on what they cost, and that on what else the machine does.
 /// A client that asks over one connection, a time for each line that it is given, and prints the status.
 const ASKING: &str = "
 import http.client, ssl, sys
@@ -504,6 +504,7 @@ fn connections_that_are_closed_leave_their_room_to_others() {
     watch.finish().unwrap();
 }
 
+/// How long probes are there depends on what they cost, and that on what else the machine does.
 mod alone {
     use super::*;
 
@@ -585,5 +586,48 @@ mod alone {
         assert_measured!(sum("seen") > 100, "{operations:?}");
         assert_measured!(sum("count") < u64::from(LOAD), "{operations:?}");
         assert_eq!(sum("errors"), 0, "{operations:?}");
+    }
+
+    /// Processes that do nothing; they end with this.
+    struct Idle(Vec<Child>);
+
+    impl Idle {
+        fn start(number: usize) -> Self {
+            let sleep = || Command::new("sleep").arg("300").spawn().unwrap();
+            Self((0..number).map(|_| sleep()).collect())
+        }
+    }
+
+    impl Drop for Idle {
+        fn drop(&mut self) {
+            for process in &mut self.0 {
+                // Fails only when it has ended.
+                let _ended = process.kill().and_then(|()| process.wait());
+            }
+        }
+    }
+
+    /// More processes than may have probes, all of them before the server: they have no TLS and need none.
+    #[test]
+    fn idle_processes_before_a_server_do_not_hide_it() {
+        let (folder, _guard) = folder();
+        let idle = Idle::start(520);
+        let nginx = nginx(&folder);
+        let watch = Watch::start_all(&["--tls"]).unwrap();
+        for pid in nginx.pids().unwrap() {
+            held::wait_until_probed(pid).unwrap();
+        }
+        let base = format!("https://127.0.0.1:{}", nginx.port);
+        let options = ["http1.1", &authority(&folder)];
+        let done = curl::run(&folder, &base, &calls(), &options).unwrap();
+        let report = watch.finish().unwrap();
+        drop(idle);
+        let operations = report.operations(Edges::To(nginx.port)).unwrap();
+        let inside = operations
+            .iter()
+            .filter(|operation| operation["tls"] == true);
+        let counts = inside.map(|operation| operation["count"].as_u64().unwrap());
+        let files = &report.json["plaintext"]["files"];
+        assert_eq!(counts.sum::<u64>(), done.asked.len() as u64, "{files:#}");
     }
 }

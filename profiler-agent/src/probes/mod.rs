@@ -30,6 +30,7 @@ mod tls;
 mod tls_ciphertext;
 mod tls_duty;
 mod tls_report;
+mod tls_turns;
 mod unread;
 mod unwinder;
 mod unix_sockets;

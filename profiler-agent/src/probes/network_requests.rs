@@ -13,6 +13,7 @@ use super::{
         status::{ProbeState, ProbeStatus},
         timeline::Origin,
         tls::{TlsProbes, TlsTargets},
+        tls_turns::MOST_PROBED,
     },
     CollectError, Session,
 };
@@ -68,6 +69,8 @@ pub(super) struct Requests {
     /// One connection in so many, when that was said last.
     said_one_of: u32,
     said_limited: bool,
+    /// Processes without room for probes of TLS, when that was said last.
+    said_left_out: usize,
     /// Payload is not read any more.
     has_ended: bool,
     said_ended: bool,
@@ -125,6 +128,7 @@ impl Requests {
             tls,
             said_one_of: 1,
             said_limited: false,
+            said_left_out: 0,
             has_ended: false,
             said_ended: false,
             cpu_percent: options.cpu_percent,
@@ -214,6 +218,14 @@ impl Requests {
             return Some(format!(
                 "probes in TLS libraries are there for a part of the time: all the time they would cost the \
                  processes more than {percent} % of a CPU, half of cpu_percent"
+            ));
+        }
+        let left_out = self.tls.as_ref().map_or(0, TlsProbes::left_out);
+        if left_out > 2 * self.said_left_out {
+            self.said_left_out = left_out;
+            return Some(format!(
+                "plaintext of {left_out} processes with a TLS library is not read: probes are in \
+                 {MOST_PROBED} processes at most"
             ));
         }
         let one_of = self.payload.sampled_one_of();

@@ -28,7 +28,8 @@ use super::{
     timeline::monotonic_ns,
     tls_ciphertext::Ciphertext,
     tls_duty::{Duty, Turn},
-    tls_report::{add_ciphertext, file_report},
+    tls_report::{add_ciphertext, file_report, left_out_reason},
+    tls_turns::{LOOK_SOON, Room, Waiting, due},
 };
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
@@ -40,22 +41,14 @@ use crate::{
     tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
 };
 
-/// Processes are looked at again after so long: libraries are loaded late.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// The same for one that has begun just now.
-const LOOK_SOON: Duration = Duration::from_millis(200);
-/// A process is young for so long.
-const YOUNG: Duration = Duration::from_secs(3);
 /// How long a task waits for the processes that run when it begins, and how often it looks. A stripped
 /// program of 100 MB takes half a second.
 const SETTLE_LIMIT: Duration = Duration::from_secs(10);
 const SETTLE_PAUSE: Duration = Duration::from_millis(5);
 /// Processes that may wait to be looked at.
 const WAITING_LIMIT: usize = 64;
-/// Processes that are probed at once.
-const PROCESSES_LIMIT: usize = 512;
 
-/// A process with TLS.
+/// A process of the target; most have no TLS.
 #[derive(Debug)]
 struct Watched {
     key: ProcessKey,
@@ -67,6 +60,16 @@ struct Watched {
     /// By file; empty while probes are away.
     links: HashMap<FileKey, Vec<TlsLink>>,
     ciphertext: Ciphertext,
+    /// There is no room for its probes.
+    is_left_out: bool,
+}
+
+impl Watched {
+    /// Its files with a TLS library that can be read.
+    fn found(&self) -> impl Iterator<Item = &TlsMapping> {
+        let is_found = |mapping: &&TlsMapping| matches!(mapping.content.finding, Finding::Found(_));
+        self.files.iter().filter(is_found)
+    }
 }
 
 /// What the finder's thread answers.
@@ -108,6 +111,7 @@ impl TlsTargets {
             Self::Groups(paths) => table
                 .snapshot()
                 .iter()
+                .filter(|process| !process.kernel_thread)
                 .filter(|process| paths.iter().any(|path| is_below(&process.cgroup, path)))
                 .map(|process| process.key.pid)
                 .collect(),
@@ -115,6 +119,7 @@ impl TlsTargets {
             Self::All => table
                 .snapshot()
                 .iter()
+                .filter(|process| !process.kernel_thread)
                 .map(|process| process.key.pid)
                 .collect(),
         })
@@ -215,8 +220,9 @@ impl TlsProbes {
             forget(object, pid);
         }
         for pid in wanted {
-            self.ask(*pid);
+            self.meet(*pid);
         }
+        self.ask();
         self.take_answers(object);
         let was_attached = self.duty.is_attached();
         if was_attached {
@@ -284,8 +290,8 @@ impl TlsProbes {
 
     /// Looks in which processes ciphertext need not be probed.
     fn judge(&mut self, object: &mut LoadedObject) {
-        let has_tls = |process: &&mut Watched| !process.files.is_empty();
-        for process in self.processes.values_mut().filter(has_tls) {
+        let is_probed = |process: &&mut Watched| !process.links.is_empty();
+        for process in self.processes.values_mut().filter(is_probed) {
             let pid = process.key.pid;
             match object.tls_process(pid) {
                 Ok(Some(words)) => process.ciphertext.judge(&words),
@@ -314,46 +320,52 @@ impl TlsProbes {
         }
     }
 
-    /// Has a process looked at when that is due.
-    fn ask(&mut self, pid: u32) {
-        let now = Instant::now();
-        let is_known = self.processes.contains_key(&pid);
-        if !is_known {
-            if self.processes.len() >= PROCESSES_LIMIT {
-                return;
-            }
-            let Ok(stat) = read_stat(pid) else { return };
-            let key = ProcessKey {
-                pid,
-                start_ticks: stat.start_ticks,
-            };
-            let process = Watched {
-                key,
-                seen: now,
-                asked: None,
-                looked: None,
-                files: Vec::new(),
-                links: HashMap::new(),
-                ciphertext: Ciphertext::default(),
-            };
-            self.processes.insert(pid, process);
-        }
-        let Some(process) = self.processes.get_mut(&pid) else {
+    /// Remembers a process of the target.
+    fn meet(&mut self, pid: u32) {
+        if self.processes.contains_key(&pid) {
             return;
+        }
+        let Ok(stat) = read_stat(pid) else { return };
+        let key = ProcessKey {
+            pid,
+            start_ticks: stat.start_ticks,
         };
-        let rest = if process.seen.elapsed() < YOUNG {
-            LOOK_SOON
-        } else {
-            LOOK_AGAIN
+        let process = Watched {
+            key,
+            seen: Instant::now(),
+            asked: None,
+            looked: None,
+            files: Vec::new(),
+            links: HashMap::new(),
+            ciphertext: Ciphertext::default(),
+            is_left_out: false,
         };
-        let is_due = process.looked.is_none_or(|looked| looked.elapsed() >= rest);
-        if process.asked.is_none() && is_due {
+        self.processes.insert(pid, process);
+    }
+
+    /// Has processes looked at that are due, as many as may wait.
+    fn ask(&mut self) {
+        let now = Instant::now();
+        let waiting = self
+            .processes
+            .values()
+            .filter(|process| process.asked.is_none());
+        let waiting = waiting.map(|process| Waiting {
+            pid: process.key.pid,
+            seen: process.seen,
+            looked: process.looked,
+        });
+        for pid in due(waiting, self.processes.len(), now) {
+            let Some(process) = self.processes.get_mut(&pid) else {
+                continue;
+            };
             match self.questions.try_send(process.key) {
                 Ok(()) => process.asked = Some(now),
                 // Later.
-                Err(TrySendError::Full(_)) => {}
+                Err(TrySendError::Full(_)) => return,
                 Err(TrySendError::Disconnected(_)) => {
                     self.unavailable = Some("the thread that looks at files has ended".to_owned());
+                    return;
                 }
             }
         }
@@ -392,9 +404,19 @@ impl TlsProbes {
         }
     }
 
-    /// Puts probes into every file of every process that has none there.
+    /// Puts probes into every file of every process that has none there, as long as there is room.
     fn attach(&mut self, object: &mut LoadedObject) -> Result<(), LoadError> {
+        let probed = self
+            .processes
+            .values()
+            .filter(|process| !process.links.is_empty());
+        let mut room = Room::beside(probed.count());
         for process in self.processes.values_mut() {
+            let is_new = process.links.is_empty() && process.found().next().is_some();
+            process.is_left_out = is_new && !room.take();
+            if process.is_left_out {
+                continue;
+            }
             let ciphertext = &mut process.ciphertext;
             for (key, result) in ciphertext.attach(object, process.key, &process.files) {
                 if !self.has_ciphertext {
@@ -453,14 +475,18 @@ impl TlsProbes {
         Ok(())
     }
 
-    /// Processes that run a file whose probes are known.
-    fn processes_with(&self, key: FileKey) -> u64 {
-        let runs = |process: &&Watched| {
-            process.files.iter().any(|mapping| {
-                mapping.key == key && matches!(mapping.content.finding, Finding::Found(_))
-            })
-        };
-        self.processes.values().filter(runs).count() as u64
+    /// Processes that run a file whose probes are known, and those of them that have no room for probes.
+    fn processes_with(&self, key: FileKey) -> (u64, u64) {
+        let runs = |process: &&Watched| process.found().any(|mapping| mapping.key == key);
+        let all = self.processes.values().filter(runs);
+        let left_out = all.clone().filter(|process| process.is_left_out);
+        (all.count() as u64, left_out.count() as u64)
+    }
+
+    /// Processes with a TLS library that have no room for probes.
+    pub(super) fn left_out(&self) -> usize {
+        let all = self.processes.values();
+        all.filter(|process| process.is_left_out).count()
     }
 
     pub(super) fn report(&self, object: &LoadedObject) -> Result<TlsReport, LoadError> {
@@ -469,9 +495,12 @@ impl TlsProbes {
         let mut files: Vec<TlsFileReport> = self
             .files
             .iter()
-            .map(|(key, file)| TlsFileReport {
-                processes: self.processes_with(*key),
-                ..file.clone()
+            .map(|(key, file)| {
+                let (all, left_out) = self.processes_with(*key);
+                let mut file = file.clone();
+                file.processes = all - left_out;
+                file.reasons.extend(left_out_reason(left_out));
+                file
             })
             .collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));

@@ -1,5 +1,6 @@
 //! What is told of a file with a TLS library.
 
+use super::tls_turns::MOST_PROBED;
 use crate::{
     bpf::LoadError,
     model::{TlsFileReport, TlsProbeSite},
@@ -23,6 +24,15 @@ pub(super) fn add_ciphertext(
     report
         .reasons
         .extend(reason.filter(|reason| !report.reasons.contains(reason)));
+}
+
+/// What is said of a file whose library `processes` run without probes, when there are any.
+pub(super) fn left_out_reason(processes: u64) -> Option<String> {
+    (processes > 0).then(|| {
+        format!(
+            "not read in {processes} more processes: probes are in {MOST_PROBED} processes at most"
+        )
+    })
 }
 
 pub(super) fn file_report(mapping: &TlsMapping) -> TlsFileReport {

@@ -44,10 +44,20 @@ impl Watch {
 
     /// With more options of the command.
     pub fn start_with(servers: &[u32], options: &[&str]) -> Result<Self> {
-        let (folder, guard) = scratch_directory("requests")?;
         let own = std::process::id();
         let pids = servers.iter().chain([&own]);
         let pids: Vec<String> = pids.map(|pid| format!("--pid={pid}")).collect();
+        Self::start_of(&pids, options)
+    }
+
+    /// Watches every process of the machine.
+    pub fn start_all(options: &[&str]) -> Result<Self> {
+        Self::start_of(&["--all".to_owned()], options)
+    }
+
+    /// Watches what the options `target` say.
+    fn start_of(target: &[String], options: &[&str]) -> Result<Self> {
+        let (folder, guard) = scratch_directory("requests")?;
         let mut arguments = vec!["requests", "--json", "--raw-paths", "--duration=300s"];
         // The processor is busy with the peers as well: whether connections are sampled is not what is
         // tested here.
@@ -58,7 +68,7 @@ impl Watch {
         {
             arguments.push("--cpu-percent=100");
         }
-        arguments.extend(pids.iter().map(String::as_str));
+        arguments.extend(target.iter().map(String::as_str));
         arguments.extend(options);
         let mut agent = agent::launch(&arguments, "requests", &folder)?;
         wait_for("the command watches", START_LIMIT, || {
@@ -77,6 +87,10 @@ impl Watch {
         })
     }
 
+    pub fn pid(&self) -> u32 {
+        self.agent.pid()
+    }
+
     /// Stops watching; what was reported.
     pub fn finish(mut self) -> Result<Report> {
         self.agent.signal(Signal::INT)?;
@@ -87,10 +101,6 @@ impl Watch {
             json,
             lasted: self.began.elapsed(),
         })
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.agent.pid()
     }
 }
 
