@@ -167,7 +167,7 @@ static void crowd(void) {
         pid_t child = fork();
         if (child == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            clock_t end = clock() + CLOCKS_PER_SEC / 50;
+            clock_t end = clock() + CLOCKS_PER_SEC / 100;
             while (nth == CROWD || clock() < end) chain_one();
             raise(SIGSTOP);
         }
