@@ -143,6 +143,8 @@ fn code_of_a_just_in_time_compiler_keeps_its_direct_caller() {
     let target = targets
         .launch(Path::new("/usr/bin/node"), "node-calls")
         .args(["--perf-basic-prof", "--no-turbo-inlining", "-e", CALLS])
+        // It leaves a log there.
+        .current_dir(&targets.folder)
         .start()
         .unwrap();
     burn(&target, Duration::from_secs(1));
