@@ -5,7 +5,8 @@ use std::time::Duration;
 use profiler_common::config::{FILTER_CGROUPS, ProbeConfig, UNWIND_TABLES};
 
 use super::{
-    loader::{LoadError, LoadedObject, MapReport, ObjectRequest, ProgramReport},
+    load_error::LoadError,
+    loader::{LoadedObject, MapReport, ObjectRequest, ProgramReport},
     perf::Sampler,
     sizes::Counting,
 };

@@ -16,8 +16,7 @@ use profiler_common::{
 };
 
 use super::{
-    loader::{LoadError, LoadedObject},
-    network_calls::CallPlan,
+    load_error::LoadError, loader::LoadedObject, network_calls::CallPlan,
     network_offsets::NetworkFacts,
 };
 

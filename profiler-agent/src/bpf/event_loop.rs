@@ -13,10 +13,7 @@ use aya::{
 use profiler_common::event_loop::LoopThread;
 
 use super::{
-    features::online_cpus,
-    loaded,
-    loader::{LoadError, LoadedObject},
-    tracefs::TraceFs,
+    features::online_cpus, load_error::LoadError, loaded, loader::LoadedObject, tracefs::TraceFs,
 };
 
 /// The system calls; no kernel lacks all of them.

@@ -8,10 +8,7 @@ use std::{
 
 use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun as _};
 
-use super::{
-    connections::NETWORK_PROGRAMS,
-    loader::{LoadError, LoadedObject},
-};
+use super::{connections::NETWORK_PROGRAMS, load_error::LoadError, loader::LoadedObject};
 
 const EVICT: &str = "network_evict";
 

@@ -7,7 +7,7 @@ use aya::{
     programs::{Iter, ProgramError},
 };
 
-use super::loader::{LoadError, LoadedObject};
+use super::{load_error::LoadError, loader::LoadedObject};
 
 /// Puts threads that sleep into the table of waits.
 const ASLEEP: &str = "off_cpu_asleep";

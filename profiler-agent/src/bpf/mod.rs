@@ -8,6 +8,7 @@ mod eviction;
 mod features;
 mod iterators;
 mod kernel_faults;
+mod load_error;
 mod loaded;
 mod loader;
 mod map_memory;
@@ -35,9 +36,10 @@ pub use event_loop::EventLoopLinks;
 pub use features::{
     cpu_count, has_loop_helper, is_initial_pid_namespace, online_cpus, pid_namespace_inode,
 };
+pub use load_error::LoadError;
 pub use loaded::{LoadedMap, LoadedProgram, charge_of, loaded};
 pub use loader::{
-    KernelLog, LoadError, LoadedObject, MapReport, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
+    KernelLog, LoadedObject, MapReport, ObjectRequest, PROCESS_PROGRAMS, ProgramReport,
     enable_statistics,
 };
 pub use network_calls::CallPlan;

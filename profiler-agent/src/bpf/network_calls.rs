@@ -8,7 +8,8 @@ use profiler_common::network_calls::{
 };
 
 use super::{
-    loader::{LoadError, LoadedObject},
+    load_error::LoadError,
+    loader::LoadedObject,
     offsets::{OffsetError, member_offset},
 };
 

@@ -11,7 +11,8 @@ use profiler_common::payload::{
 };
 
 use super::{
-    loader::{LoadError, LoadedObject},
+    load_error::LoadError,
+    loader::LoadedObject,
     offsets::{OffsetError, member_offset},
     payload_records::PieceRecord,
 };

@@ -13,7 +13,7 @@ use aya::{
     },
 };
 
-use super::{features::online_cpus, loader::LoadError};
+use super::{features::online_cpus, load_error::LoadError};
 use crate::model::Clock;
 
 /// Which clocks may be used.

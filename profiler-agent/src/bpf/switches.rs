@@ -8,7 +8,7 @@ use profiler_common::{
     wakers::WokenKey,
 };
 
-use super::loader::{LoadError, LoadedObject};
+use super::{load_error::LoadError, loader::LoadedObject};
 
 /// The programs with the kernel's name of their hook. The wake-up comes first, so that no wait is
 /// seen to begin whose wake-up would be missed.

@@ -12,7 +12,7 @@ use profiler_common::tls::{
     TlsConfig,
 };
 
-use super::loader::{LoadError, LoadedObject};
+use super::{load_error::LoadError, loader::LoadedObject};
 use crate::tls_sites::{
     Convention, EntrySite, Library, Operation, Place, RegisterNumber, ReturnSite, SiteClass,
     TlsCall,

@@ -3,7 +3,8 @@
 use profiler_common::unix_sockets::{UnixOffsets, UnixSocket};
 
 use super::{
-    loader::{LoadError, LoadedObject},
+    load_error::LoadError,
+    loader::LoadedObject,
     offsets::{OffsetError, kernel_btf, member_offset},
 };
 

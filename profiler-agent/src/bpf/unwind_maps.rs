@@ -23,7 +23,7 @@ use profiler_common::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{batch, loader::LoadError, reader::DecodeError};
+use super::{batch, load_error::LoadError, reader::DecodeError};
 
 /// A value that both sides know; aya asks for a trait of its own.
 #[derive(Clone, Copy, Debug)]

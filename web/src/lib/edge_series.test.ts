@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Edge, EdgeSide, SideSeries, ValueSeries } from "../api/types";
+import type { SideSeries, ValueSeries } from "../api/edge_series_types";
+import type { Edge, EdgeSide } from "../api/types";
 import {
   betweenWords,
   drawnBounds,
