@@ -19,8 +19,9 @@ use profiler_tests::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Deadlines for what takes a moment on an idle machine, and much longer beside other tests.
-pub(crate) const START: Duration = Duration::from_mins(1);
+/// Deadlines for what takes a moment on an idle machine, and much longer beside other tests; longest in an emulator
+/// that shares its processor, where loading the programs of connections alone takes half a minute.
+pub(crate) const START: Duration = Duration::from_mins(3);
 pub(crate) const EXIT: Duration = Duration::from_mins(1);
 /// For CPU time or samples of targets that share the machine with others.
 const ENOUGH: Duration = Duration::from_secs(90);
