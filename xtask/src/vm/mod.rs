@@ -11,7 +11,11 @@ mod machine;
 mod transcript;
 mod verdict;
 
-use std::{path::Path, thread};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 use anyhow::{Result, anyhow, ensure};
 
@@ -136,21 +140,30 @@ pub(crate) fn run_more(workspace: &Workspace) -> Result<()> {
     result
 }
 
-/// Boots all machines at once, each on one processor.
+/// Machines at once: each keeps one processor busy.
+const AT_ONCE: usize = 2;
+
+/// Boots all machines and judges each.
 fn try_all(workspace: &Workspace, tally: &mut Tally, trials: &[Trial]) -> Result<()> {
     let tests = test::integration_binary(workspace)?;
     let mut judge = verdict::Judge::read(workspace)?;
-    let runs: Vec<(&Trial, Result<machine::Run>)> = thread::scope(|scope| {
-        let started: Vec<_> = trials
-            .iter()
-            .map(|trial| (trial, scope.spawn(|| boot(workspace, trial, &tests))))
-            .collect();
-        let ended = started.into_iter().map(|(trial, run)| {
-            let panicked = |_| Err(anyhow!("its thread panicked"));
-            (trial, run.join().unwrap_or_else(panicked))
+    let next = AtomicUsize::new(0);
+    let boot_in_turn = || {
+        let mut runs = Vec::new();
+        while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+            runs.push((trial, boot(workspace, trial, &tests)));
+        }
+        runs
+    };
+    let runs = thread::scope(|scope| {
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(boot_in_turn)).collect();
+        let runs = threads.into_iter().map(|thread| {
+            let panicked = |_| anyhow!("a thread that boots machines panicked");
+            thread.join().map_err(panicked)
         });
-        ended.collect()
-    });
+        runs.collect::<Result<Vec<_>>>()
+    })?;
+    let runs = runs.into_iter().flatten();
     for (trial, run) in runs {
         let name = trial.name();
         let run = match run {
