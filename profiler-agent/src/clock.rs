@@ -68,8 +68,13 @@ pub fn follow(path: &Path) -> io::Result<()> {
 }
 
 /// Nanoseconds since the machine's start, sleep included (`CLOCK_BOOTTIME`). Nobody can set it.
-fn steady_ns() -> u64 {
-    let now = clock_gettime(ClockId::Boottime);
+pub(crate) fn steady_ns() -> u64 {
+    clock_ns(ClockId::Boottime)
+}
+
+/// A clock of the kernel in nanoseconds.
+pub(crate) fn clock_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
     seconds

@@ -138,7 +138,8 @@ impl LoadedObject {
                 .as_ref()
                 .is_some_and(|network| network.plan.watches_calls()),
         };
-        let entries = map_entries(request.counting, asked, Cpus::of_this_machine());
+        let cpus = Cpus::of_this_machine();
+        let entries = map_entries(request.counting, asked, cpus);
         let mut loader = EbpfLoader::new();
         loader
             .btf(Some(&btf))
@@ -160,7 +161,7 @@ impl LoadedObject {
         for (map, entries) in &entries {
             loader.map_max_entries(map, *entries);
         }
-        let needed = map_memory::estimate(&entries, Cpus::of_this_machine());
+        let needed = map_memory::estimate(&entries, cpus);
         Ceiling::own().admits_tables(needed)?;
         let ebpf = loader
             .load(&object::bytes())

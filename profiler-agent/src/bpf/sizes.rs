@@ -29,7 +29,7 @@ const LRU_ENTRIES_PER_CPU: u32 = 512;
 
 /// Entries of a counting table of waits or slices for each online CPU: in the 12 buckets of an epoch, 170 threads each.
 const WAITS_PER_CPU: u32 = 2048;
-/// And at most: 32 MiB a table.
+/// And at most: 30 to 40 MiB a table.
 const MAX_WAITS: u32 = 1 << 18;
 
 /// Bytes of the ring buffer for records for each online CPU, and at most.

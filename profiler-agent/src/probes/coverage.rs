@@ -5,13 +5,11 @@
 
 use std::collections::HashMap;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::{
     source::Counted,
     timeline::{Origin, monotonic_ns, start_ticks},
 };
-use crate::{model::CpuCoverage, process::accounting::cpu_time};
+use crate::{clock::steady_ns, model::CpuCoverage, process::accounting::cpu_time};
 
 /// Processes whose accounts are read: each costs a file at both ends.
 const PROCESSES: usize = 256;
@@ -113,13 +111,7 @@ impl CpuAccounts {
 
 /// The origin on the clock of start times, which goes on while the machine sleeps.
 fn boottime_ns(origin: Origin) -> u64 {
-    let now = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
-    let now = seconds
-        .saturating_mul(1_000_000_000)
-        .saturating_add(nanoseconds);
-    now.saturating_sub(monotonic_ns().saturating_sub(origin.kernel_ns))
+    steady_ns().saturating_sub(monotonic_ns().saturating_sub(origin.kernel_ns))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
-use crate::clock::wall_ns;
+use crate::clock::{clock_ns, wall_ns};
 
 /// Length of a time bucket: fine enough for a sub-second heat map.
 pub(super) const BUCKET: Duration = Duration::from_millis(20);
@@ -59,12 +59,7 @@ impl Origin {
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
 pub(super) fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
-    seconds
-        .saturating_mul(1_000_000_000)
-        .saturating_add(nanoseconds)
+    clock_ns(ClockId::Monotonic)
 }
 
 /// The epoch's length.

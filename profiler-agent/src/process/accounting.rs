@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use super::proc_dir::ProcDir;
+use super::proc_dir::{ProcDir, ProcessStat};
 use crate::model::ProcessKey;
 
 /// Threads of one process that are read; a proxy has some dozen.
@@ -42,12 +42,8 @@ pub(crate) struct ProcessAccount {
 impl ProcessAccount {
     /// Reads a process. Fails when it has ended or cannot be read. Blocks.
     pub(crate) fn read(pid: u32) -> io::Result<Self> {
-        let dir = ProcDir::open(pid)?;
-        let stat = dir.stat()?;
-        if stat.zombie {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+        let (dir, stat) = living(pid)?;
+        let tick_ns = tick_ns();
         let threads = dir.thread_stats(MAX_THREADS).into_iter();
         let threads = threads.map(|(tid, stat)| {
             let text = dir.read(&format!("task/{tid}/schedstat"), SCHEDSTAT_LIMIT);
@@ -99,15 +95,26 @@ pub(crate) struct CpuTime {
 
 /// CPU time of a process. Fails when it has ended or cannot be read. Blocks: reads one file.
 pub(crate) fn cpu_time(pid: u32) -> io::Result<CpuTime> {
-    let stat = ProcDir::open(pid)?.stat()?;
+    let (_dir, stat) = living(pid)?;
+    Ok(CpuTime {
+        start_ticks: stat.start_ticks,
+        ns: stat.cpu_ticks.saturating_mul(tick_ns()),
+    })
+}
+
+/// A process that has not ended.
+fn living(pid: u32) -> io::Result<(ProcDir, ProcessStat)> {
+    let dir = ProcDir::open(pid)?;
+    let stat = dir.stat()?;
     if stat.zombie {
         return Err(io::ErrorKind::NotFound.into());
     }
-    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    Ok(CpuTime {
-        start_ticks: stat.start_ticks,
-        ns: stat.cpu_ticks.saturating_mul(tick_ns),
-    })
+    Ok((dir, stat))
+}
+
+/// Length of a clock tick.
+fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
 /// Time on a CPU and time waiting for one. `None` when the kernel wrote only zeros, which a thread
