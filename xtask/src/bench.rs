@@ -50,7 +50,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         setup::run(workspace, &BINARY)?;
         setup::run(workspace, &[Part::Packages(&vm::PACKAGES)])?;
         test::Build::Integration.make(workspace)?;
-        dist::build(workspace, &DistArgs { allow_dirty: true })?;
+        if env::var_os("PROFILER_AGENT").is_none() {
+            dist::build(workspace, &DistArgs { allow_dirty: true })?;
+        }
         return vm::run_more(workspace);
     }
     ensure!(
