@@ -190,7 +190,9 @@ pub struct Connection {
     /// The smallest of the socket's minimum round-trip times (`tcp_sock.rtt_min`, of the last
     /// `net.ipv4.tcp_min_rtt_wlen` seconds) at its writes, microseconds; 0: none yet.
     pub min_rtt_us: u32,
-    pub padding: u32,
+    /// Kernel's ticks for which the socket had data to send, at the end of its last read or write. Only where payload is
+    /// captured.
+    pub busy_ticks: u32,
 
     /// Segments that were sent again, by the socket's own count when first seen, and last.
     pub first_retransmits: u32,

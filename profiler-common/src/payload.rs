@@ -58,6 +58,10 @@ pub const DATAGRAM_ENTRIES: u32 = 8192;
 /// A socket of UDP that was not used for so long is told anew.
 pub const DATAGRAM_REST_NS: u64 = 5_000_000_000;
 
+/// Writes of so many bytes or more may wait in the kernel until the socket has room. A socket takes 16 KiB at once
+/// (`tcp_wmem`).
+pub const LARGE_WRITE_BYTES: u64 = 16 << 10;
+
 /// How far a thread is in a call with several messages.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,8 +117,8 @@ pub struct PieceHead {
     /// Its time is that of the end of the call.
     pub header: RecordHeader,
     pub cookie: u64,
-    /// When the data had arrived that was read; 0: sent, or not known.
-    pub ready_ns: u64,
+    /// When the data had arrived that was read, or when a write of [`LARGE_WRITE_BYTES`] or more began; 0: not known.
+    pub since_ns: u64,
     /// Bytes of this direction before this piece.
     pub offset: u64,
     /// Bytes that were moved.
@@ -172,7 +176,14 @@ pub struct PayloadConfig {
     pub registers_first: u32,
     /// The fifth argument.
     pub registers_fifth: u32,
-    pub padding: u32,
+    /// What TCP knows of how long it has had something to send, in ticks: of the present spell, and its kind by a mask in
+    /// one byte; of those before.
+    pub tcp_chrono_start: u32,
+    pub tcp_chrono_stat: u32,
+    pub tcp_chrono_type: u32,
+    pub chrono_mask: u32,
+    /// Length of a tick.
+    pub tick_ns: u32,
 }
 
 /// Pieces that did not fit the ring buffer.
@@ -187,7 +198,7 @@ pub const PAYLOAD_COUNTERS: u32 = 3;
 
 const _: () = assert!(size_of::<PieceHead>() == 64);
 const _: () = assert!(size_of::<PieceConnection>() == 16 + 8 + 24 + 8 + 32);
-const _: () = assert!(size_of::<PayloadConfig>() == 8 * 4);
+const _: () = assert!(size_of::<PayloadConfig>() == 12 * 4);
 const _: () = assert!(size_of::<DatagramSocket>() == 32);
 const _: () = assert!(size_of::<MessageCall>() == 24);
 const _: () = assert!(SCRATCH_BYTES <= 32 << 10);

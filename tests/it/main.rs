@@ -121,6 +121,8 @@ mod requests_stores;
 #[cfg(test)]
 mod requests_tls;
 #[cfg(test)]
+mod requests_truth;
+#[cfg(test)]
 mod shipped;
 #[cfg(test)]
 mod silent_files;

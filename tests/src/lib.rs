@@ -31,3 +31,4 @@ pub mod stats;
 pub mod truth;
 
 pub mod peers;
+pub mod request_truth;

@@ -38,6 +38,8 @@ pub enum Workload {
     /// Two programs that exec each other.
     ExecBusy,
     ExecIdle,
+    /// HTTP/2 without TLS by Go's own library.
+    Http2ServerGo,
     /// Known call chains without frame pointers, and the same program linked in other ways.
     Unwind,
     UnwindStatic,
@@ -80,6 +82,7 @@ impl Workload {
             Self::GoServer => "go_server.go",
             Self::GoHello => "go_hello.go",
             Self::TlsPeerGo => "tls_peer.go",
+            Self::Http2ServerGo => "http2_server.go",
             Self::ExecBusy | Self::ExecIdle => "exec_pair.c",
             Self::Unwind
             | Self::UnwindStatic
@@ -130,7 +133,7 @@ impl Workload {
                     "-O2", "-s", "-static", "-Wall", "-Wextra", "-Werror", "-pthread",
                 ],
             ),
-            Self::GoServer | Self::GoHello | Self::TlsPeerGo => {
+            Self::GoServer | Self::GoHello | Self::TlsPeerGo | Self::Http2ServerGo => {
                 ("go", vec!["build", "-ldflags=-s -w"])
             }
             Self::Unwind => ("gcc", without_frame_pointers(&["-Wl,-z,lazy"])),

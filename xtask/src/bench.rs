@@ -11,7 +11,7 @@ use crate::{
     dist::{self, DistArgs},
     exec,
     setup::{self, BINARY, Part},
-    test::{self, UI_PACKAGES},
+    test::{self, REQUESTS_TRUTH_PACKAGES, UI_PACKAGES},
     vm,
     workspace::Workspace,
 };
@@ -70,6 +70,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     }
     if is(&["api-fuzz"]) {
         setup::run(workspace, &[Part::Schemathesis])?;
+    }
+    if is(&["truth"]) {
+        setup::run(workspace, &[Part::Packages(&REQUESTS_TRUTH_PACKAGES)])?;
     }
     if arguments
         .iter()

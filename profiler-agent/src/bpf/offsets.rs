@@ -153,6 +153,30 @@ fn member_bit(btf: &Btf, structure: &'static str, name: &str) -> Option<(u32, u3
     (member.bitfield_size() == Some(1)).then_some((bit / 8, 1 << (bit % 8)))
 }
 
+/// Byte and mask of a member that is a byte, or bits of one.
+pub(super) fn byte_and_mask(
+    btf: &Btf,
+    structure: &'static str,
+    name: &'static str,
+) -> Result<(u32, u32), OffsetError> {
+    let found = find_struct(btf, structure)?;
+    let member = found
+        .members
+        .iter()
+        .find(|member| btf.resolve_name(*member).is_ok_and(|found| found == name));
+    let place = member.map(|member| {
+        let bits = member.bitfield_size().filter(|bits| *bits > 0);
+        (member.bit_offset(), bits.unwrap_or(8))
+    });
+    match place {
+        Some((at, bits)) if at % 8 + bits <= 8 => Ok((at / 8, ((1 << bits) - 1) << (at % 8))),
+        Some(_) | None => Err(OffsetError::NoMember {
+            structure,
+            member: name,
+        }),
+    }
+}
+
 /// How `sched_switch` is called on this kernel.
 fn switch_arguments(btf: &Btf) -> u32 {
     let Some(parameters) = tracepoint_parameters(btf, "btf_trace_sched_switch") else {

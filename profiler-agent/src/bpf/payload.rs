@@ -9,11 +9,12 @@ use profiler_common::payload::{
     PAYLOAD_COUNTERS, PLACE_BUFFER, PLACE_BUFFER_FROM, PLACE_BUFFER_TO, PLACE_MESSAGE,
     PLACE_MESSAGES, PLACE_PARTS, PayloadConfig,
 };
+use rustix::time::{ClockId, clock_getres};
 
 use super::{
     load_error::LoadError,
     loader::LoadedObject,
-    offsets::{OffsetError, member_offset},
+    offsets::{OffsetError, byte_and_mask, member_offset},
     payload_records::PieceRecord,
 };
 
@@ -46,6 +47,7 @@ pub(super) fn config(btf: &Btf, capture_bytes: Option<u32>) -> Result<PayloadCon
         first,
         fifth,
     } = registers(&at)?;
+    let (tcp_chrono_type, chrono_mask) = byte_and_mask(btf, "tcp_sock", "chrono_type")?;
     Ok(PayloadConfig {
         watched: 1,
         capture_bytes,
@@ -54,8 +56,18 @@ pub(super) fn config(btf: &Btf, capture_bytes: Option<u32>) -> Result<PayloadCon
         registers_result: result,
         registers_first: first,
         registers_fifth: fifth,
-        padding: 0,
+        tcp_chrono_start: at("tcp_sock", &["chrono_start"])?,
+        tcp_chrono_stat: at("tcp_sock", &["chrono_stat"])?,
+        tcp_chrono_type,
+        chrono_mask,
+        tick_ns: tick_ns(),
     })
+}
+
+/// Length of the kernel's tick, of which its coarse clock moves one at a time.
+fn tick_ns() -> u32 {
+    let tick = clock_getres(ClockId::MonotonicCoarse);
+    u32::try_from(tick.tv_nsec).unwrap_or(0)
 }
 
 /// Where `struct pt_regs` has what is read of a system call.

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use profiler_protocols::Protocol;
+
 use crate::{
     model::{
         Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable,
-        Sidecar, SidecarTimes, Spread, TlsReport,
+        Sidecar, SidecarTimes, Spread, Tally, TlsReport,
     },
     printable::{columns, left, printable_within, right},
     terminal::Text,
@@ -77,11 +79,7 @@ fn row(operation: &Operation, table: &RequestTable, window_ns: u64) -> [String; 
             .get(usize::try_from(place).unwrap_or(usize::MAX))
     });
     let [client, server] = ends(edge);
-    let timings = if operation.client.count > 0 {
-        &operation.client
-    } else {
-        &operation.server
-    };
+    let (_end, timings) = operation.timed_by();
     let percentile = |thousandths| percentile(&timings.latency_ns, thousandths);
     let tls = if operation.tls { "+tls" } else { "" };
     [
@@ -89,7 +87,7 @@ fn row(operation: &Operation, table: &RequestTable, window_ns: u64) -> [String; 
         server,
         format!("{}{tls}", operation.protocol.name()),
         name(operation),
-        operation.tally.count.to_string(),
+        count(&operation.tally),
         rate(
             operation.tally.count,
             counted_ns(operation, table, window_ns),
@@ -99,6 +97,17 @@ fn row(operation: &Operation, table: &RequestTable, window_ns: u64) -> [String; 
         percentile(900),
         percentile(990),
     ]
+}
+
+/// How many there were; where that is an estimate, between which numbers.
+fn count(tally: &Tally) -> String {
+    if tally.count == tally.seen {
+        return tally.count.to_string();
+    }
+    match tally.interval() {
+        (low, Some(high)) => format!("~{} ({low} to {high})", tally.count),
+        (low, None) => format!("~{} ({low} or more)", tally.count),
+    }
 }
 
 fn ends(edge: Option<&RequestEdge>) -> [String; 2] {
@@ -279,59 +288,125 @@ fn parts(times: &SidecarTimes) -> Text {
     ])
 }
 
-/// What could not be told.
+/// What is missing in one line, then what there is to say of sampling and TLS.
 fn remarks(table: &RequestTable) -> Text {
+    let mut text = Text::default();
+    let parts = missing(table);
+    if parts.is_empty() {
+        line(&mut text, "nothing is known to be missing");
+    } else {
+        line(&mut text, &format!("missing: {}", parts.join("; ")));
+    }
+    if let Some(report) = &table.tls {
+        text.push(&plaintext(report));
+    }
+    let one_of = table.counters.sampled_one_of;
+    if one_of > 1 {
+        line(
+            &mut text,
+            &format!(
+                "one connection in {one_of} was looked at: counts are estimates, and operations of the others may be missing"
+            ),
+        );
+    }
+    text
+}
+
+/// Everything that could not be told, each with its number.
+fn missing(table: &RequestTable) -> Vec<String> {
     let RequestCounters {
-        connections_by_protocol: _,
-        sampled_one_of,
+        connections_by_protocol,
+        // Said in a line of its own.
+        sampled_one_of: _,
         unbound_bytes,
         lost_pieces,
         gaps,
         gap_connections,
         undecoded_connections,
-        undecoded_bytes: _,
+        undecoded_bytes,
+        // Their connections were read as something else, or are among the undecoded ones.
         withdrawn_guesses: _,
         unknown_direction,
         refused_connections,
-        refused_bytes: _,
+        refused_bytes,
         other_operations,
         other_edges,
     } = &table.counters;
-    let mut text = Text::default();
-    let mut say = |number: &u64, what: &str| {
-        if *number > 0 {
-            line(&mut text, &format!("{number} {what}"));
-        }
+    let outcomes = table.operations.iter();
+    let unknown: u64 = outcomes.map(|known| known.tally.outcomes.unknown).sum();
+    let mut parts = Vec::new();
+    let mut say = |number: u64, one: &str, more: &str| match number {
+        0 => {}
+        1 => parts.push(format!("1 {one}")),
+        _ => parts.push(format!("{number} {more}")),
     };
-    say(lost_pieces, "pieces of payload were lost");
     say(
-        gaps,
-        &format!("places without payload, on {gap_connections} connections"),
+        unknown,
+        "request whose status or end was not seen",
+        "requests whose status or end was not seen",
     );
-    say(unbound_bytes, "bytes of TLS belong to no known socket");
+    let encrypted = connections_by_protocol.get(Protocol::Tls.name());
     say(
-        undecoded_connections,
-        "connections speak nothing that is known here",
+        encrypted.copied().unwrap_or(0),
+        "encrypted connection whose plaintext was not read",
+        "encrypted connections whose plaintext was not read",
     );
     say(
-        unknown_direction,
-        "connections were there before, and nobody can tell which end is the client",
+        *lost_pieces,
+        "piece of payload that was lost",
+        "pieces of payload that were lost",
     );
-    say(refused_connections, "connections found no room");
-    say(other_operations, "requests are counted as other operations");
-    say(other_edges, "requests are of edges that found no room");
-    if let Some(report) = &table.tls {
-        text.push(&plaintext(report));
-    }
-    if *sampled_one_of > 1 {
-        line(
-            &mut text,
-            &format!(
-                "one connection in {sampled_one_of} was looked at: counts are estimates, and operations of the others may be missing"
-            ),
-        );
-    }
-    text
+    let on = if *gap_connections == 1 {
+        "1 connection".to_owned()
+    } else {
+        format!("{gap_connections} connections")
+    };
+    say(
+        *gaps,
+        &format!("gap in the payload of {on}"),
+        &format!("gaps in the payload of {on}"),
+    );
+    say(
+        *unbound_bytes,
+        "byte of TLS that belongs to no known socket",
+        "bytes of TLS that belong to no known socket",
+    );
+    say(
+        *undecoded_connections,
+        "connection that speaks nothing known here",
+        "connections that speak nothing known here",
+    );
+    say(
+        *undecoded_bytes,
+        "byte that could not be decoded",
+        "bytes that could not be decoded",
+    );
+    say(
+        *unknown_direction,
+        "connection of which nobody can tell which end is the client, as it was there before",
+        "connections of which nobody can tell which end is the client, as they were there before",
+    );
+    say(
+        *refused_connections,
+        "connection that found no room",
+        "connections that found no room",
+    );
+    say(
+        *refused_bytes,
+        "byte of connections that are not known",
+        "bytes of connections that are not known",
+    );
+    say(
+        *other_operations,
+        "request counted as another operation",
+        "requests counted as other operations",
+    );
+    say(
+        *other_edges,
+        "request of an edge that found no room",
+        "requests of edges that found no room",
+    );
+    parts
 }
 
 /// What became of TLS libraries.

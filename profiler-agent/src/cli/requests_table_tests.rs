@@ -33,6 +33,7 @@ fn operation(route: &str, count: u64) -> Operation {
         is_other: false,
         tally: Tally {
             count,
+            seen: count,
             outcomes: Outcomes {
                 ok: count - 1,
                 server_error: 1,
@@ -121,12 +122,65 @@ fn what_is_missing_is_said() {
     lacking.counters.lost_pieces = 3;
     lacking.counters.sampled_one_of = 4;
     let found = text(&lacking);
-    assert!(found.contains("3 pieces of payload were lost\n"), "{found}");
+    assert!(
+        found.contains("missing: 3 pieces of payload that were lost\n"),
+        "{found}"
+    );
     assert!(
         found.contains("one connection in 4 was looked at"),
         "{found}"
     );
     assert!(!found.contains("no known socket"), "{found}");
+    assert!(!found.contains("nothing is known"), "{found}");
+}
+
+#[test]
+fn what_is_missing_is_one_line_and_nothing_of_it_stays_in_the_json_alone() {
+    let mut unknown = operation("/", 5);
+    unknown.tally.outcomes.unknown = 1;
+    let mut lacking = table(vec![unknown]);
+    lacking.counters.undecoded_bytes = 27_980;
+    lacking.counters.gaps = 2;
+    lacking.counters.gap_connections = 1;
+    let found = text(&lacking);
+    assert!(
+        found.contains(
+            "missing: 1 request whose status or end was not seen; 2 gaps in the payload of 1 connection; 27980 \
+             bytes that could not be decoded\n"
+        ),
+        "{found}"
+    );
+    let whole = text(&table(vec![operation("/", 5)]));
+    assert!(
+        whole.contains("nothing is known to be missing\n"),
+        "{whole}"
+    );
+}
+
+#[test]
+fn an_estimate_stands_with_its_interval() {
+    let mut estimated = operation("/", 100);
+    estimated.tally.seen = 50;
+    estimated.tally.variance = Some(100);
+    let found = text(&table(vec![estimated.clone()]));
+    assert!(found.contains("  ~100 (80 to 120)  "), "{found}");
+    estimated.tally.variance = None;
+    let found = text(&table(vec![estimated]));
+    assert!(found.contains("  ~100 (50 or more)  "), "{found}");
+}
+
+#[test]
+fn percentiles_are_of_the_end_that_saw_the_requests() {
+    let mut seen = operation("/", 800);
+    seen.client.latency_ns = spread(&[4_500_000]);
+    seen.server.count = 800;
+    seen.server.latency_ns = spread(&[660_000; 800]);
+    let found = text(&table(vec![seen.clone()]));
+    assert!(!found.contains("4.5"), "{found}");
+    // Enough of them: the client's contain the way.
+    seen.client.latency_ns = spread(&[4_500_000; 720]);
+    let found = text(&table(vec![seen]));
+    assert!(found.contains("4.5"), "{found}");
 }
 
 #[test]

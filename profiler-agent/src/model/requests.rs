@@ -88,6 +88,20 @@ pub struct Operation {
     pub server: Timings,
 }
 
+impl Operation {
+    /// Whose times are shown: the client's, which contain the way, unless the server's sockets timed more than ten ninths
+    /// as many requests.
+    pub fn timed_by(&self) -> (SeenBy, &Timings) {
+        let (client, server) = (self.client.latency_ns.count, self.server.latency_ns.count);
+        let is_poor = client.saturating_mul(10) < server.saturating_mul(9);
+        if is_poor || self.client.count == 0 {
+            (SeenBy::Server, &self.server)
+        } else {
+            (SeenBy::Client, &self.client)
+        }
+    }
+}
+
 /// How many requests, what became of them, and how large they were.
 /// Where connections were sampled, each request that was seen stands for those that were not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,10 +142,13 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Within which the number of all is, 95 times of 100; the number itself where all were seen. `None`: not
-    /// known.
-    pub fn interval(&self) -> Option<(u64, u64)> {
-        let half = match self.variance? {
+    /// Within which the number of all is, 95 times of 100; the number itself where all were seen. Without an upper end: at
+    /// least those that were seen, and nobody can tell how many more.
+    pub fn interval(&self) -> (u64, Option<u64>) {
+        let Some(variance) = self.variance else {
+            return (self.seen, None);
+        };
+        let half = match variance {
             0 => 0,
             // 1.96^2, rounded up.
             variance => (u128::from(variance) * 38_416 / 10_000).isqrt() + 1,
@@ -139,7 +156,7 @@ impl Tally {
         let half = u64::try_from(half).unwrap_or(u64::MAX);
         // What was seen is certain.
         let low = self.count.saturating_sub(half).max(self.seen);
-        Some((low, self.count.saturating_add(half)))
+        (low, Some(self.count.saturating_add(half)))
     }
 }
 

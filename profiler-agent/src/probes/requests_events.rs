@@ -134,14 +134,17 @@ fn facts(connection: &PieceConnection) -> Facts {
 }
 
 fn piece(head: &PieceHead, bytes: &[u8]) -> PayloadPiece {
+    let is_send = head.flags & PIECE_SENT != 0;
+    let since_ns = (head.since_ns != 0).then_some(head.since_ns);
     PayloadPiece {
         one_of: (head.flags >> PIECE_SAMPLING_SHIFT).saturating_add(1),
         cookie: head.cookie,
         pid: head.pid,
         tid: head.tid,
         at_ns: head.header.time_ns,
-        ready_ns: (head.ready_ns != 0).then_some(head.ready_ns),
-        is_send: head.flags & PIECE_SENT != 0,
+        ready_ns: since_ns.filter(|_| !is_send),
+        began_ns: since_ns.filter(|_| is_send),
+        is_send,
         plaintext: if head.flags & PIECE_TLS == 0 {
             Plaintext::Wire
         } else {

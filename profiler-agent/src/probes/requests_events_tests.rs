@@ -50,6 +50,7 @@ fn a_piece_is_told_with_its_bytes() {
         tid: 12,
         at_ns: 9,
         ready_ns: None,
+        began_ns: None,
         is_send: true,
         plaintext: Plaintext::Wire,
         offset: 100,

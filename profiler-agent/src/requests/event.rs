@@ -19,6 +19,9 @@ pub struct PayloadPiece {
     pub at_ns: u64,
     /// When the data had arrived that was read; `None`: sent, or not measured.
     pub ready_ns: Option<u64>,
+    /// When the write began that sent the data, where it may have waited for room; `None`: at `at_ns`, received, or not
+    /// measured.
+    pub began_ns: Option<u64>,
     /// The process sent it (else it received it).
     pub is_send: bool,
     pub plaintext: Plaintext,

@@ -21,12 +21,13 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    pub(super) fn add(&mut self, piece: &PayloadPiece) {
+    /// `at_ns` is the time that the decoders know the piece by.
+    pub(super) fn add(&mut self, piece: &PayloadPiece, at_ns: u64) {
         if self.recent.len() >= MAX_STAMPS {
             self.recent.pop_front();
         }
         self.recent.push_back(Stamp {
-            at_ns: piece.at_ns,
+            at_ns,
             is_send: piece.is_send,
             moved: Moved {
                 pid: piece.pid,

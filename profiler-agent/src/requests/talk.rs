@@ -160,12 +160,12 @@ impl Talk {
                 let Some(seen_by) = self.seen_by else {
                     return;
                 };
-                self.stamps.add(piece);
-                connection.feed(&as_seen(piece, seen_by), piece.offset, out);
+                let seen = as_seen(piece, seen_by);
+                self.stamps.add(piece, seen.at_ns);
+                connection.feed(&seen, piece.offset, out);
                 self.note();
             }
             Hearing::Either(readings, pieces) => {
-                self.stamps.add(piece);
                 *pieces += 1;
                 for Reading {
                     seen_by,
@@ -173,7 +173,9 @@ impl Talk {
                     exchanges,
                 } in readings.iter_mut()
                 {
-                    connection.feed(&as_seen(piece, *seen_by), piece.offset, exchanges);
+                    let seen = as_seen(piece, *seen_by);
+                    self.stamps.add(piece, seen.at_ns);
+                    connection.feed(&seen, piece.offset, exchanges);
                 }
                 self.decide(out);
             }
@@ -332,15 +334,20 @@ impl Talk {
     }
 }
 
-/// A piece as the decoders have it.
+/// A piece as the decoders have it. A request begins when its first write does, which may wait for room in the socket
+/// for most of an upload; an answer ends when its last write does.
 fn as_seen(piece: &PayloadPiece, seen_by: SeenBy) -> Piece<'_> {
     let direction = match (seen_by, piece.is_send) {
         (SeenBy::Client, true) | (SeenBy::Server, false) => Direction::ToServer,
         (SeenBy::Client, false) | (SeenBy::Server, true) => Direction::ToClient,
     };
+    let at_ns = match direction {
+        Direction::ToServer => piece.began_ns.unwrap_or(piece.at_ns),
+        Direction::ToClient => piece.at_ns,
+    };
     Piece {
         direction,
-        at_ns: piece.at_ns,
+        at_ns,
         length: piece.length,
         bytes: &piece.bytes,
     }

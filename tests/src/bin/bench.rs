@@ -20,6 +20,8 @@ mod perf_dwarf;
 mod protocols;
 #[path = "bench/soak.rs"]
 mod soak;
+#[path = "bench/truth.rs"]
+mod truth;
 #[path = "bench/unwind.rs"]
 mod unwind;
 
@@ -127,6 +129,8 @@ enum What {
     Memory(memory::Options),
     /// The API fuzzed from its OpenAPI document: an error where it fails, or where the agent grows
     ApiFuzz(api_fuzz::Options),
+    /// Requests against programs that count themselves: writes docs/truth.md, an error where an answer is wrong without a word
+    Truth(truth::Options),
     /// Cost of watching event loops to a program that only calls epoll
     EventLoop {
         /// Pairs of runs for each setting
@@ -297,6 +301,14 @@ fn main() -> Result<()> {
             let (document, failed) = api_fuzz::document(&options, &machine)?;
             println!("{}", serde_json::to_string_pretty(&document)?);
             ensure!(!failed, "the API failed or the agent grew: see above");
+            return Ok(());
+        }
+        What::Truth(options) => {
+            let silent = truth::run(&options)?;
+            ensure!(
+                silent == 0,
+                "{silent} answers are wrong or incomplete without a word"
+            );
             return Ok(());
         }
         What::EventLoop { pairs, seconds } => json!({

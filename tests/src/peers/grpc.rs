@@ -1,15 +1,20 @@
 //! The service `profiler.tests.Counter` of tonic: `Add` answers once, `Count` with a stream; both
 //! refuse what is negative. Its messages are written by hand, so that nothing is generated.
 
-use std::{path::Path, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::{asked::Asked, free_port};
 use crate::{
     netns::Netns,
     paths,
     process::{Launch, Running},
+    wait::wait_until,
 };
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -76,16 +81,55 @@ pub struct Calls<'a> {
 pub const ROUND: u32 = 5;
 
 pub fn call(folder: &Path, calls: &Calls<'_>) -> Result<Done> {
-    let mut client =
-        Launch::new(&paths::own_program("grpc-client")?, "grpc-client", folder).args([
-            format!("--url=http://{}", calls.address),
-            format!("--rounds={}", calls.rounds),
-            format!("--connections={}", calls.connections),
-        ]);
-    if let Some(netns) = calls.netns {
-        client = client.netns(netns);
+    done(client(folder, calls)?.start()?)
+}
+
+/// A client that has called before and waits.
+#[derive(Debug)]
+pub struct Late {
+    client: Running,
+    go: PathBuf,
+}
+
+impl Late {
+    pub fn pid(&self) -> u32 {
+        self.client.pid()
     }
-    let client = client.start()?;
+
+    /// Lets it make its calls.
+    pub fn go_on(self) -> Result<Done> {
+        fs::write(&self.go, "").context("write the file that the client waits for")?;
+        done(self.client)
+    }
+}
+
+/// Makes some calls of each kind over one connection, which are not told, and waits.
+pub fn call_late(folder: &Path, calls: &Calls<'_>) -> Result<Late> {
+    let go = folder.join("go");
+    let mut client = client(folder, calls)?
+        .args(["--wait-for".as_ref(), go.as_os_str()])
+        .start()?;
+    wait_until("the client has called before", LIMIT, || {
+        !client.is_running() || folder.join("go.ready").exists()
+    })?;
+    ensure!(client.is_running(), "it ended: {}", client.errors());
+    Ok(Late { client, go })
+}
+
+fn client(folder: &Path, calls: &Calls<'_>) -> Result<Launch> {
+    let client = Launch::new(&paths::own_program("grpc-client")?, "grpc-client", folder).args([
+        format!("--url=http://{}", calls.address),
+        format!("--rounds={}", calls.rounds),
+        format!("--connections={}", calls.connections),
+    ]);
+    Ok(match calls.netns {
+        Some(netns) => client.netns(netns),
+        None => client,
+    })
+}
+
+/// What it says that it did.
+fn done(client: Running) -> Result<Done> {
     let pid = client.pid();
     let output = client.finish(LIMIT)?;
     let mut done = Done {

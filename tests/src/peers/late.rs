@@ -1,4 +1,4 @@
-//! nghttpd and a connection of HTTP/2 to it that has carried requests already.
+//! A server and a connection of HTTP/2 to it that has carried requests already.
 
 use std::{
     fs,
@@ -13,6 +13,7 @@ use crate::{
     paths,
     process::{Launch, Running},
     wait::wait_until,
+    workload::Workload,
 };
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -41,6 +42,7 @@ pub struct Repeated {
 }
 
 impl LateConnection {
+    /// To nghttpd.
     pub fn start(folder: &Path) -> Result<Self> {
         let port = free_port()?;
         let files = folder.join("files");
@@ -56,6 +58,18 @@ impl LateConnection {
             !server.is_running() || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
         })?;
         ensure!(server.is_running(), "it ended: {}", server.errors());
+        Self::connect(folder, server, port)
+    }
+
+    /// To a server of Go's own library.
+    pub fn start_go(folder: &Path) -> Result<Self> {
+        let program = Workload::Http2ServerGo.build("http2_server")?;
+        let mut server = Launch::new(&program, "http2-server", folder).start()?;
+        let port = server.wait_for_line(LIMIT, |line| line.parse().ok())?;
+        Self::connect(folder, server, port)
+    }
+
+    fn connect(folder: &Path, server: Running, port: u16) -> Result<Self> {
         let go = folder.join("go");
         let script = paths::workspace().join("tests/fixtures/peers/h2_client.py");
         let mut client = Launch::new(Path::new("/usr/bin/python3"), "h2-client", folder)

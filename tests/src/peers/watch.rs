@@ -50,6 +50,12 @@ impl Watch {
         Self::start_of(&pids, options)
     }
 
+    /// Watches only these processes, with the children that they start from now on.
+    pub fn start_only(pids: &[u32], options: &[&str]) -> Result<Self> {
+        let pids: Vec<String> = pids.iter().map(|pid| format!("--pid={pid}")).collect();
+        Self::start_of(&pids, options)
+    }
+
     /// Watches every process of the machine.
     pub fn start_all(options: &[&str]) -> Result<Self> {
         Self::start_of(&["--all".to_owned()], options)
@@ -155,6 +161,15 @@ pub struct Expected<'a> {
 }
 
 impl Report {
+    /// What the agent would have said.
+    #[cfg(test)]
+    pub(crate) fn of_json(json: Value) -> Self {
+        Self {
+            json,
+            lasted: Duration::MAX,
+        }
+    }
+
     pub fn samples(&self, edges: Edges) -> Result<Vec<&Value>> {
         self.entries("samples", edges)
     }

@@ -60,7 +60,7 @@ export interface RequestOperation {
   /** Those that were seen. */
   readonly seen: number;
   /** Between which the count is, 95 times of 100; null where all were seen, or when that is not known. */
-  readonly count_interval: readonly [number, number] | null;
+  readonly count_interval: { readonly low: number; readonly high: number | null } | null;
   readonly errors: number;
   readonly errors_by_class: {
     readonly client: number;

@@ -35,10 +35,12 @@ describe("operations", () => {
   it("say how an estimated count came about", () => {
     expect(countText(operation())).toBeNull();
     const some = { count: 160, seen: 40 };
-    expect(countText(operation({ ...some, count_interval: [40, 375] }))).toBe(
+    expect(countText(operation({ ...some, count_interval: { low: 40, high: 375 } }))).toBe(
       "estimated from 40 that were seen: with 95 % confidence 40 to 375",
     );
-    expect(countText(operation(some))).toContain("is not known");
+    expect(countText(operation({ ...some, count_interval: { low: 40, high: null } }))).toContain(
+      "40 or more, nobody can tell how many",
+    );
   });
 
   it("are summed over connections, which is said where a request passes through a sidecar", () => {

@@ -334,11 +334,12 @@ export function totalText({ operations, sidecars }: Pick<TaskRequests, "operatio
 
 /** How an estimated number of requests came about; null when all were seen. */
 export function countText({ count: all, seen, count_interval }: RequestOperation): string | null {
-  if (all === seen) return null;
+  if (all === seen || count_interval === null) return null;
+  const { low, high } = count_interval;
   const between =
-    count_interval === null
-      ? "how sure that is, is not known"
-      : `with 95 % confidence ${count(count_interval[0])} to ${count(count_interval[1])}`;
+    high === null
+      ? `${count(low)} or more, nobody can tell how many`
+      : `with 95 % confidence ${count(low)} to ${count(high)}`;
   return `estimated from ${count(seen)} that were seen: ${between}`;
 }
 

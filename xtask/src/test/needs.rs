@@ -227,6 +227,34 @@ pub(super) const REQUESTS_STORES: &[Need] = &[
         },
     ]),
 ];
+/// Peers of HTTP, gRPC and stores of which some connections are there before the task.
+pub(crate) const REQUESTS_TRUTH_PACKAGES: [Package; 8] = [
+    NGINX,
+    GO,
+    REDIS,
+    POSTGRESQL,
+    Package {
+        name: "mariadb-server",
+        evidence: "/usr/sbin/mariadbd",
+    },
+    Package {
+        name: "python3-h2",
+        evidence: "/usr/lib/python3/dist-packages/h2",
+    },
+    Package {
+        name: "python3-grpcio",
+        evidence: "/usr/lib/python3/dist-packages/grpc",
+    },
+    Package {
+        name: "python3-pymysql",
+        evidence: "/usr/lib/python3/dist-packages/pymysql",
+    },
+];
+pub(super) const REQUESTS_TRUTH: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&REQUESTS_TRUTH_PACKAGES),
+];
 /// What comes from other places than Debian; `maven` is needed to fetch it.
 pub(super) const REQUESTS_BROKERS: &[Need] = &[
     Need::Root,

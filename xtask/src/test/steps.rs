@@ -7,8 +7,8 @@ use super::{
     needs::{
         API_FUZZ, CONTAINERS, FUZZ, IDLE, INFERRED, KERNELS, KUBERNETES, KUBERNETES_NAMES, MESH,
         MESHES, NAMES, NETWORK, NETWORK_TCP, Need, PODS, PPROF, REQUESTS_BROKERS, REQUESTS_HTTP,
-        REQUESTS_STORES, REQUESTS_TLS, ROOT_AND_AGENT, SHIPPED, SILENT_FILES, STORAGE, STRANGERS,
-        TLS_SITES, UI, UI_STAND_IN, UNWIND, UNWINDING, UNWINDING_PROGRAMS,
+        REQUESTS_STORES, REQUESTS_TLS, REQUESTS_TRUTH, ROOT_AND_AGENT, SHIPPED, SILENT_FILES,
+        STORAGE, STRANGERS, TLS_SITES, UI, UI_STAND_IN, UNWIND, UNWINDING, UNWINDING_PROGRAMS,
     },
     schedule::Lane,
     tally::Tally,
@@ -264,6 +264,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("checkup-alone", Alone, 60, None, MESH, "the tests of checkup that need the machine for themselves"),
     integration!("requests-tls-alone", Alone, 90, None, REQUESTS_TLS, "the tests of requests-tls that need the machine for themselves"),
     integration!("off-cpu-sampling-alone", Alone, 40, None, ROOT_AND_AGENT, "the tests of off-cpu-sampling that need the machine for themselves"),
+    integration!("requests-truth", Alone, 240, None, REQUESTS_TRUTH, "answers that may be wrong are unknown, and what is missing is said: late connections, large answers, uploads"),
     integration!("requests-sidecar", Alone, 40, None, MESH, "time that real Envoys add, against delays of known size"),
     integration!("off-cpu-mesh", Alone, 40, None, MESH, "waits of real Envoys under load, with complete stacks"),
     integration!("wall-alone", Alone, 40, None, PPROF, "the tests of wall that need the machine for themselves"),

@@ -123,9 +123,9 @@ struct RequestOperation {
     count: u64,
     /// Those that were seen.
     seen: u64,
-    /// Between which `count` is, 95 times of 100; null where all were seen, or when it is not known.
+    /// Between which `count` is, 95 times of 100; null where all were seen.
     #[schema(required)]
-    count_interval: Option<[u64; 2]>,
+    count_interval: Option<CountInterval>,
     /// Of these, those that are known to have gone wrong.
     errors: u64,
     errors_by_class: RequestErrors,
@@ -135,7 +135,8 @@ struct RequestOperation {
     /// Requests by status: `404`, `grpc 14`, `42P01`, `ok`; after some different ones `other`.
     statuses: BTreeMap<String, u64>,
     /// From the first byte of the request to the last one of the answer, of requests whose answer was seen
-    /// whole: as `latency_from` saw it.
+    /// whole: as `latency_from` saw it, the client unless its sockets timed fewer than nine in ten of what the
+    /// server's did.
     latency_ns: RequestValues,
     latency_from: RequestEnd,
     /// What each end's socket saw; null: nothing.
@@ -149,6 +150,15 @@ struct RequestOperation {
     /// Messages of streams; null: there are none.
     #[schema(required)]
     messages: Option<RequestMessages>,
+}
+
+/// How sure an estimated count is.
+#[derive(Debug, Serialize, ToSchema)]
+struct CountInterval {
+    low: u64,
+    /// Null: nobody can tell, of too few or too many connections, or because payload was lost.
+    #[schema(required)]
+    high: Option<u64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -349,7 +359,7 @@ fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOper
         client,
         server,
     } = found;
-    let from_client = client.count > 0;
+    let (latency_from, timed) = found.timed_by();
     RequestOperation {
         edge,
         protocol: protocol.name(),
@@ -359,10 +369,10 @@ fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOper
         other: *is_other,
         count: tally.count,
         seen: tally.seen,
-        count_interval: tally
-            .interval()
-            .filter(|_| tally.count > tally.seen)
-            .map(|(low, high)| [low, high]),
+        count_interval: (tally.count > tally.seen).then(|| {
+            let (low, high) = tally.interval();
+            CountInterval { low, high }
+        }),
         errors: tally.outcomes.errors(),
         errors_by_class: RequestErrors {
             client: tally.outcomes.client_error,
@@ -377,16 +387,8 @@ fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOper
             _ => CountedFrom::Both,
         },
         statuses: tally.statuses.clone(),
-        latency_ns: if from_client {
-            (&client.latency_ns).into()
-        } else {
-            (&server.latency_ns).into()
-        },
-        latency_from: if from_client {
-            RequestEnd::Client
-        } else {
-            RequestEnd::Server
-        },
+        latency_ns: (&timed.latency_ns).into(),
+        latency_from: latency_from.into(),
         client: timings(client),
         server: timings(server),
         request_bytes: (&tally.request_bytes).into(),

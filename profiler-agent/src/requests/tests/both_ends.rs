@@ -41,6 +41,25 @@ fn each_end_has_its_own_times() {
 }
 
 #[test]
+fn a_request_begins_when_its_first_write_does_and_an_answer_ends_when_its_last_one_does() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.tracker.connection(SERVER_COOKIE + 2, facts(2, false));
+    play.now_ns += 2000 * MS;
+    play.waited_ns = 2000 * MS;
+    play.ask(1, "SET k v", "+OK\r\n");
+    play.waited_ns = 0;
+    play.moved(SERVER_COOKIE + 2, false, &super::resp("GET k"));
+    play.now_ns += 5000 * MS;
+    play.waited_ns = 3000 * MS;
+    play.moved(SERVER_COOKIE + 2, true, b"$1\r\nv\r\n");
+    let table = play.tracker.finish(play.now_ns);
+    // Three milliseconds from the end of the write to the answer.
+    assert_eq!(operation(&table, "SET").client.latency_ns.sum, 2003 * MS);
+    assert_eq!(operation(&table, "GET").server.latency_ns.sum, 5000 * MS);
+}
+
+#[test]
 fn the_server_counts_where_the_client_is_not_seen() {
     let mut play = Play::new();
     let server = SERVER_COOKIE + 1;

@@ -72,6 +72,8 @@ pub(super) struct Play {
     offsets: HashMap<(u64, bool), u64>,
     pub(super) now_ns: u64,
     pub(super) plaintext: Plaintext,
+    /// Nanoseconds that each write has waited for room.
+    pub(super) waited_ns: u64,
     /// Of so many connections one is captured.
     pub(super) one_of: u32,
 }
@@ -87,6 +89,7 @@ impl Play {
             offsets: HashMap::new(),
             now_ns: 1000 * MS,
             plaintext: Plaintext::Wire,
+            waited_ns: 0,
             one_of: 1,
         }
     }
@@ -115,6 +118,7 @@ impl Play {
             tid: pid + 1,
             at_ns: self.now_ns,
             ready_ns: (!is_send).then_some(self.now_ns - MS / 2),
+            began_ns: (is_send && self.waited_ns > 0).then(|| self.now_ns - self.waited_ns),
             is_send,
             plaintext: self.plaintext,
             offset: *offset,

@@ -60,6 +60,7 @@ impl Proxy {
             tid: PROXY + 7,
             at_ns: at_ms * MS,
             ready_ns: (!is_send).then_some(at_ms * MS - 2 * MS),
+            began_ns: None,
             is_send,
             plaintext: Plaintext::Wire,
             offset: *offset,

@@ -38,7 +38,11 @@ pub(super) static PAYLOAD: PayloadConfig = PayloadConfig {
     registers_result: 0,
     registers_first: 0,
     registers_fifth: 0,
-    padding: 0,
+    tcp_chrono_start: 0,
+    tcp_chrono_stat: 0,
+    tcp_chrono_type: 0,
+    chrono_mask: 0,
+    tick_ns: 0,
 };
 
 /// Reads one field of [`PAYLOAD`]; volatile for the reason given at [`crate::config::config`].
@@ -89,8 +93,8 @@ pub(super) struct Part {
     pub(super) bytes: u64,
     /// Bytes of the stream before it.
     pub(super) offset: u64,
-    /// Since when it was there to be read; 0: not known.
-    pub(super) ready_ns: u64,
+    /// Since when it was there to be read, or when its write began; 0: not known.
+    pub(super) since_ns: u64,
 }
 
 /// Whether anything of the connection is captured.
@@ -162,7 +166,7 @@ pub(super) fn piece<const AREA: u32>(
         cookie: connection.cookie,
         offset: part.offset,
         bytes: part.bytes,
-        ready_ns: part.ready_ns,
+        since_ns: part.since_ns,
         lost: connection.pieces_lost,
     };
     let wanted = part.bytes.min(u64::from(limit));
@@ -191,7 +195,8 @@ pub(super) struct Moved {
     /// Bytes before it.
     pub(super) offset: u64,
     pub(super) bytes: u64,
-    pub(super) ready_ns: u64,
+    /// As in [`Part`].
+    pub(super) since_ns: u64,
     /// Pieces of the socket that were lost.
     pub(super) lost: u32,
 }
@@ -209,7 +214,7 @@ pub(super) fn fill<const AREA: u32>(scratch: &mut Scratch, wanted: u64, moved: &
         None => (0, 0),
     };
     scratch.head.cookie = moved.cookie;
-    scratch.head.ready_ns = moved.ready_ns;
+    scratch.head.since_ns = moved.since_ns;
     scratch.head.offset = moved.offset;
     scratch.head.length = moved.bytes as u32;
     scratch.head.pid = pid;

@@ -9,13 +9,13 @@
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use profiler_common::{
-    network::Connection,
-    payload::{SCRATCH_RECEIVED, SCRATCH_SENT},
+    network::{Connection, FLAG_JOINED},
+    payload::{LARGE_WRITE_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT},
 };
 
 use super::{
-    connection::find,
-    payload::{self, Part},
+    connection::{find, now},
+    payload::{self, Part, payload},
     payload_bytes::find_source,
     payload_datagrams,
     socket::Socket,
@@ -25,6 +25,28 @@ use super::{
 
 /// `-EAGAIN`.
 const BLOCKED: i32 = -11;
+
+/// When a large write that has just ended began: it has waited for room in the socket for as long as data was under way since
+/// the connection was last used. To within two ticks, never too early; 0: now, or that is not known.
+#[inline(always)]
+fn began_ns(connection: &Connection, busy_ticks: u32, bytes: u64) -> u64 {
+    let ticks = busy_ticks.wrapping_sub(connection.busy_ticks);
+    let is_joined = connection.flags & FLAG_JOINED != 0 && connection.busy_ticks == 0;
+    if bytes < LARGE_WRITE_BYTES || is_joined || ticks < 2 {
+        return 0;
+    }
+    let waited_ns = u64::from(ticks - 1) * u64::from(payload!(tick_ns));
+    now().saturating_sub(waited_ns)
+}
+
+/// As in [`Connection::busy_ticks`], until now.
+#[inline(always)]
+fn busy_ticks(socket: Socket) -> u32 {
+    match socket.tcp() {
+        Some(tcp) => tcp.busy_ticks(),
+        None => 0,
+    }
+}
 
 #[btf_tracepoint(function = "sock_send_length")]
 pub(crate) fn network_payload_sent(context: BtfTracePointContext) -> i32 {
@@ -38,11 +60,13 @@ pub(crate) fn network_payload_sent(context: BtfTracePointContext) -> i32 {
     let socket = Socket::from_argument(context.arg(0));
     let bytes = sent as u64;
     if let Some(connection) = known(socket) {
+        let busy_ticks = busy_ticks(socket);
         let part = Part {
             bytes,
             offset: connection.sent_bytes.saturating_sub(bytes),
-            ready_ns: 0,
+            since_ns: began_ns(connection, busy_ticks, bytes),
         };
+        connection.busy_ticks = busy_ticks;
         moved::<SCRATCH_SENT>(socket, connection, part);
     } else if socket.is_udp_argument() {
         payload_datagrams::datagram::<SCRATCH_SENT>(socket, bytes);
@@ -63,8 +87,9 @@ pub(crate) fn network_payload_received(context: BtfTracePointContext) -> i32 {
         let part = Part {
             bytes,
             offset: connection.received_bytes.saturating_sub(bytes),
-            ready_ns: connection.taken_ns,
+            since_ns: connection.taken_ns,
         };
+        connection.busy_ticks = busy_ticks(socket);
         moved::<SCRATCH_RECEIVED>(socket, connection, part);
     } else if socket.is_udp_argument() {
         payload_datagrams::datagram::<SCRATCH_RECEIVED>(socket, bytes);
@@ -102,7 +127,7 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
         if AREA == SCRATCH_SENT {
             tls::sent(call, connection, &scratch.source);
         } else {
-            tls::received(call, connection, &scratch.source, part.ready_ns);
+            tls::received(call, connection, &scratch.source, part.since_ns);
         }
     } else if may_match {
         tls_memory::sent(connection, &scratch.source);

@@ -95,7 +95,7 @@ pub(super) fn datagram<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         cookie,
         offset,
         bytes,
-        ready_ns: 0,
+        since_ns: 0,
         lost: entry.lost,
     };
     fill::<AREA>(scratch, bytes, &moved);

@@ -1,6 +1,6 @@
 //! A socket as the hooks hand it over, and the members that are read of it.
 
-use aya_ebpf::helpers::generated::{bpf_get_socket_cookie, bpf_skc_to_tcp_sock};
+use aya_ebpf::helpers::generated::{bpf_get_socket_cookie, bpf_jiffies64, bpf_skc_to_tcp_sock};
 use profiler_common::network::{Connection, NetworkConfig};
 
 use super::payload::payload;
@@ -292,6 +292,22 @@ impl TcpSocket {
             next: self.0.member(network!(tcp_rcv_nxt)),
             copied: self.0.member(network!(tcp_copied_seq)),
         }
+    }
+
+    /// Kernel's ticks for which data waited to be sent or to be acknowledged, since the connection began (`tcp_chrono_start` in
+    /// net/ipv4/tcp_output.c). For programs that capture payload.
+    #[inline(always)]
+    pub(super) fn busy_ticks(self) -> u32 {
+        let at = payload!(tcp_chrono_stat);
+        let [first, second, third] = [at, at + 4, at + 8].map(|at| self.0.member::<u32>(at));
+        let over = first.wrapping_add(second).wrapping_add(third);
+        if u32::from(self.0.member::<u8>(payload!(tcp_chrono_type))) & payload!(chrono_mask) == 0 {
+            return over;
+        }
+        let since: u32 = self.0.member(payload!(tcp_chrono_start));
+        // SAFETY: a helper without arguments.
+        let now = unsafe { bpf_jiffies64() } as u32;
+        over.wrapping_add(now.wrapping_sub(since))
     }
 
     /// When the packet that is being received was looked at, on the clock of `bpf_ktime_get_ns`.

@@ -463,7 +463,7 @@ pub(super) fn emit(connection: &mut Connection, call: &TlsCall, length: u64, is_
             time_ns: at_ns,
         },
         cookie: connection.cookie,
-        ready_ns: if is_send == 0 { call.ready_ns } else { 0 },
+        since_ns: if is_send == 0 { call.ready_ns } else { 0 },
         offset,
         length: length as u32,
         captured: wanted as u32,

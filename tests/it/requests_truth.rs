@@ -1,0 +1,59 @@
+//! Requests as programs count them that take part, where a profiler is easily wrong: each case must be exact, or say
+//! what is missing. The cases are in `profiler_tests::request_truth`; the bench runs them in their long form.
+
+use profiler_tests::{
+    cleanup::scratch_directory,
+    request_truth::{CASES, Length, Verdict},
+};
+
+/// Runs every view of one case.
+fn check(name: &str) {
+    let case = CASES.iter().find(|case| case.name == name);
+    let case = case.unwrap_or_else(|| panic!("no case {name:?}"));
+    let mut silent = Vec::new();
+    for view in case.views {
+        let (folder, _guard) = scratch_directory("truth").unwrap();
+        let row = (case.run)(&folder, *view, Length::Short).unwrap();
+        println!(
+            "{name}, {view}: {} of {}: {}",
+            row.told, row.truth, row.verdict
+        );
+        if row.verdict == Verdict::Silent {
+            silent.push(format!("{view}: told {}, truth {}", row.told, row.truth));
+        }
+    }
+    assert!(silent.is_empty(), "{name}: {silent:#?}");
+}
+
+macro_rules! cases {
+    ($($test:ident: $name:literal,)*) => {
+        $(
+            #[test]
+            fn $test() {
+                check($name);
+            }
+        )*
+
+        #[test]
+        fn every_case_is_a_test() {
+            let tested = [$($name),*];
+            let cases: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+            assert_eq!(cases, tested);
+        }
+    };
+}
+
+cases! {
+    uploads_take_as_long_as_for_the_client: "upload of 8 MB in one write, read at 4 MB/s",
+    bytes_of_answers_in_chunks: "answers in chunks",
+    bytes_of_requests_in_chunks: "requests in chunks",
+    heads_that_are_longer_than_what_is_captured: "heads longer than what is captured",
+    short_connections_are_all_counted: "short connections, four at once",
+    http2_of_go_joined_late: "HTTP/2 of Go joined late",
+    grpc_of_tonic_joined_late: "gRPC of tonic joined late, half of the calls fail",
+    grpc_of_grpcio_joined_late: "gRPC of grpcio joined late, half of the calls fail",
+    redis_answers_above_the_captured_bytes: "Redis: LRANGE above the captured bytes, ECHO between",
+    redis_pipelines: "Redis: pipelines of 100",
+    mariadb_joined_late: "MariaDB joined late",
+    postgresql_answers_above_the_captured_bytes: "PostgreSQL: answers of 20 rows of 100 bytes",
+}

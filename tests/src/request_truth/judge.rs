@@ -1,0 +1,380 @@
+//! Holds what the agent reports of requests against what their client or server counted.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::peers::watch::{Edges, Report};
+
+/// Which ends of a connection are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    Server,
+    Client,
+    Both,
+}
+
+impl View {
+    pub const ALL: [Self; 3] = [Self::Server, Self::Client, Self::Both];
+
+    /// The processes to watch.
+    pub fn pids<'a>(self, servers: &'a [u32], clients: &'a [u32]) -> Vec<u32> {
+        let (servers, clients) = match self {
+            Self::Server => (servers, &[][..]),
+            Self::Client => (&[][..], clients),
+            Self::Both => (servers, clients),
+        };
+        servers.iter().chain(clients).copied().collect()
+    }
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Server => "server",
+            Self::Client => "client",
+            Self::Both => "both",
+        })
+    }
+}
+
+/// Requests of one kind as somebody counted them who took part.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    pub requests: u64,
+    /// By the status that the agent tells; `broken` for those that ended without an answer.
+    pub statuses: BTreeMap<String, u64>,
+    /// No request took longer.
+    pub at_most: Option<Duration>,
+    /// And none less.
+    pub at_least: Option<Duration>,
+    /// Bytes of all requests' and all answers' bodies, where they are counted.
+    pub request_bytes: Option<u64>,
+    pub response_bytes: Option<u64>,
+}
+
+impl Counted {
+    /// So many requests with one status.
+    pub fn of(requests: u64, status: &str) -> Self {
+        Self {
+            requests,
+            statuses: BTreeMap::from([(status.to_owned(), requests)]),
+            ..Self::default()
+        }
+    }
+
+    #[must_use]
+    pub fn and(mut self, requests: u64, status: &str) -> Self {
+        self.requests += requests;
+        *self.statuses.entry(status.to_owned()).or_default() += requests;
+        self
+    }
+
+    #[must_use]
+    pub fn within(mut self, at_least: Duration, at_most: Duration) -> Self {
+        (self.at_least, self.at_most) = (Some(at_least), Some(at_most));
+        self
+    }
+
+    #[must_use]
+    pub fn at_most(mut self, at_most: Duration) -> Self {
+        self.at_most = Some(at_most);
+        self
+    }
+
+    #[must_use]
+    pub fn bytes(mut self, request: Option<u64>, response: Option<u64>) -> Self {
+        (self.request_bytes, self.response_bytes) = (request, response);
+        self
+    }
+}
+
+/// What was asked, by the path or command; requests of other names are wrong.
+pub type Truth = BTreeMap<String, Counted>;
+
+/// How far an answer can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As it was.
+    Exact,
+    /// Something is missing or unknown, and the answer says so.
+    Said,
+    /// Something is wrong, or missing without a word.
+    Silent,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Exact => "exact",
+            Self::Said => "said",
+            Self::Silent => "**SILENT**",
+        })
+    }
+}
+
+/// One line of the table.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub case: String,
+    pub view: View,
+    pub truth: String,
+    pub told: String,
+    pub verdict: Verdict,
+}
+
+/// A clock is read by the client before and behind what the kernel sees, on a machine with other work.
+const SLACK: Duration = Duration::from_millis(3);
+
+#[derive(Debug, Default)]
+struct Told {
+    requests: u64,
+    unknown: u64,
+    wrong: Vec<String>,
+    request_bytes: u64,
+    response_bytes: u64,
+    /// Requests without sizes.
+    unsized_requests: u64,
+}
+
+/// Compares the requests of `edges` with the truth.
+pub fn judge(case: &str, view: View, report: &Report, edges: Edges, truth: &Truth) -> Result<Row> {
+    let mut told = Told::default();
+    let mut left = truth.clone();
+    // Those without a name last: they could be any of what is left.
+    let mut samples = report.samples(edges)?;
+    samples.sort_by_key(|sample| sample["path"].is_null() && sample["route"].is_null());
+    for sample in samples {
+        told.requests += 1;
+        compare(sample, &mut left, &mut told);
+    }
+    let all: u64 = truth.values().map(|counted| counted.requests).sum();
+    let counts = report.operations(edges)?;
+    let counted: u64 = counts.iter().filter_map(|row| row["count"].as_u64()).sum();
+    if counted != told.requests {
+        told.wrong.push(format!("operations count {counted}"));
+    }
+    if told.requests > all {
+        told.wrong.push(format!("{} too many", told.requests - all));
+    }
+    let lost = all.saturating_sub(told.requests);
+    let bytes = bytes_are_wrong(truth, &told);
+    told.wrong.extend(bytes);
+    let said = missing(report)?;
+    let verdict = if !told.wrong.is_empty() {
+        Verdict::Silent
+    } else if lost == 0 && told.unknown == 0 {
+        Verdict::Exact
+    } else if told.unknown > 0 && lost == 0 || !said.is_empty() {
+        Verdict::Said
+    } else {
+        Verdict::Silent
+    };
+    Ok(Row {
+        case: case.to_owned(),
+        view,
+        truth: truth
+            .iter()
+            .map(|(name, counted)| format!("{} {name}", counted.requests))
+            .collect::<Vec<_>>()
+            .join(", "),
+        told: told.text(&said),
+        verdict,
+    })
+}
+
+/// Takes a request from what is left of the truth; says what of it is wrong.
+fn compare(sample: &Value, left: &mut Truth, told: &mut Told) {
+    let text = |value: &Value| match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    let outcome = sample["outcome"].as_str().unwrap_or_default();
+    let status = match (text(&sample["status"]), outcome) {
+        (_, "unknown") => None,
+        (_, "broken") => Some("broken".to_owned()),
+        (status, _) => status,
+    };
+    let name = text(&sample["path"])
+        .or_else(|| text(&sample["route"]))
+        .map(|name| name.split(['?', ' ']).next().unwrap_or_default().to_owned());
+    let is_known = name.is_some() && status.is_some();
+    told.unknown += u64::from(!is_known);
+    let fits = |counted: &Counted| match &status {
+        None => counted.statuses.values().any(|left| *left > 0),
+        Some(status) => counted.statuses.get(status).is_some_and(|left| *left > 0),
+    };
+    let mut matching = left.iter_mut().filter(|(known, counted)| {
+        name.as_ref().is_none_or(|name| name == *known) && fits(counted)
+    });
+    let Some((known, counted)) = matching.next() else {
+        told.wrong.push(format!(
+            "{} {}",
+            name.as_deref().unwrap_or("?"),
+            status.as_deref().unwrap_or("?")
+        ));
+        return;
+    };
+    if let Some(status) = &status
+        && let Some(of_status) = counted.statuses.get_mut(status)
+    {
+        *of_status -= 1;
+    }
+    let has_latency = outcome != "unknown" && outcome != "broken" && name.is_some();
+    let took = sample["duration_ns"].as_u64().map(Duration::from_nanos);
+    if let Some(took) = took.filter(|_| has_latency) {
+        let is_longer = counted.at_most.is_some_and(|most| took > most + SLACK);
+        let is_shorter = counted.at_least.is_some_and(|least| took + SLACK < least);
+        if is_longer || is_shorter {
+            told.wrong.push(format!("{known} took {took:?}"));
+        }
+    }
+    let sizes = [&sample["request_bytes"], &sample["response_bytes"]].map(Value::as_u64);
+    if let [Some(request), Some(response)] = sizes {
+        told.request_bytes += request;
+        told.response_bytes += response;
+    } else {
+        told.unsized_requests += 1;
+    }
+}
+
+/// Sizes that are told must be right; where some are not known, the sum is less.
+fn bytes_are_wrong(truth: &Truth, told: &Told) -> Vec<String> {
+    let sum =
+        |bytes: fn(&Counted) -> Option<u64>| -> Option<u64> { truth.values().map(bytes).sum() };
+    let all: u64 = truth.values().map(|counted| counted.requests).sum();
+    let is_all = told.unsized_requests == 0 && told.requests == all;
+    let check = |name: &str, truth: Option<u64>, told: u64| {
+        let truth = truth?;
+        let is_wrong = told > truth || (is_all && told != truth);
+        is_wrong.then(|| format!("{told} bytes of {name}, not {truth}"))
+    };
+    [
+        check(
+            "requests",
+            sum(|counted| counted.request_bytes),
+            told.request_bytes,
+        ),
+        check(
+            "answers",
+            sum(|counted| counted.response_bytes),
+            told.response_bytes,
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What the answer says is missing, by counter.
+fn missing(report: &Report) -> Result<Vec<String>> {
+    let json = &report.json;
+    let incomplete = json["incomplete"].as_object().context("no incomplete")?;
+    let inner = incomplete
+        .iter()
+        .map(|(name, value)| (name.as_str(), value));
+    let outer = ["lost", "unbound_bytes"].map(|name| (name, &json[name]));
+    let encrypted = ("encrypted", &json["connections_by_protocol"]["tls"]);
+    let mut said: Vec<String> = inner
+        .chain(outer)
+        .chain([encrypted])
+        .filter_map(|(name, value)| Some((name, value.as_u64()?)))
+        .filter(|(name, value)| *value > 0 && *name != "withdrawn_guesses")
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    if json["sampled_one_of"].as_u64() > Some(1) {
+        said.push(format!("sampled 1 of {}", json["sampled_one_of"]));
+    }
+    Ok(said)
+}
+
+impl Told {
+    fn text(&self, said: &[String]) -> String {
+        let mut parts = vec![self.requests.to_string()];
+        if self.unknown > 0 {
+            parts.push(format!("{} unknown", self.unknown));
+        }
+        if self.unsized_requests > 0 {
+            parts.push(format!("{} without sizes", self.unsized_requests));
+        }
+        let mut wrong: BTreeMap<&str, u64> = BTreeMap::new();
+        for one in &self.wrong {
+            *wrong.entry(one).or_default() += 1;
+        }
+        let wrong = wrong.iter().take(5);
+        parts.extend(wrong.map(|(one, times)| format!("wrong: {times} × {one}")));
+        if !said.is_empty() {
+            parts.push(format!("says {}", said.join(", ")));
+        }
+        parts.join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn report(samples: &Value, count: u64, gaps: u64) -> Report {
+        let edge = json!({"client": {"pid": 1}, "server": {"pid": 2, "port": 80}});
+        let mut samples = samples.clone();
+        for sample in samples.as_array_mut().unwrap() {
+            sample["edge"] = edge.clone();
+        }
+        Report::of_json(json!({
+            "samples": samples,
+            "operations": [{"edge": edge, "count": count}],
+            "incomplete": {"gaps": gaps},
+            "sampled_one_of": 1,
+        }))
+    }
+
+    fn sample(path: &str, status: u64, duration_ns: u64) -> Value {
+        json!({"path": path, "status": status, "outcome": "ok", "duration_ns": duration_ns,
+               "request_bytes": 0, "response_bytes": 5})
+    }
+
+    fn verdict(samples: &[Value], gaps: u64) -> Row {
+        let truth = Truth::from([(
+            "/a".to_owned(),
+            Counted::of(2, "200")
+                .at_most(Duration::from_millis(20))
+                .bytes(None, Some(10)),
+        )]);
+        let count = u64::try_from(samples.len()).unwrap();
+        let report = report(&json!(samples), count, gaps);
+        judge("case", View::Both, &report, Edges::To(80), &truth).unwrap()
+    }
+
+    #[test]
+    fn what_is_right_is_exact_what_is_missing_must_be_said_and_what_is_wrong_is_silent() {
+        let good = sample("/a", 200, 1_000_000);
+        let whole = verdict(&[good.clone(), good.clone()], 0);
+        assert_eq!(whole.verdict, Verdict::Exact, "{whole:?}");
+        let few = std::slice::from_ref(&good);
+        assert_eq!(verdict(few, 0).verdict, Verdict::Silent);
+        assert_eq!(verdict(few, 1).verdict, Verdict::Said);
+        for wrong in [
+            sample("/b", 200, 1_000_000),
+            sample("/a", 404, 1_000_000),
+            sample("/a", 200, 40_000_000),
+        ] {
+            let row = verdict(&[good.clone(), wrong], 1);
+            assert_eq!(row.verdict, Verdict::Silent, "{row:?}");
+        }
+        let mut unknown = good.clone();
+        unknown["outcome"] = json!("unknown");
+        unknown["status"] = Value::Null;
+        let row = verdict(&[good.clone(), unknown], 0);
+        assert_eq!(row.verdict, Verdict::Said, "{row:?}");
+        let mut more = good.clone();
+        more["response_bytes"] = json!(6);
+        let row = verdict(&[good.clone(), more], 0);
+        assert_eq!(row.verdict, Verdict::Silent, "{row:?}");
+        let row = verdict(&[good.clone(), good.clone(), good], 1);
+        assert_eq!(row.verdict, Verdict::Silent, "{row:?}");
+    }
+}
