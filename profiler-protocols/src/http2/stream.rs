@@ -13,12 +13,13 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Stream {
     exchange: Exchange,
-    /// The route, should the answer say that this is gRPC.
-    grpc_route: Option<String>,
+    call: Call,
     purpose: Purpose,
     has_answer: bool,
     status: Option<u16>,
     grpc_status: Option<u32>,
+    /// The answer may have a `grpc-status` that could not be read.
+    may_hide_status: bool,
     to_server: MessageCounter,
     to_client: MessageCounter,
     /// The beginning or the end of the answer may have been missed.
@@ -36,6 +37,17 @@ enum Purpose {
     Unseen,
 }
 
+/// Whether a stream is a call of gRPC. Its status is then that of `grpc-status`, whatever `:status` says.
+#[derive(Debug)]
+enum Call {
+    Yes,
+    No,
+    /// Neither content type could be read. The route is the one of a call.
+    Unresolved {
+        route: Option<String>,
+    },
+}
+
 /// What a block of an answer means for its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -49,12 +61,21 @@ impl Stream {
     pub(super) fn open(id: u32, begin_ns: u64, fields: &Fields, options: &Options) -> Self {
         let mut exchange = Exchange::new(Protocol::Http2, begin_ns);
         exchange.stream = u64::from(id);
-        let content_type = fields.get("content-type");
-        if content_type.is_some_and(grpc::is_grpc) {
-            exchange.protocol = Protocol::Grpc;
-        }
         let method = fields.text(":method");
         let path = fields.text(":path");
+        let call = match fields.get("content-type") {
+            Some(content_type) if grpc::is_grpc(content_type) => Call::Yes,
+            // Calls are always sent by POST.
+            None if fields.has_unknown && method.as_deref().is_none_or(|it| it == "POST") => {
+                Call::Unresolved {
+                    route: path.as_deref().map(fold_grpc_path),
+                }
+            }
+            Some(_) | None => Call::No,
+        };
+        if matches!(call, Call::Yes) {
+            exchange.protocol = Protocol::Grpc;
+        }
         let purpose = if method.as_deref() == Some("CONNECT") {
             Purpose::Tunnel
         } else {
@@ -76,13 +97,9 @@ impl Stream {
         for (name, value) in fields.headers().filter(|(name, _)| *name != "host") {
             intake.request_header(name, value);
         }
-        let may_be_grpc = content_type.is_none() && fields.has_unknown;
         Self {
-            grpc_route: path
-                .filter(|_| may_be_grpc)
-                .map(|path| fold_grpc_path(&path)),
             body_bytes: options.privacy.body_bytes,
-            ..Self::of(exchange, purpose)
+            ..Self::of(exchange, purpose, call)
         }
     }
 
@@ -90,7 +107,7 @@ impl Stream {
     pub(super) fn upgraded(mut exchange: Exchange) -> Self {
         exchange.protocol = Protocol::Http2;
         exchange.stream = 1;
-        Self::of(exchange, Purpose::Request)
+        Self::of(exchange, Purpose::Request, Call::No)
     }
 
     /// A stream of which the answer comes and the request was missed.
@@ -98,17 +115,18 @@ impl Stream {
         let mut exchange = Exchange::new(Protocol::Http2, begin_ns);
         exchange.stream = u64::from(id);
         exchange.request_size_known = false;
-        Self::of(exchange, Purpose::Unseen)
+        Self::of(exchange, Purpose::Unseen, Call::Unresolved { route: None })
     }
 
-    fn of(exchange: Exchange, purpose: Purpose) -> Self {
+    fn of(exchange: Exchange, purpose: Purpose, call: Call) -> Self {
         Self {
             exchange,
-            grpc_route: None,
+            call,
             purpose,
             has_answer: false,
             status: None,
             grpc_status: None,
+            may_hide_status: true,
             to_server: MessageCounter::default(),
             to_client: MessageCounter::default(),
             may_have_ended: false,
@@ -136,16 +154,12 @@ impl Stream {
             let is_first = fields.has(":status") || !self.may_have_ended;
             self.exchange.first_byte_ns = is_first.then_some(begin_ns);
         }
-        let is_grpc = fields.get("content-type").is_some_and(grpc::is_grpc);
-        if is_grpc && self.exchange.protocol == Protocol::Http2 {
-            self.exchange.protocol = Protocol::Grpc;
-            if self.grpc_route.is_some() {
-                self.exchange.route = self.grpc_route.take();
-            }
-        }
+        self.learn_call(fields);
         if let Some(status) = fields.number("grpc-status") {
             self.grpc_status = Some(status);
         }
+        // A status stands in the last block: in trailers, or in a head that is the whole answer.
+        self.may_hide_status = is_end && fields.has_unknown;
         let mut intake = Intake::new(&mut self.exchange, options);
         for (name, value) in fields.headers() {
             intake.response_header(name, value);
@@ -154,6 +168,28 @@ impl Stream {
             return Answer::Tunnel;
         }
         Answer::GoesOn
+    }
+
+    /// Finds out from a block of the answer whether this is a call of gRPC.
+    fn learn_call(&mut self, fields: &Fields) {
+        let is_unresolved = matches!(self.call, Call::Unresolved { .. });
+        let is_call = match fields.get("content-type") {
+            Some(content_type) if grpc::is_grpc(content_type) => true,
+            Some(_) if is_unresolved => {
+                self.call = Call::No;
+                false
+            }
+            None if is_unresolved => fields.has("grpc-status"),
+            Some(_) | None => false,
+        };
+        if is_call && self.exchange.protocol == Protocol::Http2 {
+            self.exchange.protocol = Protocol::Grpc;
+            if let Call::Unresolved { route: Some(route) } =
+                std::mem::replace(&mut self.call, Call::Yes)
+            {
+                self.exchange.route = Some(route);
+            }
+        }
     }
 
     pub(super) fn content(&mut self, direction: Direction, bytes: &[u8]) {
@@ -197,6 +233,7 @@ impl Stream {
 
     /// The stream was reset, or the connection ended.
     pub(super) fn break_off(mut self, at_ns: u64) -> Exchange {
+        self.may_hide_status = true;
         (self.exchange.status, _) = self.result();
         self.exchange.outcome = if self.may_have_ended || self.purpose == Purpose::Unseen {
             Outcome::Unknown
@@ -208,6 +245,7 @@ impl Stream {
 
     /// Nothing more of the stream will be looked at.
     pub(super) fn give_up(mut self, at_ns: u64) -> Exchange {
+        self.may_hide_status = true;
         (self.exchange.status, _) = self.result();
         self.exchange.outcome = Outcome::Unknown;
         self.exchange.lose_sizes();
@@ -226,7 +264,9 @@ impl Stream {
                 (None | Some(_), None | Some(_)) => (None, Outcome::Unknown),
             };
         }
+        let is_unresolved = matches!(self.call, Call::Unresolved { .. }) && self.may_hide_status;
         match self.status {
+            Some(200) if is_unresolved => (None, Outcome::Unknown),
             Some(status) => (Some(Status::Http(status)), outcome_of_status(status)),
             None => (None, Outcome::Unknown),
         }

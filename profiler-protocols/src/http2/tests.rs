@@ -1,3 +1,4 @@
+mod late;
 mod unseen;
 
 use super::HTTP2;
