@@ -2,7 +2,8 @@
 //!
 //! A frame says how long it is, so what was not captured of it is skipped. When bytes were missed that
 //! may hold headers of frames, reading begins again at a piece that consists of whole frames, or that
-//! begins with a chain of frames too long for chance.
+//! begins with a chain of frames too long for chance. A peer that reads the header of a frame by one call
+//! and its payload by others shows one frame in as many pieces: a header alone, then exactly its payload.
 
 use super::frame::{FrameHeader, HEADER_BYTES, Kind, PADDED, UNKNOWN_LIMIT};
 use crate::Piece;
@@ -130,6 +131,12 @@ enum Place {
         padding: Padding,
     },
     Lost,
+    /// A piece was what may be a header, and nothing else; it is one if its payload ends with a piece.
+    Alone {
+        header: FrameHeader,
+        left: u32,
+        is_whole: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +191,7 @@ impl FrameReader {
 
     /// Where the next frame begins is not known.
     pub(super) fn is_lost(&self) -> bool {
-        matches!(self.place, Place::Lost)
+        matches!(self.place, Place::Lost | Place::Alone { .. })
     }
 
     /// Nothing more of a piece can be read.
@@ -193,6 +200,10 @@ impl FrameReader {
     }
 
     pub(super) fn lose(&mut self) {
+        if let Place::Alone { header, left, .. } = self.place {
+            let passed = header.length.saturating_sub(left);
+            self.not_understood += HEADER_BYTES as u64 + u64::from(passed);
+        }
         self.place = Place::Lost;
         self.not_understood += self.header.len() as u64;
         self.header.clear();
@@ -211,7 +222,8 @@ impl FrameReader {
             | Place::Preface(_)
             | Place::Header
             | Place::Payload { .. }
-            | Place::Lost => false,
+            | Place::Lost
+            | Place::Alone { .. } => false,
         }
     }
 
@@ -236,11 +248,24 @@ impl FrameReader {
                         None
                     } else if input.is_empty() {
                         Some(Event::Done)
+                    } else if let Some(header) = lone_header(input, self.limit) {
+                        self.begin_ns = input.at_ns;
+                        self.place = Place::Alone {
+                            header,
+                            left: header.length,
+                            is_whole: true,
+                        };
+                        Some(Event::Done)
                     } else {
                         self.pass_over(input);
                         Some(Event::Lost)
                     }
                 }
+                Place::Alone {
+                    header,
+                    left,
+                    is_whole,
+                } => self.alone(header, left, is_whole, input),
             };
             if let Some(event) = event {
                 return event;
@@ -346,6 +371,41 @@ impl FrameReader {
         })
     }
 
+    /// Takes a piece behind a header that came alone.
+    fn alone(
+        &mut self,
+        header: FrameHeader,
+        left: u32,
+        is_whole: bool,
+        input: &mut Input<'_>,
+    ) -> Option<Event<'static>> {
+        if input.is_empty() {
+            return Some(Event::Done);
+        }
+        if input.whole.is_none_or(|length| length > u64::from(left)) {
+            self.lose();
+            return None;
+        }
+        let event = self.payload(header, left, is_whole, input);
+        if let Place::Payload {
+            header,
+            left,
+            is_whole,
+        } = self.place
+        {
+            self.place = Place::Alone {
+                header,
+                left,
+                is_whole,
+            };
+        }
+        match event {
+            // What it held is counted nowhere: bytes of its stream were missed before it.
+            Event::Frame(_) if header.kind == Kind::Data => Some(Event::DataEnd(header)),
+            event => Some(event),
+        }
+    }
+
     fn data<'a>(
         &mut self,
         header: FrameHeader,
@@ -422,6 +482,13 @@ fn is_frames(input: &Input<'_>, limit: u32) -> bool {
     input
         .whole
         .is_some_and(|length| frames_of(input.bytes, length, limit) == Frames::Yes)
+}
+
+/// The header that is all of a piece, if it may be one of a frame with a payload.
+fn lone_header(input: &Input<'_>, limit: u32) -> Option<FrameHeader> {
+    let header = FrameHeader::read(input.bytes)?;
+    let is_alone = input.whole == Some(HEADER_BYTES as u64);
+    (is_alone && header.is_likely(limit)).then_some(header)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use super::{
     DATA, END_HEADERS, END_STREAM, GRPC, HEADERS, LAST, PREFACE, Peers, SETTINGS, frame, summary,
 };
 use crate::{
-    Direction, Exchange, HTTP2, Options, Outcome, Protocol, Status,
+    Connection, Direction, Exchange, Facts, HTTP2, Options, Outcome, Piece, Protocol, Status,
     hpack::encoder::{Encoder, Form},
     replay::{CLIENT, Player, SERVER},
+    testing::facts,
 };
 
 /// An implementation by what it puts into the table.
@@ -244,4 +245,81 @@ fn a_call_that_is_reset_has_no_status() {
         summary(&play(&late, true)),
         ["3 http2 POST /shop.Orders/List - Broken 6+7"]
     );
+}
+
+/// What each side said, the client in the pieces of a server that reads headers and payloads of frames
+/// by calls of their own.
+fn in_two_reads(said: &[(Direction, Vec<u8>)], longest: usize) -> Vec<(Direction, Vec<u8>)> {
+    let mut pieces = Vec::new();
+    for (direction, bytes) in said {
+        if *direction == SERVER || bytes.starts_with(PREFACE) {
+            pieces.push((*direction, bytes.clone()));
+            continue;
+        }
+        let (header, payload) = bytes.split_at(9);
+        pieces.push((*direction, header.to_vec()));
+        let parts = payload.chunks(longest);
+        pieces.extend(parts.map(|part| (*direction, part.to_vec())));
+    }
+    pieces
+}
+
+#[test]
+fn headers_and_payloads_in_reads_of_their_own_are_found_wherever_one_joins() {
+    let kinds: Vec<Kind> = [Kind::Unary(0), Kind::Json("200"), Kind::Refused(5)].repeat(10);
+    let said = conversation(Library::Go, &kinds);
+    let whole = play(&said, false);
+    for longest in [usize::MAX, 13] {
+        let pieces = in_two_reads(&said, longest);
+        for from in 2..60 {
+            let mut connection = Connection::new(
+                Options::default(),
+                Facts {
+                    joined: true,
+                    ..facts(8080)
+                },
+            );
+            let (mut offsets, mut out) = ([1000_u64; 2], Vec::new());
+            for (number, (direction, bytes)) in pieces.iter().enumerate().skip(from) {
+                let piece = Piece {
+                    direction: *direction,
+                    at_ns: number as u64,
+                    length: bytes.len() as u64,
+                    bytes,
+                };
+                let offset = &mut offsets[usize::from(*direction == SERVER)];
+                connection.feed(&piece, *offset, &mut out);
+                *offset += piece.length;
+            }
+            let begun = pieces[from..].iter().filter(|(direction, bytes)| {
+                *direction == CLIENT && bytes.len() == 9 && bytes[3] == HEADERS
+            });
+            assert!(
+                out.len() + 1 >= begun.count(),
+                "{from}: {:#?}",
+                summary(&out)
+            );
+            for exchange in &out {
+                let sent = &whole[usize::try_from(exchange.stream / 2).expect("a number")];
+                let is_unknown = exchange.outcome == Outcome::Unknown;
+                assert!(is_unknown || exchange.status == sent.status, "{exchange:?}");
+            }
+            assert!(out.iter().any(|it| it.outcome != Outcome::Unknown));
+        }
+    }
+}
+
+#[test]
+fn a_lone_header_without_its_payload_is_none() {
+    let mut peers = Peers::joined(true);
+    let ping = frame(super::PING, 0, 0, &[0; 8]);
+    peers.say(CLIENT, &ping[..9]);
+    // Longer than the payload would be.
+    peers.say(CLIENT, &[0xff; 12]);
+    assert!(peers.player.decoder.is_dirty());
+    assert_eq!(peers.player.decoder.not_understood().to_server, 21);
+    peers.say(CLIENT, &ping[..9]);
+    peers.player.gap(CLIENT, Some(8));
+    assert_eq!(peers.player.decoder.not_understood().to_server, 30);
+    assert!(peers.player.decoder.is_dirty());
 }
