@@ -149,6 +149,14 @@ impl Requests {
         }
     }
 
+    /// Tells which end sockets are that were there before the programs: `true` for clients.
+    pub(super) fn directions(&mut self, known: HashMap<u64, bool>) {
+        let told = self
+            .payload
+            .with(move |tracker, _counts| tracker.directions(known));
+        self.has_ended |= told.is_err();
+    }
+
     /// Tells of connections that have ended.
     pub(super) fn close(&mut self, ended: &[Connection]) {
         if ended.is_empty() {

@@ -3,7 +3,7 @@
 //! processes.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     time::Instant,
 };
 
@@ -66,6 +66,8 @@ impl Session {
     pub(super) fn add_existing(&mut self) -> Result<(), LoadError> {
         // Not later, so that the directory is known to hold them.
         let now_ns = self.directory_read_ns;
+        // The programs have met busy ones before, and could not know which end they are.
+        let mut directions = HashMap::new();
         for (socket, owner) in self.directory.sockets() {
             if !self.is_wanted(*owner) {
                 continue;
@@ -84,12 +86,18 @@ impl Session {
                     .directory
                     .listeners()
                     .listens(owner.network_namespace, socket.local);
+                if let Some(listens) = listens {
+                    directions.insert(cookie, !listens);
+                }
                 let connection = existing((socket, cookie), *owner, listens, now_ns);
                 if !self.object.add_connection(&connection)? {
                     tracing::warn!("more connections than the kernel's table has room for");
-                    return Ok(());
+                    break;
                 }
             }
+        }
+        if let Some(requests) = &mut self.requests {
+            requests.directions(directions);
         }
         Ok(())
     }

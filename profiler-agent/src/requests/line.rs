@@ -107,6 +107,24 @@ impl Line {
         self.ordered
     }
 
+    /// Which end it is has become known; what one kind of plaintext has brought until then comes out.
+    pub(super) fn direct(
+        &mut self,
+        plaintext: Plaintext,
+        is_client: bool,
+        out: &mut Vec<Exchange>,
+    ) {
+        let is_client = *self.facts.is_client.get_or_insert(is_client);
+        let end = if is_client {
+            SeenBy::Client
+        } else {
+            SeenBy::Server
+        };
+        if let Some(talk) = self.talk_mut(plaintext) {
+            talk.direct(end, out);
+        }
+    }
+
     /// Which end it is, as far as that is known.
     pub(super) fn seen_by(&self) -> Option<SeenBy> {
         let of_talk = |talk: &Option<Talk>| talk.as_ref().and_then(|talk| talk.seen_by);

@@ -185,6 +185,17 @@ impl Talk {
         }
     }
 
+    /// Which end this is has become known in another way than by what is said.
+    pub(super) fn direct(&mut self, end: SeenBy, out: &mut Vec<Exchange>) {
+        let Hearing::Either(readings, _) = &self.hearing else {
+            return;
+        };
+        let place = readings.iter().position(|reading| reading.seen_by == end);
+        if let Some(place) = place {
+            self.settle_on(place, out);
+        }
+    }
+
     /// Offsets of its pieces may begin anew.
     pub(super) fn restart(&mut self) {
         match &mut self.hearing {
@@ -300,6 +311,25 @@ impl Talk {
         }
     }
 
+    /// Takes one of two readings and forgets the other.
+    fn settle_on(&mut self, place: usize, out: &mut Vec<Exchange>) {
+        let Hearing::Either(readings, _) = &mut self.hearing else {
+            return;
+        };
+        if place >= readings.len() {
+            return;
+        }
+        let Reading {
+            seen_by,
+            connection,
+            mut exchanges,
+        } = readings.swap_remove(place);
+        out.append(&mut exchanges);
+        self.seen_by = Some(seen_by);
+        self.hearing = Hearing::Known(Box::new(connection));
+        self.note();
+    }
+
     /// Takes one of two readings when only that one makes sense, and none when neither ever does.
     fn decide(&mut self, out: &mut Vec<Exchange>) {
         let Hearing::Either(readings, pieces) = &mut self.hearing else {
@@ -315,15 +345,7 @@ impl Talk {
         let is_hopeless = best.connection.is_unknown() && other.connection.is_unknown();
         let is_encrypted = |reading: &Reading| reading.connection.protocol() == Some(Protocol::Tls);
         if is_clear {
-            let Reading {
-                seen_by,
-                connection,
-                mut exchanges,
-            } = readings.swap_remove(0);
-            out.append(&mut exchanges);
-            self.seen_by = Some(seen_by);
-            self.hearing = Hearing::Known(Box::new(connection));
-            self.note();
+            self.settle_on(0, out);
         } else if is_hopeless {
             self.go_deaf(Deafness::Unknown);
         } else if pieces >= MOST_UNDECIDED {

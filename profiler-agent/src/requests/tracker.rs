@@ -86,6 +86,8 @@ pub struct Tracker {
     epoch_ns: u64,
     begin_ns: u64,
     lines: HashMap<u64, Line>,
+    /// Which end sockets are that were there before and have moved nothing yet: `true` for clients.
+    directions: HashMap<u64, bool>,
     /// Sockets at both ends of connections, by the client's address.
     ends: HashMap<SocketAddr, Vec<u64>>,
     /// Requests that are over and wait for their edge, with the report before which they came.
@@ -116,6 +118,7 @@ impl Tracker {
             epoch_ns,
             begin_ns,
             lines: HashMap::new(),
+            directions: HashMap::new(),
             ends: HashMap::new(),
             waiting: VecDeque::new(),
             operations: Operations::default(),
@@ -142,7 +145,36 @@ impl Tracker {
             self.orders.push((cookie, CaptureOrder::Stop));
             return;
         }
+        let told = self.directions.remove(&cookie);
+        let facts = Facts {
+            is_client: facts.is_client.or(told),
+            ..facts
+        };
         self.lines.insert(cookie, Line::new(facts));
+    }
+
+    /// Which end sockets are that were there before: `true` for clients. The kernel side may have met them
+    /// before anybody had read who listens.
+    pub fn directions(&mut self, known: HashMap<u64, bool>) {
+        self.directions = known;
+        let met: Vec<(u64, bool)> = self
+            .directions
+            .extract_if(|cookie, _is_client| self.lines.contains_key(cookie))
+            .collect();
+        for (cookie, is_client) in met {
+            for plaintext in [Plaintext::Wire, Plaintext::Tls] {
+                if let Some(line) = self.lines.get_mut(&cookie) {
+                    let was = line.seen_by();
+                    line.direct(plaintext, is_client, &mut self.ended);
+                    if was.is_none()
+                        && let Some(client) = line.client()
+                    {
+                        self.ends.entry(client).or_default().push(cookie);
+                    }
+                }
+                self.collect(cookie, plaintext);
+            }
+        }
     }
 
     pub fn take(&mut self, event: PayloadEvent) {

@@ -1,4 +1,6 @@
-use super::{Facts, Play, SERVER_COOKIE, facts, operation};
+use std::collections::HashMap;
+
+use super::{Facts, Play, SERVER_COOKIE, facts, operation, resp};
 use crate::requests::CaptureOrder;
 
 /// A connection that was there before, of which nobody listens on either port.
@@ -26,6 +28,29 @@ fn who_asks_is_the_client() {
     assert_eq!(get.server.count, 12);
     assert_eq!((get.tally.count, get.server_only), (12, 0));
     assert_eq!(table.counters.unknown_direction, 0);
+}
+
+#[test]
+fn an_end_that_is_told_before_or_later_is_not_tried() {
+    let server = SERVER_COOKIE + 1;
+    let told = || HashMap::from([(server, false)]);
+    for is_told_before in [true, false] {
+        let mut play = Play::new();
+        if is_told_before {
+            play.tracker.directions(told());
+        }
+        play.tracker.connection(server, joined(1, false));
+        play.moved(server, false, &resp("GET k"));
+        if !is_told_before {
+            play.tracker.directions(told());
+        }
+        // It ends before the answer, which alone would have shown who asks.
+        play.close(server);
+        play.report(&[server]);
+        let table = play.report(&[server]);
+        assert_eq!(operation(&table, "GET").tally.count, 1);
+        assert_eq!(table.counters.unknown_direction, 0);
+    }
 }
 
 #[test]
