@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::{
     body::{Body, Chunked, End, Taken},
+    claims::Claim,
     head::{Extent, HeadBuffer, Malformed, Progress, RequestKind},
     holes::Holes,
 };
@@ -36,6 +37,8 @@ pub(super) struct Side {
     pub(super) is_found_again: bool,
     /// Bytes that were passed over.
     pub(super) not_understood: u64,
+    /// Bytes that went by, of a piece those that were captured before it is read.
+    pub(super) moved: u64,
 }
 
 impl Side {
@@ -46,6 +49,7 @@ impl Side {
             last_ns: 0,
             is_found_again: false,
             not_understood: 0,
+            moved: 0,
         }
     }
 
@@ -76,6 +80,21 @@ pub(super) struct Open {
     pub(super) kind: RequestKind,
     /// Of its final answer, once the head of that was seen.
     pub(super) status: Option<u16>,
+    /// Sizes of bodies whose ends were not captured.
+    pub(super) request_claim: Option<Claim>,
+    pub(super) response_claim: Option<Claim>,
+}
+
+impl Open {
+    pub(super) fn new(exchange: Exchange, kind: RequestKind) -> Self {
+        Self {
+            exchange,
+            kind,
+            status: None,
+            request_claim: None,
+            response_claim: None,
+        }
+    }
 }
 
 /// What the connection has become.
@@ -128,7 +147,9 @@ impl Decoder for Http1 {
         if self.requests.head.is_empty() && piece.direction == Direction::ToServer {
             self.quiet_since_ns = self.requests.last_ns.max(self.responses.last_ns);
         }
-        self.side(piece.direction).last_ns = piece.at_ns;
+        let side = self.side(piece.direction);
+        side.last_ns = piece.at_ns;
+        side.moved = side.moved.saturating_add(piece.bytes.len() as u64);
         let mut from = 0;
         while from < piece.bytes.len() && matches!(self.then, Then::Http1) {
             match self.step(piece, from, out)? {
@@ -142,14 +163,14 @@ impl Decoder for Http1 {
         }
         let rest = behind(piece, from);
         match &mut self.then {
-            _ if rest.length == 0 => Ok(()),
-            Then::Http1 => self.hole(piece, rest.length, out),
-            Then::Opaque(_) => {
-                self.side(piece.direction).not_understood += rest.length;
-                Ok(())
-            }
-            Then::Http2(decoder) => decoder.feed(&rest, out),
+            _ if rest.length == 0 => {}
+            Then::Http1 => self.hole(piece, rest.length, out)?,
+            Then::Opaque(_) => self.side(piece.direction).not_understood += rest.length,
+            Then::Http2(decoder) => decoder.feed(&rest, out)?,
         }
+        let side = self.side(piece.direction);
+        side.moved = side.moved.saturating_add(piece.uncaptured());
+        Ok(())
     }
 
     fn gap(&mut self, direction: Direction, missing: Option<u64>, out: &mut Vec<Exchange>) {
@@ -158,6 +179,7 @@ impl Decoder for Http1 {
             Then::Opaque(_) => return,
             Then::Http2(decoder) => return decoder.gap(direction, missing, out),
         }
+        self.drop_claims(direction);
         // Bytes from the middle of a body can be counted; an end that was missed has no time.
         if let (Some(missing), Place::Body(mut body)) = (missing, self.side(direction).place) {
             let taken = body.skip(missing);
@@ -473,6 +495,7 @@ impl Http1 {
             return;
         }
         if let Some(mut open) = self.open.pop_front() {
+            open.claim_request(self.requests.moved);
             open.exchange.end_ns = at_ns;
             open.exchange.request_size_known &= open.exchange.request_end_ns.is_some();
             out.push(open.exchange);

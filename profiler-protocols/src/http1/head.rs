@@ -125,6 +125,8 @@ pub(super) enum Upgrade {
 pub(super) struct RequestHead {
     pub(super) kind: RequestKind,
     pub(super) body: Body,
+    /// How long a head that is cut says that its body is.
+    pub(super) said: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +195,11 @@ pub(super) fn read_request(
         (_, Coding::None, Length::Known(length)) => Body::Length(length),
         (_, Coding::None, Length::None) => Body::Length(0),
     };
-    Ok(RequestHead { kind, body })
+    Ok(RequestHead {
+        kind,
+        body,
+        said: framing.said(extent),
+    })
 }
 
 /// A request whose first line was not seen to its end.
@@ -223,6 +229,7 @@ fn read_cut_line(
     Ok(RequestHead {
         kind,
         body: Body::Unknown,
+        said: None,
     })
 }
 
@@ -232,6 +239,8 @@ pub(super) struct ResponseHead {
     pub(super) status: u16,
     /// What framing says; requests and statuses that have no body are not looked at.
     pub(super) body: Body,
+    /// As in [`RequestHead`].
+    pub(super) said: Option<u64>,
     pub(super) upgrade: Upgrade,
 }
 
@@ -277,6 +286,7 @@ pub(super) fn read_response(
     Ok(ResponseHead {
         status,
         body,
+        said: framing.said(extent),
         upgrade: framing.upgrade,
     })
 }
@@ -290,6 +300,7 @@ fn read_cut_status(line: &[u8]) -> Result<ResponseHead, Malformed> {
     Ok(ResponseHead {
         status: status.ok_or(Malformed)?,
         body: Body::Unknown,
+        said: None,
         upgrade: Upgrade::None,
     })
 }
@@ -346,6 +357,14 @@ enum Length {
 }
 
 impl Framing {
+    /// The length that a cut head says, as far as it was captured.
+    fn said(&self, extent: Extent) -> Option<u64> {
+        match (extent, self.coding, self.length) {
+            (Extent::Cut, Coding::None, Length::Known(length)) => Some(length),
+            _ => None,
+        }
+    }
+
     fn take(&mut self, name: &str, value: &[u8]) {
         match name {
             "transfer-encoding" => {

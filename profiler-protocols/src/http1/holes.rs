@@ -91,6 +91,7 @@ impl Http1 {
                 self.miss_content(direction);
                 self.took(direction, body, taken, at_ns, out);
                 if more && direction == Direction::ToServer {
+                    self.claim_chunks(body, count);
                     self.tell_rest(count);
                 }
                 if taken.used < count {
@@ -192,9 +193,8 @@ impl Http1 {
         exchange.status = Some(Status::Http(status));
         exchange.request_size_known = false;
         self.open.push_back(Open {
-            exchange,
-            kind: RequestKind::Unseen,
             status: Some(status),
+            ..Open::new(exchange, RequestKind::Unseen)
         });
         true
     }

@@ -6,6 +6,7 @@ mod pairs;
 mod holes;
 mod head;
 mod body;
+mod claims;
 
 use decoder::Http1;
 use recognise::recognise;

@@ -59,11 +59,13 @@ impl Http1 {
             exchange.request_end_ns = Some(at_ns);
         }
         match self.pairing {
-            Pairing::Sound => self.open.push_back(Open {
-                exchange,
-                kind: read.kind,
-                status: None,
-            }),
+            Pairing::Sound => {
+                let request_claim = self.claim_of_head(Direction::ToServer, read.said);
+                self.open.push_back(Open {
+                    request_claim,
+                    ..Open::new(exchange, read.kind)
+                });
+            }
             Pairing::Lost => {
                 exchange.end_ns = at_ns;
                 exchange.lose_sizes();
@@ -120,13 +122,25 @@ impl Http1 {
             }
             return Ok(());
         }
+        if is_answer {
+            let is_empty = has_no_body(kind, head.status);
+            let said = match extent {
+                Extent::Cut if is_empty => Some(0),
+                Extent::Cut | Extent::Whole => head.said,
+            };
+            let response_claim = self.claim_of_head(Direction::ToClient, said);
+            let moved = self.requests.moved;
+            if let Some(open) = self.open.front_mut() {
+                open.claim_request(moved);
+                open.response_claim = response_claim;
+            }
+        }
         let is_answer = is_answer || self.answers_unseen(head.status, begin_ns);
         if self.is_upgraded(head, kind, at_ns, out) {
             return Ok(());
         }
-        let is_empty = kind == Some(RequestKind::Head) || matches!(head.status, 204 | 304);
         let body = match extent {
-            Extent::Whole if is_empty => Body::Length(0),
+            Extent::Whole if has_no_body(kind, head.status) => Body::Length(0),
             Extent::Whole | Extent::Cut => head.body,
         };
         self.responses.place = Place::Body(body);
@@ -192,6 +206,7 @@ impl Http1 {
         let is_certain = self.responses.place == Place::Body(Body::Chunked(Chunked::LikelyEnded));
         if let Some(open) = self.open.front_mut() {
             open.exchange.response_size_known &= is_certain;
+            open.claim_response(self.responses.moved);
         }
         self.end_response(self.responses.last_ns, out);
         self.responses.lose();
@@ -209,6 +224,11 @@ impl Http1 {
             out.push(open.exchange);
         }
     }
+}
+
+/// Whether an answer has no body, whatever its head says (RFC 9112, section 6.3).
+fn has_no_body(kind: Option<RequestKind>, status: u16) -> bool {
+    kind == Some(RequestKind::Head) || matches!(status, 204 | 304)
 }
 
 /// Whether an answer is the last one of its request (RFC 9110, section 15.2).
