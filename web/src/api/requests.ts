@@ -77,6 +77,9 @@ export interface RequestOperation {
   readonly server: RequestTimings | null;
   readonly request_bytes: RequestValues;
   readonly response_bytes: RequestValues;
+  /** Requests that were seen and are not in `request_bytes`: the size was not seen whole. */
+  readonly request_sizes_unknown: number;
+  readonly response_sizes_unknown: number;
   readonly messages: {
     readonly streams: number;
     readonly to_server: number;

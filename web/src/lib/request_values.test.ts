@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bytes, duration } from "./format";
-import { boundsText, percentileText, spreadPicture } from "./request_values";
+import { boundsText, meanText, percentileText, spreadPicture } from "./request_values";
 import { values } from "./requests_testing";
 
 describe("percentiles", () => {
@@ -11,6 +11,15 @@ describe("percentiles", () => {
     expect(percentileText(values(), "p50", duration)).toBe("–");
     expect(boundsText(found.bounds.p50, duration)).toBe("11.5 ms to 12.3 ms");
     expect(boundsText(null, duration)).toBeNull();
+  });
+});
+
+describe("means", () => {
+  it("say of how many they are when others are not known", () => {
+    const found = values([100, 100, 3]);
+    expect(meanText({ ...found, mean: 100 }, 0, String)).toBe("100");
+    expect(meanText({ ...found, mean: 100 }, 7, String)).toBe(`100 (${found.count} of ${found.count + 7})`);
+    expect(meanText(values(), 10, String)).toBe("–");
   });
 });
 

@@ -15,6 +15,14 @@ export function percentileText(values: RequestValues, which: Percentile, show: S
   return from === to || show(from) === show(to) ? show(to) : `≤ ${show(to)}`;
 }
 
+/** The mean of those that are known, with how many these are when others are not: "1.2 KB (3 of 10)"; "–" without
+ * values. */
+export function meanText(values: RequestValues, unknown: number, show: Show): string {
+  if (values.mean === null) return "–";
+  const part = unknown > 0 ? ` (${values.count} of ${values.count + unknown})` : "";
+  return `${show(values.mean)}${part}`;
+}
+
 /** Both bounds: "11.5 ms to 12.3 ms"; null without values. */
 export function boundsText(bounds: ValueBounds | null, show: Show): string | null {
   if (bounds === null) return null;

@@ -78,6 +78,8 @@ export function operation(change: Partial<RequestOperation> = {}): RequestOperat
     server: null,
     request_bytes: values(),
     response_bytes: values(),
+    request_sizes_unknown: 0,
+    response_sizes_unknown: 0,
     messages: null,
     ...change,
   };

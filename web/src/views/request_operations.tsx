@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import type { RequestEdge, RequestOperation } from "../api/requests";
 import { endName } from "../lib/edges";
 import { bytes, count, duration, visible } from "../lib/format";
-import { boundsText, type Percentile, percentileText } from "../lib/request_values";
+import { boundsText, meanText, type Percentile, percentileText } from "../lib/request_values";
 import { compareOperations, countText, errorsText, firstByte, type OperationRow } from "../lib/requests";
 import { patchRoute, route } from "../state/route";
 import { ContainerChip } from "./container_name";
@@ -181,20 +181,20 @@ const COLUMNS: readonly Column<OperationRow>[] = [
   {
     key: "sent",
     title: "Sent",
-    help: "Mean bytes of a request's body or message, of those whose size is known",
+    help: "Mean bytes of a request's body or message, of those whose size is known: (3 of 10) when others are not",
     numeric: true,
     sortable: true,
-    cell: ({ operation: { request_bytes } }) =>
-      request_bytes.mean === null ? "–" : bytes(request_bytes.mean),
+    cell: ({ operation: { request_bytes, request_sizes_unknown } }) =>
+      meanText(request_bytes, request_sizes_unknown, bytes),
   },
   {
     key: "received",
     title: "Received",
-    help: "Mean bytes of an answer's body or message, of those whose size is known",
+    help: "Mean bytes of an answer's body or message, of those whose size is known: (3 of 10) when others are not",
     numeric: true,
     sortable: true,
-    cell: ({ operation: { response_bytes } }) =>
-      response_bytes.mean === null ? "–" : bytes(response_bytes.mean),
+    cell: ({ operation: { response_bytes, response_sizes_unknown } }) =>
+      meanText(response_bytes, response_sizes_unknown, bytes),
   },
 ];
 

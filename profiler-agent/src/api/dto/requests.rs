@@ -147,6 +147,10 @@ struct RequestOperation {
     /// Bytes of bodies (HTTP) or messages, of requests whose sizes are known.
     request_bytes: RequestValues,
     response_bytes: RequestValues,
+    /// Requests of `seen` that are not in `request_bytes`: the size was not seen whole.
+    request_sizes_unknown: u64,
+    /// As `request_sizes_unknown`, of `response_bytes`.
+    response_sizes_unknown: u64,
     /// Messages of streams; null: there are none.
     #[schema(required)]
     messages: Option<RequestMessages>,
@@ -393,6 +397,8 @@ fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOper
         server: timings(server),
         request_bytes: (&tally.request_bytes).into(),
         response_bytes: (&tally.response_bytes).into(),
+        request_sizes_unknown: tally.seen.saturating_sub(tally.request_bytes.count),
+        response_sizes_unknown: tally.seen.saturating_sub(tally.response_bytes.count),
         messages: (tally.streams > 0).then_some(RequestMessages {
             streams: tally.streams,
             to_server: tally.messages_to_server,
