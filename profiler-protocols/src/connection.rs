@@ -54,6 +54,8 @@ pub struct Connection {
     positions: PerDirection<Option<u64>>,
     /// Offsets of a direction may begin anew with the next piece.
     restarted: PerDirection<bool>,
+    /// A piece of the direction has come.
+    begun: PerDirection<bool>,
     attempts: u32,
     second_looks: u32,
     trouble: Trouble,
@@ -84,6 +86,7 @@ impl Connection {
             excluded: Vec::new(),
             positions: PerDirection::default(),
             restarted: PerDirection::default(),
+            begun: PerDirection::default(),
             attempts: 0,
             second_looks: 0,
             trouble: Trouble::default(),
@@ -97,7 +100,16 @@ impl Connection {
         let direction = piece.direction;
         self.last_ns = self.last_ns.max(piece.at_ns);
         let restarted = std::mem::take(self.restarted.get_mut(direction));
+        let is_first = !std::mem::replace(self.begun.get_mut(direction), true);
         match *self.positions.get(direction) {
+            // Whether this went by before the first piece of the other direction or behind it nobody knows.
+            None if offset > 0
+                && is_first
+                && self.facts.joined
+                && *self.begun.get(direction.reverse()) =>
+            {
+                self.tear(direction, None, out);
+            }
             None if offset > 0 && !self.facts.joined => {
                 // It was not seen from its beginning after all.
                 self.missed(direction, Some(offset), out);
@@ -143,6 +155,14 @@ impl Connection {
         let seen = self.positions.get(direction).unwrap_or(0);
         if is_heard && bytes > seen {
             self.missed(direction, Some(bytes - seen), out);
+        }
+    }
+
+    /// Nothing more of it will be looked at, while it goes on: requests that are over are appended to `out`.
+    pub fn finish(&mut self, out: &mut Vec<Exchange>) {
+        // What came of a guess that has not proved right is not told.
+        if let State::Decoding(decoder) = &mut self.state {
+            decoder.finish(out);
         }
     }
 
@@ -204,6 +224,11 @@ impl Connection {
     fn missed(&mut self, direction: Direction, missing: Option<u64>, out: &mut Vec<Exchange>) {
         self.trouble.gaps += 1;
         *self.trouble.missing.get_mut(direction) += missing.unwrap_or(0);
+        self.tear(direction, missing, out);
+    }
+
+    /// What follows in this direction may not be what comes next.
+    fn tear(&mut self, direction: Direction, missing: Option<u64>, out: &mut Vec<Exchange>) {
         match std::mem::replace(&mut self.state, State::Unknown) {
             State::Looking(held) => {
                 // The opening is torn: what follows is that of a joined connection.

@@ -52,6 +52,10 @@ pub trait Decoder: Debug + Send {
     /// the connection ends an answer.
     fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>);
 
+    /// Nothing more will be looked at, while the connection goes on. Gives out what is over and only waits
+    /// for proof.
+    fn finish(&mut self, _out: &mut Vec<Exchange>) {}
+
     /// Payload is missing, and answers cannot be told to belong to requests for now.
     fn is_dirty(&self) -> bool {
         false

@@ -35,6 +35,8 @@ mod connection;
 pub mod fuzzing;
 pub mod http_fuzzing;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod replay;
 #[cfg(test)]
 mod testing;

@@ -242,6 +242,13 @@ impl Talk {
         }
     }
 
+    /// Nothing more of it is looked at, while it goes on.
+    pub(super) fn finish(&mut self, out: &mut Vec<Exchange>) {
+        if let Hearing::Known(connection) = &mut self.hearing {
+            connection.finish(out);
+        }
+    }
+
     /// The connection has ended.
     pub(super) fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
         let why = match &mut self.hearing {

@@ -241,6 +241,16 @@ impl Tracker {
     /// Everything, after the last event. Requests that go on are left out: nobody knows how they end.
     pub fn finish(&mut self, now_ns: u64) -> RequestTable {
         self.reports += 1;
+        let cookies: Vec<u64> = self.lines.keys().copied().collect();
+        for cookie in cookies {
+            for plaintext in [Plaintext::Wire, Plaintext::Tls] {
+                let line = self.lines.get_mut(&cookie);
+                if let Some(talk) = line.and_then(|line| line.talk_mut(plaintext)) {
+                    talk.finish(&mut self.ended);
+                }
+                self.collect(cookie, plaintext);
+            }
+        }
         self.settle(Patience::None);
         self.rows(now_ns)
     }

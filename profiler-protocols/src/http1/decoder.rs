@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use super::{
     body::{Body, Chunked, End, Taken},
     claims::Claim,
-    head::{Extent, HeadBuffer, Malformed, Progress, RequestKind},
-    holes::Holes,
+    head::{Extent, Malformed, Progress, RequestKind},
+    holes::{Holes, Settled},
+    recognise::begins_within_method,
+    side::{Place, Side},
 };
 use crate::{
     Decoder, Direction, Exchange, Options, Outcome, PerDirection, Piece, Protocol, Verdict,
@@ -16,55 +18,6 @@ use crate::{
 /// The end of a chunked body, when a call wrote nothing else, and at the end of what it wrote.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 const END_OF_CHUNKS: &[u8] = b"\r\n0\r\n\r\n";
-
-/// What comes next in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// A head begins, or has begun.
-    Head,
-    Body(Body),
-    /// Something was missed: a head is taken for one only at the beginning of a piece.
-    Lost,
-}
-
-#[derive(Debug)]
-pub(super) struct Side {
-    pub(super) place: Place,
-    pub(super) head: HeadBuffer,
-    /// When the last piece was moved.
-    pub(super) last_ns: u64,
-    /// The head was found while the side was lost.
-    pub(super) is_found_again: bool,
-    /// Bytes that were passed over.
-    pub(super) not_understood: u64,
-    /// Bytes that went by, of a piece those that were captured before it is read.
-    pub(super) moved: u64,
-}
-
-impl Side {
-    fn new(place: Place) -> Self {
-        Self {
-            place,
-            head: HeadBuffer::default(),
-            last_ns: 0,
-            is_found_again: false,
-            not_understood: 0,
-            moved: 0,
-        }
-    }
-
-    pub(super) fn lose(&mut self) {
-        self.place = Place::Lost;
-        self.drop_head();
-        self.is_found_again = false;
-    }
-
-    /// Passes over what there is of a head.
-    pub(super) fn drop_head(&mut self) {
-        self.not_understood += self.head.bytes().len() as u64;
-        self.head.clear();
-    }
-}
 
 /// Whether the next answer is known to be that of the first open request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +73,7 @@ pub(super) struct Http1 {
     /// The client was seen to send a request before the answer to the last.
     pub(super) is_pipelined: bool,
     pub(super) holes: Holes,
+    pub(super) settled: Option<Settled>,
     /// When payload last went by before the head of a request began.
     pub(super) quiet_since_ns: u64,
     pub(super) then: Then,
@@ -144,9 +98,13 @@ impl Decoder for Http1 {
     }
 
     fn feed(&mut self, piece: &Piece<'_>, out: &mut Vec<Exchange>) -> Result<(), WrongProtocol> {
+        let is_torn = std::mem::take(&mut self.side(piece.direction).is_torn);
         if self.requests.head.is_empty() && piece.direction == Direction::ToServer {
-            self.quiet_since_ns = self.requests.last_ns.max(self.responses.last_ns);
+            let last_ns = self.requests.last_ns.max(self.responses.last_ns);
+            // What is missing was said since.
+            self.quiet_since_ns = if is_torn { piece.at_ns } else { last_ns };
         }
+        self.confirm(Some(piece.direction), out);
         let side = self.side(piece.direction);
         side.last_ns = piece.at_ns;
         side.moved = side.moved.saturating_add(piece.bytes.len() as u64);
@@ -180,6 +138,8 @@ impl Decoder for Http1 {
             Then::Http2(decoder) => return decoder.gap(direction, missing, out),
         }
         self.drop_claims(direction);
+        self.side(direction).is_torn = true;
+        self.doubt(direction, out);
         // Bytes from the middle of a body can be counted; an end that was missed has no time.
         if let (Some(missing), Place::Body(mut body)) = (missing, self.side(direction).place) {
             let taken = body.skip(missing);
@@ -197,14 +157,18 @@ impl Decoder for Http1 {
         if let Then::Http2(decoder) = &mut self.then {
             decoder.close(at_ns, out);
         }
+        self.confirm(None, out);
         while let Some(mut open) = self.open.pop_front() {
             let exchange = &mut open.exchange;
             exchange.end_ns = at_ns;
             match (open.status, self.responses.place) {
                 // Of an answer to nobody knows what.
-                _ if open.kind == RequestKind::Unseen => {}
+                _ if open.kind == RequestKind::Unseen => exchange.response_size_known = false,
                 (Some(_), Place::Body(Body::UntilClose | Body::Chunked(Chunked::LikelyEnded))) => {
                     exchange.end_ns = self.responses.last_ns;
+                    if self.responses.is_torn {
+                        exchange.outcome = Outcome::Unknown;
+                    }
                 }
                 (Some(_), Place::Body(Body::Unknown | Body::LostChunks) | Place::Lost) => {
                     exchange.end_ns = self.responses.last_ns;
@@ -223,6 +187,10 @@ impl Decoder for Http1 {
             exchange.request_size_known &= exchange.request_end_ns.is_some();
             out.push(open.exchange);
         }
+    }
+
+    fn finish(&mut self, out: &mut Vec<Exchange>) {
+        self.confirm(None, out);
     }
 
     fn is_dirty(&self) -> bool {
@@ -275,6 +243,7 @@ impl Http1 {
             is_certain: false,
             is_pipelined: false,
             holes: Holes::default(),
+            settled: None,
             quiet_since_ns: 0,
             then: Then::Http1,
         }
@@ -293,10 +262,15 @@ impl Http1 {
         from: usize,
         out: &mut Vec<Exchange>,
     ) -> Result<Next, WrongProtocol> {
-        match self.side(piece.direction).place {
+        let place = self.side(piece.direction).place;
+        match place {
             Place::Head => self.read_head(piece, from, out),
             Place::Lost if from > 0 => Ok(Next::Drop(0)),
             Place::Lost => self.find_head(piece, out),
+            Place::Body(_) if self.is_answer_to_head(piece, from) => {
+                self.end_response(piece.at_ns, out);
+                Ok(Next::Behind(0))
+            }
             Place::Body(mut body) => {
                 let limit = self.options.privacy.body_bytes;
                 let mut exchange = self.exchange_of(piece.direction);
@@ -376,7 +350,7 @@ impl Http1 {
             let (used, progress) = side.head.push(piece, 0, limit);
             match (side.head.verdict(direction), progress) {
                 (Verdict::Undecided, Progress::More) => return Ok(Next::Behind(used)),
-                (Verdict::Yes, _) if self.may_begin(direction) => {
+                (Verdict::Yes, _) if self.may_begin(direction) && !self.is_torn(direction) => {
                     let side = self.side(direction);
                     side.place = Place::Head;
                     side.is_found_again = true;
@@ -392,11 +366,27 @@ impl Http1 {
                 break;
             }
         }
+        self.pass_over(direction, out);
         Ok(Next::Drop(0))
     }
 
+    /// Whether the answer to a request that nobody saw has no body, as the next answer stands in its place.
+    fn is_answer_to_head(&mut self, piece: &Piece<'_>, from: usize) -> bool {
+        piece.direction == Direction::ToClient
+            && std::mem::take(&mut self.responses.is_body_begin)
+            && piece
+                .bytes
+                .get(from..)
+                .is_some_and(|bytes| bytes.starts_with(b"HTTP/1."))
+    }
+
+    /// Whether what looks like a head is the rest of one whose first letters were in an earlier call.
+    fn is_torn(&self, direction: Direction) -> bool {
+        direction == Direction::ToServer && begins_within_method(self.requests.head.bytes())
+    }
+
     /// Whether a head that a lost side shows can be believed.
-    fn may_begin(&self, direction: Direction) -> bool {
+    pub(super) fn may_begin(&self, direction: Direction) -> bool {
         match (direction, self.pairing) {
             (Direction::ToServer, Pairing::Lost) => true,
             // Before the answer it may be the body of the request before.
@@ -491,15 +481,17 @@ impl Http1 {
 
     pub(super) fn end_response(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
         self.responses.place = Place::Head;
-        if self.open.front().is_none_or(|open| open.status.is_none()) {
-            return;
-        }
-        if let Some(mut open) = self.open.pop_front() {
-            open.claim_request(self.requests.moved);
-            open.exchange.end_ns = at_ns;
-            open.exchange.request_size_known &= open.exchange.request_end_ns.is_some();
-            out.push(open.exchange);
-        }
+        out.extend(self.answered(at_ns));
+    }
+
+    /// The first request, with its answer.
+    pub(super) fn answered(&mut self, end_ns: u64) -> Option<Exchange> {
+        let mut open = self.open.pop_front_if(|open| open.status.is_some())?;
+        open.claim_request(self.requests.moved);
+        let mut exchange = open.exchange;
+        exchange.end_ns = end_ns;
+        exchange.request_size_known &= exchange.request_end_ns.is_some();
+        Some(exchange)
     }
 
     /// A piece came of which nobody knows what it is: most likely the rest of the last request.
@@ -517,7 +509,15 @@ impl Http1 {
             if let Some(open) = self.open.front_mut() {
                 open.exchange.response_size_known = false;
             }
-            self.end_response(at_ns, out);
+            if self.holes.may_hide_requests() {
+                // It may be the end of the answer to another one.
+                self.give_up_pairs(out);
+            } else {
+                self.confirm(None, out);
+                self.settled = self
+                    .answered(at_ns)
+                    .map(|exchange| Settled::until(Direction::ToServer, exchange));
+            }
             self.responses.lose();
         }
     }

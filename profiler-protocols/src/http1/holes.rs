@@ -6,10 +6,12 @@
 
 use super::{
     body::End,
-    decoder::{Http1, Open, Place},
+    decoder::{Http1, Open},
     head::{Extent, RequestKind},
+    recognise::begins_with_known_target,
+    side::Place,
 };
-use crate::{Direction, Exchange, Piece, Protocol, Status, Verdict, WrongProtocol};
+use crate::{Direction, Exchange, Outcome, Piece, Protocol, Status, Verdict, WrongProtocol};
 
 /// Bytes behind a request that may be the end of a line, and are not yet another request.
 const LINE_END_BYTES: u64 = 2;
@@ -35,7 +37,30 @@ enum Unseen {
     Requests,
 }
 
+/// A request whose answer is taken for ended, as long as nothing turns out to be missing before the next
+/// piece of a direction: of the server it may be more of the answer, of the client the request whose answer
+/// this is the end of.
+#[derive(Debug)]
+pub(super) struct Settled {
+    exchange: Exchange,
+    direction: Direction,
+}
+
+impl Settled {
+    pub(super) fn until(direction: Direction, exchange: Exchange) -> Self {
+        Self {
+            exchange,
+            direction,
+        }
+    }
+}
+
 impl Holes {
+    /// Requests were missed since it was last known whose answer is whose.
+    pub(super) fn may_hide_requests(&self) -> bool {
+        self.requests == Unseen::Requests
+    }
+
     /// From here on it is known again whose answer is whose.
     pub(super) fn forget(&mut self) {
         self.requests = Unseen::None;
@@ -52,11 +77,18 @@ impl Http1 {
         out: &mut Vec<Exchange>,
     ) -> Result<(), WrongProtocol> {
         let (direction, at_ns) = (piece.direction, piece.at_ns);
+        let is_cut_request = self.is_cut_request(direction);
         let side = self.side(direction);
         match side.place {
+            Place::Lost if is_cut_request => {
+                self.requests.place = Place::Head;
+                self.requests.is_found_again = true;
+                self.cut_head(direction, count, at_ns, out)?;
+            }
             Place::Lost => {
                 side.drop_head();
                 side.not_understood += count;
+                self.pass_over(direction, out);
             }
             Place::Head if side.head.is_empty() => {
                 if direction == Direction::ToServer {
@@ -130,6 +162,39 @@ impl Http1 {
         Ok(())
     }
 
+    /// The next piece of a direction has come, or nothing more will (`None`): what waited for it is so.
+    pub(super) fn confirm(&mut self, next: Option<Direction>, out: &mut Vec<Exchange>) {
+        let is_due = |settled: &mut Settled| next.is_none_or(|next| next == settled.direction);
+        let settled = self.settled.take_if(is_due);
+        out.extend(settled.map(|settled| settled.exchange));
+    }
+
+    /// Bytes of a direction are missing: when the answer ended is not known after all.
+    pub(super) fn doubt(&mut self, direction: Direction, out: &mut Vec<Exchange>) {
+        let settled = self
+            .settled
+            .take_if(|settled| settled.direction == direction);
+        if let Some(Settled { mut exchange, .. }) = settled {
+            exchange.outcome = Outcome::Unknown;
+            exchange.response_size_known = false;
+            out.push(exchange);
+        }
+    }
+
+    /// Whether a lost side shows the beginning of a request whose first line goes on behind the captured bytes.
+    fn is_cut_request(&self, direction: Direction) -> bool {
+        direction == Direction::ToServer
+            && self.may_begin(direction)
+            && begins_with_known_target(self.requests.head.bytes())
+    }
+
+    /// Bytes of nobody knows what: of the client they may be a request, and its answer in what comes now.
+    pub(super) fn pass_over(&mut self, direction: Direction, out: &mut Vec<Exchange>) {
+        if direction == Direction::ToServer && self.is_settled() {
+            self.give_up_pairs(out);
+        }
+    }
+
     /// The end of a request was not captured. A client that sends ahead may have put others behind it.
     fn tell_rest(&mut self, count: u64) {
         if self.is_pipelined {
@@ -154,6 +219,7 @@ impl Http1 {
     pub(super) fn lose(&mut self, direction: Direction, out: &mut Vec<Exchange>) {
         match direction {
             Direction::ToServer => {
+                self.pass_over(direction, out);
                 let is_body = matches!(self.requests.place, Place::Body(_));
                 if is_body && let Some(exchange) = self.request_in_progress() {
                     exchange.request_size_known = false;
@@ -191,7 +257,8 @@ impl Http1 {
         let mut exchange = Exchange::new(Protocol::Http1, begin_ns);
         exchange.first_byte_ns = Some(begin_ns);
         exchange.status = Some(Status::Http(status));
-        exchange.request_size_known = false;
+        // Nor is the size of the answer: it may be one to HEAD.
+        exchange.lose_sizes();
         self.open.push_back(Open {
             status: Some(status),
             ..Open::new(exchange, RequestKind::Unseen)

@@ -2,6 +2,7 @@
 
 mod recognise;
 mod decoder;
+mod side;
 mod pairs;
 mod holes;
 mod head;

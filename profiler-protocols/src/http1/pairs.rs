@@ -9,8 +9,10 @@
 
 use super::{
     body::{Body, Chunked},
-    decoder::{Http1, Open, Pairing, Place, Then},
+    decoder::{Http1, Open, Pairing, Then},
     head::{Extent, Malformed, RequestKind, ResponseHead, Upgrade, read_request, read_response},
+    holes::Settled,
+    side::Place,
 };
 use crate::{
     Direction, Exchange, Outcome, Protocol, Status, http_message::outcome_of_status, http2::Http2,
@@ -144,6 +146,10 @@ impl Http1 {
             Extent::Whole | Extent::Cut => head.body,
         };
         self.responses.place = Place::Body(body);
+        self.responses.is_body_begin = self
+            .open
+            .front()
+            .is_some_and(|open| open.kind == RequestKind::Unseen);
         match body {
             Body::Length(0) => self.end_response(at_ns, out),
             _ if body.is_framed() => {}
@@ -208,7 +214,10 @@ impl Http1 {
             open.exchange.response_size_known &= is_certain;
             open.claim_response(self.responses.moved);
         }
-        self.end_response(self.responses.last_ns, out);
+        self.confirm(None, out);
+        self.settled = self
+            .answered(self.responses.last_ns)
+            .map(|exchange| Settled::until(Direction::ToClient, exchange));
         self.responses.lose();
     }
 

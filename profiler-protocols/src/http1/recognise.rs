@@ -114,6 +114,13 @@ pub(super) fn begins_with_known_target(bytes: &[u8]) -> bool {
     })
 }
 
+/// Whether bytes begin within a method that everybody knows: `ST /path HTTP/1.1`.
+pub(super) fn begins_within_method(bytes: &[u8]) -> bool {
+    let end = bytes.iter().position(|byte| *byte == b' ');
+    let name = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+    !METHODS.contains(&name) && METHODS.iter().any(|method| method.ends_with(name))
+}
+
 pub(super) fn skip_empty_lines(bytes: &[u8]) -> &[u8] {
     let text = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
     bytes.get(text.unwrap_or(bytes.len())..).unwrap_or_default()
