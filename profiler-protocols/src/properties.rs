@@ -4,7 +4,7 @@
 //! A test makes conversations of random requests and hands them to [`check`], which is the same for all
 //! protocols. Requests need routes of their own, by which they are known again.
 
-use super::{Connection, Direction, Exchange, Facts, Options, Outcome, Piece, Trouble};
+use super::{Candidate, Connection, Direction, Exchange, Facts, Options, Outcome, Piece, Trouble};
 use crate::testing::{Call, MILLISECOND, Numbers};
 
 /// What both ends say over one connection.
@@ -15,6 +15,8 @@ pub(crate) struct Conversation {
     pub(crate) silences: Vec<usize>,
     /// Calls at the beginning that are always seen whole, as they tell what the client is like.
     pub(crate) shown: usize,
+    /// Calls are cut into pieces of at most so many bytes.
+    pub(crate) longest: Vec<usize>,
     /// How many requests there are.
     pub(crate) requests: usize,
 }
@@ -84,15 +86,20 @@ pub(crate) fn seeds(many: u64) -> std::ops::Range<u64> {
     from..from + given("SEEDS").unwrap_or(many)
 }
 
-/// Plays a conversation in many ways.
-pub(crate) fn check(conversation: &Conversation, facts: Facts, seed: u64) -> Outcomes {
+/// Plays a conversation in many ways over a connection that may speak what the candidates are.
+pub(crate) fn check(
+    conversation: &Conversation,
+    candidates: &'static [Candidate],
+    facts: Facts,
+    seed: u64,
+) -> Outcomes {
     let mut numbers = Numbers::new(seed);
     let mut outcomes = Outcomes::default();
     for _ in 0..4 {
-        let longest = [usize::MAX, 5000, 300, 9][numbers.below(4)];
+        let longest = conversation.longest[numbers.below(conversation.longest.len())];
         let merges = numbers.below(3) == 0;
         let pieces = cut(conversation, &mut numbers, longest, merges);
-        let (truth, trouble) = play(&pieces, facts, WHOLE);
+        let (truth, trouble) = play(&pieces, (candidates, facts), WHOLE);
         assert_eq!(
             truth.len(),
             conversation.requests,
@@ -110,7 +117,7 @@ pub(crate) fn check(conversation: &Conversation, facts: Facts, seed: u64) -> Out
                 rebased: numbers.below(2) == 0,
                 seed: seed.wrapping_mul(1000) + numbers.below(1000) as u64,
             };
-            let (found, trouble) = play(&pieces, facts, sight);
+            let (found, trouble) = play(&pieces, (candidates, facts), sight);
             compare(&found, &truth, trouble, sight);
             outcomes.sent += truth.len();
             outcomes.found += found.len();
@@ -176,10 +183,15 @@ fn cut(
     pieces
 }
 
-fn play(pieces: &[Moved], facts: Facts, sight: Sight) -> (Vec<Exchange>, Trouble) {
+fn play(
+    pieces: &[Moved],
+    (candidates, facts): (&'static [Candidate], Facts),
+    sight: Sight,
+) -> (Vec<Exchange>, Trouble) {
     let mut numbers = Numbers::new(sight.seed);
     let mut out = Vec::new();
-    let mut connection = Connection::new(
+    let mut connection = Connection::among(
+        candidates,
         Options::default(),
         Facts {
             joined: facts.joined || sight.from > 0,
@@ -230,9 +242,9 @@ fn play(pieces: &[Moved], facts: Facts, sight: Sight) -> (Vec<Exchange>, Trouble
 /// Whether each request that was found is one that was sent, and none is there twice.
 fn compare(found: &[Exchange], truth: &[Exchange], trouble: Trouble, sight: Sight) {
     let mut free: Vec<&Exchange> = truth.iter().collect();
-    // Those with a route first: they can be one request alone.
+    // First those that can be one request alone.
     let mut order: Vec<&Exchange> = found.iter().collect();
-    order.sort_by_key(|exchange| exchange.route.is_none());
+    order.sort_by_key(|it| (it.route.is_none(), it.outcome == Outcome::Unknown));
     for exchange in order {
         let wrong = |sent: &&Exchange| difference(exchange, sent);
         let place = if exchange.route.is_some() || exchange.outcome != Outcome::Unknown {
@@ -334,8 +346,15 @@ fn difference(found: &Exchange, sent: &Exchange) -> Option<&'static str> {
     {
         return Some("size of the answer");
     }
+    if !known(found.messages.as_ref(), sent.messages.as_ref()) {
+        return Some("messages");
+    }
     if found.outcome == Outcome::Unknown {
         return None;
+    }
+    // Whether it is a call of gRPC may not be known, and then no status is.
+    if found.protocol != sent.protocol && found.status.is_some() {
+        return Some("protocol");
     }
     if found.outcome != sent.outcome {
         return Some("outcome");

@@ -70,6 +70,8 @@ pub(super) struct Http1 {
     pub(super) pairing: Pairing,
     /// A head of HTTP/1 was seen.
     pub(super) is_certain: bool,
+    /// The next byte of the server would be the first of the body of an answer to a request that nobody saw.
+    pub(super) begins_unseen_body: bool,
     /// The client was seen to send a request before the answer to the last.
     pub(super) is_pipelined: bool,
     pub(super) holes: Holes,
@@ -241,6 +243,7 @@ impl Http1 {
             count: 0,
             pairing,
             is_certain: false,
+            begins_unseen_body: false,
             is_pipelined: false,
             holes: Holes::default(),
             settled: None,
@@ -318,6 +321,13 @@ impl Http1 {
     ) -> Result<Next, WrongProtocol> {
         match (self.side(direction).head.verdict(direction), progress) {
             (Verdict::Yes | Verdict::Undecided, Progress::More) => Ok(Next::Behind(used)),
+            (Verdict::Yes, Progress::Whole | Progress::TooLong)
+                if std::mem::take(&mut self.side(direction).may_be_torn)
+                    && self.is_torn(direction) =>
+            {
+                self.garbage(direction, out)?;
+                Ok(Next::Drop(used))
+            }
             (Verdict::Yes, Progress::Whole) => {
                 self.head_ended(direction, Extent::Whole, at_ns, out)?;
                 Ok(Next::Behind(used))
@@ -373,7 +383,7 @@ impl Http1 {
     /// Whether the answer to a request that nobody saw has no body, as the next answer stands in its place.
     fn is_answer_to_head(&mut self, piece: &Piece<'_>, from: usize) -> bool {
         piece.direction == Direction::ToClient
-            && std::mem::take(&mut self.responses.is_body_begin)
+            && std::mem::take(&mut self.begins_unseen_body)
             && piece
                 .bytes
                 .get(from..)

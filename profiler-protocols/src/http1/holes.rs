@@ -93,6 +93,7 @@ impl Http1 {
             Place::Head if side.head.is_empty() => {
                 if direction == Direction::ToServer {
                     if count <= LINE_END_BYTES {
+                        side.may_be_torn = true;
                         return Ok(());
                     }
                     self.is_pipelined |= !self.open.is_empty() || !piece.bytes.is_empty();

@@ -146,7 +146,7 @@ impl Http1 {
             Extent::Whole | Extent::Cut => head.body,
         };
         self.responses.place = Place::Body(body);
-        self.responses.is_body_begin = self
+        self.begins_unseen_body = self
             .open
             .front()
             .is_some_and(|open| open.kind == RequestKind::Unseen);

@@ -24,8 +24,8 @@ pub(super) struct Side {
     pub(super) not_understood: u64,
     /// Bytes that went by, of a piece those that were captured before it is read.
     pub(super) moved: u64,
-    /// The next byte would be the first of the body of an answer to a request that nobody saw.
-    pub(super) is_body_begin: bool,
+    /// Bytes before the head were not captured: the end of a line, or letters of its method.
+    pub(super) may_be_torn: bool,
     /// Bytes are missing before the next piece.
     pub(super) is_torn: bool,
 }
@@ -39,7 +39,7 @@ impl Side {
             is_found_again: false,
             not_understood: 0,
             moved: 0,
-            is_body_begin: false,
+            may_be_torn: false,
             is_torn: false,
         }
     }

@@ -332,11 +332,14 @@ impl Http2 {
         self.insert(block.stream, stream, at_ns, out);
     }
 
-    fn insert(&mut self, id: u32, stream: Stream, at_ns: u64, out: &mut Vec<Exchange>) {
+    fn insert(&mut self, id: u32, mut stream: Stream, at_ns: u64, out: &mut Vec<Exchange>) {
         if self.streams.len() >= self.options.limits.open_exchanges
             && let Some((_, oldest)) = self.streams.pop_first()
         {
             out.push(oldest.give_up(at_ns));
+        }
+        if self.to_client.reader.is_guessing() {
+            stream.missed(Direction::ToClient);
         }
         self.streams.insert(id, stream);
     }

@@ -5,11 +5,13 @@
 //! begins with a chain of frames too long for chance. A peer that reads the header of a frame by one call
 //! and its payload by others shows one frame in as many pieces: a header alone, then exactly its payload.
 
-use super::frame::{FrameHeader, HEADER_BYTES, Kind, PADDED, UNKNOWN_LIMIT};
+use super::frame::{FrameHeader, HEADER_BYTES, Kind, PADDED, SMALLEST_LIMIT, UNKNOWN_LIMIT};
 use crate::Piece;
 
 /// What a client says first (RFC 9113, section 3.4).
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Content of a frame that is too short to be no chance.
+const SHORT_CONTENT: u64 = 32;
 /// Headers in a row that are not chance.
 const CHAIN: usize = 3;
 
@@ -194,6 +196,11 @@ impl FrameReader {
         matches!(self.place, Place::Lost | Place::Alone { .. })
     }
 
+    /// What passes may be the payload of a frame, or frames that are missed.
+    pub(super) fn is_guessing(&self) -> bool {
+        matches!(self.place, Place::Alone { .. })
+    }
+
     /// Nothing more of a piece can be read.
     pub(super) fn pass_over(&mut self, input: &mut Input<'_>) {
         self.not_understood += input.drop_all();
@@ -248,14 +255,16 @@ impl FrameReader {
                         None
                     } else if input.is_empty() {
                         Some(Event::Done)
-                    } else if let Some(header) = lone_header(input, self.limit) {
+                    } else if let Some(header) = lone_header(input) {
                         self.begin_ns = input.at_ns;
                         self.place = Place::Alone {
                             header,
                             left: header.length,
                             is_whole: true,
                         };
-                        Some(Event::Done)
+                        input.drop_all();
+                        // It may be none, and what follows it is then missed.
+                        Some(Event::Lost)
                     } else {
                         self.pass_over(input);
                         Some(Event::Lost)
@@ -265,7 +274,7 @@ impl FrameReader {
                     header,
                     left,
                     is_whole,
-                } => self.alone(header, left, is_whole, input),
+                } => Some(self.alone(header, left, is_whole, input)),
             };
             if let Some(event) = event {
                 return event;
@@ -378,13 +387,14 @@ impl FrameReader {
         left: u32,
         is_whole: bool,
         input: &mut Input<'_>,
-    ) -> Option<Event<'static>> {
+    ) -> Event<'static> {
         if input.is_empty() {
-            return Some(Event::Done);
+            return Event::Done;
         }
         if input.whole.is_none_or(|length| length > u64::from(left)) {
             self.lose();
-            return None;
+            // The piece is looked at again, as one behind bytes that were missed.
+            return Event::Lost;
         }
         let event = self.payload(header, left, is_whole, input);
         if let Place::Payload {
@@ -401,8 +411,8 @@ impl FrameReader {
         }
         match event {
             // What it held is counted nowhere: bytes of its stream were missed before it.
-            Event::Frame(_) if header.kind == Kind::Data => Some(Event::DataEnd(header)),
-            event => Some(event),
+            Event::Frame(_) if header.kind == Kind::Data => Event::DataEnd(header),
+            event => event,
         }
     }
 
@@ -477,18 +487,24 @@ impl FrameReader {
     }
 }
 
-/// Whether a piece begins with a frame, as far as that can be told.
+/// Whether a piece begins with a frame, as far as that can be told. One short frame of content is too
+/// little: zeros of a message and of a torn header behind it look the same.
 fn is_frames(input: &Input<'_>, limit: u32) -> bool {
-    input
-        .whole
-        .is_some_and(|length| frames_of(input.bytes, length, limit) == Frames::Yes)
+    let is_weak = |length| {
+        length < HEADER_BYTES as u64 + SHORT_CONTENT
+            && FrameHeader::read(input.bytes).is_none_or(|header| header.kind == Kind::Data)
+    };
+    input.whole.is_some_and(|length| {
+        !is_weak(length) && frames_of(input.bytes, length, limit) == Frames::Yes
+    })
 }
 
-/// The header that is all of a piece, if it may be one of a frame with a payload.
-fn lone_header(input: &Input<'_>, limit: u32) -> Option<FrameHeader> {
+/// The header that is all of a piece, if it may be one of a frame with a payload. Larger frames than any
+/// peer has to take are not waited for, as what is taken for a header by chance hides what follows it.
+fn lone_header(input: &Input<'_>) -> Option<FrameHeader> {
     let header = FrameHeader::read(input.bytes)?;
     let is_alone = input.whole == Some(HEADER_BYTES as u64);
-    (is_alone && header.is_likely(limit)).then_some(header)
+    (is_alone && header.length > 0 && header.is_likely(SMALLEST_LIMIT)).then_some(header)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -147,7 +147,11 @@ impl Stream {
         if is_interim {
             return Answer::GoesOn;
         }
-        let is_head = fields.has(":status") || !self.has_answer;
+        // Trailers end the answer; a head whose status cannot be read may have been an interim one.
+        let is_head = fields.has(":status") || !self.has_answer || !is_end;
+        if !is_head && self.status.is_none() && fields.has_unknown {
+            self.exchange.first_byte_ns = None;
+        }
         if is_head {
             self.has_answer = true;
             self.status = status;
@@ -226,8 +230,7 @@ impl Stream {
         if self.purpose == Purpose::Unseen {
             self.exchange.outcome = Outcome::Unknown;
         }
-        let is_tunnel = self.purpose == Purpose::Tunnel;
-        self.exchange.request_size_known &= self.exchange.request_end_ns.is_some() || is_tunnel;
+        self.check_request();
         self.give_out(at_ns)
     }
 
@@ -240,7 +243,16 @@ impl Stream {
         } else {
             Outcome::Broken
         };
+        self.check_request();
         self.give_out(at_ns)
+    }
+
+    /// Of a request whose end was not seen more may be missing than has shown yet.
+    fn check_request(&mut self) {
+        if self.exchange.request_end_ns.is_none() && self.purpose != Purpose::Tunnel {
+            self.to_server.lose();
+            self.exchange.request_size_known = false;
+        }
     }
 
     /// Nothing more of the stream will be looked at.

@@ -1,4 +1,5 @@
 mod late;
+mod properties;
 mod unseen;
 
 use super::HTTP2;

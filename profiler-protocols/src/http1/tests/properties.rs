@@ -1,11 +1,13 @@
 //! Random conversations of HTTP/1, see [`crate::properties`].
 
 use crate::{
-    Direction,
+    Direction, HTTP1, HTTP2,
     properties::{Conversation, Outcomes, check, seeds},
     replay::{CLIENT, SERVER},
     testing::{Numbers, facts},
 };
+
+const LONGEST: [usize; 4] = [usize::MAX, 5000, 300, 9];
 
 /// A part of a path that is not folded, and of one request alone.
 fn name(number: usize) -> String {
@@ -115,6 +117,7 @@ fn say(conversation: &mut Conversation, direction: Direction, calls: Vec<Vec<u8>
 /// A client that waits for each answer.
 fn turns(numbers: &mut Numbers) -> Conversation {
     let mut conversation = Conversation {
+        longest: LONGEST.to_vec(),
         requests: 3 + numbers.below(20),
         ..Conversation::default()
     };
@@ -134,6 +137,7 @@ fn turns(numbers: &mut Numbers) -> Conversation {
 /// A client that sends several requests before it reads.
 fn pipelines(numbers: &mut Numbers) -> Conversation {
     let mut conversation = Conversation {
+        longest: LONGEST.to_vec(),
         requests: 5 + numbers.below(20),
         shown: 3,
         ..Conversation::default()
@@ -183,7 +187,7 @@ fn run(make: fn(&mut Numbers) -> Conversation, seeds: std::ops::Range<u64>) -> O
     let mut sum = Outcomes::default();
     for seed in seeds {
         let conversation = make(&mut Numbers::new(seed));
-        let outcomes = check(&conversation, facts(8080), seed);
+        let outcomes = check(&conversation, &[HTTP2, HTTP1], facts(8080), seed);
         sum.sent += outcomes.sent;
         sum.found += outcomes.found;
         sum.known += outcomes.known;
