@@ -87,6 +87,65 @@ fn record_shares_of_c_and_rust_at_999_and_99_hz() {
     }
 }
 
+#[test]
+fn a_recording_ends_with_its_target_and_says_when() {
+    let targets = Targets::new();
+    let mut target = targets.busy("shares-ending");
+    burn(&target, Duration::from_millis(200));
+    let output = targets.folder.join("ending.folded");
+    let pid = format!("--pid={}", target.pid());
+    let output = format!("--output={}", output.display());
+    let arguments = [
+        "record",
+        &pid,
+        &output,
+        "--duration=300s",
+        "--format=folded",
+    ];
+    let mut record = launch(&arguments, "record-ending", &targets.folder).unwrap();
+    let threads = format!("/proc/{}/task", record.pid());
+    wait_until("it records", START, || {
+        let threads = std::fs::read_dir(&threads).into_iter().flatten().flatten();
+        let mut names = threads.map(|thread| std::fs::read_to_string(thread.path().join("comm")));
+        names.any(|name| name.is_ok_and(|name| name.starts_with("on-cpu-")))
+    })
+    .unwrap();
+    burn(&target, Duration::from_millis(500));
+    target.signal(Signal::KILL).unwrap();
+    let status = record.wait(EXIT).unwrap();
+    target.wait(EXIT).unwrap();
+    let said = record.errors();
+    assert!(status.success(), "{status}: {said}");
+    let note = said
+        .lines()
+        .find_map(|line| line.strip_prefix("note: every process of the target has ended, "));
+    let after = note.and_then(|rest| rest.strip_suffix(" s after the start"));
+    let after: f64 = after
+        .and_then(|after| after.parse().ok())
+        .unwrap_or_else(|| panic!("{said}"));
+    assert_measured!((0.3..=5.0).contains(&after), "{said}");
+    assert!(!said.contains("stopped early"), "{said}");
+}
+
+#[test]
+fn a_task_whose_target_has_ended_says_so_and_goes_on() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let mut target = targets.busy("shares-ended");
+    burn(&target, Duration::from_millis(200));
+    let id = start_task(&agent, &endless(json!({ "pids": [target.pid()] }), 99));
+    wait_until_sampling(&agent, &id);
+    target.signal(Signal::KILL).unwrap();
+    target.wait(EXIT).unwrap();
+    wait_until("the task says that its target has ended", START, || {
+        let notes = agent.api.task(&id).unwrap()["notes"].to_string();
+        notes.contains("every process of the target has ended, ")
+    })
+    .unwrap();
+    assert_eq!(agent.api.task(&id).unwrap()["state"], "running");
+    stop_task(&agent, &id);
+}
+
 /// The other CPU may be idle, and its ticks with it.
 #[test]
 fn samples_are_held_against_the_cpu_time_of_the_target() {

@@ -22,7 +22,10 @@ use crate::{
         Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
         StackQuality, TableCounts, TaskSpec, WaitCounts, WaitRules,
     },
-    probes::{CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses},
+    probes::{
+        CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses,
+        TARGET_ENDED,
+    },
     render::{Format, Value, View, quality, render_view},
     symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService, build_id_text},
     terminal::{self, Text},
@@ -33,7 +36,7 @@ const HINT_PERCENT: f64 = 10.0;
 /// How often the progress bar moves.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Records until the duration is over or Ctrl-C, then writes what was collected.
+/// Records until the duration is over, the target has ended or Ctrl-C, then writes what was collected.
 pub fn run(args: &RecordArgs) -> Result<(), CliError> {
     let spec = TaskSpec {
         kind: args.kind.into(),
@@ -190,6 +193,10 @@ async fn collect(mut collection: Collection, duration: Duration) -> Result<Recor
                 waits.merge(&chunk.waits);
                 coverage = chunk.coverage.or(coverage);
                 event_loop = chunk.event_loop.or(event_loop);
+                if chunk.notes.iter().any(|note| note.starts_with(TARGET_ENDED)) {
+                    ended = true;
+                    collection.stop.stop();
+                }
                 for note in chunk.notes {
                     bar.suspend(|| terminal::err_line(format_args!("note: {note}")));
                     notes.push(note);

@@ -365,9 +365,11 @@ impl Session {
             target,
             object,
             table,
+            origin,
             ..
         } = &mut self.parts;
         self.notes.extend(target.follow(table, object));
+        self.notes.extend(target.end_note(object, *origin));
         self.keep_budget(now);
         self.watch_waits(now);
         if !self.notes.is_empty() || self.loop_table.is_some() {

@@ -12,12 +12,18 @@ use profiler_common::{
     process::{EVENT_EXIT, EVENT_FORK, ProcessRecord},
 };
 
-use super::CollectError;
+use super::{
+    CollectError,
+    network::TARGET_ENDED,
+    timeline::{Origin, monotonic_ns},
+};
 use crate::{
     bpf::{LoadError, LoadedObject},
     model::{PodSelector, Target},
     network::NamespacePath,
-    process::{ContainerHierarchy, FindContainerError, ProcessTable, is_below},
+    process::{
+        ContainerHierarchy, FindContainerError, ProcessTable, is_below, proc_dir::read_stat,
+    },
 };
 
 /// How long a process may go on after its exit is reported: it gives its memory back.
@@ -43,6 +49,10 @@ pub(super) struct ResolvedTarget {
     pub(super) selector: Option<PodSelector>,
     /// Processes whose exit was reported, oldest first.
     exiting: VecDeque<(Instant, u32)>,
+    /// When the last of them exited, on the kernel's clock.
+    last_exit_ns: Option<u64>,
+    /// Its end was said.
+    has_ended: bool,
     pub(super) notes: Vec<String>,
 }
 
@@ -121,6 +131,7 @@ impl ResolvedTarget {
         match record.event {
             EVENT_EXIT if self.filter == FILTER_PIDS => {
                 self.exiting.push_back((Instant::now(), record.pid));
+                self.last_exit_ns = Some(record.header.time_ns);
             }
             // The kernel side has seen to it.
             EVENT_FORK => self.exiting.retain(|(_, pid)| *pid != record.pid),
@@ -270,6 +281,18 @@ impl ResolvedTarget {
         self.filter == FILTER_PIDS && self.comm == [0; COMM_BYTES]
     }
 
+    /// Says once that no process of the target is left, and when the last one exited. Blocks: reads /proc.
+    pub(super) fn end_note(&mut self, object: &LoadedObject, origin: Origin) -> Option<String> {
+        if self.has_ended || !self.can_end() {
+            return None;
+        }
+        // Its children are in the kernel's table as well, and those that ended a moment ago still are.
+        let pids = object.target_pids().ok()?;
+        self.has_ended = pids.into_iter().all(has_ended);
+        let ended_ns = self.last_exit_ns.unwrap_or_else(monotonic_ns);
+        self.has_ended.then(|| ended_after(origin, ended_ns))
+    }
+
     /// Fills the filter maps.
     pub(super) fn fill(&self, object: &mut LoadedObject) -> Result<(), LoadError> {
         for pid in &self.pids {
@@ -343,6 +366,30 @@ fn left_out_children(pids: &[u32], table: &ProcessTable) -> Vec<String> {
     pids.iter().filter_map(note).collect()
 }
 
+/// Begins with [`TARGET_ENDED`].
+fn ended_after(origin: Origin, ended_ns: u64) -> String {
+    let after = Duration::from_nanos(ended_ns.saturating_sub(origin.kernel_ns));
+    format!(
+        "{TARGET_ENDED}, {:.1} s after the start",
+        after.as_secs_f64()
+    )
+}
+
+/// Whether nothing of a process can run any more, also while its parent has not asked how it ended.
+fn has_ended(pid: u32) -> bool {
+    match read_stat(pid) {
+        // The first thread of a process may have ended before the others.
+        Ok(stat) => stat.zombie && stat.threads <= 1,
+        Err(error) => {
+            let gone = rustix::io::Errno::from_io_error(&error);
+            matches!(
+                gone,
+                Some(rustix::io::Errno::NOENT | rustix::io::Errno::SRCH)
+            )
+        }
+    }
+}
+
 /// True for the pid of a process; /proc also answers for the tids of its other threads.
 pub(super) fn is_process(pid: u32) -> bool {
     let path = format!("/proc/{pid}/status");
@@ -395,6 +442,36 @@ mod tests {
         assert_eq!(target.take_ended(now), Vec::<u32>::new());
         assert_eq!(target.take_ended(now + EXITING), [7]);
         assert_eq!(target.take_ended(now + EXITING), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn a_process_has_ended_when_only_its_parent_has_still_to_ask() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("start sleep");
+        let runs = !has_ended(child.id());
+        child.kill().expect("end sleep");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !has_ended(child.id()) {
+            assert!(Instant::now() < deadline, "a zombie counts as running");
+            std::thread::yield_now();
+        }
+        assert!(is_process(child.id()), "it is not waited for yet");
+        child.wait().expect("reap sleep");
+        assert!(runs && has_ended(child.id()) && !has_ended(std::process::id()));
+    }
+
+    #[test]
+    fn the_end_of_a_target_is_said_with_its_time() {
+        let origin = Origin {
+            kernel_ns: 5_000_000_000,
+            epoch_ns: 1,
+        };
+        assert_eq!(
+            ended_after(origin, 8_140_000_000),
+            "every process of the target has ended, 3.1 s after the start"
+        );
     }
 
     #[test]
