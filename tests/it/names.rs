@@ -19,7 +19,7 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::targets::{START, Targets, on_cpu, start_task};
+use crate::targets::{START, Targets, burn, on_cpu, start_task};
 
 const QUICK: Duration = Duration::from_secs(30);
 /// Samples that a result is judged by, and how long they may take.
@@ -400,6 +400,163 @@ fn a_stripped_go_server_is_named_by_gos_own_table() {
     let frames = names["frames"].as_u64().unwrap();
     let from_table = frames_from(&names, "go_table");
     assert!(from_table * 100 >= frames * 98, "{names}");
+}
+
+const PYTHON: &str = "
+def inner(n):
+    return sum(i * i for i in range(n))
+def outer():
+    return [inner(200) for _ in range(50)]
+while True:
+    outer()
+";
+
+/// What a result says of the runtime whose functions it does not name most.
+fn runtime(names: &Value) -> (&str, u64, u64) {
+    let gap = &names["runtimes"][0];
+    let number = |field: &str| gap[field].as_u64().unwrap_or_default();
+    (
+        gap["runtime"].as_str().unwrap_or_default(),
+        number("frames"),
+        number("samples"),
+    )
+}
+
+fn number(names: &Value, field: &str) -> u64 {
+    let found = names[field].as_u64();
+    found.unwrap_or_else(|| panic!("no {field}: {names}"))
+}
+
+#[test]
+fn the_loop_of_python_is_no_exact_name_and_record_says_what_helps() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let target = targets
+        .launch(Path::new("/usr/bin/python3"), "names-python")
+        .args(["-c", PYTHON])
+        .start()
+        .unwrap();
+    burn(&target, Duration::from_millis(200));
+    let id = profile(&agent, target.pid());
+    let names = names(&agent, &id);
+    let (title, frames, samples) = runtime(&names);
+    assert!(title.starts_with("Python 3."), "{names}");
+    assert_eq!(frames, number(&names, "interpreter"), "{names}");
+    assert!(samples * 10 >= number(&names, "samples") * 9, "{names}");
+    let pid = target.pid().to_string();
+    let output = targets.folder.join("python.folded");
+    let arguments = ["record", "--duration=1s", "--format=folded", "--pid", &pid];
+    let output = ["--output", output.to_str().unwrap()];
+    let (status, _, said) = run(&[&arguments[..], &output].concat(), QUICK).unwrap();
+    assert!(status.success(), "{said}");
+    assert!(said.contains("the loop of an interpreter"), "{said}");
+    let note = format!("note: {title}: ");
+    assert!(said.contains(&note), "{said}");
+    let (status, said, errors) = run(&["doctor", "--pid", &pid], QUICK).unwrap();
+    assert!(status.success(), "{errors}");
+    let line = format!("{title}: native stacks do not say which of its functions runs");
+    assert!(said.contains(&line), "{said}");
+}
+
+const SCRIPT: &str = "
+function burns(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) % 65537; return s; }
+function outer() { const a = []; for (let i = 0; i < 200; i++) a.push(burns(2000)); return a.sort().length; }
+for (;;) outer();
+";
+
+#[test]
+fn code_of_node_has_names_with_the_switches_that_are_advised() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let start = |label: &str, switches: &[&str]| {
+        let program = targets.launch(Path::new("/usr/bin/node"), label);
+        let target = program
+            .args(switches)
+            .args(["--no-turbo-inlining", "-e", SCRIPT])
+            // It leaves a log there.
+            .current_dir(&targets.folder)
+            .start()
+            .unwrap();
+        burn(&target, Duration::from_secs(1));
+        target
+    };
+    let target = start("names-node", &[]);
+    let id = profile(&agent, target.pid());
+    let plain = names(&agent, &id);
+    drop(target);
+    let (title, frames, samples) = runtime(&plain);
+    assert_eq!(title, "Node", "{plain}");
+    let lacking = number(&plain, "jit") + number(&plain, "interpreter");
+    assert_eq!(frames, lacking, "{plain}");
+    assert!(samples * 10 >= number(&plain, "samples") * 9, "{plain}");
+    let advised = plain["runtimes"][0]["remedy"].as_str().unwrap().to_owned();
+    let switches = ["--perf-basic-prof", "--interpreted-frames-native-stack"];
+    assert!(switches.iter().all(|switch| advised.contains(switch)));
+
+    let target = start("names-node-told", &switches);
+    let id = profile(&agent, target.pid());
+    let (told, folded) = (names(&agent, &id), folded(&agent, &id));
+    let _removed = fs::remove_file(format!("/tmp/perf-{}.map", target.pid()));
+    let lacking = number(&told, "jit") + number(&told, "interpreter");
+    assert!(lacking * 20 <= number(&told, "frames"), "{told}");
+    let whole = folded.count(|stack| {
+        let has = |name: &str| stack.frames.iter().any(|frame| frame.contains(name));
+        has("burns") && has("outer")
+    });
+    assert_measured!(whole * 10 >= folded.total() * 8, "{}", folded.summary());
+}
+
+const BURN: &str = "
+public class Burn {
+    static int burns(int n) { int s = 0; for (int i = 0; i < n; i++) s = (s * 31 + i) % 65537; return s; }
+    static int outer() { int s = 0; for (int i = 0; i < 2000; i++) s += burns(2000); return s; }
+    public static void main(String[] arguments) { int s = 0; while (s != 7) s = outer() | 8; }
+}
+";
+
+#[test]
+fn code_of_java_has_names_after_what_is_advised() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let source = targets.folder.join("Burn.java");
+    fs::write(&source, BURN).unwrap();
+    let compiled = Command::new("/usr/bin/javac").arg(&source).output();
+    let compiled = compiled.expect("run javac (Debian package default-jdk-headless)");
+    assert!(compiled.status.success(), "{compiled:?}");
+    let target = targets
+        .launch(Path::new("/usr/bin/java"), "names-java")
+        .args(["-XX:+PreserveFramePointer", "-cp"])
+        .args([&targets.folder])
+        .args(["Burn"])
+        .start()
+        .unwrap();
+    burn(&target, Duration::from_secs(2));
+    let id = profile(&agent, target.pid());
+    let plain = names(&agent, &id);
+    let (title, frames, samples) = runtime(&plain);
+    assert_eq!(title, "Java", "{plain}");
+    assert_eq!(frames, number(&plain, "jit"), "{plain}");
+    assert!(samples * 10 >= number(&plain, "samples") * 9, "{plain}");
+    let remedy = plain["runtimes"][0]["remedy"].as_str().unwrap();
+    assert!(remedy.contains("jcmd PID Compiler.perfmap"), "{remedy}");
+
+    let asked = Command::new("/usr/bin/jcmd")
+        .args([&target.pid().to_string(), "Compiler.perfmap"])
+        .output()
+        .expect("run jcmd (Debian package default-jdk-headless)");
+    assert!(asked.status.success(), "{asked:?}");
+    let id = profile(&agent, target.pid());
+    let (told, folded) = (names(&agent, &id), folded(&agent, &id));
+    let _removed = fs::remove_file(format!("/tmp/perf-{}.map", target.pid()));
+    assert!(
+        number(&told, "jit") * 20 <= number(&told, "frames"),
+        "{told}"
+    );
+    let burns = folded.count(|stack| {
+        let leaf = stack.frames.last();
+        leaf.is_some_and(|leaf| leaf.contains("Burn.burns") || leaf.contains("Burn.outer"))
+    });
+    assert_measured!(burns * 10 >= folded.total() * 8, "{}", folded.summary());
 }
 
 /// A debuginfod server that has one file.

@@ -313,11 +313,14 @@ function quality(samples, given) {
     frames,
     exact: frames - unnamed,
     inferred: 0,
+    interpreter: 0,
+    jit: 0,
     unnamed,
     sources: [{ source: "elf_symbol", frames: frames - unnamed }],
     samples,
     samples_with_a_name: samples,
     modules: unnamed > 0 ? modules : [],
+    runtimes: [],
   };
   return { names };
 }

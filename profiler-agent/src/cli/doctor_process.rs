@@ -7,6 +7,7 @@ use super::doctor_tls::{self, TlsReport};
 use crate::{
     config::cli::DoctorArgs,
     model::NameSource,
+    render::runtimes::Runtime,
     symbolize::{Depth, FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast},
     terminal::{self, Text},
 };
@@ -19,8 +20,17 @@ struct Report {
     refusal: Option<String>,
     files: Vec<File>,
     anonymous_executable_mappings: usize,
+    /// Language runtimes whose functions native stacks do not name.
+    runtimes: Vec<LanguageRuntime>,
     /// Files with a TLS library.
     tls: Vec<TlsReport>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct LanguageRuntime {
+    runtime: &'static str,
+    /// What gives names, or that nothing does.
+    remedy: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,10 +85,34 @@ fn report(pid: u32, forecast: Forecast, tls: Vec<TlsReport>) -> Report {
         refusal: is_32_bit
             .then(|| format!("process {pid} runs 32-bit code, whose stacks are not walked")),
         comm,
+        runtimes: runtimes(&files, anonymous),
         files: files.into_iter().map(file).collect(),
         anonymous_executable_mappings: anonymous,
         tls,
     }
+}
+
+/// The runtimes that the files are of; a program with code of its own making is one as well.
+fn runtimes(files: &[FileForecast], anonymous: usize) -> Vec<LanguageRuntime> {
+    let found = files.iter().filter_map(|file| Runtime::of_file(&file.path));
+    let mut found: Vec<Runtime> = found.collect();
+    found.sort_unstable();
+    found.dedup();
+    // The program `python3` may be a link to one that tells its version.
+    if found
+        .iter()
+        .any(|one| matches!(one, Runtime::Python311 | Runtime::Python312))
+    {
+        found.retain(|one| *one != Runtime::Python);
+    }
+    if found.is_empty() && anonymous > 0 {
+        found.push(Runtime::Other);
+    }
+    let described = |runtime: Runtime| LanguageRuntime {
+        runtime: runtime.title(),
+        remedy: runtime.remedy(),
+    };
+    found.into_iter().map(described).collect()
 }
 
 fn file(forecast: FileForecast) -> File {
@@ -151,10 +185,18 @@ fn text(report: &Report) -> Text {
     if report.anonymous_executable_mappings > 0 {
         text.blank();
         text.line(format_args!(
-            "{} executable mappings without a file: JIT code, named by /tmp/perf-PID.map if the \
-             runtime writes one (node --perf-basic-prof, java -XX:+DumpPerfMapAtExit)",
+            "{} executable mappings without a file: code made at run time, named by /tmp/perf-PID.map if the runtime \
+             writes one",
             report.anonymous_executable_mappings
         ));
+    }
+    for runtime in &report.runtimes {
+        text.blank();
+        text.line(format_args!(
+            "{}: native stacks do not say which of its functions runs",
+            runtime.runtime
+        ));
+        text.line(format_args!("  {:15} {}", "->", runtime.remedy));
     }
     doctor_tls::write_text(&report.tls, &mut text);
     text
@@ -186,8 +228,45 @@ pub(super) mod tests {
             refusal: Some(foreign.to_owned()),
             files: vec![file(None), file(Some(foreign.to_owned()))],
             anonymous_executable_mappings: 1,
+            runtimes: runtimes(&[], 1),
             tls: vec![doctor_tls::tests::with(foreign)],
         })
+    }
+
+    #[test]
+    fn a_runtime_is_said_once_with_what_gives_its_functions_names() {
+        let file = |path: &str| FileForecast {
+            path: path.to_owned(),
+            build_id: String::new(),
+            sources: Vec::new(),
+            is_complete: true,
+            has_lines: false,
+            has_unwind_table: true,
+            frame_pointers: None,
+            refusal: None,
+        };
+        let titles = |paths: &[&str], anonymous| {
+            let files: Vec<FileForecast> = paths.iter().map(|path| file(path)).collect();
+            let found = runtimes(&files, anonymous);
+            found.iter().map(|found| found.runtime).collect::<Vec<_>>()
+        };
+        let python = [
+            "/opt/bin/python3",
+            "/opt/lib/libpython3.12.so.1.0",
+            "/usr/lib/libc.so.6",
+        ];
+        assert_eq!(titles(&python, 0), ["Python 3.12 or newer"]);
+        assert_eq!(titles(&["/usr/bin/python3"], 0), ["Python"]);
+        let java = ["/opt/jdk/bin/java", "/opt/jdk/lib/server/libjvm.so"];
+        assert_eq!(titles(&java, 3), ["Java"]);
+        assert_eq!(titles(&["/usr/bin/work"], 1), ["code made at run time"]);
+        assert_eq!(titles(&["/usr/bin/work"], 0), [""; 0]);
+        let text = with("a");
+        assert!(!text.contains("DumpPerfMapAtExit"), "{text}");
+        assert!(
+            text.contains("its runtime must write /tmp/perf-PID.map"),
+            "{text}"
+        );
     }
 
     #[test]

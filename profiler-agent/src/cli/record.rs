@@ -1,6 +1,7 @@
 //! `record`: one profile into a file, without a server and without its data directory.
 
 use std::{
+    fmt::Write as _,
     fs::{File, OpenOptions},
     io::Write as _,
     path::{Path, PathBuf},
@@ -33,6 +34,8 @@ use crate::{
 
 /// Share of frames without a name in one file from which on the remedy is said.
 const HINT_PERCENT: f64 = 10.0;
+/// Share of frames of a runtime without names of functions from which on the remedy is said.
+const RUNTIME_PERCENT: f64 = 1.0;
 /// How often the progress bar moves.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -318,22 +321,50 @@ fn summary(recorded: &Recorded, clock: &str, args: &RecordArgs) -> Text {
     text
 }
 
-/// How many user frames have names, and for which file names are missing most.
+/// How many user frames have names, and for which runtime and which file names are missing most.
 fn names(profile: &Profile) -> Text {
     let mut text = Text::default();
     let names = quality::names(profile);
     if names.frames() == 0 {
         return text;
     }
-    text.line(format_args!(
-        "names: {:.1} % of user frames exact, {:.1} % inferred, {:.1} % without a name",
+    let mut line = format!(
+        "names: {:.1} % of user frames exact, {:.1} % inferred",
         names.percent(names.exact),
         names.percent(names.inferred),
-        names.percent(names.unnamed),
+    );
+    // Native programs have neither.
+    for (frames, what) in [
+        (
+            names.interpreter,
+            "the loop of an interpreter, whatever function it runs",
+        ),
+        (names.jit, "code made at run time without a perf map"),
+    ] {
+        if frames > 0 {
+            let _infallible = write!(line, ", {:.1} % {what}", names.percent(frames));
+        }
+    }
+    text.line(format_args!(
+        "{line}, {:.1} % without a name",
+        names.percent(names.unnamed)
     ));
-    if let Some(poorest) = names.modules.first()
+    for gap in &names.runtimes {
+        if names.percent(gap.frames) >= RUNTIME_PERCENT
+            || names.sample_percent(gap.samples) >= HINT_PERCENT
+        {
+            text.line(format_args!(
+                "note: {}: {:.1} % of user frames, in {:.1} % of samples, do not say which function ran; {}",
+                gap.runtime.title(),
+                names.percent(gap.frames),
+                names.sample_percent(gap.samples),
+                gap.runtime.remedy(),
+            ));
+        }
+    }
+    let mut files = names.modules.iter();
+    if let Some(poorest) = files.find(|module| !module.build_id.is_empty())
         && names.percent(poorest.unnamed) >= HINT_PERCENT
-        && !poorest.build_id.is_empty()
     {
         text.line(format_args!(
             "note: {:.1} % are in {} without a name; put its debug file (build-id {}) into a folder \

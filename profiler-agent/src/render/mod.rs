@@ -5,6 +5,7 @@ pub mod event_loop;
 pub mod names;
 pub mod quality;
 pub mod report;
+pub mod runtimes;
 pub mod sequence;
 pub mod summary;
 

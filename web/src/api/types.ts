@@ -283,16 +283,29 @@ export interface PoorModule {
   readonly inferred: number;
 }
 
-/** User frames of a result, counted by samples. */
+/** A language runtime whose functions native stacks do not name. */
+export interface RuntimeQuality {
+  readonly runtime: string;
+  readonly frames: number;
+  readonly samples: number;
+  readonly remedy: string;
+}
+
+/** User frames of a result, counted by samples. Each is of one class: the five from `exact` to `unnamed`. */
 export interface NamesQuality {
   readonly frames: number;
   readonly exact: number;
   readonly inferred: number;
+  /** The loop of an interpreter, whatever function it runs. */
+  readonly interpreter: number;
+  /** Code made at run time without a perf map. */
+  readonly jit: number;
   readonly unnamed: number;
   readonly sources: readonly { readonly source: string; readonly frames: number }[];
   readonly samples: number;
   readonly samples_with_a_name: number;
   readonly modules: readonly PoorModule[];
+  readonly runtimes: readonly RuntimeQuality[];
 }
 
 export interface ProfileQuality {

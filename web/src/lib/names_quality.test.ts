@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
 import type { NamesQuality } from "../api/types";
-import { improvable, sourceText, summarize } from "./names_quality";
+import { improvable, runtimeNotes, sourceText, summarize } from "./names_quality";
 
 const names = (exact: number, inferred: number, unnamed: number): NamesQuality => ({
   frames: exact + inferred + unnamed,
   exact,
   inferred,
+  interpreter: 0,
+  jit: 0,
   unnamed,
   sources: [],
   samples: 1,
@@ -14,6 +16,7 @@ const names = (exact: number, inferred: number, unnamed: number): NamesQuality =
     { path: "/bin/a", build_id: null, unnamed, inferred },
     { path: "/bin/b", build_id: "abcd", unnamed, inferred },
   ],
+  runtimes: [],
 });
 
 test("the shares are said in full and in short", () => {
@@ -27,6 +30,24 @@ test("the shares are said in full and in short", () => {
     detail: "60.0 % exact, 40.0 % without a name",
     poor: true,
   });
+});
+
+test("frames that do not say which function ran are not named", () => {
+  const runtimes = [
+    { runtime: "Python 3.11 or older", frames: 400, samples: 99, remedy: "nothing gives names" },
+    { runtime: "Lua", frames: 1, samples: 1, remedy: "nothing gives names" },
+  ];
+  const python = { ...names(590, 0, 0), frames: 1000, interpreter: 400, jit: 10, samples: 100, runtimes };
+  expect(summarize(python)).toEqual({
+    title: "59.0 % named",
+    detail:
+      "59.0 % exact, 40.0 % the loop of an interpreter, 1.0 % made at run time without a perf map, 0 % without a name",
+    poor: true,
+  });
+  expect(runtimeNotes(python)).toEqual([
+    "Python 3.11 or older: 40.0 % of user frames, in 99.0 % of samples, do not say which function ran; nothing gives names.",
+  ]);
+  expect(runtimeNotes(names(1, 0, 1))).toEqual([]);
 });
 
 test("a result without user frames has no share", () => {

@@ -46,14 +46,23 @@ describe("quality of a result", () => {
       frames: 100,
       exact: 60,
       inferred: 10,
+      interpreter: 0,
+      jit: 0,
       unnamed: 30,
       modules: [],
+      runtimes: [],
     } as unknown as NamesQuality;
     expect(namesPart(null)).toBeNull();
     expect(namesPart({ ...names, frames: 0 })).toBeNull();
     expect(namesPart(names)?.text).toBe("60.0 % exact, 10.0 % inferred, 30.0 % without a name");
     const modules = [{ path: "/usr/bin/envoy", build_id: null, unnamed: 30, inferred: 0 }];
     expect(namesPart({ ...names, modules })?.text).toContain("(mostly envoy)");
+    const runtimes = [{ runtime: "Node", frames: 50, samples: 9, remedy: "start it otherwise" }];
+    const node = { ...names, exact: 40, unnamed: 0, jit: 50, samples: 10, runtimes };
+    const part = namesPart(node);
+    expect(part?.text).toContain("50.0 % made at run time without a perf map, 0 % without a name");
+    expect(part?.detail).toContain("Node: 50.0 % of user frames, in 90.0 % of samples");
+    expect(part?.poor).toBe(true);
   });
 
   it("says what is too small to be told apart", () => {

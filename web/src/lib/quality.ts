@@ -2,6 +2,7 @@
 
 import type { NamesQuality, Task } from "../api/types";
 import { count, percent } from "./format";
+import { classes, isPoor, runtimeNotes } from "./names_quality";
 
 export interface QualityPart {
   readonly title: string;
@@ -48,19 +49,19 @@ export function lossesPart({ losses }: Pick<Task, "losses">, text: string): Qual
 /** Null while names are not known, or when no frame has one. */
 export function namesPart(names: NamesQuality | null): QualityPart | null {
   if (names === null || names.frames === 0) return null;
-  const { frames, exact, inferred, unnamed } = names;
   const poor = names.modules[0];
   const why =
-    unnamed > 0 && poor !== undefined ? ` (mostly ${poor.path.slice(poor.path.lastIndexOf("/") + 1)})` : "";
-  const guessed = inferred > 0 ? `, ${percent(inferred, frames)} inferred` : "";
+    names.unnamed > 0 && poor !== undefined
+      ? ` (mostly ${poor.path.slice(poor.path.lastIndexOf("/") + 1)})`
+      : "";
+  const modules = names.modules
+    .slice(0, 10)
+    .map((module) => `${count(module.unnamed)} without a name: ${module.path}`);
   return {
     title: "User frames",
-    text: `${percent(exact, frames)} exact${guessed}, ${percent(unnamed, frames)} without a name${why}`,
-    detail: names.modules
-      .slice(0, 10)
-      .map((module) => `${count(module.unnamed)} without a name: ${module.path}`)
-      .join("\n"),
-    poor: unnamed / frames >= 0.05,
+    text: `${classes(names).join(", ")}${why}`,
+    detail: [...runtimeNotes(names), ...modules].join("\n"),
+    poor: isPoor(names),
   };
 }
 

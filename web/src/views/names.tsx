@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, ProblemError, type ProfileCut } from "../api/client";
 import type { NamesQuality, SymbolFile, SymbolFileList } from "../api/types";
 import { bytes, moment, percent, visible } from "../lib/format";
-import { improvable, sourceText, summarize } from "../lib/names_quality";
+import { improvable, runtimeNotes, sourceText, summarize } from "../lib/names_quality";
 import { mayChange } from "../state/role";
 import { symbolsRevision, useNames } from "../state/symbols";
 import { Dialog } from "./dialog";
@@ -182,6 +182,11 @@ function SymbolsDialog(props: { names: NamesQuality; onClose: () => void }) {
             </span>
           ))}
         </p>
+        {runtimeNotes(names).map((note) => (
+          <p key={note} class="warn" data-runtime-note>
+            {note}
+          </p>
+        ))}
         <Lacking names={names} busy={busy} give={give} />
         <p class="muted small">
           A symbol file is the unstripped program or its debug file. It is used for the program with the same

@@ -6,10 +6,14 @@ import type { Task } from "../api/types";
 import type { FlameIndex } from "../lib/flame_index";
 import { visible } from "../lib/format";
 import { mergedSamples } from "../lib/modules";
+import { runtimeNotes } from "../lib/names_quality";
 import { lossesPart, mergedPart, namesPart, type QualityPart, stacksPart } from "../lib/quality";
 import { useNames } from "../state/symbols";
 import { NamesButton } from "./names";
 import { lossText, tableText } from "./task_state";
+
+/** Runtimes of which the line says what gives names; the dialog has all of them. */
+const NOTES = 2;
 
 function Part({ part, more = "" }: { part: QualityPart; more?: string }) {
   return (
@@ -31,7 +35,9 @@ export function QualityStrip(props: {
   index: FlameIndex | null;
 }) {
   const { task, cut, running, index } = props;
-  const names = namesPart(useNames(task.id, cut, running));
+  const quality = useNames(task.id, cut, running);
+  const names = namesPart(quality);
+  const notes = quality === null ? [] : runtimeNotes(quality);
   const merged = useMemo(
     () => (index === null ? null : mergedPart(mergedSamples(index), index.total[0]!)),
     [index],
@@ -45,6 +51,11 @@ export function QualityStrip(props: {
       <span class="push">
         <NamesButton id={task.id} cut={cut} running={running} />
       </span>
+      {notes.slice(0, NOTES).map((note) => (
+        <p key={note} class="quality-note" data-runtime-note>
+          {note}
+        </p>
+      ))}
     </section>
   );
 }

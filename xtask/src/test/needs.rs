@@ -359,7 +359,7 @@ pub(super) const UI: &[Need] = &[
     Need::Packages(&UI_PACKAGES),
     Need::Packages(&demo::PACKAGES),
 ];
-/// Programs that the tests of names compile, strip and compress.
+/// Programs that the tests of names compile, strip, compress and run.
 pub(super) const NAME_TOOLS: [Package; 3] = [
     Package {
         name: "binutils",
@@ -371,7 +371,18 @@ pub(super) const NAME_TOOLS: [Package; 3] = [
     },
     GO,
 ];
-pub(super) const NAMES: &[Need] = &[Need::Root, Need::Agent, Need::Packages(&NAME_TOOLS)];
+pub(super) const NAMES: &[Need] = &[
+    Need::Root,
+    Need::Agent,
+    Need::Packages(&NAME_TOOLS),
+    Need::Packages(&[
+        PYTHON,
+        Package {
+            name: "default-jdk-headless",
+            evidence: "/usr/bin/javac",
+        },
+    ]),
+];
 pub(super) const KERNELS: &[Need] = &[
     Need::Root,
     Need::Agent,

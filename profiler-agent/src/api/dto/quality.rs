@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    render::quality::{NameQuality, PoorModule},
+    render::quality::{NameQuality, PoorModule, RuntimeGap},
     symbolize::build_id_text,
 };
 
@@ -14,7 +14,7 @@ pub(in crate::api) struct ProfileQuality {
     names: NamesQuality,
 }
 
-/// Names of user frames.
+/// Names of user frames. Each frame is of one class: `exact`, `inferred`, `interpreter`, `jit` or `unnamed`.
 #[derive(Debug, Serialize, ToSchema)]
 struct NamesQuality {
     frames: u64,
@@ -22,6 +22,11 @@ struct NamesQuality {
     exact: u64,
     /// Deduced from what the code refers to.
     inferred: u64,
+    /// The loop of an interpreter: its name says nothing of the function that it interprets.
+    interpreter: u64,
+    /// Code made at run time, in memory without a file, that no perf map names.
+    jit: u64,
+    /// All others without a name.
     unnamed: u64,
     /// Where the names came from, most frames first.
     sources: Vec<SourceCount>,
@@ -31,6 +36,21 @@ struct NamesQuality {
     samples_with_a_name: u64,
     /// Files whose frames lack exact names, most frames first; at most 50.
     modules: Vec<ModuleQuality>,
+    /// Language runtimes that `interpreter` and `jit` are of, most frames first.
+    runtimes: Vec<RuntimeQuality>,
+}
+
+/// A language runtime whose functions have no names, and what gives them names.
+#[derive(Debug, Serialize, ToSchema)]
+struct RuntimeQuality {
+    /// For people, as "Python 3.11 or older".
+    runtime: &'static str,
+    /// Of `interpreter` and `jit`.
+    frames: u64,
+    /// Samples with at least one such frame.
+    samples: u64,
+    /// For people: what gives names, or that nothing does.
+    remedy: &'static str,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,11 +75,14 @@ impl From<NameQuality> for ProfileQuality {
         let NameQuality {
             exact,
             inferred,
+            interpreter,
+            jit,
             unnamed,
             sources,
             samples,
             samples_with_a_name,
             modules,
+            runtimes,
         } = quality;
         let mut sources: Vec<SourceCount> = sources
             .into_iter()
@@ -71,11 +94,14 @@ impl From<NameQuality> for ProfileQuality {
                 frames,
                 exact,
                 inferred,
+                interpreter,
+                jit,
                 unnamed,
                 sources,
                 samples,
                 samples_with_a_name,
                 modules: modules.into_iter().map(ModuleQuality::from).collect(),
+                runtimes: runtimes.into_iter().map(RuntimeQuality::from).collect(),
             },
         }
     }
@@ -94,6 +120,22 @@ impl From<PoorModule> for ModuleQuality {
             build_id: (!build_id.is_empty()).then(|| build_id_text(&build_id)),
             unnamed,
             inferred,
+        }
+    }
+}
+
+impl From<RuntimeGap> for RuntimeQuality {
+    fn from(gap: RuntimeGap) -> Self {
+        let RuntimeGap {
+            runtime,
+            frames,
+            samples,
+        } = gap;
+        Self {
+            runtime: runtime.title(),
+            frames,
+            samples,
+            remedy: runtime.remedy(),
         }
     }
 }

@@ -153,11 +153,14 @@ async fn the_quality_of_a_result_counts_names_by_samples() {
         "frames": 8,
         "exact": 8,
         "inferred": 0,
+        "interpreter": 0,
+        "jit": 0,
         "unnamed": 0,
         "sources": [{ "source": "elf_symbol", "frames": 8 }],
         "samples": 8,
         "samples_with_a_name": 8,
         "modules": [],
+        "runtimes": [],
     }});
     assert_eq!(quality, expected);
     let one = api

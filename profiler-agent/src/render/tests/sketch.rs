@@ -12,6 +12,7 @@ const BUCKET_NS: u64 = 100_000_000;
 pub(super) struct Sketch {
     pub(super) builder: ProfileBuilder,
     pub(super) comm: &'static str,
+    pub(super) exe: &'static str,
     pub(super) pid: u32,
     pub(super) tid: u32,
     pub(super) thread: &'static str,
@@ -29,6 +30,7 @@ impl Sketch {
         Self {
             builder: ProfileBuilder::new(1_700_000_000_000_000_000, BUCKET_NS, Clock::CpuClock),
             comm: "work",
+            exe: "/usr/bin/work",
             pid: 100,
             tid: 100,
             thread: "work",
@@ -139,7 +141,7 @@ impl Sketch {
         frames.reverse();
         let stack = self.builder.stack(frames);
         let comm = self.builder.string(self.comm);
-        let exe = self.builder.string("/usr/bin/work");
+        let exe = self.builder.string(self.exe);
         let key = ProcessKey {
             pid: self.pid,
             start_ticks: 7,
