@@ -559,6 +559,32 @@ fn code_of_java_has_names_after_what_is_advised() {
     assert_measured!(burns * 10 >= folded.total() * 8, "{}", folded.summary());
 }
 
+#[test]
+fn a_perf_map_of_an_earlier_process_is_not_believed_and_said() {
+    let agent = Agent::start().unwrap();
+    let targets = Targets::new();
+    let target = targets
+        .launch(Path::new("/usr/bin/node"), "names-old-map")
+        .args(["-e", SCRIPT])
+        .start()
+        .unwrap();
+    let path = format!("/tmp/perf-{}.map", target.pid());
+    fs::write(&path, "1000 7ffffffff000 of_another\n").unwrap();
+    let old = std::time::SystemTime::now() - Duration::from_secs(3600);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(old).unwrap();
+    burn(&target, Duration::from_secs(1));
+    let id = profile(&agent, target.pid());
+    let (folded, task) = (folded(&agent, &id), agent.api.task(&id).unwrap());
+    fs::remove_file(&path).unwrap();
+    assert!(folded.share("of_another") < 0.1, "{}", folded.summary());
+    let note = format!(
+        "the perf map of process {} was last written before",
+        target.pid()
+    );
+    assert!(task["notes"].to_string().contains(&note), "{task}");
+}
+
 /// A debuginfod server that has one file.
 fn debuginfod(build_id: &str, content: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -365,6 +365,9 @@ impl Rows {
                     .losses()
                     .add(LossKind::MappingsMissing, row.counted.count);
             }
+            if stack.has_old_perf_map {
+                self.unread.old_perf_map(row.image.process);
+            }
             self.add_row(row, own(stack), waker);
         }
     }

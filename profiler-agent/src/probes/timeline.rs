@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::time::ClockId;
 
-use crate::clock::{clock_ns, wall_ns};
+use crate::clock::{PROC_TICK_NS, clock_ns, wall_ns};
 
 /// Length of a time bucket: fine enough for a sub-second heat map.
 pub(super) const BUCKET: Duration = Duration::from_millis(20);
@@ -16,9 +16,6 @@ pub(super) const BUCKETS_PER_EPOCH: u64 = 12;
 /// Time after the end of an epoch until its table is read: a sample that took its time stamp just
 /// before the end has long been counted by then.
 pub(super) const GRACE: Duration = Duration::from_millis(20);
-
-/// Clock tick of start times in /proc, nanoseconds (`USER_HZ` is 100 on every Linux we support).
-const TICK_NS: u64 = 10_000_000;
 
 /// Start of a collection on both clocks.
 #[derive(Clone, Copy, Debug)]
@@ -69,10 +66,10 @@ pub(super) fn epoch() -> Duration {
 
 /// A start time of /proc in nanoseconds.
 pub(crate) fn start_ns(ticks: u64) -> u64 {
-    ticks.saturating_mul(TICK_NS)
+    ticks.saturating_mul(PROC_TICK_NS)
 }
 
 /// Boot time in nanoseconds as /proc shows start times.
 pub(crate) fn start_ticks(boottime_ns: u64) -> u64 {
-    boottime_ns / TICK_NS
+    boottime_ns / PROC_TICK_NS
 }

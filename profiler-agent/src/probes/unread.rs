@@ -1,6 +1,10 @@
-//! Files and processes that a task left unread, because somebody else serves them or because they did not answer.
+//! Files and processes that a task left unread, because somebody else serves them or because they did not answer, and
+//! perf maps that it did not believe.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use crate::{
     model::ProcessKey,
@@ -15,6 +19,8 @@ pub(super) struct Unread {
     remote: HashSet<Arc<str>>,
     silent: HashSet<Arc<str>>,
     processes: HashSet<ProcessKey>,
+    /// Processes whose perf map is not believed.
+    old_maps: BTreeSet<u32>,
     /// How many were said.
     said: usize,
 }
@@ -33,6 +39,7 @@ impl Unread {
                 | Refusal::TooLarge
                 | Refusal::Replaced
                 | Refusal::ForeignOwner
+                | Refusal::Old
                 | Refusal::NoOpenat2
                 | Refusal::NotElf
                 | Refusal::Panicked
@@ -44,11 +51,19 @@ impl Unread {
         }
     }
 
+    /// Notes that the perf map of a process is older than the process.
+    pub(super) fn old_perf_map(&mut self, process: ProcessKey) {
+        if self.old_maps.len() < LIMIT {
+            self.old_maps.insert(process.pid);
+        }
+    }
+
     /// What there is to say, when there is more than was said before.
     pub(super) fn notes(&mut self) -> Vec<String> {
         let (remote, silent) = (self.remote.len(), self.silent.len());
         let processes = self.processes.len();
-        let all = remote + silent + processes;
+        let old_maps = self.old_maps.len();
+        let all = remote + silent + processes + old_maps;
         if std::mem::replace(&mut self.said, all) == all {
             return Vec::new();
         }
@@ -67,7 +82,20 @@ impl Unread {
         let processes = (processes > 0).then(|| {
             format!("{processes} processes did not answer and were left unread; their frames have no names")
         });
-        [remote, silent, processes].into_iter().flatten().collect()
+        let old_maps = self.old_maps.first().map(|first| {
+            let more = match old_maps - 1 {
+                0 => String::new(),
+                more => format!(" and those of {more} more processes"),
+            };
+            format!(
+                "the perf map of process {first}{more} was last written before the process started, so it is another's, or \
+                 the clock has been set since; its names are not used: they are when the runtime writes it again"
+            )
+        });
+        [remote, silent, processes, old_maps]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 
@@ -116,5 +144,18 @@ mod tests {
         assert_eq!(notes.len(), 3);
         assert!(notes[1].starts_with("1 modules"), "{notes:?}");
         assert!(notes[2].starts_with("1 processes"), "{notes:?}");
+        unread.old_perf_map(process(9));
+        unread.old_perf_map(process(9));
+        let notes = unread.notes();
+        assert!(
+            notes[3].starts_with("the perf map of process 9 was last written before"),
+            "{notes:?}"
+        );
+        unread.old_perf_map(process(10));
+        let notes = unread.notes();
+        assert!(
+            notes[3].starts_with("the perf map of process 9 and those of 1 more"),
+            "{notes:?}"
+        );
     }
 }

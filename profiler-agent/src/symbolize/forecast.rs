@@ -158,6 +158,7 @@ fn refusal_text(refusal: Refusal) -> &'static str {
         Refusal::TooLarge => "it is larger than the limit",
         Refusal::Replaced => "another file has its name by now",
         Refusal::ForeignOwner => "it belongs to another user",
+        Refusal::Old => "it is older than the process",
         Refusal::Remote => {
             "others serve its file system (NFS, FUSE and the like): --remote-files read reads it, and may wait for it"
         }

@@ -189,7 +189,7 @@ impl MappedProcess {
             .is_some_and(|at| at.elapsed() < PERF_MAP_INTERVAL);
         if self.perf_map.name(address).is_none() && !fresh && self.exited.is_none() {
             let result = match open(self.key) {
-                Ok(dir) => self.perf_map.update(&dir),
+                Ok(dir) => self.perf_map.update(&dir, self.key.start_ticks),
                 Err(_) => Ok(()),
             };
             match result {

@@ -58,6 +58,8 @@ pub enum Refusal {
     Replaced,
     /// A perf-map of another user.
     ForeignOwner,
+    /// A perf-map that was last written before its process started: that of an earlier process with the same number.
+    Old,
     /// Others serve its file system, and `--remote-files read` was not given.
     Remote,
     /// Its file system did not answer in time.
@@ -81,6 +83,7 @@ impl Refusal {
             Self::TooLarge => "too_large",
             Self::Replaced => "replaced",
             Self::ForeignOwner => "foreign_owner",
+            Self::Old => "old",
             Self::Remote => "remote",
             Self::NoAnswer => "no_answer",
             Self::NoOpenat2 => "no_openat2",
@@ -103,6 +106,15 @@ pub(crate) struct FileKey {
 }
 
 impl FileKey {
+    /// When the content was last changed, nanoseconds since the Unix epoch.
+    pub(crate) fn modified_ns(&self) -> u64 {
+        let (seconds, nanoseconds) = self.modified;
+        let seconds = u64::try_from(seconds).unwrap_or(0);
+        seconds
+            .saturating_mul(1_000_000_000)
+            .saturating_add(nanoseconds)
+    }
+
     fn new(stat: &Stat) -> Self {
         // The widths of these fields differ between architectures.
         #[allow(

@@ -2,6 +2,10 @@
 //!
 //! The file lies in the target's own mount namespace and is hostile: it is opened like any other
 //! file of a target, must belong to the process's user or to root, and is read up to a limit.
+//!
+//! Nobody removes it when the process ends, and pids are used again, in containers that start anew at once. A file that
+//! was last written before the process started is therefore that of another. Both times are of the wall clock: the start
+//! is counted back from now, so that setting the clock in between moves one against the other.
 
 use std::{collections::BTreeMap, fs::File, os::unix::fs::FileExt as _, time::Instant};
 
@@ -10,6 +14,7 @@ use super::{
     module_file::{Links, ModuleFile, Refusal, open_in_root},
 };
 use crate::{
+    clock::started_wall_ns,
     opener,
     process::{proc_dir::ProcDir, remote_mounts::ProcessMounts},
 };
@@ -24,6 +29,9 @@ const NAMES_LIMIT: usize = 16 << 20;
 const ENTRY_NAME_LIMIT: usize = 1024;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
+/// A file may seem to be older than its process by so much: files have the time of the kernel's last tick (10 ms at
+/// most), starts are in hundredths of a second, and the two clocks are read one after the other.
+const TIME_SLACK_NS: u64 = 100_000_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -43,6 +51,8 @@ pub(crate) struct PerfMap {
     read: u64,
     /// When the file was last looked at.
     pub(crate) checked: Option<Instant>,
+    /// It was older than its process then, and nothing of it is kept.
+    pub(crate) is_old: bool,
 }
 
 impl PerfMap {
@@ -56,9 +66,10 @@ impl PerfMap {
         self.names.get(start..start + usize::from(entry.name_bytes))
     }
 
-    /// Reads what was added to the file, or all of it when it is another file.
-    pub(crate) fn update(&mut self, process: &ProcDir) -> Result<(), Refusal> {
+    /// Reads what was added to the file, or all of it when it is another file. `start_ticks` is that of the process.
+    pub(crate) fn update(&mut self, process: &ProcDir, start_ticks: u64) -> Result<(), Refusal> {
         self.checked = Some(Instant::now());
+        self.is_old = false;
         let status = process.status().map_err(|_| Refusal::NotFound)?;
         let root = process.open_root().map_err(|_| Refusal::NotFound)?;
         let mounts = ProcessMounts::read(process.handle()).map_err(|_| Refusal::NotFound)?;
@@ -71,12 +82,26 @@ impl PerfMap {
             Links::RefuseLast,
             Some(&mounts),
         )?;
-        self.read_file(&file, status.uid)
+        self.read_file(&file, status.uid, started_wall_ns(start_ticks))
     }
 
-    fn read_file(&mut self, found: &ModuleFile, uid: u32) -> Result<(), Refusal> {
+    fn read_file(
+        &mut self,
+        found: &ModuleFile,
+        uid: u32,
+        process_began_ns: u64,
+    ) -> Result<(), Refusal> {
         if found.owner != uid && found.owner != 0 {
             return Err(Refusal::ForeignOwner);
+        }
+        let modified_ns = found.key.modified_ns();
+        if modified_ns.saturating_add(TIME_SLACK_NS) < process_began_ns {
+            *self = Self {
+                checked: self.checked,
+                is_old: true,
+                ..Self::default()
+            };
+            return Err(Refusal::Old);
         }
         let _reading = opener::reading(found.key.device);
         let identity = Some((found.key.device, found.key.inode));
@@ -261,14 +286,59 @@ mod tests {
         std::fs::write(dir.path().join("two"), "2000 10 two\n").unwrap();
         let mut map = PerfMap::default();
         let mut one = open("one");
-        map.read_file(&one, one.owner).unwrap();
+        map.read_file(&one, one.owner, 0).unwrap();
         assert_eq!(map.name(0x1000), Some("one"));
         let two = open("two");
-        map.read_file(&two, two.owner).unwrap();
+        map.read_file(&two, two.owner, 0).unwrap();
         assert_eq!((map.name(0x1000), map.name(0x2000)), (None, Some("two")));
         one.owner = 1000;
-        assert_eq!(map.read_file(&one, 1001), Err(Refusal::ForeignOwner));
+        assert_eq!(map.read_file(&one, 1001, 0), Err(Refusal::ForeignOwner));
         one.owner = 0;
-        assert_eq!(map.read_file(&one, 1001), Ok(()));
+        assert_eq!(map.read_file(&one, 1001, 0), Ok(()));
+    }
+
+    #[test]
+    fn a_file_that_is_older_than_the_process_names_nothing_until_it_is_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("map");
+        let root = rustix::fs::open(
+            dir.path(),
+            rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY,
+            rustix::fs::Mode::empty(),
+        )
+        .unwrap();
+        let open = || {
+            open_in_root(
+                std::os::fd::AsFd::as_fd(&root),
+                b"map",
+                u64::MAX,
+                Links::RefuseLast,
+                None,
+            )
+            .unwrap()
+        };
+        std::fs::write(&path, "1000 10 of_another\n").unwrap();
+        let written_ns = open().key.modified_ns();
+        let mut map = PerfMap::default();
+        let file = open();
+        let mut read = |file: &ModuleFile, began_ns| {
+            let result = map.read_file(file, file.owner, began_ns);
+            (result, map.name(0x1000).map(str::to_owned), map.is_old)
+        };
+        let named = |name: &str| (Ok(()), Some(name.to_owned()), false);
+        // The clocks' own steps make no file old.
+        assert_eq!(read(&file, written_ns + 50_000_000), named("of_another"));
+        let began_ns = written_ns + 1_000_000_000;
+        assert_eq!(read(&file, began_ns), (Err(Refusal::Old), None, true));
+        std::fs::write(&path, "1000 10 own\n").unwrap();
+        let written = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(began_ns);
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(written)
+            .unwrap();
+        let (result, name, _) = read(&open(), began_ns);
+        assert_eq!((result, name.as_deref()), (Ok(()), Some("own")));
     }
 }

@@ -59,6 +59,8 @@ pub struct NamedStack {
     pub frames: Vec<FrameId>,
     /// Whether the process's mappings were known, without which its frames have no names.
     pub mappings: Mappings,
+    /// Whether a frame has no name because the process's perf map is older than the process.
+    pub has_old_perf_map: bool,
 }
 
 /// The answer that is being worked on.
@@ -316,6 +318,7 @@ pub fn unnamed(stacks: &[AddressStack], mut builder: ProfileBuilder) -> NamedSta
             frames: unnamed_stack(stack, &mut builder),
             // The loss of names is said otherwise.
             mappings: Mappings::Known,
+            has_old_perf_map: false,
         })
         .collect();
     NamedStacks {
@@ -340,6 +343,7 @@ fn name(
     NamedStack {
         frames,
         mappings: symbolizer.mappings(stack.image),
+        has_old_perf_map: symbolizer.has_old_perf_map(stack.image),
     }
 }
 

@@ -223,6 +223,12 @@ impl Symbolizer {
         }
     }
 
+    /// Whether names of a program's code were looked for in a perf map that is older than its process.
+    pub(super) fn has_old_perf_map(&self, image: ImageKey) -> bool {
+        let mapped = self.processes.get(&image);
+        mapped.is_some_and(|mapped| mapped.perf_map.is_old)
+    }
+
     /// Forgets a process some time after its exit: its last samples are still on their way.
     pub fn process_exited(&mut self, process: ProcessKey) {
         let now = Instant::now();

@@ -357,6 +357,24 @@ fn jit_code_is_named_by_the_perf_map() {
     std::fs::remove_file(&path).unwrap();
     check_names(&named, &["LazyCompile:*hot app.js:1"], NameSource::PerfMap);
     check_names(&beyond, &[], NameSource::None);
+    assert!(!harness.symbolizer.has_old_perf_map(running.key.into()));
+}
+
+#[test]
+fn a_perf_map_of_an_earlier_process_names_nothing() {
+    let running = Running::start(&[]);
+    let jit = running.address("jit");
+    let path = format!("/tmp/perf-{}.map", running.key.pid);
+    std::fs::write(&path, format!("{jit:x} 10 of_another\n")).unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    let before = std::time::SystemTime::now() - Duration::from_secs(3600);
+    file.set_modified(before).unwrap();
+    let mut harness = Harness::of(&running);
+    let named = harness.leaf(running.key, jit);
+    std::fs::remove_file(&path).unwrap();
+    check_names(&named, &[], NameSource::None);
+    assert!(harness.symbolizer.has_old_perf_map(running.key.into()));
+    assert_eq!(harness.symbolizer.quality().refused.get("old"), Some(&1));
 }
 
 #[test]
