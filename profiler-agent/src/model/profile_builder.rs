@@ -188,6 +188,16 @@ impl ProfileBuilder {
         frame.map(|frame| frame.space)
     }
 
+    /// Whether the outermost of these frames is in executable memory without a file. No thread begins there: it was
+    /// called by somebody.
+    pub fn begins_without_a_file(&self, frames: &[FrameId]) -> bool {
+        let outermost = frames
+            .last()
+            .and_then(|id| self.frames.items.get(*id as usize));
+        let module = outermost.and_then(|frame| self.modules.items.get(frame.module as usize));
+        module.is_some_and(|module| module.kind == ModuleKind::Anonymous)
+    }
+
     /// About the memory that the builder takes.
     pub fn bytes(&self) -> u64 {
         let rows =
@@ -416,5 +426,31 @@ impl ProfileBuilder {
             losses: self.losses,
             stack_quality: self.stack_quality,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_begins_in_a_file() {
+        let mut builder = ProfileBuilder::new(0, 1, Clock::CpuClock);
+        let mut frame = |kind| {
+            let module = builder.module("", &[], kind);
+            builder.frame(Frame {
+                space: FrameSpace::User,
+                module,
+                offset: 0,
+                functions: Vec::new(),
+                source: NameSource::None,
+            })
+        };
+        let (file, memory) = (frame(ModuleKind::Elf), frame(ModuleKind::Anonymous));
+        let marker = builder.marker("[stack incomplete: too deep]");
+        assert!(builder.begins_without_a_file(&[file, memory]));
+        assert!(!builder.begins_without_a_file(&[memory, file]));
+        assert!(!builder.begins_without_a_file(&[memory, marker]));
+        assert!(!builder.begins_without_a_file(&[]));
     }
 }

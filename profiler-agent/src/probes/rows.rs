@@ -457,12 +457,19 @@ impl Rows {
             waker: _,
         } = *counted;
         let process = image.process;
+        let mut user = *user;
+        // A chain of frame pointers through code that keeps none may end by chance, as through Python's trampolines.
+        if user == UserStack::Complete && self.builder.begins_without_a_file(&frames) {
+            let fault = StackFault::FramePointerBroken;
+            frames.push(self.builder.marker(&fault.marker()));
+            user = UserStack::Incomplete(fault);
+        }
         let quality = self.builder.stack_quality();
         match user {
             UserStack::None => {}
             UserStack::Complete => quality.complete += count,
             UserStack::Unverified => quality.unverified += count,
-            UserStack::Incomplete(fault) => quality.add_incomplete(*fault, count),
+            UserStack::Incomplete(fault) => quality.add_incomplete(fault, count),
         }
         if state == ThreadState::OnCpu {
             self.cpu_ns = self.cpu_ns.saturating_add(total_ns);
