@@ -192,14 +192,19 @@ mod tests {
 
     #[test]
     fn what_is_no_number_in_a_file_is_not_followed() {
+        let mut no_text = tempfile::NamedTempFile::new().unwrap();
+        io::Write::write_all(&mut no_text, &[0xff; 8]).unwrap();
         for (path, problem) in [
-            ("/dev/zero", "not a regular file"),
-            ("/", "not a regular file"),
-            ("/proc/self/exe", "stream did not contain valid UTF-8"),
-            ("/nowhere", "No such file or directory (os error 2)"),
+            (Path::new("/dev/zero"), "not a regular file"),
+            (Path::new("/"), "not a regular file"),
+            (no_text.path(), "stream did not contain valid UTF-8"),
+            (
+                Path::new("/nowhere"),
+                "No such file or directory (os error 2)",
+            ),
         ] {
-            let error = follow(Path::new(path)).unwrap_err();
-            assert_eq!(error.to_string(), problem, "{path}");
+            let error = follow(path).unwrap_err();
+            assert_eq!(error.to_string(), problem, "{}", path.display());
         }
     }
 
