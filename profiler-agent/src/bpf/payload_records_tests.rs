@@ -26,7 +26,7 @@ fn a_piece_has_the_bytes_that_its_head_says() {
         panic!("well formed");
     };
     assert_eq!(bytes, b"GET ");
-    assert_eq!((head.cookie, head.ready_ns, head.offset), (42, 5, 100));
+    assert_eq!((head.cookie, head.since_ns, head.offset), (42, 5, 100));
     assert_eq!((head.header.time_ns, head.length, head.lost), (7, 20, 3));
     assert_eq!((head.pid, head.tid, head.flags), (11, 12, 1));
 }
