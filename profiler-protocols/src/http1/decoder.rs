@@ -322,8 +322,7 @@ impl Http1 {
         match (self.side(direction).head.verdict(direction), progress) {
             (Verdict::Yes | Verdict::Undecided, Progress::More) => Ok(Next::Behind(used)),
             (Verdict::Yes, Progress::Whole | Progress::TooLong)
-                if std::mem::take(&mut self.side(direction).may_be_torn)
-                    && self.is_torn(direction) =>
+                if self.has_torn_method(direction) =>
             {
                 self.garbage(direction, out)?;
                 Ok(Next::Drop(used))
@@ -393,6 +392,11 @@ impl Http1 {
     /// Whether what looks like a head is the rest of one whose first letters were in an earlier call.
     fn is_torn(&self, direction: Direction) -> bool {
         direction == Direction::ToServer && begins_within_method(self.requests.head.bytes())
+    }
+
+    /// Whether the first letters of the head that is due were among bytes that were taken for the end of a line.
+    pub(super) fn has_torn_method(&mut self, direction: Direction) -> bool {
+        std::mem::take(&mut self.side(direction).may_be_torn) && self.is_torn(direction)
     }
 
     /// Whether a head that a lost side shows can be believed.

@@ -78,6 +78,7 @@ impl Http1 {
     ) -> Result<(), WrongProtocol> {
         let (direction, at_ns) = (piece.direction, piece.at_ns);
         let is_cut_request = self.is_cut_request(direction);
+        let is_torn = !self.side(direction).head.is_empty() && self.has_torn_method(direction);
         let side = self.side(direction);
         match side.place {
             Place::Lost if is_cut_request => {
@@ -99,6 +100,10 @@ impl Http1 {
                     self.is_pipelined |= !self.open.is_empty() || !piece.bytes.is_empty();
                 }
                 self.miss(direction, count, out);
+            }
+            Place::Head if is_torn => {
+                self.garbage(direction, out)?;
+                self.side(direction).not_understood += count;
             }
             Place::Head => {
                 let has_method = side.head.bytes().contains(&b' ');

@@ -216,6 +216,7 @@ impl Http2 {
         }
         match header.kind {
             Kind::Headers | Kind::PushPromise => {
+                half.reader.streams.has_promises |= header.kind == Kind::PushPromise;
                 let Some(block) = block_of(&header, &frame.payload) else {
                     return self.garbage(direction);
                 };
@@ -327,6 +328,9 @@ impl Http2 {
             return;
         }
         self.last_stream = self.last_stream.max(block.stream);
+        for half in [&mut self.to_server, &mut self.to_client] {
+            half.reader.streams.newest = self.last_stream;
+        }
         self.unseen.end = self.unseen.end.min(block.stream);
         let stream = Stream::open(block.stream, block.begin_ns, fields, &self.options);
         self.insert(block.stream, stream, at_ns, out);

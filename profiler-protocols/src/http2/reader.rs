@@ -12,6 +12,8 @@ use crate::Piece;
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Content of a frame that is too short to be no chance.
 const SHORT_CONTENT: u64 = 32;
+/// Numbers of streams that may have been used since a request was seen last, before the next is.
+const MOST_UNSEEN: u32 = 1 << 16;
 /// Headers in a row that are not chance.
 const CHAIN: usize = 3;
 
@@ -156,11 +158,33 @@ pub(super) struct FrameReader {
     begin_ns: u64,
     /// Largest payload that the peer may send.
     pub(super) limit: u32,
+    /// Streams that content may be of.
+    pub(super) streams: Streams,
     pending_bytes: usize,
     /// Pieces of which the rest may hold frames.
     pub(super) gaps: u64,
     /// Bytes that were passed over.
     pub(super) not_understood: u64,
+}
+
+/// Which streams were begun, as far as that is known. What is read from a wrong place on is of any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Streams {
+    /// The newest of the client; 0: none was seen.
+    pub(super) newest: u32,
+    /// The server has promised some.
+    pub(super) has_promises: bool,
+}
+
+impl Streams {
+    /// Whether a frame, if it holds content, is of a stream that may have begun.
+    fn may_have(self, header: &FrameHeader) -> bool {
+        let is_promised = header.stream.is_multiple_of(2);
+        header.kind != Kind::Data
+            || self.newest == 0
+            || header.stream <= self.newest.saturating_add(MOST_UNSEEN)
+                && (!is_promised || self.has_promises)
+    }
 }
 
 /// How reading begins.
@@ -185,6 +209,7 @@ impl FrameReader {
             payload: Vec::new(),
             begin_ns: 0,
             limit,
+            streams: Streams::default(),
             pending_bytes,
             gaps: 0,
             not_understood: 0,
@@ -250,7 +275,7 @@ impl FrameReader {
                     padding,
                 } => self.data(header, content, padding, input),
                 Place::Lost => {
-                    if is_frames(input, self.limit) {
+                    if is_frames(input, self.limit, self.streams) {
                         self.place = Place::Header;
                         None
                     } else if input.is_empty() {
@@ -319,7 +344,7 @@ impl FrameReader {
         let taken = input.take(HEADER_BYTES.saturating_sub(self.header.len()));
         self.header.extend_from_slice(taken);
         let header = FrameHeader::read(&self.header)?;
-        if !header.is_valid(self.limit) {
+        if !header.is_valid(self.limit) || !self.streams.may_have(&header) {
             return Some(Event::Garbage);
         }
         self.header.clear();
@@ -424,6 +449,10 @@ impl FrameReader {
         input: &mut Input<'a>,
     ) -> Option<Event<'a>> {
         let stream = header.stream;
+        // A request has shown since then that there is no such stream.
+        if !self.streams.may_have(&header) {
+            return Some(Event::Garbage);
+        }
         let (content, padding, event) = match padding {
             Padding::Due => match (input.take(1), input.hole) {
                 ([length], _) => {
@@ -489,13 +518,14 @@ impl FrameReader {
 
 /// Whether a piece begins with a frame, as far as that can be told. One short frame of content is too
 /// little: zeros of a message and of a torn header behind it look the same.
-fn is_frames(input: &Input<'_>, limit: u32) -> bool {
+fn is_frames(input: &Input<'_>, limit: u32, streams: Streams) -> bool {
     let is_weak = |length| {
         length < HEADER_BYTES as u64 + SHORT_CONTENT
             && FrameHeader::read(input.bytes).is_none_or(|header| header.kind == Kind::Data)
     };
+    let is_possible = |header: &FrameHeader| header.is_likely(limit) && streams.may_have(header);
     input.whole.is_some_and(|length| {
-        !is_weak(length) && frames_of(input.bytes, length, limit) == Frames::Yes
+        !is_weak(length) && frames_of(input.bytes, length, is_possible) == Frames::Yes
     })
 }
 
@@ -516,7 +546,11 @@ pub(super) enum Frames {
 }
 
 /// Whether bytes, the first of `length`, are frames one after the other.
-pub(super) fn frames_of(bytes: &[u8], length: u64, limit: u32) -> Frames {
+pub(super) fn frames_of(
+    bytes: &[u8],
+    length: u64,
+    is_possible: impl Fn(&FrameHeader) -> bool,
+) -> Frames {
     let (mut at, mut count) = (0_u64, 0);
     loop {
         if count >= CHAIN || count > 0 && at == length {
@@ -526,7 +560,7 @@ pub(super) fn frames_of(bytes: &[u8], length: u64, limit: u32) -> Frames {
         let Some(header) = rest.and_then(FrameHeader::read) else {
             return Frames::Few;
         };
-        if !header.is_likely(limit) {
+        if !is_possible(&header) {
             return Frames::No;
         }
         count += 1;

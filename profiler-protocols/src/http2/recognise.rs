@@ -51,7 +51,7 @@ fn joined_side(bytes: &[u8], direction: Direction) -> Verdict {
         return Verdict::Undecided;
     }
     // The call may have moved more bytes than these, so that an end among them proves nothing.
-    match frames_of(bytes, u64::MAX, UNKNOWN_LIMIT) {
+    match frames_of(bytes, u64::MAX, |header| header.is_likely(UNKNOWN_LIMIT)) {
         Frames::Yes => Verdict::Yes,
         Frames::No => Verdict::No,
         Frames::Few if has_headers(bytes, direction) => Verdict::Yes,
