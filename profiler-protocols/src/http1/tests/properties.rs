@@ -203,7 +203,7 @@ fn requests_in_turns_are_right_or_unknown() {
         found,
         known,
         sizes,
-    } = run(turns, seeds(40));
+    } = run(turns, seeds(20));
     assert!(found * 10 > sent * 5, "{found} of {sent}");
     assert!(known * 10 > sent * 4, "{known} of {sent}");
     assert!(sizes * 10 > sent * 3, "{sizes} of {sent}");
@@ -211,6 +211,6 @@ fn requests_in_turns_are_right_or_unknown() {
 
 #[test]
 fn requests_in_pipelines_are_right_or_unknown() {
-    let Outcomes { sent, known, .. } = run(pipelines, seeds(40));
+    let Outcomes { sent, known, .. } = run(pipelines, seeds(20));
     assert!(known * 10 > sent * 2, "{known} of {sent}");
 }

@@ -290,3 +290,32 @@ fn a_client_that_waits_for_answers_is_paired_again_behind_each_time_without_prob
         "{found:#?}"
     );
 }
+
+#[test]
+fn paths_that_were_cut_one_after_the_other_hide_nothing() {
+    let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(3000));
+    let not_found = format!("HTTP/1.1 404 No\r\nX: {}\r\n\r\nbody", "y".repeat(2000));
+    for joined in [false, true] {
+        // The client waits, and its requests follow one another at once.
+        let mut player = new(joined);
+        for (answer, captured) in [(OK, WHOLE.capture), (not_found.as_bytes(), 1024)] {
+            for _ in 0..2 {
+                player.say_captured(CLIENT, long.as_bytes(), 1024);
+                player.say_captured(SERVER, answer, captured);
+            }
+        }
+        player.say(CLIENT, GET);
+        player.say(SERVER, OK);
+        assert_eq!(player.decoder.gaps(), 0);
+        assert_eq!(
+            summary(&player.out),
+            [
+                "- 200 Ok 0+5?",
+                "- 200 Ok 0+5?",
+                "- 404 ClientError 0+0?",
+                "- 404 ClientError 0+0?",
+                "/users/{n} 200 Ok 0+5",
+            ]
+        );
+    }
+}
