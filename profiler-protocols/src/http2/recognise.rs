@@ -54,9 +54,33 @@ fn joined_side(bytes: &[u8], direction: Direction) -> Verdict {
     match frames_of(bytes, u64::MAX, |header| header.is_likely(UNKNOWN_LIMIT)) {
         Frames::Yes => Verdict::Yes,
         Frames::No => Verdict::No,
-        Frames::Few if has_headers(bytes, direction) => Verdict::Yes,
+        Frames::Few if begins_with_control(bytes) || has_headers(bytes, direction) => Verdict::Yes,
         Frames::Few => Verdict::Undecided,
     }
+}
+
+/// Whether the first frame is one whose header leaves little room for chance, with another behind it.
+fn begins_with_control(bytes: &[u8]) -> bool {
+    let Some(header) = FrameHeader::read(bytes) else {
+        return false;
+    };
+    let has_one_size = match header.kind {
+        Kind::Ping | Kind::WindowUpdate | Kind::Reset | Kind::Priority => true,
+        Kind::Settings => header.length == 0,
+        Kind::Data
+        | Kind::Headers
+        | Kind::PushPromise
+        | Kind::GoAway
+        | Kind::Continuation
+        | Kind::Other(_) => false,
+    };
+    let next = usize::try_from(header.length).unwrap_or(usize::MAX);
+    let next = bytes.get(HEADER_BYTES.saturating_add(next)..);
+    has_one_size
+        && header.is_likely(UNKNOWN_LIMIT)
+        && next
+            .and_then(FrameHeader::read)
+            .is_some_and(|next| next.is_likely(UNKNOWN_LIMIT))
 }
 
 /// Whether one of the frames is a head that can be read.

@@ -18,6 +18,7 @@ const SETTINGS: u8 = 4;
 const PUSH: u8 = 5;
 const PING: u8 = 6;
 const GO_AWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -534,6 +535,13 @@ fn openings_are_recognised() {
     let ping = frame(PING, 0, 0, &[0; 8]);
     assert_eq!(recognised(&ping, b"", true), Verdict::Undecided);
     assert_eq!(recognised(&ping.repeat(3), b"", true), Verdict::Yes);
+    // A head that goes on behind what is looked at: Kafka would take this for Produce.
+    for control in [ping, frame(WINDOW_UPDATE, 0, 0, &[0, 0, 1, 0])] {
+        let next = control.len() + 9;
+        let long = [control, frame(HEADERS, LAST, 77, &[0x40; 3000])].concat();
+        assert_eq!(recognised(&long[..512], b"", true), Verdict::Yes);
+        assert_eq!(recognised(&long[..next - 1], b"", true), Verdict::Undecided);
+    }
 }
 
 #[test]
