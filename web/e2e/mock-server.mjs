@@ -304,23 +304,25 @@ function taskRoute(agent, method, [id, part, more, last], query, response) {
 
 const BUILD_ID = "9e558093aa01";
 
-/** Two thirds of the frames have names until a symbol file is given. */
+/** Two thirds of the frames have names until a symbol file is given; one of each stack is the loop of an interpreter. */
 function quality(samples, given) {
   const frames = samples * 20;
   const unnamed = given ? 0 : Math.round(frames / 3);
   const modules = [{ path: "/usr/bin/envoy", build_id: BUILD_ID, unnamed, inferred: 0 }];
   const names = {
     frames,
-    exact: frames - unnamed,
+    exact: frames - unnamed - samples,
     inferred: 0,
-    interpreter: 0,
+    interpreter: samples,
     jit: 0,
     unnamed,
     sources: [{ source: "elf_symbol", frames: frames - unnamed }],
     samples,
     samples_with_a_name: samples,
     modules: unnamed > 0 ? modules : [],
-    runtimes: [],
+    runtimes: [
+      { runtime: "Lua", frames: samples, samples, remedy: "its interpreter has no way to give names" },
+    ],
   };
   return { names };
 }

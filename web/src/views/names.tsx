@@ -184,7 +184,7 @@ function SymbolsDialog(props: { names: NamesQuality; onClose: () => void }) {
         </p>
         {runtimeNotes(names).map((note) => (
           <p key={note} class="warn" data-runtime-note>
-            {note}
+            {visible(note)}
           </p>
         ))}
         <Lacking names={names} busy={busy} give={give} />

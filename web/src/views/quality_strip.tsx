@@ -53,7 +53,7 @@ export function QualityStrip(props: {
       </span>
       {notes.slice(0, NOTES).map((note) => (
         <p key={note} class="quality-note" data-runtime-note>
-          {note}
+          {visible(note)}
         </p>
       ))}
     </section>
