@@ -570,7 +570,7 @@ fn a_perf_map_of_an_earlier_process_is_not_believed_and_said() {
         .unwrap();
     let path = format!("/tmp/perf-{}.map", target.pid());
     fs::write(&path, "1000 7ffffffff000 of_another\n").unwrap();
-    let old = std::time::SystemTime::now() - Duration::from_secs(3600);
+    let old = std::time::SystemTime::now() - Duration::from_hours(1);
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.set_modified(old).unwrap();
     burn(&target, Duration::from_secs(1));

@@ -15,7 +15,7 @@ pub enum Runtime {
     Python311,
     Node,
     Java,
-    /// Methods that HotSpot interprets, in its perf map.
+    /// Methods that `HotSpot` interprets, in its perf map.
     JavaInterpreter,
     Ruby,
     Php,
@@ -28,9 +28,9 @@ pub enum Runtime {
 impl Runtime {
     /// The interpreter whose loop is the function `name`.
     ///
-    /// Sources: CPython `Python/ceval.c` (`_PyEval_EvalFrameDefault` since 3.6, `PyEval_EvalFrameEx` before) and
+    /// Sources: `CPython` `Python/ceval.c` (`_PyEval_EvalFrameDefault` since 3.6, `PyEval_EvalFrameEx` before) and
     /// `Python/ceval_macros.h` (`_TAIL_CALL_*`, one function for each instruction, 3.14 built by clang); V8
-    /// `src/builtins` (embedded in the program as `Builtins_*`); HotSpot's perf map, where all interpreted methods are
+    /// `src/builtins` (embedded in the program as `Builtins_*`); the perf map of `HotSpot`, where all interpreted methods are
     /// `Interpreter`; Ruby `vm_exec.c`; PHP `Zend/zend_vm_execute.h`; Lua `lvm.c`; Perl `run.c`.
     pub(super) fn of_loop(name: &str, source: NameSource) -> Option<Self> {
         if source == NameSource::PerfMap {

@@ -367,7 +367,7 @@ fn a_perf_map_of_an_earlier_process_names_nothing() {
     let path = format!("/tmp/perf-{}.map", running.key.pid);
     std::fs::write(&path, format!("{jit:x} 10 of_another\n")).unwrap();
     let file = File::options().write(true).open(&path).unwrap();
-    let before = std::time::SystemTime::now() - Duration::from_secs(3600);
+    let before = std::time::SystemTime::now() - Duration::from_hours(1);
     file.set_modified(before).unwrap();
     let mut harness = Harness::of(&running);
     let named = harness.leaf(running.key, jit);
