@@ -158,14 +158,6 @@ impl Connection {
         }
     }
 
-    /// Nothing more of it will be looked at, while it goes on: requests that are over are appended to `out`.
-    pub fn finish(&mut self, out: &mut Vec<Exchange>) {
-        // What came of a guess that has not proved right is not told.
-        if let State::Decoding(decoder) = &mut self.state {
-            decoder.finish(out);
-        }
-    }
-
     /// The connection has ended.
     pub fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
         match std::mem::replace(&mut self.state, State::Unknown) {
@@ -180,6 +172,41 @@ impl Connection {
                 self.keep_trouble(decoder.as_ref());
             }
             State::Unknown => {}
+        }
+    }
+
+    /// Nothing has come until now: gives out requests that were held back, if that proves them.
+    pub fn rest(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        match std::mem::replace(&mut self.state, State::Unknown) {
+            State::Trying(mut decoder, held, mut tried, guess) => {
+                decoder.rest(now_ns, &mut tried);
+                self.settle(decoder, held, tried, guess, out);
+            }
+            State::Decoding(mut decoder) => {
+                decoder.rest(now_ns, out);
+                self.state = State::Decoding(decoder);
+            }
+            state @ (State::Looking(_) | State::Unknown) => self.state = state,
+        }
+    }
+
+    /// Nobody looks any longer, though it goes on: what was held back is given out.
+    pub fn stop(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        match &mut self.state {
+            State::Trying(decoder, _, tried, _) => {
+                out.append(tried);
+                decoder.stop(now_ns, out);
+            }
+            State::Decoding(decoder) => decoder.stop(now_ns, out),
+            State::Looking(_) | State::Unknown => {}
+        }
+    }
+
+    /// More captured bytes of each call would let later messages be read.
+    pub fn wants_bytes(&self) -> bool {
+        match &self.state {
+            State::Trying(decoder, ..) | State::Decoding(decoder) => decoder.wants_bytes(),
+            State::Looking(_) | State::Unknown => false,
         }
     }
 
@@ -294,7 +321,7 @@ impl Connection {
     }
 
     /// Asks what the held pieces are, until that is decided for now.
-    fn look(&mut self, held: Held, out: &mut Vec<Exchange>) {
+    fn look(&mut self, mut held: Held, out: &mut Vec<Exchange>) {
         loop {
             let opening = held.opening(self.facts);
             match choose(self.candidates, &opening, &self.excluded) {
@@ -315,22 +342,48 @@ impl Connection {
                     self.state = State::Looking(Held::default());
                     return;
                 }
+                Choice::Undecided if let Some((rest, dropped)) = self.later_opening(&held) => {
+                    add(&mut self.trouble.not_understood, dropped);
+                    held = rest;
+                }
                 Choice::Undecided if held.longest() < MOST_OPENING && !held.is_full() => {
                     self.state = State::Looking(held);
                     return;
                 }
                 Choice::Undecided | Choice::Nobody => {
-                    self.give_up(&held);
                     self.attempts += 1;
                     // On a joined connection a later call may begin with a message.
-                    if self.facts.joined && self.attempts < MOST_ATTEMPTS {
+                    let goes_on = self.facts.joined && self.attempts < MOST_ATTEMPTS;
+                    if goes_on {
                         self.excluded.clear();
+                    }
+                    if goes_on && let Some((rest, dropped)) = held.behind(1) {
+                        add(&mut self.trouble.not_understood, dropped);
+                        held = rest;
+                        continue;
+                    }
+                    self.give_up(&held);
+                    if goes_on {
                         self.state = State::Looking(Held::default());
                     }
                     return;
                 }
             }
         }
+    }
+
+    /// Of a joined connection: what is held from one of the client's last two calls on, where that shows what it
+    /// speaks (the two may be a header and what belongs to it). With the bytes before.
+    fn later_opening(&self, held: &Held) -> Option<(Held, PerDirection<u64>)> {
+        let calls = held.calls().max(1);
+        let later = (calls.saturating_sub(2).max(1)..calls).filter(|_| self.facts.joined);
+        later
+            .filter_map(|calls| held.behind(calls))
+            .find(|(rest, _)| {
+                let opening = rest.opening(self.facts);
+                let choice = choose(self.candidates, &opening, &self.excluded);
+                matches!(choice, Choice::Taken(_))
+            })
     }
 
     /// Keeps the guess on trial until both ends have spoken and an exchange has come of it.

@@ -52,12 +52,20 @@ pub trait Decoder: Debug + Send {
     /// the connection ends an answer.
     fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>);
 
-    /// Nothing more will be looked at, while the connection goes on. Gives out what is over and only waits
-    /// for proof.
-    fn finish(&mut self, _out: &mut Vec<Exchange>) {}
+    /// Nothing has come until now. Requests that are over may have been held back, because their pairs were
+    /// not sure; those that a silence proves are given out.
+    fn rest(&mut self, _now_ns: u64, _out: &mut Vec<Exchange>) {}
+
+    /// Nobody looks any longer, though the connection goes on: all that was held back is given out.
+    fn stop(&mut self, _now_ns: u64, _out: &mut Vec<Exchange>) {}
 
     /// Payload is missing, and answers cannot be told to belong to requests for now.
     fn is_dirty(&self) -> bool {
+        false
+    }
+
+    /// Messages ended behind the captured bytes of a call: with more of them, later ones would be read.
+    fn wants_bytes(&self) -> bool {
         false
     }
 

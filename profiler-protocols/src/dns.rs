@@ -130,9 +130,9 @@ impl Decoder for Datagrams {
     }
 
     /// Datagrams stand alone: what is missing is one without an answer, or an answer.
-    fn gap(&mut self, direction: Direction, _missing: Option<u64>, out: &mut Vec<Exchange>) {
+    fn gap(&mut self, direction: Direction, _missing: Option<u64>, _out: &mut Vec<Exchange>) {
         if direction == Direction::ToClient {
-            self.pairs.answers_missing(out);
+            self.pairs.answers_missing();
         }
     }
 
@@ -200,13 +200,24 @@ impl Speech for Stream {
         Ok(())
     }
 
-    fn lost(&mut self, direction: Direction, _at_ns: u64, out: &mut Vec<Exchange>) {
+    fn lost(&mut self, direction: Direction, _at_ns: u64, _out: &mut Vec<Exchange>) {
         if direction == Direction::ToClient {
-            self.pairs.answers_missing(out);
+            self.pairs.answers_missing();
         }
     }
 
-    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+    fn resumed_answers(&mut self, at_ns: u64) {
+        self.pairs.answers_missing_until(at_ns);
+    }
+
+    fn skipped_answers(&mut self, at_ns: u64, _out: &mut Vec<Exchange>) {
+        self.pairs.answers_missing_until(at_ns);
+    }
+
+    fn close(&mut self, at_ns: u64, answered_ns: Option<u64>, out: &mut Vec<Exchange>) {
+        if let Some(answered_ns) = answered_ns {
+            self.pairs.answers_missing_until(answered_ns);
+        }
         self.pairs.close(at_ns, out);
     }
 }

@@ -114,6 +114,9 @@ pub struct Exchange {
     pub first_byte_ns: Option<u64>,
     /// When the last byte of the answer was, or when it broke.
     pub end_ns: u64,
+    /// Of an outcome that is unknown: `first_byte_ns` and `end_ns` are those of the answer all the same.
+    #[serde(default)]
+    pub is_timed: bool,
     /// Body bytes (HTTP), or those of whole messages.
     pub request_bytes: u64,
     pub response_bytes: u64,
@@ -162,6 +165,7 @@ impl Exchange {
             request_end_ns: None,
             first_byte_ns: None,
             end_ns: begin_ns,
+            is_timed: false,
             request_bytes: 0,
             response_bytes: 0,
             request_size_known: true,

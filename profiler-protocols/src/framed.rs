@@ -25,8 +25,8 @@ pub(crate) trait Speech: Debug + Send {
     /// Whether this frame may begin a piece after a gap. `bytes` are at least a header.
     fn resumes(&self, direction: Direction, bytes: &[u8], at_ns: u64) -> bool;
 
-    /// A call of the client begins with a frame.
-    fn call(&mut self, _at_ns: u64) {}
+    /// A call of the client begins with a frame. An answer whose end was not captured ended before it.
+    fn call(&mut self, _at_ns: u64, _out: &mut Vec<Exchange>) {}
 
     /// Takes a frame.
     fn frame(
@@ -36,13 +36,41 @@ pub(crate) trait Speech: Debug + Send {
         out: &mut Vec<Exchange>,
     ) -> Result<(), WrongProtocol>;
 
+    /// So many bytes of answers go by behind those that were captured. `true`: they can only belong to one
+    /// answer, and so does all that comes before the client's next call.
+    fn begin_tail(&mut self, _bytes: u64, _at_ns: u64) -> bool {
+        false
+    }
+
+    /// A piece that goes on with that answer, from anywhere in it.
+    fn pass_tail(&mut self, _piece: &Piece<'_>) {}
+
     /// Frames of this direction were missed. Gives out what can no longer be told.
     fn lost(&mut self, direction: Direction, at_ns: u64, out: &mut Vec<Exchange>);
+
+    /// Answers are read again from here on. What has waited until now may have had its answer, unread.
+    fn resumed_answers(&mut self, _at_ns: u64) {}
+
+    /// Answers went by that could not be read: what waits for one may have had it.
+    fn skipped_answers(&mut self, _at_ns: u64, _out: &mut Vec<Exchange>) {}
 
     /// Payload went by, understood or not.
     fn passed(&mut self, _direction: Direction, _at_ns: u64) {}
 
-    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>);
+    /// The connection has ended. `answered_ns`: until then answers may have gone by unread, so that a request
+    /// is broken only if it came later.
+    fn close(&mut self, at_ns: u64, answered_ns: Option<u64>, out: &mut Vec<Exchange>);
+
+    /// Nothing has come until now: gives out what that proves.
+    fn rest(&mut self, _now_ns: u64, _out: &mut Vec<Exchange>) {}
+
+    /// Nobody looks any longer: gives out what was held back.
+    fn stop(&mut self, _now_ns: u64, _out: &mut Vec<Exchange>) {}
+
+    /// Answers are known to belong to their requests, and not only so far as has shown.
+    fn is_sure(&self) -> bool {
+        true
+    }
 
     /// Answers cannot be told to belong to requests for now.
     fn is_dirty(&self) -> bool {
@@ -70,6 +98,9 @@ pub(crate) struct Framed<S> {
     ways: PerDirection<Way>,
     tls: Option<TlsDecoder>,
     last_ns: u64,
+    /// When answers last went by, read or not.
+    answered_ns: u64,
+    wants_bytes: bool,
 }
 
 #[derive(Debug, Default)]
@@ -77,16 +108,30 @@ struct Way {
     reader: FrameReader,
     /// The next piece may begin anywhere.
     lost: bool,
+    /// A header that was moved by itself while lost: with the next piece it may begin a frame.
+    alone: Option<Header>,
+    /// It has been lost before.
+    was_lost: bool,
+    /// The next piece goes on with an answer whose end is not captured.
+    tail: bool,
     frames: u32,
     /// Pieces of which the rest may hold frames.
     gaps: u64,
     not_understood: u64,
 }
 
+/// A piece that was held back.
+#[derive(Debug)]
+struct Header {
+    bytes: Vec<u8>,
+    at_ns: u64,
+}
+
 impl<S: Speech> Framed<S> {
     pub(crate) fn new(speech: S, joined: bool) -> Self {
         let way = || Way {
             lost: joined,
+            was_lost: joined,
             ..Way::default()
         };
         Self {
@@ -97,14 +142,88 @@ impl<S: Speech> Framed<S> {
             },
             tls: None,
             last_ns: 0,
+            answered_ns: 0,
+            wants_bytes: false,
         }
     }
 
     fn lose(&mut self, direction: Direction, out: &mut Vec<Exchange>) {
         let way = self.ways.get_mut(direction);
         way.lost = true;
+        way.was_lost = true;
         way.reader = FrameReader::default();
+        way.alone = None;
+        self.end_tail();
         self.speech.lost(direction, self.last_ns, out);
+    }
+
+    /// What comes next to the client begins with an answer.
+    fn end_tail(&mut self) {
+        let way = &mut self.ways.to_client;
+        way.lost |= std::mem::take(&mut way.tail);
+    }
+
+    /// Whether the rest of an answer, so many bytes of this piece with it, can be measured without being read.
+    fn begin_tail(&mut self, direction: Direction, bytes: u64, at_ns: u64) -> bool {
+        let asks = &self.ways.to_server;
+        let is_asked = direction == Direction::ToClient && !asks.lost && !asks.reader.is_inside();
+        if is_asked && self.speech.begin_tail(bytes, at_ns) {
+            let way = &mut self.ways.to_client;
+            way.reader = FrameReader::default();
+            way.tail = true;
+        }
+        self.ways.to_client.tail
+    }
+
+    /// Looks for the way back in. `true`: the piece begins with a frame, or goes on with the one whose header
+    /// came alone before it, which has been taken then.
+    fn resume(
+        &mut self,
+        piece: &Piece<'_>,
+        out: &mut Vec<Exchange>,
+    ) -> Result<bool, WrongProtocol> {
+        let direction = piece.direction;
+        let header = self.speech.header(direction);
+        let measure = |bytes: &[u8]| self.speech.measure(direction, bytes);
+        let valid = |bytes: &[u8], length| {
+            let whole = Piece {
+                length,
+                bytes,
+                ..*piece
+            };
+            self.speech.resumes(direction, bytes, piece.at_ns)
+                && begins_with_frames(&whole, header, measure)
+        };
+        let alone = self.ways.get(direction).alone.as_ref();
+        let joined = alone.is_some_and(|alone| {
+            let bytes = [alone.bytes.as_slice(), piece.bytes].concat();
+            valid(&bytes, alone.bytes.len() as u64 + piece.length)
+        });
+        let begins = !joined && valid(piece.bytes, piece.length);
+        let is_header = piece.bytes.len() == header && piece.length == header as u64;
+        let waits = !joined && !begins && is_header && measure(piece.bytes).is_some();
+        let way = self.ways.get_mut(direction);
+        let alone = way.alone.take().filter(|_| joined);
+        way.lost = !joined && !begins;
+        if waits {
+            way.alone = Some(Header {
+                bytes: piece.bytes.to_vec(),
+                at_ns: piece.at_ns,
+            });
+        }
+        if let Some(Header { bytes, at_ns }) = alone {
+            way.not_understood = way.not_understood.saturating_sub(bytes.len() as u64);
+            if direction == Direction::ToServer {
+                self.speech.call(at_ns, out);
+            }
+            let mut rest = Rest {
+                bytes: &bytes,
+                uncaptured: 0,
+                at_ns,
+            };
+            self.frames(direction, &mut rest, out)?;
+        }
+        Ok(joined || begins)
     }
 
     fn frames(
@@ -121,6 +240,7 @@ impl<S: Speech> Framed<S> {
             let way = self.ways.get_mut(direction);
             let speech = &self.speech;
             let header = speech.header(direction);
+            let left = rest.length() + way.reader.header_bytes();
             let step = way
                 .reader
                 .next(rest, header, |bytes| speech.measure(direction, bytes));
@@ -132,13 +252,21 @@ impl<S: Speech> Framed<S> {
                         if !confirmed {
                             return Err(WrongProtocol);
                         }
+                        self.ways.get_mut(direction).gaps += 1;
                         break;
                     }
                 }
                 Step::Invalid if !confirmed => return Err(WrongProtocol),
-                Step::Invalid => break,
-                Step::Lost => {
+                Step::Invalid => {
                     way.gaps += 1;
+                    break;
+                }
+                Step::Lost => {
+                    self.wants_bytes = true;
+                    if self.begin_tail(direction, left, rest.at_ns) {
+                        return Ok(());
+                    }
+                    self.ways.get_mut(direction).gaps += 1;
                     break;
                 }
             }
@@ -162,21 +290,31 @@ impl<S: Speech> Decoder for Framed<S> {
         self.last_ns = self.last_ns.max(piece.at_ns);
         let mut rest = Rest::of(piece);
         if !self.speech.is_encrypted() && !self.speech.is_opaque() {
-            let way = self.ways.get_mut(direction);
-            if way.lost {
-                let speech = &self.speech;
-                let header = speech.header(direction);
-                let valid = speech.resumes(direction, piece.bytes, piece.at_ns)
-                    && begins_with_frames(piece, header, |bytes| speech.measure(direction, bytes));
-                if !valid {
-                    way.not_understood += piece.length;
-                    self.speech.passed(direction, piece.at_ns);
-                    return Ok(());
-                }
-                way.lost = false;
+            match direction {
+                Direction::ToServer => self.end_tail(),
+                Direction::ToClient => self.answered_ns = self.answered_ns.max(piece.at_ns),
             }
-            if direction == Direction::ToServer && !way.reader.is_inside() {
-                self.speech.call(piece.at_ns);
+            if self.ways.get(direction).tail {
+                self.speech.pass_tail(piece);
+                self.speech.passed(direction, piece.at_ns);
+                return Ok(());
+            }
+            let was_lost = self.ways.get(direction).lost;
+            if was_lost && !self.resume(piece, out)? {
+                let way = self.ways.get_mut(direction);
+                way.not_understood += piece.length;
+                if direction == Direction::ToClient && way.alone.is_none() {
+                    self.speech.skipped_answers(piece.at_ns, out);
+                }
+                self.speech.passed(direction, piece.at_ns);
+                return Ok(());
+            }
+            if was_lost && direction == Direction::ToClient {
+                self.speech.resumed_answers(piece.at_ns);
+            }
+            let is_inside = self.ways.get(direction).reader.is_inside();
+            if direction == Direction::ToServer && !is_inside {
+                self.speech.call(piece.at_ns, out);
             }
             self.frames(direction, &mut rest, out)?;
             self.speech.passed(direction, piece.at_ns);
@@ -201,14 +339,31 @@ impl<S: Speech> Decoder for Framed<S> {
     fn gap(&mut self, direction: Direction, missing: Option<u64>, out: &mut Vec<Exchange>) {
         if let Some(tls) = &mut self.tls {
             tls.gap(direction, missing, out);
-        } else if self.ways.get(direction).lost || !self.ways.get_mut(direction).reader.gap(missing)
+        } else if self.ways.get(direction).lost
+            || self.ways.get(direction).tail
+            || !self.ways.get_mut(direction).reader.gap(missing)
         {
             self.lose(direction, out);
         }
     }
 
     fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        self.speech.close(at_ns, out);
+        let way = &self.ways.to_client;
+        let is_read = self.speech.is_sure() && !way.was_lost && !way.tail;
+        let answered_ns = (!is_read).then_some(self.answered_ns);
+        self.speech.close(at_ns, answered_ns, out);
+    }
+
+    fn rest(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.speech.rest(now_ns, out);
+    }
+
+    fn stop(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.speech.stop(now_ns, out);
+    }
+
+    fn wants_bytes(&self) -> bool {
+        self.wants_bytes
     }
 
     fn is_dirty(&self) -> bool {

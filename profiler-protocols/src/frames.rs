@@ -146,6 +146,14 @@ impl FrameReader {
         }
     }
 
+    /// Bytes that have passed of a header that is not whole.
+    pub(crate) fn header_bytes(&self) -> u64 {
+        match self.extent {
+            Some(_) => 0,
+            None => self.passed,
+        }
+    }
+
     /// Bytes are missing. `true`: they were all of the frame at hand, more of which follows.
     pub(crate) fn gap(&mut self, missing: Option<u64>) -> bool {
         if let (Some(missing), Some(extent)) = (missing, self.extent)

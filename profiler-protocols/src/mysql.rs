@@ -105,8 +105,8 @@ fn recognise_joined(opening: &Opening<'_>) -> Verdict {
             let once = reader.take(5).and_then(|_| reader.u32_le());
             once == Some(1)
         }
-        // One byte, and an answer.
-        Some(Command::Ping | Command::Statistics | Command::ResetConnection) if length == 1 => {
+        // A few bytes, and an answer.
+        Some(command) if few_bytes(command) == Some(length) => {
             if opening.to_client.is_empty() {
                 return Verdict::Undecided;
             }
@@ -115,6 +115,16 @@ fn recognise_joined(opening: &Opening<'_>) -> Verdict {
         _ => false,
     };
     if valid { Verdict::Yes } else { Verdict::No }
+}
+
+/// The length of commands that are too short to be known by themselves.
+fn few_bytes(command: Command) -> Option<u32> {
+    match command {
+        Command::Ping | Command::Statistics | Command::ResetConnection => Some(1),
+        // With the number of the statement.
+        Command::ResetStatement => Some(5),
+        _ => None,
+    }
 }
 
 /// An integer of variable length, as lengths and counts are sent.

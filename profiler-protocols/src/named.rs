@@ -11,6 +11,8 @@ pub(crate) struct Named<T> {
     open: VecDeque<(Exchange, T)>,
     /// Requests so far.
     count: u64,
+    /// Until then answers may have gone by unread.
+    skipped_ns: Option<u64>,
 }
 
 impl<T> Named<T> {
@@ -20,6 +22,7 @@ impl<T> Named<T> {
             most: most.max(1),
             open: VecDeque::new(),
             count: 0,
+            skipped_ns: None,
         }
     }
 
@@ -69,9 +72,23 @@ impl<T> Named<T> {
         }
     }
 
-    /// The connection has ended.
-    pub(crate) fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        self.give_all(Outcome::Broken, at_ns, out);
+    /// Answers went by that could not be read: a request that gets none may have had one of them.
+    pub(crate) fn skipped(&mut self, at_ns: u64) {
+        self.skipped_ns = self.skipped_ns.max(Some(at_ns));
+    }
+
+    /// The connection has ended; `answered_ns`: until then answers may have gone by unread.
+    pub(crate) fn close(&mut self, at_ns: u64, answered_ns: Option<u64>, out: &mut Vec<Exchange>) {
+        let answered_ns = answered_ns.max(self.skipped_ns);
+        while let Some((exchange, _)) = self.open.front() {
+            let is_broken = answered_ns.is_none_or(|answered| exchange.begin_ns > answered);
+            let outcome = if is_broken {
+                Outcome::Broken
+            } else {
+                Outcome::Unknown
+            };
+            self.give_oldest(outcome, at_ns, out);
+        }
     }
 
     fn give_all(&mut self, outcome: Outcome, at_ns: u64, out: &mut Vec<Exchange>) {

@@ -3,6 +3,7 @@
 //! A request is a simple query, or an `Execute` with the messages before it; answers come in the same
 //! order. Statements are kept folded; parameters, rows, COPY data and authentication never are.
 
+mod ending;
 mod session;
 mod units;
 

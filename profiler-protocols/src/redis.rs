@@ -102,6 +102,9 @@ struct Redis {
     session: Session,
     ways: PerDirection<Way>,
     last_ns: u64,
+    /// When replies last went by, read or not.
+    answered_ns: u64,
+    wants_bytes: bool,
 }
 
 #[derive(Debug)]
@@ -109,6 +112,10 @@ struct Way {
     values: Values,
     /// The next piece may begin anywhere.
     lost: bool,
+    /// It has been lost before.
+    was_lost: bool,
+    /// The next piece goes on with a reply whose end is not captured.
+    tail: bool,
     count: u32,
     /// Pieces of which the rest may hold values.
     gaps: u64,
@@ -120,6 +127,8 @@ impl Redis {
         let way = |direction| Way {
             values: Values::new(direction),
             lost: joined,
+            was_lost: joined,
+            tail: false,
             count: 0,
             gaps: 0,
             not_understood: 0,
@@ -131,19 +140,62 @@ impl Redis {
                 to_client: way(Direction::ToClient),
             },
             last_ns: 0,
+            answered_ns: 0,
+            wants_bytes: false,
         }
     }
 
-    fn lose(&mut self, direction: Direction, cut: Option<Value>, out: &mut Vec<Exchange>) {
+    fn lose(&mut self, direction: Direction, out: &mut Vec<Exchange>) {
         let way = self.ways.get_mut(direction);
         way.lost = true;
-        let cut = cut.or_else(|| way.values.abandon());
-        if direction == Direction::ToServer
-            && let Some(value) = cut
-        {
-            self.session.cut_command(&value, out);
+        way.was_lost = true;
+        let cut = way.values.abandon();
+        if direction == Direction::ToServer {
+            self.session.unseen(cut, out);
         }
+        self.end_tail();
         self.session.lost(self.last_ns, out);
+    }
+
+    /// What comes next to the client begins with a reply.
+    fn end_tail(&mut self) {
+        let way = &mut self.ways.to_client;
+        way.lost |= std::mem::take(&mut way.tail);
+    }
+
+    /// The captured bytes of a piece end where more values follow.
+    fn cut(
+        &mut self,
+        direction: Direction,
+        cut: Option<Value>,
+        rest: &Rest<'_>,
+        out: &mut Vec<Exchange>,
+    ) {
+        self.wants_bytes = true;
+        match direction {
+            Direction::ToServer => {
+                let way = &mut self.ways.to_server;
+                way.lost = true;
+                way.gaps += 1;
+                way.not_understood += rest.length();
+                self.end_tail();
+                self.session.unseen(cut, out);
+            }
+            Direction::ToClient => {
+                let asks = &self.ways.to_server;
+                let is_asked = !asks.lost && !asks.values.is_inside();
+                let (bytes, at_ns) = (rest.length(), rest.at_ns);
+                let is_tail = is_asked && self.session.begin_tail(cut.as_ref(), bytes, at_ns, out);
+                let way = &mut self.ways.to_client;
+                if is_tail {
+                    way.tail = true;
+                    return;
+                }
+                way.gaps += 1;
+                way.not_understood += rest.length();
+                self.lose(direction, out);
+            }
+        }
     }
 }
 
@@ -155,15 +207,30 @@ impl Decoder for Redis {
     fn feed(&mut self, piece: &Piece<'_>, out: &mut Vec<Exchange>) -> Result<(), WrongProtocol> {
         let direction = piece.direction;
         self.last_ns = self.last_ns.max(piece.at_ns);
+        match direction {
+            Direction::ToServer => self.end_tail(),
+            Direction::ToClient => self.answered_ns = self.answered_ns.max(piece.at_ns),
+        }
         let way = self.ways.get_mut(direction);
+        if way.tail && !self.session.is_opaque() {
+            if !is_pushed(piece) {
+                self.session.pass_tail(piece.length, piece.at_ns);
+            }
+            self.session.passed(piece.at_ns);
+            return Ok(());
+        }
         if self.session.is_opaque() || (way.lost && !resumes(&self.session, piece)) {
             way.not_understood += piece.length;
+            if direction == Direction::ToClient && self.session.awaits_any() {
+                // The reply to one of them, or to another command.
+                self.session.lost(piece.at_ns, out);
+            }
             self.session.passed(piece.at_ns);
             return Ok(());
         }
         way.lost = false;
         if direction == Direction::ToServer && !way.values.is_inside() {
-            self.session.call(piece.at_ns);
+            self.session.call(piece.at_ns, out);
         }
         let mut rest = Rest::of(piece);
         loop {
@@ -185,13 +252,11 @@ impl Decoder for Redis {
                 Found::Invalid => {
                     way.not_understood += rest.length();
                     way.values.abandon();
-                    self.lose(direction, None, out);
+                    self.lose(direction, out);
                     break;
                 }
                 Found::Lost(cut) => {
-                    way.gaps += 1;
-                    way.not_understood += rest.length();
-                    self.lose(direction, cut, out);
+                    self.cut(direction, cut, &rest, out);
                     break;
                 }
             }
@@ -202,12 +267,26 @@ impl Decoder for Redis {
 
     fn gap(&mut self, direction: Direction, missing: Option<u64>, out: &mut Vec<Exchange>) {
         if !self.ways.get_mut(direction).values.gap(missing) {
-            self.lose(direction, None, out);
+            self.lose(direction, out);
         }
     }
 
     fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        self.session.close(at_ns, out);
+        let is_sure = self.session.is_sure() && !self.ways.to_client.was_lost;
+        let answered_ns = (!is_sure).then_some(self.answered_ns);
+        self.session.close(at_ns, answered_ns, out);
+    }
+
+    fn rest(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.session.rest(now_ns, out);
+    }
+
+    fn stop(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.session.stop(now_ns, out);
+    }
+
+    fn wants_bytes(&self) -> bool {
+        self.wants_bytes
     }
 
     fn is_dirty(&self) -> bool {
@@ -230,16 +309,23 @@ impl Decoder for Redis {
     }
 }
 
-/// Whether a piece begins with a value, after a gap: a known command, or replies to commands
-/// that are known, that are whole or run on behind the piece.
+/// Whether a piece begins with a value, after a gap: a known command, or no more replies than commands
+/// wait for, that are whole or run on behind the piece.
 fn resumes(session: &Session, piece: &Piece<'_>) -> bool {
     let mut values = Values::new(piece.direction);
     let mut rest = Rest::of(piece);
-    let mut whole = 0_u32;
+    let mut replies = 0;
     let valid = loop {
         match values.next(&mut rest) {
-            Found::Value(_) => whole += 1,
-            Found::Wait | Found::Lost(_) => break true,
+            Found::Value(value) => replies += usize::from(!is_push(&value)),
+            Found::Wait => {
+                replies += usize::from(values.is_inside());
+                break true;
+            }
+            Found::Lost(cut) => {
+                replies += usize::from(cut.is_some_and(|value| !is_push(&value)));
+                break true;
+            }
             Found::Invalid => break false,
         }
     };
@@ -249,8 +335,26 @@ fn resumes(session: &Session, piece: &Piece<'_>) -> bool {
             let known = command.is_some_and(|command| commands::is_known(&command));
             valid && known && piece.bytes.first() == Some(&b'*')
         }
-        Direction::ToClient => valid && (whole > 0 || values.is_inside()) && session.awaits_reply(),
+        Direction::ToClient => valid && replies > 0 && session.awaits(replies),
     }
+}
+
+/// Whether a piece has nothing but pushes of RESP3, which are no part of a reply.
+fn is_pushed(piece: &Piece<'_>) -> bool {
+    let mut values = Values::new(piece.direction);
+    let mut rest = Rest::of(piece);
+    loop {
+        match values.next(&mut rest) {
+            Found::Value(value) if value.kind == b'>' => {}
+            Found::Wait => return !values.is_inside(),
+            Found::Value(_) | Found::Lost(_) | Found::Invalid => return false,
+        }
+    }
+}
+
+/// Whether a value is no reply whatever was asked.
+fn is_push(value: &Value) -> bool {
+    matches!(value.kind, b'>' | b'|')
 }
 
 #[cfg(test)]

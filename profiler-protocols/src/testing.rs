@@ -150,7 +150,10 @@ impl Driver {
         self
     }
 
+    /// What has come out, and what a silence would bring out.
     pub(crate) fn take(&mut self) -> Vec<String> {
+        let now_ns = self.now_ns + 1_000 * MILLISECOND;
+        self.connection.stop(now_ns, &mut self.out);
         shown(&std::mem::take(&mut self.out))
     }
 }

@@ -15,8 +15,18 @@ use crate::model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsSee
 /// First bytes of each call that HTTP/2 needs: headers of several streams may be in one, behind bodies
 /// of others. The kernel side does the same by itself when it meets the preface.
 const HTTP2_BYTES: u32 = MAX_CAPTURE_BYTES;
+/// First bytes of each call of a store, once messages were longer than what was captured: the ends of
+/// answers lie behind them, and later commands of pipelines.
+const STORE_BYTES: u32 = MAX_CAPTURE_BYTES;
 /// Pieces of a handshake that are waited for before no more payload is asked for.
 const HANDSHAKE_PIECES: u64 = 16;
+
+/// Whether a connection is looked at any longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    GoesOn,
+    Ends,
+}
 
 #[derive(Debug)]
 pub(super) struct Line {
@@ -178,6 +188,23 @@ impl Line {
         }
     }
 
+    /// Nothing has come until now, or the task has ended: what was held back is given out.
+    pub(super) fn rest(
+        &mut self,
+        plaintext: Plaintext,
+        rest: Rest,
+        now_ns: u64,
+        out: &mut Vec<Exchange>,
+    ) {
+        let Some(talk) = self.talk_mut(plaintext) else {
+            return;
+        };
+        match rest {
+            Rest::GoesOn => talk.rest(now_ns, out),
+            Rest::Ends => talk.stop(now_ns, out),
+        }
+    }
+
     pub(super) fn exchanges(&self) -> u64 {
         self.talks().map(|talk| talk.exchanges).sum()
     }
@@ -235,11 +262,8 @@ impl Line {
                 Some(CaptureOrder::Bytes(HTTP2_BYTES))
             }
             (
-                None
-                | Some(
-                    Protocol::Http1
-                    | Protocol::WebSocket
-                    | Protocol::Dns
+                Some(
+                    Protocol::Dns
                     | Protocol::Redis
                     | Protocol::PostgreSql
                     | Protocol::MySql
@@ -247,7 +271,10 @@ impl Line {
                     | Protocol::MongoDb,
                 ),
                 None,
-            ) => None,
+            ) => wire
+                .wants_bytes()
+                .then_some(CaptureOrder::Bytes(STORE_BYTES)),
+            (None | Some(Protocol::Http1 | Protocol::WebSocket), None) => None,
         }
     }
 

@@ -174,6 +174,7 @@ impl Window {
         let failed = match seen.exchange.outcome {
             Outcome::ClientError | Outcome::ServerError | Outcome::Broken => true,
             Outcome::Ok => false,
+            Outcome::Unknown if seen.is_whole() => false,
             // Its duration says nothing.
             Outcome::Unknown => return,
         };

@@ -57,7 +57,9 @@ impl Seen {
     pub(super) fn is_whole(&self) -> bool {
         match self.exchange.outcome {
             Outcome::Ok | Outcome::ClientError | Outcome::ServerError => true,
-            Outcome::Broken | Outcome::Unknown => false,
+            Outcome::Broken => false,
+            // Only how it went was not seen.
+            Outcome::Unknown => self.exchange.is_timed,
         }
     }
 }

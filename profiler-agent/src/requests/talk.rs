@@ -242,10 +242,26 @@ impl Talk {
         }
     }
 
-    /// Nothing more of it is looked at, while it goes on.
-    pub(super) fn finish(&mut self, out: &mut Vec<Exchange>) {
+    /// Nothing has come until now: requests that were held back, because it was not sure which answers are
+    /// theirs, are given out if that proves them.
+    pub(super) fn rest(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
         if let Hearing::Known(connection) = &mut self.hearing {
-            connection.finish(out);
+            connection.rest(now_ns, out);
+        }
+    }
+
+    /// The task has ended, and the connection goes on: all that was held back is given out.
+    pub(super) fn stop(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        if let Hearing::Known(connection) = &mut self.hearing {
+            connection.stop(now_ns, out);
+        }
+    }
+
+    /// More captured bytes of each call would let later messages be read.
+    pub(super) fn wants_bytes(&self) -> bool {
+        match &self.hearing {
+            Hearing::Known(connection) => connection.wants_bytes(),
+            Hearing::Either(..) | Hearing::Deaf(_) => false,
         }
     }
 

@@ -18,7 +18,7 @@ use profiler_protocols::{Exchange, Limits, Privacy};
 use super::{
     event::{PayloadEvent, PayloadPiece, Plaintext, Whole},
     facts::{CaptureOrder, Facts, SourceCounts},
-    line::Line,
+    line::{Line, Rest},
     operations::Operations,
     rules::{RuleError, Rules},
     samples::{Keep, Samples},
@@ -232,6 +232,7 @@ impl Tracker {
     /// Everything so far. Requests that ended within the last seconds may still wait for what is known of
     /// their connections. To be called after [`Tracker::edges`], about once a second.
     pub fn table(&mut self, now_ns: u64) -> RequestTable {
+        self.rest(Rest::GoesOn, now_ns);
         self.reports += 1;
         self.settle(Patience::Some);
         self.forget();
@@ -240,19 +241,23 @@ impl Tracker {
 
     /// Everything, after the last event. Requests that go on are left out: nobody knows how they end.
     pub fn finish(&mut self, now_ns: u64) -> RequestTable {
+        self.rest(Rest::Ends, now_ns);
         self.reports += 1;
+        self.settle(Patience::None);
+        self.rows(now_ns)
+    }
+
+    /// Takes what connections that go on have held back.
+    fn rest(&mut self, rest: Rest, now_ns: u64) {
         let cookies: Vec<u64> = self.lines.keys().copied().collect();
         for cookie in cookies {
             for plaintext in [Plaintext::Wire, Plaintext::Tls] {
-                let line = self.lines.get_mut(&cookie);
-                if let Some(talk) = line.and_then(|line| line.talk_mut(plaintext)) {
-                    talk.finish(&mut self.ended);
+                if let Some(line) = self.lines.get_mut(&cookie) {
+                    line.rest(plaintext, rest, now_ns, &mut self.ended);
                 }
                 self.collect(cookie, plaintext);
             }
         }
-        self.settle(Patience::None);
-        self.rows(now_ns)
     }
 
     fn piece(&mut self, piece: &PayloadPiece) {

@@ -28,6 +28,17 @@ struct HeldPiece {
     bytes: Vec<u8>,
 }
 
+impl HeldPiece {
+    fn piece(&self) -> Piece<'_> {
+        Piece {
+            direction: self.direction,
+            at_ns: self.at_ns,
+            length: self.length,
+            bytes: &self.bytes,
+        }
+    }
+}
+
 /// The captured bytes of a direction up to the first that is not.
 #[derive(Debug, Default)]
 struct Shown {
@@ -59,6 +70,29 @@ impl Held {
             length: piece.length,
             bytes: kept.to_vec(),
         });
+    }
+
+    /// Calls of the client that are held.
+    pub(super) fn calls(&self) -> usize {
+        usize::try_from(self.shown.to_server.pieces).unwrap_or(usize::MAX)
+    }
+
+    /// What is held from a later call of the client on, so many behind the first, and the bytes before it.
+    /// `None`: there are no more.
+    pub(super) fn behind(&self, calls: usize) -> Option<(Self, PerDirection<u64>)> {
+        let is_call = |piece: &HeldPiece| piece.direction == Direction::ToServer;
+        let mut places = (0..).zip(&self.pieces).filter(|(_, piece)| is_call(piece));
+        let (place, _) = places.nth(calls)?;
+        let (before, behind) = self.pieces.split_at_checked(place)?;
+        let mut rest = Self::default();
+        for piece in behind {
+            rest.push(&piece.piece());
+        }
+        let mut dropped = PerDirection::default();
+        for piece in before {
+            *dropped.get_mut(piece.direction) += piece.length;
+        }
+        Some((rest, dropped))
     }
 
     /// No more is held: what comes is decided on what is there.
@@ -107,13 +141,7 @@ impl Held {
         out: &mut Vec<Exchange>,
     ) -> Result<(), WrongProtocol> {
         for held in &self.pieces {
-            let piece = Piece {
-                direction: held.direction,
-                at_ns: held.at_ns,
-                length: held.length,
-                bytes: &held.bytes,
-            };
-            decoder.feed(&piece, out)?;
+            decoder.feed(&held.piece(), out)?;
         }
         Ok(())
     }

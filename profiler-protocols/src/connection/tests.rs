@@ -92,6 +92,7 @@ fn a_guess_withdrawn_late_begins_anew() {
     }
     let mut out = feed(&mut connection, Direction::ToServer, PING, &mut at);
     out.extend(feed(&mut connection, Direction::ToClient, PONG, &mut at));
+    connection.stop(u64::MAX, &mut out);
     assert_eq!(
         out.last().map(|exchange| exchange.protocol),
         Some(Protocol::Redis)
@@ -169,10 +170,9 @@ fn a_first_piece_that_is_none_joins() {
     let mut connection = Connection::new(Options::default(), facts(1));
     let mut at = [100, 0];
     feed(&mut connection, Direction::ToServer, PING, &mut at);
-    assert_eq!(
-        feed(&mut connection, Direction::ToClient, PONG, &mut at).len(),
-        1
-    );
+    let mut out = feed(&mut connection, Direction::ToClient, PONG, &mut at);
+    connection.stop(u64::MAX, &mut out);
+    assert_eq!(out.len(), 1);
     assert_eq!(connection.trouble().gaps, 1);
     assert_eq!(connection.trouble().missing.to_server, 100);
 }
@@ -219,7 +219,8 @@ fn a_connection_whose_offsets_begin_anew_goes_on_behind_a_gap() {
     let mut at = [0; 2];
     for gaps in [2, 2] {
         feed(&mut connection, Direction::ToServer, PING, &mut at);
-        let out = feed(&mut connection, Direction::ToClient, PONG, &mut at);
+        let mut out = feed(&mut connection, Direction::ToClient, PONG, &mut at);
+        connection.stop(u64::MAX, &mut out);
         assert_eq!(out.len(), 1);
         assert_eq!(connection.trouble().gaps, gaps);
     }

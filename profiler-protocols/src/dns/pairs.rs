@@ -112,9 +112,14 @@ impl Pairs {
     }
 
     /// Responses were missed: whoever gets none may have had one.
-    pub(super) fn answers_missing(&mut self, _out: &mut Vec<Exchange>) {
+    pub(super) fn answers_missing(&mut self) {
+        self.answers_missing_until(u64::MAX);
+    }
+
+    /// Responses may have gone by unread until then.
+    pub(super) fn answers_missing_until(&mut self, answered_ns: u64) {
         for open in &mut self.open {
-            open.answer_may_be_missing = true;
+            open.answer_may_be_missing |= open.exchange.begin_ns <= answered_ns;
         }
     }
 

@@ -229,3 +229,27 @@ fn endless_queries_are_bounded() {
             .all(|exchange| exchange.outcome == Outcome::Broken)
     );
 }
+
+#[test]
+fn joined_ends_that_read_lengths_by_themselves_are_understood() {
+    let mut driver = Driver::new(Facts {
+        joined: true,
+        ..facts(53)
+    });
+    for id in 1..30 {
+        let (query, response) = (
+            framed(&query(id, "web.example.com")),
+            framed(&response(id, "web.example.com", 0)),
+        );
+        for call in [
+            to_server(&query[..2]),
+            to_server(&query[2..]),
+            to_client(&response[..2]),
+            to_client(&response[2..]),
+        ] {
+            driver.call(&call, crate::testing::WHOLE);
+        }
+    }
+    driver.close();
+    assert_eq!(driver.take(), vec!["web.example.com => fine"; 29]);
+}

@@ -191,7 +191,7 @@ impl Decoder for Http1 {
         }
     }
 
-    fn finish(&mut self, out: &mut Vec<Exchange>) {
+    fn stop(&mut self, _now_ns: u64, out: &mut Vec<Exchange>) {
         self.confirm(None, out);
     }
 

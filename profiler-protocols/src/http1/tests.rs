@@ -339,7 +339,7 @@ fn chunks_whose_ends_were_not_captured_leave_sizes_unknown() {
         player.say(CLIENT, GET);
         player.say_captured(SERVER, chunks.as_bytes(), 200);
         player.say(SERVER, end);
-        player.decoder.finish(&mut player.out);
+        player.decoder.stop(0, &mut player.out);
         assert_eq!(player.out.len(), 1);
         let found = &player.out[0];
         assert!(

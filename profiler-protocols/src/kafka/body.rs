@@ -125,25 +125,36 @@ fn only_topic<'a>(reader: &mut Reader<'a>, flexible: bool) -> Option<&'a [u8]> {
     string(reader, flexible)
 }
 
-/// The error of an answer, behind its header. `None`: not known.
-pub(super) fn error(api: Api, version: i16, reader: &mut Reader<'_>) -> Option<i16> {
-    match api.error {
-        ErrorPlace::None => None,
-        ErrorPlace::First => reader.i16_be(),
-        ErrorPlace::BehindThrottle(from) => {
-            reader.take(if version >= from { 4 } else { 0 })?;
-            reader.i16_be()
-        }
-        ErrorPlace::From(from) => {
-            reader.take(4)?;
-            reader.i16_be().filter(|_| version >= from)
-        }
-        ErrorPlace::Produce => produced(api.is_flexible(version), version, reader),
-    }
+/// What an answer says of how it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Code(i16),
+    /// Nothing for the whole of it.
+    Nothing,
+    NotCaptured,
 }
 
-/// The error of the first partition; with several of them only when it is one.
-fn produced(flexible: bool, version: i16, reader: &mut Reader<'_>) -> Option<i16> {
+/// Reads how it went from an answer, behind its header.
+pub(super) fn error(api: Api, version: i16, reader: &mut Reader<'_>) -> Told {
+    let throttled = match api.error {
+        ErrorPlace::None => return Told::Nothing,
+        ErrorPlace::From(from) if version < from => return Told::Nothing,
+        ErrorPlace::Produce => {
+            let flexible = api.is_flexible(version);
+            return produced(flexible, version, reader).unwrap_or(Told::NotCaptured);
+        }
+        ErrorPlace::First => false,
+        ErrorPlace::BehindThrottle(from) => version >= from,
+        ErrorPlace::From(_) => true,
+    };
+    let behind = reader.take(if throttled { 4 } else { 0 });
+    behind
+        .and_then(|_| reader.i16_be())
+        .map_or(Told::NotCaptured, Told::Code)
+}
+
+/// The error of the first partition; with several of them only when it is one. `None`: not captured.
+fn produced(flexible: bool, version: i16, reader: &mut Reader<'_>) -> Option<Told> {
     let topics = array(reader, flexible)?;
     if version >= 13 {
         reader.take(16)?;
@@ -153,5 +164,10 @@ fn produced(flexible: bool, version: i16, reader: &mut Reader<'_>) -> Option<i16
     let partitions = array(reader, flexible)?;
     reader.take(4)?;
     let code = reader.i16_be()?;
-    ((topics, partitions) == (1, 1) || code != 0).then_some(code)
+    let is_told = (topics, partitions) == (1, 1) || code != 0;
+    Some(if is_told {
+        Told::Code(code)
+    } else {
+        Told::Nothing
+    })
 }

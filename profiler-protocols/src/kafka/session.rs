@@ -10,7 +10,7 @@ use super::{
     },
     LENGTH_BYTES, MOST_MESSAGE, RequestHead,
     apis::{API_VERSIONS, Api, SASL_HANDSHAKE, error_name, is_of_server},
-    body,
+    body::{self, Told},
 };
 
 #[derive(Debug)]
@@ -83,6 +83,8 @@ impl Session {
     fn answer(&mut self, frame: &Frame<'_>, out: &mut Vec<Exchange>) {
         let mut reader = Reader::new(frame.head.get(LENGTH_BYTES..).unwrap_or_default());
         let Some(correlation) = reader.i32_be() else {
+            // Whose it is was not captured.
+            self.open.skipped(frame.end_ns);
             return;
         };
         let is_asked = |asked: &Asked| asked.correlation == correlation;
@@ -97,16 +99,24 @@ impl Session {
         } else {
             Some(())
         };
-        let error = body.and_then(|()| body::error(api, version, &mut reader));
-        exchange.status = error.map(|code| match code {
-            0 => Status::Fine,
-            code => Status::Code(error_name(code)),
-        });
-        exchange.outcome = match error {
-            None | Some(0) => Outcome::Ok,
-            Some(code) if is_of_server(code) => Outcome::ServerError,
-            Some(_) => Outcome::ClientError,
+        let told = match body {
+            Some(()) => body::error(api, version, &mut reader),
+            None => Told::NotCaptured,
         };
+        (exchange.status, exchange.outcome) = match told {
+            Told::Nothing => (None, Outcome::Ok),
+            Told::NotCaptured => (None, Outcome::Unknown),
+            Told::Code(0) => (Some(Status::Fine), Outcome::Ok),
+            Told::Code(code) => {
+                let outcome = if is_of_server(code) {
+                    Outcome::ServerError
+                } else {
+                    Outcome::ClientError
+                };
+                (Some(Status::Code(error_name(code))), outcome)
+            }
+        };
+        exchange.is_timed = told == Told::NotCaptured;
         out.push(exchange);
     }
 }
@@ -165,7 +175,15 @@ impl Speech for Session {
         self.open.lost(direction, at_ns, out);
     }
 
-    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        self.open.close(at_ns, out);
+    fn resumed_answers(&mut self, at_ns: u64) {
+        self.open.skipped(at_ns);
+    }
+
+    fn skipped_answers(&mut self, at_ns: u64, _out: &mut Vec<Exchange>) {
+        self.open.skipped(at_ns);
+    }
+
+    fn close(&mut self, at_ns: u64, answered_ns: Option<u64>, out: &mut Vec<Exchange>) {
+        self.open.close(at_ns, answered_ns, out);
     }
 }

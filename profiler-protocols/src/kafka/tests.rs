@@ -259,3 +259,22 @@ fn large_batches_need_their_beginning_only() {
     assert_eq!(driver.out[0].request_bytes, 500_000);
     assert_eq!(driver.take(), ["Produce orders => fine"]);
 }
+
+/// A broker reads the length of a request by itself, and so do clients that of an answer.
+#[test]
+fn joined_ends_that_read_lengths_by_themselves_are_understood() {
+    let mut driver = Driver::new(Facts {
+        joined: true,
+        ..facts(9092)
+    });
+    for id in 7..30 {
+        for Call { direction, bytes } in [produce_9(id), produced_9(id, 0)] {
+            for part in [&bytes[..4], &bytes[4..]] {
+                let bytes = part.to_vec();
+                driver.call(&Call { direction, bytes }, WHOLE);
+            }
+        }
+    }
+    driver.close();
+    assert_eq!(driver.take(), vec!["Produce orders => fine"; 23]);
+}

@@ -89,6 +89,8 @@ impl Session {
             }
             Reply::NotCaptured => (None, Outcome::Unknown),
         };
+        // Its end was seen all the same.
+        exchange.is_timed = exchange.outcome == Outcome::Unknown;
         out.push(exchange);
         Ok(())
     }
@@ -143,8 +145,16 @@ impl Speech for Session {
         self.open.lost(direction, at_ns, out);
     }
 
-    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        self.open.close(at_ns, out);
+    fn resumed_answers(&mut self, at_ns: u64) {
+        self.open.skipped(at_ns);
+    }
+
+    fn skipped_answers(&mut self, at_ns: u64, _out: &mut Vec<Exchange>) {
+        self.open.skipped(at_ns);
+    }
+
+    fn close(&mut self, at_ns: u64, answered_ns: Option<u64>, out: &mut Vec<Exchange>) {
+        self.open.close(at_ns, answered_ns, out);
     }
 }
 

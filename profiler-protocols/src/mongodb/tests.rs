@@ -270,3 +270,21 @@ fn noise_is_none() {
         assert_ne!(driver.connection.protocol(), Some(Protocol::MongoDb));
     }
 }
+
+#[test]
+fn joined_ends_that_read_headers_by_themselves_are_understood() {
+    let mut driver = Driver::new(Facts {
+        joined: true,
+        ..facts(27017)
+    });
+    for id in 1..30 {
+        for Call { direction, bytes } in [find(id), found(id)] {
+            for part in [&bytes[..16], &bytes[16..]] {
+                let bytes = part.to_vec();
+                driver.call(&Call { direction, bytes }, WHOLE);
+            }
+        }
+    }
+    driver.close();
+    assert_eq!(driver.take(), vec!["find users => fine"; 29]);
+}

@@ -33,6 +33,8 @@ pub(super) enum Effect {
     Done(Ending),
     /// It is none of an answer to this command.
     Strange,
+    /// What it says of what follows was not captured.
+    Unread,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub(super) enum Ending {
         code: u16,
         state: Option<String>,
     },
+    /// How was not captured.
+    Unread,
 }
 
 /// The state of an answer.
@@ -89,7 +93,11 @@ impl Answer {
         }
         let payload = frame.head.get(HEADER..).unwrap_or_default();
         let Some(kind) = payload.first().copied() else {
-            return Effect::Strange;
+            return if length == 0 {
+                Effect::Strange
+            } else {
+                Effect::Unread
+            };
         };
         if kind == 0xff && length < MOST_PACKET {
             return Effect::Done(failure(payload));
@@ -105,7 +113,10 @@ impl Answer {
                 Effect::More
             }
             Next::EndOfColumns if kind == 0xfe && length == END_BYTES => {
-                let has_cursor = status_of_end(payload) & CURSOR_EXISTS != 0;
+                let Some(status) = status_of_end(payload) else {
+                    return Effect::Unread;
+                };
+                let has_cursor = status & CURSOR_EXISTS != 0;
                 self.next = Next::Rows;
                 // The rows are fetched by further commands.
                 if has_cursor && matches!(self.command, Command::Execute) {
@@ -147,7 +158,11 @@ impl Answer {
             (
                 Command::Query | Command::Execute | Command::BulkExecute | Command::ProcessInfo,
                 _,
-            ) => self.columns(payload).unwrap_or(Effect::Strange),
+            ) => match self.columns(payload) {
+                Some(effect) => effect,
+                None if (payload.len() as u64) < u64::from(length) => Effect::Unread,
+                None => Effect::Strange,
+            },
             _ => Effect::Strange,
         }
     }
@@ -180,7 +195,7 @@ impl Answer {
         let (Some(statement), Some(columns), Some(parameters)) =
             (reader.u32_le(), reader.u16_le(), reader.u16_le())
         else {
-            return Effect::Strange;
+            return Effect::Unread;
         };
         self.prepared = statement;
         self.next = Next::Prepared {
@@ -214,7 +229,16 @@ impl Answer {
         Effect::More
     }
 
-    fn end_result(&mut self, status: u16) -> Effect {
+    /// The statement whose descriptions are still to come.
+    pub(super) fn prepared_statement(&self) -> Option<Ending> {
+        let is_prepared = matches!(self.next, Next::Prepared { .. });
+        is_prepared.then_some(Ending::Prepared(self.prepared))
+    }
+
+    fn end_result(&mut self, status: Option<u16>) -> Effect {
+        let Some(status) = status else {
+            return Effect::Unread;
+        };
         if status & MORE_RESULTS != 0 {
             self.next = Next::First;
             return Effect::More;
@@ -224,27 +248,57 @@ impl Answer {
 }
 
 /// Behind the kind: warnings, status.
-fn status_of_end(payload: &[u8]) -> u16 {
+fn status_of_end(payload: &[u8]) -> Option<u16> {
     let mut reader = Reader::new(payload);
     reader.take(3);
-    reader.u16_le().unwrap_or(0)
+    reader.u16_le()
 }
 
 /// Behind the kind: affected rows, last id, status.
-fn status_of_ok(payload: &[u8]) -> u16 {
+fn status_of_ok(payload: &[u8]) -> Option<u16> {
     let mut reader = Reader::new(payload);
     reader.take(1);
     variable(&mut reader)
         .and_then(|_| variable(&mut reader))
         .and_then(|_| reader.u16_le())
-        .unwrap_or(0)
+}
+
+/// Longest last packet of an answer that is looked for.
+const MOST_LAST: usize = HEADER + 512;
+
+/// How an answer ended, read from the last packet of a piece that begins anywhere in it. `None`: not known.
+pub(super) fn ending(bytes: &[u8]) -> Option<Ending> {
+    let last = bytes.get(bytes.len().saturating_sub(MOST_LAST)..)?;
+    let mut begins = (0..last.len()).rev();
+    begins.find_map(|begin| last.get(begin..).and_then(packet_ending))
+}
+
+/// The ending that a packet tells, when it is as long as the bytes.
+fn packet_ending(bytes: &[u8]) -> Option<Ending> {
+    let (length, _) = packet(bytes)?;
+    let payload = bytes.get(HEADER..)?;
+    if usize::try_from(length).ok()? != payload.len() {
+        return None;
+    }
+    let is_last = |status: Option<u16>| status.is_some_and(|status| status & MORE_RESULTS == 0);
+    match payload.first()? {
+        0xff => match failure(payload) {
+            failed @ Ending::Failed { state: Some(_), .. } => Some(failed),
+            Ending::Failed { .. } | Ending::Fine | Ending::Prepared(_) | Ending::Unread => None,
+        },
+        0xfe if length == END_BYTES => is_last(status_of_end(payload)).then_some(Ending::Fine),
+        0xfe if length > END_BYTES + 1 => is_last(status_of_ok(payload)).then_some(Ending::Fine),
+        _ => None,
+    }
 }
 
 /// A number, and since 4.1 an SQLSTATE behind `#`.
 pub(super) fn failure(payload: &[u8]) -> Ending {
     let mut reader = Reader::new(payload);
     reader.take(1);
-    let code = reader.u16_le().unwrap_or(0);
+    let Some(code) = reader.u16_le() else {
+        return Ending::Unread;
+    };
     let marked = reader.u8() == Some(b'#');
     let state = reader.take(5).filter(|_| marked).and_then(sqlstate);
     Ending::Failed { code, state }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     super::{
-        Direction, Exchange, Limits, Options, Outcome, Protocol, Status, WrongProtocol,
+        Direction, Exchange, Limits, Options, Outcome, Piece, Protocol, Status, WrongProtocol,
         framed::Speech,
         frames::{Extent, Frame},
         order::Order,
@@ -16,7 +16,7 @@ use super::{
         text::printable,
     },
     HEADER, MOST_PACKET,
-    answer::{Answer, Effect, Ending, Next, failure},
+    answer::{Answer, Effect, Ending, Next, ending, failure},
     command::Command,
     handshake::Capabilities,
     packet,
@@ -60,7 +60,13 @@ struct Open {
     statement: Option<Arc<Folded>>,
     /// The number of the server's next packet.
     number: u8,
+    /// More of the answer goes by behind the captured bytes.
+    tail: Option<Tail>,
 }
+
+/// See [`Open::tail`]: how the answer ended, if its last piece shows it.
+#[derive(Debug)]
+struct Tail(Option<Ending>);
 
 /// Bytes of a packet of the server that are of use.
 const KEPT_ANSWER: usize = HEADER + 64;
@@ -117,6 +123,7 @@ impl Session {
             answer: Answer::new(Command::ChangeUser, false),
             statement: None,
             number: 0,
+            tail: None,
         });
         Ok(())
     }
@@ -139,7 +146,8 @@ impl Session {
             Phase::Commands
         };
         if let Some(open) = self.open.pop_front() {
-            finish(open.exchange, &ending, frame.end_ns, out);
+            let exchange = finished(open.exchange, &ending, frame.end_ns);
+            self.order.give(exchange, out);
         }
     }
 
@@ -245,6 +253,7 @@ impl Session {
             answer: Answer::new(command, self.capabilities.has_optional_metadata()),
             statement,
             number: 1,
+            tail: None,
         });
         Ok(())
     }
@@ -258,13 +267,10 @@ impl Session {
             return Ok(());
         }
         let (length, number) = packet(frame.head).ok_or(WrongProtocol)?;
-        let Some(open) = self.open.front_mut() else {
-            return after_an_answer(frame, length);
-        };
-        if open.number != number {
-            return after_an_answer(frame, length);
+        if self.open.front().is_none_or(|open| open.number != number) {
+            return after_an_answer(frame, length).inspect_err(|_| self.order.contradict(out));
         }
-        if self.order.answer() {
+        if self.order.answer(out) {
             self.lose(frame.end_ns, out);
             return Ok(());
         }
@@ -281,24 +287,47 @@ impl Session {
         }
         let ending = match open.answer.take(frame) {
             Effect::More => return Ok(()),
-            Effect::Strange => return Err(WrongProtocol),
+            Effect::Strange => {
+                self.order.contradict(out);
+                return Err(WrongProtocol);
+            }
+            Effect::Unread => {
+                self.lose(frame.end_ns, out);
+                return Ok(());
+            }
             Effect::Done(ending) => ending,
         };
         let Some(open) = self.open.pop_front() else {
             return Err(WrongProtocol);
         };
-        if let (Ending::Prepared(id), Some(statement)) = (&ending, open.statement) {
+        self.remember(&ending, open.statement);
+        let exchange = finished(open.exchange, &ending, frame.end_ns);
+        self.order.give(exchange, out);
+        Ok(())
+    }
+
+    /// Remembers a statement that has been prepared.
+    fn remember(&mut self, ending: &Ending, statement: Option<Arc<Folded>>) {
+        if let (Ending::Prepared(id), Some(statement)) = (ending, statement) {
             if self.statements.len() >= self.limits.open_exchanges {
                 self.statements.clear();
             }
             self.statements.insert(*id, statement);
         }
-        finish(open.exchange, &ending, frame.end_ns, out);
-        Ok(())
+    }
+
+    /// The end of an answer was not captured, and the client has gone on: it ended with what came last.
+    fn finish_tail(&mut self, open: Open, ending: Option<Ending>) -> Exchange {
+        // What follows the number of a statement cannot fail; an error may follow rows.
+        let ending = open.answer.prepared_statement().or(ending);
+        let ending = ending.unwrap_or(Ending::Unread);
+        let end_ns = open.exchange.end_ns;
+        self.remember(&ending, open.statement);
+        finished(open.exchange, &ending, end_ns)
     }
 
     fn lose(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        self.order.lose();
+        self.order.lose(out);
         self.continues = false;
         for open in self.open.drain(..) {
             give_unknown(open.exchange, at_ns, out);
@@ -349,13 +378,49 @@ impl Speech for Session {
         }
     }
 
-    fn call(&mut self, at_ns: u64) {
+    fn begin_tail(&mut self, bytes: u64, at_ns: u64) -> bool {
+        let asks_once = self.open.len() == 1 && self.order.may_wait();
+        let Some(open) = self.open.front_mut() else {
+            return false;
+        };
+        let is_begun = !matches!(open.answer.next, Next::First | Next::File);
+        if self.phase != Phase::Commands || !asks_once || !is_begun {
+            return false;
+        }
+        open.exchange.response_bytes += bytes;
+        open.exchange.end_ns = at_ns.max(open.exchange.end_ns);
+        open.tail = Some(Tail(None));
+        true
+    }
+
+    fn pass_tail(&mut self, piece: &Piece<'_>) {
+        if let Some(open) = self.open.front_mut() {
+            open.exchange.response_bytes += piece.length;
+            open.exchange.end_ns = piece.at_ns.max(open.exchange.end_ns);
+            let is_whole = piece.uncaptured() == 0;
+            open.tail = Some(Tail(if is_whole { ending(piece.bytes) } else { None }));
+        }
+    }
+
+    fn skipped_answers(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        if !self.open.is_empty() && !self.order.is_dirty() {
+            self.lose(at_ns, out);
+        }
+    }
+
+    fn call(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        if let Some(mut open) = self.open.pop_front_if(|open| open.tail.is_some()) {
+            let ending = open.tail.take().and_then(|Tail(ending)| ending);
+            let ended = self.finish_tail(open, ending);
+            self.order.call_behind(at_ns, Some(ended), out);
+            return;
+        }
         let sends_file = self
             .open
             .front()
             .is_some_and(|open| open.answer.next == Next::File);
         if self.phase == Phase::Commands && !sends_file && !self.continues {
-            self.order.call(at_ns, self.open.len());
+            self.order.call(at_ns, self.open.len(), out);
         }
     }
 
@@ -406,13 +471,21 @@ impl Speech for Session {
         self.order.passed(at_ns);
     }
 
-    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        for open in self.open.drain(..) {
-            let mut exchange = open.exchange;
-            exchange.outcome = Outcome::Broken;
-            exchange.end_ns = at_ns.max(exchange.end_ns);
-            out.push(exchange);
-        }
+    fn close(&mut self, at_ns: u64, answered_ns: Option<u64>, out: &mut Vec<Exchange>) {
+        let open = self.open.drain(..).map(|open| open.exchange);
+        self.order.close(open, at_ns, answered_ns, out);
+    }
+
+    fn rest(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.order.rest(now_ns, self.open.len(), out);
+    }
+
+    fn stop(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.order.stop(now_ns, self.open.len(), out);
+    }
+
+    fn is_sure(&self) -> bool {
+        self.order.is_sure()
     }
 
     fn is_dirty(&self) -> bool {
@@ -440,18 +513,18 @@ fn name(exchange: &mut Exchange, statement: Option<&Folded>) {
     exchange.route = text.filter(|text| !text.is_empty());
 }
 
-fn finish(mut exchange: Exchange, ending: &Ending, at_ns: u64, out: &mut Vec<Exchange>) {
-    let (status, outcome) = match ending {
-        Ending::Fine | Ending::Prepared(_) => (Status::Fine, Outcome::Ok),
+fn finished(mut exchange: Exchange, ending: &Ending, at_ns: u64) -> Exchange {
+    (exchange.status, exchange.outcome) = match ending {
+        Ending::Fine | Ending::Prepared(_) => (Some(Status::Fine), Outcome::Ok),
         Ending::Failed { code, state } => {
             let outcome = outcome_of(*code, state.as_deref());
-            (Status::Code(code.to_string()), outcome)
+            (Some(Status::Code(code.to_string())), outcome)
         }
+        Ending::Unread => (None, Outcome::Unknown),
     };
-    exchange.status = Some(status);
-    exchange.outcome = outcome;
+    exchange.is_timed = exchange.outcome == Outcome::Unknown;
     exchange.end_ns = at_ns.max(exchange.end_ns);
-    out.push(exchange);
+    exchange
 }
 
 fn give_unknown(mut exchange: Exchange, at_ns: u64, out: &mut Vec<Exchange>) {

@@ -1,8 +1,8 @@
 use crate::{
     Facts, Protocol,
     testing::{
-        Call, Cut, Driver, WHOLE, check_cuts, check_secrets, facts, run, shown, to_client,
-        to_server, transcript,
+        Call, Cut, Driver, MILLISECOND, WHOLE, check_cuts, check_secrets, facts, run, shown,
+        to_client, to_server, transcript,
     },
 };
 
@@ -130,7 +130,10 @@ fn a_statement_prepared_before_the_join_is_unknown() {
 #[test]
 fn a_lost_answer_leaves_one_unknown() {
     let mut driver = joined();
-    driver.call(&query("COMMIT"), WHOLE).call(&ok(), WHOLE);
+    driver
+        .call(&query("COMMIT"), WHOLE)
+        .call(&ok(), WHOLE)
+        .wait(300 * MILLISECOND);
     driver.call(&query("SELECT 1"), WHOLE).miss(&ok());
     driver.call(&query("BEGIN"), WHOLE).call(&ok(), WHOLE);
     driver.call(&query("ROLLBACK"), WHOLE).call(&ok(), WHOLE);
@@ -151,6 +154,7 @@ fn packets_of_16_megabytes_are_one_with_the_next() {
     driver
         .call(&query("BEGIN"), WHOLE)
         .call(&ok(), WHOLE)
+        .wait(300 * MILLISECOND)
         .take();
     let cut = Cut {
         capture: 1024,
@@ -256,4 +260,145 @@ fn queries_behind_the_captured_bytes_are_a_gap_and_the_rest_of_one_is_none() {
         .call(&ok(), WHOLE);
     assert_eq!(driver.take(), ["DELETE FROM c => fine"]);
     assert!(!driver.connection.is_dirty());
+}
+
+#[test]
+fn answers_above_the_captured_bytes_have_their_time_and_what_their_end_tells() {
+    let cut = Cut {
+        capture: 1024,
+        seed: None,
+    };
+    let head = [packet(1, b"\x01"), packet(2, b"\x03def")].concat();
+    let row = [&b"\x64"[..], &[b'v'; 100]].concat();
+    let rows: Vec<u8> = (3..23).flat_map(|number| packet(number, &row)).collect();
+    let end = packet(23, b"\xfe\x00\x00\x02\x00\x00\x00");
+    let error = packet(23, b"\xff\x25\x05#70100interrupted canary");
+    let mut driver = joined();
+    driver
+        .call(&query("BEGIN"), cut)
+        .call(&ok(), cut)
+        .wait(300 * MILLISECOND);
+    let whole = [&head[..], &rows, &end].concat();
+    for parts in [
+        vec![whole],
+        vec![[&head[..], &rows].concat(), [&row[7..], &end].concat()],
+        vec![[&head[..], &rows].concat(), [&row[7..], &error].concat()],
+    ] {
+        driver.call(&query("SELECT a"), cut);
+        for part in parts {
+            driver.call(&to_client(part), cut);
+        }
+        driver.wait(7 * MILLISECOND);
+    }
+    driver.call(&query("COMMIT"), cut).call(&ok(), cut).close();
+    assert_eq!(
+        shown(&driver.out),
+        [
+            "BEGIN => fine",
+            "SELECT a => - unknown",
+            "SELECT a => fine",
+            "SELECT a => 1317 server error",
+            "COMMIT => fine",
+        ]
+    );
+    let call = MILLISECOND + 10;
+    let timed: Vec<(u64, bool)> = driver
+        .out
+        .iter()
+        .map(|it| (it.duration_ns(), it.is_timed))
+        .collect();
+    let expected = [
+        (call, false),
+        (call, true),
+        (2 * call, false),
+        (2 * call, false),
+        (call, false),
+    ];
+    assert_eq!(timed, expected);
+    assert_eq!(driver.connection.trouble().gaps, 0);
+    assert!(driver.connection.trouble().not_understood.to_client == 0);
+}
+
+/// MariaDB's server reads the four bytes of the header by themselves.
+#[test]
+fn a_joined_server_that_reads_headers_by_themselves_is_understood() {
+    for begins_inside in [false, true] {
+        let mut driver = joined();
+        if begins_inside {
+            driver
+                .call(&to_server(b"\x03SELECT 0"), WHOLE)
+                .call(&ok(), WHOLE);
+        }
+        for number in 0..300 {
+            let query = query(&format!("SELECT {number}")).bytes;
+            let (header, payload) = query.split_at(4);
+            driver
+                .call(&to_server(header), WHOLE)
+                .call(&to_server(payload), WHOLE)
+                .call(&ok(), WHOLE);
+        }
+        driver.close();
+        assert_eq!(shown(&driver.out), vec!["SELECT ? => fine"; 300]);
+        let call = 3 * (MILLISECOND + 10) - MILLISECOND;
+        assert!(driver.out.iter().all(|it| it.duration_ns() == call - 10));
+    }
+}
+
+#[test]
+fn a_joined_server_that_reads_headers_by_themselves_is_understood_from_an_execution_on() {
+    let mut driver = joined();
+    let execute = |driver: &mut Driver, packet: &[u8]| {
+        let (header, payload) = packet.split_at(4);
+        driver
+            .call(&to_server(header), WHOLE)
+            .call(&to_server(payload), WHOLE)
+            .call(&ok(), WHOLE);
+    };
+    for _ in 0..20 {
+        execute(&mut driver, &packet(0, b"\x1a\x05\x00\x00\x00"));
+        execute(
+            &mut driver,
+            &packet(0, b"\x17\x05\x00\x00\x00\x00\x01\x00\x00\x00"),
+        );
+    }
+    driver.close();
+    let count = |line: &str| shown(&driver.out).iter().filter(|it| *it == line).count();
+    assert_eq!(
+        (count("- => fine"), count("RESET STATEMENT => fine")),
+        (20, 20)
+    );
+}
+
+/// MySQL's Connector/Python, which had prepared its statements before anybody looked.
+#[test]
+fn a_joined_connection_is_understood_from_any_command_of_a_prepared_statement_on() {
+    let calls = &transcript(RECORDED)[4];
+    let executes = calls
+        .iter()
+        .filter(|call| call.bytes.get(4) == Some(&0x17))
+        .count();
+    for skipped in 8..calls.len() - 12 {
+        let mut driver = joined();
+        for call in &calls[skipped..] {
+            driver.call(call, WHOLE);
+        }
+        driver.close();
+        let left = calls[skipped..]
+            .iter()
+            .filter(|call| call.bytes.get(4) == Some(&0x17))
+            .count();
+        let found = driver
+            .out
+            .iter()
+            .filter(|it| {
+                it.method.as_deref() != Some("RESET STATEMENT")
+                    && it.method.as_deref() != Some("PREPARE")
+            })
+            .count();
+        assert!(
+            found >= left,
+            "{skipped}: {:?} {executes} {left}",
+            shown(&driver.out)
+        );
+    }
 }

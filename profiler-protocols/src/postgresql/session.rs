@@ -4,14 +4,16 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     super::{
-        Direction, Exchange, Limits, Options, Outcome, Protocol, Status, WrongProtocol,
+        Direction, Exchange, Limits, Options, Outcome, Piece, Protocol, Status, WrongProtocol,
         framed::Speech,
         frames::{Extent, Frame},
         order::Order,
         reader::Reader,
-        sql::{Dialect, Folded, fold, sqlstate},
+        sql::{Dialect, Folded, fold},
     },
-    HEADER, STARTUP_HEADER, Startup, message,
+    HEADER, STARTUP_HEADER, Startup,
+    ending::{Ending, ending, error_state, is_notice},
+    message,
     units::{Prepared, Statements, Unit},
 };
 
@@ -27,6 +29,8 @@ pub(super) struct Session {
     answer: Option<Answer>,
     /// The client sends rows, which are no request.
     copies_in: bool,
+    /// More of the only answer that is open goes by behind the captured bytes.
+    tail: Option<Tail>,
     order: Order,
     count: u64,
 }
@@ -47,7 +51,17 @@ enum Phase {
 struct Answer {
     first_byte_ns: u64,
     bytes: u64,
-    error: Option<String>,
+    error: Option<Failure>,
+}
+
+/// An `ErrorResponse`: its SQLSTATE, `None` where that was not captured.
+type Failure = Option<String>;
+
+#[derive(Debug)]
+struct Tail {
+    end_ns: u64,
+    /// How the answer ended, if its last piece shows it.
+    ending: Option<Ending>,
 }
 
 impl Session {
@@ -61,6 +75,7 @@ impl Session {
             group: None,
             answer: None,
             copies_in: false,
+            tail: None,
             order: Order::new(joined),
             count: 0,
         }
@@ -210,7 +225,7 @@ impl Session {
         if matches!(kind, b'N' | b'A' | b'S') || self.order.is_dirty() {
             return Ok(());
         }
-        if self.order.answer() {
+        if self.order.answer(out) {
             self.lose(frame.end_ns, out);
             return Ok(());
         }
@@ -239,7 +254,10 @@ impl Session {
             | (b'T' | b'C' | b'I' | b'V', Some(Unit::Query(_)))
             | (b'R' | b'K' | b'v', Some(Unit::Startup(_))) => {}
             // An answer to something else: the order is not what it seems.
-            _ => return Err(WrongProtocol),
+            _ => {
+                self.order.contradict(out);
+                return Err(WrongProtocol);
+            }
         }
         Ok(())
     }
@@ -250,7 +268,7 @@ impl Session {
         if let Some(answer) = &mut self.answer {
             // The first of a query tells what went wrong.
             if answer.error.is_none() {
-                answer.error = Some(state.unwrap_or_else(|| "ERROR".to_owned()));
+                answer.error = Some(state);
             }
         }
         self.copies_in = false;
@@ -270,7 +288,7 @@ impl Session {
                     if is_told {
                         exchange.outcome = Outcome::Broken;
                         exchange.end_ns = frame.end_ns.max(exchange.end_ns);
-                        out.push(exchange);
+                        self.order.give(exchange, out);
                     } else {
                         is_told = true;
                         self.finish(exchange, frame.end_ns, out);
@@ -306,7 +324,10 @@ impl Session {
             Some(
                 Unit::Parse(..) | Unit::Bind(..) | Unit::Describe | Unit::Close | Unit::Execute(_),
             )
-            | None => return Err(WrongProtocol),
+            | None => {
+                self.order.contradict(out);
+                return Err(WrongProtocol);
+            }
         }
         self.copies_in = false;
         Ok(())
@@ -316,16 +337,44 @@ impl Session {
         if let Some(answer) = self.answer.take() {
             exchange.first_byte_ns = Some(answer.first_byte_ns.max(exchange.begin_ns));
             exchange.response_bytes = answer.bytes;
-            exchange.outcome = answer.error.as_deref().map_or(Outcome::Ok, outcome_of);
-            exchange.status = Some(answer.error.map_or(Status::Fine, Status::Code));
+            tell(&mut exchange, answer.error);
         }
         exchange.end_ns = at_ns.max(exchange.end_ns);
-        out.push(exchange);
+        self.order.give(exchange, out);
+    }
+
+    /// The end of an answer was not captured, and the client has gone on: it ended with what came last.
+    fn finish_tail(&mut self, tail: Tail) -> Option<Exchange> {
+        let units = self.units.drain(..);
+        let asked = units.filter_map(|unit| match unit {
+            Unit::Query(exchange) | Unit::Execute(exchange) => Some(exchange),
+            Unit::Startup(_)
+            | Unit::Parse(..)
+            | Unit::Bind(..)
+            | Unit::Describe
+            | Unit::Close
+            | Unit::Sync => None,
+        });
+        let asked = asked.reduce(|_, last| last);
+        let answer = self.answer.take();
+        let (mut exchange, answer) = (asked?, answer?);
+        exchange.first_byte_ns = Some(answer.first_byte_ns.max(exchange.begin_ns));
+        exchange.response_bytes = answer.bytes;
+        exchange.end_ns = tail.end_ns.max(exchange.end_ns);
+        match (answer.error, tail.ending) {
+            (Some(failure), _) => tell(&mut exchange, Some(failure)),
+            (None, Some(Ending::Failed(state))) => tell(&mut exchange, Some(Some(state))),
+            (None, Some(Ending::Fine)) => tell(&mut exchange, None),
+            // An error may have come behind the rows that were captured.
+            (None, None) => exchange.is_timed = true,
+        }
+        Some(exchange)
     }
 
     fn lose(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        self.order.lose();
+        self.order.lose(out);
         self.answer = None;
+        self.tail = None;
         self.group = None;
         self.copies_in = false;
         for unit in self.units.drain(..) {
@@ -377,11 +426,64 @@ impl Speech for Session {
         }
     }
 
-    fn call(&mut self, at_ns: u64) {
-        if !self.copies_in && self.phase == Phase::Typed {
+    fn begin_tail(&mut self, bytes: u64, at_ns: u64) -> bool {
+        let is_asked = |unit: &&Unit| matches!(unit, Unit::Query(_) | Unit::Execute(_));
+        let is_startup = matches!(self.units.front(), Some(Unit::Startup(_)));
+        // The client waits for the `ReadyForQuery` of what it sent last.
+        let is_ended = matches!(self.units.back(), Some(Unit::Query(_) | Unit::Sync));
+        let asks_once = self.units.iter().filter(is_asked).count() <= 1;
+        let asks_once = asks_once && is_ended && !is_startup;
+        if self.phase != Phase::Typed || self.copies_in || !asks_once || !self.order.may_wait() {
+            return false;
+        }
+        let answer = self.answer.get_or_insert(Answer {
+            first_byte_ns: at_ns,
+            bytes: 0,
+            error: None,
+        });
+        answer.bytes += bytes;
+        self.tail = Some(Tail {
+            end_ns: at_ns,
+            ending: None,
+        });
+        true
+    }
+
+    fn pass_tail(&mut self, piece: &Piece<'_>) {
+        if is_notice(piece) {
+            return;
+        }
+        if let (Some(answer), Some(tail)) = (&mut self.answer, &mut self.tail) {
+            answer.bytes += piece.length;
+            tail.end_ns = piece.at_ns.max(tail.end_ns);
+            let is_whole = piece.uncaptured() == 0;
+            tail.ending = if is_whole { ending(piece.bytes) } else { None };
+        }
+    }
+
+    fn skipped_answers(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        if !self.units.is_empty() && !self.order.is_dirty() {
+            self.lose(at_ns, out);
+        }
+    }
+
+    fn call(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        if let Some(tail) = self.tail.take() {
+            let ended = self.finish_tail(tail);
+            self.order.call_behind(at_ns, ended, out);
+            return;
+        }
+        // A group of messages up to `Sync` may be sent in several calls.
+        let is_within = self.units.back().is_some_and(|unit| match unit {
+            Unit::Parse(..) | Unit::Bind(..) | Unit::Describe | Unit::Close | Unit::Execute(_) => {
+                true
+            }
+            Unit::Startup(_) | Unit::Query(_) | Unit::Sync => false,
+        });
+        if !self.copies_in && !is_within && self.phase == Phase::Typed {
             let starting = matches!(self.units.front(), Some(Unit::Startup(_)));
             let open = if starting { 0 } else { self.units.len() };
-            self.order.call(at_ns, open);
+            self.order.call(at_ns, open, out);
         }
     }
 
@@ -419,17 +521,26 @@ impl Speech for Session {
         self.order.passed(at_ns);
     }
 
-    fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        for unit in self.units.drain(..) {
-            if let Unit::Startup(mut exchange)
-            | Unit::Query(mut exchange)
-            | Unit::Execute(mut exchange) = unit
-            {
-                exchange.outcome = Outcome::Broken;
-                exchange.end_ns = at_ns.max(exchange.end_ns);
-                out.push(exchange);
+    fn close(&mut self, at_ns: u64, answered_ns: Option<u64>, out: &mut Vec<Exchange>) {
+        let open = self.units.drain(..).filter_map(|unit| match unit {
+            Unit::Startup(exchange) | Unit::Query(exchange) | Unit::Execute(exchange) => {
+                Some(exchange)
             }
-        }
+            Unit::Parse(..) | Unit::Bind(..) | Unit::Describe | Unit::Close | Unit::Sync => None,
+        });
+        self.order.close(open, at_ns, answered_ns, out);
+    }
+
+    fn rest(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.order.rest(now_ns, self.units.len(), out);
+    }
+
+    fn stop(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.order.stop(now_ns, self.units.len(), out);
+    }
+
+    fn is_sure(&self) -> bool {
+        self.order.is_sure()
     }
 
     fn is_dirty(&self) -> bool {
@@ -445,6 +556,19 @@ impl Speech for Session {
     }
 }
 
+/// Puts down how a request went.
+fn tell(exchange: &mut Exchange, failure: Option<Failure>) {
+    (exchange.status, exchange.outcome) = match failure {
+        None => (Some(Status::Fine), Outcome::Ok),
+        Some(Some(state)) => {
+            let outcome = outcome_of(&state);
+            (Some(Status::Code(state)), outcome)
+        }
+        Some(None) => (None, Outcome::Unknown),
+    };
+    exchange.is_timed = exchange.outcome == Outcome::Unknown;
+}
+
 fn name(exchange: &mut Exchange, statement: Option<&Folded>) {
     if let Some(Folded { method, text }) = statement.filter(|statement| !statement.text.is_empty())
     {
@@ -458,18 +582,6 @@ fn give_unknown(mut exchange: Exchange, at_ns: u64, out: &mut Vec<Exchange>) {
     exchange.lose_sizes();
     exchange.end_ns = at_ns.max(exchange.end_ns);
     out.push(exchange);
-}
-
-/// The field `C` of an error: its SQLSTATE.
-fn error_state(fields: &[u8]) -> Option<String> {
-    let mut reader = Reader::new(fields);
-    while let Some(kind) = reader.u8().filter(|kind| *kind != 0) {
-        let text = reader.until_nul()?;
-        if kind == b'C' {
-            return sqlstate(text);
-        }
-    }
-    None
 }
 
 /// Classes of errors (PostgreSQL documentation, appendix "Error Codes") that are the server's.

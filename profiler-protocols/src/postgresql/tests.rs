@@ -119,7 +119,8 @@ fn a_lost_answer_leaves_one_unknown() {
     let mut driver = joined();
     driver
         .call(&query("SELECT 1"), WHOLE)
-        .call(&done("SELECT 1"), WHOLE);
+        .call(&done("SELECT 1"), WHOLE)
+        .wait(300 * MILLISECOND);
     driver
         .call(&query("SELECT 2"), WHOLE)
         .miss(&done("SELECT 1"));
@@ -268,4 +269,100 @@ fn queries_behind_the_captured_bytes_are_a_gap_and_the_rest_of_one_is_none() {
         .call(&done("SELECT 1"), WHOLE);
     assert_eq!(driver.take(), ["SELECT ? => fine"]);
     assert!(!driver.connection.is_dirty());
+}
+
+#[test]
+fn answers_above_the_captured_bytes_have_their_time_and_what_their_end_tells() {
+    let cut = Cut {
+        capture: 1024,
+        seed: None,
+    };
+    let rows = message(b'D', &[b'v'; 100]).repeat(20);
+    let error = message(b'E', b"SERROR\0C57014\0Mtimeout canary\0\0");
+    let fine = message(b'C', b"SELECT 20\0");
+    let ready = message(b'Z', b"I");
+    let mut driver = joined();
+    driver
+        .call(&query("BEGIN"), cut)
+        .call(&done("BEGIN"), cut)
+        .wait(300 * MILLISECOND);
+    let ask = |driver: &mut Driver, parts: &[Vec<u8>]| {
+        driver.call(&query("SELECT a"), cut);
+        for part in parts {
+            driver.call(&to_client(part), cut);
+        }
+        driver.wait(7 * MILLISECOND);
+    };
+    let whole = [&rows[..], &fine, &ready].concat();
+    // In one call nothing is seen of the end; in a later one that is captured it is.
+    ask(&mut driver, &[whole]);
+    ask(
+        &mut driver,
+        &[rows.clone(), [&rows[..300], &fine, &ready].concat()],
+    );
+    ask(
+        &mut driver,
+        &[rows.clone(), [&rows[50..300], &error, &ready].concat()],
+    );
+    driver
+        .call(&query("COMMIT"), cut)
+        .call(&done("COMMIT"), cut);
+    let times: Vec<u64> = driver
+        .out
+        .iter()
+        .map(crate::Exchange::duration_ns)
+        .collect();
+    check_secrets(&driver.out);
+    driver.close();
+    assert_eq!(
+        shown(&driver.out),
+        [
+            "BEGIN => fine",
+            "SELECT a => - unknown",
+            "SELECT a => fine",
+            "SELECT a => 57014 server error",
+            "COMMIT => fine",
+        ]
+    );
+    assert_eq!(times.len(), 3);
+    let call = MILLISECOND + 10;
+    let timed: Vec<(u64, bool)> = driver
+        .out
+        .iter()
+        .map(|it| (it.duration_ns(), it.is_timed))
+        .collect();
+    let expected = [
+        (call, false),
+        (call, true),
+        (2 * call, false),
+        (2 * call, false),
+        (call, false),
+    ];
+    assert_eq!(timed, expected);
+    assert_eq!(driver.connection.trouble().gaps, 0);
+}
+
+#[test]
+fn notices_between_an_answer_and_the_next_query_take_no_time() {
+    let cut = Cut {
+        capture: 1024,
+        seed: None,
+    };
+    let rows = message(b'D', &[b'v'; 100]).repeat(20);
+    let mut driver = joined();
+    driver
+        .call(&query("LISTEN ch"), cut)
+        .call(&done("LISTEN"), cut)
+        .wait(300 * MILLISECOND);
+    driver
+        .call(&query("SELECT a"), cut)
+        .call(&to_client(rows), cut);
+    driver.wait(50 * MILLISECOND);
+    driver.call(&to_client(message(b'A', b"\0\0\0\x01ch\0canary\0")), cut);
+    driver
+        .call(&query("COMMIT"), cut)
+        .call(&done("COMMIT"), cut)
+        .close();
+    assert_eq!(driver.out[1].duration_ns(), MILLISECOND + 10);
+    check_secrets(&driver.out);
 }

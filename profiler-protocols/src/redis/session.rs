@@ -8,6 +8,7 @@ use super::{
     values::Value,
 };
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 #[derive(Debug)]
 pub(super) struct Session {
     limits: Limits,
@@ -18,6 +19,10 @@ pub(super) struct Session {
     monitored: bool,
     replies: Replies,
     opaque: bool,
+    /// Commands went by behind the captured bytes: their replies follow those of `open`.
+    unseen: bool,
+    /// More of the only reply that is open goes by behind the captured bytes.
+    tail: bool,
     order: Order,
 }
 
@@ -57,6 +62,8 @@ impl Session {
             monitored: false,
             replies: Replies::On,
             opaque: false,
+            unseen: false,
+            tail: false,
             order: Order::new(joined),
         }
     }
@@ -117,14 +124,22 @@ impl Session {
         });
     }
 
-    /// A command whose end was not captured.
-    pub(super) fn cut_command(&mut self, value: &Value, out: &mut Vec<Exchange>) {
-        if value.words.is_empty() {
-            return;
+    /// Commands went by behind the captured bytes; of the first of them `cut` may be known.
+    pub(super) fn unseen(&mut self, cut: Option<Value>, out: &mut Vec<Exchange>) {
+        // How many replies there will be is known by its first words.
+        let named = |value: &Value| value.words.first().is_some_and(|word| word != "CLIENT");
+        if let Some(value) = cut.filter(named)
+            && self.replies == Replies::On
+        {
+            let (given, open) = (out.len(), self.open.len());
+            self.command(&value, out);
+            let added = self.open.range_mut(open.min(self.open.len())..);
+            let exchanges = added.map(|open| &mut open.exchange);
+            for exchange in exchanges.chain(out.iter_mut().skip(given)) {
+                exchange.lose_sizes();
+            }
         }
-        let mut exchange = self.begin(value);
-        exchange.lose_sizes();
-        give_unknown(exchange, out);
+        self.unseen = self.replies == Replies::On && !self.order.is_dirty();
     }
 
     fn begin(&mut self, value: &Value) -> Exchange {
@@ -143,13 +158,15 @@ impl Session {
         if self.is_push(value) || value.kind == b'|' {
             return;
         }
-        if self.order.answer() {
+        if self.order.answer(out) {
             self.lost(value.end_ns, out);
         }
         let Some(open) = self.open.front_mut() else {
-            // A reply to nothing: the pairs are off by what was not seen.
-            if !self.monitored && !self.subscribed && !self.order.is_dirty() {
-                self.order.lose();
+            if self.unseen {
+                self.reply_to_unseen(value, out);
+            } else if !self.monitored && !self.subscribed && !self.order.is_dirty() {
+                // A reply to nothing: the pairs are off by what was not seen.
+                self.order.contradict(out);
             }
             return;
         };
@@ -186,29 +203,73 @@ impl Session {
                 }
             }
         }
-        out.push(exchange);
+        self.order.give(exchange, out);
+    }
+
+    /// The reply to a command behind the captured bytes: how it went is known, and not what it was.
+    fn reply_to_unseen(&mut self, value: &Value, out: &mut Vec<Exchange>) {
+        if value.words.first().is_some_and(|word| is_of_channels(word)) {
+            return;
+        }
+        let mut exchange = Exchange::new(Protocol::Redis, value.begin_ns);
+        exchange.stream = self.count;
+        self.count += 1;
+        exchange.end_ns = value.end_ns;
+        exchange.status = Some(match &value.error {
+            Some(code) => Status::Code(code.clone()),
+            None => Status::Fine,
+        });
+        give_unknown(exchange, out);
+    }
+
+    /// The end of a reply lies behind the captured bytes. `true`: it is the only one that is open, of a
+    /// client that waits, so that all that comes before the next call belongs to it.
+    pub(super) fn begin_tail(
+        &mut self,
+        cut: Option<&Value>,
+        bytes: u64,
+        at_ns: u64,
+        out: &mut Vec<Exchange>,
+    ) -> bool {
+        // Nothing is missing before it: what else is open was sent ahead.
+        if self.order.answer(out) {
+            return false;
+        }
+        let asks_once = self.open.len() == 1 && !self.unseen && self.order.may_wait();
+        let is_pushed_to = self.subscribed || self.monitored;
+        let (Some(value), Some(open)) = (cut, self.open.front_mut()) else {
+            return false;
+        };
+        // A push, or a line whose kind is not known yet.
+        let is_reply = !matches!(value.kind, 0 | b'>' | b'|');
+        if !asks_once || is_pushed_to || !is_reply || open.kind != Kind::Usual {
+            return false;
+        }
+        open.exchange.first_byte_ns.get_or_insert(value.begin_ns);
+        open.exchange.response_bytes += value.bytes;
+        self.tail = true;
+        self.pass_tail(bytes, at_ns);
+        true
+    }
+
+    /// More of that reply.
+    pub(super) fn pass_tail(&mut self, bytes: u64, at_ns: u64) {
+        if let Some(Open { exchange, .. }) = self.open.front_mut() {
+            exchange.response_bytes += bytes;
+            exchange.end_ns = at_ns.max(exchange.end_ns);
+        }
     }
 
     /// Whether a value came without being asked for.
     fn is_push(&self, value: &Value) -> bool {
         let front = self.open.front().map(|open| open.kind);
         let word = value.words.first().map(String::as_str);
-        let confirms = matches!(
-            word,
-            Some(
-                "SUBSCRIBE"
-                    | "PSUBSCRIBE"
-                    | "SSUBSCRIBE"
-                    | "UNSUBSCRIBE"
-                    | "PUNSUBSCRIBE"
-                    | "SUNSUBSCRIBE"
-            )
-        );
+        let is_message = |word| matches!(word, "MESSAGE" | "PMESSAGE" | "SMESSAGE");
+        let confirms = word.is_some_and(|word| is_of_channels(word) && !is_message(word));
         match value.kind {
             b'>' => !(confirms && front == Some(Kind::Subscription)),
             b'*' if self.subscribed || front == Some(Kind::Subscription) => {
-                let message = matches!(word, Some("MESSAGE" | "PMESSAGE" | "SMESSAGE"));
-                message || (confirms && front != Some(Kind::Subscription))
+                word.is_some_and(is_message) || (confirms && front != Some(Kind::Subscription))
             }
             b'+' => self.monitored && front.is_none(),
             _ => false,
@@ -217,33 +278,73 @@ impl Session {
 
     /// What is open can no longer be told.
     pub(super) fn lost(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        self.order.lose();
+        self.order.lose(out);
+        self.unseen = false;
+        self.tail = false;
         while let Some(Open { mut exchange, .. }) = self.open.pop_front() {
-            exchange.end_ns = at_ns.max(exchange.begin_ns);
+            exchange.end_ns = at_ns.max(exchange.end_ns);
             give_unknown(exchange, out);
         }
     }
 
-    pub(super) fn close(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
-        for Open { mut exchange, .. } in self.open.drain(..) {
-            exchange.end_ns = at_ns.max(exchange.begin_ns);
-            exchange.outcome = Outcome::Broken;
-            out.push(exchange);
-        }
+    /// The connection has ended; `answered_ns`: until then replies may have gone by unread.
+    pub(super) fn close(&mut self, at_ns: u64, answered_ns: Option<u64>, out: &mut Vec<Exchange>) {
+        let open = self.open.drain(..).map(|open| open.exchange);
+        self.order.close(open, at_ns, answered_ns, out);
+    }
+
+    pub(super) fn rest(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.order.rest(now_ns, self.open.len(), out);
+    }
+
+    pub(super) fn stop(&mut self, now_ns: u64, out: &mut Vec<Exchange>) {
+        self.order.stop(now_ns, self.open.len(), out);
     }
 
     /// A call of the client begins with a command.
-    pub(super) fn call(&mut self, at_ns: u64) {
-        self.order.call(at_ns, self.open.len());
+    pub(super) fn call(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        let was_unseen = std::mem::take(&mut self.unseen);
+        if was_unseen && !self.open.is_empty() {
+            self.order.is_ahead();
+        }
+        if was_unseen && !(self.open.is_empty() && self.order.is_sure()) {
+            // A reply too many would have been taken for one to a command that was not seen.
+            self.lost(at_ns, out);
+        }
+        let tail = std::mem::take(&mut self.tail);
+        let ended = self.open.pop_front_if(|_| tail);
+        if let Some(Open { mut exchange, .. }) = ended {
+            // Errors are lines, which are captured whole.
+            exchange.status = Some(Status::Fine);
+            exchange.outcome = Outcome::Ok;
+            self.order.call_behind(at_ns, Some(exchange), out);
+        } else {
+            self.order.call(at_ns, self.open.len(), out);
+        }
+        if was_unseen {
+            self.order.suppose();
+        }
     }
 
     pub(super) fn passed(&mut self, at_ns: u64) {
         self.order.passed(at_ns);
     }
 
-    /// The next reply is that of a command that is known.
-    pub(super) fn awaits_reply(&self) -> bool {
-        !self.open.is_empty()
+    /// Whether so many replies may come next.
+    pub(super) fn awaits(&self, replies: usize) -> bool {
+        let is_unbounded = self.subscribed || self.monitored || self.unseen;
+        let has_several = self.open.iter().any(|open| open.kind != Kind::Usual);
+        is_unbounded || has_several || (1..=self.open.len()).contains(&replies)
+    }
+
+    /// Commands wait for replies that are still to be told apart.
+    pub(super) fn awaits_any(&self) -> bool {
+        !self.open.is_empty() && !self.order.is_dirty()
+    }
+
+    /// Pairs are right, and the end of the reply at hand will be seen.
+    pub(super) fn is_sure(&self) -> bool {
+        self.order.is_sure() && !self.tail
     }
 
     pub(super) fn is_dirty(&self) -> bool {
@@ -260,6 +361,22 @@ impl Session {
 fn give_unanswered(mut exchange: Exchange, out: &mut Vec<Exchange>) {
     exchange.outcome = Outcome::Ok;
     out.push(exchange);
+}
+
+/// Whether a reply is about channels: the confirmation of a subscription, or a message.
+fn is_of_channels(word: &str) -> bool {
+    matches!(
+        word,
+        "SUBSCRIBE"
+            | "PSUBSCRIBE"
+            | "SSUBSCRIBE"
+            | "UNSUBSCRIBE"
+            | "PUNSUBSCRIBE"
+            | "SUNSUBSCRIBE"
+            | "MESSAGE"
+            | "PMESSAGE"
+            | "SMESSAGE"
+    )
 }
 
 fn give_unknown(mut exchange: Exchange, out: &mut Vec<Exchange>) {

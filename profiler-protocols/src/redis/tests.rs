@@ -167,7 +167,7 @@ fn pipelines_begin_anew_after_a_silence_only() {
 }
 
 #[test]
-fn a_command_that_is_cut_is_counted_and_unknown() {
+fn a_command_that_is_cut_has_its_reply_and_no_size() {
     let mut driver = Driver::new(facts(1));
     driver
         .call(&to_server(command(&["PING"])), WHOLE)
@@ -186,9 +186,14 @@ fn a_command_that_is_cut_is_counted_and_unknown() {
     driver
         .call(&to_server(command(&["PING"])), WHOLE)
         .call(&to_client("+PONG\r\n"), WHOLE);
+    let sized = |exchange: &crate::Exchange| exchange.request_size_known;
+    assert_eq!(
+        driver.out.iter().map(sized).collect::<Vec<_>>(),
+        [true, false]
+    );
     assert_eq!(
         driver.take(),
-        ["PING => fine", "MGET ? ? ... => - unknown", "PING => fine"]
+        ["PING => fine", "MGET ? ? ... => fine", "PING => fine"]
     );
 }
 
@@ -293,7 +298,8 @@ fn commands_behind_the_captured_bytes_are_a_gap_and_values_are_none() {
     driver
         .call(&to_server(set + &command(&["PING"])), cut)
         .call(&to_client("+OK\r\n+PONG\r\n"), WHOLE);
-    assert_eq!(driver.take(), ["SET ? ? => - unknown"]);
+    // That there was one more is known by its reply.
+    assert_eq!(driver.take(), ["SET ? ? => fine", "- => fine unknown"]);
     assert_eq!(driver.connection.trouble().gaps, 1);
     assert!(driver.connection.is_dirty());
     driver
@@ -304,4 +310,169 @@ fn commands_behind_the_captured_bytes_are_a_gap_and_values_are_none() {
     assert!(!driver.connection.is_dirty());
     driver.close();
     assert_eq!(driver.connection.trouble().gaps, 1);
+}
+
+/// Answers of 5,000 bytes, captured as far as the default says.
+const CAPTURED: Cut = Cut {
+    capture: 1024,
+    seed: None,
+};
+
+fn list(strings: usize) -> String {
+    format!(
+        "*{strings}\r\n{}",
+        "$100\r\nSTRING\r\n"
+            .replace("STRING", &"v".repeat(100))
+            .repeat(strings)
+    )
+}
+
+#[test]
+fn replies_above_the_captured_bytes_have_their_own_status_and_time() {
+    let mut driver = Driver::new(facts(6379));
+    for round in 0..100 {
+        driver.call(&to_server(command(&["LRANGE", "k", "0", "-1"])), CAPTURED);
+        // Read in three calls.
+        let reply = list(50);
+        for part in reply.as_bytes().chunks(2000) {
+            driver.call(&to_client(part), CAPTURED);
+        }
+        driver.wait(170 * MILLISECOND);
+        driver
+            .call(&to_server(command(&["ECHO", "a"])), CAPTURED)
+            .call(&to_client("$1\r\na\r\n"), CAPTURED);
+        if round % 5 == 0 {
+            driver
+                .call(&to_server(command(&["INCR", "k"])), CAPTURED)
+                .call(&to_client("-WRONGTYPE no\r\n"), CAPTURED);
+        }
+    }
+    driver.close();
+    let count = |line: &str| shown(&driver.out).iter().filter(|it| *it == line).count();
+    assert_eq!(count("LRANGE ? ? ... => fine"), 100);
+    assert_eq!(count("ECHO ? => fine"), 100);
+    assert_eq!(count("INCR ? => WRONGTYPE client error"), 20);
+    assert_eq!(driver.out.len(), 220);
+    for exchange in &driver.out {
+        let is_list = exchange.route.as_deref() == Some("LRANGE ? ? ...");
+        let (calls, bytes) = if is_list {
+            (3, list(50).len() as u64)
+        } else {
+            (1, exchange.response_bytes)
+        };
+        assert_eq!(exchange.duration_ns(), calls * (MILLISECOND + 10));
+        assert_eq!(exchange.response_bytes, bytes);
+    }
+    assert_eq!(driver.connection.trouble().gaps, 0);
+    assert!(driver.connection.trouble().withdrawn_guesses == 0);
+}
+
+#[test]
+fn a_reply_that_was_not_seen_to_its_end_is_unknown_when_the_connection_ends() {
+    let mut driver = Driver::new(facts(6379));
+    driver
+        .call(&to_server(command(&["PING"])), CAPTURED)
+        .call(&to_client("+PONG\r\n"), CAPTURED)
+        .call(&to_server(command(&["LRANGE", "k", "0", "-1"])), CAPTURED)
+        .call(&to_client(list(50)), CAPTURED)
+        .close();
+    assert_eq!(
+        shown(&driver.out),
+        ["PING => fine", "LRANGE ? ? ... => - unknown"]
+    );
+    assert!(driver.connection.wants_bytes() || driver.connection.protocol().is_none());
+}
+
+#[test]
+fn replies_above_the_captured_bytes_of_a_client_that_sends_ahead_are_unknown() {
+    let mut driver = Driver::new(facts(6379));
+    let (list_all, echo) = (
+        command(&["LRANGE", "k", "0", "-1"]),
+        command(&["ECHO", "a"]),
+    );
+    for _ in 0..20 {
+        driver
+            .call(&to_server(&list_all), CAPTURED)
+            .call(&to_server(&echo), CAPTURED)
+            .call(&to_client(list(50)), CAPTURED)
+            .call(&to_client("$1\r\na\r\n"), CAPTURED);
+    }
+    driver.close();
+    assert_eq!(driver.out.len(), 40);
+    assert!(
+        driver
+            .out
+            .iter()
+            .all(|found| found.outcome == Outcome::Unknown),
+        "{:?}",
+        shown(&driver.out)
+    );
+    assert!(driver.connection.trouble().gaps > 0);
+}
+
+#[test]
+fn pipelines_above_the_captured_bytes_are_counted_by_their_replies() {
+    let mut driver = Driver::new(facts(6379));
+    let pipeline = command(&["SET", "key", &"v".repeat(50)]).repeat(100);
+    for _ in 0..50 {
+        driver
+            .call(&to_server(&pipeline), CAPTURED)
+            .call(&to_client("+OK\r\n".repeat(100)), CAPTURED);
+        assert!(driver.connection.wants_bytes());
+    }
+    driver.close();
+    assert_eq!(driver.out.len(), 5000);
+    let known = driver
+        .out
+        .iter()
+        .filter(|found| found.outcome == Outcome::Ok);
+    // Of the first pipeline: whether the next begins in time nobody knows.
+    assert!(known.count() > 10);
+    assert!(
+        driver
+            .out
+            .iter()
+            .all(|found| found.outcome != Outcome::Broken)
+    );
+    let whole = Cut {
+        capture: 16_320,
+        ..CAPTURED
+    };
+    let mut driver = Driver::new(facts(6379));
+    driver
+        .call(&to_server(&pipeline), whole)
+        .call(&to_client("+OK\r\n".repeat(100)), whole);
+    assert_eq!(driver.take(), vec!["SET ? ? => fine"; 100]);
+    assert!(!driver.connection.wants_bytes());
+}
+
+#[test]
+fn a_joined_connection_that_sends_ahead_is_unknown_until_a_silence() {
+    let mut driver = joined();
+    let (get, echo) = (
+        to_server(command(&["GET", "k"])),
+        to_server(command(&["ECHO", "k"])),
+    );
+    // The reply to a command from before.
+    driver
+        .call(&get, WHOLE)
+        .call(&to_client("-ERR of another\r\n"), WHOLE);
+    driver.call(&echo, WHOLE).call(&get, WHOLE);
+    for _ in 0..3 {
+        driver.call(&to_client("$1\r\na\r\n"), WHOLE);
+    }
+    driver.wait(300 * MILLISECOND);
+    driver
+        .call(&echo, WHOLE)
+        .call(&to_client("$1\r\nk\r\n"), WHOLE);
+    let unknown = |name: &str| format!("{name} ? => - unknown");
+    assert_eq!(
+        driver.take(),
+        [
+            unknown("GET"),
+            unknown("ECHO"),
+            unknown("GET"),
+            "ECHO ? => fine".to_owned()
+        ]
+    );
 }

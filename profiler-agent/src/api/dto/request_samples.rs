@@ -151,6 +151,7 @@ pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) ->
         request_end_ns,
         first_byte_ns,
         end_ns: _,
+        is_timed: _,
         request_bytes,
         response_bytes,
         request_size_known,

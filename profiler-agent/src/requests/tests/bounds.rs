@@ -214,3 +214,40 @@ fn bytes_that_come_late_are_counted() {
     let table = play.report(&[1]);
     assert_eq!(table.counters.undecoded_bytes, 70);
 }
+
+#[test]
+fn more_is_captured_of_a_store_whose_answers_are_longer_than_what_was() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    let answer = format!("*20\r\n{}", "$3\r\nabc\r\n".repeat(20));
+    play.ask(1, "PING", "+PONG\r\n");
+    assert_eq!(play.tracker.orders(), [] as [(u64, CaptureOrder); 0]);
+    for _ in 0..2 {
+        play.now_ns += 1_000_000;
+        play.moved(1, true, &super::resp("SMEMBERS k"));
+        play.now_ns += 3_000_000;
+        play.moved_in_part(1, false, answer.as_bytes(), 64);
+    }
+    assert_eq!(play.tracker.orders(), [(1, CaptureOrder::Bytes(16_320))]);
+    play.ask(1, "PING", "+PONG\r\n");
+    let table = play.tracker.finish(play.now_ns + 1_000_000_000);
+    let members = operation(&table, "SMEMBERS");
+    assert_eq!((members.tally.count, members.tally.outcomes.ok), (2, 2));
+    assert_eq!(members.client.latency_ns.greatest, Some(3_000_000));
+}
+
+#[test]
+fn answers_that_are_held_back_are_counted_at_the_end() {
+    let mut play = Play::new();
+    let joined = crate::requests::Facts {
+        joined: true,
+        ..facts(1, true)
+    };
+    play.tracker.connection(1, joined);
+    for _ in 0..3 {
+        play.ask(1, "GET k", "$1\r\nv\r\n");
+    }
+    let table = play.tracker.finish(play.now_ns);
+    let outcomes = operation(&table, "GET").tally.outcomes;
+    assert_eq!((outcomes.ok, outcomes.unknown), (0, 3));
+}
