@@ -39,6 +39,8 @@ mod properties;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
+mod store_properties;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod transcripts;
