@@ -15,8 +15,6 @@ const SILENCE_NS: u64 = 200_000_000;
 const REST_NS: u64 = 500_000_000;
 /// Calls in a row, each with nothing open, after which a client is taken for one that waits.
 const ENOUGH_CALLS: u8 = 32;
-/// Answers that are held back at most.
-const MOST_HELD: usize = 1024;
 
 /// Whether nothing is under way after no bytes from one time to the other.
 pub(crate) fn is_silence(from_ns: u64, to_ns: u64) -> bool {
@@ -30,8 +28,9 @@ pub(crate) struct Order {
     pace: Pace,
     /// Calls in a row with nothing open, up to [`ENOUGH_CALLS`].
     waited: u8,
-    /// Answered requests whose pairs are not sure yet.
+    /// Answered requests whose pairs are not sure yet; beyond `most_held` they are unknown.
     held: Vec<Exchange>,
+    most_held: usize,
     /// When payload last went by.
     last_ns: Option<u64>,
 }
@@ -57,12 +56,13 @@ enum Pace {
 }
 
 impl Order {
-    pub(crate) fn new(joined: bool) -> Self {
+    pub(crate) fn new(joined: bool, most_held: usize) -> Self {
         Self {
             state: if joined { State::Dirty } else { State::Known },
             pace: Pace::Waits,
             waited: 0,
             held: Vec::new(),
+            most_held,
             last_ns: None,
         }
     }
@@ -130,7 +130,9 @@ impl Order {
         }
         self.call(at_ns, 0, out);
         self.state = State::EndAssumed;
-        self.held.extend(ended);
+        if let Some(exchange) = ended {
+            self.give(exchange, out);
+        }
     }
 
     /// A client that has proved to wait needs one call more to prove that it still does.
@@ -185,7 +187,7 @@ impl Order {
     /// Gives out a request with its answer, now or once the pair is sure.
     pub(crate) fn give(&mut self, exchange: Exchange, out: &mut Vec<Exchange>) {
         match self.state {
-            State::Assumed | State::EndAssumed if self.held.len() < MOST_HELD => {
+            State::Assumed | State::EndAssumed if self.held.len() < self.most_held => {
                 self.held.push(exchange);
             }
             State::Assumed | State::EndAssumed => out.push(unanswered(exchange)),

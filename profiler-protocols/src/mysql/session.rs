@@ -90,7 +90,7 @@ impl Session {
             statements: HashMap::new(),
             last_prepared: None,
             continues: false,
-            order: Order::new(joined),
+            order: Order::new(joined, options.limits.open_exchanges),
             count: 0,
         }
     }

@@ -1,6 +1,8 @@
 use super::{ENOUGH_CALLS, Exchange, Order, Outcome, SILENCE_NS};
 use crate::Protocol;
 
+const MOST: usize = 100;
+
 /// An order with what it gave out.
 struct Tried {
     order: Order,
@@ -11,7 +13,7 @@ struct Tried {
 impl Tried {
     fn new(joined: bool) -> Self {
         Self {
-            order: Order::new(joined),
+            order: Order::new(joined, MOST),
             out: Vec::new(),
             at_ns: 10,
         }
@@ -158,11 +160,21 @@ fn a_silence_proves_what_was_held_back() {
 fn what_is_open_at_the_end_is_broken_only_if_no_answer_can_have_been_missed() {
     let open = |begin_ns| [Exchange::new(Protocol::Redis, begin_ns)];
     let mut out = Vec::new();
-    Order::new(false).close(open(5), 9, None, &mut out);
-    Order::new(false).close(open(5), 9, Some(6), &mut out);
-    Order::new(true).close(open(5), 9, Some(6), &mut out);
-    Order::new(true).close(open(5), 9, Some(4), &mut out);
+    Order::new(false, MOST).close(open(5), 9, None, &mut out);
+    Order::new(false, MOST).close(open(5), 9, Some(6), &mut out);
+    Order::new(true, MOST).close(open(5), 9, Some(6), &mut out);
+    Order::new(true, MOST).close(open(5), 9, Some(4), &mut out);
     let outcomes: Vec<Outcome> = out.iter().map(|exchange| exchange.outcome).collect();
     let [broken, unknown] = [Outcome::Broken, Outcome::Unknown];
     assert_eq!(outcomes, [broken, unknown, unknown, broken]);
+}
+
+#[test]
+fn no_more_is_held_back_than_there_is_room_for() {
+    let mut tried = Tried::new(true);
+    tried.call(0);
+    for _ in 0..MOST + 5 {
+        tried.answer();
+    }
+    assert_eq!(tried.outcomes(), [Outcome::Unknown; 5]);
 }

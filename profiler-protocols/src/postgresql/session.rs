@@ -76,7 +76,7 @@ impl Session {
             answer: None,
             copies_in: false,
             tail: None,
-            order: Order::new(joined),
+            order: Order::new(joined, options.limits.open_exchanges),
             count: 0,
         }
     }

@@ -64,7 +64,7 @@ impl Session {
             opaque: false,
             unseen: false,
             tail: false,
-            order: Order::new(joined),
+            order: Order::new(joined, options.limits.open_exchanges),
         }
     }
 
