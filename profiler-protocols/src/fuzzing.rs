@@ -109,9 +109,11 @@ fn detect(bytes: &[u8]) {
             }
             *offset = offset.saturating_add(length);
         }
+        connection.rest(at_ns, &mut out);
         check(&out);
         out.clear();
     }
+    connection.stop(at_ns, &mut out);
     connection.close(at_ns, &mut out);
     check(&out);
 }
@@ -143,9 +145,11 @@ fn decode(protocol: Protocol, bytes: &[u8]) {
                     break 'calls;
                 }
             }
+            decoder.rest(at_ns, &mut out);
             check(&out);
             out.clear();
         }
+        decoder.stop(at_ns, &mut out);
         decoder.close(at_ns, &mut out);
         check(&out);
     }

@@ -1,7 +1,10 @@
 //! How an answer ended, read from the last bytes of a piece that begins anywhere in it.
 
 use super::{
-    super::{Direction, Piece, frames::begins_with_frames, reader::Reader, sql::sqlstate},
+    super::{
+        Direction, Exchange, Outcome, Piece, Status, frames::begins_with_frames, reader::Reader,
+        sql::sqlstate,
+    },
     HEADER, message,
 };
 
@@ -10,6 +13,17 @@ pub(super) enum Ending {
     Fine,
     /// With the SQLSTATE.
     Failed(String),
+}
+
+/// An `ErrorResponse`: its SQLSTATE, `None` where that was not captured.
+pub(super) type Failure = Option<String>;
+
+/// What went by of an answer behind its captured bytes.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub(super) end_ns: u64,
+    /// How the answer ended, if its last piece shows it.
+    pub(super) ending: Option<Ending>,
 }
 
 /// Type, length and state of the transaction.
@@ -90,4 +104,25 @@ pub(super) fn error_state(fields: &[u8]) -> Option<String> {
         }
     }
     None
+}
+
+/// Puts down how a request went.
+pub(super) fn tell(exchange: &mut Exchange, failure: Option<Failure>) {
+    (exchange.status, exchange.outcome) = match failure {
+        None => (Some(Status::Fine), Outcome::Ok),
+        Some(Some(state)) => {
+            let outcome = outcome_of(&state);
+            (Some(Status::Code(state)), outcome)
+        }
+        Some(None) => (None, Outcome::Unknown),
+    };
+    exchange.is_timed = exchange.outcome == Outcome::Unknown;
+}
+
+/// Classes of errors (PostgreSQL documentation, appendix "Error Codes") that are the server's.
+fn outcome_of(state: &str) -> Outcome {
+    match state.get(..2) {
+        Some("08" | "40" | "53" | "57" | "58" | "F0" | "XX") => Outcome::ServerError,
+        _ => Outcome::ClientError,
+    }
 }

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     super::{
-        Direction, Exchange, Limits, Options, Outcome, Piece, Protocol, Status, WrongProtocol,
+        Direction, Exchange, Limits, Options, Outcome, Piece, Protocol, WrongProtocol,
         framed::Speech,
         frames::{Extent, Frame},
         order::Order,
@@ -12,7 +12,7 @@ use super::{
         sql::{Dialect, Folded, fold},
     },
     HEADER, STARTUP_HEADER, Startup,
-    ending::{Ending, ending, error_state, is_notice},
+    ending::{Ending, Failure, Tail, ending, error_state, is_notice, tell},
     message,
     units::{Prepared, Statements, Unit},
 };
@@ -52,16 +52,6 @@ struct Answer {
     first_byte_ns: u64,
     bytes: u64,
     error: Option<Failure>,
-}
-
-/// An `ErrorResponse`: its SQLSTATE, `None` where that was not captured.
-type Failure = Option<String>;
-
-#[derive(Debug)]
-struct Tail {
-    end_ns: u64,
-    /// How the answer ended, if its last piece shows it.
-    ending: Option<Ending>,
 }
 
 impl Session {
@@ -556,19 +546,6 @@ impl Speech for Session {
     }
 }
 
-/// Puts down how a request went.
-fn tell(exchange: &mut Exchange, failure: Option<Failure>) {
-    (exchange.status, exchange.outcome) = match failure {
-        None => (Some(Status::Fine), Outcome::Ok),
-        Some(Some(state)) => {
-            let outcome = outcome_of(&state);
-            (Some(Status::Code(state)), outcome)
-        }
-        Some(None) => (None, Outcome::Unknown),
-    };
-    exchange.is_timed = exchange.outcome == Outcome::Unknown;
-}
-
 fn name(exchange: &mut Exchange, statement: Option<&Folded>) {
     if let Some(Folded { method, text }) = statement.filter(|statement| !statement.text.is_empty())
     {
@@ -582,12 +559,4 @@ fn give_unknown(mut exchange: Exchange, at_ns: u64, out: &mut Vec<Exchange>) {
     exchange.lose_sizes();
     exchange.end_ns = at_ns.max(exchange.end_ns);
     out.push(exchange);
-}
-
-/// Classes of errors (PostgreSQL documentation, appendix "Error Codes") that are the server's.
-fn outcome_of(state: &str) -> Outcome {
-    match state.get(..2) {
-        Some("08" | "40" | "53" | "57" | "58" | "F0" | "XX") => Outcome::ServerError,
-        _ => Outcome::ClientError,
-    }
 }
