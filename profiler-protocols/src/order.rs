@@ -30,6 +30,8 @@ pub(crate) struct Order {
     waited: u8,
     /// Answered requests whose pairs are not sure yet; beyond `most_held` they are unknown.
     held: Vec<Exchange>,
+    /// Those whose pairs hold unless payload is missing behind them, which the next answer shows.
+    proved: Vec<Exchange>,
     most_held: usize,
     /// When payload last went by.
     last_ns: Option<u64>,
@@ -62,6 +64,7 @@ impl Order {
             pace: Pace::Waits,
             waited: 0,
             held: Vec::new(),
+            proved: Vec::new(),
             most_held,
             last_ns: None,
         }
@@ -125,10 +128,10 @@ impl Order {
         if !matches!(self.state, State::Known | State::EndAssumed) {
             self.give_unknown(out);
             out.extend(ended.map(unanswered));
-            self.call(at_ns, 0, out);
+            self.call(at_ns, 0);
             return;
         }
-        self.call(at_ns, 0, out);
+        self.call(at_ns, 0);
         self.state = State::EndAssumed;
         if let Some(exchange) = ended {
             self.give(exchange, out);
@@ -145,7 +148,7 @@ impl Order {
     }
 
     /// A call of the client begins with a request, while so many are open.
-    pub(crate) fn call(&mut self, at_ns: u64, open: usize, out: &mut Vec<Exchange>) {
+    pub(crate) fn call(&mut self, at_ns: u64, open: usize) {
         let is_silence = self.last_ns.is_some_and(|last| is_silence(last, at_ns));
         match self.state {
             State::Dirty if is_silence => self.state = State::Known,
@@ -162,7 +165,7 @@ impl Order {
                 let is_proved = self.state == State::EndAssumed || self.waited == ENOUGH_CALLS;
                 if is_silence || is_proved {
                     self.state = State::Known;
-                    out.append(&mut self.held);
+                    self.proved.append(&mut self.held);
                 }
             }
         }
@@ -171,6 +174,7 @@ impl Order {
     /// An answer has come, and nothing is missing before it. `true`: what was assumed is wrong, and the
     /// order is lost.
     pub(crate) fn answer(&mut self, out: &mut Vec<Exchange>) -> bool {
+        out.append(&mut self.proved);
         if self.pace != Pace::MaybeAhead {
             return false;
         }
@@ -187,7 +191,7 @@ impl Order {
     /// Gives out a request with its answer, now or once the pair is sure.
     pub(crate) fn give(&mut self, exchange: Exchange, out: &mut Vec<Exchange>) {
         match self.state {
-            State::Assumed | State::EndAssumed if self.held.len() < self.most_held => {
+            State::Assumed | State::EndAssumed if self.has_room() => {
                 self.held.push(exchange);
             }
             State::Assumed | State::EndAssumed => out.push(unanswered(exchange)),
@@ -195,10 +199,15 @@ impl Order {
         }
     }
 
+    fn has_room(&self) -> bool {
+        self.held.len() + self.proved.len() < self.most_held
+    }
+
     /// Nothing has come until now, with so many open.
     pub(crate) fn rest(&mut self, now_ns: u64, open: usize, out: &mut Vec<Exchange>) {
         let is_rest = |last| now_ns.saturating_sub(last) >= REST_NS;
         if open == 0 && self.last_ns.is_some_and(is_rest) {
+            out.append(&mut self.proved);
             out.append(&mut self.held);
         }
     }
@@ -206,6 +215,7 @@ impl Order {
     /// Nobody looks any longer. What a silence does not prove is unknown.
     pub(crate) fn stop(&mut self, now_ns: u64, open: usize, out: &mut Vec<Exchange>) {
         let is_silence = self.last_ns.is_some_and(|last| is_silence(last, now_ns));
+        out.append(&mut self.proved);
         if open == 0 && is_silence {
             out.append(&mut self.held);
         } else {
@@ -222,6 +232,7 @@ impl Order {
         answered_ns: Option<u64>,
         out: &mut Vec<Exchange>,
     ) {
+        out.append(&mut self.proved);
         let mut open = open.into_iter().peekable();
         let is_silence = self.last_ns.is_some_and(|last| is_silence(last, at_ns));
         if open.peek().is_none() && (is_silence || self.state == State::EndAssumed) {
@@ -247,7 +258,8 @@ impl Order {
     }
 
     fn give_unknown(&mut self, out: &mut Vec<Exchange>) {
-        out.extend(self.held.drain(..).map(unanswered));
+        let unproved = self.proved.drain(..).chain(self.held.drain(..));
+        out.extend(unproved.map(unanswered));
     }
 }
 

@@ -420,7 +420,7 @@ impl Speech for Session {
             .front()
             .is_some_and(|open| open.answer.next == Next::File);
         if self.phase == Phase::Commands && !sends_file && !self.continues {
-            self.order.call(at_ns, self.open.len(), out);
+            self.order.call(at_ns, self.open.len());
         }
     }
 

@@ -117,19 +117,26 @@ impl Session {
             }
             Some(b'P') => {
                 let prepared = self.join_group(frame);
-                let Some(statement_name) = reader.until_nul() else {
-                    return;
+                let statement_name = reader.until_nul();
+                let statement = match statement_name {
+                    Some(_) => Arc::new(self.fold(reader.rest(), frame)),
+                    None => Arc::default(),
                 };
-                let statement = Arc::new(self.fold(reader.rest(), frame));
-                self.statements
-                    .parse(statement_name, Arc::clone(&statement));
+                match statement_name {
+                    Some(name) => self.statements.parse(name, Arc::clone(&statement)),
+                    // One that is known may stand for this now: which, was not captured.
+                    None => self.statements.forget(),
+                }
                 self.push(Unit::Parse(prepared, statement), frame.end_ns, out);
             }
             Some(b'B') => {
                 let prepared = self.join_group(frame);
-                let portal = reader.until_nul().unwrap_or_default();
-                let statement = reader.until_nul();
-                let statement = statement.and_then(|name| self.statements.bind(portal, name));
+                let names = reader.until_nul().zip(reader.until_nul());
+                if names.is_none() {
+                    // Which portal it is for was not captured.
+                    self.statements.forget();
+                }
+                let statement = names.and_then(|(portal, name)| self.statements.bind(portal, name));
                 let statement = statement.unwrap_or_default();
                 self.push(Unit::Bind(prepared, statement), frame.end_ns, out);
             }
@@ -473,7 +480,7 @@ impl Speech for Session {
         if !self.copies_in && !is_within && self.phase == Phase::Typed {
             let starting = matches!(self.units.front(), Some(Unit::Startup(_)));
             let open = if starting { 0 } else { self.units.len() };
-            self.order.call(at_ns, open, out);
+            self.order.call(at_ns, open);
         }
     }
 

@@ -121,6 +121,7 @@ fn a_lost_answer_leaves_one_unknown() {
         .call(&query("SELECT 1"), WHOLE)
         .call(&done("SELECT 1"), WHOLE)
         .wait(300 * MILLISECOND);
+    assert_eq!(driver.take(), ["SELECT ? => fine"]);
     driver
         .call(&query("SELECT 2"), WHOLE)
         .miss(&done("SELECT 1"));
@@ -133,7 +134,6 @@ fn a_lost_answer_leaves_one_unknown() {
     assert_eq!(
         driver.take(),
         [
-            "SELECT ? => fine",
             "SELECT ? => - unknown",
             "DELETE FROM t => - unknown",
             "SELECT ? => fine"
@@ -365,4 +365,40 @@ fn notices_between_an_answer_and_the_next_query_take_no_time() {
         .close();
     assert_eq!(driver.out[1].duration_ns(), MILLISECOND + 10);
     check_secrets(&driver.out);
+}
+
+#[test]
+fn a_statement_whose_name_was_missed_does_not_have_the_text_of_another() {
+    let mut driver = joined();
+    driver
+        .call(&query("BEGIN"), WHOLE)
+        .call(&done("BEGIN"), WHOLE)
+        .wait(300 * MILLISECOND);
+    let parse = |table: &str| message(b'P', format!("\0SELECT a FROM {table}\0\0\0").as_bytes());
+    let rest = [
+        message(b'B', b"\0\0\0\0\0\0\0\0"),
+        message(b'E', b"\0\0\0\0\0"),
+        message(b'S', b""),
+    ]
+    .concat();
+    let answer = [
+        message(b'1', b""),
+        message(b'2', b""),
+        message(b'C', b"SELECT 1\0"),
+        message(b'Z', b"I"),
+    ]
+    .concat();
+    driver
+        .call(&to_server([parse("users"), rest.clone()].concat()), WHOLE)
+        .call(&to_client(&answer), WHOLE);
+    let parse = parse("orders");
+    driver
+        .call(&to_server(&parse[..5]), WHOLE)
+        .miss(&to_server(&parse[5..12]))
+        .call(&to_server([&parse[12..], &rest[..]].concat()), WHOLE)
+        .call(&to_client(&answer), WHOLE);
+    assert_eq!(
+        driver.take(),
+        ["BEGIN => fine", "SELECT a FROM users => fine", "- => fine"]
+    );
 }

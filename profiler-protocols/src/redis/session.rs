@@ -319,7 +319,7 @@ impl Session {
             exchange.outcome = Outcome::Ok;
             self.order.call_behind(at_ns, Some(exchange), out);
         } else {
-            self.order.call(at_ns, self.open.len(), out);
+            self.order.call(at_ns, self.open.len());
         }
         if was_unseen {
             self.order.suppose();
