@@ -134,6 +134,11 @@ pub struct TlsCaller {
 /// In [`TlsCall::kind`]: records of a handshake were sent inside of the call. A write that only began or went
 /// on with the handshake has written nothing yet, and is called again.
 pub const CALL_GREETS: u32 = 1 << 8;
+/// In [`TlsCall::kind`]: records of two connections were moved inside of the call, or of another one than the
+/// session is bound to. Its plaintext belongs to neither.
+pub const CALL_DOUBTED: u32 = 1 << 9;
+/// In [`TlsCall::frame`]: the call is over, or no socket is used inside of it. Found on no stack.
+pub const NO_FRAME: u64 = u64::MAX;
 
 /// The latest call of a thread or goroutine.
 #[repr(C)]
@@ -144,14 +149,14 @@ pub struct TlsCall {
     pub length: u64,
     /// Address of the moved length, with [`SITE_MOVED`].
     pub moved: u64,
-    /// Address of its return address, and what is there; 0: not known.
+    /// Address of its return address, and what is there; 0: not known; or [`NO_FRAME`].
     pub frame: u64,
     pub return_address: u64,
     /// The connection that a socket event inside of the call belonged to; 0: there was none.
     pub cookie: u64,
     /// When the data had arrived that was read last inside of the call; 0: not known.
     pub ready_ns: u64,
-    /// `SITE_*`, and [`CALL_GREETS`].
+    /// `SITE_*`, [`CALL_GREETS`] and [`CALL_DOUBTED`].
     pub kind: u32,
     /// 1: its plaintext was handed out, or has been before, or there will be none.
     pub done: u32,
@@ -187,6 +192,9 @@ pub struct TlsSession {
     /// Length of a write inside of which nothing was sent, as before a handshake is over: it is written again
     /// with the same length, or was not seen. 0: none.
     pub unsent: u64,
+    /// 1: a call has moved records of another connection since the last ones of its own. What is read without
+    /// the socket belongs to nothing until then.
+    pub doubted: u64,
 }
 
 /// Plaintext of a connection so far.
@@ -225,7 +233,7 @@ const _: () = assert!(size_of::<TlsConfig>() == 8);
 const _: () = assert!(size_of::<TlsCaller>() == 16);
 const _: () = assert!(size_of::<TlsCall>() == 80);
 const _: () = assert!(size_of::<TlsSessionKey>() == 16);
-const _: () = assert!(size_of::<TlsSession>() == 40);
+const _: () = assert!(size_of::<TlsSession>() == 48);
 const _: () = assert!(size_of::<TlsConnection>() == 24);
 const _: () = assert!(TLS_ROOM_LARGEST == size_of::<PieceHead>() + MAX_PIECE_BYTES);
 

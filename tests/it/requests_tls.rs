@@ -20,6 +20,7 @@ use profiler_tests::{
         nginx::{Nginx, Speaks},
         pipelining,
         postgres::Postgres,
+        short_tls::{self, Client},
         tls::{self, Program},
         watch::{Edges, Expected, Gaps, Watch},
     },
@@ -504,9 +505,37 @@ fn connections_that_are_closed_leave_their_room_to_others() {
     watch.finish().unwrap();
 }
 
-/// How long probes are there depends on what they cost, and that on what else the machine does.
+/// How long probes are there depends on what they cost, and that on what else the machine does; and what this process
+/// asks others would see.
 mod alone {
     use super::*;
+
+    /// nginx gives the memory of a session to the next one while the peer still closes its end of the former connection.
+    #[test]
+    fn requests_of_short_connections_stand_under_their_own_clients() {
+        const CONNECTIONS: usize = 1500;
+        let clients = [(2, "/files/here"), (3, "/files/there")].map(|(last, path)| Client {
+            address: [127, 0, 0, last].into(),
+            path,
+        });
+        let (folder, _guard) = folder();
+        let nginx = nginx(&folder);
+        for client in clients {
+            std::fs::write(folder.join(&client.path[1..]), [b'n'; 700]).unwrap();
+        }
+        for at_once in [8, 32] {
+            let watch = Watch::start_only(&nginx.pids().unwrap(), &["--tls"]).unwrap();
+            let load = short_tls::Load {
+                certificate: &folder.join("server.pem"),
+                port: nginx.port,
+                clients: &clients,
+                connections: CONNECTIONS,
+                at_once,
+            };
+            short_tls::run(load).unwrap();
+            short_tls::check(&watch.finish().unwrap(), load).unwrap();
+        }
+    }
 
     /// A client that keeps its connection and waits for each answer, for longer than a period of probes.
     #[test]

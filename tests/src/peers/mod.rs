@@ -32,6 +32,7 @@ pub mod postgres;
 pub mod redis;
 
 pub mod gnutls;
+pub mod short_tls;
 pub mod tls;
 
 /// Below those that the kernel gives to clients and to who asks for any port (from 32768 on), and below those of

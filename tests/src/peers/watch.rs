@@ -228,7 +228,7 @@ impl Report {
         Ok(())
     }
 
-    fn losses(&self) -> String {
+    pub(super) fn losses(&self) -> String {
         let mut json = self.json.clone();
         if let Some(object) = json.as_object_mut() {
             object.remove("samples");

@@ -32,6 +32,7 @@ mod tls;
 mod tls_calls;
 mod tls_memory;
 mod tls_rustls;
+mod tls_sessions;
 mod traffic;
 mod trouble;
 mod unix;

@@ -125,9 +125,15 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
     find_source(&mut scratch.source, socket, part.bytes);
     if let Some(call) = call {
         if AREA == SCRATCH_SENT {
-            tls::sent(call, connection, &scratch.source);
+            tls::sent(call, connection, &scratch.source, part.offset);
         } else {
-            tls::received(call, connection, &scratch.source, part.since_ns);
+            tls::received(
+                call,
+                connection,
+                &scratch.source,
+                part.since_ns,
+                part.offset,
+            );
         }
     } else if may_match {
         tls_memory::sent(connection, &scratch.source);

@@ -4,7 +4,7 @@
 //! the socket then runs on the same thread, above the frame of the call, and its bytes are records of
 //! TLS: that binds the session to the connection, anew each time. A write is handed out at its first
 //! record, a read when it returns ([`super::tls_calls`]). Nothing is guessed: what is not bound is
-//! counted.
+//! counted. How long a binding holds is in [`super::tls_sessions`].
 //!
 //! The state of a call is kept under its thread, and under its goroutine in Go programs, which move
 //! between threads (`r14` is theirs in Go's calling convention, also in a system call).
@@ -28,19 +28,20 @@ use profiler_common::{
     network::{ANNOUNCED_TLS, Connection, FLAG_JOINED},
     payload::{PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECE_TLS, PIECES_LOST, PieceHead},
     tls::{
-        CALL_GREETS, PROCESS_EPOCH, PROCESS_NESTED, PROCESS_SINCE, PROCESS_UNBOUND, PROCESS_WORDS,
-        SITE_GOROUTINE, SITE_READS, SITE_RUSTLS, SITE_STEPPED, STATE_CIPHERTEXT, STATE_GOROUTINES,
-        STATE_PAUSED, STATE_WORDS, SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES,
-        TLS_COUNTERS, TLS_PIECES, TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE, TLS_ROOM_LARGEST,
-        TLS_ROOM_MIDDLE, TLS_ROOM_SMALL, TLS_SESSION_ENTRIES, TLS_STEPPED_MET, TLS_UNBOUND_WRITTEN,
-        TLS_UNREADABLE, TlsCall, TlsCaller, TlsConfig, TlsConnection, TlsSession, TlsSessionKey,
+        CALL_GREETS, NO_FRAME, PROCESS_EPOCH, PROCESS_SINCE, PROCESS_UNBOUND, PROCESS_WORDS,
+        SITE_GOROUTINE, SITE_READS, SITE_STEPPED, STATE_GOROUTINES, STATE_PAUSED, STATE_WORDS,
+        SiteCookie, TLS_CALL_ENTRIES, TLS_CONNECTION_ENTRIES, TLS_COUNTERS, TLS_PIECES,
+        TLS_PROCESS_ENTRIES, TLS_ROOM_LARGE, TLS_ROOM_LARGEST, TLS_ROOM_MIDDLE, TLS_ROOM_SMALL,
+        TLS_STEPPED_MET, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall, TlsCaller, TlsConfig,
+        TlsConnection,
     },
 };
 
 use super::{
-    connection::{add, add_one, current_is_wanted, find, now},
+    connection::{add, add_one, current_is_wanted, now},
     payload,
     payload_bytes::Source,
+    tls_sessions::{TLS_SESSIONS, bind, is_bound_to, remember_write, session_key},
 };
 use crate::{emit::Urgency, kernel::TypedPtr, task};
 
@@ -67,10 +68,6 @@ pub(super) static TLS_CALLS: LruHashMap<TlsCaller, TlsCall> =
     LruHashMap::with_max_entries(TLS_CALL_ENTRIES, 0);
 
 #[map]
-pub(super) static TLS_SESSIONS: LruHashMap<TlsSessionKey, TlsSession> =
-    LruHashMap::with_max_entries(TLS_SESSION_ENTRIES, 0);
-
-#[map]
 static TLS_CONNECTIONS: LruHashMap<u64, TlsConnection> =
     LruHashMap::with_max_entries(TLS_CONNECTION_ENTRIES, 0);
 
@@ -95,6 +92,7 @@ const GOROUTINE_WORD: u32 = 28;
 /// Types of records: `change_cipher_spec` to `application_data` (RFC 8446, section 5.1), and the
 /// first byte of their version.
 const FIRST_TYPE: u8 = 20;
+const HANDSHAKE: u8 = 22;
 pub(super) const APPLICATION_DATA: u8 = 23;
 const VERSION: u8 = 3;
 
@@ -200,10 +198,15 @@ pub(super) fn current_call() -> Option<&'static mut TlsCall> {
     if state(STATE_GOROUTINES) == 0 {
         return None;
     }
-    // Stacks of goroutines are moved: their frames say nothing.
     let call = TLS_CALLS.get_ptr_mut(caller(SITE_GOROUTINE, registers))?;
     // SAFETY: a map value that only its goroutine writes.
-    Some(unsafe { &mut *call })
+    let call = unsafe { &mut *call };
+    // Stacks of goroutines are moved: their frames say nothing but that the call is over.
+    if call.frame == NO_FRAME {
+        None
+    } else {
+        Some(call)
+    }
 }
 
 /// Whether a call is not over: its frame lies above the stack pointer, and its return address is
@@ -212,6 +215,9 @@ pub(super) fn current_call() -> Option<&'static mut TlsCall> {
 pub(super) fn is_on_stack(call: &TlsCall, registers: TypedPtr) -> bool {
     if call.frame == 0 {
         return true;
+    }
+    if call.frame == NO_FRAME {
+        return false;
     }
     if stack_pointer(registers) >= call.frame {
         return false;
@@ -223,15 +229,26 @@ pub(super) fn is_on_stack(call: &TlsCall, registers: TypedPtr) -> bool {
     }
 }
 
-/// The call has sent on a connection.
+/// The call has sent on a connection, behind `offset` bytes of it.
 #[inline(never)]
-pub(super) fn sent(call: &mut TlsCall, connection: &mut Connection, source: &Source) -> u64 {
+pub(super) fn sent(
+    call: &mut TlsCall,
+    connection: &mut Connection,
+    source: &Source,
+    offset: u64,
+) -> u64 {
     let kind = record_type(source);
-    if kind == 0 || bind(call, connection.cookie) == 0 {
+    if kind == 0 {
         return 0;
     }
+    let is_bound = bind(call, connection.cookie, begins(connection, kind, offset)) != 0;
     if kind == APPLICATION_DATA && call.kind & u32::from(SITE_READS) == 0 && call.done == 0 {
         call.done = 1;
+        if !is_bound {
+            count(TLS_UNBOUND_WRITTEN, call.length);
+            tell_process(PROCESS_UNBOUND);
+            return 0;
+        }
         remember_write(call);
         emit(connection, call, call.length, 1);
     } else if kind != APPLICATION_DATA {
@@ -240,21 +257,31 @@ pub(super) fn sent(call: &mut TlsCall, connection: &mut Connection, source: &Sou
     1
 }
 
-/// The call has received on a connection; the data was there at `ready_ns`, or that is not known.
+/// The call has received on a connection, behind `offset` bytes of it; the data was there at `ready_ns`, or
+/// that is not known.
 #[inline(never)]
 pub(super) fn received(
     call: &mut TlsCall,
     connection: &Connection,
     source: &Source,
     ready_ns: u64,
+    offset: u64,
 ) -> u64 {
     let cookie = connection.cookie;
     // A record's header and its body may be read one after the other.
     let is_known = call.cookie == cookie || is_bound_to(call.session, cookie);
-    if (is_known || record_type(source) != 0) && bind(call, cookie) != 0 {
+    let kind = record_type(source);
+    if (is_known || kind != 0) && bind(call, cookie, begins(connection, kind, offset)) != 0 {
         call.ready_ns = ready_ns;
     }
     1
+}
+
+/// 1 when this is the first that a connection moves, and a handshake's record: it begins a session.
+#[inline(always)]
+fn begins(connection: &Connection, kind: u8, offset: u64) -> u64 {
+    let is_first = offset == 0 && connection.flags & FLAG_JOINED == 0;
+    u64::from(is_first && kind == HANDSHAKE)
 }
 
 /// The socket takes no more from the running thread: what it writes now it will write again.
@@ -287,70 +314,6 @@ pub(super) fn forget(cookie: u64) {
     }
 }
 
-#[inline(always)]
-pub(super) fn session_key(session: u64) -> TlsSessionKey {
-    TlsSessionKey {
-        session,
-        process: bpf_get_current_pid_tgid() >> 32,
-    }
-}
-
-#[inline(always)]
-fn is_bound_to(session: u64, cookie: u64) -> bool {
-    match TLS_SESSIONS.get_ptr(session_key(session)) {
-        // SAFETY: a map value.
-        Some(known) => unsafe { (*known).cookie == cookie },
-        None => false,
-    }
-}
-
-/// Remembers the connection of a call's session; 0 when that belongs to another one that is open. The
-/// address of a session is used again only when the connection of the former one is closed.
-#[inline(never)]
-fn bind(call: &mut TlsCall, cookie: u64) -> u64 {
-    if call.cookie == cookie {
-        return 1;
-    }
-    // Objects of rustls are moved, so that an address is used again while the connection that had it is open.
-    let is_certain = u64::from(call.kind & u32::from(SITE_RUSTLS) != 0);
-    if bind_session(&session_key(call.session), cookie, is_certain) == 0 {
-        return 0;
-    }
-    call.cookie = cookie;
-    if state(STATE_CIPHERTEXT) != 0 {
-        tell_process(PROCESS_NESTED);
-    }
-    1
-}
-
-/// Remembers the connection of a session. 0 when it belongs to another one that is open, unless what is
-/// known now is certain.
-#[inline(never)]
-pub(super) fn bind_session(key: &TlsSessionKey, cookie: u64, is_certain: u64) -> u64 {
-    if let Some(session) = TLS_SESSIONS.get_ptr_mut(*key) {
-        // SAFETY: a map value; sessions are used by one thread at a time.
-        let session = unsafe { &mut *session };
-        if session.cookie != cookie {
-            if is_certain == 0 && is_open(session.cookie) {
-                return 0;
-            }
-            session.cookie = cookie;
-            session.blocked = 0;
-        }
-        return 1;
-    }
-    let session = TlsSession {
-        cookie,
-        end: 0,
-        length: 0,
-        blocked: 0,
-        unsent: 0,
-    };
-    // Fails only without memory: then the session stays unbound.
-    let _made = TLS_SESSIONS.insert(*key, session, 0);
-    1
-}
-
 /// Counts something of the running process, by `PROCESS_*`.
 #[inline(never)]
 pub(super) fn tell_process(word: usize) -> u64 {
@@ -362,55 +325,6 @@ pub(super) fn tell_process(word: usize) -> u64 {
         add(unsafe { &mut (*process)[word] }, 1);
     }
     0
-}
-
-/// The connection of a call, or else of its session; none when it is not known, or closed.
-#[inline(always)]
-pub(super) fn connection_of(call: &TlsCall) -> Option<&'static mut Connection> {
-    let mut cookie = call.cookie;
-    if cookie == 0
-        && let Some(session) = TLS_SESSIONS.get_ptr(session_key(call.session))
-    {
-        // SAFETY: a map value.
-        cookie = unsafe { (*session).cookie };
-    }
-    match find(cookie) {
-        Some(connection) if cookie != 0 && connection.closed_ns == 0 => Some(connection),
-        _ => None,
-    }
-}
-
-/// Whether a connection is watched and its socket not closed.
-#[inline(always)]
-fn is_open(cookie: u64) -> bool {
-    match find(cookie) {
-        Some(connection) => connection.closed_ns == 0,
-        None => false,
-    }
-}
-
-/// Remembers what is written, to know it when it is written again.
-#[inline(never)]
-pub(super) fn remember_write(call: &TlsCall) -> u64 {
-    if let Some(session) = TLS_SESSIONS.get_ptr_mut(session_key(call.session)) {
-        // SAFETY: a map value; sessions are used by one thread at a time.
-        let session = unsafe { &mut *session };
-        session.end = call.buffer.wrapping_add(call.length);
-        session.length = call.length;
-        session.blocked = 0;
-        count_unsent(session, call.length);
-        session.unsent = 0;
-    }
-    0
-}
-
-/// What was written without being sent and is not what is written now, `length` bytes, was not seen.
-#[inline(always)]
-pub(super) fn count_unsent(session: &TlsSession, length: u64) {
-    if session.unsent != 0 && session.unsent != length {
-        count(TLS_UNBOUND_WRITTEN, session.unsent);
-        tell_process(PROCESS_UNBOUND);
-    }
 }
 
 /// Type of the record that the running system call has moved first; 0 when it is none.

@@ -7,14 +7,16 @@
 
 use aya_ebpf::{helpers::bpf_probe_read_user, macros::uprobe, programs::ProbeContext};
 use profiler_common::tls::{
-    CALL_GREETS, FRAME_UNKNOWN, PLACE_STACK, PROCESS_UNBOUND, SITE_GOROUTINE, SITE_HANDSHAKE,
-    SITE_INT, SITE_MOVED, SITE_READS, SITE_RUSTLS, SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET,
-    TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall,
+    CALL_GREETS, FRAME_UNKNOWN, NO_FRAME, PLACE_STACK, PROCESS_UNBOUND, SITE_GOROUTINE,
+    SITE_HANDSHAKE, SITE_INT, SITE_MOVED, SITE_READS, SITE_RUSTLS, SiteCookie, TLS_CALLS_MET,
+    TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE, TlsCall,
 };
 
-use super::tls::{
-    TLS_CALLS, TLS_SESSIONS, caller, connection_of, count, count_unsent, emit, is_on_stack, met,
-    registers, session_key, stack_pointer, tell_process,
+use super::{
+    tls::{
+        TLS_CALLS, caller, count, emit, is_on_stack, met, registers, stack_pointer, tell_process,
+    },
+    tls_sessions::{TLS_SESSIONS, connection_of, count_unsent, session_key},
 };
 use crate::kernel::TypedPtr;
 
@@ -172,6 +174,8 @@ fn try_result(site: SiteCookie) -> Option<()> {
         length = unsafe { bpf_probe_read_user(call.moved as *const u64) }.ok()?;
     }
     call.done = 1;
+    // Its return address stays in memory, where deeper calls would find it: what they move is not its own.
+    call.frame = NO_FRAME;
     // Errors are below zero, and no call reads more than it has room for.
     if length == 0 || length > call.length {
         return Some(());

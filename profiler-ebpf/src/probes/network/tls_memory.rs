@@ -24,13 +24,13 @@ use profiler_common::{
 };
 
 use super::{
-    connection::find,
     payload_bytes::Source,
     tls::{
-        self, APPLICATION_DATA, TLS_SESSIONS, bind_session, count, current_call, emit, met,
-        registers, remember_write, session_key, state, tell_process, type_of,
+        self, APPLICATION_DATA, count, current_call, emit, met, registers, state, tell_process,
+        type_of,
     },
     tls_calls::value,
+    tls_sessions::{bind_session, connection_of_session, remember_write, session_key},
 };
 
 /// Sessions by what they have handed out.
@@ -88,15 +88,8 @@ fn try_ciphertext(site: SiteCookie) -> Option<()> {
     if call.kind & u32::from(SITE_READS) != 0 || call.done != 0 {
         return Some(());
     }
-    let Some(session) = TLS_SESSIONS.get_ptr(key) else {
-        return Some(());
-    };
-    // SAFETY: a map value.
-    let cookie = unsafe { (*session).cookie };
-    if let Some(connection) = find(cookie)
-        && connection.closed_ns == 0
-    {
-        call.cookie = cookie;
+    if let Some(connection) = connection_of_session(&key) {
+        call.cookie = connection.cookie;
         call.done = 1;
         remember_write(call);
         emit(connection, call, call.length, 1);

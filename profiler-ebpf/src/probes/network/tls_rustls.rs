@@ -19,17 +19,15 @@
 
 use aya_ebpf::{helpers::bpf_probe_read_user, macros::uprobe, programs::ProbeContext};
 use profiler_common::tls::{
-    PROCESS_DISTANCE, PROCESS_WORDS, SITE_HANDSHAKE, SITE_PROCESSES, SITE_READS, SITE_RUSTLS,
-    SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
+    NO_FRAME, PROCESS_DISTANCE, PROCESS_WORDS, SITE_HANDSHAKE, SITE_PROCESSES, SITE_READS,
+    SITE_RUSTLS, SiteCookie, TLS_CALLS_MET, TLS_RESULTS_MET, TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN,
     TLS_UNREADABLE, TlsCall, TlsCaller,
 };
 
 use super::{
-    tls::{
-        TLS_CALLS, TLS_PROCESSES, bind_session, caller, connection_of, count, emit, is_on_stack,
-        met, registers, session_key,
-    },
+    tls::{TLS_CALLS, TLS_PROCESSES, caller, count, emit, is_on_stack, met, registers},
     tls_calls::{frame, settle, value},
+    tls_sessions::{bind_session, connection_of, session_key},
 };
 use crate::{kernel::TypedPtr, task};
 
@@ -37,8 +35,6 @@ const TAKES: u32 = (SITE_RUSTLS | SITE_HANDSHAKE) as u32;
 const PROCESSES: u32 = (SITE_RUSTLS | SITE_PROCESSES) as u32;
 const WRITES: u32 = SITE_RUSTLS as u32;
 const GIVES: u8 = SITE_HANDSHAKE | SITE_PROCESSES;
-/// Of a call inside of which no socket is used: never found on the stack.
-const NO_FRAME: u64 = u64::MAX;
 /// Larger than any connection's object.
 const OBJECT_BYTES: u64 = 8192;
 /// Plaintext of one record (RFC 8446, section 5.1).
