@@ -305,6 +305,8 @@ pub struct NetworkConfig {
     /// The reason of a drop for which none is given; [`NO_SUCH_REASON`] on kernels without it.
     pub drop_not_specified: u32,
     pub task_comm: u32,
+    /// Of `struct mptcp_sock`: its first TCP socket; 0 where the kernel has no MPTCP.
+    pub mptcp_first: u32,
 }
 
 /// The number of no reason to drop a packet.
@@ -346,7 +348,7 @@ const _: () = assert!(core::mem::offset_of!(Connection, ready_ns) == 64);
 const _: () = assert!(core::mem::offset_of!(Connection, user) == 128);
 const _: () = assert!(size_of::<DropKey>() == 16);
 const _: () = assert!(size_of::<ListenerKey>() == 8);
-const _: () = assert!(size_of::<NetworkConfig>() == 32 * 4);
+const _: () = assert!(size_of::<NetworkConfig>() == 33 * 4);
 const _: () = assert!(BOUNDS < SEARCH_TABLE && SEARCH_TABLE.is_power_of_two());
 const _: () = assert!(ENDED_BUFFER_BYTES.is_power_of_two());
 

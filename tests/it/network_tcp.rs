@@ -12,6 +12,7 @@ use std::{
 use profiler_tests::{
     agent::Agent,
     netns::Netns,
+    peers::mptcp,
     wait::{wait_for, wait_until},
 };
 use rustix::{
@@ -87,6 +88,39 @@ fn sockets_that_connect_to_each_other_are_both_clients() {
         assert_eq!(client["connect"]["count"], 1, "{edge:#}");
         assert_eq!(transfer(client, "write"), (1, written), "{edge:#}");
         assert_eq!(transfer(client, "read").1, read, "{edge:#}");
+    }
+}
+
+/// What a process moves is announced for a socket of another protocol; the connection is one of TCP.
+#[test]
+fn bytes_over_mptcp_are_those_of_its_connection() {
+    const BYTES: u64 = 100_000;
+    let agent = Agent::start().unwrap();
+    let before = mptcp::Pair::connect().unwrap();
+    let watch = Watch::own(&agent);
+    let fresh = mptcp::Pair::connect().unwrap();
+    let ports = [&before, &fresh].map(|pair| pair.port);
+    for mptcp::Pair { client, server, .. } in [&before, &fresh] {
+        for (mut from, mut to) in [(client, server), (server, client)] {
+            let bytes = vec![7; usize::try_from(BYTES).unwrap()];
+            std::thread::scope(|scope| {
+                scope.spawn(move || from.write_all(&bytes).unwrap());
+                to.read_exact(&mut vec![0; usize::try_from(BYTES).unwrap()])
+                    .unwrap();
+            });
+        }
+    }
+    drop((before, fresh));
+    let table = watch.finish();
+    for port in ports {
+        let edge = edge_to(&table, port);
+        assert_own_ends(edge);
+        for end in ["client", "server"] {
+            let metrics = &edge["metrics"][end];
+            for what in ["write", "read"] {
+                assert_eq!(transfer(metrics, what).1, BYTES, "{end}: {edge:#}");
+            }
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use profiler_tests::{
     netns::Netns,
     peers::{
         asked::Asked,
+        mptcp,
         watch::{Edges, Expected, Watch},
     },
     wait::wait_until,
@@ -237,6 +238,32 @@ fn the_bytes_of_every_way_to_read_and_write_are_the_calls_own() {
         }
     }
     check(watch, port, &all);
+}
+
+#[test]
+fn requests_over_mptcp_are_read() {
+    let before = mptcp::Pair::connect().unwrap();
+    let watch = Watch::start(&[]).unwrap();
+    let fresh = mptcp::Pair::connect().unwrap();
+    for mptcp::Pair { client, server, .. } in [&before, &fresh] {
+        for (_, send) in SENDS {
+            exchange(client, server, "/over/mptcp", send, RECEIVES[0].1);
+        }
+    }
+    let report = watch.finish().unwrap();
+    let own = [std::process::id()];
+    for pair in [&before, &fresh] {
+        let asked = SENDS.map(|_| asked("/over/mptcp"));
+        let expected = Expected {
+            protocol: "http1",
+            tls: false,
+            edges: Edges::To(pair.port),
+            clients: &own,
+            servers: &own,
+            asked: &asked,
+        };
+        report.check(&expected).unwrap();
+    }
 }
 
 #[test]

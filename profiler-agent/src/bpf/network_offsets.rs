@@ -165,6 +165,8 @@ fn offsets(btf: &Btf, network_namespace: u32) -> Result<NetworkConfig, OffsetErr
             .find(|(_, name)| name == "not_specified")
             .map_or(NO_SUCH_REASON, |(reason, _)| reason),
         task_comm: at("task_struct", &["comm"])?,
+        // Kernels may be built without it.
+        mptcp_first: at("mptcp_sock", &["first"]).unwrap_or(0),
     })
 }
 

@@ -21,6 +21,7 @@ pub mod grpc;
 pub mod h2load;
 pub mod late;
 pub mod nginx;
+pub mod mptcp;
 pub mod pipelining;
 pub mod websocket;
 

@@ -96,9 +96,12 @@ fn enter(kind: u32, descriptor: u32, messages: u64, to: u32) {
         kind = CALL_WRITE;
         found = socket_of(to);
     }
-    let Some(socket) = found else {
+    let Some(mut socket) = found else {
         return;
     };
+    if let Some(first) = socket.first_of_found_mptcp() {
+        socket = first;
+    }
     let cookie = known_cookie(socket.0);
     let is_watched = cookie != 0 && find(cookie).is_some();
     let is_wanted = is_watched || socket.is_tcp() && is_in_scope(socket) && current_is_wanted();
@@ -219,9 +222,12 @@ fn bytes_of_messages(call: &mut Call, messages: u64) -> u64 {
 /// The running task has taken a connection out of the queue.
 #[inline(always)]
 fn accept(descriptor: u32) {
-    let Some(socket) = socket_of(descriptor) else {
+    let Some(mut socket) = socket_of(descriptor) else {
         return;
     };
+    if let Some(first) = socket.first_of_found_mptcp() {
+        socket = first;
+    }
     let cookie = known_cookie(socket.0);
     if cookie == 0 {
         return;

@@ -18,7 +18,7 @@ use super::{
     payload::{self, Part, payload},
     payload_bytes::find_source,
     payload_datagrams,
-    socket::Socket,
+    socket::{Socket, known_cookie},
     tls, tls_memory,
     traffic::is_consumed,
 };
@@ -100,10 +100,13 @@ pub(crate) fn network_payload_received(context: BtfTracePointContext) -> i32 {
 /// The connection of the socket, if it is watched.
 #[inline(always)]
 fn known(socket: Socket) -> Option<&'static mut Connection> {
-    match socket.cookie_so_far() {
-        0 => None,
-        cookie => find(cookie),
+    let cookie = socket.cookie_so_far();
+    if cookie != 0
+        && let Some(connection) = find(cookie)
+    {
+        return Some(connection);
     }
+    find(known_cookie(socket.first_of_mptcp()?.0))
 }
 
 /// The running task has moved a part of a connection's stream.

@@ -6,9 +6,10 @@ use profiler_common::network::{Connection, NetworkConfig};
 use super::payload::payload;
 use crate::kernel::{KernelPtr, TypedPtr};
 
-/// `IPPROTO_TCP` and `IPPROTO_UDP`.
+/// `IPPROTO_TCP`, `IPPROTO_UDP` and `IPPROTO_MPTCP`.
 const TCP: u16 = 6;
 const UDP: u16 = 17;
+const MPTCP: u16 = 262;
 /// `AF_INET` and `AF_INET6`; others have protocols with the same numbers.
 const IPV4: u16 = 2;
 const IPV6: u16 = 10;
@@ -47,6 +48,7 @@ pub(super) static NETWORK: NetworkConfig = NetworkConfig {
     skb_transport_header: 0,
     drop_not_specified: 0,
     task_comm: 0,
+    mptcp_first: 0,
 };
 
 /// Reads one field of the network programs' configuration; volatile for the reason given at
@@ -120,6 +122,37 @@ impl Socket {
         let family = self.family();
         let protocol: u16 = self.0.read(network!(sock_protocol)).unwrap_or(0);
         (family == IPV4 || family == IPV6) && protocol == TCP
+    }
+
+    /// The first TCP socket of an argument that is an MPTCP socket. It is a connection as others are, and what a
+    /// process moves over the MPTCP socket is counted there. `None`: it is no MPTCP socket, or has lost
+    /// its first connection.
+    #[inline(always)]
+    pub(super) fn first_of_mptcp(self) -> Option<Self> {
+        if network!(mptcp_first) == 0
+            || self.typed().member::<u16>(network!(sock_protocol)) != MPTCP
+        {
+            return None;
+        }
+        let family = self.family_of_argument();
+        if family != IPV4 && family != IPV6 {
+            return None;
+        }
+        self.0.follow(network!(mptcp_first)).map(Self)
+    }
+
+    /// The same of a socket that was found by its descriptor.
+    #[inline(always)]
+    pub(super) fn first_of_found_mptcp(self) -> Option<Self> {
+        if network!(mptcp_first) == 0 || self.0.read::<u16>(network!(sock_protocol)) != Some(MPTCP)
+        {
+            return None;
+        }
+        let family = self.family();
+        if family != IPV4 && family != IPV6 {
+            return None;
+        }
+        self.0.follow(network!(mptcp_first)).map(Self)
     }
 
     /// Whether an argument is a UDP socket, without a helper.

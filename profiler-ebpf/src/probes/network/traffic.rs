@@ -13,7 +13,7 @@ use profiler_common::network::{
 use super::{
     connection::{add, count, create, current_is_wanted, find, is_in_scope, now, use_by_current},
     names, payload,
-    socket::{RoundTrip, Socket, Stream},
+    socket::{RoundTrip, Socket, Stream, known_cookie},
     unix,
 };
 
@@ -240,10 +240,22 @@ fn connection_of(socket: Socket, bytes: u64) -> Met {
     if unix::is_unix(socket.family_of_argument()) {
         return Met::Unix;
     }
+    if let Some(first) = socket.first_of_mptcp() {
+        let cookie = known_cookie(first.0);
+        return match find(cookie) {
+            Some(connection) => Met::Connection(connection),
+            None => joined(first, cookie, bytes),
+        };
+    }
     if !socket.is_tcp() {
         return Met::Other;
     }
-    let cookie = socket.cookie();
+    joined(socket, socket.cookie(), bytes)
+}
+
+/// The entry of a socket that is not watched yet, when it is to be.
+#[inline(always)]
+fn joined(socket: Socket, cookie: u64, bytes: u64) -> Met {
     if join(socket, cookie, bytes) == 0 {
         return Met::Other;
     }
@@ -276,7 +288,8 @@ fn join(socket: Socket, cookie: u64, bytes: u64) -> u64 {
     if !is_in_scope(socket) || !current_is_wanted() {
         return 0;
     }
-    if create(socket, cookie, 1) == 0 {
+    // Nobody has asked yet for the cookie of a connection inside of MPTCP.
+    if cookie == 0 || create(socket, cookie, 1) == 0 {
         count(LOST_EVENTS, 1);
         count(LOST_BYTES, bytes);
         return 0;
