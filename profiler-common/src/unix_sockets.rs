@@ -23,6 +23,9 @@ pub struct UnixSocket {
     pub seen_ns: u64,
     /// When data came that nobody has read yet.
     pub data_ready_ns: u64,
+    /// Where payload is captured: when the data had come that was read last, and when the socket was used last.
+    pub taken_ns: u64,
+    pub used_ns: u64,
 
     pub sent_bytes: u64,
     pub sent_count: u64,
@@ -37,13 +40,21 @@ pub struct UnixSocket {
     pub pid: u32,
     /// `SOCK_STREAM`, `SOCK_DGRAM` or `SOCK_SEQPACKET`.
     pub kind: u32,
-    /// [`crate::network::FLAG_COMPLETE`].
+    /// [`crate::network::FLAG_COMPLETE`] and [`crate::network::FLAG_JOINED`].
     pub flags: u32,
     /// Inode of the network namespace.
     pub network_namespace: u32,
     /// Bytes of the names that are there; 0: unnamed.
     pub name_bytes: u32,
     pub peer_name_bytes: u32,
+    /// First bytes of each piece that are captured: [`crate::payload::CAPTURE_DEFAULT`],
+    /// [`crate::payload::CAPTURE_STOP`], or so many.
+    pub capture_bytes: u32,
+    /// [`crate::network::ANNOUNCED`] once the agent was told of it.
+    pub announced: u32,
+    /// Pieces that did not fit the ring buffer.
+    pub pieces_lost: u32,
+    pub padding: u32,
     /// `sun_path` of this end and of the other one; abstract names begin with a zero byte.
     pub name: [u8; UNIX_NAME_BYTES],
     pub peer_name: [u8; UNIX_NAME_BYTES],
@@ -60,6 +71,8 @@ impl Default for UnixSocket {
             peer_inode: 0,
             seen_ns: 0,
             data_ready_ns: 0,
+            taken_ns: 0,
+            used_ns: 0,
             sent_bytes: 0,
             sent_count: 0,
             received_bytes: 0,
@@ -73,6 +86,10 @@ impl Default for UnixSocket {
             network_namespace: 0,
             name_bytes: 0,
             peer_name_bytes: 0,
+            capture_bytes: 0,
+            announced: 0,
+            pieces_lost: 0,
+            padding: 0,
             name: [0; UNIX_NAME_BYTES],
             peer_name: [0; UNIX_NAME_BYTES],
             comm: [0; COMM_BYTES],
@@ -104,7 +121,7 @@ pub struct UnixOffsets {
 /// Entries of the table of Unix sockets. They are allocated when used.
 pub const UNIX_ENTRIES: u32 = 16_384;
 
-const _: () = assert!(size_of::<UnixSocket>() == 12 * 8 + 280 + 6 * 4 + 2 * 108 + 16);
+const _: () = assert!(size_of::<UnixSocket>() == 14 * 8 + 280 + 10 * 4 + 2 * 108 + 16);
 const _: () = assert!(size_of::<UnixSocket>().is_multiple_of(8));
 const _: () = assert!(size_of::<UnixOffsets>() == 9 * 4);
 

@@ -4,7 +4,10 @@
 use std::{
     io::{IoSlice, IoSliceMut, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
-    os::fd::AsRawFd as _,
+    os::{
+        fd::AsRawFd as _,
+        unix::net::{UnixListener, UnixStream},
+    },
     time::{Duration, Instant},
 };
 
@@ -263,6 +266,79 @@ fn requests_over_mptcp_are_read() {
             asked: &asked,
         };
         report.check(&expected).unwrap();
+    }
+}
+
+/// Both ends see each request, the server's by a read, the client's by a write of two parts; the answers come in
+/// two writes. Two connections end during the watch, one of them without an answer.
+#[test]
+fn requests_over_unix_sockets_are_read() {
+    const ROUNDS: usize = 5;
+    let (folder, _guard) = scratch_directory("unix").unwrap();
+    let path = folder.join("server");
+    let listener = UnixListener::bind(&path).unwrap();
+    let connect = || {
+        let client = UnixStream::connect(&path).unwrap();
+        (client, listener.accept().unwrap().0)
+    };
+    let before = connect();
+    let watch = Watch::start(&[]).unwrap();
+    let (fresh, broken) = (connect(), connect());
+    let ask = |mut client: &UnixStream, mut server: &UnixStream| {
+        let (head, body) = (request_head("/over/unix"), [b'b'; REQUEST]);
+        let parts = [IoSlice::new(&head), IoSlice::new(&body)];
+        let length = head.len() + body.len();
+        assert_eq!(client.write_vectored(&parts).unwrap(), length);
+        server.read_exact(&mut vec![0; length]).unwrap();
+    };
+    for (client, server) in [&before, &fresh] {
+        for _ in 0..ROUNDS {
+            ask(client, server);
+            let (mut client, mut server) = (client, server);
+            let (head, body) = (answer_head(), [b'b'; ANSWER]);
+            server.write_all(&head).unwrap();
+            server.write_all(&body).unwrap();
+            client
+                .read_exact(&mut vec![0; head.len() + ANSWER])
+                .unwrap();
+        }
+    }
+    ask(&broken.0, &broken.1);
+    drop((fresh, broken));
+    let report = watch.finish().unwrap();
+    report.check_whole().unwrap();
+    let own = std::process::id();
+    let is_here = |entry: &&serde_json::Value| {
+        let (client, server) = (&entry["edge"]["client"], &entry["edge"]["server"]);
+        server["address"] == path.to_str().unwrap() && client["pid"] == own && server["pid"] == own
+    };
+    let [operation] = report.json["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(is_here)
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{:#}", report.json["operations"]);
+    };
+    let (good, all) = (2 * ROUNDS, 2 * ROUNDS + 1);
+    assert_eq!(operation["route"], "/over/unix", "{operation:#}");
+    assert_eq!(operation["count"], all, "{operation:#}");
+    assert_eq!(operation["statuses"]["201"], good, "{operation:#}");
+    assert_eq!(operation["errors_by_class"]["broken"], 1, "{operation:#}");
+    assert_eq!(operation["unknown"], 0, "{operation:#}");
+    assert_eq!(operation["edge"]["server"]["port"], serde_json::Value::Null);
+    for end in ["client", "server"] {
+        assert_eq!(operation[end]["count"], all, "{end}: {operation:#}");
+    }
+    let samples = report.json["samples"].as_array().unwrap();
+    let samples: Vec<_> = samples.iter().filter(is_here).collect();
+    assert_eq!(samples.len(), all);
+    for sample in samples.iter().filter(|sample| sample["status"] == "201") {
+        assert_eq!(sample["request_bytes"], REQUEST, "{sample:#}");
+        assert_eq!(sample["response_bytes"], ANSWER, "{sample:#}");
+        let client = sample["client"].as_str().unwrap();
+        assert!(client.starts_with("unix:"), "{sample:#}");
     }
 }
 

@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use profiler_common::unix_sockets::UnixSocket;
+use profiler_common::{
+    network::{FLAG_COMPLETE, FLAG_JOINED},
+    unix_sockets::UnixSocket,
+};
 
 use super::{
     book::Only,
@@ -41,6 +44,8 @@ pub(crate) struct UnixEnd {
     kind: u32,
     pub(crate) network_namespace: u32,
     pub(crate) seen_ns: u64,
+    /// When it was used last, where payload is captured.
+    pub(crate) used_ns: u64,
     name: Vec<u8>,
     peer_name: Vec<u8>,
     pub(crate) process: Option<ProcessKey>,
@@ -64,6 +69,7 @@ impl UnixEnd {
             kind: socket.kind,
             network_namespace: socket.network_namespace,
             seen_ns: socket.seen_ns,
+            used_ns: socket.used_ns,
             name: name(&socket.name, socket.name_bytes),
             peer_name: name(&socket.peer_name, socket.peer_name_bytes),
             process: (socket.pid != 0).then(|| ProcessKey {
@@ -86,6 +92,11 @@ impl UnixEnd {
                 ..SideMetrics::default()
             },
         }
+    }
+
+    /// Bytes that were sent and received.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        (self.metrics.write.bytes, self.metrics.read.bytes)
     }
 
     /// Adds what was found out since the kernel side met the socket.
@@ -275,6 +286,21 @@ impl UnixBook {
         (edges.collect(), unresolved)
     }
 
+    /// The edge of each socket.
+    pub(crate) fn homes(
+        &self,
+        ends: &[UnixEnd],
+        listing: &UnixListing,
+        identify: impl Fn(ProcessKey) -> Identity,
+    ) -> HashMap<u64, EdgeKey> {
+        let placed = self.place_all(ends, listing, |_end, _what| {});
+        let pairs = placed.into_iter().map(|((pair, _direction), _whole)| pair);
+        let cookies = ends.iter().map(|end| end.cookie);
+        cookies
+            .zip(pairs.map(|pair| pair.named(&identify)))
+            .collect()
+    }
+
     /// The processes of every edge that is known.
     pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessKey> {
         let placed = self.places.values().map(|(pair, _)| pair);
@@ -425,7 +451,7 @@ pub(crate) fn existing(socket: &UnixDiagSocket, listing: &UnixListing, now_ns: u
         pid: owner.map_or(0, |owner| owner.pid),
         used_start_ns: owner.map_or(0, |owner| start_ns(owner.start_ticks)),
         kind: socket.kind,
-        flags: profiler_common::network::FLAG_COMPLETE,
+        flags: FLAG_COMPLETE | FLAG_JOINED,
         network_namespace: socket.network_namespace,
         ..UnixSocket::default()
     };

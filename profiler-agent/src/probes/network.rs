@@ -9,7 +9,6 @@ mod requests;
 mod upkeep;
 
 use std::{
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{
         Arc,
@@ -37,7 +36,7 @@ use super::{
     targets::ResolvedTarget,
     timeline::{Origin, monotonic_ns},
     tls::TlsTargets,
-    unix_sockets::{self, UnixSockets},
+    unix_sockets::{self, UnixReport, UnixSockets},
 };
 use crate::{
     bpf::{
@@ -45,12 +44,10 @@ use crate::{
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
     model::{
-        Clock, Edge, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable,
-        WaitCounts, Window,
+        Clock, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable, WaitCounts,
+        Window,
     },
-    network::{
-        Book, Connections, Directory, Flow, Resting, Room, Sources, UnixEnd, fold_silent, user_of,
-    },
+    network::{Book, Connections, Directory, Flow, Resting, Room, Sources, fold_silent, user_of},
     opener::Helper,
     process::ProcessTable,
 };
@@ -59,8 +56,6 @@ use crate::{
 const REPORT: Duration = Duration::from_secs(1);
 /// Results are made at most for one part of the time in so many.
 const BUSY_SHARE: u32 = 5;
-/// Processes of Unix sockets that are remembered as not found; then each may be looked for again.
-const MAX_SOUGHT: usize = 10_000;
 /// Results that may wait for the engine; each holds what the earlier ones held.
 const TABLE_QUEUE: usize = 2;
 
@@ -457,13 +452,22 @@ impl Session {
                     connections.note(pair, direction, flow);
                 });
         let connections = connections.finish(now_ns);
-        let homes = self.book.take_homes(&met);
+        let mut homes = self.book.take_homes(&met);
+        let UnixReport {
+            edges: unix_edges,
+            unresolved: unix_unresolved,
+            homes: unix_homes,
+            gone: unix_gone,
+        } = self.report_unix(unix_ends)?;
+        homes.extend(unix_homes);
+        if let Some(requests) = &mut self.requests {
+            requests.close_unix(&unix_gone);
+        }
         let requests = match &mut self.requests {
             Some(requests) => requests.table(&self.object, homes, counted_ns, last)?,
             None => None,
         };
         unresolved.extend(self.uncounted_calls()?);
-        let (unix_edges, unix_unresolved) = self.report_unix(unix_ends)?;
         let folded = self.unix.with_folded(folded);
         if let Some(room) = self.room {
             let unix_book = self.unix.book_mut();
@@ -517,37 +521,6 @@ impl Session {
             self.make_room(&table)?;
         }
         Ok(())
-    }
-
-    fn report_unix(
-        &mut self,
-        ends: Vec<UnixEnd>,
-    ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
-        if self.sought.len() > MAX_SOUGHT {
-            self.sought.clear();
-        }
-        let table = &self.table;
-        let names = RefCell::new(self.book.names());
-        let sought = RefCell::new(&mut self.sought);
-        let mut may_refresh = true;
-        // A name that was seen with the socket is taken when the process is gone before anybody looks.
-        for end in &ends {
-            if let Some(process) = end.process {
-                names.borrow_mut().name_thread(process, &end.comm);
-            }
-        }
-        let identify = RefCell::new(|process: ProcessKey| {
-            let mut names = names.borrow_mut();
-            let is_named = names.name(process, || identify(table, process));
-            if !is_named && may_refresh && sought.borrow_mut().insert(process) {
-                may_refresh = false;
-                table.refresh();
-                names.name(process, || identify(table, process));
-            }
-            names.identity(process)
-        });
-        let identify = |process| identify.borrow_mut()(process);
-        self.unix.report(&mut self.object, ends, identify)
     }
 
     /// Times of system calls so far, by connection.

@@ -22,6 +22,7 @@ use crate::{
     model::{
         EdgeKey, MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
     },
+    network::UnixEnd,
     process::ProcessTable,
     requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
 };
@@ -175,6 +176,25 @@ impl Requests {
             })
             .collect();
         self.has_ended |= self.payload.close(ended).is_err();
+    }
+
+    /// The same of Unix sockets, each at the time when it was used last: nothing tells when it was closed.
+    pub(super) fn close_unix(&mut self, gone: &[UnixEnd]) {
+        let ended: Vec<(u64, u64, Whole)> = gone
+            .iter()
+            .map(|end| {
+                let (sent, received) = end.bytes();
+                let whole = Whole {
+                    sent: Some(sent),
+                    received: Some(received),
+                    tls: true,
+                };
+                (end.cookie, end.used_ns, whole)
+            })
+            .collect();
+        if !ended.is_empty() {
+            self.has_ended |= self.payload.close(ended).is_err();
+        }
     }
 
     /// The requests until now; `homes` says where connections belong. `last`: nothing more comes. `None`: payload is not

@@ -3,6 +3,7 @@
 //! processes.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     time::Instant,
 };
@@ -15,11 +16,17 @@ use profiler_common::{
     },
 };
 
-use super::{super::targets::is_process, Session, existing, identify, monotonic_ns};
+use super::{
+    super::{
+        targets::is_process,
+        unix_sockets::{SocketsWanted, UnixReport},
+    },
+    Session, existing, identify, monotonic_ns,
+};
 use crate::{
     bpf::{LoadError, LoadedObject},
     model::{KernelTable, ProcessKey},
-    network::{Directory, Flow, Owner, read_answer},
+    network::{Directory, Flow, Owner, UnixEnd, read_answer},
 };
 
 /// Time between two readings of the node's sockets, while something is not resolved.
@@ -29,6 +36,9 @@ const READING_SHARE: u32 = 20;
 
 /// Answers of name servers that are decoded at once: a bound on what is copied, as more may come while they are taken.
 const ANSWERS_AT_ONCE: usize = 1 << 14;
+
+/// Processes of Unix sockets that are remembered as not found; then each may be looked for again.
+const MAX_SOUGHT: usize = 10_000;
 
 /// Time between two looks for connections whose end was missed.
 const SWEEP_NS: u64 = 20_000_000_000;
@@ -43,6 +53,40 @@ impl NetworkCounters {
 }
 
 impl Session {
+    /// What is known of Unix sockets.
+    pub(super) fn report_unix(&mut self, ends: Vec<UnixEnd>) -> Result<UnixReport, LoadError> {
+        if self.sought.len() > MAX_SOUGHT {
+            self.sought.clear();
+        }
+        let table = &self.table;
+        let names = RefCell::new(self.book.names());
+        let sought = RefCell::new(&mut self.sought);
+        let mut may_refresh = true;
+        // A name that was seen with the socket is taken when the process is gone before anybody looks.
+        for end in &ends {
+            if let Some(process) = end.process {
+                names.borrow_mut().name_thread(process, &end.comm);
+            }
+        }
+        let identify = RefCell::new(|process: ProcessKey| {
+            let mut names = names.borrow_mut();
+            let is_named = names.name(process, || identify(table, process));
+            if !is_named && may_refresh && sought.borrow_mut().insert(process) {
+                may_refresh = false;
+                table.refresh();
+                names.name(process, || identify(table, process));
+            }
+            names.identity(process)
+        });
+        let identify = |process| identify.borrow_mut()(process);
+        let wants = if self.requests.is_some() {
+            SocketsWanted::Yes
+        } else {
+            SocketsWanted::No
+        };
+        self.unix.report(&mut self.object, ends, identify, wants)
+    }
+
     pub(super) fn counters(&self) -> Result<NetworkCounters, LoadError> {
         self.object.network_counters().map(NetworkCounters)
     }

@@ -12,11 +12,13 @@ use profiler_common::{
 use crate::{
     bpf::PieceRecord,
     network::socket_address,
-    requests::{Facts, PayloadEvent, PayloadPiece, Plaintext, Whole},
+    requests::{Facts, PayloadEvent, PayloadPiece, Plaintext, Whole, unix_end},
 };
 
 /// `IPPROTO_UDP`.
 const UDP: u32 = 17;
+/// `AF_UNIX`.
+const UNIX: u32 = 1;
 
 /// What one record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,9 +122,17 @@ fn facts(connection: &PieceConnection) -> Facts {
         remote_port,
         ..
     } = *connection;
+    let end = |bytes: [u8; 16], port| {
+        if family == UNIX {
+            let [cookie @ .., _, _, _, _, _, _, _, _] = bytes;
+            unix_end(u64::from_ne_bytes(cookie))
+        } else {
+            socket_address(family, bytes, port)
+        }
+    };
     Facts {
-        local: socket_address(family, local, local_port),
-        remote: socket_address(family, remote, remote_port),
+        local: end(local, local_port),
+        remote: end(remote, remote_port),
         is_client: match connection.direction {
             DIRECTION_CLIENT => Some(true),
             DIRECTION_SERVER => Some(false),

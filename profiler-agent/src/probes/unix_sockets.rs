@@ -1,13 +1,13 @@
 //! Unix sockets of a network task: finds those that were there before it, and those that are gone.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use profiler_common::{config::FILTER_ALL, network::FLAG_COMPLETE, unix_sockets::UNIX_ENTRIES};
 
 use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::{Edge, FoldedEdges, ProcessKey},
+    model::{Edge, EdgeKey, FoldedEdges, ProcessKey},
     network::{Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
 };
@@ -48,6 +48,25 @@ pub fn is_never_of_unix_sockets(metric: &str) -> bool {
     NOT_OF_UNIX_SOCKETS
         .iter()
         .any(|(never, _reason)| *never == metric)
+}
+
+/// Whether it is asked which edge each socket belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SocketsWanted {
+    Yes,
+    No,
+}
+
+/// What is known of Unix sockets.
+#[derive(Debug, Default)]
+pub(super) struct UnixReport {
+    pub(super) edges: Vec<Edge>,
+    /// What could not be told.
+    pub(super) unresolved: BTreeMap<String, u64>,
+    /// The edge of each socket, where that is wanted.
+    pub(super) homes: HashMap<u64, EdgeKey>,
+    /// Sockets that are gone since the last report.
+    pub(super) gone: Vec<UnixEnd>,
 }
 
 /// See the module.
@@ -122,24 +141,35 @@ impl UnixSockets {
         Ok(ends)
     }
 
-    /// The edges so far, and what could not be told.
+    /// The edges so far, and what of their sockets `wants` it.
     pub(super) fn report(
         &mut self,
         object: &mut LoadedObject,
         ends: Vec<UnixEnd>,
         identify: impl Fn(ProcessKey) -> Identity,
-    ) -> Result<(Vec<Edge>, BTreeMap<String, u64>), LoadError> {
+        wants: SocketsWanted,
+    ) -> Result<UnixReport, LoadError> {
         let (listing, listed_ns) = (&self.listing, self.listed_ns);
         let is_gone = |end: &UnixEnd| {
             end.seen_ns < listed_ns
                 && listing.is_gone(end.network_namespace, end.cookie) == Some(true)
         };
         self.book.settle(&ends, listing, is_gone);
+        let homes = match wants {
+            SocketsWanted::Yes => self.book.homes(&ends, listing, &identify),
+            SocketsWanted::No => HashMap::new(),
+        };
         let (gone, open): (Vec<UnixEnd>, Vec<UnixEnd>) = ends.into_iter().partition(is_gone);
         for end in &gone {
             object.forget_unix_socket(end.cookie)?;
         }
-        Ok(self.book.table(&open, &self.listing, identify))
+        let (edges, unresolved) = self.book.table(&open, &self.listing, identify);
+        Ok(UnixReport {
+            edges,
+            unresolved,
+            homes,
+            gone,
+        })
     }
 
     /// The processes of every edge that is known.

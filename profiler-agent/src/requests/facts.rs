@@ -1,8 +1,38 @@
 //! What the kernel side tells of a connection, and what it is told in return.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 
-/// A connection, known by its socket's cookie.
+/// In front of the cookies that stand for ends of Unix sockets: addresses that lead nowhere (RFC 6666).
+const UNIX_PREFIX: u128 = 0x0100 << 112;
+
+/// An end of a Unix socket in place of an address, which it has none of: the cookie of its socket.
+pub fn unix_end(cookie: u64) -> SocketAddr {
+    let address = Ipv6Addr::from_bits(UNIX_PREFIX | u128::from(cookie));
+    SocketAddr::from((address, 0))
+}
+
+/// Whether this stands for an end of a Unix socket, see [`unix_end`].
+pub fn is_unix_end(end: SocketAddr) -> bool {
+    unix_cookie(end).is_some()
+}
+
+/// An address and port as they are shown, `unix:COOKIE` of a Unix socket.
+pub fn shown_end(end: SocketAddr) -> String {
+    match unix_cookie(end) {
+        Some(cookie) => format!("unix:{cookie}"),
+        None => end.to_string(),
+    }
+}
+
+fn unix_cookie(end: SocketAddr) -> Option<u64> {
+    let SocketAddr::V6(end) = end else {
+        return None;
+    };
+    let bits = end.ip().to_bits() ^ UNIX_PREFIX;
+    u64::try_from(bits).ok().filter(|_cookie| end.port() == 0)
+}
+
+/// A connection, known by its socket's cookie. Ends of Unix sockets are [`unix_end`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub local: SocketAddr,

@@ -6,11 +6,12 @@ use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
 use super::{
     event::{Plaintext, Whole},
-    facts::{CaptureOrder, Facts},
+    facts::{CaptureOrder, Facts, is_unix_end},
     seen::Place,
     talk::{Deafness, Talk},
 };
 use crate::model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsSeen};
+use crate::network::UNTOLD;
 
 /// First bytes of each call that HTTP/2 needs: headers of several streams may be in one, behind bodies
 /// of others. The kernel side does the same by itself when it meets the preface.
@@ -281,12 +282,17 @@ impl Line {
     /// The edge as far as this end alone tells it, for connections that went before anybody else could.
     pub(super) fn own_edge(&self, seen_by: SeenBy) -> EdgeKey {
         let Facts { local, remote, .. } = self.facts;
+        let is_unix = is_unix_end(local);
         let end = |address: SocketAddr, pid| Endpoint {
             pid,
             start_ticks: None,
             comm: String::new(),
             container: None,
-            address: Address::Ip(address.ip().to_canonical()),
+            address: if is_unix {
+                Address::Unix(UNTOLD.to_owned())
+            } else {
+                Address::Ip(address.ip().to_canonical())
+            },
         };
         let (own, other) = (end(local, Some(self.pid)), end(remote, None));
         let (client, server, port) = match seen_by {
@@ -296,7 +302,7 @@ impl Line {
         EdgeKey {
             client,
             server,
-            server_port: Some(port),
+            server_port: Some(port).filter(|_port| !is_unix),
             original_destination: None,
         }
     }

@@ -16,7 +16,7 @@ mod samples;
 mod sidecar;
 
 pub use event::{PayloadEvent, PayloadPiece, Plaintext, Whole};
-pub use facts::{CaptureOrder, Facts, SourceCounts};
+pub use facts::{CaptureOrder, Facts, SourceCounts, is_unix_end, shown_end, unix_end};
 pub(crate) use operations::status_name;
 pub use rules::{MAX_EXPRESSION_BYTES, MAX_RULES, RuleError, Rules};
 pub use samples::Keep;

@@ -213,7 +213,10 @@ impl Operations {
         let own = self.edges.get_mut(edge).filter(|_| has_room);
         let counts = own.unwrap_or(&mut self.rest);
         counts.connections += 1;
-        counts.client_port = counts.client_port.and(ClientPort::One(client_port));
+        // Unix sockets have none.
+        if client_port != 0 {
+            counts.client_port = counts.client_port.and(ClientPort::One(client_port));
+        }
     }
 
     /// A connection of the edge told something before encryption began.

@@ -6,7 +6,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::requests::{RequestEdge, RequestEnd};
-use crate::{model, requests::status_name};
+use crate::{
+    model,
+    requests::{shown_end, status_name},
+};
 
 /// One request.
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,7 +61,7 @@ pub(super) struct RequestSample {
     pid: u32,
     #[schema(required)]
     tid: Option<u32>,
-    /// The client's end of the connection.
+    /// The client's end of the connection: `ADDRESS:PORT`, or `unix:` and a number of its own.
     client: String,
     kept_as: KeptAs,
     /// Number of the rule that wanted it, from 0.
@@ -168,7 +171,7 @@ pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) ->
     let since = |at: &Option<u64>| at.map(|at| at.saturating_sub(*began_ns));
     RequestSample {
         // Of one request the connection is known.
-        edge: edge.map(|edge| edge.of_client_port(client.port())),
+        edge: edge.map(|edge| edge.of_client(*client)),
         protocol: protocol.name(),
         tls: *tls,
         method: method.clone(),
@@ -205,7 +208,7 @@ pub(super) fn sample(found: &model::RequestSample, edge: Option<RequestEdge>) ->
         seen_by: (*seen_by).into(),
         pid: *pid,
         tid: *tid,
-        client: client.to_string(),
+        client: shown_end(*client),
         kept_as: match reason {
             model::SampleReason::Slow => KeptAs::Slow,
             model::SampleReason::Failed => KeptAs::Failed,

@@ -7,7 +7,7 @@ use super::{
     edges::{EdgeEnd, end},
     request_values::RequestValues,
 };
-use crate::model;
+use crate::{model, requests::shown_end};
 
 /// A process that requests go into and out of, as an Envoy.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,7 +63,7 @@ impl From<model::RequestPlace> for RequestPlace {
     fn from(place: model::RequestPlace) -> Self {
         let model::RequestPlace { client, stream } = place;
         Self {
-            client: client.to_string(),
+            client: shown_end(client),
             stream,
         }
     }

@@ -14,7 +14,7 @@ use super::{
     request_values::RequestValues,
     tasks::{TaskState, state_of},
 };
-use crate::{container_names::ContainerDirectory, model};
+use crate::{container_names::ContainerDirectory, model, requests::is_unix_end};
 
 /// Requests between processes, from the task's start until now, with the state of the task. Text comes
 /// from payload and is untrusted. Times are nanoseconds.
@@ -95,8 +95,8 @@ pub(super) struct RequestEdge {
 
 impl RequestEdge {
     /// The edge of one connection.
-    pub(super) fn of_client_port(mut self, port: u16) -> Self {
-        self.client.port = Some(port);
+    pub(super) fn of_client(mut self, client: std::net::SocketAddr) -> Self {
+        self.client.port = (!is_unix_end(client)).then(|| client.port());
         self
     }
 }

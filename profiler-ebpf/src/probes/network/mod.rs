@@ -27,6 +27,7 @@ mod payload;
 mod payload_bytes;
 mod payload_calls;
 mod payload_datagrams;
+mod payload_unix;
 mod socket;
 mod tls;
 mod tls_calls;

@@ -23,6 +23,7 @@ use super::{
     connection::{add, add_one, find, now},
     payload_bytes::{Source, captured, copy},
     payload_datagrams::Name,
+    unix,
 };
 use crate::{emit::Urgency, maps::area_of_cpu, task};
 
@@ -184,9 +185,15 @@ pub(super) fn piece<const AREA: u32>(
 /// Whether a client begins to speak HTTP/2 (RFC 9113, 3.4). Frames lie behind each other there, so that
 /// more is captured from the first answer on; the agent's order would come too late for it.
 #[inline(always)]
-fn begins_http2(scratch: &Scratch) -> bool {
+pub(super) fn begins_http2(scratch: &Scratch) -> bool {
     let [first, second, third, fourth, ..] = scratch.bytes;
     captured(scratch) >= 4 && [first, second, third, fourth] == *b"PRI "
+}
+
+/// First bytes of each piece that are captured where nothing else is said of the connection.
+#[inline(always)]
+pub(super) fn capture_bytes() -> u32 {
+    payload!(capture_bytes)
 }
 
 /// What the running task has moved.
@@ -328,9 +335,13 @@ pub(crate) struct Order {
 pub(crate) extern "C" fn network_capture(order: *const Order) -> i32 {
     // SAFETY: the verifier checks accesses to the context.
     let (cookie, capture_bytes) = unsafe { ((*order).cookie, (*order).capture_bytes) };
-    match find(cookie) {
-        Some(connection) => {
-            connection.capture_bytes = capture_bytes as u32;
+    if let Some(connection) = find(cookie) {
+        connection.capture_bytes = capture_bytes as u32;
+        return 1;
+    }
+    match unix::find(cookie) {
+        Some(socket) => {
+            socket.capture_bytes = capture_bytes as u32;
             1
         }
         None => 0,

@@ -17,10 +17,11 @@ use super::{
     connection::{find, now},
     payload::{self, Part, payload},
     payload_bytes::find_source,
-    payload_datagrams,
+    payload_datagrams, payload_unix,
     socket::{Socket, known_cookie},
     tls, tls_memory,
     traffic::is_consumed,
+    unix,
 };
 
 /// `-EAGAIN`.
@@ -68,6 +69,8 @@ pub(crate) fn network_payload_sent(context: BtfTracePointContext) -> i32 {
         };
         connection.busy_ticks = busy_ticks;
         moved::<SCRATCH_SENT>(socket, connection, part);
+    } else if unix::is_unix(socket.family_of_argument()) {
+        payload_unix::moved::<SCRATCH_SENT>(socket, bytes);
     } else if socket.is_udp_argument() {
         payload_datagrams::datagram::<SCRATCH_SENT>(socket, bytes);
     }
@@ -91,6 +94,8 @@ pub(crate) fn network_payload_received(context: BtfTracePointContext) -> i32 {
         };
         connection.busy_ticks = busy_ticks(socket);
         moved::<SCRATCH_RECEIVED>(socket, connection, part);
+    } else if unix::is_unix(socket.family_of_argument()) {
+        payload_unix::moved::<SCRATCH_RECEIVED>(socket, bytes);
     } else if socket.is_udp_argument() {
         payload_datagrams::datagram::<SCRATCH_RECEIVED>(socket, bytes);
     }

@@ -16,13 +16,14 @@ use profiler_common::{
 
 use super::{
     connection::{add, count, current_is_wanted, current_pid, is_in_scope, now, process_name},
+    payload,
     socket::{Socket, known_cookie},
     traffic::count_in,
 };
 use crate::{kernel::KernelPtr, task};
 
 /// `AF_UNIX`.
-const FAMILY: u16 = 1;
+pub(super) const FAMILY: u16 = 1;
 
 /// Every Unix socket that is watched, by cookie.
 #[map]
@@ -84,6 +85,9 @@ pub(super) fn receive(socket: Socket, cookie: u64, bytes: u64) -> u64 {
     use_by_current(entry);
     meet_peer(socket, entry);
     let ready_ns = entry.data_ready_ns;
+    if payload::is_watched() {
+        entry.taken_ns = ready_ns;
+    }
     if ready_ns != 0 {
         let read_ns = now();
         let waited_ns = read_ns.saturating_sub(ready_ns);
@@ -108,7 +112,7 @@ pub(super) fn ready(cookie: u64) {
 }
 
 #[inline(always)]
-fn find(cookie: u64) -> Option<&'static mut UnixSocket> {
+pub(super) fn find(cookie: u64) -> Option<&'static mut UnixSocket> {
     let entry = UNIX_SOCKETS.get_ptr_mut(cookie)?;
     // SAFETY: a map value, which outlives the program's run; what others write at the same time is
     // added atomically, or the same whoever writes it.
