@@ -17,6 +17,8 @@ pub const KIND_ANSWER: u32 = 6;
 pub const KIND_PIECE: u32 = 9;
 /// A [`crate::payload::PieceConnection`], there as well.
 pub const KIND_PIECE_CONNECTION: u32 = 10;
+/// [`crate::payload::PieceEnd`].
+pub const KIND_PIECE_END: u32 = 11;
 
 /// A [`crate::event_loop::StallRecord`].
 pub const KIND_STALL: u32 = 7;
@@ -63,7 +65,7 @@ mod pods {
         network_calls::CallTimes,
         off_cpu::{Wait, WaitValue},
         on_cpu::CountKey,
-        payload::{PieceConnection, PieceHead},
+        payload::{PieceConnection, PieceEnd, PieceHead},
         process::{ProcessRecord, ThreadRecord, ThreadState},
         stack::StackHead,
         unix_sockets::UnixSocket,
@@ -116,6 +118,8 @@ mod pods {
     unsafe impl Pod for CallTimes {}
     // SAFETY: as above.
     unsafe impl Pod for PieceHead {}
+    // SAFETY: as above.
+    unsafe impl Pod for PieceEnd {}
     // SAFETY: as above.
     unsafe impl Pod for PieceConnection {}
     // SAFETY: as above.

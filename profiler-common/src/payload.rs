@@ -160,6 +160,17 @@ pub struct PieceConnection {
     pub remote: [u8; 16],
 }
 
+/// The end of a connection of which pieces were handed out, behind all of them. Record. Its time is that of the end.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PieceEnd {
+    pub header: RecordHeader,
+    pub cookie: u64,
+    /// Bytes that went over it.
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+}
+
 /// What is wanted of payload, and byte offsets from the kernel's BTF. Global of the network programs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,6 +209,7 @@ pub const PAYLOAD_COUNTERS: u32 = 3;
 
 const _: () = assert!(size_of::<PieceHead>() == 64);
 const _: () = assert!(size_of::<PieceConnection>() == 16 + 8 + 24 + 8 + 32);
+const _: () = assert!(size_of::<PieceEnd>() == 16 + 3 * 8);
 const _: () = assert!(size_of::<PayloadConfig>() == 12 * 4);
 const _: () = assert!(size_of::<DatagramSocket>() == 32);
 const _: () = assert!(size_of::<MessageCall>() == 24);

@@ -447,6 +447,45 @@ mod alone {
         made
     }
 
+    /// More of them than may be open at once, in less time than those that ended are remembered.
+    #[test]
+    fn short_connections_take_no_room_from_those_that_follow() {
+        const CONNECTIONS: usize = 12_000;
+        const AT_ONCE: usize = 4;
+        /// Between two of one listener: 3000 a second on all.
+        const PAUSE: Duration = Duration::from_micros(1333);
+        let listeners = [(); AT_ONCE].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let watch = Watch::start(&[]).unwrap();
+        std::thread::scope(|scope| {
+            for listener in &listeners {
+                scope.spawn(move || {
+                    let mut due = Instant::now();
+                    for _ in 0..CONNECTIONS / AT_ONCE {
+                        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                        due += PAUSE;
+                        let (client, server) = connect(listener);
+                        exchange(&client, &server, "/short", SENDS[0].1, RECEIVES[0].1);
+                    }
+                });
+            }
+        });
+        let report = watch.finish().unwrap();
+        let incomplete = &report.json["incomplete"];
+        assert_eq!(incomplete["refused_connections"], 0, "{incomplete}");
+        assert_measured!(report.json["sampled_one_of"] == 1, "{incomplete}");
+        assert_measured!(report.json["lost"] == 0, "{incomplete}");
+        let mut all = 0;
+        for listener in &listeners {
+            let port = listener.local_addr().unwrap().port();
+            for operation in report.operations(Edges::To(port)).unwrap() {
+                assert_eq!(operation["errors"], 0, "{operation}");
+                assert_eq!(operation["unknown"], 0, "{operation}");
+                all += operation["count"].as_u64().unwrap();
+            }
+        }
+        assert_eq!(all, CONNECTIONS as u64, "{incomplete}");
+    }
+
     #[test]
     fn both_ends_of_a_redirected_connection_are_captured_or_neither() {
         const CONNECTIONS: usize = 150;

@@ -1,8 +1,8 @@
 //! Records of payload.
 
 use profiler_common::{
-    header::{KIND_PIECE, KIND_PIECE_CONNECTION, RecordHeader, read_pod},
-    payload::{MAX_PIECE_BYTES, PieceConnection, PieceHead},
+    header::{KIND_PIECE, KIND_PIECE_CONNECTION, KIND_PIECE_END, RecordHeader, read_pod},
+    payload::{MAX_PIECE_BYTES, PieceConnection, PieceEnd, PieceHead},
 };
 
 /// A decoded record.
@@ -15,6 +15,8 @@ pub enum PieceRecord<'a> {
         /// As many as the head says.
         bytes: &'a [u8],
     },
+    /// Behind the last piece of it; it may come again in another way, or only in that one.
+    End(PieceEnd),
 }
 
 impl<'a> PieceRecord<'a> {
@@ -26,6 +28,9 @@ impl<'a> PieceRecord<'a> {
         match header.kind {
             KIND_PIECE_CONNECTION if record.len() == size_of::<PieceConnection>() => {
                 read_pod(record).map(Self::Connection)
+            }
+            KIND_PIECE_END if record.len() == size_of::<PieceEnd>() => {
+                read_pod(record).map(Self::End)
             }
             KIND_PIECE => {
                 let head: PieceHead = read_pod(record)?;

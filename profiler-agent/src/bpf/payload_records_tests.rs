@@ -51,11 +51,15 @@ fn truncation_at_every_length_is_refused() {
     for length in 0..record.len() {
         assert_eq!(PieceRecord::decode(&record[..length]), None, "{length}");
     }
-    let connection = size_of::<PieceConnection>();
-    let mut record = words(&[KIND_PIECE_CONNECTION, u32::try_from(connection).unwrap()]);
-    record.resize(connection, 0);
-    assert!(PieceRecord::decode(&record).is_some());
-    for length in 0..record.len() {
-        assert_eq!(PieceRecord::decode(&record[..length]), None, "{length}");
+    for (kind, bytes) in [
+        (KIND_PIECE_CONNECTION, size_of::<PieceConnection>()),
+        (KIND_PIECE_END, size_of::<PieceEnd>()),
+    ] {
+        let mut record = words(&[kind, u32::try_from(bytes).unwrap()]);
+        record.resize(bytes, 0);
+        assert!(PieceRecord::decode(&record).is_some());
+        for length in 0..record.len() {
+            assert_eq!(PieceRecord::decode(&record[..length]), None, "{length}");
+        }
     }
 }

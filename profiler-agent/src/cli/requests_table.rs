@@ -388,8 +388,8 @@ fn missing(table: &RequestTable) -> Vec<String> {
     );
     say(
         *refused_connections,
-        "connection that found no room",
-        "connections that found no room",
+        "connection that was not looked at, as 8,192 are followed at once",
+        "connections that were not looked at, as 8,192 are followed at once",
     );
     say(
         *refused_bytes,

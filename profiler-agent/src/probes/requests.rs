@@ -270,6 +270,7 @@ impl<L: Listener> Reading<L> {
                 *newest_ns = piece.at_ns;
                 listener.take(PayloadEvent::Piece(piece));
             }
+            Told::End(event) => listener.take(event),
         })
     }
 

@@ -32,6 +32,7 @@ pub(super) enum Told {
         lost: Option<PayloadEvent>,
         piece: PayloadPiece,
     },
+    End(PayloadEvent),
 }
 
 /// After so much time without a piece a socket of UDP is taken for closed: nobody tells of its end. The
@@ -66,6 +67,15 @@ impl Heard {
                     lost: self.lost_before(&head),
                     piece: piece(&head, bytes),
                 }
+            }
+            PieceRecord::End(end) => {
+                let whole = Whole {
+                    sent: Some(end.sent_bytes),
+                    received: Some(end.received_bytes),
+                    // None of it was read at a TLS library.
+                    tls: true,
+                };
+                Told::End(self.closed(end.cookie, end.header.time_ns, whole))
             }
         }
     }

@@ -1,4 +1,4 @@
-use profiler_common::header::RecordHeader;
+use profiler_common::{header::RecordHeader, payload::PieceEnd};
 
 use super::*;
 
@@ -82,6 +82,33 @@ fn what_was_lost_is_told_once_and_added_up() {
         at_ns: 7,
     };
     assert_eq!(heard.closed(42, 7, Whole::UNCOUNTED), closed);
+    assert!(heard.lost.is_empty());
+}
+
+#[test]
+fn the_end_of_a_connection_is_told_with_its_bytes() {
+    let mut heard = Heard::default();
+    assert_eq!(lost_of(&mut heard, head(3)), Some(3));
+    let end = PieceEnd {
+        header: RecordHeader {
+            time_ns: 7,
+            ..RecordHeader::default()
+        },
+        cookie: 42,
+        sent_bytes: 10,
+        received_bytes: 20,
+    };
+    let whole = Whole {
+        sent: Some(10),
+        received: Some(20),
+        tls: true,
+    };
+    let closed = PayloadEvent::Closed {
+        cookie: 42,
+        at_ns: 7,
+        whole,
+    };
+    assert_eq!(heard.tell(PieceRecord::End(end)), Told::End(closed));
     assert!(heard.lost.is_empty());
 }
 

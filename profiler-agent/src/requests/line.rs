@@ -8,6 +8,7 @@ use super::{
     event::{Plaintext, Whole},
     facts::{CaptureOrder, Facts, is_unix_end},
     seen::Place,
+    stamps::Stamps,
     talk::{Deafness, Talk},
 };
 use crate::model::{Address, EdgeKey, Endpoint, MAX_CAPTURE_BYTES, SeenBy, TlsSeen};
@@ -170,6 +171,13 @@ impl Line {
             Plaintext::Tls => talk.lose(out),
         }
         talk.close(at_ns, out);
+    }
+
+    /// Gives up what only requests need that have not ended.
+    pub(super) fn rest(&mut self) {
+        for talk in self.wire.iter_mut().chain(&mut self.tls) {
+            talk.stamps = Stamps::default();
+        }
     }
 
     /// Holes in what was seen of it.

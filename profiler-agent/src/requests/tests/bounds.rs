@@ -1,4 +1,4 @@
-use super::{PayloadEvent, Play, facts, operation};
+use super::{PayloadEvent, Play, SERVER_COOKIE, facts, operation};
 use crate::requests::{CaptureOrder, SourceCounts};
 
 #[test]
@@ -12,6 +12,59 @@ fn connections_beyond_the_room_are_refused_and_counted() {
     let table = play.report(&[]);
     assert_eq!(table.counters.refused_connections, 8);
     assert_eq!(table.counters.refused_bytes, 70);
+}
+
+#[test]
+fn counts_have_no_interval_when_connections_were_refused() {
+    let mut play = Play::new();
+    play.one_of = 2;
+    for number in 0..8193 {
+        play.tracker.connection(number, facts(number, true));
+    }
+    let cookies: Vec<u64> = (0..20).collect();
+    for cookie in &cookies {
+        play.ask(*cookie, "GET k", "$1\r\nv\r\n");
+    }
+    play.report(&cookies);
+    let table = play.report(&cookies);
+    let get = operation(&table, "GET");
+    assert_eq!((get.tally.count, get.tally.interval()), (40, None));
+}
+
+#[test]
+fn connections_that_are_over_take_no_room_from_those_that_begin() {
+    // Never more than one open, more of them than may be open, and none forgotten by a report.
+    for connections in [10_000, 50_000] {
+        let mut play = Play::new();
+        for number in 0..connections {
+            play.tracker.connection(number, facts(number, true));
+            play.ask(number, "GET k", "$1\r\nv\r\n");
+            play.close(number);
+        }
+        assert_eq!(play.tracker.orders(), [] as [(u64, CaptureOrder); 0]);
+        let table = play.tracker.finish(play.now_ns);
+        assert_eq!(table.counters.refused_connections, 0);
+        let get = operation(&table, "GET");
+        assert_eq!(get.tally.count, connections);
+        assert_eq!(get.client.count, connections);
+    }
+}
+
+#[test]
+fn a_request_is_counted_once_where_one_end_is_forgotten_before_the_other() {
+    let mut play = Play::new();
+    let connections = 20_000;
+    for number in 0..connections {
+        let server = SERVER_COOKIE + number;
+        play.tracker.connection(number, facts(number, true));
+        play.tracker.connection(server, facts(number, false));
+        play.ask_seen_by_both(number, "GET k", "$1\r\nv\r\n");
+        play.close(number);
+        play.close(server);
+    }
+    let table = play.tracker.finish(play.now_ns);
+    let counts = table.operations.iter().map(|row| row.tally.count);
+    assert_eq!(counts.sum::<u64>(), connections);
 }
 
 #[test]

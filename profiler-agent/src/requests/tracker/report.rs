@@ -10,7 +10,7 @@ impl Tracker {
     pub(super) fn rows(&self, now_ns: u64) -> RequestTable {
         let counters = self.counted();
         let (edges, mut operations, places) = self.operations.rows(counters.sampled_one_of);
-        if counters.lost_pieces > 0 {
+        if counters.lost_pieces > 0 || counters.refused_connections > 0 {
             // Each count is too low by what nobody knows.
             for operation in &mut operations {
                 operation.tally.variance = None;

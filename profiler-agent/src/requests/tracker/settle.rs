@@ -1,6 +1,8 @@
 //! Counts requests once it is known where they belong.
 
-use super::{PATIENCE, Patience, REMEMBERED, Tracker};
+use std::collections::HashSet;
+
+use super::{FORGOTTEN_AT_ONCE, PATIENCE, Patience, REMEMBERED, Tracker};
 use crate::{
     model::SeenBy,
     requests::{line::Line, operations::Counted, seen::Seen},
@@ -39,8 +41,10 @@ impl Tracker {
             .or_else(|| mate.and_then(|(_, mate)| mate.edge.clone()))
             .unwrap_or_else(|| line.own_edge(seen.seen_by));
         let settled = mate.map(|(cookie, mate)| (cookie, teller(line, seen.seen_by, mate)));
-        let counted = match settled {
-            Some((_, teller)) if teller != seen.seen_by => Counted::AtOtherEnd,
+        // Where the other end is forgotten by now, what was settled with it stays so.
+        let alone = line.teller.filter(|_| self.is_alone(line));
+        let counted = match settled.map(|(_, teller)| teller).or(alone) {
+            Some(teller) if teller != seen.seen_by => Counted::AtOtherEnd,
             Some(_) | None => Counted::Here,
         };
         if let Some((mate, teller)) = settled {
@@ -85,6 +89,12 @@ impl Tracker {
         })
     }
 
+    /// Whether no other socket of the connection is remembered.
+    fn is_alone(&self, line: &Line) -> bool {
+        let same = line.client().and_then(|client| self.ends.get(&client));
+        same.is_none_or(|same| same.len() <= 1)
+    }
+
     /// Whether the client's end of a server's connection is watched as well.
     fn is_client_seen(&self, server: &Line) -> bool {
         let same = self.ends.get(&server.facts.remote).into_iter().flatten();
@@ -120,25 +130,43 @@ impl Tracker {
 
     /// Forgets connections that ended some reports ago.
     pub(super) fn forget(&mut self) {
-        let reports = self.reports;
-        let is_over = |line: &Line| line.gone.is_some_and(|gone| gone + REMEMBERED <= reports);
-        let over: Vec<u64> = self
-            .lines
-            .iter()
-            .filter(|(_, line)| is_over(line))
-            .map(|(cookie, _)| *cookie)
-            .collect();
-        for cookie in over {
-            let Some(line) = self.lines.remove(&cookie) else {
-                continue;
-            };
-            super::report::add(&mut self.counters, &line);
-            for client in [line.facts.local, line.facts.remote] {
-                if let Some(same) = self.ends.get_mut(&client) {
-                    same.retain(|known| *known != cookie);
-                    if same.is_empty() {
-                        self.ends.remove(&client);
-                    }
+        while let Some(cookie) = self.gone.front().copied() {
+            let gone = self.lines.get(&cookie).and_then(|line| line.gone);
+            if gone.is_some_and(|gone| gone + REMEMBERED > self.reports) {
+                return;
+            }
+            self.gone.pop_front();
+            self.remove(cookie);
+        }
+    }
+
+    /// Forgets the oldest connections that have ended before it is time, because there are too many: their requests
+    /// are counted with what is known by now.
+    pub(super) fn make_room(&mut self) {
+        let number = FORGOTTEN_AT_ONCE.min(self.gone.len());
+        let oldest: HashSet<u64> = self.gone.drain(..number).collect();
+        for (since, seen) in std::mem::take(&mut self.waiting) {
+            if oldest.contains(&seen.cookie) {
+                self.count(seen);
+            } else {
+                self.waiting.push_back((since, seen));
+            }
+        }
+        for cookie in oldest {
+            self.remove(cookie);
+        }
+    }
+
+    fn remove(&mut self, cookie: u64) {
+        let Some(line) = self.lines.remove(&cookie) else {
+            return;
+        };
+        super::report::add(&mut self.counters, &line);
+        for client in [line.facts.local, line.facts.remote] {
+            if let Some(same) = self.ends.get_mut(&client) {
+                same.retain(|known| *known != cookie);
+                if same.is_empty() {
+                    self.ends.remove(&client);
                 }
             }
         }

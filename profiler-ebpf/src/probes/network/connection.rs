@@ -20,6 +20,7 @@ use profiler_common::{
 };
 
 use super::{
+    payload,
     socket::{Socket, network},
     tls,
 };
@@ -225,10 +226,12 @@ pub(super) fn finish(cookie: u64) -> u64 {
         return 0;
     };
     tls::forget(cookie);
+    let at_ns = now();
+    payload::end(connection, at_ns);
     connection.header = RecordHeader {
         kind: KIND_CONNECTION,
         bytes: size_of::<Connection>() as u32,
-        time_ns: now(),
+        time_ns: at_ns,
     };
     if ENDED
         .output::<Connection>(&*connection, Urgency::Polled.flags())

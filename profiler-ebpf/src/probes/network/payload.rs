@@ -9,13 +9,13 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray, RingBuf, ring_buf::RingBufEntry},
 };
 use profiler_common::{
-    header::{KIND_PIECE, KIND_PIECE_CONNECTION, RecordHeader},
-    network::{ANNOUNCED, Connection},
+    header::{KIND_PIECE, KIND_PIECE_CONNECTION, KIND_PIECE_END, RecordHeader},
+    network::{ANNOUNCED, Connection, FLAG_JOINED},
     payload::{
         CAPTURE_DEFAULT, CAPTURE_STOP, MAX_PIECE_BYTES, PAYLOAD_BUFFER_BYTES, PAYLOAD_COUNTERS,
         PIECE_SAMPLING_SHIFT, PIECE_SENT, PIECES_LOST, PIECES_SENT, PIECES_WITHOUT_BYTES,
-        PayloadConfig, PieceConnection, PieceHead, SCRATCH_AREAS, SCRATCH_BYTES, SCRATCH_SENT,
-        client_port, is_sampled_key,
+        PayloadConfig, PieceConnection, PieceEnd, PieceHead, SCRATCH_AREAS, SCRATCH_BYTES,
+        SCRATCH_SENT, client_port, is_sampled_key,
     },
 };
 
@@ -288,6 +288,29 @@ fn announce(connection: &Connection, at_ns: u64) -> u64 {
     announced.remote = connection.remote;
     record.submit(Urgency::Polled.flags());
     1
+}
+
+/// Tells of the end of a connection, behind its last piece, so that the agent needs not wait for what it reads less
+/// often. Not of one whose plaintext is read, of which the agent has to know more; nor of one that was there
+/// before, of which there may have been another entry.
+#[inline(always)]
+pub(super) fn end(connection: &Connection, at_ns: u64) {
+    if !is_watched() || connection.announced != ANNOUNCED || connection.flags & FLAG_JOINED != 0 {
+        return;
+    }
+    let closed_ns = connection.closed_ns;
+    let record = PieceEnd {
+        header: RecordHeader {
+            kind: KIND_PIECE_END,
+            bytes: size_of::<PieceEnd>() as u32,
+            time_ns: if closed_ns == 0 { at_ns } else { closed_ns },
+        },
+        cookie: connection.cookie,
+        sent_bytes: connection.sent_bytes,
+        received_bytes: connection.received_bytes,
+    };
+    // Without room it is told with what the connection has counted.
+    let _told = PIECES.output::<PieceEnd>(&record, Urgency::Polled.flags());
 }
 
 /// Room for what is told of a connection, nothing of which is known yet. `None`: the ring buffer is
