@@ -1,6 +1,7 @@
 use profiler_common::{header::RecordHeader, payload::PieceEnd};
 
 use super::*;
+use crate::requests::shown_end;
 
 fn head(lost: u32) -> PieceHead {
     PieceHead {
@@ -140,6 +141,33 @@ fn a_connection_is_told_with_what_is_known_of_it() {
             is_udp: false,
         };
         assert_eq!(told, Told::Connection { cookie: 5, facts });
+    }
+}
+
+#[test]
+fn ends_of_a_unix_socket_are_known_by_their_cookies() {
+    let mut local = [0; 16];
+    local[..8].copy_from_slice(&5_u64.to_ne_bytes());
+    let mut remote = [0; 16];
+    remote[..8].copy_from_slice(&u64::MAX.to_ne_bytes());
+    let connection = PieceConnection {
+        cookie: 5,
+        direction: DIRECTION_SERVER,
+        family: UNIX,
+        local,
+        remote,
+        ..PieceConnection::default()
+    };
+    let facts = facts(&connection);
+    assert_eq!(facts.is_client, Some(false));
+    for (end, shown) in [
+        (facts.local, "unix:5"),
+        (facts.remote, "unix:18446744073709551615"),
+    ] {
+        assert_eq!(shown_end(end), shown);
+    }
+    for other in ["[100::5]:80", "[fd00::5]:0", "[101::5]:0", "1.0.0.5:0"] {
+        assert_eq!(shown_end(other.parse().unwrap()), other);
     }
 }
 

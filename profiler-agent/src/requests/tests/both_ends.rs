@@ -1,5 +1,8 @@
 use super::{Play, SERVER_COOKIE, edge, facts, operation};
-use crate::model::SeenBy;
+use crate::{
+    model::SeenBy,
+    requests::{Facts, unix_end},
+};
 
 const MS: u64 = 1_000_000;
 
@@ -15,6 +18,32 @@ fn a_request_that_both_ends_see_is_counted_once() {
     let table = play.tracker.finish(play.now_ns);
     let counts: u64 = table.operations.iter().map(|row| row.tally.count).sum();
     assert_eq!(counts, 10);
+}
+
+#[test]
+fn ends_of_a_unix_socket_find_each_other_and_have_no_ports() {
+    let mut play = Play::new();
+    let server = SERVER_COOKIE + 1;
+    for (own, other, is_client) in [(1, server, true), (server, 1, false)] {
+        let facts = Facts {
+            local: unix_end(own),
+            remote: unix_end(other),
+            ..facts(1, is_client)
+        };
+        play.tracker.connection(own, facts);
+    }
+    for _ in 0..10 {
+        play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+    }
+    let table = play.tracker.finish(play.now_ns);
+    let get = operation(&table, "GET");
+    assert_eq!(
+        (get.tally.count, get.client.count, get.server.count),
+        (10, 10, 10)
+    );
+    let edge = &table.edges[0];
+    assert_eq!((edge.client_port, edge.key.server_port), (None, None));
+    assert_eq!(edge.key.server.address.protocol(), "unix");
 }
 
 #[test]
