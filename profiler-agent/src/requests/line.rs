@@ -174,7 +174,7 @@ impl Line {
     }
 
     /// Gives up what only requests need that have not ended.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn shrink(&mut self) {
         for talk in self.wire.iter_mut().chain(&mut self.tls) {
             talk.stamps = Stamps::default();
         }

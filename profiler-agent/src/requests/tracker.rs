@@ -308,7 +308,7 @@ impl Tracker {
             self.collect(cookie, plaintext);
         }
         if let Some(line) = self.lines.get_mut(&cookie) {
-            line.rest();
+            line.shrink();
         }
         if self.gone.len() > MAX_ENDED {
             self.make_room();

@@ -46,7 +46,7 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         return 0;
     };
     find_source(&mut scratch.source, socket, bytes);
-    let (all, ready_ns) = if AREA == SCRATCH_SENT {
+    let (all, since_ns) = if AREA == SCRATCH_SENT {
         (entry.sent_bytes, 0)
     } else {
         (entry.received_bytes, entry.taken_ns)
@@ -55,7 +55,7 @@ pub(super) fn moved<const AREA: u32>(socket: Socket, bytes: u64) -> u64 {
         cookie: entry.cookie,
         offset: all.saturating_sub(bytes),
         bytes,
-        ready_ns,
+        since_ns,
         lost: entry.pieces_lost,
     };
     let limit = if entry.capture_bytes == CAPTURE_DEFAULT {
