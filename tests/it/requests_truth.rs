@@ -49,6 +49,7 @@ cases! {
     bytes_of_requests_in_chunks: "requests in chunks",
     heads_that_are_longer_than_what_is_captured: "heads longer than what is captured",
     short_connections_are_all_counted: "short connections, four at once",
+    short_connections_over_tls: "OpenSSL of nginx, short connections of two clients",
     http2_of_go_joined_late: "HTTP/2 of Go joined late",
     grpc_of_tonic_joined_late: "gRPC of tonic joined late, half of the calls fail",
     grpc_of_grpcio_joined_late: "gRPC of grpcio joined late, half of the calls fail",

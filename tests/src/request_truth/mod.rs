@@ -8,6 +8,7 @@
 mod http;
 mod judge;
 mod stores;
+mod tls;
 
 use std::path::Path;
 
@@ -69,6 +70,11 @@ pub const CASES: &[Case] = &[
         name: "short connections, four at once",
         run: http::short_connections,
         views: BOTH_ENDS,
+    },
+    Case {
+        name: "OpenSSL of nginx, short connections of two clients",
+        run: tls::short_connections,
+        views: &[View::Server],
     },
     Case {
         name: "HTTP/2 of Go joined late",
