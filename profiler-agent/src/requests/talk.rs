@@ -32,6 +32,10 @@ pub(super) struct Talk {
     trouble: Trouble,
     /// Bytes that went by while nobody listened.
     unheard_bytes: u64,
+    /// Of plaintext from before, which the kernel side has counted since it knew the session: bytes of what was received
+    /// and sent before the first piece of each.
+    before: [Option<u64>; 2],
+    is_joined: bool,
 }
 
 #[derive(Debug)]
@@ -128,7 +132,21 @@ impl Talk {
             tls: None,
             trouble: Trouble::default(),
             unheard_bytes: 0,
+            before: [None; 2],
+            is_joined: facts.joined,
         }
+    }
+
+    /// Bytes before a piece since the connection was found.
+    fn offset(&mut self, piece: &PayloadPiece) -> u64 {
+        if piece.plaintext == Plaintext::Wire || !self.is_joined {
+            return piece.offset;
+        }
+        let [received, sent] = &mut self.before;
+        let before = if piece.is_send { sent } else { received };
+        piece
+            .offset
+            .saturating_sub(*before.get_or_insert(piece.offset))
     }
 
     pub(super) fn deafness(&self) -> Option<Deafness> {
@@ -155,6 +173,7 @@ impl Talk {
     /// Takes the next piece; requests that are over are appended to `out`.
     pub(super) fn take(&mut self, piece: &PayloadPiece, out: &mut Vec<Exchange>) {
         self.bytes = self.bytes.saturating_add(piece.length);
+        let offset = self.offset(piece);
         match &mut self.hearing {
             Hearing::Known(connection) => {
                 let Some(seen_by) = self.seen_by else {
@@ -162,7 +181,7 @@ impl Talk {
                 };
                 let seen = as_seen(piece, seen_by);
                 self.stamps.add(piece, seen.at_ns);
-                connection.feed(&seen, piece.offset, out);
+                connection.feed(&seen, offset, out);
                 self.note();
             }
             Hearing::Either(readings, pieces) => {
@@ -175,7 +194,7 @@ impl Talk {
                 {
                     let seen = as_seen(piece, *seen_by);
                     self.stamps.add(piece, seen.at_ns);
-                    connection.feed(&seen, piece.offset, exchanges);
+                    connection.feed(&seen, offset, exchanges);
                 }
                 self.decide(out);
             }

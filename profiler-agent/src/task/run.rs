@@ -428,9 +428,17 @@ impl<'a> Run<'a> {
         let result = self
             .inner
             .store
-            .run(|store| store.commit_if_due(COMMIT_INTERVAL))
+            .run(|store| {
+                let committed = store.commit_if_due(COMMIT_INTERVAL);
+                committed.map(|()| store.refuses())
+            })
             .await;
-        self.settle(result.and_then(|committed| committed));
+        match result.and_then(|refuses| refuses) {
+            // It was not due: what waits was not tried again.
+            Ok(true) => {}
+            Ok(false) => self.store_works(),
+            Err(error) => self.store_fails(&error),
+        }
     }
 
     /// Makes the task's record durable now.

@@ -378,6 +378,10 @@ pub(super) const NAMES: &[Need] = &[
     Need::Packages(&[
         PYTHON,
         Package {
+            name: "nodejs",
+            evidence: "/usr/bin/node",
+        },
+        Package {
             name: "default-jdk-headless",
             evidence: "/usr/bin/javac",
         },
