@@ -188,6 +188,8 @@ pub(super) fn answers_in_chunks(folder: &Path, view: View, length: Length) -> Re
             count(&mut truth, path, 0, &answer);
         }
     }
+    // A request whose end was not captured goes on until then.
+    drop(connection);
     let report = watch.finish()?;
     judge(
         "answers in chunks",
@@ -214,6 +216,8 @@ pub(super) fn requests_in_chunks(folder: &Path, view: View, length: Length) -> R
             count(&mut truth, "/put", bytes as u64, &answer);
         }
     }
+    // A request whose end was not captured goes on until then.
+    drop(connection);
     let report = watch.finish()?;
     judge(
         "requests in chunks",
@@ -245,6 +249,8 @@ pub(super) fn long_heads(folder: &Path, view: View, length: Length) -> Result<Ro
         let answer = connection.ask(&[&post("/put", 10, "")])?;
         count(&mut truth, "/put", 10, &answer);
     }
+    // A request whose end was not captured goes on until then.
+    drop(connection);
     let report = watch.finish()?;
     let mut row = judge("long heads", view, &report, Edges::To(server.port), &truth)?;
     row.truth = row.truth.replace(&long, "/ppp…");
