@@ -262,7 +262,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("on-cpu-alone", Alone, 100, None, ROOT_AND_AGENT, "the tests of on-cpu that need the machine for themselves"),
     integration!("event-loop-alone", Alone, 60, None, MESH, "the tests of event-loop that need the machine for themselves"),
     integration!("checkup-alone", Alone, 60, None, MESH, "the tests of checkup that need the machine for themselves"),
-    integration!("requests-tls-alone", Alone, 90, None, REQUESTS_TLS, "the tests of requests-tls that need the machine for themselves"),
+    integration!("requests-tls-alone", Alone, 120, None, REQUESTS_TLS, "the tests of requests-tls that need the machine for themselves"),
     integration!("off-cpu-sampling-alone", Alone, 40, None, ROOT_AND_AGENT, "the tests of off-cpu-sampling that need the machine for themselves"),
     integration!("requests-truth", Alone, 240, None, REQUESTS_TRUTH, "answers that may be wrong are unknown, and what is missing is said: late connections, large answers, uploads"),
     integration!("requests-sidecar", Alone, 40, None, MESH, "time that real Envoys add, against delays of known size"),
@@ -270,7 +270,7 @@ pub(super) const STEPS: &[Step] = &[
     integration!("wall-alone", Alone, 40, None, PPROF, "the tests of wall that need the machine for themselves"),
     integration!("lifecycle-alone", Alone, 40, None, ROOT_AND_AGENT, "the tests of lifecycle that need the machine for themselves"),
     integration!("off-cpu-alone", Alone, 30, None, PPROF, "the tests of off-cpu that need the machine for themselves"),
-    integration!("requests-payload-alone", Alone, 30, None, NETWORK, "the tests of requests-payload that need the machine for themselves"),
+    integration!("requests-payload-alone", Alone, 60, None, NETWORK, "the tests of requests-payload that need the machine for themselves"),
     integration!("mesh-alone", Alone, 30, None, MESH, "the tests of mesh that need the machine for themselves"),
     integration!("network-cli-alone", Alone, 30, None, NETWORK, "the tests of network-cli that need the machine for themselves"),
 ];
