@@ -1,7 +1,7 @@
 use super::{Play, SERVER_COOKIE, edge, facts, operation};
 use crate::{
     model::SeenBy,
-    requests::{Facts, unix_end},
+    requests::{Facts, Plaintext, unix_end},
 };
 
 const MS: u64 = 1_000_000;
@@ -86,6 +86,32 @@ fn a_request_begins_when_its_first_write_does_and_an_answer_ends_when_its_last_o
     // Three milliseconds from the end of the write to the answer.
     assert_eq!(operation(&table, "SET").client.latency_ns.sum, 2003 * MS);
     assert_eq!(operation(&table, "GET").server.latency_ns.sum, 5000 * MS);
+}
+
+/// The kernel side has counted what its session carried before the task.
+#[test]
+fn plaintext_of_a_session_from_before_begins_where_it_is_found() {
+    let mut play = Play::new();
+    play.plaintext = Plaintext::Tls;
+    let joined = Facts {
+        joined: true,
+        ..facts(1, true)
+    };
+    play.tracker.connection(1, joined);
+    play.miss(1, true, 764);
+    play.miss(1, false, 1276);
+    let ask = b"GET /work HTTP/1.1\r\nHost: a\r\n\r\n";
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    for _ in 0..3 {
+        play.now_ns += MS;
+        play.moved(1, true, ask);
+        play.now_ns += MS;
+        play.moved(1, false, answer);
+    }
+    let table = play.tracker.finish(play.now_ns);
+    let get = operation(&table, "GET");
+    assert_eq!((get.tally.count, get.tally.outcomes.ok), (3, 3));
+    assert_eq!(table.counters.undecoded_bytes, 0);
 }
 
 #[test]
