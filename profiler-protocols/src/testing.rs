@@ -173,6 +173,12 @@ pub(crate) fn shown(exchanges: &[Exchange]) -> Vec<String> {
     exchanges.iter().map(line).collect()
 }
 
+/// How long each exchange took, and whether that is known although its outcome is not.
+pub(crate) fn timings(exchanges: &[Exchange]) -> Vec<(u64, bool)> {
+    let timing = |exchange: &Exchange| (exchange.duration_ns(), exchange.is_timed);
+    exchanges.iter().map(timing).collect()
+}
+
 fn line(exchange: &Exchange) -> String {
     let status = match &exchange.status {
         None => "-".to_owned(),

@@ -144,11 +144,7 @@ pub(super) fn member_offset(
 
 /// The byte that holds a bit field of one bit, and the bit in it.
 fn member_bit(btf: &Btf, structure: &'static str, name: &str) -> Option<(u32, u32)> {
-    let found = find_struct(btf, structure).ok()?;
-    let member = found
-        .members
-        .iter()
-        .find(|member| btf.resolve_name(*member).is_ok_and(|found| found == name))?;
+    let member = own_member(btf, structure, name).ok()??;
     let bit = member.bit_offset();
     (member.bitfield_size() == Some(1)).then_some((bit / 8, 1 << (bit % 8)))
 }
@@ -159,12 +155,7 @@ pub(super) fn byte_and_mask(
     structure: &'static str,
     name: &'static str,
 ) -> Result<(u32, u32), OffsetError> {
-    let found = find_struct(btf, structure)?;
-    let member = found
-        .members
-        .iter()
-        .find(|member| btf.resolve_name(*member).is_ok_and(|found| found == name));
-    let place = member.map(|member| {
+    let place = own_member(btf, structure, name)?.map(|member| {
         let bits = member.bitfield_size().filter(|bits| *bits > 0);
         (member.bit_offset(), bits.unwrap_or(8))
     });
@@ -175,6 +166,18 @@ pub(super) fn byte_and_mask(
             member: name,
         }),
     }
+}
+
+/// A member of the structure itself, none of a nested one.
+fn own_member(
+    btf: &Btf,
+    structure: &'static str,
+    name: &str,
+) -> Result<Option<btf_rs::Member>, OffsetError> {
+    let members = find_struct(btf, structure)?.members;
+    Ok(members
+        .into_iter()
+        .find(|member| btf.resolve_name(member).is_ok_and(|found| found == name)))
 }
 
 /// How `sched_switch` is called on this kernel.

@@ -25,7 +25,7 @@ use super::{
     seen::Seen,
     sidecar::Sidecars,
 };
-use crate::model::{EdgeKey, RequestCounters, RequestOptions, RequestTable};
+use crate::model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy};
 
 /// First bytes of each body that are kept, when bodies are.
 const BODY_BYTES: usize = 4096;
@@ -170,18 +170,9 @@ impl Tracker {
             .extract_if(|cookie, _is_client| self.lines.contains_key(cookie))
             .collect();
         for (cookie, is_client) in met {
-            for plaintext in [Plaintext::Wire, Plaintext::Tls] {
-                if let Some(line) = self.lines.get_mut(&cookie) {
-                    let was = line.seen_by();
-                    line.direct(plaintext, is_client, &mut self.ended);
-                    if was.is_none()
-                        && let Some(client) = line.client()
-                    {
-                        self.ends.entry(client).or_default().push(cookie);
-                    }
-                }
-                self.collect(cookie, plaintext);
-            }
+            self.each_plaintext(cookie, |line, plaintext, out| {
+                line.direct(plaintext, is_client, out);
+            });
         }
     }
 
@@ -257,14 +248,38 @@ impl Tracker {
 
     /// Takes what connections that go on have held back.
     fn rest(&mut self, rest: Rest, now_ns: u64) {
-        let cookies: Vec<u64> = self.lines.keys().copied().collect();
+        let open = self.lines.iter().filter(|(_, line)| line.gone.is_none());
+        let cookies: Vec<u64> = open.map(|(cookie, _)| *cookie).collect();
         for cookie in cookies {
-            for plaintext in [Plaintext::Wire, Plaintext::Tls] {
-                if let Some(line) = self.lines.get_mut(&cookie) {
-                    line.rest(plaintext, rest, now_ns, &mut self.ended);
-                }
-                self.collect(cookie, plaintext);
+            self.each_plaintext(cookie, |line, plaintext, out| {
+                line.rest(plaintext, rest, now_ns, out);
+            });
+        }
+    }
+
+    /// Does something with what went over a connection, of each kind, and takes the requests that are over by it.
+    fn each_plaintext(
+        &mut self,
+        cookie: u64,
+        act: impl Fn(&mut Line, Plaintext, &mut Vec<Exchange>),
+    ) {
+        for plaintext in [Plaintext::Wire, Plaintext::Tls] {
+            if let Some(line) = self.lines.get_mut(&cookie) {
+                let was = line.seen_by();
+                act(line, plaintext, &mut self.ended);
+                self.remember_end(cookie, was);
             }
+            self.collect(cookie, plaintext);
+        }
+    }
+
+    /// Remembers a socket by its client, which was known before if `was` says so.
+    fn remember_end(&mut self, cookie: u64, was: Option<SeenBy>) {
+        let client = self.lines.get(&cookie).and_then(Line::client);
+        if was.is_none()
+            && let Some(client) = client
+        {
+            self.ends.entry(client).or_default().push(cookie);
         }
     }
 
@@ -280,14 +295,10 @@ impl Tracker {
         if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
             talk.take(piece, &mut self.ended);
         }
-        if was.is_none()
-            && let Some(client) = line.client()
-        {
-            self.ends.entry(client).or_default().push(piece.cookie);
-        }
         if let Some(order) = line.order() {
             self.orders.push((piece.cookie, order));
         }
+        self.remember_end(piece.cookie, was);
         self.collect(piece.cookie, piece.plaintext);
     }
 
@@ -301,12 +312,9 @@ impl Tracker {
         }
         line.gone = Some(self.reports);
         self.gone.push_back(cookie);
-        for plaintext in [Plaintext::Wire, Plaintext::Tls] {
-            if let Some(line) = self.lines.get_mut(&cookie) {
-                line.close(plaintext, whole, at_ns, &mut self.ended);
-            }
-            self.collect(cookie, plaintext);
-        }
+        self.each_plaintext(cookie, |line, plaintext, out| {
+            line.close(plaintext, whole, at_ns, out);
+        });
         if let Some(line) = self.lines.get_mut(&cookie) {
             line.shrink();
         }

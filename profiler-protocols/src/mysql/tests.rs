@@ -2,7 +2,7 @@ use crate::{
     Facts, Protocol,
     testing::{
         Call, Cut, Driver, MILLISECOND, WHOLE, check_cuts, check_secrets, facts, run, shown,
-        to_client, to_server, transcript,
+        timings, to_client, to_server, transcript,
     },
 };
 
@@ -302,11 +302,7 @@ fn answers_above_the_captured_bytes_have_their_time_and_what_their_end_tells() {
         ]
     );
     let call = MILLISECOND + 10;
-    let timed: Vec<(u64, bool)> = driver
-        .out
-        .iter()
-        .map(|it| (it.duration_ns(), it.is_timed))
-        .collect();
+    let timed = timings(&driver.out);
     let expected = [
         (call, false),
         (call, true),
