@@ -19,7 +19,7 @@ use profiler_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::targets::{START, Targets, burn, on_cpu, start_task};
+use crate::targets::{BUSY_PYTHON, START, Targets, burn, on_cpu, start_task};
 
 const QUICK: Duration = Duration::from_secs(30);
 /// Samples that a result is judged by, and how long they may take.
@@ -402,15 +402,6 @@ fn a_stripped_go_server_is_named_by_gos_own_table() {
     assert!(from_table * 100 >= frames * 98, "{names}");
 }
 
-const PYTHON: &str = "
-def inner(n):
-    return sum(i * i for i in range(n))
-def outer():
-    return [inner(200) for _ in range(50)]
-while True:
-    outer()
-";
-
 /// What a result says of the runtime whose functions it does not name most.
 fn runtime(names: &Value) -> (&str, u64, u64) {
     let gap = &names["runtimes"][0];
@@ -433,7 +424,7 @@ fn the_loop_of_python_is_no_exact_name_and_record_says_what_helps() {
     let targets = Targets::new();
     let target = targets
         .launch(Path::new("/usr/bin/python3"), "names-python")
-        .args(["-c", PYTHON])
+        .args(["-c", BUSY_PYTHON])
         .start()
         .unwrap();
     burn(&target, Duration::from_millis(200));

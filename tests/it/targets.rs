@@ -355,3 +355,13 @@ pub(crate) fn finish_watched(
     history.read(pids);
     ended
 }
+
+/// A program of Python that never ends, all of it in functions of its own.
+pub(crate) const BUSY_PYTHON: &str = "
+def inner(n):
+    return sum(i * i for i in range(n))
+def outer():
+    return [inner(200) for _ in range(50)]
+while True:
+    outer()
+";

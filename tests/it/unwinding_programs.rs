@@ -22,8 +22,8 @@ use serde_json::json;
 
 use crate::{
     targets::{
-        EXIT, START, Targets, burn, busy_mesh, endless, finish_task, mesh_with_mtls, on_cpu,
-        start_task, stop_load, stop_task,
+        BUSY_PYTHON, EXIT, START, Targets, burn, busy_mesh, endless, finish_task, mesh_with_mtls,
+        on_cpu, start_task, stop_load, stop_task,
     },
     unwinding::{Profiled, run},
 };
@@ -59,17 +59,9 @@ fn rust_and_go_programs() {
 fn interpreters_and_just_in_time_compilers() {
     let agent = Agent::start().unwrap();
     let targets = Targets::new();
-    let python = "\
-def inner(n):
-    return sum(i * i for i in range(n))
-def outer():
-    return [inner(200) for _ in range(50)]
-while True:
-    outer()
-";
     let busy = targets
         .launch(Path::new("/usr/bin/python3"), "python")
-        .args(["-c", python])
+        .args(["-c", BUSY_PYTHON])
         .start()
         .unwrap();
     burn(&busy, Duration::from_millis(200));

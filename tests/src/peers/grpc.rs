@@ -1,20 +1,15 @@
 //! The service `profiler.tests.Counter` of tonic: `Add` answers once, `Count` with a stream; both
 //! refuse what is negative. Its messages are written by hand, so that nothing is generated.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
-use super::{asked::Asked, free_port};
+use super::{asked::Asked, free_port, waiting::Waiting};
 use crate::{
     netns::Netns,
     paths,
     process::{Launch, Running},
-    wait::wait_until,
 };
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -84,36 +79,11 @@ pub fn call(folder: &Path, calls: &Calls<'_>) -> Result<Done> {
     done(client(folder, calls)?.start()?)
 }
 
-/// A client that has called before and waits.
-#[derive(Debug)]
-pub struct Late {
-    client: Running,
-    go: PathBuf,
-}
-
-impl Late {
-    pub fn pid(&self) -> u32 {
-        self.client.pid()
-    }
-
-    /// Lets it make its calls.
-    pub fn go_on(self) -> Result<Done> {
-        fs::write(&self.go, "").context("write the file that the client waits for")?;
-        done(self.client)
-    }
-}
-
-/// Makes some calls of each kind over one connection, which are not told, and waits.
-pub fn call_late(folder: &Path, calls: &Calls<'_>) -> Result<Late> {
-    let go = folder.join("go");
-    let mut client = client(folder, calls)?
-        .args(["--wait-for".as_ref(), go.as_os_str()])
-        .start()?;
-    wait_until("the client has called before", LIMIT, || {
-        !client.is_running() || folder.join("go.ready").exists()
-    })?;
-    ensure!(client.is_running(), "it ended: {}", client.errors());
-    Ok(Late { client, go })
+/// Makes some calls of each kind over one connection, which are not told, and waits. Then [`done`] tells of the others.
+pub fn call_late(folder: &Path, calls: &Calls<'_>) -> Result<Waiting> {
+    let client =
+        client(folder, calls)?.args(["--wait-for".as_ref(), Waiting::file(folder).as_os_str()]);
+    Waiting::start(client, folder)
 }
 
 fn client(folder: &Path, calls: &Calls<'_>) -> Result<Launch> {
@@ -128,8 +98,8 @@ fn client(folder: &Path, calls: &Calls<'_>) -> Result<Launch> {
     })
 }
 
-/// What it says that it did.
-fn done(client: Running) -> Result<Done> {
+/// What a client says that it did, once it has ended.
+pub fn done(client: Running) -> Result<Done> {
     let pid = client.pid();
     let output = client.finish(LIMIT)?;
     let mut done = Done {

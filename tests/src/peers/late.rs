@@ -1,14 +1,10 @@
 //! A server and a connection of HTTP/2 to it that has carried requests already.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::free_port;
+use super::{free_port, waiting::Waiting};
 use crate::{
     paths,
     process::{Launch, Running},
@@ -24,9 +20,8 @@ const FILES: usize = 140;
 #[derive(Debug)]
 pub struct LateConnection {
     server: Running,
-    client: Running,
+    client: Waiting,
     pub port: u16,
-    go: PathBuf,
 }
 
 /// A request over it, by its client.
@@ -70,24 +65,17 @@ impl LateConnection {
     }
 
     fn connect(folder: &Path, server: Running, port: u16) -> Result<Self> {
-        let go = folder.join("go");
         let script = paths::workspace().join("tests/fixtures/peers/h2_client.py");
-        let mut client = Launch::new(Path::new("/usr/bin/python3"), "h2-client", folder)
-            .args([
-                script.as_os_str(),
-                port.to_string().as_ref(),
-                go.as_os_str(),
-            ])
-            .start()?;
-        wait_until("the client has filled its table", LIMIT, || {
-            !client.is_running() || folder.join("go.ready").exists()
-        })?;
-        ensure!(client.is_running(), "it ended: {}", client.errors());
+        let client = Launch::new(Path::new("/usr/bin/python3"), "h2-client", folder).args([
+            script.as_os_str(),
+            port.to_string().as_ref(),
+            Waiting::file(folder).as_os_str(),
+        ]);
+        let client = Waiting::start(client, folder)?;
         Ok(Self {
             server,
             client,
             port,
-            go,
         })
     }
 
@@ -101,8 +89,7 @@ impl LateConnection {
 
     /// Lets the client go on to its end: what it asked since, in the order of its streams.
     pub fn go_on(self) -> Result<Vec<Repeated>> {
-        fs::write(&self.go, "").context("write the file that the client waits for")?;
-        let output = self.client.finish(LIMIT)?;
+        let output = self.client.go_on()?.finish(LIMIT)?;
         let lines = output.lines().map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
             let [path, status, received, took, old] = words.as_slice() else {

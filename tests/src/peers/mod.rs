@@ -14,6 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 pub mod asked;
 pub mod held;
 pub mod lasting;
+pub mod waiting;
 pub mod watch;
 
 pub mod curl;

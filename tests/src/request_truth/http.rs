@@ -17,10 +17,10 @@ use crate::{
         grpc::{self, Calls, GrpcServer},
         late::LateConnection,
         nginx::{Nginx, Speaks},
+        waiting::Waiting,
         watch::{Edges, Watch},
     },
     process::{Launch, Running},
-    wait::wait_until,
 };
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -172,7 +172,7 @@ pub(super) fn upload(folder: &Path, view: View, length: Length) -> Result<Row> {
         counted.at_least = Some(shortest.mul_f64(0.9));
     }
     let report = watch.finish()?;
-    judge("upload", view, &report, Edges::To(server.port), &truth)
+    judge(&report, Edges::To(server.port), &truth)
 }
 
 pub(super) fn answers_in_chunks(folder: &Path, view: View, length: Length) -> Result<Row> {
@@ -191,13 +191,7 @@ pub(super) fn answers_in_chunks(folder: &Path, view: View, length: Length) -> Re
     // A request whose end was not captured goes on until then.
     drop(connection);
     let report = watch.finish()?;
-    judge(
-        "answers in chunks",
-        view,
-        &report,
-        Edges::To(server.port),
-        &truth,
-    )
+    judge(&report, Edges::To(server.port), &truth)
 }
 
 pub(super) fn requests_in_chunks(folder: &Path, view: View, length: Length) -> Result<Row> {
@@ -219,13 +213,7 @@ pub(super) fn requests_in_chunks(folder: &Path, view: View, length: Length) -> R
     // A request whose end was not captured goes on until then.
     drop(connection);
     let report = watch.finish()?;
-    judge(
-        "requests in chunks",
-        view,
-        &report,
-        Edges::To(server.port),
-        &truth,
-    )
+    judge(&report, Edges::To(server.port), &truth)
 }
 
 /// A token of 1.5 KB, with the body in the same write; then a path that is longer than what is captured, and requests
@@ -245,14 +233,14 @@ pub(super) fn long_heads(folder: &Path, view: View, length: Length) -> Result<Ro
     let long = format!("/{}", "p".repeat(3000));
     let answer = connection.ask(&[&post(&long, 0, "")])?;
     count(&mut truth, &long, 0, &answer);
-    for _ in 0..length.times(60, 60) {
+    for _ in 0..60 {
         let answer = connection.ask(&[&post("/put", 10, "")])?;
         count(&mut truth, "/put", 10, &answer);
     }
     // A request whose end was not captured goes on until then.
     drop(connection);
     let report = watch.finish()?;
-    let mut row = judge("long heads", view, &report, Edges::To(server.port), &truth)?;
+    let mut row = judge(&report, Edges::To(server.port), &truth)?;
     row.truth = row.truth.replace(&long, "/ppp…");
     Ok(row)
 }
@@ -287,7 +275,7 @@ pub(super) fn short_connections(folder: &Path, view: View, length: Length) -> Re
     }
     let report = watch.finish()?;
     let truth = Truth::from([("/files/1".to_owned(), Counted::of(THREADS * each, "200"))]);
-    judge("short connections", view, &report, Edges::To(port), &truth)
+    judge(&report, Edges::To(port), &truth)
 }
 
 /// A client that filled the table of headers before, and a server of Go, which reads a frame's head and its payload
@@ -307,7 +295,7 @@ pub(super) fn late_http2(folder: &Path, view: View, _length: Length) -> Result<R
         counted.response_bytes = Some(counted.response_bytes.unwrap_or(0) + one.response_bytes);
     }
     let report = watch.finish()?;
-    judge("late HTTP/2", view, &report, Edges::To(port), &truth)
+    judge(&report, Edges::To(port), &truth)
 }
 
 /// The truth of calls by path and code.
@@ -336,40 +324,28 @@ pub(super) fn late_grpc(folder: &Path, view: View, length: Length) -> Result<Row
     )?;
     let pids = view.pids(&[server.pid()], &[late.pid()]);
     let watch = Watch::start_only(&pids, &[])?;
-    let done = late.go_on()?;
+    let done = grpc::done(late.go_on()?)?;
     let report = watch.finish()?;
     let asked = done.asked.into_iter().map(|one| (one.path, one.status));
-    judge(
-        "late gRPC",
-        view,
-        &report,
-        Edges::To(server.port),
-        &calls(asked),
-    )
+    judge(&report, Edges::To(server.port), &calls(asked))
 }
 
 pub(super) fn late_grpcio(folder: &Path, view: View, length: Length) -> Result<Row> {
     let mut server = python("grpcio_peer.py", folder, &["serve"]).start()?;
     let port: u16 = server.wait_for_line(LIMIT, |line| line.parse().ok())?;
-    let go = folder.join("go");
-    let mut client = Launch::new(Path::new("/usr/bin/python3"), "grpcio-client", folder)
+    let client = Launch::new(Path::new("/usr/bin/python3"), "grpcio-client", folder)
         .args([fixture("grpcio_peer.py")])
         .args(["call", &port.to_string()])
-        .args([&go])
-        .args([length.times(100, 500).to_string()])
-        .start()?;
-    wait_until("the client has called before", LIMIT, || {
-        !client.is_running() || folder.join("go.ready").exists()
-    })?;
-    ensure!(client.is_running(), "it ended: {}", client.errors());
+        .args([Waiting::file(folder)])
+        .args([length.times(100, 500).to_string()]);
+    let client = Waiting::start(client, folder)?;
     let pids = view.pids(&[server.pid()], &[client.pid()]);
     let watch = Watch::start_only(&pids, &[])?;
-    std::fs::write(&go, "").context("let the client go on")?;
-    let output = client.finish(LIMIT)?;
+    let output = client.go_on()?.finish(LIMIT)?;
     let report = watch.finish()?;
     let lines = output.lines().filter_map(|line| {
         let (path, code) = line.split_once(' ')?;
         Some((path.to_owned(), code.to_owned()))
     });
-    judge("late grpcio", view, &report, Edges::To(port), &calls(lines))
+    judge(&report, Edges::To(port), &calls(lines))
 }

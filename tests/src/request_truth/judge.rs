@@ -65,19 +65,6 @@ impl Counted {
     }
 
     #[must_use]
-    pub fn and(mut self, requests: u64, status: &str) -> Self {
-        self.requests += requests;
-        *self.statuses.entry(status.to_owned()).or_default() += requests;
-        self
-    }
-
-    #[must_use]
-    pub fn within(mut self, at_least: Duration, at_most: Duration) -> Self {
-        (self.at_least, self.at_most) = (Some(at_least), Some(at_most));
-        self
-    }
-
-    #[must_use]
     pub fn at_most(mut self, at_most: Duration) -> Self {
         self.at_most = Some(at_most);
         self
@@ -117,8 +104,6 @@ impl fmt::Display for Verdict {
 /// One line of the table.
 #[derive(Clone, Debug)]
 pub struct Row {
-    pub case: String,
-    pub view: View,
     pub truth: String,
     pub told: String,
     pub verdict: Verdict,
@@ -139,7 +124,7 @@ struct Told {
 }
 
 /// Compares the requests of `edges` with the truth.
-pub fn judge(case: &str, view: View, report: &Report, edges: Edges, truth: &Truth) -> Result<Row> {
+pub fn judge(report: &Report, edges: Edges, truth: &Truth) -> Result<Row> {
     let mut told = Told::default();
     let mut left = truth.clone();
     // Those without a name last: they could be any of what is left.
@@ -172,8 +157,6 @@ pub fn judge(case: &str, view: View, report: &Report, edges: Edges, truth: &Trut
         Verdict::Silent
     };
     Ok(Row {
-        case: case.to_owned(),
-        view,
         truth: truth
             .iter()
             .map(|(name, counted)| format!("{} {name}", counted.requests))
@@ -346,7 +329,7 @@ mod tests {
         )]);
         let count = u64::try_from(samples.len()).unwrap();
         let report = report(&json!(samples), count, gaps);
-        judge("case", View::Both, &report, Edges::To(80), &truth).unwrap()
+        judge(&report, Edges::To(80), &truth).unwrap()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 
 use super::{Counted, Length, Row, Truth, View, judge};
 use crate::{
@@ -16,10 +16,10 @@ use crate::{
         mariadb::MariaDb,
         postgres::Postgres,
         redis::Redis,
+        waiting::Waiting,
         watch::{Edges, Watch},
     },
     process::Launch,
-    wait::wait_until,
 };
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -102,7 +102,7 @@ pub(super) fn redis_large(folder: &Path, view: View, length: Length) -> Result<R
         ("LRANGE".to_owned(), Counted::of(times, "ok").at_most(lists)),
         ("ECHO".to_owned(), Counted::of(times, "ok").at_most(echoes)),
     ]);
-    judge("Redis", view, &report, Edges::To(redis.port), &truth)
+    judge(&report, Edges::To(redis.port), &truth)
 }
 
 pub(super) fn redis_pipelines(folder: &Path, view: View, length: Length) -> Result<Row> {
@@ -126,39 +126,27 @@ pub(super) fn redis_pipelines(folder: &Path, view: View, length: Length) -> Resu
     let report = watch.finish()?;
     let counted = Counted::of(times * DEEP, "ok").at_most(longest);
     let truth = Truth::from([("SET".to_owned(), counted)]);
-    judge("pipelines", view, &report, Edges::To(redis.port), &truth)
+    judge(&report, Edges::To(redis.port), &truth)
 }
 
 /// One connection of a pool, which was there before.
 pub(super) fn late_mariadb(folder: &Path, view: View, length: Length) -> Result<Row> {
     let mariadb = MariaDb::start(folder)?;
-    let go = folder.join("go");
     let script = paths::workspace().join("tests/fixtures/peers/mariadb_client.py");
     let times = length.times(100, 300);
-    let mut client = Launch::new(Path::new("/usr/bin/python3"), "mariadb-client", folder)
+    let client = Launch::new(Path::new("/usr/bin/python3"), "mariadb-client", folder)
         .args([&script])
         .args([mariadb.port.to_string(), times.to_string()])
-        .args([&go])
-        .start()?;
-    wait_until("the client is connected", LIMIT, || {
-        !client.is_running() || folder.join("go.ready").exists()
-    })?;
-    ensure!(client.is_running(), "it ended: {}", client.errors());
+        .args([Waiting::file(folder)]);
+    let client = Waiting::start(client, folder)?;
     let pids = view.pids(&[mariadb.pid()], &[client.pid()]);
     let watch = Watch::start_only(&pids, &[])?;
-    std::fs::write(&go, "").context("let the client go on")?;
-    let output = client.finish(LIMIT)?;
+    let output = client.go_on()?.finish(LIMIT)?;
     let report = watch.finish()?;
     let longest: u64 = output.trim().parse().context("the client's longest time")?;
     let counted = Counted::of(times, "ok").at_most(Duration::from_nanos(longest));
     let truth = Truth::from([("SELECT".to_owned(), counted)]);
-    judge(
-        "late MariaDB",
-        view,
-        &report,
-        Edges::To(mariadb.port),
-        &truth,
-    )
+    judge(&report, Edges::To(mariadb.port), &truth)
 }
 
 pub(super) fn postgresql_large(folder: &Path, view: View, length: Length) -> Result<Row> {
@@ -177,11 +165,5 @@ pub(super) fn postgresql_large(folder: &Path, view: View, length: Length) -> Res
         ("SELECT".to_owned(), counted),
         ("CONNECT".to_owned(), Counted::of(1, "ok")),
     ]);
-    judge(
-        "PostgreSQL",
-        view,
-        &report,
-        Edges::To(postgres.port),
-        &truth,
-    )
+    judge(&report, Edges::To(postgres.port), &truth)
 }

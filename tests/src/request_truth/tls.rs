@@ -24,7 +24,7 @@ const CLIENTS: [Client; 2] = [
 ];
 
 /// Two clients, each with a path of its own: sessions, threads and descriptors of the server are used again at once.
-pub(super) fn short_connections(folder: &Path, view: View, length: Length) -> Result<Row> {
+pub(super) fn short_connections(folder: &Path, _view: View, length: Length) -> Result<Row> {
     tls::write_certificate(folder)?;
     let nginx = Nginx::start_with_workers(folder, Speaks::Tls, 1)?;
     for client in CLIENTS {
@@ -61,8 +61,6 @@ pub(super) fn short_connections(folder: &Path, view: View, length: Length) -> Re
     }
     let sent = u64::try_from(connections * CLIENTS.len() * runs.len())?;
     Ok(Row {
-        case: "short connections over TLS".to_owned(),
-        view,
         truth: format!("{sent} of two clients"),
         told: if wrong.is_empty() {
             told.to_string()
