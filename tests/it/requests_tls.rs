@@ -22,7 +22,7 @@ use profiler_tests::{
         postgres::Postgres,
         short_tls::{self, Client},
         tls::{self, Program},
-        watch::{Edges, Expected, Gaps, Watch},
+        watch::{Edges, Expected, Gaps, Report, Watch},
     },
     wait::wait_for,
 };
@@ -63,6 +63,16 @@ fn check_but(
     (asked, gaps): (&[Asked], Gaps),
 ) {
     let report = watch.finish().unwrap();
+    check_report(&report, port, protocol, (client, server), (asked, gaps));
+}
+
+fn check_report(
+    report: &Report,
+    port: u16,
+    protocol: &str,
+    (client, server): (&[u32], &[u32]),
+    (asked, gaps): (&[Asked], Gaps),
+) {
     let expected = Expected {
         protocol,
         tls: true,
@@ -186,29 +196,6 @@ fn code_of_the_target_is_touched_only_by_tls_and_only_while_the_task_runs() {
         (all_breakpoints(&pids) == 0).then_some(())
     });
     gone.unwrap();
-}
-
-#[test]
-fn two_thousand_requests_a_second_inside_tls_are_all_reported() {
-    const LOAD: u32 = 4000;
-    let (folder, _guard) = folder();
-    let nginx = nginx(&folder);
-    let pids = nginx.pids().unwrap();
-    let watch = Watch::start_tls(&pids).unwrap();
-    let load = Load {
-        base: &format!("https://127.0.0.1:{}", nginx.port),
-        paths: &["/files/700", "/files/0", "/files/4096", "/files/1"],
-        requests: LOAD,
-        connections: 8,
-        streams: 10,
-        rate: 2000,
-        http1: false,
-        probed: true,
-    };
-    let client = h2load::run(&folder, load).unwrap();
-    let asked = nginx.log(LOAD as usize).unwrap();
-    assert_eq!(asked.len(), LOAD as usize);
-    check(watch, nginx.port, "http2", (&[client], &pids), &asked);
 }
 
 #[test]
@@ -535,6 +522,36 @@ mod alone {
             short_tls::run(load).unwrap();
             short_tls::check(&watch.finish().unwrap(), load).unwrap();
         }
+    }
+
+    #[test]
+    fn two_thousand_requests_a_second_inside_tls_are_all_reported() {
+        const LOAD: u32 = 4000;
+        let (folder, _guard) = folder();
+        let nginx = nginx(&folder);
+        let pids = nginx.pids().unwrap();
+        let watch = Watch::start_tls(&pids).unwrap();
+        let load = Load {
+            base: &format!("https://127.0.0.1:{}", nginx.port),
+            paths: &["/files/700", "/files/0", "/files/4096", "/files/1"],
+            requests: LOAD,
+            connections: 8,
+            streams: 10,
+            rate: 2000,
+            http1: false,
+            probed: true,
+        };
+        let client = h2load::run(&folder, load).unwrap();
+        let asked = nginx.log(LOAD as usize).unwrap();
+        assert_eq!(asked.len(), LOAD as usize);
+        let report = watch.finish().unwrap();
+        let (lost, one_of) = (&report.json["lost"], &report.json["sampled_one_of"]);
+        assert_measured!(
+            *lost == 0 && *one_of == 1,
+            "lost {lost}, sampled 1 of {one_of}"
+        );
+        let ends = (&[client][..], pids.as_slice());
+        check_report(&report, nginx.port, "http2", ends, (&asked, Gaps::None));
     }
 
     /// A client that keeps its connection and waits for each answer, for longer than a period of probes.
