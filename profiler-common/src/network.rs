@@ -168,6 +168,8 @@ pub struct Connection {
     pub capture_bytes: u32,
     /// Pieces that did not fit the ring buffer for payload.
     pub pieces_lost: u32,
+    /// Bytes of reads and writes that were captured, or whose plaintext was.
+    pub captured_bytes: u64,
     /// Since when the data was there that was read last; 0: not known. Only where payload is captured.
     pub taken_ns: u64,
     /// When this end said that it sends no more.
@@ -342,7 +344,7 @@ pub const ANSWERS_BUFFER_BYTES: u32 = 256 << 10;
 
 const _: () = assert!(size_of::<Answer>() == 16 + 8 + ANSWER_BYTES);
 const _: () = assert!(size_of::<Histogram>() == 8 * BUCKETS);
-const _: () = assert!(size_of::<Connection>() == 3 * 64 + 11 * 8 + 2 * 280 + 14 * 4 + 4 + 4 + 48);
+const _: () = assert!(size_of::<Connection>() == 3 * 64 + 12 * 8 + 2 * 280 + 14 * 4 + 4 + 4 + 48);
 const _: () = assert!(size_of::<Connection>().is_multiple_of(8));
 const _: () = assert!(core::mem::offset_of!(Connection, ready_ns) == 64);
 const _: () = assert!(core::mem::offset_of!(Connection, user) == 128);

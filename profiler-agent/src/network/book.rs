@@ -173,7 +173,7 @@ impl Book {
         self.name_user(&flow);
         if let Some(place) = self.places.remove(&flow.cookie) {
             self.note_shared(&flow);
-            self.note_home(flow.cookie, place.pair);
+            self.note_home(place.pair, &flow);
             self.fold(place, &flow.metrics);
         } else {
             self.waiting.push((flow, now_ns));
@@ -237,7 +237,7 @@ impl Book {
             if let Some(slot) = done.get_mut(index) {
                 *slot = true;
                 self.note_shared(flow);
-                self.note_home(flow.cookie, place.pair);
+                self.note_home(place.pair, flow);
                 self.fold(place, &flow.metrics);
             } else {
                 self.places.insert(flow.cookie, place);

@@ -3,6 +3,7 @@ use crate::{
     network::{
         conntrack::Tracked,
         directory::Listing,
+        homes::{Home, Met},
         names::Identity,
         nat::{Ends, Translation},
         owners::Owners,
@@ -35,6 +36,7 @@ fn flow(
         shared: false,
         comm: format!("thread-{pid}"),
         seen_ns: cookie,
+        captured_bytes: None,
         metrics: SideMetrics {
             connections: 1,
             write: Transfer {
@@ -386,12 +388,12 @@ fn single_connections_are_told_with_their_edge_also_when_they_have_ended() {
         let mut met = Vec::new();
         let listed = std::slice::from_ref(&open);
         book.table_with(listed, &directory, |pair, _, flow| {
-            met.push((flow.cookie, pair));
+            met.push(Met::new(pair, flow));
         });
         let homes = book.take_homes(&met);
         let pids = |cookie| {
-            let key: Option<&EdgeKey> = homes.get(&cookie);
-            key.map(|key| (key.client.pid, key.server.pid))
+            let home: Option<&Home> = homes.get(&cookie);
+            home.map(|home| (home.edge.client.pid, home.edge.server.pid))
         };
         let ended = remembers.then_some((Some(11), Some(22)));
         assert_eq!((pids(1), pids(2)), (ended, ended));

@@ -4,10 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use profiler_common::{
     network::{
-        BUCKETS, Connection, DIRECTION_CLIENT, DIRECTION_SERVER, FLAG_CONNECT_FAILED, FLAG_JOINED,
-        FLAG_SHARED, Histogram, bucket, search_table,
+        ANNOUNCED_TLS, BUCKETS, Connection, DIRECTION_CLIENT, DIRECTION_SERVER,
+        FLAG_CONNECT_FAILED, FLAG_JOINED, FLAG_SHARED, Histogram, bucket, search_table,
     },
     network_calls::CallTimes,
+    payload::CAPTURE_STOP,
 };
 
 use crate::{
@@ -42,6 +43,8 @@ pub(crate) struct Flow {
     pub(crate) comm: String,
     /// When it was first seen, on the kernel's clock.
     pub(crate) seen_ns: u64,
+    /// Bytes that were captured for requests; `None`: what goes over it is not wanted.
+    pub(crate) captured_bytes: Option<u64>,
     pub(crate) metrics: SideMetrics,
 }
 
@@ -64,6 +67,7 @@ impl Flow {
             shared: connection.flags & FLAG_SHARED != 0,
             comm: text(&connection.comm),
             seen_ns: connection.seen_ns,
+            captured_bytes: is_wanted(connection).then_some(connection.captured_bytes),
             metrics: metrics(connection, ended),
         }
     }
@@ -83,6 +87,11 @@ impl Flow {
             add_time(&mut self.metrics.accept, *accept_wait_ns);
         }
     }
+}
+
+/// Whether requests are looked for in it: in its bytes, or in the plaintext of a TLS library.
+fn is_wanted(connection: &Connection) -> bool {
+    connection.capture_bytes != CAPTURE_STOP || connection.announced == ANNOUNCED_TLS
 }
 
 /// The process that used a connection last, or opened it.

@@ -5,16 +5,58 @@
 
 use std::collections::HashMap;
 
-use super::book::{Book, Pair};
+use super::{
+    book::{Book, Pair},
+    flow::Flow,
+};
 use crate::model::EdgeKey;
 
 /// Ended connections that may wait to be asked for; more are not told apart any more.
 const MOST: usize = 262_144;
 
-/// Ended connections, by the cookies of their sockets.
+/// Bytes that a connection has moved, and those of them that were captured for requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub moved: u64,
+    pub captured: u64,
+}
+
+/// What is known of one connection beside its payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    pub edge: EdgeKey,
+    /// `None`: not counted, or no requests are looked for in it.
+    pub traffic: Option<Traffic>,
+    pub has_ended: bool,
+}
+
+/// A connection that is open or has just ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Met {
+    cookie: u64,
+    pair: Pair,
+    traffic: Option<Traffic>,
+}
+
+impl Met {
+    pub(crate) fn new(pair: Pair, flow: &Flow) -> Self {
+        let moved = flow.metrics.write.bytes + flow.metrics.read.bytes;
+        let traffic = flow.captured_bytes.map(|captured| Traffic {
+            moved,
+            captured: captured.min(moved),
+        });
+        Self {
+            cookie: flow.cookie,
+            pair,
+            traffic,
+        }
+    }
+}
+
+/// Ended connections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Homes {
-    ended: HashMap<u64, Pair>,
+    ended: Vec<Met>,
 }
 
 impl Book {
@@ -23,26 +65,37 @@ impl Book {
         self.homes.get_or_insert_default();
     }
 
-    pub(super) fn note_home(&mut self, cookie: u64, pair: Pair) {
+    pub(super) fn note_home(&mut self, pair: Pair, flow: &Flow) {
         if let Some(homes) = &mut self.homes
             && homes.ended.len() < MOST
         {
-            homes.ended.insert(cookie, pair);
+            homes.ended.push(Met::new(pair, flow));
         }
     }
 
     /// The edges of connections that ended since the last call, and of those that were met just now.
-    pub(crate) fn take_homes(&mut self, met: &[(u64, Pair)]) -> HashMap<u64, EdgeKey> {
+    pub(crate) fn take_homes(&mut self, met: &[Met]) -> HashMap<u64, Home> {
         let ended = self
             .homes
             .as_mut()
-            .map(|homes| std::mem::take(&mut homes.ended));
-        let all = ended.into_iter().flatten().chain(met.iter().copied());
+            .map(|homes| std::mem::take(&mut homes.ended))
+            .unwrap_or_default();
+        let ended = ended.iter().map(|one| (one, true));
+        let met = met.iter().map(|one| (one, false));
         let mut keys: HashMap<Pair, EdgeKey> = HashMap::new();
-        all.map(|(cookie, pair)| {
-            let key = keys.entry(pair).or_insert_with(|| self.key(pair));
-            (cookie, key.clone())
-        })
-        .collect()
+        met.chain(ended)
+            .map(|(one, has_ended)| {
+                let key = keys
+                    .entry(one.pair)
+                    .or_insert_with(|| self.key(one.pair))
+                    .clone();
+                let home = Home {
+                    edge: key,
+                    traffic: one.traffic,
+                    has_ended,
+                };
+                (one.cookie, home)
+            })
+            .collect()
     }
 }

@@ -37,6 +37,7 @@ pub(crate) use connections::{Connections, MOST_OF_EDGE};
 pub(crate) use diag::DiagSocket;
 pub(crate) use directory::{Directory, Owner, Sources};
 pub(crate) use flow::{Flow, socket_address, user_of};
+pub(crate) use homes::{Home, Met, Traffic};
 pub(crate) use names::{Identity, read_answer};
 pub(crate) use namespaces::{NamespacePath, enter_namespace_of};
 pub(crate) use proc_tcp::{parse as read_socket_table, sockets_of};

@@ -179,6 +179,7 @@ mod tests {
             shared: false,
             comm: "app".to_owned(),
             seen_ns: 1,
+            captured_bytes: None,
             metrics: SideMetrics {
                 connections: 1,
                 open,

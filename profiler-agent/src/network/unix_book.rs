@@ -14,6 +14,7 @@ use profiler_common::{
 use super::{
     book::Only,
     flow::{Direction, text, values},
+    homes::Home,
     names::Identity,
     unix_diag::{UnixDiagSocket, UnixListing, shown},
 };
@@ -292,13 +293,16 @@ impl UnixBook {
         ends: &[UnixEnd],
         listing: &UnixListing,
         identify: impl Fn(ProcessKey) -> Identity,
-    ) -> HashMap<u64, EdgeKey> {
+    ) -> HashMap<u64, Home> {
         let placed = self.place_all(ends, listing, |_end, _what| {});
         let pairs = placed.into_iter().map(|((pair, _direction), _whole)| pair);
+        let homes = pairs.map(|pair| Home {
+            edge: pair.named(&identify),
+            traffic: None,
+            has_ended: false,
+        });
         let cookies = ends.iter().map(|end| end.cookie);
-        cookies
-            .zip(pairs.map(|pair| pair.named(&identify)))
-            .collect()
+        cookies.zip(homes).collect()
     }
 
     /// The processes of every edge that is known.

@@ -47,7 +47,9 @@ use crate::{
         Clock, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable, WaitCounts,
         Window,
     },
-    network::{Book, Connections, Directory, Flow, Resting, Room, Sources, fold_silent, user_of},
+    network::{
+        Book, Connections, Directory, Flow, Met, Resting, Room, Sources, fold_silent, user_of,
+    },
     opener::Helper,
     process::ProcessTable,
 };
@@ -448,7 +450,7 @@ impl Session {
         let (mut edges, folded, mut unresolved) =
             self.book
                 .table_with(&open, &self.directory, |pair, direction, flow| {
-                    met.push((flow.cookie, pair));
+                    met.push(Met::new(pair, flow));
                     connections.note(pair, direction, flow);
                 });
         let connections = connections.finish(now_ns);

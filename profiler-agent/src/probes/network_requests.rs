@@ -19,10 +19,8 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject, NetworkLinks, TLS_PROGRAMS},
-    model::{
-        EdgeKey, MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
-    },
-    network::UnixEnd,
+    model::{MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport},
+    network::{Home, UnixEnd},
     process::ProcessTable,
     requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
 };
@@ -202,7 +200,7 @@ impl Requests {
     pub(super) fn table(
         &mut self,
         object: &LoadedObject,
-        homes: HashMap<u64, EdgeKey>,
+        homes: HashMap<u64, Home>,
         now_ns: u64,
         last: bool,
     ) -> Result<Option<RequestTable>, LoadError> {
@@ -210,6 +208,7 @@ impl Requests {
             Some(tls) => Some(tls.report(object)?),
             None => None,
         };
+        let tls_is_steady = self.tls.as_ref().is_none_or(TlsProbes::is_steady);
         let counters = object.payload_counters()?;
         let lost = counters.get(PIECES_LOST as usize).copied().unwrap_or(0);
         let table = self.payload.with(move |tracker, counts| {
@@ -222,6 +221,7 @@ impl Requests {
                 unbound_bytes: tls.as_ref().map_or(0, TlsReport::unbound_bytes),
                 lost_pieces: lost.saturating_sub(lost_pieces),
                 sampled_one_of,
+                tls_is_steady,
             });
             let table = if last {
                 tracker.finish(now_ns)

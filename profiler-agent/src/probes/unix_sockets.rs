@@ -7,8 +7,8 @@ use profiler_common::{config::FILTER_ALL, network::FLAG_COMPLETE, unix_sockets::
 use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::{Edge, EdgeKey, FoldedEdges, ProcessKey},
-    network::{Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
+    model::{Edge, FoldedEdges, ProcessKey},
+    network::{Home, Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
 };
 
@@ -64,7 +64,7 @@ pub(super) struct UnixReport {
     /// What could not be told.
     pub(super) unresolved: BTreeMap<String, u64>,
     /// The edge of each socket, where that is wanted.
-    pub(super) homes: HashMap<u64, EdgeKey>,
+    pub(super) homes: HashMap<u64, Home>,
     /// Sockets that are gone since the last report.
     pub(super) gone: Vec<UnixEnd>,
 }

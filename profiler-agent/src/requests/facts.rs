@@ -65,4 +65,6 @@ pub struct SourceCounts {
     pub lost_pieces: u64,
     /// One connection in so many is looked at; 0 and 1: all are.
     pub sampled_one_of: u32,
+    /// Probes in TLS libraries are there all the time.
+    pub tls_is_steady: bool,
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use profiler_protocols::{Exchange, Limits, Options, Privacy, Protocol};
 
 use super::{
+    estimate::Groups,
     event::{Plaintext, Whole},
     facts::{CaptureOrder, Facts, is_unix_end},
     seen::Place,
@@ -42,6 +43,8 @@ pub(super) struct Line {
     /// What a TLS library gives and takes; then the wire carries nothing to be read.
     tls: Option<Talk>,
     pieces: u64,
+    /// Bytes that were captured, in time.
+    pub(super) captured: Groups,
     /// Pieces that were lost on their way here.
     pub(super) lost_pieces: u64,
     pub(super) edge: Option<EdgeKey>,
@@ -68,6 +71,7 @@ impl Line {
             wire: None,
             tls: None,
             pieces: 0,
+            captured: Groups::default(),
             lost_pieces: 0,
             edge: None,
             is_guess: false,

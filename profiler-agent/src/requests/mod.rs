@@ -11,13 +11,15 @@ mod line;
 mod seen;
 mod tracker;
 mod rules;
+mod estimate;
+mod counts;
 mod operations;
 mod samples;
 mod sidecar;
 
+pub(crate) use counts::status_name;
 pub use event::{PayloadEvent, PayloadPiece, Plaintext, Whole};
 pub use facts::{CaptureOrder, Facts, SourceCounts, is_unix_end, shown_end, unix_end};
-pub(crate) use operations::status_name;
 pub use rules::{MAX_EXPRESSION_BYTES, MAX_RULES, RuleError, Rules};
 pub use samples::Keep;
 pub use tracker::{Tracker, TrackerOptions};

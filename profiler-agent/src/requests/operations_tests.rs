@@ -1,11 +1,15 @@
 use std::net::Ipv4Addr;
 
-use profiler_protocols::{Exchange, Messages, Outcome};
+use profiler_protocols::{Exchange, Messages, Outcome, Status};
 
 use super::*;
 use crate::{
-    model::{Address, Endpoint},
-    requests::seen::Moved,
+    model::{Address, Endpoint, SeenBy, Tally},
+    network::Traffic,
+    requests::{
+        counts::{MAX_STATUSES, OTHER},
+        seen::Moved,
+    },
 };
 
 fn edge(server: u8) -> EdgeKey {
@@ -54,6 +58,18 @@ fn get(route: &str) -> Exchange {
     }
 }
 
+/// Without connections that are open.
+fn rows(
+    operations: &Operations,
+    fewest: u32,
+) -> (Vec<RequestEdge>, Vec<Operation>, HashMap<&EdgeKey, u32>) {
+    let sampling = Sampling {
+        fewest,
+        tls_is_steady: true,
+    };
+    operations.rows(sampling, std::iter::empty())
+}
+
 fn add(operations: &mut Operations, edge: &EdgeKey, exchange: Exchange) {
     operations.add(edge, &seen(SeenBy::Client, exchange), Counted::Here);
 }
@@ -69,7 +85,7 @@ fn what_nobody_answers_is_counted_and_has_no_latency() {
     for exchange in [get("/"), unanswered] {
         add(&mut operations, &edge(2), exchange);
     }
-    let (_, rows, _) = operations.rows(1);
+    let (_, rows, _) = rows(&operations, 1);
     let [row] = rows.as_slice() else {
         panic!("{rows:?}");
     };
@@ -85,7 +101,7 @@ fn routes_beyond_the_room_of_an_edge_are_one_operation() {
         add(&mut operations, &edge(2), get(&format!("/{number}")));
     }
     add(&mut operations, &edge(3), get("/"));
-    let (edges, rows, _) = operations.rows(1);
+    let (edges, rows, _) = rows(&operations, 1);
     assert_eq!(edges.len(), 2);
     let of_first: Vec<_> = rows.iter().filter(|row| row.edge == Some(0)).collect();
     assert_eq!(of_first.len(), MAX_OPERATIONS_OF_EDGE + 1);
@@ -109,7 +125,7 @@ fn edges_beyond_the_room_are_one_without_a_name() {
         };
         add(&mut operations, &key, get("/"));
     }
-    let (edges, rows, _) = operations.rows(1);
+    let (edges, rows, _) = rows(&operations, 1);
     assert_eq!(edges.len(), MAX_EDGES);
     let rest: Vec<_> = rows.iter().filter(|row| row.edge.is_none()).collect();
     assert_eq!(rest.len(), 1);
@@ -131,7 +147,7 @@ fn broken_and_unknown_requests_have_no_latency() {
         };
         add(&mut operations, &edge(2), exchange);
     }
-    let (_, rows, _) = operations.rows(1);
+    let (_, rows, _) = rows(&operations, 1);
     let row = &rows[0];
     assert_eq!(row.tally.count, 3);
     assert_eq!(row.tally.outcomes.errors(), 2);
@@ -159,7 +175,7 @@ fn sizes_that_are_not_known_are_not_counted() {
         ..get("/")
     };
     add(&mut operations, &edge(2), unknown);
-    let (_, rows, _) = operations.rows(1);
+    let (_, rows, _) = rows(&operations, 1);
     assert_eq!(rows[0].tally.response_bytes.count, 1);
     assert_eq!(rows[0].tally.response_bytes.sum, 5);
     assert_eq!(rows[0].tally.request_bytes.count, 2);
@@ -179,7 +195,7 @@ fn messages_of_streams_add_up() {
     };
     add(&mut operations, &edge(2), stream.clone());
     add(&mut operations, &edge(2), stream);
-    let (_, rows, _) = operations.rows(1);
+    let (_, rows, _) = rows(&operations, 1);
     let tally = &rows[0].tally;
     assert_eq!(
         (
@@ -201,7 +217,7 @@ fn statuses_are_told_apart_up_to_a_bound() {
         };
         add(&mut operations, &edge(2), exchange);
     }
-    let (_, rows, _) = operations.rows(1);
+    let (_, rows, _) = rows(&operations, 1);
     let statuses = &rows[0].tally.statuses;
     assert_eq!(statuses.len(), MAX_STATUSES + 1);
     assert_eq!(statuses["grpc 0"], 1);
@@ -231,7 +247,7 @@ fn an_edge_that_is_renamed_keeps_everything() {
         },
     );
     operations.rename(&edge(2), &edge(3));
-    let (edges, rows, _) = operations.rows(1);
+    let (edges, rows, _) = rows(&operations, 1);
     assert_eq!(edges.len(), 1);
     assert_eq!(edges[0].key, edge(3));
     assert_eq!((edges[0].connections, edges[0].client_port), (2, None));
@@ -268,7 +284,7 @@ fn sampled_in_turn(connections: &[Vec<(u32, u64)>]) -> Tally {
             }
         }
     }
-    let (_, rows, _) = operations.rows(fewest);
+    let (_, rows, _) = rows(&operations, fewest);
     rows[0].tally.clone()
 }
 
@@ -295,6 +311,40 @@ fn requests_of_sampled_connections_stand_for_the_others() {
         ..Tally::default()
     };
     assert_eq!(all.interval(), (7, Some(7)));
+}
+
+/// Where the bytes of all connections are known they tell how much was seen, whatever the chance was.
+#[test]
+fn bytes_of_all_connections_tell_how_much_was_seen() {
+    let traffic = |moved, captured| Home {
+        edge: edge(2),
+        traffic: Some(Traffic { moved, captured }),
+        has_ended: false,
+    };
+    let tally_of = |homes: &[Home]| {
+        let mut operations = Operations::default();
+        for (one_of, exchange) in [(1, get("/")), (1, get("/")), (4, get("/"))] {
+            let one = Seen {
+                one_of,
+                ..seen(SeenBy::Server, exchange)
+            };
+            operations.add(&edge(2), &one, Counted::Here);
+        }
+        operations.cover(homes.iter());
+        let (_, rows, _) = rows(&operations, 4);
+        (rows[0].tally.clone(), rows[0].server_only)
+    };
+    let (all, server_only) = tally_of(&[traffic(900, 900)]);
+    assert_eq!((all.count, all.seen, server_only), (3, 3, 3));
+    assert_eq!(all.interval(), (3, Some(3)));
+    let (part, server_only) = tally_of(&[traffic(900, 900), traffic(1800, 900)]);
+    assert_eq!(
+        (part.count, part.outcomes.ok, part.statuses["200"]),
+        (5, 5, 5)
+    );
+    assert_eq!(server_only, 5);
+    let (chance, _) = tally_of(&[]);
+    assert_eq!((chance.count, chance.outcomes.ok), (6, 6));
 }
 
 /// Draws connections many times, as sampling does, and looks how often the truth lies in the interval: of how
@@ -345,6 +395,6 @@ fn one_that_the_client_counts_leaves_only_its_times() {
         &seen(SeenBy::Server, get("/")),
         Counted::AtOtherEnd,
     );
-    let (_, rows, _) = operations.rows(1);
+    let (_, rows, _) = rows(&operations, 1);
     assert_eq!((rows[0].tally.count, rows[0].server.count), (0, 1));
 }

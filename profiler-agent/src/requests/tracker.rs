@@ -25,7 +25,10 @@ use super::{
     seen::Seen,
     sidecar::Sidecars,
 };
-use crate::model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy};
+use crate::{
+    model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy},
+    network::Home,
+};
 
 /// First bytes of each body that are kept, when bodies are.
 const BODY_BYTES: usize = 4096;
@@ -199,11 +202,11 @@ impl Tracker {
     }
 
     /// Which edge each connection belongs to, as far as that is known by now.
-    pub fn edges(&mut self, edges: &HashMap<u64, EdgeKey>) {
+    pub fn edges(&mut self, homes: &HashMap<u64, Home>) {
         // What connections of an edge that was known belong to now.
         let mut successors: HashMap<EdgeKey, HashSet<EdgeKey>> = HashMap::new();
         for (cookie, line) in &mut self.lines {
-            let told = edges.get(cookie);
+            let told = homes.get(cookie).map(|home| &home.edge);
             line.is_guess &= told.is_none();
             let found = told.or(line.edge.as_ref()).cloned();
             let known = std::mem::replace(&mut line.edge, found.clone());
@@ -221,6 +224,7 @@ impl Tracker {
                 self.samples.rename(&old, new);
             }
         }
+        self.operations.cover(homes.values());
     }
 
     /// What the kernel side should do from now on, since the last call.
@@ -291,6 +295,7 @@ impl Tracker {
         };
         line.pid = piece.pid;
         line.one_of = piece.one_of.max(1);
+        line.captured.add_at(piece.at_ns, piece.length);
         let was = line.seen_by();
         if let Some(talk) = line.talk_of(piece.plaintext, limits, &self.privacy) {
             talk.take(piece, &mut self.ended);

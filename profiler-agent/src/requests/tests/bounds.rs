@@ -200,6 +200,7 @@ fn counts_of_the_kernel_side_are_in_the_table() {
         unbound_bytes: 11,
         lost_pieces: 12,
         sampled_one_of: 4,
+        tls_is_steady: true,
     });
     let counters = play.report(&[]).counters;
     assert_eq!(counters.unbound_bytes, 11);

@@ -14,7 +14,10 @@ use std::{
 };
 
 use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions, Whole};
-use crate::model::{Address, EdgeKey, Endpoint, Operation, RequestTable};
+use crate::{
+    model::{Address, EdgeKey, Endpoint, Operation, RequestTable},
+    network::Home,
+};
 
 pub(super) const CLIENT_PID: u32 = 100;
 pub(super) const SERVER_PID: u32 = 200;
@@ -172,10 +175,22 @@ impl Play {
 
     /// Says to which edge the sockets belong, and reports.
     pub(super) fn report(&mut self, sockets: &[u64]) -> RequestTable {
-        let edges = sockets.iter().map(|cookie| (*cookie, edge())).collect();
+        let edges = sockets
+            .iter()
+            .map(|cookie| (*cookie, home(edge())))
+            .collect();
         self.tracker.edges(&edges);
         self.now_ns += 1000 * MS;
         self.tracker.table(self.now_ns)
+    }
+}
+
+/// Where a connection belongs of whose bytes nothing is known.
+pub(super) fn home(edge: EdgeKey) -> Home {
+    Home {
+        edge,
+        traffic: None,
+        has_ended: false,
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, TrackerOptions, edge};
+use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, TrackerOptions, edge, home};
 use crate::{
-    model::{EdgeKey, MatchClass, RequestTable},
+    model::{MatchClass, RequestTable},
+    network::Home,
     requests::Tracker,
 };
 
@@ -26,13 +27,13 @@ fn facts(is_client: bool) -> Facts {
     }
 }
 
-fn edges() -> HashMap<u64, EdgeKey> {
+fn edges() -> HashMap<u64, Home> {
     let mut down = edge();
     down.server.pid = Some(PROXY);
     down.server.comm = "envoy".to_owned();
     let mut up = edge();
     up.client.pid = Some(PROXY);
-    HashMap::from([(DOWN, down), (UP, up)])
+    HashMap::from([(DOWN, home(down)), (UP, home(up))])
 }
 
 struct Proxy {

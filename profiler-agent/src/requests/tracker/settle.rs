@@ -162,6 +162,10 @@ impl Tracker {
             return;
         };
         super::report::add(&mut self.counters, &line);
+        if let Some(edge) = &line.edge {
+            self.operations
+                .captured(edge, line.client(), &line.captured);
+        }
         for client in [line.facts.local, line.facts.remote] {
             if let Some(same) = self.ends.get_mut(&client) {
                 same.retain(|known| *known != cookie);

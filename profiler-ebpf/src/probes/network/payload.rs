@@ -98,12 +98,6 @@ pub(super) struct Part {
     pub(super) since_ns: u64,
 }
 
-/// Whether anything of the connection is captured.
-#[inline(always)]
-pub(super) fn is_wanted(connection: &Connection) -> bool {
-    connection.capture_bytes != CAPTURE_STOP && is_sampled(connection)
-}
-
 /// Whether the connection is one of those that are captured; both of its ends give the same answer.
 #[inline(always)]
 pub(super) fn is_sampled(connection: &Connection) -> bool {

@@ -10,11 +10,11 @@
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use profiler_common::{
     network::{Connection, FLAG_JOINED},
-    payload::{LARGE_WRITE_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT},
+    payload::{CAPTURE_STOP, LARGE_WRITE_BYTES, SCRATCH_RECEIVED, SCRATCH_SENT},
 };
 
 use super::{
-    connection::{find, now},
+    connection::{add, find, now},
     payload::{self, Part, payload},
     payload_bytes::find_source,
     payload_datagrams, payload_unix,
@@ -122,7 +122,11 @@ fn moved<const AREA: u32>(socket: Socket, connection: &mut Connection, part: Par
     } else {
         None
     };
-    let is_wanted = payload::is_wanted(connection);
+    let is_sampled = payload::is_sampled(connection);
+    let is_wanted = is_sampled && connection.capture_bytes != CAPTURE_STOP;
+    if is_wanted || (is_sampled && call.is_some()) {
+        add(&mut connection.captured_bytes, part.bytes);
+    }
     let may_match = AREA == SCRATCH_SENT && call.is_none() && tls_memory::is_watched();
     if call.is_none() && !is_wanted && !may_match {
         return;
