@@ -29,7 +29,7 @@ pub const SCRATCH_RECEIVED: u32 = 1;
 pub const SCRATCH_AREAS: u32 = 2;
 
 /// Parts of a message (`struct iovec`) that are captured; what is behind them is only counted.
-pub const MAX_PARTS: u32 = 16;
+pub const MAX_PARTS: u32 = 64;
 
 /// Bytes of the ring buffer for pieces (a power of two and a multiple of the page size).
 pub const PAYLOAD_BUFFER_BYTES: u32 = 16 << 20;
