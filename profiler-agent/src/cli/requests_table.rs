@@ -298,7 +298,8 @@ fn remarks(table: &RequestTable) -> Text {
         line(&mut text, &format!("missing: {}", parts.join("; ")));
     }
     if let Some(report) = &table.tls {
-        text.push(&plaintext(report));
+        let window_ns = table.window.to_ns.saturating_sub(table.window.from_ns);
+        text.push(&plaintext(report, window_ns));
     }
     let one_of = table.counters.sampled_one_of;
     if one_of > 1 {
@@ -409,8 +410,11 @@ fn missing(table: &RequestTable) -> Vec<String> {
     parts
 }
 
+/// Two clocks say when a task ended.
+const TOLD_NS: u64 = 10_000_000;
+
 /// What became of TLS libraries.
-fn plaintext(report: &TlsReport) -> Text {
+fn plaintext(report: &TlsReport, window_ns: u64) -> Text {
     let mut text = Text::default();
     if let Some(reason) = &report.unavailable {
         line(&mut text, &format!("TLS is not captured: {reason}"));
@@ -427,6 +431,17 @@ fn plaintext(report: &TlsReport) -> Text {
             &mut text,
             &format!(
                 "TLS was read for {percent} % of the time: counts and rates of it are of that part"
+            ),
+        );
+    }
+    let before_ns = window_ns.saturating_sub(report.attached_ns);
+    let is_late = report.unavailable.is_none() && percent == 100 && before_ns >= TOLD_NS;
+    if is_late && !report.files.is_empty() {
+        line(
+            &mut text,
+            &format!(
+                "TLS was read from {} on, when the probes were in: requests before are missing",
+                duration(before_ns)
             ),
         );
     }

@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use profiler_protocols::Protocol;
 
 use super::*;
-use crate::model::{Address, EdgeKey, Outcomes, Tally, Timings, UpstreamHeader, Window};
+use crate::model::{
+    Address, EdgeKey, Outcomes, Tally, Timings, TlsFileReport, UpstreamHeader, Window,
+};
 
 fn endpoint(pid: Option<u32>, last: u8) -> Endpoint {
     Endpoint {
@@ -182,6 +184,30 @@ fn percentiles_are_of_the_end_that_saw_the_requests() {
     seen.client.latency_ns = spread(&[4_500_000; 720]);
     let found = text(&table(vec![seen]));
     assert!(found.contains("4.5"), "{found}");
+}
+
+#[test]
+fn says_when_probes_of_tls_were_in_later_than_the_task_began() {
+    let said = |attached_ns: u64| {
+        let mut with = table(Vec::new());
+        with.tls = Some(TlsReport {
+            files: vec![TlsFileReport {
+                path: "/bin/app".to_owned(),
+                build_id: String::new(),
+                library: None,
+                found_by: None,
+                sites: Vec::new(),
+                processes: 1,
+                reasons: Vec::new(),
+            }],
+            attached_percent: 100,
+            attached_ns,
+            ..TlsReport::default()
+        });
+        text(&with).contains("TLS was read from 190 ms on, when the probes were in")
+    };
+    assert!(said(9_810_000_000));
+    assert!(!said(10_000_000_000) && !said(9_999_000_000));
 }
 
 #[test]

@@ -323,15 +323,15 @@ impl Session {
         let mut longest = Duration::ZERO;
         loop {
             let last = stopped.load(Ordering::Relaxed) || self.sender.is_closed();
-            let mut detached_ns = None;
+            let (mut detached_ns, mut ended) = (None, None);
             if last {
-                detached_ns = Some(monotonic_ns());
+                (detached_ns, ended) = (Some(monotonic_ns()), Some(Instant::now()));
                 self.links.detach();
             } else {
                 self.reader.wait(LOOP_WAIT);
             }
             self.read();
-            self.probe_tls(last);
+            self.probe_tls(ended);
             if last || (reported.elapsed() >= pause && self.has_time(longest)) {
                 reported = Instant::now();
                 if let Err(error) = self.report(detached_ns) {

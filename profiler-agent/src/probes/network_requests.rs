@@ -1,7 +1,7 @@
 //! The part of a session that looks for requests: starts to capture payload, tells who listens which
 //! connections have ended and where each belongs, and hands the table of requests on with the edges.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
 use profiler_common::{network::Connection, payload::PIECES_LOST};
 
@@ -141,10 +141,10 @@ impl Requests {
         }
     }
 
-    /// Takes the probes in TLS libraries away.
-    fn detach(&mut self, object: &mut LoadedObject) {
+    /// Takes the probes in TLS libraries away, of a task that ended some time ago.
+    fn detach(&mut self, object: &mut LoadedObject, ended: Instant) {
         if let Some(tls) = &mut self.tls {
-            tls.stop(object);
+            tls.stop(object, ended);
         }
     }
 
@@ -327,12 +327,12 @@ impl Session {
     }
 
     /// Does what is due of TLS, or at the end takes its probes away; reads and writes are still counted.
-    pub(super) fn probe_tls(&mut self, last: bool) {
+    pub(super) fn probe_tls(&mut self, ended: Option<Instant>) {
         let Some(requests) = &mut self.requests else {
             return;
         };
-        if last {
-            requests.detach(&mut self.object);
+        if let Some(ended) = ended {
+            requests.detach(&mut self.object, ended);
         } else {
             requests.turn(&mut self.object, &self.table);
         }

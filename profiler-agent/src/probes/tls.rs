@@ -65,6 +65,10 @@ struct Watched {
 }
 
 impl Watched {
+    fn is_looked_at(&self) -> bool {
+        self.looked.is_some() || !self.files.is_empty()
+    }
+
     /// Its files with a TLS library that can be read.
     fn found(&self) -> impl Iterator<Item = &TlsMapping> {
         let is_found = |mapping: &&TlsMapping| matches!(mapping.content.finding, Finding::Found(_));
@@ -130,6 +134,9 @@ impl TlsTargets {
 #[derive(Debug)]
 pub(super) struct TlsProbes {
     duty: Duty,
+    began: Instant,
+    /// The processes that ran at the beginning were looked at.
+    is_settled: bool,
     cpu_percent: u32,
     was_limited: bool,
     processes: BTreeMap<u32, Watched>,
@@ -161,6 +168,8 @@ impl TlsProbes {
         opener::start("tls-finder", move || look(&asked, &answer))?;
         Ok(Self {
             duty: Duty::new(duty_percent, cpu_percent),
+            began: Instant::now(),
+            is_settled: false,
             cpu_percent,
             was_limited: false,
             processes: BTreeMap::new(),
@@ -203,9 +212,7 @@ impl TlsProbes {
         let began = Instant::now();
         while self.unavailable.is_none() && began.elapsed() < SETTLE_LIMIT {
             self.turn(object, table);
-            let is_looked_at =
-                |process: &Watched| process.looked.is_some() || !process.files.is_empty();
-            if !self.processes.is_empty() && self.processes.values().all(is_looked_at) {
+            if !self.processes.is_empty() && self.processes.values().all(Watched::is_looked_at) {
                 break;
             }
             std::thread::sleep(SETTLE_PAUSE);
@@ -233,7 +240,7 @@ impl TlsProbes {
         }
         let done = match self.duty.turn(Instant::now()) {
             Turn::Attach => self.attach(object).and_then(|()| self.go_on(object)),
-            Turn::Detach if was_attached => {
+            Turn::Detach if was_attached || !self.probed().is_empty() => {
                 self.was_limited |= self.duty.is_limited();
                 self.detach(object)
             }
@@ -257,7 +264,12 @@ impl TlsProbes {
                 object.set_tls_process(pid, words)?;
             }
             object.set_tls_state(STATE_PAUSED, 0)?;
-            self.duty.attached(Instant::now(), spent_ns);
+            self.is_settled |= self.processes.values().all(Watched::is_looked_at)
+                || self.began.elapsed() >= SETTLE_LIMIT;
+            // Of programs that are still being looked at nothing is read.
+            if self.is_settled {
+                self.duty.attached(Instant::now(), spent_ns);
+            }
         }
         Ok(())
     }
@@ -279,9 +291,9 @@ impl TlsProbes {
         self.unavailable.is_none() && self.duty.is_whole()
     }
 
-    /// Takes all probes away.
-    pub(super) fn stop(&mut self, object: &mut LoadedObject) {
-        self.duty.end(Instant::now());
+    /// Takes all probes away. What they told since `ended` was for nothing.
+    pub(super) fn stop(&mut self, object: &mut LoadedObject, ended: Instant) {
+        self.duty.end(ended);
         if let Err(error) = self.detach(object) {
             tracing::debug!(%error, "stop to capture TLS");
             self.drop_links();
