@@ -282,7 +282,7 @@ fn load(server: &Server, http1: bool) -> u32 {
         requests: LOAD,
         connections: 8,
         streams: if http1 { 1 } else { 10 },
-        rate: RATE,
+        rate: Some(RATE),
         http1,
         probed: false,
     };

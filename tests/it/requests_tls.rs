@@ -267,7 +267,7 @@ fn many_connections_of_rustls_are_told_apart() {
         requests: REQUESTS,
         connections: 16,
         streams: 1,
-        rate: 400,
+        rate: Some(400),
         http1: true,
         probed: true,
     };
@@ -537,7 +537,7 @@ mod alone {
             requests: LOAD,
             connections: 8,
             streams: 10,
-            rate: 2000,
+            rate: Some(2000),
             http1: false,
             probed: true,
         };
@@ -614,7 +614,7 @@ mod alone {
             requests: LOAD,
             connections: 8,
             streams: 1,
-            rate: 8000,
+            rate: Some(8000),
             http1: true,
             probed: false,
         };

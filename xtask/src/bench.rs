@@ -72,7 +72,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         setup::run(workspace, &[Part::Schemathesis])?;
     }
     if is(&["truth"]) {
-        setup::run(workspace, &[Part::Packages(&REQUESTS_TRUTH_PACKAGES)])?;
+        setup::run(
+            workspace,
+            &[Part::Packages(&REQUESTS_TRUTH_PACKAGES), Part::GrpcGo],
+        )?;
     }
     if arguments
         .iter()

@@ -254,7 +254,20 @@ pub(crate) const KUBERNETES: Kubernetes = Kubernetes {
     modules: include_str!("pins/kubernetes.mod"),
 };
 
-/// What builds both; Debian's is too old.
+/// A program of tests with grpc-go.
+#[derive(Debug)]
+pub(crate) struct GrpcGo {
+    pub(crate) version: &'static str,
+    /// Its go.mod.
+    pub(crate) modules: &'static str,
+}
+
+pub(crate) const GRPC_GO: GrpcGo = GrpcGo {
+    version: "1.82.0",
+    modules: include_str!("pins/grpc_go.mod"),
+};
+
+/// What builds these; Debian's is too old.
 #[derive(Debug)]
 pub(crate) struct Go {
     pub(crate) version: &'static str,

@@ -19,8 +19,8 @@ pub struct Load<'a> {
     pub connections: u32,
     /// Requests at once on each connection.
     pub streams: u32,
-    /// Requests in a second on all connections.
-    pub rate: u32,
+    /// Requests in a second on all connections; `None`: as fast as it can.
+    pub rate: Option<u32>,
     /// Instead of HTTP/2.
     pub http1: bool,
     /// Held until the agent has put probes into it.
@@ -44,12 +44,12 @@ pub fn run(folder: &Path, load: Load<'_>) -> Result<u32> {
         format!("--requests={}", load.requests),
         format!("--clients={}", load.connections),
         format!("--max-concurrent-streams={}", load.streams),
-        format!(
-            "--rps={}",
-            f64::from(load.rate) / f64::from(load.connections)
-        ),
         format!("--input-file={}", file.display()),
     ];
+    if let Some(rate) = load.rate {
+        let each = f64::from(rate) / f64::from(load.connections);
+        arguments.push(format!("--rps={each}"));
+    }
     if load.http1 {
         arguments.push("--h1".to_owned());
     }

@@ -3,7 +3,7 @@
 //! [`watch`] holds what the agent reports against that.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     net::TcpListener,
     sync::Mutex,
 };
@@ -19,6 +19,7 @@ pub mod watch;
 
 pub mod curl;
 pub mod grpc;
+pub mod gunicorn;
 pub mod h2load;
 pub mod late;
 pub mod nginx;
@@ -68,4 +69,15 @@ pub fn free_port() -> Result<u16> {
         }
     }
     anyhow::bail!("no port of {PORTS:?} is free")
+}
+
+/// A process and those that it has started.
+fn with_children(pid: u32) -> Result<Vec<u32>> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
+    let mut pids = vec![pid];
+    for child in children.split_whitespace() {
+        pids.push(child.parse().context("a child's pid")?);
+    }
+    Ok(pids)
 }

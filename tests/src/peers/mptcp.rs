@@ -1,6 +1,9 @@
 //! Connections of MPTCP over loopback, as programs make them that ask for `IPPROTO_MPTCP` (also Go's listeners).
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    os::fd::OwnedFd,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
@@ -18,27 +21,37 @@ pub struct Pair {
 
 impl Pair {
     pub fn connect() -> Result<Self> {
-        let socket = || {
-            let kind = SocketType::STREAM;
-            let protocol = Some(ipproto::MPTCP);
-            socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, protocol)
-                .context("make a socket of MPTCP (sysctl net.mptcp.enabled=1)")
-        };
         let listener = socket()?;
         rustix::net::bind(&listener, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         rustix::net::listen(&listener, 1)?;
         let listener = TcpListener::from(listener);
-        let address = listener.local_addr().context("the server's address")?;
-        let client = socket()?;
-        rustix::net::connect(&client, &address).context("connect")?;
-        let client = TcpStream::from(client);
+        let port = listener
+            .local_addr()
+            .context("the server's address")?
+            .port();
+        let client = connect(port)?;
         let (server, from) = listener.accept().context("accept")?;
         ensure!(from == client.local_addr()?, "somebody else has connected");
         Ok(Self {
             client,
             server,
-            port: address.port(),
+            port,
             _listener: listener,
         })
     }
+}
+
+/// Connects to a port of 127.0.0.1.
+pub fn connect(port: u16) -> Result<TcpStream> {
+    let client = socket()?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    rustix::net::connect(&client, &address).context("connect")?;
+    Ok(TcpStream::from(client))
+}
+
+fn socket() -> Result<OwnedFd> {
+    let kind = SocketType::STREAM;
+    let protocol = Some(ipproto::MPTCP);
+    socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, protocol)
+        .context("make a socket of MPTCP (sysctl net.mptcp.enabled=1)")
 }

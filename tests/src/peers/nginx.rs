@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{asked::Asked, free_port};
+use super::{asked::Asked, free_port, with_children};
 use crate::{
     process::{Launch, Running},
     wait::{wait_for, wait_until},
@@ -85,15 +85,7 @@ impl Nginx {
 
     /// The master and its workers.
     pub fn pids(&self) -> Result<Vec<u32>> {
-        let master = self.master.pid();
-        let path = format!("/proc/{master}/task/{master}/children");
-        let children = fs::read_to_string(path).context("read nginx's workers")?;
-        let workers = children.split_whitespace().map(str::parse);
-        let mut pids = vec![master];
-        for worker in workers {
-            pids.push(worker.context("a worker's pid")?);
-        }
-        Ok(pids)
+        with_children(self.master.pid())
     }
 
     /// Its own account of requests, once it has `count` lines. Sizes are those of the bodies that it

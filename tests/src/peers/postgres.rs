@@ -21,6 +21,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 const VERSIONS: &str = "/usr/lib/postgresql";
 /// It does not run as root; this user (`nobody`) is there everywhere.
 const USER: u32 = 65_534;
+const HOST: &str = "127.0.0.1";
 
 /// Stands between the answers of a script.
 pub(super) const MARK: &str = "@@NEXT@@";
@@ -63,6 +64,8 @@ pub struct Postgres {
     server: Running,
     pub port: u16,
     programs: PathBuf,
+    /// The folder of its Unix socket.
+    sockets: PathBuf,
     log: PathBuf,
 }
 
@@ -108,8 +111,9 @@ impl Postgres {
             .start()?
             .finish(LIMIT)?;
         let settings = format!(
-            "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = ''\n\
-             fsync = off\nlog_statement = all\nlog_connections = on\nlog_line_prefix = ''\nautovacuum = off\n{more}"
+            "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = '{}'\n\
+             fsync = off\nlog_statement = all\nlog_connections = on\nlog_line_prefix = ''\nautovacuum = off\n{more}",
+            data.display()
         );
         let configuration = data.join("postgresql.auto.conf");
         fs::write(&configuration, settings).context("write the configuration")?;
@@ -130,6 +134,7 @@ impl Postgres {
             server,
             port,
             programs,
+            sockets: data,
             log: folder.join("postgres.err"),
         })
     }
@@ -141,14 +146,20 @@ impl Postgres {
 
     /// Runs the statements, each one a query of its own, whatever becomes of them; psql's pid.
     pub fn psql(&self, folder: &Path, statements: &[&str]) -> Result<u32> {
+        self.psql_at(HOST, folder, statements)
+    }
+
+    /// The same over its Unix socket.
+    pub fn psql_unix(&self, folder: &Path, statements: &[&str]) -> Result<u32> {
+        self.psql_at(&self.sockets.display().to_string(), folder, statements)
+    }
+
+    fn psql_at(&self, host: &str, folder: &Path, statements: &[&str]) -> Result<u32> {
         let script = folder.join("statements.sql");
         fs::write(&script, statements.join(";\n") + ";\n").context("write the statements")?;
         let script = script.display().to_string();
-        self.client(
-            folder,
-            "psql",
-            &["--no-psqlrc", "--quiet", "--file", &script],
-        )
+        let arguments = ["--no-psqlrc", "--quiet", "--host", host, "--file", &script];
+        self.client(folder, "psql", &arguments)
     }
 
     /// What each statement answers, when the server takes it as one that reads: values as text, without names of columns.
@@ -216,7 +227,7 @@ impl Postgres {
     fn launch(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<Running> {
         let client = Launch::new(&self.programs.join(program), program, folder)
             .args(arguments)
-            .env("PGHOST", "127.0.0.1")
+            .env("PGHOST", HOST)
             .env("PGPORT", &self.port.to_string())
             .env("PGUSER", "tester")
             .env("PGDATABASE", "postgres")

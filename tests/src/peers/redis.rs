@@ -1,6 +1,11 @@
 //! redis-server with redis-cli and redis-benchmark.
 
-use std::{collections::BTreeMap, net::TcpStream, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::TcpStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -17,21 +22,28 @@ const LIMIT: Duration = Duration::from_mins(1);
 pub struct Redis {
     server: Running,
     pub port: u16,
+    /// Where it also listens.
+    pub socket: PathBuf,
 }
 
 impl Redis {
     pub fn start(folder: &Path) -> Result<Self> {
-        let port = free_port()?;
+        let (port, socket) = (free_port()?, folder.join("redis.sock"));
         let mut server = Launch::new(Path::new("/usr/bin/redis-server"), "redis-server", folder)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
             .args(["--save", ""])
+            .args(["--unixsocket".as_ref(), socket.as_os_str()])
             .current_dir(folder)
             .start()?;
         wait_until("redis-server listens", LIMIT, || {
             !server.is_running() || TcpStream::connect(("127.0.0.1", port)).is_ok()
         })?;
         ensure!(server.is_running(), "it ended: {}", server.output());
-        Ok(Self { server, port })
+        Ok(Self {
+            server,
+            port,
+            socket,
+        })
     }
 
     pub fn pid(&self) -> u32 {

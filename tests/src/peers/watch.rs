@@ -125,6 +125,8 @@ pub enum Edges {
     To(u16),
     /// Those of a client's and a server's pid.
     Between(u32, u32),
+    /// Those over Unix sockets with a path.
+    Unix,
 }
 
 impl Edges {
@@ -133,6 +135,10 @@ impl Edges {
         match self {
             Self::To(port) => server["port"] == port,
             Self::Between(from, to) => client["pid"] == from && server["pid"] == to,
+            Self::Unix => {
+                let address = server["address"].as_str();
+                server["port"].is_null() && address.is_some_and(|path| path.starts_with('/'))
+            }
         }
     }
 }

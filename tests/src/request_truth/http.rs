@@ -1,7 +1,7 @@
-//! Cases of HTTP and gRPC.
+//! Cases of HTTP/1.1.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read, Write},
     net::TcpStream,
     path::{Path, PathBuf},
     thread,
@@ -14,10 +14,10 @@ use super::{Counted, Length, Row, Truth, View, judge};
 use crate::{
     paths,
     peers::{
-        grpc::{self, Calls, GrpcServer},
-        late::LateConnection,
+        free_port,
+        gunicorn::{At, Gunicorn},
+        mptcp,
         nginx::{Nginx, Speaks},
-        waiting::Waiting,
         watch::{Edges, Watch},
     },
     process::{Launch, Running},
@@ -31,11 +31,13 @@ struct Server {
     port: u16,
 }
 
-fn fixture(name: &str) -> PathBuf {
+/// A file of the fixtures.
+pub(super) fn fixture(name: &str) -> PathBuf {
     paths::workspace().join("tests/fixtures/peers").join(name)
 }
 
-fn python(name: &str, folder: &Path, arguments: &[&str]) -> Launch {
+/// One of them, run by Python.
+pub(super) fn python(name: &str, folder: &Path, arguments: &[&str]) -> Launch {
     Launch::new(Path::new("/usr/bin/python3"), name, folder)
         .args([fixture(name)])
         .args(arguments)
@@ -43,7 +45,11 @@ fn python(name: &str, folder: &Path, arguments: &[&str]) -> Launch {
 
 impl Server {
     fn start(folder: &Path) -> Result<Self> {
-        let mut running = python("http1_server.py", folder, &[]).start()?;
+        Self::start_with(folder, &[])
+    }
+
+    fn start_with(folder: &Path, arguments: &[&str]) -> Result<Self> {
+        let mut running = python("http1_server.py", folder, arguments).start()?;
         let port = running.wait_for_line(LIMIT, |line| line.parse().ok())?;
         Ok(Self { running, port })
     }
@@ -54,22 +60,29 @@ impl Server {
     }
 }
 
-/// A connection of HTTP/1.1 to loopback.
-struct Connection {
-    stream: BufReader<TcpStream>,
+/// A connection of HTTP/1.1.
+pub(super) struct Connection<S> {
+    stream: BufReader<S>,
 }
 
-impl Connection {
-    fn open(port: u16) -> Result<Self> {
+impl Connection<TcpStream> {
+    /// To loopback.
+    pub(super) fn open(port: u16) -> Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).context("connect")?;
         stream.set_nodelay(true).context("set TCP_NODELAY")?;
-        Ok(Self {
+        Ok(Self::over(stream))
+    }
+}
+
+impl<S: Read + Write> Connection<S> {
+    pub(super) fn over(stream: S) -> Self {
+        Self {
             stream: BufReader::new(stream),
-        })
+        }
     }
 
     /// Writes each part in a call of its own, then reads the answer.
-    fn ask(&mut self, parts: &[&[u8]]) -> Result<Answer> {
+    pub(super) fn ask(&mut self, parts: &[&[u8]]) -> Result<Answer> {
         let begun = Instant::now();
         for part in parts {
             self.stream.get_mut().write_all(part).context("send")?;
@@ -126,14 +139,14 @@ impl Connection {
     }
 }
 
-struct Answer {
-    status: String,
+pub(super) struct Answer {
+    pub(super) status: String,
     body: u64,
     took: Duration,
 }
 
 /// Adds an answer to the truth.
-fn count(truth: &mut Truth, path: &str, sent: u64, answer: &Answer) {
+pub(super) fn count(truth: &mut Truth, path: &str, sent: u64, answer: &Answer) {
     let counted = truth.entry(path.to_owned()).or_insert_with(|| Counted {
         at_most: Some(Duration::ZERO),
         request_bytes: Some(0),
@@ -278,74 +291,41 @@ pub(super) fn short_connections(folder: &Path, view: View, length: Length) -> Re
     judge(&report, Edges::To(port), &truth)
 }
 
-/// A client that filled the table of headers before, and a server of Go, which reads a frame's head and its payload
-/// apart.
-pub(super) fn late_http2(folder: &Path, view: View, _length: Length) -> Result<Row> {
-    let connection = LateConnection::start_go(folder)?;
-    let (server, client) = (connection.server_pid(), connection.client_pid());
-    let watch = Watch::start_only(&view.pids(&[server], &[client]), &[])?;
-    let port = connection.port;
+/// gunicorn's `sync` workers end each connection behind its answer, which has no length.
+pub(super) fn chunks_until_close(folder: &Path, view: View, length: Length) -> Result<Row> {
+    const THREADS: u64 = 4;
+    let port = free_port()?;
+    let server = Gunicorn::start(folder, &At::Port(port))?;
+    let pids = view.pids(&server.pids()?, &[std::process::id()]);
+    let watch = Watch::start_only(&pids, &[])?;
+    let each = length.times(50, 200);
+    let ask = move || -> Result<Vec<Answer>> {
+        let request: &[u8] = b"GET /chunks HTTP/1.1\r\nHost: truth\r\n\r\n";
+        (0..each)
+            .map(|_| Connection::open(port)?.ask(&[request]))
+            .collect()
+    };
+    let threads: Vec<_> = (0..THREADS).map(|_| thread::spawn(ask)).collect();
     let mut truth = Truth::new();
-    for one in connection.go_on()? {
-        let counted = truth.entry(one.path).or_default();
-        counted.requests += 1;
-        *counted.statuses.entry(one.status.to_string()).or_default() += 1;
-        let took = Duration::from_nanos(one.at_most_ns);
-        counted.at_most = counted.at_most.max(Some(took));
-        counted.response_bytes = Some(counted.response_bytes.unwrap_or(0) + one.response_bytes);
+    for thread in threads {
+        for answer in thread.join().ok().context("a client panicked")?? {
+            count(&mut truth, "/chunks", 0, &answer);
+        }
     }
     let report = watch.finish()?;
     judge(&report, Edges::To(port), &truth)
 }
 
-/// The truth of calls by path and code.
-fn calls(lines: impl Iterator<Item = (String, String)>) -> Truth {
+/// Both ends ask for MPTCP.
+pub(super) fn over_mptcp(folder: &Path, view: View, length: Length) -> Result<Row> {
+    let server = Server::start_with(folder, &["mptcp"])?;
+    let watch = server.watch(view, &[])?;
     let mut truth = Truth::new();
-    for (path, code) in lines {
-        let counted = truth.entry(path).or_default();
-        counted.requests += 1;
-        *counted.statuses.entry(code).or_default() += 1;
+    let mut connection = Connection::over(mptcp::connect(server.port)?);
+    let request: &[u8] = b"GET /mptcp HTTP/1.1\r\nHost: truth\r\n\r\n";
+    for _ in 0..length.times(50, 500) {
+        count(&mut truth, "/mptcp", 0, &connection.ask(&[request])?);
     }
-    truth
-}
-
-pub(super) fn late_grpc(folder: &Path, view: View, length: Length) -> Result<Row> {
-    let server = GrpcServer::start(folder)?;
-    let address = format!("127.0.0.1:{}", server.port);
-    let rounds = u32::try_from(length.times(40, 200))?;
-    let late = grpc::call_late(
-        folder,
-        &Calls {
-            address: &address,
-            rounds,
-            connections: 1,
-            netns: None,
-        },
-    )?;
-    let pids = view.pids(&[server.pid()], &[late.pid()]);
-    let watch = Watch::start_only(&pids, &[])?;
-    let done = grpc::done(late.go_on()?)?;
     let report = watch.finish()?;
-    let asked = done.asked.into_iter().map(|one| (one.path, one.status));
-    judge(&report, Edges::To(server.port), &calls(asked))
-}
-
-pub(super) fn late_grpcio(folder: &Path, view: View, length: Length) -> Result<Row> {
-    let mut server = python("grpcio_peer.py", folder, &["serve"]).start()?;
-    let port: u16 = server.wait_for_line(LIMIT, |line| line.parse().ok())?;
-    let client = Launch::new(Path::new("/usr/bin/python3"), "grpcio-client", folder)
-        .args([fixture("grpcio_peer.py")])
-        .args(["call", &port.to_string()])
-        .args([Waiting::file(folder)])
-        .args([length.times(100, 500).to_string()]);
-    let client = Waiting::start(client, folder)?;
-    let pids = view.pids(&[server.pid()], &[client.pid()]);
-    let watch = Watch::start_only(&pids, &[])?;
-    let output = client.go_on()?.finish(LIMIT)?;
-    let report = watch.finish()?;
-    let lines = output.lines().filter_map(|line| {
-        let (path, code) = line.split_once(' ')?;
-        Some((path.to_owned(), code.to_owned()))
-    });
-    judge(&report, Edges::To(port), &calls(lines))
+    judge(&report, Edges::To(server.port), &truth)
 }

@@ -6,9 +6,11 @@
 //! table of docs/truth.md.
 
 mod http;
+mod http2;
 mod judge;
 mod stores;
 mod tls;
+mod unix;
 
 use std::path::Path;
 
@@ -72,23 +74,53 @@ pub const CASES: &[Case] = &[
         views: BOTH_ENDS,
     },
     Case {
+        name: "gunicorn, chunks until the connection is closed",
+        run: http::chunks_until_close,
+        views: BOTH_ENDS,
+    },
+    Case {
+        name: "MPTCP",
+        run: http::over_mptcp,
+        views: BOTH_ENDS,
+    },
+    Case {
+        name: "gunicorn over a Unix socket",
+        run: unix::http,
+        views: BOTH_ENDS,
+    },
+    Case {
         name: "OpenSSL of nginx, short connections of two clients",
         run: tls::short_connections,
         views: &[View::Server],
     },
     Case {
         name: "HTTP/2 of Go joined late",
-        run: http::late_http2,
+        run: http2::late_http2,
         views: BOTH_ENDS,
     },
     Case {
         name: "gRPC of tonic joined late, half of the calls fail",
-        run: http::late_grpc,
+        run: http2::late_grpc,
         views: BOTH_ENDS,
     },
     Case {
         name: "gRPC of grpcio joined late, half of the calls fail",
-        run: http::late_grpcio,
+        run: http2::late_grpcio,
+        views: BOTH_ENDS,
+    },
+    Case {
+        name: "gRPC of grpcio, with percentiles",
+        run: http2::fresh_grpcio,
+        views: BOTH_ENDS,
+    },
+    Case {
+        name: "gRPC of grpc-go joined late, half of the calls fail",
+        run: http2::late_grpc_go,
+        views: BOTH_ENDS,
+    },
+    Case {
+        name: "HTTP/2: answers of 100 KB",
+        run: http2::large_answers,
         views: BOTH_ENDS,
     },
     Case {
@@ -102,13 +134,28 @@ pub const CASES: &[Case] = &[
         views: BOTH_ENDS,
     },
     Case {
+        name: "Redis over its Unix socket",
+        run: unix::redis,
+        views: BOTH_ENDS,
+    },
+    Case {
         name: "MariaDB joined late",
         run: stores::late_mariadb,
         views: BOTH_ENDS,
     },
     Case {
+        name: "MariaDB: prepared statements joined late",
+        run: stores::late_prepared,
+        views: BOTH_ENDS,
+    },
+    Case {
         name: "PostgreSQL: answers of 20 rows of 100 bytes",
         run: stores::postgresql_large,
+        views: BOTH_ENDS,
+    },
+    Case {
+        name: "PostgreSQL over its Unix socket",
+        run: unix::postgresql,
         views: BOTH_ENDS,
     },
 ];

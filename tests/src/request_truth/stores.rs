@@ -1,13 +1,13 @@
 //! Cases of Redis, PostgreSQL and MariaDB.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{Counted, Length, Row, Truth, View, judge};
 use crate::{
@@ -25,24 +25,30 @@ use crate::{
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// A connection that speaks RESP, the protocol of Redis.
-struct Client {
-    stream: BufReader<TcpStream>,
+pub(super) struct Client<S> {
+    stream: BufReader<S>,
 }
 
-impl Client {
+impl Client<TcpStream> {
     fn open(port: u16) -> Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).context("connect")?;
         stream.set_nodelay(true).context("set TCP_NODELAY")?;
-        Ok(Self {
+        Ok(Self::over(stream))
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    pub(super) fn over(stream: S) -> Self {
+        Self {
             stream: BufReader::new(stream),
-        })
+        }
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.get_mut().write_all(bytes).context("send")
     }
 
-    fn ask(&mut self, words: &[&str]) -> Result<Duration> {
+    pub(super) fn ask(&mut self, words: &[&str]) -> Result<Duration> {
         let begun = Instant::now();
         self.send(&command(words))?;
         self.answer()?;
@@ -146,6 +152,32 @@ pub(super) fn late_mariadb(folder: &Path, view: View, length: Length) -> Result<
     let longest: u64 = output.trim().parse().context("the client's longest time")?;
     let counted = Counted::of(times, "ok").at_most(Duration::from_nanos(longest));
     let truth = Truth::from([("SELECT".to_owned(), counted)]);
+    judge(&report, Edges::To(mariadb.port), &truth)
+}
+
+/// Statements that were prepared before, in a connection that was there before, by their number.
+pub(super) fn late_prepared(folder: &Path, view: View, length: Length) -> Result<Row> {
+    let mariadb = MariaDb::start(folder)?;
+    let script = paths::workspace().join("tests/fixtures/peers/mariadb_prepared.pl");
+    let times = length.times(100, 300);
+    let client = Launch::new(Path::new("/usr/bin/perl"), "mariadb-client", folder)
+        .args([&script])
+        .args([mariadb.port.to_string(), times.to_string()])
+        .args([Waiting::file(folder)]);
+    let client = Waiting::start(client, folder)?;
+    let pids = view.pids(&[mariadb.pid()], &[client.pid()]);
+    let watch = Watch::start_only(&pids, &[])?;
+    let output = client.go_on()?.finish(LIMIT)?;
+    let report = watch.finish()?;
+    let executed = mariadb.logged()?;
+    let executed = executed.iter().filter(|(kind, _)| kind == "Execute");
+    ensure!(
+        u64::try_from(executed.count())? == times + 1,
+        "the client does not prepare its statement at the server"
+    );
+    let longest: u64 = output.trim().parse().context("the client's longest time")?;
+    let counted = Counted::of(times, "ok").at_most(Duration::from_nanos(longest));
+    let truth = Truth::from([("EXECUTE".to_owned(), counted)]);
     judge(&report, Edges::To(mariadb.port), &truth)
 }
 

@@ -12,6 +12,7 @@ mod jars;
 mod go;
 mod helm;
 mod kubernetes;
+mod grpc_go;
 mod schemathesis;
 
 use anyhow::Result;
@@ -54,6 +55,8 @@ pub(crate) enum Part {
     Helm,
     /// The API server of Kubernetes with its store, which only tests use.
     Kubernetes,
+    /// A server and a client of grpc-go, which only tests use.
+    GrpcGo,
     /// What fuzzes the API, which only tests use.
     Schemathesis,
     /// Debian packages that only tests and the demo use.
@@ -114,6 +117,9 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
             Part::Kubernetes => {
                 progress.quiet(&kubernetes::label(), || kubernetes::ensure(workspace))?;
             }
+            Part::GrpcGo => {
+                progress.quiet(&grpc_go::label(), || grpc_go::ensure(workspace))?;
+            }
             Part::Schemathesis => {
                 progress.quiet(&schemathesis::label(), || schemathesis::ensure(workspace))?;
             }
@@ -129,8 +135,9 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part]) -> Result<()> {
             }
         }
     }
-    // Another process may be using them for these two.
-    if parts.contains(&Part::Helm) || parts.contains(&Part::Kubernetes) {
+    // Another process may be using them for these.
+    let from_go = [Part::Helm, Part::Kubernetes, Part::GrpcGo];
+    if from_go.iter().any(|part| parts.contains(part)) {
         go::clean(workspace)?;
     }
     Ok(())
@@ -145,6 +152,7 @@ impl Part {
             | Self::CargoDeny
             | Self::Helm
             | Self::Kubernetes
+            | Self::GrpcGo
             | Self::Schemathesis
             | Self::Packages(_) => 1,
             Self::Brokers => 4,

@@ -27,6 +27,8 @@ pub(super) enum Need {
     Helm,
     /// An API server of Kubernetes with its store.
     Kubernetes,
+    /// Peers of grpc-go.
+    GrpcGo,
     /// What fuzzes the API.
     Schemathesis,
     /// Kernels of virtual machines.
@@ -228,7 +230,7 @@ pub(super) const REQUESTS_STORES: &[Need] = &[
     ]),
 ];
 /// Peers of HTTP, gRPC and stores of which some connections are there before the task.
-pub(crate) const REQUESTS_TRUTH_PACKAGES: [Package; 8] = [
+pub(crate) const REQUESTS_TRUTH_PACKAGES: [Package; 10] = [
     NGINX,
     GO,
     REDIS,
@@ -249,10 +251,19 @@ pub(crate) const REQUESTS_TRUTH_PACKAGES: [Package; 8] = [
         name: "python3-pymysql",
         evidence: "/usr/lib/python3/dist-packages/pymysql",
     },
+    Package {
+        name: "libdbd-mariadb-perl",
+        evidence: "/usr/share/doc/libdbd-mariadb-perl",
+    },
+    Package {
+        name: "gunicorn",
+        evidence: "/usr/bin/gunicorn",
+    },
 ];
 pub(super) const REQUESTS_TRUTH: &[Need] = &[
     Need::Root,
     Need::Agent,
+    Need::GrpcGo,
     Need::Packages(&REQUESTS_TRUTH_PACKAGES),
 ];
 /// What comes from other places than Debian; `maven` is needed to fetch it.

@@ -170,15 +170,16 @@ pub(super) const PREPARATIONS: &[Preparation] = &[
     },
     Preparation {
         name: "go-programs",
-        about: "Helm, and Kubernetes' API server with etcd, from the Go module proxy",
+        about: "Helm, Kubernetes' API server with etcd and peers of grpc-go, from the Go module proxy",
         lane: Lane::Compute,
         budget: 600,
-        needs: &[Need::Helm, Need::Kubernetes],
+        needs: &[Need::Helm, Need::Kubernetes, Need::GrpcGo],
         after: &[],
         run: |workspace, steps| {
             let parts = [
                 (Need::Helm, Part::Helm),
                 (Need::Kubernetes, Part::Kubernetes),
+                (Need::GrpcGo, Part::GrpcGo),
             ];
             let parts: Vec<Part> = parts
                 .into_iter()
