@@ -21,6 +21,7 @@ pub mod curl;
 pub mod grpc;
 pub mod gunicorn;
 pub mod h2load;
+pub mod haproxy;
 pub mod late;
 pub mod nginx;
 pub mod mptcp;

@@ -251,6 +251,9 @@ fn bytes_are_wrong(truth: &Truth, told: &Told) -> Vec<String> {
     .collect()
 }
 
+/// From so much on the table says when probes of TLS were in.
+const LATE_NS: u64 = 10_000_000;
+
 /// What the answer says is missing, by counter.
 fn missing(report: &Report) -> Result<Vec<String>> {
     let json = &report.json;
@@ -267,6 +270,14 @@ fn missing(report: &Report) -> Result<Vec<String>> {
         .filter(|(name, value)| *value > 0 && *name != "withdrawn_guesses")
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
+    let number = |value: &Value| value.as_u64();
+    let window = number(&json["window"]["to_ns"]).zip(number(&json["window"]["from_ns"]));
+    if let Some(((to, from), attached)) = window.zip(number(&json["plaintext"]["attached_ns"]))
+        && let Some(before) = (to - from).checked_sub(attached)
+        && before >= LATE_NS
+    {
+        said.push(format!("TLS read {} ms late", before / 1_000_000));
+    }
     if json["sampled_one_of"].as_u64() > Some(1) {
         said.push(format!("sampled 1 of {}", json["sampled_one_of"]));
     }

@@ -90,8 +90,28 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "OpenSSL of nginx, short connections of two clients",
-        run: tls::short_connections,
+        run: tls::short_to_nginx,
         views: &[View::Server],
+    },
+    Case {
+        name: "OpenSSL of HAProxy, short connections of two clients",
+        run: tls::short_to_haproxy,
+        views: &[View::Server],
+    },
+    Case {
+        name: "OpenSSL of gunicorn, short connections of two clients",
+        run: tls::short_to_gunicorn,
+        views: &[View::Server],
+    },
+    Case {
+        name: "TLS of Java",
+        run: tls::java,
+        views: &[View::Server],
+    },
+    Case {
+        name: "OpenSSL joined late under load",
+        run: tls::late,
+        views: BOTH_ENDS,
     },
     Case {
         name: "HTTP/2 of Go joined late",

@@ -230,7 +230,7 @@ pub(super) const REQUESTS_STORES: &[Need] = &[
     ]),
 ];
 /// Peers of HTTP, gRPC and stores of which some connections are there before the task.
-pub(crate) const REQUESTS_TRUTH_PACKAGES: [Package; 10] = [
+pub(crate) const REQUESTS_TRUTH_PACKAGES: [Package; 12] = [
     NGINX,
     GO,
     REDIS,
@@ -258,6 +258,14 @@ pub(crate) const REQUESTS_TRUTH_PACKAGES: [Package; 10] = [
     Package {
         name: "gunicorn",
         evidence: "/usr/bin/gunicorn",
+    },
+    Package {
+        name: "haproxy",
+        evidence: "/usr/sbin/haproxy",
+    },
+    Package {
+        name: "default-jdk-headless",
+        evidence: "/usr/bin/javac",
     },
 ];
 pub(super) const REQUESTS_TRUTH: &[Need] = &[
