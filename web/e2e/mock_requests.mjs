@@ -307,6 +307,7 @@ const NOTHING = {
   refused_bytes: 0,
   other_operations: 0,
   other_edges: 0,
+  under_way: 0,
 };
 
 /** TLS libraries of a task: one that is read, one that is not. */

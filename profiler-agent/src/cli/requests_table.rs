@@ -332,6 +332,7 @@ fn missing(table: &RequestTable) -> Vec<String> {
         refused_bytes,
         other_operations,
         other_edges,
+        under_way,
     } = &table.counters;
     let outcomes = table.operations.iter();
     let unknown: u64 = outcomes.map(|known| known.tally.outcomes.unknown).sum();
@@ -406,6 +407,11 @@ fn missing(table: &RequestTable) -> Vec<String> {
         *other_edges,
         "request of an edge that found no room",
         "requests of edges that found no room",
+    );
+    say(
+        *under_way,
+        "request that had not ended",
+        "requests that had not ended",
     );
     parts
 }

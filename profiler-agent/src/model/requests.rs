@@ -277,4 +277,6 @@ pub struct RequestCounters {
     pub other_operations: u64,
     /// Requests of edges for which there was no room.
     pub other_edges: u64,
+    /// Requests that had not ended when the task did; they are in no operation.
+    pub under_way: u64,
 }

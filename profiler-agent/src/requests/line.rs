@@ -177,6 +177,13 @@ impl Line {
         talk.close(at_ns, out);
     }
 
+    /// Ends what is open of every kind of plaintext.
+    pub(super) fn end_all(&mut self, at_ns: u64, out: &mut Vec<Exchange>) {
+        for talk in self.wire.iter_mut().chain(&mut self.tls) {
+            talk.close(at_ns, out);
+        }
+    }
+
     /// Gives up what only requests need that have not ended.
     pub(super) fn shrink(&mut self) {
         for talk in self.wire.iter_mut().chain(&mut self.tls) {

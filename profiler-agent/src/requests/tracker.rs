@@ -242,12 +242,14 @@ impl Tracker {
         self.rows(now_ns)
     }
 
-    /// Everything, after the last event. Requests that go on are left out: nobody knows how they end.
+    /// Everything, after the last event. Requests that go on are counted and left out: nobody knows how they end.
     pub fn finish(&mut self, now_ns: u64) -> RequestTable {
         self.rest(Rest::Ends, now_ns);
         self.reports += 1;
         self.settle(Patience::None);
-        self.rows(now_ns)
+        let mut table = self.rows(now_ns);
+        table.counters.under_way = self.under_way(now_ns);
+        table
     }
 
     /// Takes what connections that go on have held back.

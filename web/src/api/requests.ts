@@ -239,6 +239,8 @@ export interface RequestGaps {
   readonly refused_bytes: number;
   readonly other_operations: number;
   readonly other_edges: number;
+  /** Requests that had not ended when the task did. */
+  readonly under_way: number;
 }
 
 export interface TaskRequests {

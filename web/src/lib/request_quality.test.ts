@@ -32,6 +32,7 @@ it("says everything that is missing", () => {
     "Unknown direction: 2 connections !",
     "No room: 2 connections, 2 B !",
     "Told as other: 2 requests of too many operations, 2 requests of too many edges !",
+    "Under way: 2 requests !",
     "Samples: 5 left out !",
     "Withdrawn guesses: 2",
   ]);

@@ -31,7 +31,7 @@ function samplingPart({ sampled_one_of }: TaskRequests): QualityPart {
     text: all ? "all are looked at" : `1 of ${count(sampled_one_of)} is looked at`,
     detail: all
       ? "The CPU budget sufficed for every connection."
-      : "Payload came faster than the CPU budget allows. Counts, rates and errors are estimates: each request that was seen stands for those that were not. The interval of a count shows when the pointer rests on it.",
+      : "Payload came faster than the CPU budget allows. Counts, rates and errors are estimates: what was seen, times the bytes of all connections, divided by the bytes that were looked at. The interval of a count shows when the pointer rests on it.",
     poor: !all,
   };
 }
@@ -102,6 +102,7 @@ function rarer({ incomplete, samples_left_out }: TaskRequests): QualityPart[] {
     refused_bytes,
     other_operations,
     other_edges,
+    under_way,
   } = incomplete;
   const parts: QualityPart[] = [];
   const add = (title: string, happened: boolean, text: string, detail: string): void => {
@@ -129,6 +130,12 @@ function rarer({ incomplete, samples_left_out }: TaskRequests): QualityPart[] {
       .filter((text) => text !== "")
       .join(", "),
     "Counted, but put together: an edge keeps a bounded number of operations, and a task a bounded number of edges.",
+  );
+  add(
+    "Under way",
+    under_way > 0,
+    plural(under_way, "request"),
+    "They had not ended when the task did, and are not counted: long streams, and answers that were still awaited.",
   );
   add(
     "Samples",

@@ -144,6 +144,7 @@ export function answer(change: Partial<TaskRequests> = {}): TaskRequests {
       refused_bytes: 0,
       other_operations: 0,
       other_edges: 0,
+      under_way: 0,
     },
     damaged: false,
     containers: {},

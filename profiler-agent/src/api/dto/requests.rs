@@ -78,6 +78,8 @@ struct RequestGaps {
     other_operations: u64,
     /// Requests of edges for which there was no room.
     other_edges: u64,
+    /// Requests that had not ended when the task did; they are in no operation.
+    under_way: u64,
 }
 
 /// From which process to which.
@@ -306,6 +308,7 @@ impl From<&model::RequestCounters> for RequestGaps {
             refused_bytes,
             other_operations,
             other_edges,
+            under_way,
         } = counters;
         Self {
             gaps: *gaps,
@@ -318,6 +321,7 @@ impl From<&model::RequestCounters> for RequestGaps {
             refused_bytes: *refused_bytes,
             other_operations: *other_operations,
             other_edges: *other_edges,
+            under_way: *under_way,
         }
     }
 }

@@ -305,3 +305,17 @@ fn answers_that_are_held_back_are_counted_at_the_end() {
     let outcomes = operation(&table, "GET").tally.outcomes;
     assert_eq!((outcomes.ok, outcomes.unknown), (0, 3));
 }
+
+/// A request without an answer at the end of the task, seen at both ends of its connection.
+#[test]
+fn requests_that_had_not_ended_are_counted_once() {
+    let mut play = Play::new();
+    play.tracker.connection(1, facts(1, true));
+    play.tracker.connection(SERVER_COOKIE + 1, facts(1, false));
+    play.ask_seen_by_both(1, "GET k", "$1\r\nv\r\n");
+    play.moved(1, true, &super::resp("BLPOP k 0"));
+    play.moved(SERVER_COOKIE + 1, false, &super::resp("BLPOP k 0"));
+    let table = play.tracker.finish(play.now_ns);
+    assert_eq!(table.counters.under_way, 1);
+    assert_eq!(operation(&table, "GET").tally.count, 1);
+}

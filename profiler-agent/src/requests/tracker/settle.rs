@@ -102,6 +102,24 @@ impl Tracker {
         lines.any(|line| line.seen_by() == Some(SeenBy::Client))
     }
 
+    /// Requests that would end with their connections, each counted at one end. Decoders are of no use behind it.
+    pub(super) fn under_way(&mut self, now_ns: u64) -> u64 {
+        let is_counted = |line: &&Line| match line.seen_by() {
+            Some(SeenBy::Client) => line.gone.is_none(),
+            Some(SeenBy::Server) => line.gone.is_none() && !self.is_client_seen(line),
+            None => false,
+        };
+        let counted = self.lines.iter().filter(|(_, line)| is_counted(line));
+        let cookies: Vec<u64> = counted.map(|(cookie, _)| *cookie).collect();
+        let mut open = Vec::new();
+        for cookie in cookies {
+            if let Some(line) = self.lines.get_mut(&cookie) {
+                line.end_all(now_ns, &mut open);
+            }
+        }
+        open.len() as u64
+    }
+
     /// Counts what was said before encryption began.
     fn greet(&mut self, patience: Patience) {
         let mut greetings = Vec::new();
