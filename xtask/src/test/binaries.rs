@@ -327,6 +327,22 @@ mod tests {
     }
 
     #[test]
+    fn each_crate_has_its_unit_tests_run() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        for entry in fs::read_dir(crates).unwrap() {
+            let manifest = entry.unwrap().path().join("Cargo.toml");
+            let text = fs::read_to_string(&manifest).unwrap();
+            assert!(
+                UNIT_PACKAGES
+                    .iter()
+                    .any(|package| text.contains(&format!("name = \"{package}\"\n"))),
+                "{}",
+                manifest.display()
+            );
+        }
+    }
+
+    #[test]
     fn test_binaries_are_those_that_cargo_names() {
         let messages = r#"{"reason":"compiler-artifact","manifest_path":"/w/tests/Cargo.toml","target":{"name":"mesh-server"},"profile":{"test":false},"executable":"/target/release/mesh-server"}
 not json

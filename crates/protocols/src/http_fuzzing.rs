@@ -152,10 +152,10 @@ mod tests {
     use crate::replay::Numbers;
 
     const CONVERSATIONS: [&[u8]; 4] = [
-        include_bytes!("../../tests/fixtures/protocols/curl_http1.bin"),
-        include_bytes!("../../tests/fixtures/protocols/curl_http2.bin"),
-        include_bytes!("../../tests/fixtures/protocols/nghttp.bin"),
-        include_bytes!("../../tests/fixtures/protocols/h2load.bin"),
+        include_bytes!("../../../tests/fixtures/protocols/curl_http1.bin"),
+        include_bytes!("../../../tests/fixtures/protocols/curl_http2.bin"),
+        include_bytes!("../../../tests/fixtures/protocols/nghttp.bin"),
+        include_bytes!("../../../tests/fixtures/protocols/h2load.bin"),
     ];
 
     /// How many the environment asks for, or few.

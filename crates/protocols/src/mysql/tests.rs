@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// PyMySQL, the mariadb client and MySQL's Connector/Python (prepared) with MariaDB 10.11.
-const RECORDED: &str = include_str!("../../../tests/fixtures/protocols/mysql.txt");
+const RECORDED: &str = include_str!("../../../../tests/fixtures/protocols/mysql.txt");
 
 fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_le_bytes();

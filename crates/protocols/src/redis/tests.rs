@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// redis-py with redis-server 7.0, and a client of its own with RESP3.
-const RECORDED: &str = include_str!("../../../tests/fixtures/protocols/redis.txt");
+const RECORDED: &str = include_str!("../../../../tests/fixtures/protocols/redis.txt");
 
 fn command(words: &[&str]) -> String {
     let strings: Vec<String> = words

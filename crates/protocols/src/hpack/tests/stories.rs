@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{HpackDecoder, HpackError, hex};
 use crate::replay::Numbers;
 
-const STORIES: &str = include_str!("../../../../tests/fixtures/protocols/hpack/stories.json");
+const STORIES: &str = include_str!("../../../../../tests/fixtures/protocols/hpack/stories.json");
 
 #[derive(Debug, Deserialize)]
 struct Story {

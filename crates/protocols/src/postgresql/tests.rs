@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// psycopg2 (simple queries) and psycopg 3 (prepared statements, a pipeline) with PostgreSQL 15.
-const RECORDED: &str = include_str!("../../../tests/fixtures/protocols/postgresql.txt");
+const RECORDED: &str = include_str!("../../../../tests/fixtures/protocols/postgresql.txt");
 
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
@@ -196,7 +196,7 @@ fn an_encrypted_session_is_tls() {
     let mut driver = Driver::new(facts(1));
     driver.call(&to_server([0, 0, 0, 8, 4, 210, 22, 47]), WHOLE);
     driver.call(&to_client("S"), WHOLE);
-    let hello = transcript(include_str!("../../../tests/fixtures/protocols/tls.txt"));
+    let hello = transcript(include_str!("../../../../tests/fixtures/protocols/tls.txt"));
     driver.call(&hello[0][0], WHOLE);
     assert_eq!(driver.connection.protocol(), Some(Protocol::Tls));
     let tls = driver.connection.tls().unwrap();

@@ -112,7 +112,7 @@ fn check(candidate: &Candidate, file: &[u8], sent: &[&str]) {
 fn curl_and_nginx_over_http1() {
     check(
         &HTTP1,
-        include_bytes!("../../tests/fixtures/protocols/curl_http1.bin"),
+        include_bytes!("../../../tests/fixtures/protocols/curl_http1.bin"),
         &[
             "GET /index.html 200 0+6",
             "GET /big.txt 200 0+49",
@@ -129,7 +129,7 @@ fn curl_and_nginx_over_http1() {
 fn curl_and_nghttpd_over_http2() {
     check(
         &HTTP2,
-        include_bytes!("../../tests/fixtures/protocols/curl_http2.bin"),
+        include_bytes!("../../../tests/fixtures/protocols/curl_http2.bin"),
         &["GET /index.html 200 0+6"],
     );
 }
@@ -138,7 +138,7 @@ fn curl_and_nghttpd_over_http2() {
 fn nghttp_and_nghttpd() {
     check(
         &HTTP2,
-        include_bytes!("../../tests/fixtures/protocols/nghttp.bin"),
+        include_bytes!("../../../tests/fixtures/protocols/nghttp.bin"),
         &[
             "GET /index.html 200 0+6",
             "GET /index.html 200 0+6",
@@ -160,7 +160,7 @@ fn nghttp_and_nghttpd() {
 fn h2load_and_nginx() {
     check(
         &HTTP2,
-        include_bytes!("../../tests/fixtures/protocols/h2load.bin"),
+        include_bytes!("../../../tests/fixtures/protocols/h2load.bin"),
         &["GET /index.html 200 0+6"; 24],
     );
 }

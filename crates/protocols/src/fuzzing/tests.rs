@@ -6,13 +6,13 @@ const READERS: [fn(&[u8]); 8] = [
 ];
 
 const RECORDED: [&str; 7] = [
-    include_str!("../../../tests/fixtures/protocols/dns.txt"),
-    include_str!("../../../tests/fixtures/protocols/kafka.txt"),
-    include_str!("../../../tests/fixtures/protocols/mongodb.txt"),
-    include_str!("../../../tests/fixtures/protocols/redis.txt"),
-    include_str!("../../../tests/fixtures/protocols/postgresql.txt"),
-    include_str!("../../../tests/fixtures/protocols/mysql.txt"),
-    include_str!("../../../tests/fixtures/protocols/tls.txt"),
+    include_str!("../../../../tests/fixtures/protocols/dns.txt"),
+    include_str!("../../../../tests/fixtures/protocols/kafka.txt"),
+    include_str!("../../../../tests/fixtures/protocols/mongodb.txt"),
+    include_str!("../../../../tests/fixtures/protocols/redis.txt"),
+    include_str!("../../../../tests/fixtures/protocols/postgresql.txt"),
+    include_str!("../../../../tests/fixtures/protocols/mysql.txt"),
+    include_str!("../../../../tests/fixtures/protocols/tls.txt"),
 ];
 
 #[test]

@@ -4,7 +4,7 @@ use crate::{
 };
 
 /// Python's OpenSSL 3 with `openssl s_server`: TLS 1.2, then 1.3.
-const RECORDED: &str = include_str!("../../../tests/fixtures/protocols/tls.txt");
+const RECORDED: &str = include_str!("../../../../tests/fixtures/protocols/tls.txt");
 
 #[test]
 fn real_handshakes_in_any_cut() {
