@@ -8,6 +8,7 @@
 
 use std::{future::Future, os::fd::OwnedFd, sync::Arc, time::Duration};
 
+use profiler_model::{Target, TaskId, TaskKind, TaskSpec, TaskState};
 use tokio::{sync::broadcast::error::RecvError, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,6 @@ use crate::{
     diagnosis::{DiagnosisRules, DiagnosisRulesError},
     idle::{IdleRules, IdleRulesError},
     memory_ceiling::{Ceiling, keep_below},
-    model::{Target, TaskId, TaskKind, TaskSpec, TaskState},
     network_watch::NetworkWatch,
     probes::{
         AbsentProbes, Collector, KindCollector, NetworkCollector, NetworkConfig, OnCpuCollector,
@@ -442,7 +442,7 @@ async fn keep_continuous_profile(engine: Engine, shutdown: CancellationToken) {
         event_loop: None,
         requests: None,
         timed: false,
-        waits: crate::model::WaitRules::default(),
+        waits: profiler_model::WaitRules::default(),
     };
     loop {
         let mut changes = engine.subscribe();

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::model::{Edge, EdgeDelta, EdgeId, EdgeStep, EdgeTable, counted_since};
+use profiler_model::{Edge, EdgeDelta, EdgeId, EdgeStep, EdgeTable, counted_since};
 
 /// Edges of one step; what others counted comes with a later one.
 const MAX_EDGES: usize = 1_000;

@@ -5,8 +5,6 @@
 //!                                               ^ process
 //! ```
 
-pub mod model;
-
 pub mod app;
 pub mod clock;
 pub mod demo_data;
@@ -19,7 +17,6 @@ pub mod features;
 pub mod memory;
 pub mod memory_ceiling;
 mod opener;
-mod printable;
 pub mod privileges;
 mod recent_log;
 mod statistics_lease;
@@ -45,7 +42,6 @@ pub mod network_watch;
 pub mod checkup;
 pub mod store;
 pub mod import;
-mod name_pattern;
 pub mod idle;
 pub mod diagnosis;
 pub mod render;

@@ -6,9 +6,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use profiler_model::printable::printable;
 use tracing_subscriber::fmt::MakeWriter;
-
-use crate::printable::printable;
 
 /// Lines that are kept.
 const MOST_LINES: usize = 500;

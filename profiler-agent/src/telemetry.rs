@@ -6,15 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{LossKind, Losses, Task, TaskId};
 use tracing_subscriber::{
     EnvFilter, filter::Directive, fmt, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
-use crate::{
-    model::{LossKind, Losses, Task, TaskId},
-    recent_log::RecentLog,
-    terminal::LogLines,
-};
+use crate::{recent_log::RecentLog, terminal::LogLines};
 
 /// Readings closer together than this give the CPU share of the earlier pair.
 const MIN_CPU_INTERVAL: Duration = Duration::from_millis(500);
@@ -206,8 +203,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::{StackQuality, Target, TaskKind, TaskSpec, TaskState};
+
     use super::*;
-    use crate::model::{StackQuality, Target, TaskKind, TaskSpec, TaskState};
 
     fn task(samples: u64, dropped: u64) -> Task {
         let mut losses = Losses::default();
@@ -223,7 +221,7 @@ mod tests {
                 event_loop: None,
                 requests: None,
                 timed: false,
-                waits: crate::model::WaitRules::default(),
+                waits: profiler_model::WaitRules::default(),
             },
             target_names: Vec::new(),
             group: None,
@@ -236,7 +234,7 @@ mod tests {
             samples,
             losses,
             stack_quality: StackQuality::default(),
-            waits: crate::model::WaitCounts::default(),
+            waits: profiler_model::WaitCounts::default(),
             coverage: None,
             notes: Vec::new(),
         }

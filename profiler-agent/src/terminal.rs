@@ -12,9 +12,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use indicatif::ProgressDrawTarget;
+use profiler_model::printable::{Escaping, is_plain};
 use serde::Serialize;
-
-use crate::printable::{Escaping, is_plain};
 
 /// How far lines of an error are moved in that are not its first.
 const ERROR_INDENT: usize = 4;

@@ -7,7 +7,7 @@ import { random } from "./synthetic.mjs";
 
 const STEPS = 16;
 
-/** The bucket of a value, as the agent makes them (profiler-agent/src/model/spread.rs). */
+/** The bucket of a value, as the agent makes them (crates/model/src/spread.rs). */
 function bucketOf(value) {
   if (value < 2 * STEPS) return [value, value];
   const doublings = Math.floor(Math.log2(value)) - 4;

@@ -36,7 +36,7 @@ const AYA_MODULES: [&str; 2] = ["profiler-agent/src/bpf/", "profiler-agent/src/p
 /// Modules that are pure functions over plain data.
 const PURE_MODULES: [&str; 3] = [
     "crates/protocols/src/",
-    "profiler-agent/src/model/",
+    "crates/model/src/",
     "profiler-agent/src/render/",
 ];
 const IMPURE_IMPORTS: [&str; 7] = [

@@ -5,6 +5,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, stream};
+use profiler_model::{self as model, TaskId};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, broadcast::error::RecvError, watch};
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     stream::PING,
 };
 use crate::{
-    model::{self, TaskId},
     network_watch::Watched,
     task::{Engine, TaskChange},
 };

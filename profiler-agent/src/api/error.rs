@@ -5,13 +5,12 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use profiler_model::{TaskId, printable::printable};
 
 use super::dto::Problem;
 use crate::{
     checkup::{CheckupError, NotComparable},
     memory_ceiling::MemoryShort,
-    model::TaskId,
-    printable::printable,
     render::RenderError,
     symbolize::PackError,
     task::TaskError,

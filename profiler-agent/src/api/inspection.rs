@@ -7,11 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::ProcessKey;
 use tokio::sync::Semaphore;
 
 use crate::{
     bpf::{self, LoadedMap, LoadedProgram},
-    model::ProcessKey,
     recent_log::RecentLog,
     statistics_lease::StatisticsLease,
     symbolize::{Depth, Forecast, ForecastError, SymbolPacks, SymbolizeConfig, forecast},

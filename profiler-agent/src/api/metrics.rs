@@ -8,6 +8,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
+use profiler_model::LossKind;
 use prometheus_client::{
     encoding::text::encode,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
@@ -21,7 +22,6 @@ use super::{
 };
 use crate::{
     memory_ceiling::{Ceiling, GivenUp, MemoryReading, Stage},
-    model::LossKind,
     opener::left_behind,
     probes::ProbeState,
 };

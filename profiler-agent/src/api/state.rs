@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{self as model, Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +28,6 @@ use crate::{
     diagnosis::DiagnosisRules,
     idle::IdleRules,
     memory_ceiling::{Ceiling, Stage},
-    model::{self, Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState},
     network_watch::NetworkWatch,
     probes::{ProbeStatus, ProbeStatusSource},
     process::ProcessTable,

@@ -12,6 +12,7 @@ use profiler_common::{
     payload::PayloadConfig,
     tls::TlsConfig,
 };
+use profiler_model::DEFAULT_CAPTURE_BYTES;
 
 use super::{
     check::CHECK_NAMESPACE,
@@ -22,7 +23,6 @@ use super::{
     sizes::Counting,
     tls,
 };
-use crate::model::DEFAULT_CAPTURE_BYTES;
 
 /// What the network programs need to know of this kernel.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use aya::{
         },
     },
 };
+use profiler_model::Clock;
 
 use super::{features::online_cpus, load_error::LoadError};
-use crate::model::Clock;
 
 /// Which clocks may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

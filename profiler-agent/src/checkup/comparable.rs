@@ -2,14 +2,15 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use profiler_model::{
+    TaskKind, TaskState,
+    diagnosis::{DiagnosedProcess, Measurement},
+};
+
 use super::{
     compare::Side,
     plan::KINDS,
     status::{Checkup, CheckupState},
-};
-use crate::model::{
-    TaskKind, TaskState,
-    diagnosis::{DiagnosedProcess, Measurement},
 };
 
 /// Fewer samples say nothing of a feature that is gone: none among 100 is compatible with a share of 3.7 %

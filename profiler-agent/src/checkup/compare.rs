@@ -11,8 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use super::comparable::{NotComparable, SideProcess, check_sides};
-use crate::model::{
+use profiler_model::{
     Pair,
     comparison::{
         CheckupComparison, ComparedFindings, ComparedRow, ComparedTotal, ComparedTotals,
@@ -21,6 +20,8 @@ use crate::model::{
     diagnosis::{Diagnosis, Estimate, Matrix, Measurement},
     significance::{self, ALPHA},
 };
+
+use super::comparable::{NotComparable, SideProcess, check_sides};
 
 /// Half of a 95 % interval in standard errors.
 const HALF: f64 = 1.959_964;

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use profiler_model::{Task, TaskId, TaskKind, TaskState};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use super::{
@@ -15,7 +16,6 @@ use super::{
 use crate::{
     clock::wall_ns,
     config::EnvoyAdminMode,
-    model::{Task, TaskId, TaskKind, TaskState},
     process::ProcessTable,
     task::{Engine, TaskChange, TaskError, validate},
 };
@@ -177,7 +177,7 @@ impl Checkups {
         &self,
         keeper: TaskId,
         tasks: &[TaskId],
-        target: crate::model::Target,
+        target: profiler_model::Target,
         changes: &mut Receiver<TaskChange>,
     ) -> Result<(), TaskError> {
         let began = self.first(tasks, changes, has_begun);

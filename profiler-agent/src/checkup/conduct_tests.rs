@@ -1,11 +1,11 @@
 use std::{path::Path, time::Instant};
 
+use profiler_model::{Clock, ProfileBuilder, Target, WaitCounts};
 use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
     checkup::{CheckupState, KINDS},
-    model::{Clock, ProfileBuilder, Target, WaitCounts},
     probes::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle},
     task::EngineConfig,
 };

@@ -7,10 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{ObservedConfiguration, ProcessKey, RequestPoint, RequestSeries};
+
 use crate::{
     confine::Reach,
     envoy_admin::{self, EnvoyAdmin, EnvoyAdminError},
-    model::{ObservedConfiguration, ProcessKey, RequestPoint, RequestSeries},
     opener,
     process::accounting::ProcessAccount,
 };

@@ -1,10 +1,11 @@
 //! From what a check-up has to its diagnosis.
 
+use profiler_model::{CheckupRecord, EdgeTable, EventLoopTable, Profile, diagnosis::Diagnosis};
+
 use super::per_request;
 use crate::{
     diagnosis::{DiagnosisRules, Evidence, diagnose, event_loops as loops_of},
     idle::IdleRules,
-    model::{CheckupRecord, EdgeTable, EventLoopTable, Profile, diagnosis::Diagnosis},
 };
 
 /// All that is known of a check-up; what is missing is missing in the diagnosis, and its limits say so.

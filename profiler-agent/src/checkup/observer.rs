@@ -13,6 +13,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{
+    CheckupRecord, Observed, ObservedProcess, ObservedRequests, ObservedThread, ObservedThrottling,
+    Process, ProcessKey, RequestSeries, Target, TwoReadings,
+};
+
 use super::{
     envoy_watch::{Counted, EnvoyReport, EnvoyWatch, SOURCE},
     targets::Targets,
@@ -21,10 +26,6 @@ use crate::{
     clock::wall_ns,
     config::EnvoyAdminMode,
     envoy_admin::is_envoy,
-    model::{
-        CheckupRecord, Observed, ObservedProcess, ObservedRequests, ObservedThread,
-        ObservedThrottling, Process, ProcessKey, RequestSeries, Target, TwoReadings,
-    },
     process::{
         ProcessTable,
         accounting::ProcessAccount,

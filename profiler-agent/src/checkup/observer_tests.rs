@@ -1,7 +1,8 @@
 use std::{net::TcpListener, process::Command};
 
+use profiler_model::RequestPoint;
+
 use super::*;
-use crate::model::RequestPoint;
 
 fn observe_for(target: Target, admin: EnvoyAdminMode, time: Duration) -> CheckupRecord {
     let observer = Observer::start(target, ProcessTable::new(), admin).unwrap();

@@ -4,13 +4,12 @@
 //! CPU time for each request is a ratio of sums over blocks, whose variance comes from how far each
 //! block is from the ratio of all (Cochran, Sampling Techniques, 3rd edition, 6.3).
 
-use crate::{
-    diagnosis::student_quantile,
-    model::{
-        CheckupRecord, ProcessKey, RequestPoint, RequestSeries,
-        diagnosis::{DiagnosedProcess, Estimate},
-    },
+use profiler_model::{
+    CheckupRecord, ProcessKey, RequestPoint, RequestSeries,
+    diagnosis::{DiagnosedProcess, Estimate},
 };
+
+use crate::diagnosis::student_quantile;
 
 /// Blocks that an interval is made from, at most; more are joined. They are long enough then that clock
 /// ticks and what one block leaves for the next hardly matter.
@@ -99,8 +98,9 @@ fn float(value: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::Observed;
+
     use super::*;
-    use crate::model::Observed;
 
     const KEY: ProcessKey = ProcessKey {
         pid: 7,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::model::{DEFAULT_FREQUENCY_HZ, LoopRules, Target, TaskKind, TaskSpec, WaitRules};
+use profiler_model::{DEFAULT_FREQUENCY_HZ, LoopRules, Target, TaskKind, TaskSpec, WaitRules};
 
 /// The kinds of a check-up's tasks, in their order. `web/src/lib/checkup.ts` has the same.
 pub const KINDS: [TaskKind; 3] = [TaskKind::OnCpu, TaskKind::OffCpu, TaskKind::Network];

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::model::{Target, Task, TaskId, TaskKind, TaskState};
+use profiler_model::{Target, Task, TaskId, TaskKind, TaskState};
 
 use super::plan::{KINDS, PREFIX};
 

@@ -1,8 +1,7 @@
+use profiler_model::{Losses, StackQuality, WaitCounts};
+
 use super::*;
-use crate::{
-    checkup::plan::{CheckupRequest, specs},
-    model::{Losses, StackQuality, WaitCounts},
-};
+use crate::checkup::plan::{CheckupRequest, specs};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -3,10 +3,9 @@
 use std::{io::ErrorKind, time::Duration};
 
 use anyhow::anyhow;
+use profiler_model::printable::printable;
 use serde::Deserialize;
 use ureq::tls::TlsConfig;
-
-use crate::printable::printable;
 
 /// What is trusted of the agent that is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::{io::Read as _, time::Duration};
 
 use anyhow::{Context as _, Result};
+use profiler_model::printable::printable_within;
 use serde::Deserialize;
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
 };
 use crate::{
     config::cli::DiffArgs,
-    printable::printable_within,
     terminal::{self, Text},
 };
 

@@ -1,12 +1,12 @@
 //! `doctor --pid`: what profiles of one process will be like, and what would make them better.
 
 use anyhow::{Context as _, Result, bail};
+use profiler_model::NameSource;
 use serde::Serialize;
 
 use super::doctor_tls::{self, TlsReport};
 use crate::{
     config::cli::DoctorArgs,
-    model::NameSource,
     render::runtimes::Runtime,
     symbolize::{Depth, FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast},
     terminal::{self, Text},

@@ -1,9 +1,9 @@
 //! `doctor --pid`: what of the process's TLS could be read, and why not the rest.
 
+use profiler_model::ProcessKey;
 use serde::Serialize;
 
 use crate::{
-    model::ProcessKey,
     opener,
     process::proc_dir::read_stat,
     symbolize::SymbolizeConfig,

@@ -1,9 +1,10 @@
 //! What is wrong with a task is said in the words of the API; here in those of the command line.
 
 use anyhow::anyhow;
+use profiler_model::TaskSpec;
 
 use super::CliError;
-use crate::{model::TaskSpec, task};
+use crate::task;
 
 /// Names of the API and how they are given here.
 const FLAGS: [(&str, &str); 20] = [

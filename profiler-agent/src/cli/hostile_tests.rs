@@ -10,6 +10,14 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Parser as _;
+use profiler_model::{
+    Address, Clock, Container, ContainerNames, ContainerRole, Edge, EdgeKey, EdgeNamespaces,
+    EdgeTable, Endpoint, EventLoopTable, Frame, FrameSpace, LoopTurn, ModuleKind, NameSource,
+    NamedBy, Operation, PodNames, Process, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
+    ProfileThread, RequestEdge, RequestTable, SampleRow, SideMetrics, Sidecar, Tally, TaskState,
+    ThreadState, Timings, TlsFileReport, TlsReport, UpstreamHeader, Workload,
+    comparison::FindingName,
+};
 use profiler_protocols::Protocol;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -21,14 +29,6 @@ use crate::{
     api,
     config::cli::{Cli, Command, RecordArgs},
     container_names::ContainerDirectory,
-    model::{
-        Address, Clock, Container, ContainerNames, ContainerRole, Edge, EdgeKey, EdgeNamespaces,
-        EdgeTable, Endpoint, EventLoopTable, Frame, FrameSpace, LoopTurn, ModuleKind, NameSource,
-        NamedBy, Operation, PodNames, Process, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
-        ProfileThread, RequestEdge, RequestTable, SampleRow, SideMetrics, Sidecar, Tally,
-        TaskState, ThreadState, Timings, TlsFileReport, TlsReport, UpstreamHeader, Workload,
-        comparison::FindingName,
-    },
     process::{ProcessTable, pods},
     render::report::{
         ReportForm, report,

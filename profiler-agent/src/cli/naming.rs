@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use profiler_model::{Endpoint, Target, printable::printable_within};
 
 use crate::{
-    config::cli::NameArgs, container_names::load_once, model::Endpoint, model::Target,
-    printable::printable_within, process::ProcessTable, terminal::Text,
+    config::cli::NameArgs, container_names::load_once, process::ProcessTable, terminal::Text,
 };
 
 /// Longest name of a container that is printed.

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use profiler_model::{
+    DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules,
+};
 use serde::Serialize;
 
 use super::{
@@ -15,7 +18,6 @@ use crate::{
     api,
     config::cli::{NetArgs, NetPart},
     edge_series::{EdgeSeries, SeriesCut, StepRecorder},
-    model::{DEFAULT_FREQUENCY_HZ, EdgeId, EdgeStep, EdgeTable, TaskKind, TaskSpec, WaitRules},
     probes::{Chunk, NetworkConfig},
     process::ProcessTable,
     terminal::{self, Text},

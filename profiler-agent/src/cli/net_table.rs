@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 
-use crate::{
-    model::{Address, Edge, EdgeTable, Endpoint, Microseconds, SideMetrics, Transfer, Values},
-    network::{UNNAMED, UNTOLD},
+use profiler_model::{
+    Address, Edge, EdgeTable, Endpoint, Microseconds, SideMetrics, Transfer, Values,
     printable::{columns, left, printable, right},
+};
+
+use crate::{
+    network::{UNNAMED, UNTOLD},
     probes::is_never_of_unix_sockets,
     terminal::Text,
 };

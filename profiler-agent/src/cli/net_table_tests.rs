@@ -1,5 +1,6 @@
+use profiler_model::{EdgeKey, Window};
+
 use super::*;
-use crate::model::{EdgeKey, Window};
 
 fn edge(comm: &str, bytes: u64) -> Edge {
     let end = |comm: &str, pid| Endpoint {
@@ -20,7 +21,7 @@ fn edge(comm: &str, bytes: u64) -> Edge {
         },
         client_port: None,
         client_name: None,
-        namespaces: crate::model::EdgeNamespaces::default(),
+        namespaces: profiler_model::EdgeNamespaces::default(),
         server_name: None,
         client: Some(SideMetrics {
             connections: 1,

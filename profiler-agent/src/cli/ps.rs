@@ -3,14 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
+use profiler_model::{
+    Process,
+    printable::{columns, left, printable, printable_within},
+};
 
 use super::naming::named_table;
 use crate::{
     api::{self, PodList, ProcessList, masked},
     config::{ArgumentPolicy, cli::PsArgs},
     container_names::ContainerDirectory,
-    model::Process,
-    printable::{columns, left, printable, printable_within},
     process::{Pod, PodMember, pods, program},
     terminal::{self, Text},
 };
@@ -179,8 +181,9 @@ fn cell(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::{Container, ProcessKey};
+
     use super::*;
-    use crate::model::{Container, ProcessKey};
 
     fn process() -> Arc<Process> {
         Arc::new(Process {

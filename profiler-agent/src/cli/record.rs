@@ -11,6 +11,10 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use profiler_model::{
+    Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
+    StackQuality, TableCounts, TaskSpec, WaitCounts, WaitRules,
+};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{CliError, flags, record_loops};
@@ -19,10 +23,6 @@ use crate::{
     api::offline_viewer,
     config::cli::{RecordArgs, RecordKind, RecordValue},
     idle::IdleRules,
-    model::{
-        Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
-        StackQuality, TableCounts, TaskSpec, WaitCounts, WaitRules,
-    },
     probes::{
         CollectRequest, Collection, Collector, OnCpuCollector, OnCpuConfig, ProbeStatuses,
         TARGET_ENDED,

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{
-    model::{EventLoop, EventLoopTable, LoopTurn, Profile, Stall},
-    render::event_loop::explained,
-    terminal::Text,
-};
+use profiler_model::{EventLoop, EventLoopTable, LoopTurn, Profile, Stall};
+
+use crate::{render::event_loop::explained, terminal::Text};
 
 /// Stalls that are told.
 const SHOWN: usize = 10;
@@ -85,8 +83,9 @@ fn milliseconds(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::{Clock, LoopThread, ProfileBuilder};
+
     use super::*;
-    use crate::model::{Clock, LoopThread, ProfileBuilder};
 
     #[test]
     fn stalls_are_told_with_printable_names_also_where_nothing_was_recorded() {

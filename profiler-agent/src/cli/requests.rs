@@ -3,6 +3,10 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
+use profiler_model::{
+    DEFAULT_FREQUENCY_HZ, RequestOptions, RequestTable, SampleRule, TaskKind, TaskSpec, TaskState,
+    WaitRules,
+};
 
 use super::{
     CliError, flags, requests_table,
@@ -12,10 +16,6 @@ use crate::cli::naming::{ask_for, legend, named_table};
 use crate::{
     api,
     config::cli::{RequestsArgs, SamplesKept},
-    model::{
-        DEFAULT_FREQUENCY_HZ, RequestOptions, RequestTable, SampleRule, TaskKind, TaskSpec,
-        TaskState, WaitRules,
-    },
     probes::{Chunk, NetworkConfig},
     process::ProcessTable,
     terminal::{self, Redrawn, Text},

@@ -2,16 +2,14 @@
 
 use std::fmt::Write as _;
 
+use profiler_model::{
+    Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable, Sidecar,
+    SidecarTimes, Spread, Tally, TlsReport,
+    printable::{columns, left, printable_within, right},
+};
 use profiler_protocols::Protocol;
 
-use crate::{
-    model::{
-        Bounds, Endpoint, MatchClass, Operation, RequestCounters, RequestEdge, RequestTable,
-        Sidecar, SidecarTimes, Spread, Tally, TlsReport,
-    },
-    printable::{columns, left, printable_within, right},
-    terminal::Text,
-};
+use crate::terminal::Text;
 
 /// Longest text of an end and of an operation; longer ones are cut, and say so.
 const LONGEST_END: usize = 32;

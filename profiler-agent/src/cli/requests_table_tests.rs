@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use profiler_protocols::Protocol;
 
 use super::*;
-use crate::model::{
+use profiler_model::{
     Address, EdgeKey, Outcomes, Tally, Timings, TlsFileReport, UpstreamHeader, Window,
 };
 

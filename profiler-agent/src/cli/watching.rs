@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use profiler_model::TaskSpec;
 
 use super::{Signals, say};
 use crate::{
-    model::TaskSpec,
     probes::{
         Chunk, CollectRequest, Collector as _, NetworkCollector, NetworkConfig, ProbeStatuses,
         TARGET_ENDED,

@@ -15,11 +15,11 @@ pub use access::{AccessArgs, UrlArgs};
 pub use health::HealthArgs;
 pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
 pub use pods::NameArgs;
+use profiler_model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode};
 pub use targets::{DiagnoseTarget, RecordTarget};
 
 use super::{EnvoyAdminMode, folders::folder};
 use crate::{
-    model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode},
     process::RemoteFiles,
     render::{Format, Value},
     version,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use profiler_model::{UnwindMethod, WaitMode};
 
 use super::{
     access::{AuthConfig, auth},
@@ -18,7 +19,6 @@ use crate::{
     confine::Confinement,
     container_names::SourceConfig,
     memory_ceiling::{Limit, LimitSource, cgroup_limit},
-    model::{UnwindMethod, WaitMode},
     privileges::Tier,
     process::RemoteFiles,
     symbolize::DebuginfodServer,

@@ -107,7 +107,7 @@ fn every_key_is_accepted_from_environment_and_file() {
     assert!(config.bpf_stats);
     assert_eq!(config.network, NetworkMode::Always);
     assert_eq!(config.network_metrics_edges, 7);
-    assert_eq!(config.unwind, crate::model::UnwindMethod::FramePointers);
+    assert_eq!(config.unwind, profiler_model::UnwindMethod::FramePointers);
     // What is printed is a file that gives the same configuration.
     assert_eq!(resolve("", &[], &config.to_toml()).unwrap(), config);
     let no_auth = resolve("--no-auth --max-memory none", &[], "").unwrap();

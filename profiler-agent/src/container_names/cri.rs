@@ -11,6 +11,7 @@ use std::{
 use bytes::Buf as _;
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
+use profiler_model::{ContainerNames, ContainerRole, NamedBy, PodNames};
 use tokio::runtime::Handle;
 use tonic::{
     Status,
@@ -30,7 +31,6 @@ use super::{
     socket::connect,
 };
 use crate::foreign_answers::check_protobuf;
-use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames};
 
 const LIST_PODS: &str = "/runtime.v1.RuntimeService/ListPodSandbox";
 const LIST_CONTAINERS: &str = "/runtime.v1.RuntimeService/ListContainers";

@@ -5,9 +5,8 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
+use profiler_model::{Container, ContainerNames, ContainerRole, NamedBy, PodNames};
 use tokio::sync::watch;
-
-use crate::model::{Container, ContainerNames, ContainerRole, NamedBy, PodNames};
 
 /// Containers that are remembered, with those that have ended.
 const MOST_CONTAINERS: usize = 16_384;

@@ -6,12 +6,12 @@ use http::{Request, StatusCode, header::HOST};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::{body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
+use profiler_model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
 use serde::Deserialize;
 use tokio::runtime::Handle;
 
 use super::{MOST_LABELS, directory::Named, socket::connect};
 use crate::foreign_answers::json;
-use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
 
 /// Largest list that is read.
 const MOST_BYTES: usize = 32 << 20;

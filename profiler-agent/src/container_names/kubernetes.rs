@@ -9,12 +9,12 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
     runtime::{WatchStreamExt as _, watcher, watcher::Event},
 };
+use profiler_model::{NamedBy, PodNames};
 
 use super::{
     directory::{ContainerDirectory, Named, SourceState},
     pod::Pod,
 };
-use crate::model::{NamedBy, PodNames};
 
 /// Where Kubernetes puts the account of a pod.
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";

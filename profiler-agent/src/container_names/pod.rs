@@ -6,13 +6,13 @@ use k8s_openapi::{
     NamespaceResourceScope,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
+use profiler_model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, SeqAccess, Visitor},
 };
 
 use super::{MOST_LABELS, directory::Named};
-use crate::model::{ContainerNames, ContainerRole, NamedBy, PodNames, Workload};
 
 /// Set on pods of a `ReplicaSet` whose name a Deployment made by appending it
 /// (<https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label>).

@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
+use profiler_model::ContainerNames;
 use tokio_util::sync::CancellationToken;
 
 use super::directory::ContainerDirectory;
-use crate::model::ContainerNames;
 
 const FILE: &str = "containers.json";
 /// Largest file that is read.
@@ -87,8 +87,9 @@ fn save(data_dir: &Path, directory: &ContainerDirectory) -> io::Result<()> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use profiler_model::{ContainerRole, NamedBy};
+
     use super::*;
-    use crate::model::{ContainerRole, NamedBy};
 
     #[test]
     fn names_come_back_and_damaged_files_do_no_harm() {

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::NamedBy;
 use tokio::{runtime::Handle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,6 @@ use super::{
 };
 use crate::{
     confine::{Reach, confine_reader},
-    model::NamedBy,
     opener::keep_none,
     process::ProcessTable,
 };

@@ -2,11 +2,11 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+use profiler_model::{Clock, EdgeTable, Losses, ProfileBuilder, TaskKind, WaitCounts};
 use tokio::sync::mpsc;
 
 use crate::{
     clock::wall_ns,
-    model::{Clock, EdgeTable, Losses, ProfileBuilder, TaskKind, WaitCounts},
     probes::{
         Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
         ProbeStatusSource, ProgramStats, StopHandle,

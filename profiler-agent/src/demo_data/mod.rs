@@ -10,12 +10,12 @@ mod folder;
 
 use std::{io::Read as _, path::Path, sync::Arc};
 
+use profiler_model::{EdgeTable, Process, TaskId, TaskKind, ThreadInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     api::NodeInfo,
     app::KernelSide,
-    model::{EdgeTable, Process, TaskId, TaskKind, ThreadInfo},
     process::ProcessTable,
     store::{SegmentKey, Store, StoreError, Stream, codec},
     symbolize::SymbolPacks,

@@ -8,17 +8,17 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
+use profiler_model::{
+    FrameId, FrameSpace, NameClass, Profile, SampleRow, StackId, ThreadId, name_pattern::any,
+};
+
 use super::{
     file::Space,
     fit::{fit, own_member, plain},
     rules::{Decides, DiagnosisRules, NO_SYMBOLS, OTHER, Rule, UNATTRIBUTED},
     walk::{Seen, Walk},
 };
-use crate::{
-    model::{FrameId, FrameSpace, NameClass, Profile, SampleRow, StackId, ThreadId},
-    name_pattern::any,
-    render::names::{display_name, module_name},
-};
+use crate::render::names::{display_name, module_name};
 
 /// By what a feature was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -329,7 +329,7 @@ impl<'a> Walker<'a> {
 
     /// The conditions that are not about the frame itself.
     fn conditions_hold(&self, rule: &Rule, thread: ThreadId, frames: &[FrameId]) -> bool {
-        let has = |patterns: &[crate::name_pattern::Pattern]| {
+        let has = |patterns: &[profiler_model::name_pattern::Pattern]| {
             frames.iter().any(|id| {
                 self.names[*id as usize]
                     .iter()

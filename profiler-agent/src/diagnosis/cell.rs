@@ -1,7 +1,8 @@
 //! Cells by name: `FEATURE`, `FEATURE:MECHANISM` or `:MECHANISM`.
 
+use profiler_model::{Profile, diagnosis::CellChoice};
+
 use super::{DiagnosisRules, attribute::Attributions};
-use crate::model::{Profile, diagnosis::CellChoice};
 
 impl DiagnosisRules {
     /// The cell, row or column that `text` names. Members of a family of features are taken as they

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use profiler_model::{
+    FrameSpace, ModuleId, ModuleKind, NameClass, Profile, SampleRow, StackFault, ThreadState,
+    diagnosis::{Coverage, UnnamedModule},
+    printable::printable,
+};
+
 use super::{attribute::Attribution, interval::float, matrix::CellSums, rules::NO_SYMBOLS};
 use crate::{
-    model::{
-        FrameSpace, ModuleId, ModuleKind, NameClass, Profile, SampleRow, StackFault, ThreadState,
-        diagnosis::{Coverage, UnnamedModule},
-    },
-    printable::printable,
     render::{names::module_name, quality},
     symbolize::build_id_text,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{
+use profiler_model::{
     EdgeTable, Observed, ObservedProcess, Profile, ThreadState, diagnosis::EventLoopReport,
 };
 

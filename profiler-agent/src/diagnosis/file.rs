@@ -1,9 +1,8 @@
 //! The form of a file of rules, as TOML has it. Checking is done in [`super::rules`].
 
+use profiler_model::{diagnosis::ThreadRole, name_pattern::Pattern};
 use serde::Deserialize;
 use toml::Spanned;
-
-use crate::{model::diagnosis::ThreadRole, name_pattern::Pattern};
 
 /// A whole file.
 #[derive(Debug, Deserialize)]

@@ -2,18 +2,19 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use super::{
-    DiagnosisRules,
-    file::{FindingEntry, GoodEntry, Measure, SettingEntry, System},
-    measures::{CountedStalls, Facts, Measured},
-};
-use crate::{
-    model::diagnosis::{
+use profiler_model::{
+    diagnosis::{
         CellChoice, Configuration, Coverage, Estimate, Finding, FindingSetting, GoodNews, Saving,
         Severity,
     },
     name_pattern::{Pattern, any},
     printable::printable,
+};
+
+use super::{
+    DiagnosisRules,
+    file::{FindingEntry, GoodEntry, Measure, SettingEntry, System},
+    measures::{CountedStalls, Facts, Measured},
 };
 
 /// From these shares on a finding is high or medium, in percent.

@@ -1,7 +1,8 @@
 //! Whether a rule's patterns hold for one function, and the name that they give to a member of a family.
 
+use profiler_model::name_pattern::any;
+
 use super::rules::Rule;
-use crate::name_pattern::any;
 
 /// Ends of a name that say the same as the folder of the filter's source.
 const FILTER_ENDS: [&str; 2] = ["_filter", "filter"];

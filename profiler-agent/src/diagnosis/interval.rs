@@ -5,7 +5,7 @@
 //! (Cochran, Sampling Techniques, 3rd edition, 6.3), and it is never narrower than what the number of
 //! samples alone allows (Wilson, 1927).
 
-use crate::model::{diagnosis::Estimate, significance};
+use profiler_model::{diagnosis::Estimate, significance};
 
 /// Chance that an interval misses.
 pub(super) const ALPHA: f64 = 0.05;

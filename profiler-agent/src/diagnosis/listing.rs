@@ -1,13 +1,14 @@
 //! The rules as people look at them.
 
+use profiler_model::{
+    diagnosis::{FeatureInfo, MechanismInfo},
+    name_pattern::Pattern,
+};
+
 use super::{
     DiagnosisRules, RuleOrigin,
     file::{RuleEntry, Space},
     rules::VERSION,
-};
-use crate::{
-    model::diagnosis::{FeatureInfo, MechanismInfo},
-    name_pattern::Pattern,
 };
 
 /// All rules in force.

@@ -1,7 +1,8 @@
 //! Finding entries of the rules by their ids, and the set and role of what has samples.
 
+use profiler_model::{diagnosis::ThreadRole, name_pattern::any};
+
 use super::rules::{DiagnosisRules, is_id};
-use crate::{model::diagnosis::ThreadRole, name_pattern::any};
 
 impl DiagnosisRules {
     /// Number of the feature that `id` is, or is a member of.

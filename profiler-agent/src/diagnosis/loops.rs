@@ -1,13 +1,12 @@
 //! What a diagnosis says of event loops: the stalls of a task, each with the stack that held its
 //! thread, from samples where they explain it and from waits where those do.
 
-use crate::{
-    model::{
-        EventLoop, EventLoopTable, Hold, Profile, Stall,
-        diagnosis::{EventLoopReport, LoopLengths, LoopStall, LoopThread},
-    },
-    render::event_loop::explained,
+use profiler_model::{
+    EventLoop, EventLoopTable, Hold, Profile, Stall,
+    diagnosis::{EventLoopReport, LoopLengths, LoopStall, LoopThread},
 };
+
+use crate::render::event_loop::explained;
 
 /// Stalls that are listed.
 const MAX_STALLS: usize = 200;
@@ -49,8 +48,8 @@ fn better(samples: EventLoop, waits: EventLoop) -> Vec<Stall> {
         .collect()
 }
 
-fn thread(found: crate::model::LoopThread) -> LoopThread {
-    let crate::model::LoopThread {
+fn thread(found: profiler_model::LoopThread) -> LoopThread {
+    let profiler_model::LoopThread {
         pid: _,
         tid,
         name,

@@ -2,23 +2,22 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use profiler_model::{
+    FrameId, Profile, SampleRow, ThreadState,
+    diagnosis::{
+        CellChoice, Estimate, FeatureInfo, Matrix, MatrixCell, MatrixRow, MechanismInfo,
+        RuleSamples,
+    },
+    printable::printable,
+};
+
 use super::{
     DiagnosisRules,
     attribute::{Attributions, Grounds},
     interval::share,
     rules::{NO_SYMBOLS, UNATTRIBUTED},
 };
-use crate::{
-    model::{
-        FrameId, Profile, SampleRow, ThreadState,
-        diagnosis::{
-            CellChoice, Estimate, FeatureInfo, Matrix, MatrixCell, MatrixRow, MechanismInfo,
-            RuleSamples,
-        },
-    },
-    printable::printable,
-    render::names::display_name,
-};
+use crate::render::names::display_name;
 
 /// Length of a block, as [`super::interval`] wants it.
 const BLOCK_NS: u64 = 1_000_000_000;

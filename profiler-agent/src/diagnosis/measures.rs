@@ -2,6 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use profiler_model::{
+    Clock, FrameId, Profile, SampleRow, ThreadState,
+    diagnosis::{
+        CellChoice, Confidence, Estimate, EventLoopReport, EvidenceFrame, LoopStall, LoopThread,
+        ThreadRole, Workers,
+    },
+    printable::printable,
+};
+
 use super::{
     DiagnosisRules,
     attribute::{Attributions, Grounds},
@@ -9,16 +18,6 @@ use super::{
     interval::proportion,
     matrix::{CellSums, frame_text},
     network::Network,
-};
-use crate::{
-    model::{
-        Clock, FrameId, Profile, SampleRow, ThreadState,
-        diagnosis::{
-            CellChoice, Confidence, Estimate, EventLoopReport, EvidenceFrame, LoopStall,
-            LoopThread, ThreadRole, Workers,
-        },
-    },
-    printable::printable,
 };
 
 /// Frames that are kept as evidence.

@@ -50,18 +50,16 @@ pub use rules::{DiagnosisRules, DiagnosisRulesError, RuleOrigin};
 use findings::Asked;
 use matrix::CellSums;
 use measures::{Facts, Switches};
-
-use crate::{
-    idle::IdleRules,
-    model::{
-        Clock, IdleMode, ProcessKey, Profile, ProfileBuilder, ThreadState, UnsampledTime,
-        diagnosis::{
-            Configuration, DiagnosedProcess, DiagnosedWindow, Diagnosis, Measurement, RulesInForce,
-            Totals,
-        },
+use profiler_model::{
+    Clock, IdleMode, ProcessKey, Profile, ProfileBuilder, ThreadState, UnsampledTime,
+    diagnosis::{
+        Configuration, DiagnosedProcess, DiagnosedWindow, Diagnosis, Measurement, RulesInForce,
+        Totals,
     },
     printable::printable,
 };
+
+use crate::idle::IdleRules;
 
 /// The CPU time whose stacks are known: that between the samples of a wall-clock profile belongs to
 /// them. What was estimated or left out is added to `limits`.

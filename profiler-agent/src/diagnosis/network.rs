@@ -1,10 +1,11 @@
 //! What the connections of the diagnosed processes show.
 
-use super::{coverage::percent, evidence::Evidence, interval::float};
-use crate::model::{
+use profiler_model::{
     EdgeTable, SideMetrics, Values,
     diagnosis::{NetworkReport, WaitLengths},
 };
+
+use super::{coverage::percent, evidence::Evidence, interval::float};
 
 /// The report, and how much was sent, in calls.
 #[derive(Clone, Debug)]

@@ -1,10 +1,11 @@
 //! Whether rules can hold for anything: their patterns against the names that there are.
 
+use profiler_model::name_pattern::{Pattern, any};
+
 use super::{
     DiagnosisRules,
     file::{RuleEntry, Space},
 };
-use crate::name_pattern::{Pattern, any};
 
 /// Names that exist, for one set of rules.
 #[derive(Clone, Debug)]

@@ -345,7 +345,8 @@ impl DiagnosisRules {
         let id = self.features[feature].id.get_ref();
         // `filter:rbac` is a member that a rule names by itself.
         let member = rule.entry.feature.as_ref().map(Spanned::get_ref) != Some(id);
-        let named = |pattern: &crate::name_pattern::Pattern| pattern.as_str().contains(NAME);
+        let named =
+            |pattern: &profiler_model::name_pattern::Pattern| pattern.as_str().contains(NAME);
         let all = || frames.iter().chain(symbols).chain(module);
         let family = id.ends_with(FAMILY) && !member;
         if family && !all().all(named) {

@@ -1,10 +1,11 @@
 //! CPU time and requests of the whole window.
 
-use super::{coverage::percent, evidence::Evidence, interval::float, matrix::CellSums};
-use crate::model::{
+use profiler_model::{
     ObservedProcess,
     diagnosis::{Configuration, Configured, Estimate, Requests, Throttled, Totals},
 };
+
+use super::{coverage::percent, evidence::Evidence, interval::float, matrix::CellSums};
 
 /// The kernel accounts time to a process in steps of this, at each of two readings.
 const TICK_NS: u64 = 10_000_000;

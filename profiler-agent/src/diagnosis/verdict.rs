@@ -1,7 +1,7 @@
 //! The one sentence, and what it cannot know.
 
-use crate::{
-    model::diagnosis::{Coverage, DiagnosedProcess, Finding, Matrix, Measurement, Severity},
+use profiler_model::{
+    diagnosis::{Coverage, DiagnosedProcess, Finding, Matrix, Measurement, Severity},
     printable::printable,
 };
 

@@ -1,7 +1,8 @@
 //! What has been seen on the way from the leaf to the root of one stack.
 
+use profiler_model::FrameId;
+
 use super::rules::Decides;
-use crate::model::FrameId;
 
 /// One rule that holds for one function.
 pub(super) struct Seen<'a> {

@@ -3,6 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use profiler_model::{
+    Profile, SampleRow, ThreadId, ThreadState, WaitReason,
+    diagnosis::{Imbalance, ThreadRole, WorkerThread, WorkerWait, Workers},
+    printable::printable,
+};
+
 use super::{
     DiagnosisRules,
     coverage::percent,
@@ -11,14 +17,7 @@ use super::{
     matrix::CellSums,
     totals,
 };
-use crate::{
-    model::{
-        Profile, SampleRow, ThreadId, ThreadState, WaitReason,
-        diagnosis::{Imbalance, ThreadRole, WorkerThread, WorkerWait, Workers},
-    },
-    printable::printable,
-    render::wait_reasons::WaitReasons,
-};
+use crate::render::wait_reasons::WaitReasons;
 
 /// Samples of workers that a comparison between them needs.
 const MIN_SAMPLES: u64 = 100;

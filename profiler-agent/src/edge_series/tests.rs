@@ -1,7 +1,8 @@
 //! Steps and series of made-up tables.
 
+use profiler_model::{Address, EdgeKey, Endpoint, SideMetrics, Transfer};
+
 use super::*;
-use crate::model::{Address, EdgeKey, Endpoint, SideMetrics, Transfer};
 
 fn key(port: u16) -> EdgeKey {
     let end = Endpoint {
@@ -25,7 +26,7 @@ fn table(edges: &[(u16, u64)]) -> Arc<EdgeTable> {
         key: key(*port),
         client_port: None,
         client_name: None,
-        namespaces: crate::model::EdgeNamespaces::default(),
+        namespaces: profiler_model::EdgeNamespaces::default(),
         server_name: None,
         client: Some(SideMetrics {
             open: 1,

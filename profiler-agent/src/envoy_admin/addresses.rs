@@ -6,13 +6,11 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
+use profiler_model::ProcessKey;
 use rustix::fs::{Dir, Mode, OFlags, openat, readlinkat};
 
 use super::EnvoyAdminError;
-use crate::{
-    model::ProcessKey,
-    network::{enter_namespace_of, sockets_of},
-};
+use crate::network::{enter_namespace_of, sockets_of};
 
 /// Istio's port, which is tried first.
 const ISTIO_PORT: u16 = 15000;

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use profiler_model::{ConfigurationItem, ObservedConfiguration, printable::printable_within};
+
 use super::{
     EnvoyAdminError,
     client::Client,
@@ -14,10 +16,6 @@ use super::{
         NetworkFilterConfig, StatsConfig, Tracing, TransportSocket, Typed,
     },
     server_info::ServerInfo,
-};
-use crate::{
-    model::{ConfigurationItem, ObservedConfiguration},
-    printable::printable_within,
 };
 
 /// Longest text of the configuration that is kept, in columns.

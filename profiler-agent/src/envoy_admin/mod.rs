@@ -26,11 +26,9 @@ use client::{Client, ClientError};
 use server_info::ServerInfo;
 
 pub(crate) use addresses::{candidates, enter};
+use profiler_model::{ObservedConfiguration, Process};
 
-use crate::{
-    model::{ObservedConfiguration, Process},
-    process::program,
-};
+use crate::process::program;
 
 /// Programs that are taken for an Envoy, which `/server_info` then has to confirm.
 const PROGRAMS: [&str; 2] = ["envoy", "cilium-envoy"];

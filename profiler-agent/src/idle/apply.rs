@@ -1,7 +1,8 @@
 //! Taking idle waits out of a profile, and saying how much that is.
 
+use profiler_model::{IdleMode, IdleShare, Profile, RuleShare};
+
 use super::IdleRules;
-use crate::model::{IdleMode, IdleShare, Profile, RuleShare};
 
 impl IdleRules {
     /// Takes out what `mode` does not show, and says how much is idle; `None` when the profile has no

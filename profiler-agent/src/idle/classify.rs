@@ -2,15 +2,16 @@
 
 use std::{borrow::Cow, cell::OnceCell, collections::HashMap};
 
+use profiler_model::{
+    FrameSpace, Profile, SampleRow, StackId, ThreadId, ThreadState,
+    name_pattern::{Pattern, any},
+};
+
 use super::{
     IdleRules,
     rules::{Blocked, Reason, Rule},
 };
-use crate::{
-    model::{FrameSpace, Profile, SampleRow, StackId, ThreadId, ThreadState},
-    name_pattern::{Pattern, any},
-    render::{names::display_name, wait_reasons::WaitReasons},
-};
+use crate::render::{names::display_name, wait_reasons::WaitReasons};
 
 impl IdleRules {
     /// For each sample the number of the first rule that holds; `None` when the profile has no waits.

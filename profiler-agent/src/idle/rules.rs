@@ -6,13 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use profiler_model::{ThreadState, WaitReason, name_pattern::Pattern};
 use serde::Deserialize;
 use toml::Spanned;
-
-use crate::{
-    model::{ThreadState, WaitReason},
-    name_pattern::Pattern,
-};
 
 const EMBEDDED: &str = include_str!("../../rules/idle.toml");
 /// The version of the form of the file.

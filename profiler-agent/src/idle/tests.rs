@@ -1,10 +1,11 @@
 //! What rules mean, and what is said about wrong ones.
 
-use super::IdleRules;
-use crate::model::{
+use profiler_model::{
     Clock, Frame, FrameSpace, Function, IdleMode, ModuleKind, NameSource, ProcessKey, Profile,
     ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
 };
+
+use super::IdleRules;
 
 /// One wait, in words.
 #[derive(Clone, Copy)]

@@ -5,14 +5,15 @@
 
 use std::borrow::Cow;
 
-use super::{
-    BUCKET_NS, ImportError, Imported, MAX_DEPTH, MAX_ITEMS, MAX_STACK_NAMES, MAX_TEXT_BYTES,
-    Memory, bounded_notes,
-};
-use crate::model::{
+use profiler_model::{
     Clock, Frame, FrameId, FrameSpace, Function, ImportFormat, ImportValues, ImportedFile,
     ModuleKind, NameSource, ProcessKey, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow,
     ThreadState,
+};
+
+use super::{
+    BUCKET_NS, ImportError, Imported, MAX_DEPTH, MAX_ITEMS, MAX_STACK_NAMES, MAX_TEXT_BYTES,
+    Memory, bounded_notes,
 };
 
 pub(super) fn read(raw: &[u8], now_ns: u64, memory: Memory) -> Result<Imported, ImportError> {

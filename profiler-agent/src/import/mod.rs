@@ -11,11 +11,9 @@ mod pprof_tables;
 use std::io::Read as _;
 
 use flate2::read::MultiGzDecoder;
+use profiler_model::{ImportFormat, ImportedFile, Profile};
 
-use crate::{
-    memory_ceiling::megabytes,
-    model::{ImportFormat, ImportedFile, Profile},
-};
+use crate::memory_ceiling::megabytes;
 
 /// Largest file.
 pub const MAX_FILE_BYTES: usize = 32 << 20;

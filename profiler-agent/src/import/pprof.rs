@@ -2,19 +2,18 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
+use profiler_model::{
+    Clock, Frame, FrameId, FrameSpace, Function, ImportFormat, ImportValues, ImportedFile,
+    ModuleKind, NameSource, ProcessKey, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow,
+    ThreadState,
+};
+
 use super::{
     BUCKET_NS, ImportError, Imported, MAX_DEPTH, MAX_ITEMS, MAX_STACK_NAMES, Memory, bounded_notes,
     fields::{Field, Fields},
     pprof_tables::{SAMPLE, Tables, decode_sample, malformed},
 };
-use crate::{
-    model::{
-        Clock, Frame, FrameId, FrameSpace, Function, ImportFormat, ImportValues, ImportedFile,
-        ModuleKind, NameSource, ProcessKey, ProfileBuilder, ProfileProcess, ProfileThread,
-        SampleRow, ThreadState,
-    },
-    render::pprof::message,
-};
+use crate::render::pprof::message;
 
 /// Bytes of one sample: stack, values and labels.
 const MAX_SAMPLE_BYTES: usize = 256 << 10;

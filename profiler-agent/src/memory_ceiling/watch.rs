@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use profiler_model::TaskId;
 use tokio_util::sync::CancellationToken;
 
 use super::{Ceiling, MemoryReading, Stage, megabytes};
-use crate::{memory, model::TaskId, symbolize::Renamer, task::Engine};
+use crate::{memory, symbolize::Renamer, task::Engine};
 
 /// Time between two looks at the agent's own pages.
 const PERIOD: Duration = Duration::from_millis(250);

@@ -10,6 +10,10 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
+use profiler_model::{
+    Address, Edge, EdgeId, EdgeKey, EdgeNamespaces, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
+};
+
 use super::{
     directory::{Directory, Peer},
     flow::{Direction, Flow},
@@ -17,9 +21,6 @@ use super::{
     mates::mates,
     names::{AddressName, Names},
     nat::Followed,
-};
-use crate::model::{
-    Address, Edge, EdgeId, EdgeKey, EdgeNamespaces, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
 };
 
 /// How long an ended connection waits for its other end.

@@ -1,14 +1,12 @@
-use crate::{
-    model::Transfer,
-    network::{
-        conntrack::Tracked,
-        directory::Listing,
-        homes::{Home, Met},
-        names::Identity,
-        nat::{Ends, Translation},
-        owners::Owners,
-    },
+use crate::network::{
+    conntrack::Tracked,
+    directory::Listing,
+    homes::{Home, Met},
+    names::Identity,
+    nat::{Ends, Translation},
+    owners::Owners,
 };
+use profiler_model::Transfer;
 
 use super::*;
 
@@ -360,7 +358,7 @@ fn the_largest_connections_are_listed_with_the_id_of_their_edge() {
     });
     let listed = connections.finish(1_000);
     assert_eq!((found.len(), listed.len()), (1, 100));
-    let id = crate::model::EdgeId::of(&found[0].key);
+    let id = profiler_model::EdgeId::of(&found[0].key);
     let (edge, largest) = &listed[0];
     assert_eq!((*edge, largest.write.bytes), (id, 150));
     assert_eq!((largest.pid, largest.age_ns), (Some(11), 850));

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use profiler_model::{EdgeConnection, EdgeId};
+
 use super::{
     book::Pair,
     flow::{Direction, Flow},
 };
-use crate::model::{EdgeConnection, EdgeId};
 
 /// Connections that are listed at once, over all edges.
 const MOST: usize = 2_000;

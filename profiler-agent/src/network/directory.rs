@@ -8,6 +8,8 @@ use std::{
     path::Path,
 };
 
+use profiler_model::ProcessKey;
+
 use super::{
     addresses::addresses_here,
     conntrack::{Tracked, translations_here},
@@ -20,7 +22,7 @@ use super::{
     owners::Owners,
     proc_tcp::sockets_of,
 };
-use crate::{model::ProcessKey, process::ProcessTable};
+use crate::process::ProcessTable;
 
 /// Sockets that are asked where their connection was to go, in one reading of the node.
 const MAX_QUESTIONS: usize = 256;

@@ -10,11 +10,9 @@ use profiler_common::{
     network_calls::CallTimes,
     payload::CAPTURE_STOP,
 };
+use profiler_model::{ProcessKey, SideMetrics, SocketTotals, Transfer, Values};
 
-use crate::{
-    model::{ProcessKey, SideMetrics, SocketTotals, Transfer, Values},
-    probes::start_ticks,
-};
+use crate::probes::start_ticks;
 
 /// `AF_INET6`.
 const IPV6: u32 = 10;

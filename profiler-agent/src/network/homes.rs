@@ -9,7 +9,7 @@ use super::{
     book::{Book, Pair},
     flow::Flow,
 };
-use crate::model::EdgeKey;
+use profiler_model::EdgeKey;
 
 /// Ended connections that may wait to be asked for; more are not told apart any more.
 const MOST: usize = 262_144;

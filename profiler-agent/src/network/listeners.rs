@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use crate::model::ProcessKey;
+use profiler_model::ProcessKey;
 
 /// A listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,7 @@ use domain::{
     base::{Message, Rtype, iana::Rcode},
     rdata::{A, Aaaa},
 };
-
-use crate::model::ProcessKey;
+use profiler_model::ProcessKey;
 
 /// Processes whose names are kept.
 const MAX_PROCESSES: usize = 100_000;

@@ -7,12 +7,10 @@ use std::{
     os::{fd::AsFd as _, linux::fs::MetadataExt as _},
 };
 
+use profiler_model::ProcessKey;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::{
-    model::ProcessKey,
-    process::{ProcessTable, proc_dir::read_stat},
-};
+use crate::process::{ProcessTable, proc_dir::read_stat};
 
 /// `f_type` of the file system of namespaces (include/uapi/linux/magic.h, `NSFS_MAGIC`).
 const NAMESPACES: i64 = 0x6e73_6673;

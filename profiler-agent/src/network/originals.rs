@@ -87,8 +87,9 @@ mod tests {
         os::fd::AsRawFd as _,
     };
 
+    use profiler_model::ProcessKey;
+
     use super::*;
-    use crate::model::ProcessKey;
 
     #[test]
     fn a_connection_that_was_not_redirected_says_so_and_another_socket_is_refused() {

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use profiler_model::ProcessKey;
 use rustix::fs::{Dir, Mode, OFlags, openat, readlinkat};
 
-use crate::{model::ProcessKey, process::ProcessTable};
+use crate::process::ProcessTable;
 
 /// Descriptors that are looked at in one reading of the node.
 const MAX_DESCRIPTORS: usize = 2_000_000;

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use profiler_model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
+
 use super::{Book, Flow, UnixBook, book::Pair, unix_book::UnixPair};
-use crate::model::{Edge, EdgeKey, FoldedEdges, ProcessKey, SideMetrics};
 
 /// How much is kept apart.
 #[derive(Clone, Copy, Debug)]
@@ -151,9 +152,11 @@ fn add(folded: &mut FoldedEdges, client: Option<SideMetrics>, server: Option<Sid
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::Transfer;
+
     use super::super::{Directory, Identity, UnixListing};
     use super::*;
-    use crate::{model::Transfer, network::flow::Direction};
+    use crate::network::flow::Direction;
 
     const ROOM: Room = Room {
         edges: 2,
@@ -271,12 +274,12 @@ mod tests {
     fn edges_of_unix_sockets_and_of_connections_share_one_bound() {
         let mut book = UnixBook::default();
         let key = |name: &str| {
-            let end = crate::model::Endpoint {
+            let end = profiler_model::Endpoint {
                 pid: Some(7),
                 start_ticks: Some(1),
                 comm: "app".to_owned(),
                 container: None,
-                address: crate::model::Address::Unix(name.to_owned()),
+                address: profiler_model::Address::Unix(name.to_owned()),
             };
             let key = EdgeKey {
                 client: end.clone(),

@@ -10,6 +10,10 @@ use profiler_common::{
     network::{FLAG_COMPLETE, FLAG_JOINED},
     unix_sockets::UnixSocket,
 };
+use profiler_model::{
+    Address, Edge, EdgeKey, EdgeNamespaces, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
+    Transfer,
+};
 
 use super::{
     book::Only,
@@ -18,13 +22,7 @@ use super::{
     names::Identity,
     unix_diag::{UnixDiagSocket, UnixListing, shown},
 };
-use crate::{
-    model::{
-        Address, Edge, EdgeKey, EdgeNamespaces, Endpoint, FoldedEdges, ProcessKey, SideMetrics,
-        Transfer,
-    },
-    probes::{start_ns, start_ticks},
-};
+use crate::probes::{start_ns, start_ticks};
 
 /// Edges that are kept; sockets of others are counted as unresolved.
 const MAX_EDGES: usize = 20_000;

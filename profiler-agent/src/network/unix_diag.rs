@@ -13,13 +13,14 @@ use netlink_packet_sock_diag::{
 };
 
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+use profiler_model::{ProcessKey, printable::printable_bytes};
 
 use super::{
     namespaces,
     netlink::{Next, list},
     owners::Owners,
 };
-use crate::{model::ProcessKey, printable::printable_bytes, process::ProcessTable};
+use crate::process::ProcessTable;
 
 /// Sockets of one namespace that are kept.
 const MAX_SOCKETS: usize = 262_144;

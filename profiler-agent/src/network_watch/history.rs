@@ -5,10 +5,9 @@ use std::{
     time::Instant,
 };
 
-use crate::{
-    edge_series::{EdgeSeries, SeriesCut, StepRecorder, StepRing},
-    model::EdgeTable,
-};
+use profiler_model::EdgeTable;
+
+use crate::edge_series::{EdgeSeries, SeriesCut, StepRecorder, StepRing};
 
 /// Length of a step.
 const STEP_MS: u64 = 5_000;

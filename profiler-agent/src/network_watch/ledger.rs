@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Edge, EdgeId, EdgeTable, SideMetrics};
+use profiler_model::{Edge, EdgeId, EdgeTable, SideMetrics};
 
 /// Edges that are kept apart, of earlier collections and of the running one.
 const MAX_EDGES: usize = 2_000;
@@ -162,8 +162,9 @@ fn fold_smallest(table: &mut EdgeTable, most: usize) {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::{Address, EdgeKey, Endpoint, Transfer};
+
     use super::*;
-    use crate::model::{Address, EdgeKey, Endpoint, Transfer};
 
     fn edge(port: u16, bytes: u64, open: u64) -> Edge {
         let end = |comm: &str| Endpoint {
@@ -182,7 +183,7 @@ mod tests {
             },
             client_port: Some(4000),
             client_name: None,
-            namespaces: crate::model::EdgeNamespaces::default(),
+            namespaces: profiler_model::EdgeNamespaces::default(),
             server_name: None,
             client: Some(SideMetrics {
                 connections: 1,

@@ -11,12 +11,12 @@ mod run;
 
 use std::{sync::Arc, time::Instant};
 
+use profiler_model::EdgeTable;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     edge_series::{EdgeSeries, SeriesCut},
-    model::EdgeTable,
     probes::{Collector, ProbeState, ProbeStatus},
 };
 

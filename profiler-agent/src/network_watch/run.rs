@@ -5,13 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{WatchState, Watched, history::History, ledger::Ledger};
 use crate::{
     memory_ceiling::Ceiling,
-    model::{DEFAULT_FREQUENCY_HZ, Target, TaskKind, TaskSpec, WaitRules},
     probes::{CollectRequest, Collection, Collector},
 };
 

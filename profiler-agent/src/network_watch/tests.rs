@@ -5,13 +5,13 @@ use std::{
     time::Duration,
 };
 
+use profiler_model::{
+    Address, Edge, EdgeKey, Endpoint, SideMetrics, TaskKind, Transfer, WaitCounts,
+};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::{
-    model::{Address, Edge, EdgeKey, Endpoint, SideMetrics, TaskKind, Transfer, WaitCounts},
-    probes::{Chunk, CollectError, CollectRequest, Collection, StopHandle},
-};
+use crate::probes::{Chunk, CollectError, CollectRequest, Collection, StopHandle};
 
 /// Refuses the first start; the second gives one table and ends; the third stays.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ fn table(bytes: u64) -> EdgeTable {
             },
             client_port: None,
             client_name: None,
-            namespaces: crate::model::EdgeNamespaces::default(),
+            namespaces: profiler_model::EdgeNamespaces::default(),
             server_name: None,
             client: Some(SideMetrics {
                 write: Transfer { count: 1, bytes },
@@ -61,7 +61,7 @@ impl Collector for Flaky {
             });
         }
         let (sender, chunks) = mpsc::channel(2);
-        let profile = crate::model::ProfileBuilder::new(0, 1, crate::model::Clock::Switches);
+        let profile = profiler_model::ProfileBuilder::new(0, 1, profiler_model::Clock::Switches);
         sender
             .try_send(Chunk {
                 event_loop: None,

@@ -5,11 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use profiler_model::{LossKind, Losses};
+
 use super::status::{ProbeState, ProbeStatus, ProbeStatusSource, ProgramStats};
-use crate::{
-    bpf::TLS_PROGRAMS,
-    model::{LossKind, Losses},
-};
+use crate::bpf::TLS_PROGRAMS;
 
 /// See the module. Cheap to clone.
 #[derive(Clone, Debug, Default)]

@@ -8,11 +8,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::mpsc;
-
-use crate::model::{
+use profiler_model::{
     Clock, CpuCoverage, EdgeTable, EventLoopTable, Profile, RequestTable, TaskSpec, WaitCounts,
 };
+use tokio::sync::mpsc;
 
 /// What a collection is started with.
 #[derive(Clone, Debug)]

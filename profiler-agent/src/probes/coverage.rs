@@ -5,11 +5,13 @@
 
 use std::collections::HashMap;
 
+use profiler_model::CpuCoverage;
+
 use super::{
     source::Counted,
     timeline::{Origin, monotonic_ns, start_ticks},
 };
-use crate::{clock::steady_ns, model::CpuCoverage, process::accounting::cpu_time};
+use crate::{clock::steady_ns, process::accounting::cpu_time};
 
 /// Processes whose accounts are read: each costs a file at both ends.
 const PROCESSES: usize = 256;
@@ -117,9 +119,9 @@ fn boottime_ns(origin: Origin) -> u64 {
 #[cfg(test)]
 mod tests {
     use profiler_common::on_cpu::CountKey;
+    use profiler_model::ThreadState;
 
     use super::*;
-    use crate::model::ThreadState;
 
     fn sample(pid: u32, bucket: u32, total_ns: u64) -> Counted {
         Counted {

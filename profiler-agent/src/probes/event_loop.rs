@@ -3,12 +3,10 @@
 use std::{collections::BTreeMap, fs};
 
 use profiler_common::event_loop::{LoopThread as Counted, StallRecord};
+use profiler_model::{EventLoopTable, LoopRules, LoopThread, LoopTurn};
 
 use super::{rows::text_of, timeline::Origin};
-use crate::{
-    bpf::{EventLoopLinks, LoadError, LoadedObject},
-    model::{EventLoopTable, LoopRules, LoopThread, LoopTurn},
-};
+use crate::bpf::{EventLoopLinks, LoadError, LoadedObject};
 
 /// Stalls that are kept, the longest.
 const MAX_STALLS: usize = 1000;

@@ -1,8 +1,7 @@
 //! Which counters of the kernel side are losses.
 
 use profiler_common::counter;
-
-use crate::model::LossKind;
+use profiler_model::LossKind;
 
 /// Counters of the kernel side that are losses.
 pub(super) const LOSS_COUNTERS: [(u32, LossKind); 16] = [

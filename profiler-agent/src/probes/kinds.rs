@@ -1,9 +1,10 @@
 //! One collector for every kind of task.
 
+use profiler_model::TaskKind;
+
 use super::{
     CollectError, CollectRequest, Collection, Collector, NetworkCollector, OnCpuCollector,
 };
-use crate::model::TaskKind;
 
 /// Hands each request to the collector of its kind.
 #[derive(Debug)]

@@ -5,10 +5,11 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use profiler_model::{Clock, ProcessKey};
+
 use super::{rows::new_builder, timeline::Origin};
-use crate::{
-    model::{Clock, ProcessKey},
-    symbolize::{AddressStack, Naming, NamingInProgress, Prospect, SymbolizerService, unnamed},
+use crate::symbolize::{
+    AddressStack, Naming, NamingInProgress, Prospect, SymbolizerService, unnamed,
 };
 
 /// How often the same rows are asked for.

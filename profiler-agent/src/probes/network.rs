@@ -43,15 +43,14 @@ use crate::{
         AnswerReader, Counting, LoadError, LoadedObject, NETWORK_PROGRAMS, NetworkLinks,
         ObjectRequest, Record, RecordReader, drop_reasons,
     },
-    model::{
-        Clock, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable, WaitCounts,
-        Window,
-    },
     network::{
         Book, Connections, Directory, Flow, Met, Resting, Room, Sources, fold_silent, user_of,
     },
     opener::Helper,
     process::ProcessTable,
+};
+use profiler_model::{
+    Clock, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable, WaitCounts, Window,
 };
 
 /// Time between two results.

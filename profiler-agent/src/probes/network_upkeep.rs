@@ -15,6 +15,7 @@ use profiler_common::{
         ListenerKey, NETWORK_COUNTERS, RECORDS_DELAYED, REFUSED,
     },
 };
+use profiler_model::{KernelTable, ProcessKey};
 
 use super::{
     super::{
@@ -25,7 +26,6 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::{KernelTable, ProcessKey},
     network::{Directory, Flow, Owner, UnixEnd, read_answer},
 };
 

@@ -10,6 +10,7 @@ use profiler_common::{
         FLAG_JOINED,
     },
 };
+use profiler_model::ProcessKey;
 
 use super::{
     board::ProbeStatuses,
@@ -18,7 +19,6 @@ use super::{
     timeline::start_ns,
 };
 use crate::{
-    model::ProcessKey,
     network::{DiagSocket, Directory, Identity, Owner, Sources},
     process::{ProcessTable, is_below},
 };

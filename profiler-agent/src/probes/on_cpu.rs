@@ -12,6 +12,7 @@ use profiler_common::{
     config::{ProbeConfig, UNWIND_FRAME_POINTERS, UNWIND_TABLES},
     limits::COUNT_TABLE_ENTRIES,
 };
+use profiler_model::{TaskKind, TaskSpec, UnwindMethod, WaitMode};
 use tokio::sync::mpsc;
 
 use super::{
@@ -28,7 +29,6 @@ use super::{
 };
 use crate::{
     bpf::{Counting, EventLoopLinks, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count},
-    model::{TaskKind, TaskSpec, UnwindMethod, WaitMode},
     process::ProcessTable,
     symbolize::SymbolizerService,
 };

@@ -14,6 +14,7 @@ use profiler_common::{
     counter,
     process::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK, ProcessRecord},
 };
+use profiler_model::{LossKind, ProcessEvent, ProcessEventKind};
 
 use super::{
     board::ProbeStatuses,
@@ -22,7 +23,6 @@ use super::{
 };
 use crate::{
     bpf::{Counting, LoadError, LoadedObject, ObjectRequest, Record, RecordReader},
-    model::{LossKind, ProcessEvent, ProcessEventKind},
     process::ProcessTable,
 };
 

@@ -15,6 +15,7 @@ use std::{
 };
 
 use profiler_common::payload::CAPTURE_STOP;
+use profiler_model::MAX_CAPTURE_BYTES;
 
 use super::{
     requests_events::{Heard, Told},
@@ -23,7 +24,6 @@ use super::{
 };
 use crate::{
     bpf::{CaptureControl, LoadError, PieceReader},
-    model::MAX_CAPTURE_BYTES,
     opener,
     requests::{CaptureOrder, Facts, PayloadEvent, Whole},
 };

@@ -10,6 +10,11 @@ use profiler_common::{
     wakers::{WAKER_IDLE, WAKER_INTERRUPTED, WAKER_THREAD, Waker},
     wall::NOT_SAMPLED,
 };
+use profiler_model::{
+    Clock, FrameId, FrameSpace, LossKind, Losses, Process, ProcessEvent, ProcessEventKind,
+    ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
+    StackId, StackQuality, ThreadState, UNSAMPLED_FRAME, WokenBy, woken_by,
+};
 
 use super::{
     naming::NamingQueue,
@@ -19,11 +24,6 @@ use super::{
     unread::Unread,
 };
 use crate::{
-    model::{
-        Clock, FrameId, FrameSpace, LossKind, Losses, Process, ProcessEvent, ProcessEventKind,
-        ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
-        StackId, StackQuality, ThreadState, UNSAMPLED_FRAME, WokenBy, woken_by,
-    },
     process::ProcessTable,
     symbolize::{AddressStack, ImageKey, Mappings, NamedStack, Naming, SymbolizerService},
     unwind::ProcessCode,

@@ -6,6 +6,7 @@ use std::{
 };
 
 use profiler_common::counter::{self, COUNTERS};
+use profiler_model::{Clock, EventLoopTable, LossKind, TableCounts, WaitCounts, WaitRules};
 use tokio::sync::mpsc;
 
 use super::{
@@ -28,7 +29,6 @@ use super::{
 };
 use crate::{
     bpf::{KernelLog, LoadedObject, Record, RecordReader},
-    model::{Clock, EventLoopTable, LossKind, TableCounts, WaitCounts, WaitRules},
     process::ProcessTable,
     symbolize::SymbolizerService,
 };

@@ -9,11 +9,9 @@ use profiler_common::{
     wakers::Waker,
     wall::{NOT_SAMPLED, Slice, SliceValue},
 };
+use profiler_model::{Clock, TaskKind, ThreadState, WaitCounts, WaitRules};
 
-use crate::{
-    bpf::{LoadError, LoadedObject, Measured, Sampler, Sampling, Switches},
-    model::{Clock, TaskKind, ThreadState, WaitCounts, WaitRules},
-};
+use crate::bpf::{LoadError, LoadedObject, Measured, Sampler, Sampling, Switches};
 
 /// A counter of the kernel side, or one part of a counter of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

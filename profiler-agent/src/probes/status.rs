@@ -1,7 +1,8 @@
 //! What the probes can do on this kernel, and what they have cost and lost so far.
 
+use profiler_model::Losses;
+
 use super::{CollectError, CollectRequest, Collection, Collector};
-use crate::model::Losses;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeState {

@@ -11,6 +11,7 @@ use profiler_common::{
     limits::COMM_BYTES,
     process::{EVENT_EXIT, EVENT_FORK, ProcessRecord},
 };
+use profiler_model::{PodSelector, Target};
 
 use super::{
     CollectError,
@@ -19,7 +20,6 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::{PodSelector, Target},
     network::NamespacePath,
     process::{
         ContainerHierarchy, FindContainerError, ProcessTable, is_below, proc_dir::read_stat,

@@ -22,6 +22,7 @@ use profiler_common::{
         TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
     },
 };
+use profiler_model::{PodSelector, ProcessKey, TlsFileReport, TlsReport, cost_ns};
 
 use super::{
     targets::ResolvedTarget,
@@ -33,8 +34,6 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
-    model::PodSelector,
-    model::{ProcessKey, TlsFileReport, TlsReport, cost_ns},
     opener,
     process::{ProcessTable, is_below, proc_dir::read_stat},
     symbolize::{SymbolizeConfig, module_file::FileKey},

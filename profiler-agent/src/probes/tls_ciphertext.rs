@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 
 use profiler_common::tls::{PROCESS_MATCHED, PROCESS_NESTED, PROCESS_UNBOUND, PROCESS_WORDS};
+use profiler_model::ProcessKey;
 
 use crate::{
     bpf::{LoadError, LoadedObject, TlsLink, TlsProbe},
-    model::ProcessKey,
     symbolize::module_file::FileKey,
     tls_sites::{Finding, Library, TlsContent, TlsFunction, TlsMapping},
 };

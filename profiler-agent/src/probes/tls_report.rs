@@ -1,9 +1,10 @@
 //! What is told of a file with a TLS library.
 
+use profiler_model::{TlsFileReport, TlsProbeSite};
+
 use super::tls_turns::MOST_PROBED;
 use crate::{
     bpf::LoadError,
-    model::{TlsFileReport, TlsProbeSite},
     tls_sites::{Finding, Site, TlsFunction, TlsMapping},
 };
 

@@ -7,10 +7,10 @@ use profiler_common::{config::FILTER_ALL, network::FLAG_COMPLETE, unix_sockets::
 use super::{targets::ResolvedTarget, timeline::monotonic_ns};
 use crate::{
     bpf::{LoadError, LoadedObject},
-    model::{Edge, FoldedEdges, ProcessKey},
     network::{Home, Identity, UnixBook, UnixEnd, UnixListing, existing_unix},
     process::ProcessTable,
 };
+use profiler_model::{Edge, FoldedEdges, ProcessKey};
 
 /// Time between two listings, while some socket is watched. What is gone stays in the kernel's table
 /// for so long.

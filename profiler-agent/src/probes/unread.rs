@@ -6,10 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use crate::{
-    model::ProcessKey,
-    symbolize::{ProcessRead, Refusal},
-};
+use profiler_model::ProcessKey;
+
+use crate::symbolize::{ProcessRead, Refusal};
 
 /// Files that are counted for themselves.
 const LIMIT: usize = 10_000;

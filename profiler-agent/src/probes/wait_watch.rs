@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use profiler_common::limits::{SAMPLED_PERIOD_NS, SAMPLED_WAITS};
-
-use crate::model::{WaitCounts, WaitMode, WaitRules};
+use profiler_model::{WaitCounts, WaitMode, WaitRules};
 
 /// Waits a second of all targets from which on they are sampled: at some microsecond each, what is
 /// beyond would cost more than a twentieth of a CPU.

@@ -7,8 +7,9 @@
 
 use std::{collections::BTreeMap, io};
 
+use profiler_model::ProcessKey;
+
 use super::proc_dir::{ProcDir, ProcessStat};
-use crate::model::ProcessKey;
 
 /// Threads of one process that are read; a proxy has some dozen.
 const MAX_THREADS: usize = 4096;

@@ -3,7 +3,7 @@
 //! A path is text that the container runtime (or a user with a systemd session of their own) chose, so it names a
 //! container, it does not prove one.
 
-use crate::model::Container;
+use profiler_model::Container;
 
 /// A container and the part of the path that is its cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,13 +2,14 @@
 
 use std::io;
 
+use profiler_model::{Process, ProcessKey};
+
 use super::{
     cgroups::{CGROUP_LIMIT, ContainerHierarchy},
     containers::container_of,
     proc_dir::{ProcDir, ProcessStat},
     users::Users,
 };
-use crate::model::{Process, ProcessKey};
 
 /// Bytes of the command line that are kept.
 const CMDLINE_LIMIT: usize = 4096;

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use profiler_model::{ContainerNames, PodSelector, Process};
+
 use super::{
     containers::{PREFIX_DIGITS, cgroup_of, is_id_prefix, pod_of},
     table::ProcessTable,
 };
-use crate::{
-    container_names::{LabelError, LabelSelector, SourceStatus},
-    model::{ContainerNames, PodSelector, Process},
-};
+use crate::container_names::{LabelError, LabelSelector, SourceStatus};
 
 /// Longest `comm` of a process, in bytes.
 const COMM_BYTES: usize = 15;

@@ -9,10 +9,9 @@ use std::{
     sync::Arc,
 };
 
-use crate::{
-    container_names::ContainerDirectory,
-    model::{ContainerNames, ContainerRole, PodNames, Process},
-};
+use profiler_model::{ContainerNames, ContainerRole, PodNames, Process};
+
+use crate::container_names::ContainerDirectory;
 
 /// Programs that stand between an application and the network.
 const PROXIES: [&str; 6] = [
@@ -462,10 +461,10 @@ fn cpu(members: &[PodMember]) -> PodCpu {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::{Container, NamedBy, ProcessKey};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{Container, NamedBy, ProcessKey};
 
     fn process(given: &Value) -> Arc<Process> {
         let text = |name: &str| given[name].as_str().map(str::to_owned);

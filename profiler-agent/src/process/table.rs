@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 use tokio::sync::broadcast;
 
 use super::{
@@ -15,10 +16,7 @@ use super::{
     proc_dir::{ProcDir, ProcessStat, list_pids, read_stat},
     users::Users,
 };
-use crate::{
-    container_names::ContainerDirectory,
-    model::{Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo},
-};
+use crate::container_names::ContainerDirectory;
 
 /// Changes that a slow subscriber may lag behind.
 const CHANGES_KEPT: usize = 1024;

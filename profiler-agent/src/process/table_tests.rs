@@ -4,11 +4,10 @@ use std::{
     thread::sleep,
 };
 
+use profiler_model::{Container, ContainerNames, ContainerRole, NamedBy};
+
 use super::*;
-use crate::{
-    model::{Container, ContainerNames, ContainerRole, NamedBy},
-    process::{ContainerMatch, FindContainerError, containers::container_of},
-};
+use crate::process::{ContainerMatch, FindContainerError, containers::container_of};
 
 const ID: &str = "4f1c0e6b7a2d98533d1e0a7b6c5d4e3f2a1b0c9d8e7f60514233241506f7e8d9";
 const TWIN: &str = "4f1c0e6b7a2d98533d1e0a7b6c5d4e3f2a1b0c9d8e7f60514233241506f7ffff";

@@ -6,8 +6,9 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
+use profiler_model::{Frame, FrameId, ProcessId, Profile, StackId};
+
 use super::{Value, names::process_of};
-use crate::model::{Frame, FrameId, ProcessId, Profile, StackId};
 
 /// Names of one stack that are shown; `(other)` stands for those nearer to the leaf.
 pub(super) const MAX_NAMES: usize = 4096;

@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 
-use super::names;
-use crate::model::{
+use profiler_model::{
     EventLoop, EventLoopTable, Frame, FrameId, FrameSpace, Hold, LoopTurn, Profile, SampleRow,
     StackId, Stall, ThreadState,
 };
+
+use super::names;
 
 /// Functions of the kernel between which no thread is in a turn.
 const EPOLL: [&str; 5] = [

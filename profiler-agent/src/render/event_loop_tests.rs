@@ -1,8 +1,9 @@
-use super::*;
-use crate::model::{
+use profiler_model::{
     Clock, Function, Module, ModuleKind, NameSource, ProcessKey, ProfileProcess, ProfileThread,
     Stack,
 };
+
+use super::*;
 
 const MS: u64 = 1_000_000;
 const BUCKET: u64 = 20 * MS;
@@ -36,8 +37,8 @@ fn profile(stacks: &[&[&str]], samples: &[SampleRow]) -> Profile {
         }],
         threads: vec![thread(8), thread(9)],
         samples: samples.to_vec(),
-        losses: crate::model::Losses::default(),
-        stack_quality: crate::model::StackQuality::default(),
+        losses: profiler_model::Losses::default(),
+        stack_quality: profiler_model::StackQuality::default(),
     };
     for stack in stacks {
         let frames = stack.iter().map(|name| frame(&mut profile, name)).collect();

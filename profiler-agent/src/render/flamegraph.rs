@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{IdleShare, Profile};
+use profiler_model::{IdleShare, Profile};
 
 use super::{
     Budget, Value,

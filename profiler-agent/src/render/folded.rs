@@ -5,10 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    model::{Frame, FrameSpace, NameSource, Profile},
-    printable::push_printable,
-};
+use profiler_model::{Frame, FrameSpace, NameSource, Profile, printable::push_printable};
 
 use super::{
     Budget, Value,

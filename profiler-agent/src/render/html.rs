@@ -8,12 +8,8 @@ use std::io::Write;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::GzEncoder};
+use profiler_model::{Clock, Profile, printable::printable};
 use serde::Serialize;
-
-use crate::{
-    model::{Clock, Profile},
-    printable::printable,
-};
 
 use super::{RenderError, Value, View, flamegraph};
 

@@ -24,8 +24,7 @@ pub(crate) mod wait_reasons;
 mod tests;
 
 pub use budget::Budget;
-
-use crate::model::{Clock, IdleShare, Profile, SampleRow};
+use profiler_model::{Clock, IdleShare, Profile, SampleRow};
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

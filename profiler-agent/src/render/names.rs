@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use crate::model::{Frame, Function, Module, ModuleKind, ProcessId, Profile, ThreadId};
+use profiler_model::{Frame, Function, Module, ModuleKind, ProcessId, Profile, ThreadId};
 
 /// The name of a frame without a trustworthy symbol: `module+0xoffset` with the last part of the
 /// module's path.
@@ -71,7 +71,7 @@ pub(super) fn process_names(profile: &Profile) -> Vec<String> {
             keys.push(key);
         }
     }
-    let name = |id: &crate::model::ProfileProcess| {
+    let name = |id: &profiler_model::ProfileProcess| {
         let comm = match profile.text(id.comm) {
             "" => "[unknown process]",
             comm => comm,

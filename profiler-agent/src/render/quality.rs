@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::runtimes::Runtime;
-use crate::model::{
+use profiler_model::{
     Frame, FrameId, FrameSpace, ModuleId, ModuleKind, NameClass, NameSource, Profile, StackId,
 };
+
+use super::runtimes::Runtime;
 
 /// Files without names that are listed.
 const MODULES_LIMIT: usize = 50;
@@ -45,7 +46,7 @@ pub struct NameQuality {
     pub jit: u64,
     /// All others without a name.
     pub unnamed: u64,
-    /// The same by [`crate::model::NameSource::name`].
+    /// The same by [`profiler_model::NameSource::name`].
     pub sources: BTreeMap<&'static str, u64>,
     /// Samples with at least one user frame, and those of them with at least one name of a function.
     pub samples: u64,

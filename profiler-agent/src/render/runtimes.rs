@@ -4,7 +4,7 @@
 //! of the function. A just-in-time compiler puts code into memory without a file, where only its own list
 //! (`/tmp/perf-PID.map`) has names.
 
-use crate::model::NameSource;
+use profiler_model::NameSource;
 
 /// A runtime with its switch for names. Python's came with 3.12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

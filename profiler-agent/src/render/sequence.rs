@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use profiler_model::Profile;
+
 use super::{
     Value,
     summary::{self, ThreadSummary},
     tree::{self, source_code},
 };
-use crate::model::Profile;
 
 /// Rows of all threads together.
 const MAX_ROWS: usize = 60_000;

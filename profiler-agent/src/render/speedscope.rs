@@ -9,12 +9,10 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
 };
 
-use serde::Serialize;
-
-use crate::{
-    model::{FrameId, Function, NameSource, Profile, SampleRow, StackId, ThreadId},
-    printable::printable,
+use profiler_model::{
+    FrameId, Function, NameSource, Profile, SampleRow, StackId, ThreadId, printable::printable,
 };
+use serde::Serialize;
 
 use super::{
     Budget, RenderError, Value,

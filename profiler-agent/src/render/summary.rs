@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use profiler_model::{Profile, ThreadId};
+
 use super::Value;
-use crate::model::{Profile, ThreadId};
 
 /// Longest timeline. Samples beyond it are counted in its last bucket.
 pub const MAX_TIMELINE_BUCKETS: usize = 1_000_000;

@@ -6,11 +6,7 @@ use inferno::flamegraph::{
     self, Options,
     color::{BasicPalette, Palette},
 };
-
-use crate::{
-    model::{Clock, IdleShare, Profile},
-    printable::printable,
-};
+use profiler_model::{Clock, IdleShare, Profile, printable::printable};
 
 use super::{Budget, RenderError, Value, folded};
 

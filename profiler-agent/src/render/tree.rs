@@ -6,7 +6,7 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use crate::model::{Frame, FrameSpace, ModuleKind, NameSource, Profile};
+use profiler_model::{Frame, FrameSpace, ModuleKind, NameSource, Profile};
 
 use super::{
     Budget, Value,

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use profiler_model::{Frame, FrameSpace, Profile, SampleRow, ThreadState, WaitReason};
+
 use super::wakers::WOKEN_BY;
-use crate::model::{Frame, FrameSpace, Profile, SampleRow, ThreadState, WaitReason};
 
 /// Reasons by the number of the stack.
 pub(crate) struct WaitReasons {

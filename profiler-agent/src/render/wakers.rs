@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Profile, Stack, StackId};
+use profiler_model::{Profile, Stack, StackId};
 
 /// Beginning of the frame between the two.
 pub(crate) const WOKEN_BY: &str = "[woken by ";

@@ -9,7 +9,7 @@ use super::{
     operations::Counted,
     seen::Seen,
 };
-use crate::model::{Outcomes, SeenBy, Tally, Timings};
+use profiler_model::{Outcomes, SeenBy, Tally, Timings};
 
 /// Different statuses of one operation that are told apart.
 pub(super) const MAX_STATUSES: usize = 24;

@@ -12,10 +12,8 @@ use super::{
     estimate::{Coverage, Grouped, Groups},
     seen::Seen,
 };
-use crate::{
-    model::{EdgeKey, Operation, RequestEdge, TlsSeen},
-    network::Home,
-};
+use crate::network::Home;
+use profiler_model::{EdgeKey, Operation, RequestEdge, TlsSeen};
 
 /// Operations of one edge that are told apart, `other` not among them.
 pub(super) const MAX_OPERATIONS_OF_EDGE: usize = 256;

@@ -4,13 +4,13 @@ use profiler_protocols::{Exchange, Messages, Outcome, Status};
 
 use super::*;
 use crate::{
-    model::{Address, Endpoint, SeenBy, Tally},
     network::Traffic,
     requests::{
         counts::{MAX_STATUSES, OTHER},
         seen::Moved,
     },
 };
+use profiler_model::{Address, Endpoint, SeenBy, Tally};
 
 fn edge(server: u8) -> EdgeKey {
     let end = |last| Endpoint {

@@ -1,9 +1,8 @@
 //! Rules that say which requests are kept as samples.
 
+use profiler_model::{SampleReason, SampleRule, StatusClass};
 use profiler_protocols::{Exchange, Status};
 use regex::{Regex, RegexBuilder};
-
-use crate::model::{SampleReason, SampleRule, StatusClass};
 
 /// Rules of one task.
 pub const MAX_RULES: usize = 16;

@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use profiler_model::{EdgeKey, RequestSample, SampleReason};
 use profiler_protocols::{Exchange, Outcome};
 
 use super::{rules::Rules, seen::Seen};
-use crate::model::{EdgeKey, RequestSample, SampleReason};
 
 /// Within how much time requests compete for being the slowest.
 const WINDOW_NS: u64 = 10_000_000_000;

@@ -1,12 +1,10 @@
 use std::net::Ipv4Addr;
 
+use profiler_model::{Address, Endpoint, SampleRule, SeenBy};
 use profiler_protocols::{Protocol, Status};
 
 use super::*;
-use crate::{
-    model::{Address, Endpoint, SampleRule, SeenBy},
-    requests::seen::Moved,
-};
+use crate::requests::seen::Moved;
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 
+use profiler_model::SeenBy;
 use profiler_protocols::{Exchange, Outcome};
-
-use crate::model::SeenBy;
 
 /// When bytes were moved, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use half::Half;
 use pairing::pairs;
-
-use super::{samples::Keep, seen::Seen};
-use crate::model::{
+use profiler_model::{
     Address, EdgeKey, Endpoint, MatchClass, Matched, SeenBy, Sidecar, SidecarTimes, UpstreamHeader,
 };
+
+use super::{samples::Keep, seen::Seen};
 
 /// Processes that are followed.
 const MAX_PROCESSES: usize = 1024;
@@ -149,7 +149,7 @@ impl Process {
             found.outs.push(outer);
         }
         for (class, inner, outer) in &found.pairs {
-            self.pairs.entry(*class).or_default().add(inner, outer);
+            add_times(self.pairs.entry(*class).or_default(), inner, outer);
             add_header(&mut self.upstream_header, inner, outer);
         }
         let (due, early): (Vec<_>, Vec<_>) = found.ins.into_iter().partition(is_due);
@@ -200,29 +200,28 @@ impl Process {
     }
 }
 
-impl SidecarTimes {
-    /// Adds the times of a request in and of the one that went out for it.
-    fn add(&mut self, inner: &Half, outer: &Half) {
-        self.pairs += 1;
-        let inside = inner.duration_ns().saturating_sub(outer.duration_ns());
-        self.inside_ns.add(inside);
-        if let Some(ready) = inner.ready_ns {
-            self.read_wait_ns.add(inner.begin_ns.saturating_sub(ready));
-        }
-        let to_upstream = outer.begin_ns.saturating_sub(inner.begin_ns);
-        self.to_upstream_ns.add(to_upstream);
-        let Some(answered) = outer.first_byte_ns else {
-            return;
-        };
-        self.upstream_ns
-            .add(answered.saturating_sub(outer.begin_ns));
-        if let Some(ready) = outer.answer_ready_ns {
-            self.answer_wait_ns.add(answered.saturating_sub(ready));
-        }
-        // An answer that began before the upstream's is none of it, as 100 Continue.
-        if let Some(passed_on) = inner.first_byte_ns.and_then(|at| at.checked_sub(answered)) {
-            self.to_client_ns.add(passed_on);
-        }
+/// Adds the times of a request in and of the one that went out for it.
+fn add_times(times: &mut SidecarTimes, inner: &Half, outer: &Half) {
+    times.pairs += 1;
+    let inside = inner.duration_ns().saturating_sub(outer.duration_ns());
+    times.inside_ns.add(inside);
+    if let Some(ready) = inner.ready_ns {
+        times.read_wait_ns.add(inner.begin_ns.saturating_sub(ready));
+    }
+    let to_upstream = outer.begin_ns.saturating_sub(inner.begin_ns);
+    times.to_upstream_ns.add(to_upstream);
+    let Some(answered) = outer.first_byte_ns else {
+        return;
+    };
+    times
+        .upstream_ns
+        .add(answered.saturating_sub(outer.begin_ns));
+    if let Some(ready) = outer.answer_ready_ns {
+        times.answer_wait_ns.add(answered.saturating_sub(ready));
+    }
+    // An answer that began before the upstream's is none of it, as 100 Continue.
+    if let Some(passed_on) = inner.first_byte_ns.and_then(|at| at.checked_sub(answered)) {
+        times.to_client_ns.add(passed_on);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What goes over one connection in one kind of plaintext, and which of its ends is the client.
 
+use profiler_model::SeenBy;
 use profiler_protocols::{
     Connection, Direction, Exchange, Facts as Opened, Options, Piece, Protocol, TlsFacts, Trouble,
 };
@@ -10,7 +11,6 @@ use super::{
     seen::{Moved, Place, Seen},
     stamps::Stamps,
 };
-use crate::model::SeenBy;
 
 /// Pieces of a connection within which its direction has to show.
 const MOST_UNDECIDED: u32 = 128;

@@ -25,10 +25,8 @@ use super::{
     seen::Seen,
     sidecar::Sidecars,
 };
-use crate::{
-    model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy},
-    network::Home,
-};
+use crate::network::Home;
+use profiler_model::{EdgeKey, RequestCounters, RequestOptions, RequestTable, SeenBy};
 
 /// First bytes of each body that are kept, when bodies are.
 const BODY_BYTES: usize = 4096;

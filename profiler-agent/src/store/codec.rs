@@ -10,9 +10,8 @@
 
 use std::io::Read;
 
+use profiler_model::{EdgeNamespaces, EdgeTable, Profile, SideMetrics};
 use serde::{Serialize, de::DeserializeOwned};
-
-use crate::model::{EdgeNamespaces, EdgeTable, Profile, SideMetrics};
 
 use super::{
     Stream,

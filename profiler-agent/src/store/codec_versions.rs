@@ -1,11 +1,10 @@
 //! Profiles as blobs of older versions have them.
 
-use serde::Deserialize;
-
-use crate::model::{
+use profiler_model::{
     Clock, Frame, Losses, Module, Profile, ProfileProcess, ProfileThread, SampleRow, Stack,
     StackQuality, ThreadState,
 };
+use serde::Deserialize;
 
 /// [`Profile`] with older rows; the order of the fields is that of the file. `Quality` is nothing
 /// where the version had no such field.

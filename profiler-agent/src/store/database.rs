@@ -6,9 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{Task, TaskId};
 use redb::Database;
-
-use crate::model::{Task, TaskId};
 
 use super::{
     Segment, SegmentKey, StoreError, Stream,

@@ -7,7 +7,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `meta` | name | number (`schema`, `next_task`) |
-//! | `tasks` | task | JSON of [`crate::model::Task`] |
+//! | `tasks` | task | JSON of [`profiler_model::Task`] |
 //! | `segments` | task, stream, segment | time range, sizes, next sequence number |
 //! | `blobs` | task, stream, segment, sequence | header and compressed data, see [`codec`] |
 //!

@@ -1,8 +1,7 @@
 //! The tables of the redb file, and what their rows mean.
 
+use profiler_model::TaskId;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
-
-use crate::model::TaskId;
 
 /// Kind of a task's result. The number is part of keys and blob headers: never reuse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,6 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{
+    Address, Clock, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Frame, FrameSpace,
+    Function, Losses, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
+    ProfileThread, SampleRow, SideMetrics, StackQuality, Target, Task, TaskId, TaskKind, TaskSpec,
+    TaskState, ThreadState,
+};
 use redb::{Database, StorageBackend, backends::FileBackend};
 
 use super::{
@@ -17,12 +23,6 @@ use super::{
         encode_profile,
     },
     codec_versions::{OlderProfile, RowWithPeriod, RowWithoutWaker},
-};
-use crate::model::{
-    Address, Clock, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Frame, FrameSpace,
-    Function, Losses, ModuleKind, NameSource, ProcessKey, Profile, ProfileBuilder, ProfileProcess,
-    ProfileThread, SampleRow, SideMetrics, StackQuality, Target, Task, TaskId, TaskKind, TaskSpec,
-    TaskState, ThreadState,
 };
 
 #[test]
@@ -668,7 +668,7 @@ fn task(id: u64) -> Task {
             event_loop: None,
             requests: None,
             timed: false,
-            waits: crate::model::WaitRules::default(),
+            waits: profiler_model::WaitRules::default(),
         },
         target_names: Vec::new(),
         group: None,
@@ -681,7 +681,7 @@ fn task(id: u64) -> Task {
         samples: 0,
         losses: Losses::default(),
         stack_quality: StackQuality::default(),
-        waits: crate::model::WaitCounts::default(),
+        waits: profiler_model::WaitCounts::default(),
         coverage: None,
         notes: Vec::new(),
     }

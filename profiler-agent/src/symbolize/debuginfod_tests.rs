@@ -4,11 +4,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use profiler_model::NameSource;
+
 use super::*;
-use crate::{
-    model::NameSource,
-    symbolize::test_programs::{compile, compile_stripped},
-};
+use crate::symbolize::test_programs::{compile, compile_stripped};
 
 const ID: [u8; 2] = [0xab, 0xcd];
 const ROOM: u64 = 16 << 20;

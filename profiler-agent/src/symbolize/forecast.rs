@@ -3,6 +3,8 @@
 
 use std::hash::RandomState;
 
+use profiler_model::{NameSource, ProcessKey};
+
 use super::{
     SymbolizeConfig, build_id,
     elf_layout::Layout,
@@ -12,11 +14,7 @@ use super::{
     module_file::{ModuleFile, Refusal},
     quality::Quality,
 };
-use crate::{
-    model::{NameSource, ProcessKey},
-    opener,
-    process::proc_dir::read_stat,
-};
+use crate::{opener, process::proc_dir::read_stat};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForecastError {

@@ -15,6 +15,8 @@
 
 use std::{fs::File, os::unix::fs::FileExt as _, rc::Rc};
 
+use profiler_model::NameSource;
+
 use super::{
     demangle::{NAME_LIMIT, cut},
     elf_layout::{Layout, Segment, read_range},
@@ -22,7 +24,6 @@ use super::{
     memory_copy::MemoryCopy,
     native::{NamedFunction, Names},
 };
-use crate::model::NameSource;
 
 /// Largest table that is copied. The Kubernetes API server's has 40 MB.
 const TABLE_LIMIT: u64 = 64 << 20;

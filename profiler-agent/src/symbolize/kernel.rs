@@ -11,9 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{ModuleKind, NameSource};
+
 use super::{demangle::demangle, elf_layout::kernel_build_id, native::Names};
 use crate::{
-    model::{ModuleKind, NameSource},
     opener::{self, Place},
     process::proc_dir,
 };

@@ -10,6 +10,8 @@
 
 use std::{fs::File, hash::RandomState, rc::Rc};
 
+use profiler_model::NameSource;
+
 use super::{
     SymbolizeConfig, debug_file,
     elf_copy::{self, ElfCopy},
@@ -22,7 +24,6 @@ use super::{
     packs::{PackFile, SymbolPacks},
     quality::Quality,
 };
-use crate::model::NameSource;
 
 /// Content of the layers: equal files of several containers share one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::ProcessKey;
+
 use super::{
     maps::{self, Backing, Mapping},
     module_file::{FileKey, ModuleFile, Refusal, Wanted, open_mapped},
@@ -14,7 +16,6 @@ use super::{
     quality::Quality,
 };
 use crate::{
-    model::ProcessKey,
     process::{
         proc_dir::{Glimpse, ImageIdentity, ProcDir},
         remote_mounts::ProcessMounts,

@@ -7,6 +7,8 @@ use std::{
     rc::{Rc, Weak},
 };
 
+use profiler_model::NameSource;
+
 use super::{
     SymbolizeConfig,
     elf_layout::{Layout, Segment},
@@ -17,7 +19,7 @@ use super::{
     native::{Fault, Names},
     quality::Quality,
 };
-use crate::{model::NameSource, opener};
+use crate::opener;
 
 /// What is known of a file.
 #[derive(Debug)]

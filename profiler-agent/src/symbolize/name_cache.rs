@@ -62,8 +62,9 @@ impl<Key: Copy + Eq + Hash> NameCache<Key> {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::NameSource;
+
     use super::*;
-    use crate::model::NameSource;
 
     fn names(text: &str) -> Rc<Names> {
         Rc::new(Names::one(text.to_owned(), NameSource::ElfSymbol))

@@ -18,6 +18,7 @@ use blazesym::symbolize::{
     CodeInfo, Input, Sym, Symbolized, Symbolizer,
     source::{Elf, Source},
 };
+use profiler_model::NameSource;
 
 use super::{
     demangle::{cut, demangle},
@@ -27,7 +28,6 @@ use super::{
     elf_writer::CopiedSection,
     inferred::Inferred,
 };
-use crate::model::NameSource;
 
 /// One function at an address; the innermost inlined one comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,6 +20,8 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use profiler_model::NameSource;
+
 use super::{
     build_id,
     elf_layout::{Layout, Segment},
@@ -28,7 +30,6 @@ use super::{
 };
 use crate::{
     clock::wall_ns,
-    model::NameSource,
     opener::{self, Place},
 };
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use profiler_model::NameSource;
+
 use super::{module_file::Refusal, native::Fault};
-use crate::model::NameSource;
 
 /// Counters since the symbolizer was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

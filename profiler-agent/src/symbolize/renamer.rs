@@ -15,6 +15,8 @@ use std::{
     },
 };
 
+use profiler_model::{Frame, Function, ModuleKind, NameClass, Profile, ProfileBuilder};
+
 use super::{
     SymbolizeConfig,
     layers::{Layers, Parts},
@@ -23,10 +25,7 @@ use super::{
     packs::SymbolPacks,
     quality::Quality,
 };
-use crate::{
-    model::{Frame, Function, ModuleKind, NameClass, Profile, ProfileBuilder},
-    opener,
-};
+use crate::opener;
 
 /// Profiles that wait; the API renders fewer at once.
 const QUEUE: usize = 16;

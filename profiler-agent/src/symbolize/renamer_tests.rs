@@ -1,12 +1,11 @@
 use std::path::Path;
 
+use profiler_model::{Clock, FrameSpace, NameSource, ProfileBuilder};
+
 use super::*;
-use crate::{
-    model::{Clock, FrameSpace, NameSource, ProfileBuilder},
-    symbolize::{
-        elf_layout::{Layout, Segment},
-        test_programs::{compile_stripped, tool},
-    },
+use crate::symbolize::{
+    elf_layout::{Layout, Segment},
+    test_programs::{compile_stripped, tool},
 };
 
 const ID: [u8; 2] = [0xab, 0xcd];

@@ -17,12 +17,13 @@ use std::{
     time::Duration,
 };
 
+use profiler_model::{FrameId, ProcessKey, Profile, ProfileBuilder};
+
 use super::{
     ImageKey, Mappings, Quality, Refusal, SymbolizeConfig, Symbolizer, mapped_process::Snapshot,
     symbolizer::unnamed_stack,
 };
 use crate::{
-    model::{FrameId, ProcessKey, Profile, ProfileBuilder},
     opener::{self, ThreadWatch},
     unwind::ProcessCode,
 };

@@ -8,6 +8,7 @@ use std::{
 };
 
 use lzma_rust2::{XzOptions, XzWriter};
+use profiler_model::{Clock, NameSource, ProfileBuilder};
 use tempfile::TempDir;
 
 use super::{
@@ -16,7 +17,6 @@ use super::{
     module_file::Origin,
     test_programs::{Running, compile_stripped, tool},
 };
-use crate::model::{Clock, NameSource, ProfileBuilder};
 
 const BUILD_ID: &str = "-Wl,--build-id=0xabcd";
 

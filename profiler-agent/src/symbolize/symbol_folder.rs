@@ -12,16 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::NameSource;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::{
     module_file::{Links, open_in_root},
     packs::{self, PackInfo},
 };
-use crate::{
-    model::NameSource,
-    opener::{self, Place},
-};
+use crate::opener::{self, Place};
 
 /// Least time between two readings of the folder.
 const SCAN_INTERVAL: Duration = Duration::from_secs(30);

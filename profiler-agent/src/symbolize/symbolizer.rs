@@ -8,6 +8,10 @@ use std::{
 };
 
 use profiler_common::unwind::frame as mark;
+use profiler_model::{
+    Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, ProfileBuilder,
+    StackFault, elided_marker,
+};
 
 use super::{
     AddressStack,
@@ -20,10 +24,6 @@ use super::{
     vdso::Vdso,
 };
 use crate::memory_ceiling::Ceiling;
-use crate::model::{
-    Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, ProfileBuilder,
-    StackFault, elided_marker,
-};
 
 #[derive(Clone, Debug)]
 pub struct SymbolizeConfig {

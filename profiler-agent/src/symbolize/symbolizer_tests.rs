@@ -1,8 +1,9 @@
 use std::{fs::File, os::unix::fs::MetadataExt as _};
 
+use profiler_model::{Clock, Profile};
+
 use super::*;
 use crate::{
-    model::{Clock, Profile},
     process::proc_dir::read_stat,
     symbolize::{
         maps::{Backing, read_mappings},

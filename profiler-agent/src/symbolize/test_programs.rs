@@ -7,9 +7,10 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use profiler_model::ProcessKey;
 use tempfile::TempDir;
 
-use crate::{model::ProcessKey, process::proc_dir::read_stat};
+use crate::process::proc_dir::read_stat;
 
 /// Prints addresses by name, says `ready`, and waits until its standard input is closed.
 pub(crate) const PROGRAM: &str = r#"

@@ -2,6 +2,8 @@
 //!
 //! All processes of one kind share the kernel's one image, so the agent's own serves for all.
 
+use profiler_model::NameSource;
+
 use super::{
     elf_copy,
     elf_layout::Layout,
@@ -9,7 +11,6 @@ use super::{
     native::{Image, Names},
     vdso_image,
 };
-use crate::model::NameSource;
 
 #[derive(Debug)]
 pub(crate) struct Vdso {

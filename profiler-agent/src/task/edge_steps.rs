@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use profiler_model::{EdgeStep, EdgeTable, TaskId};
+
 use crate::{
     edge_series::{EdgeSeries, SeriesCut, StepRecorder},
-    model::{EdgeStep, EdgeTable, TaskId},
     store::{
         Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
         codec::{CodecError, Density, decode, encode},

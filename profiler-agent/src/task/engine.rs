@@ -7,16 +7,16 @@ use std::{
     time::Duration,
 };
 
+use profiler_model::{
+    Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, RequestTable, Selection,
+    StackQuality, Task, TaskId, TaskSpec, TaskState, WaitCounts,
+};
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
     clock::Clocks,
     edge_series::{EdgeSeries, SeriesCut},
     memory_ceiling::{Ceiling, Stage},
-    model::{
-        Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, RequestTable, Selection,
-        StackQuality, Task, TaskId, TaskSpec, TaskState, WaitCounts,
-    },
     probes::Collector,
     store::{OwnerThread, Store, StoreError, StoreHandle, Stream},
 };

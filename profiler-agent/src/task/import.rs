@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use profiler_model::{
+    Clock, Losses, StackQuality, Target, Task, TaskKind, TaskSpec, TaskState, WaitCounts, WaitRules,
+};
+
 use super::{
     TaskError,
     engine::{Engine, Inner},
 };
 use crate::{
     import::Imported,
-    model::{
-        Clock, Losses, StackQuality, Target, Task, TaskKind, TaskSpec, TaskState, WaitCounts,
-        WaitRules,
-    },
     store::{
         Append, SegmentKey, StoreError, Stream,
         codec::{CodecError, Density, encode_profile},
@@ -91,7 +91,7 @@ fn described(imported: Imported, now_ns: u64) -> Task {
     } = imported;
     Task {
         // The store gives the number.
-        id: crate::model::TaskId(0),
+        id: profiler_model::TaskId(0),
         spec: TaskSpec {
             kind: TaskKind::Imported,
             target: Target::Imported(file),

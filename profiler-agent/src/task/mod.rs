@@ -21,11 +21,9 @@ mod tests;
 
 use std::{path::PathBuf, sync::Arc};
 
-use crate::{
-    memory_ceiling::MemoryShort,
-    model::{Task, TaskId},
-    store::Refusal,
-};
+use profiler_model::{Task, TaskId};
+
+use crate::{memory_ceiling::MemoryShort, store::Refusal};
 
 pub use engine::Engine;
 pub use validate::{

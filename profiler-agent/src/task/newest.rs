@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::model::TaskId;
+use profiler_model::TaskId;
 
 /// Tables of the tasks that run, so that whoever follows one does not read the store each second.
 #[derive(Debug)]

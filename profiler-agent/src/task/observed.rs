@@ -1,11 +1,10 @@
 //! What a check-up read beside its tasks: one record, kept and deleted with one of them.
 
-use crate::{
-    model::{CheckupRecord, TaskId},
-    store::{
-        Append, SegmentKey, StoreHandle, Stream,
-        codec::{Density, decode, encode},
-    },
+use profiler_model::{CheckupRecord, TaskId};
+
+use crate::store::{
+    Append, SegmentKey, StoreHandle, Stream,
+    codec::{Density, decode, encode},
 };
 
 use super::{Engine, TaskError};

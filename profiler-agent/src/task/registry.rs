@@ -5,9 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use profiler_model::{Task, TaskId, TaskState};
 use tokio::sync::{broadcast, watch};
-
-use crate::model::{Task, TaskId, TaskState};
 
 use super::{TaskChange, TaskError};
 

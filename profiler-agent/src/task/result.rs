@@ -1,11 +1,10 @@
 //! From blobs to one profile, and from many small blobs to one. Everything here blocks.
 
-use crate::{
-    model::{Clock, LossKind, Profile, ProfileBuilder, Selection, TaskId},
-    store::{
-        Blob, SegmentKey, StoreError, StoreHandle, Stream,
-        codec::{CodecError, Density, decode_profile, encode_profile},
-    },
+use profiler_model::{Clock, LossKind, Profile, ProfileBuilder, Selection, TaskId};
+
+use crate::store::{
+    Blob, SegmentKey, StoreError, StoreHandle, Stream,
+    codec::{CodecError, Density, decode_profile, encode_profile},
 };
 
 /// Length of a segment.

@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{
-    model::{Task, TaskId, TaskKind},
-    store::{Segment, SegmentKey, Stream},
-};
+use profiler_model::{Task, TaskId, TaskKind};
+
+use crate::store::{Segment, SegmentKey, Stream};
 
 /// Room that a task's record takes, roughly.
 const TASK_BYTES: u64 = 1024;

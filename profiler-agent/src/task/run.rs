@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
+use profiler_model::{EdgeTable, EventLoopTable, LossKind, RequestTable, Task, TaskId, TaskState};
 use tokio::{
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
@@ -14,7 +15,6 @@ use tokio::{
 
 use crate::{
     memory_ceiling::Ceiling,
-    model::{EdgeTable, EventLoopTable, LossKind, RequestTable, Task, TaskId, TaskState},
     probes::{Chunk, CollectError, CollectRequest, Collection},
     store::{
         Append, SegmentKey, StoreError, Stream,

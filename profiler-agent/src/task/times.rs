@@ -13,7 +13,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{clock::Clocks, model::TaskId};
+use profiler_model::TaskId;
+
+use crate::clock::Clocks;
 
 /// A time server may slew the clock by 0.05 %; a result says more than this only.
 const WORTH_SAYING: Duration = Duration::from_secs(2);

@@ -6,10 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    model::{LossKind, TaskId},
-    store::{SegmentKey, Store, StoreError, StoreHandle, Stream},
-};
+use profiler_model::{LossKind, TaskId};
+
+use crate::store::{SegmentKey, Store, StoreError, StoreHandle, Stream};
 
 use super::{
     edge_steps,

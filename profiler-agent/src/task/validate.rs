@@ -1,6 +1,6 @@
 //! Bounds of a task specification, each with its exact message.
 
-use crate::model::{
+use profiler_model::{
     DEFAULT_FREQUENCY_HZ, LoopRules, MAX_CAPTURE_BYTES, MAX_CAPTURE_CPU_PERCENT, MAX_DURATION_S,
     MAX_FREQUENCY_HZ, MAX_STALL_MS, MIN_CAPTURE_BYTES, PodSelector, RequestOptions, Target,
     TaskKind, TaskSpec, WaitRules,

@@ -1,12 +1,11 @@
 //! Results that are one table, which each newer one replaces, however long the task runs: edges, requests
 //! and event loops.
 
-use crate::{
-    model::{EdgeTable, EventLoopTable, RequestTable, TaskId},
-    store::{
-        Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
-        codec::{CodecError, Density, decode, decode_edges, encode, encode_edges},
-    },
+use profiler_model::{EdgeTable, EventLoopTable, RequestTable, TaskId};
+
+use crate::store::{
+    Append, SegmentKey, Store, StoreError, StoreHandle, Stream,
+    codec::{CodecError, Density, decode, decode_edges, encode, encode_edges},
 };
 
 /// A table of which the newest is the result.

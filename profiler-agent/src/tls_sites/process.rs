@@ -2,15 +2,14 @@
 
 use std::{collections::VecDeque, fs::File, io, sync::Arc};
 
+use profiler_model::ProcessKey;
+
 use super::file::{Finding, find};
-use crate::{
-    model::ProcessKey,
-    symbolize::{
-        SymbolPacks, build_id_text,
-        elf_layout::{Layout, Segment},
-        mapped_process::Snapshot,
-        module_file::{FileKey, ModuleFile, Refusal},
-    },
+use crate::symbolize::{
+    SymbolPacks, build_id_text,
+    elf_layout::{Layout, Segment},
+    mapped_process::Snapshot,
+    module_file::{FileKey, ModuleFile, Refusal},
 };
 
 /// Files that are remembered; a node runs some hundred.

@@ -1,9 +1,9 @@
 //! Places in code where a probe can be put, and what a hit costs there.
 
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic};
+use profiler_model::{STEPPED_TRAP_NS, TRAP_NS};
 
 use super::graph::RegisterNumber;
-use crate::model::{STEPPED_TRAP_NS, TRAP_NS};
 
 /// What the kernel does with the instruction under a probe. It carries out some kinds itself
 /// (`branch_setup_xol_ops` and `push_setup_xol_ops` in `arch/x86/kernel/uprobes.c`); all others run

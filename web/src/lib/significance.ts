@@ -1,7 +1,7 @@
 // Whether two counts of samples differ by more than chance: the two-proportion z-test with a pooled
 // estimate (NIST/SEMATECH e-Handbook of Statistical Methods, 7.3.3), the normal form of the
 // conditional test of two Poisson means (Przyborowski and Wilenski, 1940), and the adjustment for
-// many tests by Benjamini and Hochberg (1995). The twin of profiler-agent/src/model/significance.rs;
+// many tests by Benjamini and Hochberg (1995). The twin of crates/model/src/significance.rs;
 // both are tested against tests/fixtures/statistics/two_samples.json.
 
 export type Pair = readonly [a: number, b: number];

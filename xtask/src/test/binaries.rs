@@ -24,8 +24,9 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-const UNIT_PACKAGES: [&str; 4] = [
+const UNIT_PACKAGES: [&str; 5] = [
     "profiler-common",
+    "profiler-model",
     "profiler-protocols",
     "profiler-agent",
     "xtask",

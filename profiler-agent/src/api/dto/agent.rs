@@ -1,11 +1,11 @@
 //! The agent itself: errors, version, probes, own cost.
 
+use profiler_model::{self as model, Losses};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
     memory_ceiling::{Ceiling, GivenUp, Limit, LimitSource, Stage},
-    model::{self, Losses},
     probes,
 };
 

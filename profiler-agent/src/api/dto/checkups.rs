@@ -1,13 +1,11 @@
 //! Check-ups and what changed between two of them.
 
+use profiler_model::{self as model, comparison};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::tasks::{Target, TaskKind, TaskState, state_of, target_of};
-use crate::{
-    checkup::{self, CheckupRequest},
-    model::{self, comparison},
-};
+use crate::checkup::{self, CheckupRequest};
 
 fn default_duration() -> u64 {
     30

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use profiler_model::{self as model, Endpoint};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{
-    container_names::{self, ContainerDirectory},
-    model::{self, Endpoint},
-};
+use crate::container_names::{self, ContainerDirectory};
 
 /// What a container is called, by whoever started it.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -1,9 +1,8 @@
 //! How much of a target's CPU time has samples.
 
+use profiler_model as model;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::model;
 
 /// CPU time of the target's processes that were there at the end, from when they were first seen on.
 #[derive(Debug, Serialize, ToSchema)]

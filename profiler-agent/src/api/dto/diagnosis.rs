@@ -1,5 +1,6 @@
 //! A diagnosis: the document, what it is about, and how much of it can be believed.
 
+use profiler_model::diagnosis as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -8,7 +9,6 @@ use super::{
     diagnosis_matrix::DiagnosisMatrix,
     diagnosis_workers::{DiagnosedEventLoop, DiagnosedNetwork, DiagnosedWorkers},
 };
-use crate::model::diagnosis as model;
 
 /// Version of the form of the document.
 const VERSION: u32 = 1;

@@ -1,9 +1,8 @@
 //! Findings of a diagnosis.
 
+use profiler_model::diagnosis as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::model::diagnosis as model;
 
 /// Something that costs, and what changes it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -1,9 +1,8 @@
 //! The matrix of a diagnosis: features by mechanisms.
 
+use profiler_model::diagnosis as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::model::diagnosis as model;
 
 /// Every sample in one cell: who asked for the work, and what kind of work it is.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

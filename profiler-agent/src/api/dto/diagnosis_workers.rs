@@ -1,9 +1,8 @@
 //! Threads, event loops and connections of a diagnosis.
 
+use profiler_model::diagnosis as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::model::diagnosis as model;
 
 /// The threads that do the work.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

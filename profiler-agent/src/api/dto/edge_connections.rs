@@ -1,9 +1,8 @@
 //! The single connections of an edge.
 
+use profiler_model::{EdgeConnection as Model, EdgeId, EdgeTable};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::model::{EdgeConnection as Model, EdgeId, EdgeTable};
 
 /// The connections of an edge with most bytes, largest first.
 #[derive(Debug, Serialize, ToSchema)]

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use profiler_common::network::BOUNDS_US;
+use profiler_model as model;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,7 +13,6 @@ use super::{
 };
 use crate::{
     container_names::ContainerDirectory,
-    model,
     network_watch::{WatchState, Watched},
 };
 

@@ -1,9 +1,8 @@
 //! Event loops of a task.
 
+use profiler_model as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::model;
 
 /// Threads in one answer.
 const MAX_THREADS: usize = 1000;

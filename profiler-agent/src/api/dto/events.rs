@@ -1,9 +1,8 @@
 //! Server-sent events.
 
+use profiler_model::{self as model, ProcessKey};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::model::{self, ProcessKey};
 
 /// Event `task_deleted`.
 #[derive(Debug, Serialize, ToSchema)]

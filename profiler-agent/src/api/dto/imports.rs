@@ -1,9 +1,8 @@
 //! Profiles from files.
 
+use profiler_model as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::model;
 
 /// How an imported file was written.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]

@@ -1,12 +1,10 @@
 //! What names profiles of a process will have.
 
+use profiler_model::NameSource;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    model::NameSource,
-    symbolize::{FileForecast, Forecast},
-};
+use crate::symbolize::{FileForecast, Forecast};
 
 /// The files that a process executes, and where the names of their functions can come from.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,15 +1,11 @@
 //! Processes and containers.
 
+use profiler_model::{self as model, ThreadInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::containers::{ContainerNames, NameSource};
-use crate::{
-    api::mask::masked,
-    config::ArgumentPolicy,
-    container_names::ContainerDirectory,
-    model::{self, ThreadInfo},
-};
+use crate::{api::mask::masked, config::ArgumentPolicy, container_names::ContainerDirectory};
 
 /// A process of the node.
 #[derive(Clone, Debug, Serialize, ToSchema)]

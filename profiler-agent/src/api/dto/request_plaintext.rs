@@ -1,9 +1,8 @@
 //! Where plaintext of TLS was captured.
 
+use profiler_model as model;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::model;
 
 /// What became of the task's TLS libraries, and what capturing costs their processes.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,9 +1,8 @@
 //! What a requests task is asked for.
 
+use profiler_model as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::model;
 
 /// Which requests are kept as samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

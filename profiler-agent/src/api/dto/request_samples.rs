@@ -1,15 +1,13 @@
 //! Single requests of a task.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use profiler_model as model;
 use profiler_protocols::{Body, Exchange, Outcome, Status};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::requests::{RequestEdge, RequestEnd};
-use crate::{
-    model,
-    requests::{shown_end, status_name},
-};
+use crate::requests::{shown_end, status_name};
 
 /// One request.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,5 +1,6 @@
 //! What processes add to the requests that pass through them.
 
+use profiler_model as model;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -7,7 +8,7 @@ use super::{
     edges::{EdgeEnd, end},
     request_values::RequestValues,
 };
-use crate::{model, requests::shown_end};
+use crate::requests::shown_end;
 
 /// A process that requests go into and out of, as an Envoy.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,9 +1,8 @@
 //! Values of requests in buckets.
 
+use profiler_model as model;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::model;
 
 /// How many values there are, and how large. Percentiles are the upper bound of the bucket that the
 /// value is in, which is at most 6.25 % above it; `bounds` has both bounds.

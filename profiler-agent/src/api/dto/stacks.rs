@@ -1,9 +1,8 @@
 //! How complete the stacks of a result are.
 
+use profiler_model as model;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::model;
 
 /// How complete user stacks are, and why the others are not.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,12 +1,10 @@
 //! Symbol files.
 
+use profiler_model::NameSource;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    model::NameSource,
-    symbolize::{PackInfo, build_id_text},
-};
+use crate::symbolize::{PackInfo, build_id_text};
 
 /// Where a symbol file came from.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]

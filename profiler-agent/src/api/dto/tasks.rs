@@ -1,5 +1,6 @@
 //! Tasks, their requests and their results.
 
+use profiler_model as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -13,7 +14,7 @@ use super::{
     stacks::StackQuality,
     wait_counts::{OffCpuMode, WaitCounts},
 };
-use crate::{model, render::summary::ThreadSummary};
+use crate::render::summary::ThreadSummary;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -1,9 +1,8 @@
 //! How a task counts waits.
 
+use profiler_model as model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::model;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -11,8 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{EdgeTable, Endpoint};
+
 use super::{Names, Side, readings::Readings};
-use crate::model::{EdgeTable, Endpoint};
 
 /// An edge takes the place of one that is this many times smaller.
 const TAKES_OVER: u64 = 2;
@@ -67,7 +68,7 @@ impl Choice {
             (Side::Client, &table.folded.client),
             (Side::Server, &table.folded.server),
         ] {
-            if *folded != crate::model::SideMetrics::default() {
+            if *folded != profiler_model::SideMetrics::default() {
                 add(
                     &mut other,
                     side,

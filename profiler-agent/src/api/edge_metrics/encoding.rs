@@ -3,6 +3,7 @@
 use std::{fmt::Error, time::Instant};
 
 use profiler_common::network::BOUNDS_US;
+use profiler_model::{EdgeTable, printable::printable};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabel, EncodeLabelSet, LabelSetEncoder, NoLabelSet},
@@ -15,7 +16,7 @@ use super::{
     choice::{Choice, EdgeSeries},
     readings::{Form, Metric, Reading},
 };
-use crate::{model::EdgeTable, network_watch::Watched, printable::printable};
+use crate::network_watch::Watched;
 
 /// Those of the bounds that histograms have here, in microseconds: each is a series for each edge.
 pub(super) const SHOWN_US: [u32; 9] = [

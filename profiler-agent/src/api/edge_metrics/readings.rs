@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use profiler_model::{SideMetrics, Values};
 use prometheus_client::registry::Unit;
-
-use crate::model::{SideMetrics, Values};
 
 /// One metric of edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

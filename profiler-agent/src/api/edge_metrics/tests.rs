@@ -2,13 +2,11 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
+use profiler_model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer, Values};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use super::{choice::ENDED_AFTER, *};
-use crate::{
-    model::{Address, Edge, EdgeKey, EdgeTable, Endpoint, SideMetrics, Transfer, Values},
-    network_watch::Watched,
-};
+use crate::network_watch::Watched;
 
 fn edge(comm: &str, port: u16, bytes: u64) -> Edge {
     let mut connect = Values::default();
@@ -29,7 +27,7 @@ fn edge(comm: &str, port: u16, bytes: u64) -> Edge {
         },
         client_port: None,
         client_name: None,
-        namespaces: crate::model::EdgeNamespaces::default(),
+        namespaces: profiler_model::EdgeNamespaces::default(),
         server_name: None,
         client: Some(SideMetrics {
             connections: 1,

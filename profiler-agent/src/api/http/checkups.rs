@@ -7,6 +7,7 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
     http::{HeaderName, StatusCode, header},
 };
+use profiler_model::{Selection, TaskKind, TaskState, diagnosis};
 
 use super::profiles::read;
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
         state::{ApiState, blocking},
     },
     checkup::{self, CheckupState, CheckupTask, Evidences, Side, check_ended, compare},
-    model::{Selection, TaskKind, TaskState, diagnosis},
 };
 
 /// Lists check-ups, newest first.

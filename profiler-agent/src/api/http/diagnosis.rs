@@ -4,6 +4,7 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_model::{Selection, TaskKind};
 
 use super::{
     profiles::{SELECTION, read, selection},
@@ -17,7 +18,6 @@ use crate::{
         state::{ApiState, blocking},
     },
     diagnosis::{Evidence, diagnose, event_loops},
-    model::{Selection, TaskKind},
 };
 
 /// Diagnoses a result with samples on the CPU, by the rules and the names of now.

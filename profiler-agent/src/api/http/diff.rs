@@ -6,6 +6,9 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
+use profiler_model::{
+    Clock, IdleShare, ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, Unsampled,
+};
 
 use super::{
     profiles::{missing_value, selection_named, value},
@@ -19,10 +22,6 @@ use crate::{
         state::{ApiState, blocking},
     },
     memory_ceiling::Ceiling,
-    model::{
-        Clock, IdleShare, ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind,
-        Unsampled,
-    },
     render::{
         Budget, Value,
         diff::{self, DiffView, Norm, Side},

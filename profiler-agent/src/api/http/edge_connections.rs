@@ -6,16 +6,14 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_model::{EdgeId, EdgeTable};
 
 use super::tasks::task_id;
-use crate::{
-    api::{
-        dto::{EdgeConnections, Problem},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    model::{EdgeId, EdgeTable},
+use crate::api::{
+    dto::{EdgeConnections, Problem},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// The open connections of an edge with most bytes, while the task runs.

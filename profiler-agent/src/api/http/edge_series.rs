@@ -4,6 +4,7 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_model::{EdgeId, EdgeTable};
 
 use super::tasks::task_id;
 use crate::{
@@ -14,7 +15,6 @@ use crate::{
         state::{ApiState, blocking},
     },
     edge_series::SeriesCut,
-    model::{EdgeId, EdgeTable},
 };
 
 /// Steps of an answer, when nothing is said.

@@ -8,17 +8,15 @@ use axum::{
     response::sse::{Event, Sse},
 };
 use futures_util::Stream;
+use profiler_model::{self as model, TaskId, TaskState};
 
 use super::tasks::task_id;
-use crate::{
-    api::{
-        dto::{NetworkEdges, Problem, TaskEdges},
-        edge_stream::{NodeTables, TaskTables, answer},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    model::{self, TaskId, TaskState},
+use crate::api::{
+    dto::{NetworkEdges, Problem, TaskEdges},
+    edge_stream::{NodeTables, TaskTables, answer},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// Connections between processes so far, with what both ends measured, and the state of the task: a table

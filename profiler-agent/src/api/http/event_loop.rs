@@ -4,6 +4,7 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_model::{EventLoopTable, LoopRules, Selection};
 
 use super::{profiles::read, tasks::task_id};
 use crate::{
@@ -13,7 +14,6 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    model::{EventLoopTable, LoopRules, Selection},
     render::event_loop::explained,
 };
 

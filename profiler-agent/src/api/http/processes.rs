@@ -6,6 +6,7 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_model::{Process, ProcessKey};
 
 use crate::{
     api::{
@@ -17,7 +18,6 @@ use crate::{
     },
     config::ArgumentPolicy,
     container_names::ContainerDirectory,
-    model::{Process, ProcessKey},
     symbolize::ForecastError,
 };
 

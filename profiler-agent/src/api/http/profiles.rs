@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use profiler_model::{ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, Unsampled};
 
 use super::{
     tasks::task_id,
@@ -23,7 +24,6 @@ use crate::{
         ui::offline_viewer,
     },
     memory_ceiling::Ceiling,
-    model::{ImportValues, Profile, Selection, Target, Task, TaskId, TaskKind, Unsampled},
     render::{Budget, Format, Value, View, render_view, summary},
 };
 

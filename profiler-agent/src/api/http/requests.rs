@@ -4,16 +4,14 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_model::{TaskKind, TaskState};
 
 use super::tasks::task_id;
-use crate::{
-    api::{
-        dto::{Problem, TaskRequests},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    model::{TaskKind, TaskState},
+use crate::api::{
+    dto::{Problem, TaskRequests},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// Requests between processes so far: operations with their counts and times, samples, and what could not be

@@ -5,6 +5,7 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
     http::{HeaderName, StatusCode, header},
 };
+use profiler_model::{TaskId, TaskSpec};
 
 use crate::{
     api::{
@@ -14,7 +15,6 @@ use crate::{
         state::ApiState,
     },
     config::{Allowance, CapturePolicy},
-    model::{TaskId, TaskSpec},
 };
 
 /// The id in a path. What is not a number names no task.

@@ -4,6 +4,7 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_model::{Profile, Unsampled};
 
 use super::{
     profiles::{NS_PER_MS, missing_value, selection, value},
@@ -20,7 +21,6 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    model::{Profile, Unsampled},
     render::{
         Value,
         sequence::{self, Columns},

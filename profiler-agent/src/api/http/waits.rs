@@ -4,6 +4,10 @@ use axum::{
     Json,
     extract::{Path, State, rejection::PathRejection},
 };
+use profiler_model::{
+    IdleMode, IdleShare, Profile, Selection, TaskId, ThreadState, Unsampled, WaitReason,
+    diagnosis::CellChoice,
+};
 
 use super::{
     profiles::{SELECTION, read, selection},
@@ -18,10 +22,6 @@ use crate::{
     },
     diagnosis::DiagnosisRules,
     idle::IdleRules,
-    model::{
-        IdleMode, IdleShare, Profile, Selection, TaskId, ThreadState, Unsampled, WaitReason,
-        diagnosis::CellChoice,
-    },
     render::wait_reasons::{WaitReasons, sums},
 };
 

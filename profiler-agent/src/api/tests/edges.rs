@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
+use profiler_model::{
+    Address, Edge, EdgeConnection, EdgeId, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint,
+    SideMetrics, Transfer,
+};
 use serde_json::{Value, json};
 
 use super::{Api, FakeCollector, Setup, check_problem, live::Events, text};
-use crate::{
-    api::Origin,
-    model::{
-        Address, Edge, EdgeConnection, EdgeId, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint,
-        SideMetrics, Transfer,
-    },
-    network_watch::NetworkWatch,
-};
+use crate::{api::Origin, network_watch::NetworkWatch};
 
 /// One edge: process 1 wrote 700 bytes to another node.
 pub(super) fn table() -> EdgeTable {

@@ -30,6 +30,10 @@ use axum::{
     body::Body,
     http::{Request, Response, header},
 };
+use profiler_model::{
+    Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
+    Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
+};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -41,10 +45,6 @@ use crate::{
     config::{ArgumentPolicy, CapturePolicy, EnvoyAdminMode},
     diagnosis::DiagnosisRules,
     idle::IdleRules,
-    model::{
-        Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
-        Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
-    },
     network_watch::NetworkWatch,
     probes::{
         Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
@@ -123,7 +123,7 @@ struct FakeCollector;
 
 impl Collector for FakeCollector {
     fn start(&self, request: &CollectRequest) -> Result<Collection, CollectError> {
-        if request.spec.target == crate::model::Target::Pids(vec![99]) {
+        if request.spec.target == profiler_model::Target::Pids(vec![99]) {
             return Err(CollectError::NoSuchProcess { pid: 99 });
         }
         let (sender, chunks) = mpsc::channel(4);
@@ -136,9 +136,10 @@ impl Collector for FakeCollector {
                 .kind
                 .has_edges()
                 .then(edges::table_with_connection),
-            requests: (request.spec.kind == crate::model::TaskKind::Requests).then(requests::table),
+            requests: (request.spec.kind == profiler_model::TaskKind::Requests)
+                .then(requests::table),
             profile: sample_profile(&[(1, 1, 0, 3 * times), (1, 2, 1, 5 * times)]),
-            waits: crate::model::WaitCounts::default(),
+            waits: profiler_model::WaitCounts::default(),
             coverage: None,
             effective_frequency_hz: request.spec.frequency_hz,
             notes: vec!["a remark".into()],

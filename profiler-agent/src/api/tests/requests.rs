@@ -1,5 +1,10 @@
 //! Requests: what a task may be asked for, and the shape of what comes of it.
 
+use profiler_model::{
+    MatchClass, Matched, Operation, Outcomes, RequestCounters, RequestEdge, RequestPlace,
+    RequestSample, RequestTable, SampleReason, SeenBy, Sidecar, SidecarTimes, Spread, Tally,
+    TaskState, Timings, TlsSeen, UpstreamHeader, Window,
+};
 use profiler_protocols::{Exchange, Outcome, Protocol, Status};
 use serde_json::{Value, json};
 
@@ -8,11 +13,6 @@ use crate::container_names::ContainerDirectory;
 use crate::{
     api::{Origin, TaskRequests},
     config::{Allowance, CapturePolicy},
-    model::{
-        MatchClass, Matched, Operation, Outcomes, RequestCounters, RequestEdge, RequestPlace,
-        RequestSample, RequestTable, SampleReason, SeenBy, Sidecar, SidecarTimes, Spread, Tally,
-        TaskState, Timings, TlsSeen, UpstreamHeader, Window,
-    },
 };
 
 fn spread(values: &[u64]) -> Spread {

@@ -3,12 +3,12 @@
 use std::{fs::File, io::Read as _, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
+use profiler_model::{comparison::FindingName, diagnosis::Estimate};
 use serde::Deserialize;
 
 use crate::{
     api::Measurement,
     checkup::{Side, SideProcess, SideRow, Which, check_samples},
-    model::{comparison::FindingName, diagnosis::Estimate},
 };
 
 /// Largest document that is read; one has some hundred kilobytes.
@@ -183,7 +183,7 @@ mod tests {
         let newer = DOCUMENT.replace("\"findings\"", "\"not_measured\":[\"waits\"],\"findings\"");
         assert_eq!(
             parse(&newer).unwrap().not_measured,
-            Some(vec![crate::model::diagnosis::Measurement::Waits])
+            Some(vec![profiler_model::diagnosis::Measurement::Waits])
         );
         let unknown = DOCUMENT.replace("\"cpu_cores\":0.5", "\"cpu_cores\":null");
         assert_eq!(parse(&unknown).unwrap().cpu_cores, None);

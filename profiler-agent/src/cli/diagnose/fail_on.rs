@@ -1,11 +1,9 @@
 //! `--fail-on`: which findings make the command end with exit code 3.
 
 use anyhow::{Result, bail};
+use profiler_model::diagnosis::{Diagnosis, Finding, Severity};
 
-use crate::{
-    diagnosis::DiagnosisRules,
-    model::diagnosis::{Diagnosis, Finding, Severity},
-};
+use crate::diagnosis::DiagnosisRules;
 
 /// What was named.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -117,7 +115,7 @@ mod tests {
             reason: String::new(),
             configured: None,
             settings: Vec::new(),
-            confidence: crate::model::diagnosis::Confidence::Exact,
+            confidence: profiler_model::diagnosis::Confidence::Exact,
             cells: Vec::new(),
         };
         let check = |fail_on: FailOn, severity, id, expected| {

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use profiler_model::{
+    CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder, TaskSpec,
+};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
@@ -13,10 +16,6 @@ use crate::cli::naming::named_table_for;
 use crate::{
     checkup::{CheckupRequest, Observer, specs},
     config::cli::DiagnoseArgs,
-    model::{
-        CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder,
-        TaskSpec,
-    },
     probes::{
         Chunk, CollectRequest, Collection, Collector, NetworkCollector, NetworkConfig,
         OnCpuCollector, OnCpuConfig, ProbeStatuses, StopHandle,

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use profiler_model::Target;
 
 use super::{
     pods::{NameArgs, target_of},
     task_duration,
 };
-use crate::model::Target;
 
 #[derive(Clone, Debug, Args)]
 pub struct NetArgs {

@@ -1,10 +1,10 @@
 //! Pods as targets of commands, and whom to ask for their names.
 
 use clap::Args;
+use profiler_model::{PodSelector, Target};
 
 use crate::{
     container_names::{KubernetesMode, RuntimeMode, SourceConfig},
-    model::{PodSelector, Target},
     process::is_id_prefix,
 };
 

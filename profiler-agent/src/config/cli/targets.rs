@@ -1,9 +1,9 @@
 //! Whom commands watch.
 
 use clap::Args;
+use profiler_model::Target;
 
 use super::pods::target_of;
-use crate::model::Target;
 
 /// Whom to record; exactly one kind.
 #[derive(Clone, Debug, Args)]

@@ -1,18 +1,17 @@
 //! Which findings a diagnosis gives, in which order, and what it advises.
 
+use profiler_model::{
+    Address, ConfigurationItem, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Observed,
+    SideMetrics, TwoReadings,
+    diagnosis::{Diagnosis, EventLoopReport, Finding, LoopStall, LoopThread},
+};
+
 use super::{
     Sample,
     document::{CODEC, SECONDS, finding, mixed, observed, of, of_samples},
     profile,
 };
-use crate::{
-    diagnosis::Evidence,
-    model::{
-        Address, ConfigurationItem, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, Observed,
-        SideMetrics, TwoReadings,
-        diagnosis::{Diagnosis, EventLoopReport, Finding, LoopStall, LoopThread},
-    },
-};
+use crate::diagnosis::Evidence;
 
 const HANDSHAKE: &str = "i:external/boringssl+/ssl/handshake_server.cc";
 

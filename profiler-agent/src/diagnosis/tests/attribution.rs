@@ -378,7 +378,7 @@ fn nginx_and_other_programs_have_their_own_rules() {
 
 #[test]
 fn functions_that_were_inlined_are_innermost_first() {
-    use crate::model::{Function, NameSource};
+    use profiler_model::{Function, NameSource};
     let mut profile = super::profile(&[Sample::of(&["outer", "main"])], 1);
     let mut name = |text: &str| {
         profile.strings.push(text.to_owned());

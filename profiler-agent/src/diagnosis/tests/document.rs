@@ -1,18 +1,19 @@
 //! What a diagnosis says about evidence.
 
+use profiler_model::{
+    Clock, ConfigurationItem, Observed, ObservedConfiguration, ObservedProcess, ObservedRequests,
+    ObservedThread, ObservedThrottling, ProcessKey, Profile, ProfileBuilder, ThreadState,
+    TwoReadings,
+    diagnosis::{
+        Confidence, Diagnosis, EventLoopReport, Finding, LoopLengths, LoopStall, LoopThread,
+        Severity,
+    },
+};
+
 use super::{Sample, embedded, profile};
 use crate::{
     diagnosis::{Evidence, diagnose},
     idle::IdleRules,
-    model::{
-        Clock, ConfigurationItem, Observed, ObservedConfiguration, ObservedProcess,
-        ObservedRequests, ObservedThread, ObservedThrottling, ProcessKey, Profile, ProfileBuilder,
-        ThreadState, TwoReadings,
-        diagnosis::{
-            Confidence, Diagnosis, EventLoopReport, Finding, LoopLengths, LoopStall, LoopThread,
-            Severity,
-        },
-    },
 };
 
 const TRACER: &str = "i:Envoy::Extensions::Tracers::Zipkin::Span [vslot 3]";
@@ -471,7 +472,9 @@ fn each_filter_has_a_finding_of_its_own() {
 
 #[test]
 fn connections_are_counted_at_the_ends_that_the_process_has() {
-    use crate::model::{Address, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, SideMetrics};
+    use profiler_model::{
+        Address, Edge, EdgeKey, EdgeNamespaces, EdgeTable, Endpoint, SideMetrics,
+    };
     let end = |pid: u32| Endpoint {
         pid: Some(pid),
         start_ticks: Some(1),

@@ -7,11 +7,12 @@ mod rule_files;
 mod snippets;
 mod sums;
 
-use super::{DiagnosisRules, attribute::Attributions};
-use crate::model::{
+use profiler_model::{
     Clock, Frame, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile,
     ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
 };
+
+use super::{DiagnosisRules, attribute::Attributions};
 
 /// Samples with one stack, in words.
 #[derive(Clone, Debug)]

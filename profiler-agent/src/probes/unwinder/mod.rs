@@ -28,12 +28,12 @@ use std::{
 };
 
 use profiler_common::process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord};
+use profiler_model::TableCounts;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{
     bpf::{CaptureReader, LoadError, TakeBack, UnwindMaps},
     confine::Reach,
-    model::TableCounts,
     opener::{self, ThreadWatch},
     privileges,
     unwind::ProcessCode,

@@ -21,6 +21,7 @@ use profiler_common::{
         step::{self, Arch as _},
     },
 };
+use profiler_model::TableCounts;
 
 use super::{
     Command, Purpose, Walked, asleep,
@@ -30,7 +31,6 @@ use super::{
 };
 use crate::{
     bpf::{Capture, CaptureReader, LoadError, UnwindMaps},
-    model::TableCounts,
     opener,
     unwind::{
         self, CapturedStack, LEAF_FRAMES, NativeStack, Operation, ProcessCode, TableCache,

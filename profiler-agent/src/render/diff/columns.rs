@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use profiler_model::IdleShare;
+
 use super::{
     super::{
         flamegraph::{Strings, varint},
@@ -9,7 +11,6 @@ use super::{
     },
     UnionNode,
 };
-use crate::model::IdleShare;
 
 /// The flag of a file that says how much is idle on each side.
 const FLAG_IDLE: u64 = 1;

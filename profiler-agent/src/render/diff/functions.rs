@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 
+use profiler_model::{
+    Pair,
+    significance::{ALPHA, Test, adjusted, proportions, rates},
+};
+
 use super::{DiffView, Side, Union, covered_ns, is_sampled, prepared};
-use crate::{
-    model::{
-        Pair,
-        significance::{ALPHA, Test, adjusted, proportions, rates},
-    },
-    render::{
-        Value, flamegraph,
-        tree::{self, Kind},
-    },
+use crate::render::{
+    Value, flamegraph,
+    tree::{self, Kind},
 };
 
 /// What makes both sides comparable.
@@ -114,7 +113,7 @@ impl Report {
     }
 }
 
-/// Compares function by function. Profiles must have passed [`crate::model::Profile::check`].
+/// Compares function by function. Profiles must have passed [`profiler_model::Profile::check`].
 pub fn report(a: Side<'_>, b: Side<'_>, view: DiffView, norm: Norm) -> Report {
     let value = view.value.unwrap_or_else(|| Value::usual(a.profile));
     let (first, second) = (prepared(a.profile, view), prepared(b.profile, view));

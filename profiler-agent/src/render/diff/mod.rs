@@ -9,13 +9,13 @@ mod functions;
 use std::collections::HashMap;
 
 pub use functions::{FunctionChange, Norm, Report, Unknown, Verdict, report};
+use profiler_model::{Clock, IdleShare, Pair, ProcessKey, Profile};
 
 use super::{
     Budget, Value,
     tree::{self, Label, Node},
     wakers,
 };
-use crate::model::{Clock, IdleShare, Pair, ProcessKey, Profile};
 
 /// Nodes below this part of each side are merged into "(other)" in columns.
 const PRUNING_SHARE: u64 = 8192;

@@ -9,12 +9,10 @@ pub(crate) mod message;
 use std::{borrow::Cow, collections::HashMap, io::Write};
 
 use flate2::{Compression, write::GzEncoder};
-use prost::Message;
-
-use crate::{
-    model::{Clock, IdleShare, ModuleKind, NameSource, Profile, SampleRow, ThreadState},
-    printable::printable,
+use profiler_model::{
+    Clock, IdleShare, ModuleKind, NameSource, Profile, SampleRow, ThreadState, printable::printable,
 };
+use prost::Message;
 
 use super::{RenderError, Value, names::lines, quality, wait_reasons::WaitReasons};
 

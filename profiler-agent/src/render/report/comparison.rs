@@ -1,9 +1,10 @@
 //! What changed since an earlier diagnosis.
 
-use super::document::{Block, Inline, plain};
-use crate::model::comparison::{
+use profiler_model::comparison::{
     CheckupComparison, ComparedFindings, ComparedRow, ComparedTotal, ComparedTotals, FindingName,
 };
+
+use super::document::{Block, Inline, plain};
 
 pub(super) fn blocks(comparison: &CheckupComparison) -> Vec<Block> {
     let CheckupComparison {

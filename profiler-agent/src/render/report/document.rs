@@ -2,7 +2,7 @@
 //!
 //! Untrusted text goes in as [`Piece::Quoted`] only; both forms make it harmless.
 
-use crate::printable::{columns, left, printable, right};
+use profiler_model::printable::{columns, left, printable, right};
 
 /// Longest line of the text form, in columns; tables and code are as wide as they are.
 const WIDTH: usize = 100;

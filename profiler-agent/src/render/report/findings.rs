@@ -1,7 +1,8 @@
 //! What to change, in the order of what it saves.
 
+use profiler_model::diagnosis::{Confidence, Diagnosis, Finding, FindingSetting, Saving};
+
 use super::document::{Block, Inline, Piece, plain};
-use crate::model::diagnosis::{Confidence, Diagnosis, Finding, FindingSetting, Saving};
 
 /// Evidence of one finding that is written.
 const EVIDENCE: usize = 3;

@@ -9,8 +9,7 @@ mod findings;
 mod parts;
 
 use document::Block;
-
-use crate::model::{comparison::CheckupComparison, diagnosis::Diagnosis};
+use profiler_model::{comparison::CheckupComparison, diagnosis::Diagnosis};
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! The parts of a report around its findings.
 
-use super::document::{Block, Inline, Piece, plain, quoted};
-use crate::model::diagnosis::{
+use profiler_model::diagnosis::{
     Configuration, Coverage, Diagnosis, Estimate, EventLoopReport, Imbalance, LoopLengths, Matrix,
     NetworkReport, Totals, WorkerThread, Workers,
 };
+
+use super::document::{Block, Inline, Piece, plain, quoted};
 
 /// Threads that are written.
 const THREADS: usize = 16;

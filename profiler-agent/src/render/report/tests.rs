@@ -1,7 +1,8 @@
 //! Reports of a diagnosis that has everything, and of one that has nothing.
 
+use profiler_model::{comparison, diagnosis as model};
+
 use super::*;
-use crate::model::{comparison, diagnosis as model};
 
 fn estimate(value: f64) -> model::Estimate {
     model::Estimate {

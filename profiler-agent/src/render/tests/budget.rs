@@ -1,17 +1,16 @@
 //! Profiles that are small and make large pictures.
 
-use crate::{
-    model::{
-        Clock, Frame, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile,
-        ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
-    },
-    render::{
-        Budget, Format, Value, View,
-        budget::{MAX_NAMES, OTHER},
-        diff::{self, DiffView, Side},
-        folded, render_view,
-        tree::{self, Tree},
-    },
+use profiler_model::{
+    Clock, Frame, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile,
+    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
+};
+
+use crate::render::{
+    Budget, Format, Value, View,
+    budget::{MAX_NAMES, OTHER},
+    diff::{self, DiffView, Side},
+    folded, render_view,
+    tree::{self, Tree},
 };
 
 const STACKS: u32 = 300;

@@ -3,14 +3,12 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
+use profiler_model::{Clock, IdleShare, Pair, Profile};
 use serde_json::json;
 
-use crate::{
-    model::{Clock, IdleShare, Pair, Profile},
-    render::{
-        Value,
-        diff::{DiffView, Norm, Report, Side, Unknown, Verdict, render, report},
-    },
+use crate::render::{
+    Value,
+    diff::{DiffView, Norm, Report, Side, Unknown, Verdict, render, report},
 };
 
 use super::{

@@ -4,12 +4,10 @@
 
 use std::path::PathBuf;
 
+use profiler_model::{IdleShare, Profile};
 use serde_json::json;
 
-use crate::{
-    model::{IdleShare, Profile},
-    render::{Format, View, render_view},
-};
+use crate::render::{Format, View, render_view};
 
 use super::sketch;
 

@@ -1,9 +1,8 @@
 use std::collections::BTreeMap;
 
-use crate::{
-    model::{FrameId, Profile},
-    render::{Format, View, names::display_name, render, render_view},
-};
+use profiler_model::{FrameId, Profile};
+
+use crate::render::{Format, View, names::display_name, render, render_view};
 
 use super::{
     fixtures::{Columns, decode},

@@ -3,12 +3,10 @@
 use std::io::Read;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use profiler_model::Profile;
 use serde_json::Value;
 
-use crate::{
-    model::Profile,
-    render::{Format, RenderError, View, render, render_view},
-};
+use crate::render::{Format, RenderError, View, render, render_view};
 
 use super::sketch::{empty, odd_names, simple, waits};
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use profiler_model::{ImportValues, Profile, ThreadState};
 use prost::Message as _;
 
 use super::sketch::{deep, inferred, inlined, odd_names, pruned, simple, waits, wall, woken};
 use crate::{
     import::{ImportError, read},
-    model::{ImportValues, Profile, ThreadState},
     render::{
         Budget, Format, Value, View, folded,
         pprof::message::{Line, Location, Mapping, Profile as Message, Sample, ValueType},

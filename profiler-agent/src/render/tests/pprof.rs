@@ -2,10 +2,9 @@
 
 use std::{path::Path, process::Command};
 
-use crate::{
-    model::{LossKind, Profile},
-    render::{Format, View, render, render_view},
-};
+use profiler_model::{LossKind, Profile};
+
+use crate::render::{Format, View, render, render_view};
 
 use super::sketch::{deep, empty, inferred, inlined, odd_names, simple, waits, wall, woken};
 

@@ -1,11 +1,10 @@
 use std::collections::BTreeMap;
 
-use crate::{
-    model::ModuleKind,
-    render::{
-        quality::{NameQuality, PoorModule, RuntimeGap, names},
-        runtimes::Runtime,
-    },
+use profiler_model::ModuleKind;
+
+use crate::render::{
+    quality::{NameQuality, PoorModule, RuntimeGap, names},
+    runtimes::Runtime,
 };
 
 use super::sketch::{Sketch, empty};

@@ -1,6 +1,6 @@
 //! Profiles for tests, written down stack by stack.
 
-use crate::model::{
+use profiler_model::{
     Clock, Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, Profile,
     ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackId, ThreadState,
 };

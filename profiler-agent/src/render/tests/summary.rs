@@ -1,9 +1,8 @@
-use crate::{
-    model::Profile,
-    render::{
-        Value,
-        summary::{thread_timelines, threads, timeline_start_ms},
-    },
+use profiler_model::Profile;
+
+use crate::render::{
+    Value,
+    summary::{thread_timelines, threads, timeline_start_ms},
 };
 
 use super::sketch::{PERIOD_NS, Sketch, empty, simple};

@@ -2,14 +2,11 @@
 
 use std::io::Read as _;
 
+use profiler_model::{Profile, printable::is_printable};
 use prost::Message as _;
 use serde_json::Value;
 
-use crate::{
-    model::Profile,
-    printable::is_printable,
-    render::{self, Format, View, render, render_view},
-};
+use crate::render::{self, Format, View, render, render_view};
 
 use super::sketch::{PERIOD_NS, deep, empty, inferred, inlined, odd_names, simple};
 

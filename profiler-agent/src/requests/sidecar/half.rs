@@ -1,6 +1,8 @@
 //! What is kept of a request until the other one of its pair is there.
 
-use crate::{model::RequestPlace, requests::seen::Seen};
+use profiler_model::RequestPlace;
+
+use crate::requests::seen::Seen;
 
 /// A request into, or out of, a process.
 #[derive(Clone, Debug)]

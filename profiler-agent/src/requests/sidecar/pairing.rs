@@ -5,8 +5,9 @@ use std::{
     hash::Hash,
 };
 
+use profiler_model::MatchClass;
+
 use super::half::Half;
-use crate::model::MatchClass;
 
 /// Requests in that are looked at for one request out. With more at once nobody can tell.
 const MOST_CANDIDATES: usize = 512;

@@ -1,8 +1,7 @@
+use profiler_model::SeenBy;
+
 use super::{Play, SERVER_COOKIE, edge, facts, operation};
-use crate::{
-    model::SeenBy,
-    requests::{Facts, Plaintext, unix_end},
-};
+use crate::requests::{Facts, Plaintext, unix_end};
 
 const MS: u64 = 1_000_000;
 

@@ -1,12 +1,12 @@
 //! Secrets that are planted in payload do not come out.
 
+use profiler_model::{RequestOptions, RequestTable, TaskState};
 use serde_json::json;
 
 use super::{Play, facts};
 use crate::container_names::ContainerDirectory;
 use crate::{
     api::TaskRequests,
-    model::{RequestOptions, RequestTable, TaskState},
     requests::{Keep, TrackerOptions},
     store::{
         Stream,

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use super::{Play, edge, facts, home, operation};
-use crate::model::EdgeKey;
+use profiler_model::EdgeKey;
 
 /// The edge before the server's process was found.
 fn early() -> EdgeKey {

@@ -14,10 +14,8 @@ use std::{
 };
 
 use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions, Whole};
-use crate::{
-    model::{Address, EdgeKey, Endpoint, Operation, RequestTable},
-    network::Home,
-};
+use crate::network::Home;
+use profiler_model::{Address, EdgeKey, Endpoint, Operation, RequestTable};
 
 pub(super) const CLIENT_PID: u32 = 100;
 pub(super) const SERVER_PID: u32 = 200;

@@ -3,11 +3,8 @@
 use std::collections::HashMap;
 
 use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, TrackerOptions, edge, home};
-use crate::{
-    model::{MatchClass, RequestTable},
-    network::Home,
-    requests::Tracker,
-};
+use crate::{network::Home, requests::Tracker};
+use profiler_model::{MatchClass, RequestTable};
 
 const MS: u64 = 1_000_000;
 const PROXY: u32 = 300;

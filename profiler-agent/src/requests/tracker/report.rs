@@ -1,10 +1,8 @@
 //! The table of everything so far.
 
 use super::Tracker;
-use crate::{
-    model::{RequestCounters, RequestTable, Window},
-    requests::{line::Line, operations::Sampling, talk::Deafness},
-};
+use crate::requests::{line::Line, operations::Sampling, talk::Deafness};
+use profiler_model::{RequestCounters, RequestTable, Window};
 
 impl Tracker {
     pub(super) fn rows(&self, now_ns: u64) -> RequestTable {

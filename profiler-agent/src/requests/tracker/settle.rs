@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
+use profiler_model::SeenBy;
+
 use super::{FORGOTTEN_AT_ONCE, PATIENCE, Patience, REMEMBERED, Tracker};
-use crate::{
-    model::SeenBy,
-    requests::{line::Line, operations::Counted, seen::Seen},
-};
+use crate::requests::{line::Line, operations::Counted, seen::Seen};
 
 impl Tracker {
     /// Counts requests that came before the last report: by now the other end of their connection has

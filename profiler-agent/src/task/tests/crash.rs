@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
+use profiler_model::{Selection, TaskId, TaskState};
+
 use crate::{
-    model::{Selection, TaskId, TaskState},
     store::{Store, Stream},
     task::TaskError,
 };

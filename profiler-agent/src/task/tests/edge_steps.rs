@@ -5,14 +5,12 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    edge_series::SeriesCut,
-    model::{
-        Address, Edge, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, TaskKind, TaskSpec,
-        TaskState, Transfer, Window,
-    },
-    store::Stream,
+use profiler_model::{
+    Address, Edge, EdgeId, EdgeKey, EdgeTable, Endpoint, SideMetrics, TaskKind, TaskSpec,
+    TaskState, Transfer, Window,
 };
+
+use crate::{edge_series::SeriesCut, store::Stream};
 
 use super::fake::{FakeCollector, ORIGIN_NS, SECOND_NS, eventually, open, spec};
 
@@ -35,7 +33,7 @@ fn table(bytes: u64) -> EdgeTable {
             },
             client_port: None,
             client_name: None,
-            namespaces: crate::model::EdgeNamespaces::default(),
+            namespaces: profiler_model::EdgeNamespaces::default(),
             server_name: None,
             client: Some(SideMetrics {
                 write: Transfer { count: 1, bytes },

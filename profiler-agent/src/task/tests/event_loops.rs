@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{
-    model::{EventLoopTable, LoopRules, LoopThread, TaskSpec},
-    store::Stream,
-};
+use profiler_model::{EventLoopTable, LoopRules, LoopThread, TaskSpec};
+
+use crate::store::Stream;
 
 use super::fake::{FakeCollector, eventually, open, profile, spec};
 

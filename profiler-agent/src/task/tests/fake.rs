@@ -9,15 +9,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_model::{
+    Clock, Frame, FrameSpace, Function, LossKind, ModuleKind, NameSource, ProcessKey, Profile,
+    ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
+    TaskSpec, ThreadState,
+};
 use tokio::sync::mpsc;
 
 use crate::{
     clock::{ClockReader, Clocks},
-    model::{
-        Clock, Frame, FrameSpace, Function, LossKind, ModuleKind, NameSource, ProcessKey, Profile,
-        ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
-        TaskSpec, ThreadState,
-    },
     probes::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle},
     store::Store,
     task::{Engine, EngineConfig, TaskError},
@@ -39,7 +39,7 @@ impl Session {
             edges: None,
             requests: None,
             profile,
-            waits: crate::model::WaitCounts::default(),
+            waits: profiler_model::WaitCounts::default(),
             coverage: None,
             effective_frequency_hz: 49,
             notes: Vec::new(),
@@ -47,13 +47,13 @@ impl Session {
         self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
     }
 
-    pub(super) async fn send_loops(&self, profile: Profile, table: crate::model::EventLoopTable) {
+    pub(super) async fn send_loops(&self, profile: Profile, table: profiler_model::EventLoopTable) {
         let chunk = Chunk {
             event_loop: Some(table),
             edges: None,
             requests: None,
             profile,
-            waits: crate::model::WaitCounts::default(),
+            waits: profiler_model::WaitCounts::default(),
             coverage: None,
             effective_frequency_hz: 49,
             notes: Vec::new(),
@@ -68,7 +68,7 @@ impl Session {
             edges: None,
             requests: None,
             profile: profile(0, 0, 0),
-            waits: crate::model::WaitCounts::default(),
+            waits: profiler_model::WaitCounts::default(),
             coverage: None,
             effective_frequency_hz: 49,
             notes,
@@ -76,13 +76,13 @@ impl Session {
         self.chunks.as_ref().unwrap().send(chunk).await.unwrap();
     }
 
-    pub(super) async fn send_edges(&self, edges: crate::model::EdgeTable) {
+    pub(super) async fn send_edges(&self, edges: profiler_model::EdgeTable) {
         let chunk = Chunk {
             event_loop: None,
             edges: Some(edges),
             requests: None,
             profile: profile(0, 0, 0),
-            waits: crate::model::WaitCounts::default(),
+            waits: profiler_model::WaitCounts::default(),
             coverage: None,
             effective_frequency_hz: 0,
             notes: Vec::new(),
@@ -92,15 +92,15 @@ impl Session {
 
     pub(super) async fn send_requests(
         &self,
-        edges: crate::model::EdgeTable,
-        requests: crate::model::RequestTable,
+        edges: profiler_model::EdgeTable,
+        requests: profiler_model::RequestTable,
     ) {
         let chunk = Chunk {
             event_loop: None,
             edges: Some(edges),
             requests: Some(requests),
             profile: profile(0, 0, 0),
-            waits: crate::model::WaitCounts::default(),
+            waits: profiler_model::WaitCounts::default(),
             coverage: None,
             effective_frequency_hz: 0,
             notes: Vec::new(),
@@ -231,7 +231,7 @@ pub(super) fn spec(duration_s: Option<u64>) -> TaskSpec {
         event_loop: None,
         requests: None,
         timed: false,
-        waits: crate::model::WaitRules::default(),
+        waits: profiler_model::WaitRules::default(),
     }
 }
 

@@ -3,10 +3,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    model::{Clock, LossKind, Selection, TaskId, TaskState},
-    task::{TaskChange, TaskError},
-};
+use profiler_model::{Clock, LossKind, Selection, TaskId, TaskState};
+
+use crate::task::{TaskChange, TaskError};
 
 use super::fake::{FakeCollector, ORIGIN_NS, SECOND_NS, detail, open, profile, spec, until};
 

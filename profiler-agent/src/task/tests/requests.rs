@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use profiler_model::{EdgeTable, RequestTable, TaskKind, TaskSpec, Window};
+
 use super::fake::{FakeCollector, eventually, open, spec};
-use crate::{
-    model::{EdgeTable, RequestTable, TaskKind, TaskSpec, Window},
-    store::{Append, SegmentKey, Stream},
-};
+use crate::store::{Append, SegmentKey, Stream};
 
 /// A table that was made at this time.
 fn table(to_ns: u64) -> RequestTable {

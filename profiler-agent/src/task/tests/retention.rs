@@ -1,7 +1,8 @@
 use std::sync::{Arc, atomic::Ordering};
 
+use profiler_model::{Selection, TaskId, TaskState};
+
 use crate::{
-    model::{Selection, TaskId, TaskState},
     store::{Segment, SegmentKey, Store, Stream},
     task::{
         EngineConfig,

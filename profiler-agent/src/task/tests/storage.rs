@@ -5,10 +5,9 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::{
-    model::{EdgeTable, LossKind, Selection, TaskId, TaskKind, TaskState},
-    store::{Append, SegmentKey, Store, Stream, tests::failing_store},
-};
+use profiler_model::{EdgeTable, LossKind, Selection, TaskId, TaskKind, TaskState};
+
+use crate::store::{Append, SegmentKey, Store, Stream, tests::failing_store};
 
 use super::fake::{
     FakeCollector, SECOND_NS, config, detail, eventually, open, profile, spec, until, with_store,
@@ -195,7 +194,7 @@ async fn the_last_edges_of_a_full_disk_are_written_when_there_is_room() {
     let full = Arc::new(AtomicBool::new(false));
     let store: Store = failing_store(directory.path(), &full);
     let (engine, _now) = with_store(config(directory.path()), store, &collector);
-    let spec = crate::model::TaskSpec {
+    let spec = profiler_model::TaskSpec {
         kind: TaskKind::Network,
         ..spec(Some(3600))
     };

@@ -1,7 +1,6 @@
-use crate::{
-    model::{LoopRules, RequestOptions, Target, TaskKind, TaskSpec, WaitMode, WaitRules},
-    task::{TaskError, validate},
-};
+use profiler_model::{LoopRules, RequestOptions, Target, TaskKind, TaskSpec, WaitMode, WaitRules};
+
+use crate::task::{TaskError, validate};
 
 fn check(
     target: Target,

@@ -9,7 +9,7 @@ use std::{borrow::Cow, fmt};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Whether a letter is shown as itself and leaves those around it alone.
-pub(crate) fn is_plain(letter: char) -> bool {
+pub fn is_plain(letter: char) -> bool {
     // Control characters are C0, DEL and C1.
     !letter.is_control() && !is_invisible(letter)
 }
@@ -40,12 +40,12 @@ fn is_invisible(letter: char) -> bool {
 }
 
 /// Whether a text may be shown as it is.
-pub(crate) fn is_printable(text: &str) -> bool {
+pub fn is_printable(text: &str) -> bool {
     text.chars().all(is_plain)
 }
 
 /// Adds a letter, as `\xNN` or `\u{N}` when it is not to be shown.
-pub(crate) fn push_printable(text: &mut String, letter: char) {
+pub fn push_printable(text: &mut String, letter: char) {
     if is_plain(letter) {
         text.push(letter);
         return;
@@ -60,7 +60,7 @@ pub(crate) fn push_printable(text: &mut String, letter: char) {
 }
 
 /// A text with its escapes.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+pub fn printable(text: &str) -> Cow<'_, str> {
     if is_printable(text) {
         return Cow::Borrowed(text);
     }
@@ -72,7 +72,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// The same of bytes; those that are no UTF-8 are escaped.
-pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
+pub fn printable_bytes(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         for letter in chunk.valid().chars() {
@@ -85,7 +85,7 @@ pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
 
 /// A text in at most so many columns of a terminal; one that is cut ends in an ellipsis. Reads no more of it than is
 /// shown.
-pub(crate) fn printable_within(text: &str, most: usize) -> String {
+pub fn printable_within(text: &str, most: usize) -> String {
     let mut shown = String::new();
     let mut used = 0;
     // The end of what leaves room for an ellipsis.
@@ -116,24 +116,25 @@ fn room(letters: &str) -> usize {
 }
 
 /// Columns that a printable text takes in a terminal.
-pub(crate) fn columns(text: &str) -> usize {
+pub fn columns(text: &str) -> usize {
     text.width()
 }
 
 /// A printable text with blanks behind it, up to a number of columns.
-pub(crate) fn left(text: &str, width: usize) -> String {
+pub fn left(text: &str, width: usize) -> String {
     let blanks = width.saturating_sub(columns(text));
     format!("{text}{:blanks$}", "")
 }
 
 /// The same with the blanks before it.
-pub(crate) fn right(text: &str, width: usize) -> String {
+pub fn right(text: &str, width: usize) -> String {
     let blanks = width.saturating_sub(columns(text));
     format!("{:blanks$}{text}", "")
 }
 
 /// Escapes what is formatted into a text.
-pub(crate) struct Escaping<'a>(pub(crate) &'a mut String);
+#[derive(Debug)]
+pub struct Escaping<'a>(pub &'a mut String);
 
 impl fmt::Write for Escaping<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {

@@ -80,7 +80,7 @@ pub fn adjusted(values: &[f64]) -> Vec<f64> {
 
 /// `erfc(x)` for x >= 0, to 14 digits: the series DLMF 7.6.2 near zero, the continued fraction
 /// DLMF 7.9.1 elsewhere.
-pub(crate) fn complement_of_error_function(x: f64) -> f64 {
+pub fn complement_of_error_function(x: f64) -> f64 {
     const NEAR: f64 = 2.5;
     const TERMS: u32 = 120;
     let scale = (-x * x).exp() / std::f64::consts::PI.sqrt();

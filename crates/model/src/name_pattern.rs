@@ -8,7 +8,7 @@ const MAX_BYTES: usize = 256;
 /// A pattern that does not match everything.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Pattern(String);
+pub struct Pattern(String);
 
 impl TryFrom<String> for Pattern {
     type Error = String;
@@ -30,13 +30,13 @@ impl TryFrom<String> for Pattern {
 }
 
 impl Pattern {
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// What `{name}` stands for in `text`, if all of it fits: letters, digits and `_`, as many as
     /// there are. Before `{name}` there is no `*`.
-    pub(crate) fn captured<'a>(&self, text: &'a str) -> Option<&'a str> {
+    pub fn captured<'a>(&self, text: &'a str) -> Option<&'a str> {
         let (before, after) = self.0.split_once("{name}")?;
         let rest = text.strip_prefix(before)?;
         let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
@@ -51,7 +51,7 @@ impl Pattern {
 
     /// Whether the whole of `text` fits. Takes time in proportion to the length of `text`, for each
     /// `*` at most once.
-    pub(crate) fn matches(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
         fits(&self.0, text)
     }
 }
@@ -75,7 +75,7 @@ fn fits(pattern: &str, text: &str) -> bool {
 }
 
 /// Whether one of `patterns` matches.
-pub(crate) fn any(patterns: &[Pattern], text: &str) -> bool {
+pub fn any(patterns: &[Pattern], text: &str) -> bool {
     patterns.iter().any(|pattern| pattern.matches(text))
 }
 

@@ -1,8 +1,10 @@
 //! Plain types that every stage after the kernel shares.
 //!
 //! No IO, no async, no aya. Types derive serde only so that `store` can encode them;
-//! the wire types of the HTTP API live in `api/dto.rs`.
+//! the wire types of the HTTP API live in the agent (`api/dto`).
 
+pub mod printable;
+pub mod name_pattern;
 pub mod diagnosis;
 mod checkup;
 pub mod comparison;

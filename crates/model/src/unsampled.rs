@@ -128,7 +128,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ProcessKey, ProfileBuilder, ProfileProcess, ProfileThread};
+    use crate::{ProcessKey, ProfileBuilder, ProfileProcess, ProfileThread};
 
     const MS: u64 = 1_000_000;
 
