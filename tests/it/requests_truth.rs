@@ -70,4 +70,6 @@ cases! {
     statements_that_were_prepared_before: "MariaDB: prepared statements joined late",
     postgresql_answers_above_the_captured_bytes: "PostgreSQL: answers of 20 rows of 100 bytes",
     postgresql_over_its_unix_socket: "PostgreSQL over its Unix socket",
+    estimates_of_few_connections: "at 10 % of a CPU, HTTP/2 over four connections",
+    estimates_of_short_connections: "at 10 % of a CPU, short connections",
 }

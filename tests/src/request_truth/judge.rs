@@ -167,6 +167,56 @@ pub fn judge(report: &Report, edges: Edges, truth: &Truth) -> Result<Row> {
     })
 }
 
+/// What [`judge_estimate`] finds.
+pub(super) struct Estimate {
+    pub(super) row: Row,
+    /// The truth lies beside an interval that was told, as it may 5 times of 100.
+    pub(super) is_missed: bool,
+}
+
+/// Compares counts that may be estimates with the number of all requests. Of an estimate the truth lies in its interval; what
+/// was counted without one is exact, or what is missing is said.
+pub(super) fn judge_estimate(report: &Report, edges: Edges, truth: u64) -> Result<Estimate> {
+    let (mut all, mut low, mut high, mut is_estimate) = (0, 0, Some(0_u64), false);
+    for operation in report.operations(edges)? {
+        let count = operation["count"].as_u64().context("a count")?;
+        let interval = &operation["count_interval"];
+        let [least, most] = if interval.is_null() {
+            [Some(count); 2]
+        } else {
+            is_estimate = true;
+            ["low", "high"].map(|end| interval[end].as_u64())
+        };
+        all += count;
+        low += least.context("the lower end of an interval")?;
+        high = high.zip(most).map(|(high, most)| high + most);
+    }
+    let said = missing(report)?;
+    let is_sampled = report.json["sampled_one_of"].as_u64() > Some(1);
+    let is_said = !is_estimate && !is_sampled && all < truth && !said.is_empty();
+    let lies_within = low <= truth && high.is_none_or(|high| truth <= high);
+    let most = high.map_or_else(|| "any".to_owned(), |high| high.to_string());
+    let mut told = vec![format!("{all} ({low} to {most})")];
+    if !said.is_empty() {
+        told.push(format!("says {}", said.join(", ")));
+    }
+    let verdict = if !lies_within && !is_said {
+        Verdict::Silent
+    } else if is_estimate || all != truth {
+        Verdict::Said
+    } else {
+        Verdict::Exact
+    };
+    Ok(Estimate {
+        row: Row {
+            truth: truth.to_string(),
+            told: told.join(", "),
+            verdict,
+        },
+        is_missed: is_estimate && !lies_within,
+    })
+}
+
 /// Takes a request from what is left of the truth; says what of it is wrong.
 fn compare(sample: &Value, left: &mut Truth, told: &mut Told) {
     let text = |value: &Value| match value {
@@ -341,6 +391,41 @@ mod tests {
         let count = u64::try_from(samples.len()).unwrap();
         let report = report(&json!(samples), count, gaps);
         judge(&report, Edges::To(80), &truth).unwrap()
+    }
+
+    #[test]
+    fn the_truth_lies_in_the_interval_of_an_estimate() {
+        let verdict = |count: u64, interval: Value, gaps: u64, one_of: u64| {
+            let edge = json!({"client": {"pid": 1}, "server": {"pid": 2, "port": 80}});
+            let report = Report::of_json(json!({
+                "operations": [{"edge": edge, "count": count, "count_interval": interval}],
+                "incomplete": {"gaps": gaps},
+                "sampled_one_of": one_of,
+            }));
+            let found = judge_estimate(&report, Edges::To(80), 100).unwrap();
+            (found.row.verdict, found.is_missed)
+        };
+        let between = |low: u64, high: u64| json!({"low": low, "high": high});
+        for (count, interval, gaps, one_of, expected) in [
+            (100, Value::Null, 0, 1, Verdict::Exact),
+            (90, between(80, 110), 0, 2, Verdict::Said),
+            (90, json!({"low": 80, "high": null}), 0, 2, Verdict::Said),
+            (90, Value::Null, 1, 1, Verdict::Said),
+            (90, between(80, 95), 1, 2, Verdict::Silent),
+            (120, between(101, 140), 1, 2, Verdict::Silent),
+            (90, Value::Null, 0, 1, Verdict::Silent),
+            // An estimate without an interval.
+            (90, Value::Null, 1, 2, Verdict::Silent),
+            (110, Value::Null, 1, 1, Verdict::Silent),
+        ] {
+            let told = verdict(count, interval.clone(), gaps, one_of);
+            let is_missed = expected == Verdict::Silent && !interval.is_null();
+            assert_eq!(
+                told,
+                (expected, is_missed),
+                "{count}, {interval}, 1 of {one_of}"
+            );
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! The step `requests-truth` runs them in their short form, `cargo xtask bench truth` in the long one, which writes the
 //! table of docs/truth.md.
 
+mod estimates;
 mod http;
 mod http2;
 mod judge;
@@ -176,6 +177,16 @@ pub const CASES: &[Case] = &[
     Case {
         name: "PostgreSQL over its Unix socket",
         run: unix::postgresql,
+        views: BOTH_ENDS,
+    },
+    Case {
+        name: "at 10 % of a CPU, HTTP/2 over four connections",
+        run: estimates::of_few_connections,
+        views: BOTH_ENDS,
+    },
+    Case {
+        name: "at 10 % of a CPU, short connections",
+        run: estimates::of_short_connections,
         views: BOTH_ENDS,
     },
 ];
