@@ -142,6 +142,11 @@ impl Default for Tally {
 }
 
 impl Tally {
+    /// Whether the number of all is that of those that were seen, and known for certain.
+    pub fn is_certain(&self) -> bool {
+        self.count == self.seen && self.variance == Some(0)
+    }
+
     /// Within which the number of all is, 95 times of 100; the number itself where all were seen. Without an upper end: at
     /// least those that were seen, and nobody can tell how many more.
     pub fn interval(&self) -> (u64, Option<u64>) {

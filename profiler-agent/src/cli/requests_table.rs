@@ -99,10 +99,11 @@ fn row(operation: &Operation, table: &RequestTable, window_ns: u64) -> [String; 
 
 /// How many there were; where that is an estimate, between which numbers.
 fn count(tally: &Tally) -> String {
-    if tally.count == tally.seen {
+    if tally.is_certain() {
         return tally.count.to_string();
     }
     match tally.interval() {
+        (low, None) if low == tally.count => format!("{low} or more"),
         (low, Some(high)) => format!("~{} ({low} to {high})", tally.count),
         (low, None) => format!("~{} ({low} or more)", tally.count),
     }

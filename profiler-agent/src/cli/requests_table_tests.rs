@@ -170,6 +170,10 @@ fn an_estimate_stands_with_its_interval() {
     estimated.tally.variance = None;
     let found = text(&table(vec![estimated]));
     assert!(found.contains("  ~100 (50 or more)  "), "{found}");
+    let mut least = operation("/", 100);
+    least.tally.variance = None;
+    let found = text(&table(vec![least]));
+    assert!(found.contains("  100 or more  "), "{found}");
 }
 
 #[test]

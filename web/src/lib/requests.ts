@@ -333,8 +333,8 @@ export function totalText({ operations, sidecars }: Pick<TaskRequests, "operatio
 }
 
 /** How an estimated number of requests came about; null when all were seen. */
-export function countText({ count: all, seen, count_interval }: RequestOperation): string | null {
-  if (all === seen || count_interval === null) return null;
+export function countText({ seen, count_interval }: RequestOperation): string | null {
+  if (count_interval === null) return null;
   const { low, high } = count_interval;
   const between =
     high === null

@@ -378,7 +378,7 @@ fn operation(found: &model::Operation, edge: Option<RequestEdge>) -> RequestOper
         other: *is_other,
         count: tally.count,
         seen: tally.seen,
-        count_interval: (tally.count > tally.seen).then(|| {
+        count_interval: (!tally.is_certain()).then(|| {
             let (low, high) = tally.interval();
             CountInterval { low, high }
         }),
