@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use profiler_sandbox::confine::{self, Filtering};
 use serde::Serialize;
 
 use crate::{
     bpf::{self, ClockCheck},
-    confine::{self, Filtering},
     process::ContainerHierarchy,
 };
 

@@ -19,7 +19,7 @@ const MIN_CPU_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     #[error(
-        "log filter {filter:?} is not valid: {detail}; write for example info or profiler_agent=debug,warn"
+        "log filter {filter:?} is not valid: {detail}; write for example info or profiler=debug,warn"
     )]
     Filter { filter: String, detail: String },
     #[error("set up the log: {0}")]
@@ -277,5 +277,16 @@ mod tests {
             error.starts_with("log filter \"a=b=c\" is not valid: "),
             "{error}"
         );
+    }
+
+    #[test]
+    fn one_name_in_a_filter_is_every_crate_of_the_agent() {
+        let filter = check_filter("profiler=debug,warn").unwrap();
+        let log = tracing_subscriber::registry().with(filter);
+        tracing::subscriber::with_default(log, || {
+            assert!(tracing::enabled!(target: "profiler_agent::task", tracing::Level::DEBUG));
+            assert!(tracing::enabled!(target: "profiler_sandbox::opener", tracing::Level::DEBUG));
+            assert!(!tracing::enabled!(target: "kube", tracing::Level::INFO));
+        });
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 /// The oldest that knows every field, one in wide use, and the newest that the validator knows.
 const KUBERNETES: [&str; 3] = ["1.30", "1.34", "1.37"];
 
-/// What `serve --privileges base` keeps (profiler-agent/src/privileges.rs).
+/// What `serve --privileges base` keeps (crates/sandbox/src/privileges.rs).
 const BASE: &str =
     "BPF, PERFMON, SYS_PTRACE, NET_ADMIN, SYSLOG, CHECKPOINT_RESTORE, DAC_READ_SEARCH";
 

@@ -9,6 +9,7 @@ use axum::{
     response::Response,
 };
 use profiler_model::LossKind;
+use profiler_sandbox::opener::left_behind;
 use prometheus_client::{
     encoding::text::encode,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
@@ -22,7 +23,6 @@ use super::{
 };
 use crate::{
     memory_ceiling::{Ceiling, GivenUp, MemoryReading, Stage},
-    opener::left_behind,
     probes::ProbeState,
 };
 

@@ -20,6 +20,10 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
     server::conn::auto::Builder,
 };
+use profiler_sandbox::{
+    confine::{ConfineError, confine_http_thread},
+    privileges::{PrivilegesError, keep_none},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::oneshot,
@@ -30,10 +34,6 @@ use tower::Layer as _;
 use super::{
     connections::{Caller, Connections, Place},
     state::Origin,
-};
-use crate::{
-    confine::{ConfineError, confine_http_thread},
-    privileges::{PrivilegesError, keep_none},
 };
 
 /// Largest head of a request.

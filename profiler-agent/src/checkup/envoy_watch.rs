@@ -8,11 +8,10 @@ use std::{
 };
 
 use profiler_model::{ObservedConfiguration, ProcessKey, RequestPoint, RequestSeries};
+use profiler_sandbox::{confine::Reach, opener};
 
 use crate::{
-    confine::Reach,
     envoy_admin::{self, EnvoyAdmin, EnvoyAdminError},
-    opener,
     process::accounting::ProcessAccount,
 };
 

@@ -1,10 +1,10 @@
 //! `doctor --pid`: what of the process's TLS could be read, and why not the rest.
 
 use profiler_model::ProcessKey;
+use profiler_sandbox::opener;
 use serde::Serialize;
 
 use crate::{
-    opener,
     process::proc_dir::read_stat,
     symbolize::SymbolizeConfig,
     terminal::Text,

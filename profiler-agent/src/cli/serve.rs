@@ -6,6 +6,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use profiler_sandbox::{
+    confine::{Confinement, confine_process},
+    privileges::{self, Tier},
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::CliError;
@@ -16,13 +20,11 @@ use crate::{
         AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, cli::ServeArgs,
         mistyped_variables, resolve_serve,
     },
-    confine::{Confinement, confine_process},
     demo_data::{self, DemoFolder},
     diagnosis::DiagnosisRules,
     exit,
     idle::IdleRules,
     memory_ceiling::Ceiling,
-    privileges::{self, Tier},
     telemetry,
     terminal::{self, Text},
 };

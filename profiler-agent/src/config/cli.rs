@@ -31,7 +31,7 @@ use crate::{
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// What is logged to stderr, for example `info` or `profiler_agent=debug,warn` [default: info]
+    /// What is logged to stderr, for example `info` or `profiler=debug,warn` [default: info]
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
 }

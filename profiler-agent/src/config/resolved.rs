@@ -8,6 +8,7 @@ use std::{
 
 use clap::ValueEnum;
 use profiler_model::{UnwindMethod, WaitMode};
+use profiler_sandbox::{confine::Confinement, privileges::Tier};
 
 use super::{
     access::{AuthConfig, auth},
@@ -16,10 +17,8 @@ use super::{
     settings::{ConfigError, Origin, Setting, Settings},
 };
 use crate::{
-    confine::Confinement,
     container_names::SourceConfig,
     memory_ceiling::{Limit, LimitSource, cgroup_limit},
-    privileges::Tier,
     process::RemoteFiles,
     symbolize::DebuginfodServer,
 };

@@ -9,6 +9,10 @@ use std::{
 };
 
 use profiler_model::NamedBy;
+use profiler_sandbox::{
+    confine::{Reach, confine_reader},
+    opener::keep_none,
+};
 use tokio::{runtime::Handle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -19,11 +23,7 @@ use super::{
     kubernetes::{Cluster, KubernetesMode},
     socket::{RuntimeMode, RuntimeSocket, Speaks, elsewhere},
 };
-use crate::{
-    confine::{Reach, confine_reader},
-    opener::keep_none,
-    process::ProcessTable,
-};
+use crate::process::ProcessTable;
 
 /// Time between two looks for containers without a name.
 const LOOK: Duration = Duration::from_secs(1);

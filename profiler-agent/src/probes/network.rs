@@ -22,6 +22,10 @@ use profiler_common::{
     network::{CONNECTION_ENTRIES, Connection, FLAG_EVICTED, LOST_BYTES, LOST_EVENTS},
     network_calls::CallTimes,
 };
+use profiler_model::{
+    Clock, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable, WaitCounts, Window,
+};
+use profiler_sandbox::opener::Helper;
 use requests::Requests;
 use tokio::sync::mpsc;
 
@@ -46,13 +50,8 @@ use crate::{
     network::{
         Book, Connections, Directory, Flow, Met, Resting, Room, Sources, fold_silent, user_of,
     },
-    opener::Helper,
     process::ProcessTable,
 };
-use profiler_model::{
-    Clock, EdgeTable, ProcessKey, ProfileBuilder, RequestOptions, RequestTable, WaitCounts, Window,
-};
-
 /// Time between two results.
 const REPORT: Duration = Duration::from_secs(1);
 /// Results are made at most for one part of the time in so many.

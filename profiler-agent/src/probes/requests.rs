@@ -16,6 +16,7 @@ use std::{
 
 use profiler_common::payload::CAPTURE_STOP;
 use profiler_model::MAX_CAPTURE_BYTES;
+use profiler_sandbox::opener;
 
 use super::{
     requests_events::{Heard, Told},
@@ -24,7 +25,6 @@ use super::{
 };
 use crate::{
     bpf::{CaptureControl, LoadError, PieceReader},
-    opener,
     requests::{CaptureOrder, Facts, PayloadEvent, Whole},
 };
 

@@ -23,6 +23,7 @@ use profiler_common::{
     },
 };
 use profiler_model::{PodSelector, ProcessKey, TlsFileReport, TlsReport, cost_ns};
+use profiler_sandbox::opener;
 
 use super::{
     targets::ResolvedTarget,
@@ -34,7 +35,6 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
-    opener,
     process::{ProcessTable, is_below, proc_dir::read_stat},
     symbolize::{SymbolizeConfig, module_file::FileKey},
     tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},

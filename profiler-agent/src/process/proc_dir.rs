@@ -3,9 +3,8 @@
 use std::{io, os::fd::OwnedFd, sync::Arc};
 
 use procfs::{FromRead as _, process::Stat};
+use profiler_sandbox::opener::{self, Operation, Place, Source};
 use rustix::fs::{Mode, OFlags};
-
-use crate::opener::{self, Operation, Place, Source};
 
 /// Largest `stat` file that is read; the kernel writes a few hundred bytes.
 const STAT_LIMIT: usize = 4096;

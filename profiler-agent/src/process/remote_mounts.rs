@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::opener::{self, Device, Place};
+use profiler_sandbox::opener::{self, Device, Place};
 
 /// Largest mountinfo that is read: some 20,000 mounts.
 const TEXT_LIMIT: usize = 4 << 20;

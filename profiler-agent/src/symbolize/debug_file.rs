@@ -12,13 +12,14 @@ use std::{
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
+use profiler_sandbox::opener;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::{
     elf_layout::{Layout, read_range},
     module_file::{Links, ModuleFile, Origin, open_in_root},
 };
-use crate::{opener, process::remote_mounts::ProcessMounts};
+use crate::process::remote_mounts::ProcessMounts;
 
 const FOLDER: &str = "/usr/lib/debug";
 /// Largest `.gnu_debuglink`: a file name and a checksum.

@@ -14,13 +14,13 @@ use std::{
 };
 
 use http::{Response, header::LOCATION};
+use profiler_sandbox::{confine::Reach, opener};
 
 use super::{
     build_id,
     debuginfod_server::{DebuginfodServer, RedirectError},
     packs::{PackError, SymbolPacks},
 };
-use crate::{confine::Reach, opener};
 
 /// Build-ids that wait; more are asked for when their program is seen again.
 const QUEUE: usize = 256;

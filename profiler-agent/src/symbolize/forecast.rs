@@ -4,6 +4,7 @@
 use std::hash::RandomState;
 
 use profiler_model::{NameSource, ProcessKey};
+use profiler_sandbox::opener;
 
 use super::{
     SymbolizeConfig, build_id,
@@ -14,7 +15,7 @@ use super::{
     module_file::{ModuleFile, Refusal},
     quality::Quality,
 };
-use crate::{opener, process::proc_dir::read_stat};
+use crate::process::proc_dir::read_stat;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForecastError {

@@ -12,12 +12,10 @@ use std::{
 };
 
 use profiler_model::{ModuleKind, NameSource};
+use profiler_sandbox::opener::{self, Place};
 
 use super::{demangle::demangle, elf_layout::kernel_build_id, native::Names};
-use crate::{
-    opener::{self, Place},
-    process::proc_dir,
-};
+use crate::process::proc_dir;
 
 /// Bytes of kallsyms that are read; 300,000 symbols are about 15 MB.
 const READ_LIMIT: u64 = 128 << 20;

@@ -29,15 +29,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use profiler_sandbox::opener::{self, Device, Operation, Source};
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat},
     io::Errno,
 };
 
-use crate::{
-    opener::{self, Device, Operation, Source},
-    process::remote_mounts::{ProcessMounts, Served},
-};
+use crate::process::remote_mounts::{ProcessMounts, Served};
 
 /// What the kernel adds to the path of a mapped file that was removed or replaced.
 const DELETED: &[u8] = b" (deleted)";

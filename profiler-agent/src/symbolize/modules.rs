@@ -8,6 +8,7 @@ use std::{
 };
 
 use profiler_model::NameSource;
+use profiler_sandbox::opener;
 
 use super::{
     SymbolizeConfig,
@@ -19,7 +20,6 @@ use super::{
     native::{Fault, Names},
     quality::Quality,
 };
-use crate::opener;
 
 /// What is known of a file.
 #[derive(Debug)]

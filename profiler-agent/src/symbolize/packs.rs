@@ -21,6 +21,7 @@ use std::{
 };
 
 use profiler_model::NameSource;
+use profiler_sandbox::opener::{self, Place};
 
 use super::{
     build_id,
@@ -28,10 +29,7 @@ use super::{
     segment_book::SegmentBook,
     symbol_folder::SymbolFolder,
 };
-use crate::{
-    clock::wall_ns,
-    opener::{self, Place},
-};
+use crate::clock::wall_ns;
 
 const UPLOADED: &str = "uploaded";
 const FETCHED: &str = "fetched";

@@ -9,13 +9,14 @@
 
 use std::{collections::BTreeMap, fs::File, os::unix::fs::FileExt as _, time::Instant};
 
+use profiler_sandbox::opener;
+
 use super::{
     demangle::NAME_LIMIT,
     module_file::{Links, ModuleFile, Refusal, open_in_root},
 };
 use crate::{
     clock::started_wall_ns,
-    opener,
     process::{proc_dir::ProcDir, remote_mounts::ProcessMounts},
 };
 

@@ -16,6 +16,7 @@ use std::{
 };
 
 use profiler_model::{Frame, Function, ModuleKind, NameClass, Profile, ProfileBuilder};
+use profiler_sandbox::opener;
 
 use super::{
     SymbolizeConfig,
@@ -25,7 +26,6 @@ use super::{
     packs::SymbolPacks,
     quality::Quality,
 };
-use crate::opener;
 
 /// Profiles that wait; the API renders fewer at once.
 const QUEUE: usize = 16;

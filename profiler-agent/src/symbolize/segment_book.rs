@@ -16,8 +16,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use profiler_sandbox::opener;
+
 use super::{build_id, elf_layout::Segment};
-use crate::opener;
 
 /// Programs that are noted. When there are more, the older half is forgotten.
 const ENTRIES_LIMIT: usize = 20_000;

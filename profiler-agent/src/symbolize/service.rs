@@ -18,15 +18,13 @@ use std::{
 };
 
 use profiler_model::{FrameId, ProcessKey, Profile, ProfileBuilder};
+use profiler_sandbox::opener::{self, ThreadWatch};
 
 use super::{
     ImageKey, Mappings, Quality, Refusal, SymbolizeConfig, Symbolizer, mapped_process::Snapshot,
     symbolizer::unnamed_stack,
 };
-use crate::{
-    opener::{self, ThreadWatch},
-    unwind::ProcessCode,
-};
+use crate::unwind::ProcessCode;
 
 /// Requests that may wait (a minute of one collection's drains); a collection that finds the queue
 /// full waits with its own drain.

@@ -13,13 +13,13 @@ use std::{
 };
 
 use profiler_model::NameSource;
+use profiler_sandbox::opener::{self, Place};
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::{
     module_file::{Links, open_in_root},
     packs::{self, PackInfo},
 };
-use crate::opener::{self, Place};
 
 /// Least time between two readings of the folder.
 const SCAN_INTERVAL: Duration = Duration::from_secs(30);

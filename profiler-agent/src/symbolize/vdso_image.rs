@@ -7,9 +7,8 @@ use std::{
     os::unix::fs::FileExt as _,
 };
 
+use profiler_sandbox::opener::{self, Place};
 use rustix::fs::MemfdFlags;
-
-use crate::opener::{self, Place};
 
 use super::{
     maps::{Backing, read_mappings},

@@ -2,16 +2,15 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use profiler_sandbox::opener;
+
 use super::{
     file::{Method, UnwindFile},
     machine::Machine,
     processes::{CodeMapping, Content, Place},
     tables::bias_of,
 };
-use crate::{
-    opener,
-    symbolize::module_file::{FileKey, ModuleFile},
-};
+use crate::symbolize::module_file::{FileKey, ModuleFile};
 
 /// Number of all files that have no rows because they cannot be read.
 pub(crate) const REFUSED: u32 = 0;

@@ -24,10 +24,11 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-const UNIT_PACKAGES: [&str; 5] = [
+const UNIT_PACKAGES: [&str; 6] = [
     "profiler-common",
     "profiler-model",
     "profiler-protocols",
+    "profiler-sandbox",
     "profiler-agent",
     "xtask",
 ];

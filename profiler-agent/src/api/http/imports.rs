@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderName, StatusCode, header},
 };
 use futures_util::StreamExt;
+use profiler_sandbox::opener;
 
 use crate::{
     api::{
@@ -18,7 +19,6 @@ use crate::{
     clock::wall_ns,
     import::{ImportError, MAX_FILE_BYTES, MAX_NAME_BYTES, read},
     memory_ceiling::Ceiling,
-    opener,
 };
 
 /// Takes a pprof file or folded stacks and keeps them as a task of kind `imported`.

@@ -2,10 +2,9 @@
 
 use std::{cell::RefCell, fs::File, sync::Arc};
 
-use crate::{
-    opener::{self, Place},
-    unwind::{CapturedStack, StackMemory},
-};
+use profiler_sandbox::opener::{self, Place};
+
+use crate::unwind::{CapturedStack, StackMemory};
 
 /// Bytes that are read at once.
 const PIECE: usize = 4096;

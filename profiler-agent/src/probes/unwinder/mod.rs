@@ -29,13 +29,15 @@ use std::{
 
 use profiler_common::process::{EVENT_EXEC, EVENT_EXIT, ProcessRecord};
 use profiler_model::TableCounts;
+use profiler_sandbox::{
+    confine::Reach,
+    opener::{self, ThreadWatch},
+    privileges,
+};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{
     bpf::{CaptureReader, LoadError, TakeBack, UnwindMaps},
-    confine::Reach,
-    opener::{self, ThreadWatch},
-    privileges,
     unwind::ProcessCode,
 };
 use worker::Worker;

@@ -13,9 +13,9 @@ use gimli::{
     UnwindSection as _, Value,
 };
 use profiler_common::unwind::{frame, state::REGISTERS, state::State};
+use profiler_sandbox::opener::{self, Place};
 
 use crate::{
-    opener::{self, Place},
     process::{
         proc_dir::ProcDir,
         remote_mounts::{ProcessMounts, Served},

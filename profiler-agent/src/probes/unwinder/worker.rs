@@ -22,6 +22,7 @@ use profiler_common::{
     },
 };
 use profiler_model::TableCounts;
+use profiler_sandbox::opener;
 
 use super::{
     Command, Purpose, Walked, asleep,
@@ -31,7 +32,6 @@ use super::{
 };
 use crate::{
     bpf::{Capture, CaptureReader, LoadError, UnwindMaps},
-    opener,
     unwind::{
         self, CapturedStack, LEAF_FRAMES, NativeStack, Operation, ProcessCode, TableCache,
         TableSizes,

@@ -61,7 +61,7 @@ pub(super) fn own_tid() -> u32 {
 
 /// Follows what one thread does, for those who wait for it.
 #[derive(Debug, Default)]
-pub(crate) struct ThreadWatch {
+pub struct ThreadWatch {
     state: Mutex<State>,
 }
 
@@ -87,13 +87,13 @@ struct Work {
 
 impl ThreadWatch {
     /// The calling thread is the one that is watched from now on.
-    pub(crate) fn begin(watch: &Arc<Self>) {
+    pub fn begin(watch: &Arc<Self>) {
         watch.lock().tid = Some(own_tid());
         OWN.set(Some(Arc::clone(watch)));
     }
 
     /// The thread works until the result is dropped.
-    pub(crate) fn work(&self) -> Working<'_> {
+    pub fn work(&self) -> Working<'_> {
         self.lock().work = Some(Work {
             reads: Vec::new(),
             seen: None,
@@ -104,7 +104,7 @@ impl ThreadWatch {
 
     /// Whether it has worked on one thing without running for too long. What it reads then counts as silent, and
     /// it as left behind, until it is back.
-    pub(crate) fn is_stuck(&self) -> bool {
+    pub fn is_stuck(&self) -> bool {
         let mut state = self.lock();
         if state.left.is_some() {
             return true;
@@ -169,7 +169,7 @@ impl Work {
 
 /// See [`ThreadWatch::work`].
 #[derive(Debug)]
-pub(crate) struct Working<'watch>(&'watch ThreadWatch);
+pub struct Working<'watch>(&'watch ThreadWatch);
 
 impl Drop for Working<'_> {
     fn drop(&mut self) {
@@ -180,14 +180,14 @@ impl Drop for Working<'_> {
 }
 
 /// Says which file system (`st_dev`) the calling thread reads, until the result is dropped.
-pub(crate) fn reading(device: u64) -> Reading {
+pub fn reading(device: u64) -> Reading {
     let watch = OWN.with_borrow(Clone::clone);
     let before = watch.as_ref().map_or(0, |watch| watch.read(device));
     Reading { watch, before }
 }
 
 /// Says that the calling thread reads one more, within what it reads.
-pub(crate) fn reads_also(device: u64) {
+pub fn reads_also(device: u64) {
     if let Some(watch) = OWN.with_borrow(Clone::clone) {
         watch.read(device);
     }
@@ -195,7 +195,7 @@ pub(crate) fn reads_also(device: u64) {
 
 /// See [`reading`].
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub struct Reading {
     watch: Option<Arc<ThreadWatch>>,
     before: usize,
 }
@@ -233,7 +233,7 @@ impl Drop for Asking {
 }
 
 /// The error of somebody who no longer waits for a thread.
-pub(crate) fn stuck() -> io::Error {
+pub fn stuck() -> io::Error {
     silence::no_answer()
 }
 

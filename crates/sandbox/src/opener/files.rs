@@ -20,22 +20,22 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, readlinkat, 
 use super::{Operation, Source, perform};
 
 /// A path of the agent's own making, below an open directory or from the root of the agent. A file that a target names is
-/// opened by `symbolize::module_file`.
+/// opened by `module_file`.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub struct Place {
     below: Option<Arc<OwnedFd>>,
     path: PathBuf,
 }
 
 impl Place {
-    pub(crate) fn at(path: impl Into<PathBuf>) -> Self {
+    pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
             below: None,
             path: path.into(),
         }
     }
 
-    pub(crate) fn below(directory: &Arc<OwnedFd>, path: &str) -> Self {
+    pub fn below(directory: &Arc<OwnedFd>, path: &str) -> Self {
         Self {
             below: Some(Arc::clone(directory)),
             path: path.into(),
@@ -55,17 +55,17 @@ impl Place {
 }
 
 /// Opens a file for reading.
-pub(crate) fn open(place: Place) -> io::Result<File> {
+pub fn open(place: Place) -> io::Result<File> {
     perform(Open(place, OFlags::RDONLY))?.map(File::from)
 }
 
 /// Opens a directory as a start for look-ups (`O_PATH`).
-pub(crate) fn open_path(place: Place) -> io::Result<OwnedFd> {
+pub fn open_path(place: Place) -> io::Result<OwnedFd> {
     perform(Open(place, OFlags::PATH | OFlags::DIRECTORY))?
 }
 
 /// The same for a directory that the process with this pid may have on a file system that others serve.
-pub(crate) fn open_path_of(pid: u32, place: Place) -> io::Result<OwnedFd> {
+pub fn open_path_of(pid: u32, place: Place) -> io::Result<OwnedFd> {
     perform(Of(pid, Open(place, OFlags::PATH | OFlags::DIRECTORY)))?
 }
 
@@ -96,12 +96,12 @@ impl Operation for Open {
 
 /// Reads at most `limit` bytes of a file; what lies beyond is left away. What some files of `/proc` show depends on who
 /// reads them, not only on who opens them.
-pub(crate) fn read(place: Place, limit: usize) -> io::Result<Vec<u8>> {
+pub fn read(place: Place, limit: usize) -> io::Result<Vec<u8>> {
     perform(Read(place, limit))?
 }
 
 /// The same for a file that shows memory of the process with this pid.
-pub(crate) fn read_of(pid: u32, place: Place, limit: usize) -> io::Result<Vec<u8>> {
+pub fn read_of(pid: u32, place: Place, limit: usize) -> io::Result<Vec<u8>> {
     perform(Of(pid, Read(place, limit)))?
 }
 
@@ -119,7 +119,7 @@ impl Operation for Read {
 }
 
 /// Reads memory of the process with this pid from its open `/proc/PID/mem`: at most `limit` bytes from `start`.
-pub(crate) fn read_at(pid: u32, file: &Arc<File>, start: u64, limit: usize) -> io::Result<Vec<u8>> {
+pub fn read_at(pid: u32, file: &Arc<File>, start: u64, limit: usize) -> io::Result<Vec<u8>> {
     let file = Arc::clone(file);
     perform(Of(pid, ReadAt { file, start, limit }))?
 }
@@ -142,7 +142,7 @@ impl Operation for ReadAt {
 }
 
 /// The target of a link.
-pub(crate) fn read_link(place: Place) -> io::Result<Vec<u8>> {
+pub fn read_link(place: Place) -> io::Result<Vec<u8>> {
     perform(ReadLink(place))?
 }
 
@@ -159,13 +159,13 @@ impl Operation for ReadLink {
 
 /// An entry of a directory.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: OsString,
-    pub(crate) is_directory: bool,
+pub struct Entry {
+    pub name: OsString,
+    pub is_directory: bool,
 }
 
 /// Entries of a directory without `.` and `..`, at most `limit`.
-pub(crate) fn list(place: Place, limit: usize) -> io::Result<Vec<Entry>> {
+pub fn list(place: Place, limit: usize) -> io::Result<Vec<Entry>> {
     perform(List(place, limit))?
 }
 
@@ -200,7 +200,7 @@ impl Operation for List {
 }
 
 /// Those of `pids` that are there.
-pub(crate) fn living(pids: Vec<u32>) -> io::Result<Vec<u32>> {
+pub fn living(pids: Vec<u32>) -> io::Result<Vec<u32>> {
     perform(Living(pids))
 }
 
@@ -217,7 +217,7 @@ impl Operation for Living {
 }
 
 /// Adds text to a file of the agent's own, which is made with its folder when it is missing.
-pub(crate) fn append(path: &Path, text: String) -> io::Result<()> {
+pub fn append(path: &Path, text: String) -> io::Result<()> {
     perform(Write {
         path: path.to_owned(),
         text,
@@ -226,7 +226,7 @@ pub(crate) fn append(path: &Path, text: String) -> io::Result<()> {
 }
 
 /// Replaces a file of the agent's own by one with this text; after a crash it is the old or the new one.
-pub(crate) fn replace(path: &Path, text: String) -> io::Result<()> {
+pub fn replace(path: &Path, text: String) -> io::Result<()> {
     perform(Write {
         path: path.to_owned(),
         text,

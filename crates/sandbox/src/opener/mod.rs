@@ -27,12 +27,12 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use activity::{Reading, ThreadWatch, reading, reads_also, stuck};
-pub(crate) use files::{
+pub use activity::{Reading, ThreadWatch, reading, reads_also, stuck};
+pub use files::{
     Entry, Place, append, list, living, open, open_path, open_path_of, read, read_at, read_link,
     read_of, replace,
 };
-pub(crate) use silence::{Device, Source, is_left_behind_too_often, is_silence, left_behind};
+pub use silence::{Device, Source, is_left_behind_too_often, is_silence, left_behind};
 
 use crate::{
     confine::{Reach, confine_reader},
@@ -50,7 +50,7 @@ thread_local! {
 }
 
 /// Something that may need capabilities. It must not understand what a target wrote.
-pub(crate) trait Operation: Send + 'static {
+pub trait Operation: Send + 'static {
     type Answer: Send + 'static;
 
     /// What it may have to wait for without an end; `None`: the kernel answers by itself.
@@ -63,7 +63,7 @@ pub(crate) trait Operation: Send + 'static {
 
 /// Performs an operation: by the partner of the calling thread, or for the calling thread where it has none. Fails when
 /// the partner has ended or failed, and when what it waits for does not answer (`is_silence`). Blocks.
-pub(crate) fn perform<O: Operation>(operation: O) -> io::Result<O::Answer> {
+pub fn perform<O: Operation>(operation: O) -> io::Result<O::Answer> {
     let Some(opener) = partner() else {
         return perform_here(operation);
     };
@@ -98,7 +98,7 @@ fn ask<T: Send + 'static>(
 }
 
 /// Starts a thread that holds no capability. Fails also when it cannot give them up.
-pub(crate) fn start(
+pub fn start(
     name: impl Into<String>,
     work: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
@@ -107,7 +107,7 @@ pub(crate) fn start(
 
 /// The same for a thread that does something before, and may need more than it is given: `give_up` has the capabilities
 /// of the calling thread, and ends with giving them up.
-pub(crate) fn start_after<P>(
+pub fn start_after<P>(
     name: impl Into<String>,
     reach: Reach,
     give_up: impl FnOnce() -> io::Result<P> + Send + 'static,
@@ -139,18 +139,18 @@ pub(crate) fn start_after<P>(
 
 /// A thread without capabilities that does one piece of work after the other, until its owner is gone.
 #[derive(Debug)]
-pub(crate) struct Helper(SyncSender<Work>);
+pub struct Helper(SyncSender<Work>);
 
 impl Helper {
     /// Starts the thread.
-    pub(crate) fn start(name: &str) -> io::Result<Self> {
+    pub fn start(name: &str) -> io::Result<Self> {
         let (asked, works) = sync_channel(1);
         start(name, move || serve(&works))?;
         Ok(Self(asked))
     }
 
     /// Waits for the work. An error: it panicked.
-    pub(crate) fn run<T: Send + 'static>(
+    pub fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
@@ -160,7 +160,7 @@ impl Helper {
 
 /// Does work that understands what others wrote on a thread without capabilities, and waits for it. A thread that has
 /// none does it itself. An error: there is no such thread, or it panicked.
-pub(crate) fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+pub fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     if partner().is_some() {
         return Ok(work());
     }
@@ -181,7 +181,7 @@ pub(crate) fn apart<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io:
 
 /// The same for work that reads files of a target, and so may never end: it is given up when its thread waits for one
 /// that does not answer (`is_silence`).
-pub(crate) fn apart_while_active<T: Send + 'static>(
+pub fn apart_while_active<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
@@ -210,7 +210,7 @@ pub(crate) fn apart_while_active<T: Send + 'static>(
 }
 
 /// What [`start_after`] needs for a thread that only gives its capabilities up.
-pub(crate) fn keep_none() -> io::Result<()> {
+pub fn keep_none() -> io::Result<()> {
     privileges::keep_none().map_err(io::Error::other)
 }
 

@@ -15,9 +15,9 @@ pub(super) const MOST_LEFT: usize = 24;
 
 /// Number of a file system, as in `/proc/PID/maps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Device {
-    pub(crate) major: u32,
-    pub(crate) minor: u32,
+pub struct Device {
+    pub major: u32,
+    pub minor: u32,
 }
 
 impl Device {
@@ -32,7 +32,7 @@ impl Device {
 
 /// What an operation may have to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// Memory of a process, whose pages may have to be read from a file first.
     Process(u32),
     Device(Device),
@@ -80,7 +80,7 @@ pub(super) fn no_answer() -> io::Error {
 }
 
 /// Whether an error says that a file, a process or a thread does not answer.
-pub(crate) fn is_silence(error: &io::Error) -> bool {
+pub fn is_silence(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut
 }
 
@@ -100,12 +100,12 @@ fn left() -> MutexGuard<'static, Left> {
 }
 
 /// How many threads wait for what does not answer.
-pub(crate) fn left_behind() -> usize {
+pub fn left_behind() -> usize {
     left().waiting.len()
 }
 
 /// Whether so many threads wait that no more are started to take the place of one that waits.
-pub(crate) fn is_left_behind_too_often() -> bool {
+pub fn is_left_behind_too_often() -> bool {
     left_behind() >= MOST_LEFT
 }
 
