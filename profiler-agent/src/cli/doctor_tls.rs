@@ -1,11 +1,11 @@
 //! `doctor --pid`: what of the process's TLS could be read, and why not the rest.
 
+use profiler_image::proc_dir::read_stat;
 use profiler_model::ProcessKey;
 use profiler_sandbox::opener;
 use serde::Serialize;
 
 use crate::{
-    process::proc_dir::read_stat,
     symbolize::SymbolizeConfig,
     terminal::Text,
     tls_sites::{Finding, Site, TlsFinder, TlsFunction, TlsMapping},

@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use profiler_image::build_id::hexadecimal as build_id_text;
 use profiler_model::{
     Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
     StackQuality, TableCounts, TaskSpec, WaitCounts, WaitRules,
@@ -28,7 +29,7 @@ use crate::{
         TARGET_ENDED,
     },
     render::{Format, Value, View, quality, render_view},
-    symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService, build_id_text},
+    symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService},
     terminal::{self, Text},
 };
 

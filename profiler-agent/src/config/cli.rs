@@ -15,12 +15,12 @@ pub use access::{AccessArgs, UrlArgs};
 pub use health::HealthArgs;
 pub use network::{NetArgs, NetPart, NetTarget, RequestsArgs, SamplesKept};
 pub use pods::NameArgs;
+use profiler_image::remote_mounts::RemoteFiles;
 use profiler_model::{IdleMode, MAX_DURATION_S, TaskKind, UnwindMethod, WaitMode};
 pub use targets::{DiagnoseTarget, RecordTarget};
 
 use super::{EnvoyAdminMode, folders::folder};
 use crate::{
-    process::RemoteFiles,
     render::{Format, Value},
     version,
 };

@@ -1,14 +1,13 @@
 //! Settings about where names come from: of containers, and of functions in files that others serve.
 
+use profiler_image::remote_mounts::RemoteFiles;
+
 use super::{
     cli::pods::{kubernetes, runtime_sockets},
     resolved::parse_or,
     settings::{ConfigError, Setting, Settings},
 };
-use crate::{
-    container_names::{KubernetesMode, RuntimeMode, SourceConfig},
-    process::RemoteFiles,
-};
+use crate::container_names::{KubernetesMode, RuntimeMode, SourceConfig};
 
 pub(super) fn names(settings: &Settings) -> Result<SourceConfig, ConfigError> {
     Ok(SourceConfig {

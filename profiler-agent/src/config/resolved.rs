@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use profiler_image::remote_mounts::RemoteFiles;
 use profiler_model::{UnwindMethod, WaitMode};
 use profiler_sandbox::{confine::Confinement, privileges::Tier};
 
@@ -19,7 +20,6 @@ use super::{
 use crate::{
     container_names::SourceConfig,
     memory_ceiling::{Limit, LimitSource, cgroup_limit},
-    process::RemoteFiles,
     symbolize::DebuginfodServer,
 };
 

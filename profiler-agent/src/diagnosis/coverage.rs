@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use profiler_image::build_id::hexadecimal as build_id_text;
 use profiler_model::{
     FrameSpace, ModuleId, ModuleKind, NameClass, Profile, SampleRow, StackFault, ThreadState,
     diagnosis::{Coverage, UnnamedModule},
@@ -9,10 +10,7 @@ use profiler_model::{
 };
 
 use super::{attribute::Attribution, interval::float, matrix::CellSums, rules::NO_SYMBOLS};
-use crate::{
-    render::{names::module_name, quality},
-    symbolize::build_id_text,
-};
+use crate::render::{names::module_name, quality};
 
 /// Named samples that conclusions need, in percent.
 pub(super) const SUFFICIENT_PERCENT: f64 = 60.0;

@@ -7,10 +7,11 @@ use std::{
     os::{fd::AsFd as _, linux::fs::MetadataExt as _},
 };
 
+use profiler_image::proc_dir::read_stat;
 use profiler_model::ProcessKey;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::process::{ProcessTable, proc_dir::read_stat};
+use crate::process::ProcessTable;
 
 /// `f_type` of the file system of namespaces (include/uapi/linux/magic.h, `NSFS_MAGIC`).
 const NAMESPACES: i64 = 0x6e73_6673;

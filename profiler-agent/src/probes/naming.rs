@@ -123,11 +123,10 @@ impl<R> NamingQueue<R> {
 mod tests {
     use std::{sync::mpsc::channel, time::Instant};
 
+    use profiler_image::proc_dir::read_stat;
+
     use super::*;
-    use crate::{
-        process::proc_dir::read_stat,
-        symbolize::{ImageKey, SymbolizeConfig},
-    };
+    use crate::symbolize::{ImageKey, SymbolizeConfig};
 
     /// A stack of this test in its own process.
     fn own_stack() -> AddressStack {

@@ -11,6 +11,7 @@ use profiler_common::{
     limits::COMM_BYTES,
     process::{EVENT_EXIT, EVENT_FORK, ProcessRecord},
 };
+use profiler_image::proc_dir::read_stat;
 use profiler_model::{PodSelector, Target};
 
 use super::{
@@ -21,9 +22,7 @@ use super::{
 use crate::{
     bpf::{LoadError, LoadedObject},
     network::NamespacePath,
-    process::{
-        ContainerHierarchy, FindContainerError, ProcessTable, is_below, proc_dir::read_stat,
-    },
+    process::{ContainerHierarchy, FindContainerError, ProcessTable, is_below},
 };
 
 /// How long a process may go on after its exit is reported: it gives its memory back.

@@ -22,6 +22,7 @@ use profiler_common::{
         TLS_UNBOUND_READ, TLS_UNBOUND_WRITTEN, TLS_UNREADABLE,
     },
 };
+use profiler_image::{module_file::FileKey, proc_dir::read_stat};
 use profiler_model::{PodSelector, ProcessKey, TlsFileReport, TlsReport, cost_ns};
 use profiler_sandbox::opener;
 
@@ -35,8 +36,8 @@ use super::{
 };
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
-    process::{ProcessTable, is_below, proc_dir::read_stat},
-    symbolize::{SymbolizeConfig, module_file::FileKey},
+    process::{ProcessTable, is_below},
+    symbolize::SymbolizeConfig,
     tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
 };
 

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 
 use profiler_common::tls::{PROCESS_MATCHED, PROCESS_NESTED, PROCESS_UNBOUND, PROCESS_WORDS};
+use profiler_image::module_file::FileKey;
 use profiler_model::ProcessKey;
 
 use crate::{
     bpf::{LoadError, LoadedObject, TlsLink, TlsProbe},
-    symbolize::module_file::FileKey,
     tls_sites::{Finding, Library, TlsContent, TlsFunction, TlsMapping},
 };
 

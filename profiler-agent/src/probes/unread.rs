@@ -6,9 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use profiler_image::module_file::Refusal;
 use profiler_model::ProcessKey;
 
-use crate::symbolize::{ProcessRead, Refusal};
+use crate::symbolize::ProcessRead;
 
 /// Files that are counted for themselves.
 const LIMIT: usize = 10_000;

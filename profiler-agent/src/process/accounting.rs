@@ -7,9 +7,8 @@
 
 use std::{collections::BTreeMap, io};
 
+use profiler_image::proc_dir::{ProcDir, ProcessStat};
 use profiler_model::ProcessKey;
-
-use super::proc_dir::{ProcDir, ProcessStat};
 
 /// Threads of one process that are read; a proxy has some dozen.
 const MAX_THREADS: usize = 4096;

@@ -9,7 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{containers::container_of, proc_dir};
+use profiler_image::proc_dir;
+
+use super::containers::container_of;
 
 /// Largest mountinfo that is read.
 const MOUNTINFO_LIMIT: usize = 4 << 20;

@@ -6,10 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    cgroups::{ContainerHierarchy, read_cgroups},
-    proc_dir,
-};
+use profiler_image::proc_dir;
+
+use super::cgroups::{ContainerHierarchy, read_cgroups};
 
 /// Largest file of a cgroup that is read.
 const FILE_LIMIT: usize = 16 * 1024;

@@ -2,12 +2,12 @@
 
 use std::io;
 
+use profiler_image::proc_dir::{ProcDir, ProcessStat};
 use profiler_model::{Process, ProcessKey};
 
 use super::{
     cgroups::{CGROUP_LIMIT, ContainerHierarchy},
     containers::container_of,
-    proc_dir::{ProcDir, ProcessStat},
     users::Users,
 };
 

@@ -12,13 +12,10 @@ mod cgroups;
 mod containers;
 pub(crate) mod cpu_quota;
 mod details;
-pub(crate) mod proc_dir;
-pub(crate) mod remote_mounts;
 mod users;
 
 pub use cgroups::{CgroupError, ContainerHierarchy, Mount};
 pub(crate) use containers::{is_below, is_id_prefix};
 pub use find::{ContainerMatch, FindContainerError, FindPodError, PodMatch};
 pub use pods::{Pod, PodCpu, PodKind, PodMember, Role, pods, program};
-pub use remote_mounts::RemoteFiles;
 pub use table::{ProcessChange, ProcessTable};

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_image::proc_dir::{ProcDir, ProcessStat, list_pids, read_stat};
 use profiler_model::{Process, ProcessEvent, ProcessEventKind, ProcessKey, ThreadInfo};
 use tokio::sync::broadcast;
 
@@ -13,7 +14,6 @@ use super::{
     cgroups::ContainerHierarchy,
     containers::{ContainerCgroup, containers_in},
     details::{Host, read_process},
-    proc_dir::{ProcDir, ProcessStat, list_pids, read_stat},
     users::Users,
 };
 use crate::container_names::ContainerDirectory;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::PathBuf, time::SystemTime};
 
-use super::proc_dir;
+use profiler_image::proc_dir;
 
 /// Largest passwd file that is read; what lies beyond has no names.
 const PASSWD_LIMIT: usize = 1 << 20;

@@ -14,10 +14,10 @@ use std::{
 };
 
 use http::{Response, header::LOCATION};
+use profiler_image::build_id;
 use profiler_sandbox::{confine::Reach, opener};
 
 use super::{
-    build_id,
     debuginfod_server::{DebuginfodServer, RedirectError},
     packs::{PackError, SymbolPacks},
 };

@@ -5,9 +5,9 @@ use std::{
 };
 
 use profiler_model::NameSource;
+use profiler_test_programs::{compile, compile_stripped};
 
 use super::*;
-use crate::symbolize::test_programs::{compile, compile_stripped};
 
 const ID: [u8; 2] = [0xab, 0xcd];
 const ROOM: u64 = 16 << 20;

@@ -3,19 +3,22 @@
 
 use std::hash::RandomState;
 
+use profiler_image::proc_dir::read_stat;
+use profiler_image::{
+    build_id,
+    elf_layout::Layout,
+    module_file::{ModuleFile, Refusal},
+};
 use profiler_model::{NameSource, ProcessKey};
 use profiler_sandbox::opener;
 
 use super::{
-    SymbolizeConfig, build_id,
-    elf_layout::Layout,
+    SymbolizeConfig,
     frame_pointers::{self, FramePointers},
     layers::Parts,
     mapped_process::Snapshot,
-    module_file::{ModuleFile, Refusal},
     quality::Quality,
 };
-use crate::process::proc_dir::read_stat;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForecastError {
@@ -212,11 +215,10 @@ fn file_forecast(
 mod tests {
     use std::os::fd::AsFd as _;
 
+    use profiler_image::module_file::{Links, open_in_root};
+    use profiler_test_programs::{Running, compile, compile_stripped};
+
     use super::*;
-    use crate::symbolize::{
-        module_file::{Links, open_in_root},
-        test_programs::{Running, compile, compile_stripped},
-    };
 
     fn look(path: &std::path::Path) -> (FileForecast, bool) {
         let root = std::fs::File::open("/").unwrap();

@@ -9,8 +9,8 @@ use gimli::{
     BaseAddresses, CallFrameInstruction, CieOrFde, EhFrame, EndianSlice, LittleEndian, Register,
     UnwindSection as _,
 };
+use profiler_image::elf_layout::{Layout, read_range};
 
-use super::elf_layout::{Layout, read_range};
 use crate::unwind::Machine;
 
 /// Largest table that is read.

@@ -1,9 +1,12 @@
 //! The parts of `crate::fuzzing` that need what is private to names.
 
+use profiler_image::{
+    elf_copy, elf_layout::Layout, elf_symbols::Bounds, maps::read_mappings, mini_debug,
+    module_file::ModuleFile,
+};
+
 use super::{
-    SymbolizeConfig, elf_copy, elf_layout::Layout, elf_symbols::Bounds, maps::read_mappings,
-    mini_debug, module_file::ModuleFile, modules::Modules, native::Image, perf_map::PerfMap,
-    quality::Quality,
+    SymbolizeConfig, modules::Modules, native::Image, perf_map::PerfMap, quality::Quality,
 };
 use crate::fuzzing::memory_file;
 
@@ -52,7 +55,7 @@ fn as_debug_file(file: &std::fs::File, layout: &Layout, places: &[u64]) {
     let keys = std::hash::RandomState::new();
     let mut bounds = Bounds::none();
     // What it names is looked for in folders of ours.
-    let _name_and_checksum = super::debug_file::read_link(file, layout);
+    let _name_and_checksum = profiler_image::debug_file::read_link(file, layout);
     let Ok(copy) = elf_copy::copy(file, layout, &mut bounds, DEBUG_BYTES, &keys) else {
         return;
     };
@@ -87,7 +90,7 @@ pub(crate) fn perf_map(bytes: &[u8]) {
 pub(crate) fn maps(bytes: &[u8]) {
     if let Ok(mappings) = read_mappings(bytes) {
         for mapping in &mappings {
-            super::maps::find(&mappings, mapping.start);
+            profiler_image::maps::find(&mappings, mapping.start);
         }
     }
 }

@@ -15,13 +15,15 @@
 
 use std::{fs::File, os::unix::fs::FileExt as _, rc::Rc};
 
+use profiler_image::{
+    elf_layout::{Layout, Segment, read_range},
+    go_header::{GoHeader, GoVersion, HEADER_BYTES, MODULE_TEXT_WORD, difference, varint},
+    memory_copy::MemoryCopy,
+};
 use profiler_model::NameSource;
 
 use super::{
     demangle::{NAME_LIMIT, cut},
-    elf_layout::{Layout, Segment, read_range},
-    go_header::{GoHeader, GoVersion, HEADER_BYTES, MODULE_TEXT_WORD, difference, varint},
-    memory_copy::MemoryCopy,
     native::{NamedFunction, Names},
 };
 

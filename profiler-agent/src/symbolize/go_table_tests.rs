@@ -2,11 +2,12 @@
 
 use std::io::Write as _;
 
-use super::*;
-use crate::symbolize::{
+use profiler_image::{
     elf_layout::Section,
     go_header::{MAGIC_1_18, MAGIC_1_20},
 };
+
+use super::*;
 
 const TEXT_AT: u64 = 0x40_1000;
 const TABLE_AT: u64 = 0x50_0000;

@@ -2,14 +2,10 @@
 
 use std::{fs::File, io::Write as _, os::fd::AsFd as _, path::Path};
 
-use super::{
-    SymbolizeConfig,
-    module_file::{FileKey, Links, open_in_root},
-    modules::Modules,
-    native::Names,
-    quality::Quality,
-    test_programs::compile,
-};
+use profiler_image::module_file::{FileKey, Links, open_in_root};
+use profiler_test_programs::compile;
+
+use super::{SymbolizeConfig, modules::Modules, native::Names, quality::Quality};
 
 /// Reads a file as a module and asks for some names.
 fn look_into(path: &Path) -> (Vec<Names>, Quality) {
@@ -85,7 +81,7 @@ fn damaged_debug_information_does_no_harm() {
     let sound = std::fs::read(compile(dir.path(), "sound", &["-g", "-no-pie"])).unwrap();
     let find = |name: &str| {
         let file = File::open(dir.path().join("sound")).unwrap();
-        let layout = super::elf_layout::Layout::read(&file).unwrap();
+        let layout = profiler_image::elf_layout::Layout::read(&file).unwrap();
         let section = layout.section(name).unwrap();
         let start = usize::try_from(section.offset).unwrap();
         start..start + usize::try_from(section.bytes).unwrap()
@@ -148,19 +144,19 @@ fn links_to_other_files_are_not_followed() {
         changed[at..at + 14].copy_from_slice(link.as_bytes());
         let path = dir.path().join("changed");
         std::fs::write(&path, changed).unwrap();
-        let layout = super::elf_layout::Layout::read(&File::open(&path).unwrap()).unwrap();
+        let layout = profiler_image::elf_layout::Layout::read(&File::open(&path).unwrap()).unwrap();
         assert!(layout.section(link).is_some());
         let keys = std::hash::RandomState::new();
         let file = File::open(&path).unwrap();
-        let copy = super::elf_copy::copy(
+        let copy = profiler_image::elf_copy::copy(
             &file,
             &layout,
-            &mut super::elf_symbols::Bounds::none(),
+            &mut profiler_image::elf_symbols::Bounds::none(),
             1 << 20,
             &keys,
         )
         .unwrap();
-        let copied = super::elf_layout::Layout::read(&copy.file).unwrap();
+        let copied = profiler_image::elf_layout::Layout::read(&copy.file).unwrap();
         let names: Vec<&str> = copied
             .sections
             .iter()
@@ -214,12 +210,12 @@ fn a_file_that_shrinks_while_it_is_used_does_no_harm() {
 fn the_copy_is_sealed() {
     let dir = tempfile::tempdir().unwrap();
     let file = File::open(compile(dir.path(), "program", &[])).unwrap();
-    let layout = super::elf_layout::Layout::read(&file).unwrap();
+    let layout = profiler_image::elf_layout::Layout::read(&file).unwrap();
     let keys = std::hash::RandomState::new();
-    let mut copy = super::elf_copy::copy(
+    let mut copy = profiler_image::elf_copy::copy(
         &file,
         &layout,
-        &mut super::elf_symbols::Bounds::none(),
+        &mut profiler_image::elf_symbols::Bounds::none(),
         0,
         &keys,
     )
@@ -237,7 +233,7 @@ fn a_panic_of_the_library_is_contained_and_leaves_the_file_unnamed() {
     let dir = tempfile::tempdir().unwrap();
     let program = compile(dir.path(), "program", &["-g", "-no-pie"]);
     let sound = std::fs::read(&program).unwrap();
-    let layout = super::elf_layout::Layout::read(&File::open(&program).unwrap()).unwrap();
+    let layout = profiler_image::elf_layout::Layout::read(&File::open(&program).unwrap()).unwrap();
     let lines = layout.section(".debug_line").unwrap();
     let start = usize::try_from(lines.offset).unwrap();
     let end = start + usize::try_from(lines.bytes).unwrap();

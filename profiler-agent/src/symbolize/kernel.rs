@@ -11,11 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_image::elf_layout::kernel_build_id;
+use profiler_image::proc_dir;
 use profiler_model::{ModuleKind, NameSource};
 use profiler_sandbox::opener::{self, Place};
 
-use super::{demangle::demangle, elf_layout::kernel_build_id, native::Names};
-use crate::process::proc_dir;
+use super::{demangle::demangle, native::Names};
 
 /// Bytes of kallsyms that are read; 300,000 symbols are about 15 MB.
 const READ_LIMIT: u64 = 128 << 20;

@@ -10,16 +10,19 @@
 
 use std::{fs::File, hash::RandomState, rc::Rc};
 
-use profiler_model::NameSource;
-
-use super::{
-    SymbolizeConfig, debug_file,
+use profiler_image::{
+    debug_file,
     elf_copy::{self, ElfCopy},
     elf_layout::{ElfError, Layout, Segment},
     elf_symbols::Bounds,
-    go_table::GoTable,
     mini_debug,
     module_file::Origin,
+};
+use profiler_model::NameSource;
+
+use super::{
+    SymbolizeConfig,
+    go_table::GoTable,
     native::{Fault, Image, Names},
     packs::{PackFile, SymbolPacks},
     quality::Quality,

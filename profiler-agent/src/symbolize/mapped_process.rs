@@ -6,22 +6,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_model::ProcessKey;
-
-use super::{
+use profiler_image::{
     maps::{self, Backing, Mapping},
     module_file::{FileKey, ModuleFile, Refusal, Wanted, open_mapped},
-    modules::Modules,
-    perf_map::PerfMap,
-    quality::Quality,
 };
-use crate::{
-    process::{
-        proc_dir::{Glimpse, ImageIdentity, ProcDir},
-        remote_mounts::ProcessMounts,
-    },
-    unwind::{CodeMapping, Content, ProcessCode},
+use profiler_image::{
+    proc_dir::{Glimpse, ImageIdentity, ProcDir},
+    remote_mounts::ProcessMounts,
 };
+use profiler_model::ProcessKey;
+
+use super::{modules::Modules, perf_map::PerfMap, quality::Quality};
+use crate::unwind::{CodeMapping, Content, ProcessCode};
 
 /// Least time between two readings of the mappings that unknown addresses cause.
 const MISS_INTERVAL: Duration = Duration::from_millis(250);

@@ -16,31 +16,18 @@ mod symbolizer;
 
 mod kernel;
 pub(crate) mod mapped_process;
-pub(crate) mod maps;
 mod perf_map;
 mod vdso;
-pub(crate) mod vdso_image;
 
-mod build_id;
-pub(crate) mod debug_file;
 mod debuginfod;
 mod debuginfod_server;
 pub(crate) mod demangle;
 mod dwarf_check;
-mod elf_copy;
-pub(crate) mod elf_layout;
-mod elf_symbols;
-mod elf_writer;
-pub(crate) mod fde_table;
 mod forecast;
 mod frame_pointers;
-pub(crate) mod go_header;
 pub(crate) mod go_table;
 pub mod inferred;
 mod layers;
-mod memory_copy;
-pub(crate) mod mini_debug;
-pub(crate) mod module_file;
 mod modules;
 mod name_cache;
 mod native;
@@ -56,16 +43,12 @@ pub(crate) mod fuzzing;
 mod hostile_tests;
 #[cfg(test)]
 mod source_tests;
-#[cfg(test)]
-pub(crate) mod test_programs;
 
-pub use build_id::{hexadecimal as build_id_text, parse as parse_build_id};
 pub use debuginfod::start as start_debuginfod;
 pub use debuginfod_server::DebuginfodServer;
 pub use forecast::{Depth, FileForecast, Forecast, ForecastError, forecast};
 pub use frame_pointers::FramePointers;
 pub use kernel::KernelSymbols;
-pub use module_file::Refusal;
 pub use packs::{PackError, PackInfo, SymbolPacks, Unfinished};
 pub use quality::Quality;
 pub use renamer::Renamer;

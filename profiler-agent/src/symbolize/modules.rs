@@ -7,15 +7,17 @@ use std::{
     rc::{Rc, Weak},
 };
 
+use profiler_image::{
+    elf_layout::{Layout, Segment},
+    module_file::{FileKey, ModuleFile, Origin, Refusal},
+};
 use profiler_model::NameSource;
 use profiler_sandbox::opener;
 
 use super::{
     SymbolizeConfig,
-    elf_layout::{Layout, Segment},
     inferred::{InferredCache, Stripped},
     layers::{ContentKey, Layers, PackChange, Parts},
-    module_file::{FileKey, ModuleFile, Origin, Refusal},
     name_cache::NameCache,
     native::{Fault, Names},
     quality::Quality,

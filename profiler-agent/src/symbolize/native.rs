@@ -18,14 +18,16 @@ use blazesym::symbolize::{
     CodeInfo, Input, Sym, Symbolized, Symbolizer,
     source::{Elf, Source},
 };
+use profiler_image::{
+    elf_copy::ElfCopy,
+    elf_layout::{Layout, Segment},
+    elf_writer::CopiedSection,
+};
 use profiler_model::NameSource;
 
 use super::{
     demangle::{cut, demangle},
     dwarf_check::{CheckedDwarf, Sections},
-    elf_copy::ElfCopy,
-    elf_layout::{Layout, Segment},
-    elf_writer::CopiedSection,
     inferred::Inferred,
 };
 

@@ -20,15 +20,14 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use profiler_image::{
+    build_id,
+    elf_layout::{Layout, Segment},
+};
 use profiler_model::NameSource;
 use profiler_sandbox::opener::{self, Place};
 
-use super::{
-    build_id,
-    elf_layout::{Layout, Segment},
-    segment_book::SegmentBook,
-    symbol_folder::SymbolFolder,
-};
+use super::{segment_book::SegmentBook, symbol_folder::SymbolFolder};
 use crate::clock::wall_ns;
 
 const UPLOADED: &str = "uploaded";

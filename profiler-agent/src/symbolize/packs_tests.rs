@@ -1,7 +1,8 @@
 use std::io::Write as _;
 
+use profiler_test_programs::{compile, compile_stripped};
+
 use super::*;
-use crate::symbolize::test_programs::{compile, compile_stripped};
 
 const ID: [u8; 8] = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef];
 const BUILD_ID: &str = "-Wl,--build-id=0x0123456789abcdef";

@@ -9,16 +9,12 @@
 
 use std::{collections::BTreeMap, fs::File, os::unix::fs::FileExt as _, time::Instant};
 
+use profiler_image::module_file::{Links, ModuleFile, Refusal, open_in_root};
+use profiler_image::{proc_dir::ProcDir, remote_mounts::ProcessMounts};
 use profiler_sandbox::opener;
 
-use super::{
-    demangle::NAME_LIMIT,
-    module_file::{Links, ModuleFile, Refusal, open_in_root},
-};
-use crate::{
-    clock::started_wall_ns,
-    process::{proc_dir::ProcDir, remote_mounts::ProcessMounts},
-};
+use super::demangle::NAME_LIMIT;
+use crate::clock::started_wall_ns;
 
 /// Bytes of a file that are read.
 const READ_LIMIT: u64 = 32 << 20;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use profiler_image::module_file::Refusal;
 use profiler_model::NameSource;
 
-use super::{module_file::Refusal, native::Fault};
+use super::native::Fault;
 
 /// Counters since the symbolizer was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

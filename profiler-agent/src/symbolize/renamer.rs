@@ -229,7 +229,7 @@ impl Worker {
         // What was seen when the program ran; else a pack that is a whole program says it itself.
         let segments = match self.config.packs.segments(build_id) {
             Some(segments) => segments,
-            None => super::elf_layout::Layout::read(&pack.file)
+            None => profiler_image::elf_layout::Layout::read(&pack.file)
                 .ok()?
                 .code_segments(),
         };

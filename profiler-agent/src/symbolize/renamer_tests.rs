@@ -1,12 +1,10 @@
 use std::path::Path;
 
+use profiler_image::elf_layout::{Layout, Segment};
 use profiler_model::{Clock, FrameSpace, NameSource, ProfileBuilder};
+use profiler_test_programs::{compile_stripped, tool};
 
 use super::*;
-use crate::symbolize::{
-    elf_layout::{Layout, Segment},
-    test_programs::{compile_stripped, tool},
-};
 
 const ID: [u8; 2] = [0xab, 0xcd];
 

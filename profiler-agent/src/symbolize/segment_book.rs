@@ -16,9 +16,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use profiler_image::{build_id, elf_layout::Segment};
 use profiler_sandbox::opener;
-
-use super::{build_id, elf_layout::Segment};
 
 /// Programs that are noted. When there are more, the older half is forgotten.
 const ENTRIES_LIMIT: usize = 20_000;

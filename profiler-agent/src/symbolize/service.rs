@@ -17,11 +17,12 @@ use std::{
     time::Duration,
 };
 
+use profiler_image::module_file::Refusal;
 use profiler_model::{FrameId, ProcessKey, Profile, ProfileBuilder};
 use profiler_sandbox::opener::{self, ThreadWatch};
 
 use super::{
-    ImageKey, Mappings, Quality, Refusal, SymbolizeConfig, Symbolizer, mapped_process::Snapshot,
+    ImageKey, Mappings, Quality, SymbolizeConfig, Symbolizer, mapped_process::Snapshot,
     symbolizer::unnamed_stack,
 };
 use crate::unwind::ProcessCode;

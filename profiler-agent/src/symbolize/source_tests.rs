@@ -8,15 +8,12 @@ use std::{
 };
 
 use lzma_rust2::{XzOptions, XzWriter};
+use profiler_image::{debug_file, elf_layout::Layout, module_file::Origin};
 use profiler_model::{Clock, NameSource, ProfileBuilder};
+use profiler_test_programs::{Running, compile_stripped, tool};
 use tempfile::TempDir;
 
-use super::{
-    SymbolPacks, SymbolizeConfig, Symbolizer, debug_file,
-    elf_layout::Layout,
-    module_file::Origin,
-    test_programs::{Running, compile_stripped, tool},
-};
+use super::{SymbolPacks, SymbolizeConfig, Symbolizer};
 
 const BUILD_ID: &str = "-Wl,--build-id=0xabcd";
 

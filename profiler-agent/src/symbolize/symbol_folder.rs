@@ -12,14 +12,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_image::module_file::{Links, open_in_root};
 use profiler_model::NameSource;
 use profiler_sandbox::opener::{self, Place};
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::{
-    module_file::{Links, open_in_root},
-    packs::{self, PackInfo},
-};
+use super::packs::{self, PackInfo};
 
 /// Least time between two readings of the folder.
 const SCAN_INTERVAL: Duration = Duration::from_secs(30);

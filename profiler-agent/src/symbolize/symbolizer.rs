@@ -453,7 +453,7 @@ impl Symbolizer {
             total = total.saturating_sub(largest.perf_map.bytes());
             largest.perf_map = super::perf_map::PerfMap::default();
             self.quality
-                .refusal(super::module_file::Refusal::OverBudget);
+                .refusal(profiler_image::module_file::Refusal::OverBudget);
         }
     }
 }

@@ -1,15 +1,13 @@
 use std::{fs::File, os::unix::fs::MetadataExt as _};
 
+use profiler_image::{
+    maps::{Backing, read_mappings},
+    proc_dir::read_stat,
+};
 use profiler_model::{Clock, Profile};
+use profiler_test_programs::Running;
 
 use super::*;
-use crate::{
-    process::proc_dir::read_stat,
-    symbolize::{
-        maps::{Backing, read_mappings},
-        test_programs::Running,
-    },
-};
 
 /// A frame as text, so that a test shows all of it.
 #[derive(Debug, PartialEq, Eq)]

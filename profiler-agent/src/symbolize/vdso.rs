@@ -2,15 +2,10 @@
 //!
 //! All processes of one kind share the kernel's one image, so the agent's own serves for all.
 
+use profiler_image::{elf_copy, elf_layout::Layout, elf_symbols::Bounds, vdso_image};
 use profiler_model::NameSource;
 
-use super::{
-    elf_copy,
-    elf_layout::Layout,
-    elf_symbols::Bounds,
-    native::{Image, Names},
-    vdso_image,
-};
+use super::native::{Image, Names};
 
 #[derive(Debug)]
 pub(crate) struct Vdso {

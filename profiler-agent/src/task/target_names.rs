@@ -1,8 +1,7 @@
 //! Who the processes of a task's target are: a pid says nothing once the process has ended.
 
+use profiler_image::proc_dir::read_stat;
 use profiler_model::{Target, TargetName};
-
-use crate::process::proc_dir::read_stat;
 
 /// The processes of the target that run now, in the order of the target. Empty for targets that do not
 /// list processes, and for pids that nobody has. Reads `/proc`: call off the reactor.

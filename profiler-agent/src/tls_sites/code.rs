@@ -2,7 +2,7 @@
 
 use std::{fs::File, os::unix::fs::FileExt as _};
 
-use crate::symbolize::{
+use profiler_image::{
     elf_layout::{Layout, Segment},
     fde_table::FdeTable,
 };

@@ -2,6 +2,10 @@
 
 use std::{fs::File, hash::RandomState};
 
+use profiler_image::{
+    debug_file, elf_layout::Layout, go_header::GoHeader, mini_debug, module_file::Origin,
+};
+
 use super::{
     arguments::entry_site,
     call::{Convention, GO, Library, Operation, RUSTLS, TlsCall},
@@ -12,10 +16,7 @@ use super::{
     site::{EntrySite, ReturnSite, Site},
     stripped, symbols,
 };
-use crate::symbolize::{
-    SymbolPacks, debug_file, elf_layout::Layout, go_header::GoHeader, go_table::GoTable,
-    mini_debug, module_file::Origin,
-};
+use crate::symbolize::{SymbolPacks, go_table::GoTable};
 
 /// `EM_X86_64`.
 const X86_64: u16 = 62;

@@ -2,15 +2,15 @@
 
 use std::{collections::VecDeque, fs::File, io, sync::Arc};
 
+use profiler_image::{
+    build_id::hexadecimal as build_id_text,
+    elf_layout::{Layout, Segment},
+    module_file::{FileKey, ModuleFile, Refusal},
+};
 use profiler_model::ProcessKey;
 
 use super::file::{Finding, find};
-use crate::symbolize::{
-    SymbolPacks, build_id_text,
-    elf_layout::{Layout, Segment},
-    mapped_process::Snapshot,
-    module_file::{FileKey, ModuleFile, Refusal},
-};
+use crate::symbolize::{SymbolPacks, mapped_process::Snapshot};
 
 /// Files that are remembered; a node runs some hundred.
 const FILES_LIMIT: usize = 1024;

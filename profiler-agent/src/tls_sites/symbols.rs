@@ -8,12 +8,10 @@ use object::{
     pod,
     read::elf::Sym as _,
 };
+use profiler_image::elf_layout::{Layout, Section, Segment, read_range, text_at};
 
 use super::call::{NAMED, RUSTLS, RUSTLS_GIVES, TlsCall};
-use crate::symbolize::{
-    demangle::demangle,
-    elf_layout::{Layout, Section, Segment, read_range, text_at},
-};
+use crate::symbolize::demangle::demangle;
 
 /// Largest string table of symbols. Node's has 20 MB.
 const STRINGS_LIMIT: u64 = 256 << 20;

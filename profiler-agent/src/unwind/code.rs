@@ -3,9 +3,9 @@
 use std::fs::File;
 
 use profiler_common::unwind::table::PAGE_BYTES;
+use profiler_image::elf_layout::Segment;
 
 use super::source::read_up_to;
-use crate::symbolize::elf_layout::Segment;
 
 /// Bytes behind the page that are read too, for what begins at its end.
 const MARGIN: u64 = 64;

@@ -5,11 +5,12 @@
 
 use std::fs::File;
 
+use profiler_image::elf_layout::{Layout, Segment};
+
 use super::{
     cfi::{Decoder, Section},
     source::Window,
 };
-use crate::symbolize::elf_layout::{Layout, Segment};
 
 /// Descriptions of one file that are kept when there is no header. Chromium, the largest program
 /// seen, has 300,000.

@@ -3,6 +3,7 @@
 use std::fs::File;
 
 use profiler_common::unwind::rule::cfa;
+use profiler_image::elf_layout::{ElfError, Layout, Segment};
 use rustix::fs::Stat;
 
 use super::{
@@ -18,7 +19,6 @@ use super::{
     source::{Window, read_up_to},
     undescribed::Undescribed,
 };
-use crate::symbolize::elf_layout::{ElfError, Layout, Segment};
 use profiler_common::unwind::table::PAGE_BYTES;
 
 /// Bytes of descriptions that are read for one page. Envoy's need at most 60 KiB.

@@ -2,8 +2,9 @@
 
 use std::{fs, io::Write as _, os::unix::fs::FileExt as _};
 
+use profiler_image::maps::{Backing, read_mappings};
+
 use super::*;
-use crate::symbolize::maps::{Backing, read_mappings};
 
 /// The C library that this test runs with.
 fn libc() -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use profiler_image::module_file::{FileKey, ModuleFile};
 use profiler_sandbox::opener;
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
     processes::{CodeMapping, Content, Place},
     tables::bias_of,
 };
-use crate::symbolize::module_file::{FileKey, ModuleFile};
 
 /// Number of all files that have no rows because they cannot be read.
 pub(crate) const REFUSED: u32 = 0;
@@ -146,7 +146,7 @@ impl FileTable {
     }
 
     fn read_vdso(&mut self) -> Option<Vdso> {
-        let (opened, bytes) = crate::symbolize::vdso_image::own_image()?;
+        let (opened, bytes) = profiler_image::vdso_image::own_image()?;
         // Never released, so it stays.
         let number = self.acquire(opened);
         Some(Vdso { number, bytes })

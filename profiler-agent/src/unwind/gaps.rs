@@ -11,9 +11,9 @@
 //! - `.plt` sections of linkers that write no description for them.
 
 use profiler_common::unwind::rule::{Rule, cfa, fp, ra};
+use profiler_image::elf_layout::Layout;
 
 use super::{code::PageCode, machine::Machine, rules::of_kind};
-use crate::symbolize::elf_layout::Layout;
 
 /// Longest gap that is padding.
 pub(crate) const PADDING: u64 = 15;

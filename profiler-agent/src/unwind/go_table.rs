@@ -8,12 +8,12 @@
 use std::fs::File;
 
 use profiler_common::unwind::rule::{Rule, cfa, fp};
-
-use super::{cfi::Function, machine::Machine, rules::of_kind, source::Window};
-use crate::symbolize::{
+use profiler_image::{
     elf_layout::{Layout, Section},
     go_header::{GoHeader, GoVersion, HEADER_BYTES, MODULE_TEXT_WORD, difference, varint},
 };
+
+use super::{cfi::Function, machine::Machine, rules::of_kind, source::Window};
 
 /// Functions of one file that are believed.
 const FUNCTIONS_LIMIT: u64 = 4 << 20;

@@ -5,8 +5,7 @@ use std::fs::File;
 use profiler_common::unwind::mapping::{
     MAPPING_FRAME_POINTERS, MAX_MAPPINGS, Mapping, Mappings, NO_START, USER_ADDRESS_LIMIT,
 };
-
-use crate::symbolize::module_file::{FileKey, ModuleFile};
+use profiler_image::module_file::{FileKey, ModuleFile};
 
 /// What an executable mapping shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

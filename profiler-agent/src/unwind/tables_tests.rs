@@ -8,12 +8,10 @@ use profiler_common::unwind::{
     table::{row_offset, row_rule},
     x86_64::X86_64,
 };
+use profiler_image::module_file::ModuleFile;
 
 use super::*;
-use crate::{
-    symbolize::module_file::ModuleFile,
-    unwind::native::{CapturedStack, unwind_capture},
-};
+use crate::unwind::native::{CapturedStack, unwind_capture};
 
 const SIZES: TableSizes = TableSizes {
     blocks: 256,
@@ -253,7 +251,7 @@ fn what_cannot_be_read_has_no_unwind_information() {
 #[test]
 fn the_vdso_is_placed_like_a_file() {
     let mut cache = TableCache::new(SIZES);
-    let (_, bytes) = crate::symbolize::vdso_image::own_image().unwrap();
+    let (_, bytes) = profiler_image::vdso_image::own_image().unwrap();
     let vdso = |bytes| ProcessCode {
         mappings: vec![CodeMapping {
             start: 0x7fff_0000_0000,

@@ -7,6 +7,7 @@ use std::fs::File;
 
 use object::elf::{SHN_UNDEF, STT_FUNC};
 use profiler_common::unwind::rule::Rule;
+use profiler_image::elf_layout::{Layout, Section, Segment, read_range};
 
 use super::{
     cfi::Decoder,
@@ -15,7 +16,6 @@ use super::{
     source::{Window, read_up_to},
     stack_flow::{self, CodeRange},
 };
-use crate::symbolize::elf_layout::{Layout, Section, Segment, read_range};
 
 /// Code without descriptions that is followed; musl has 403 KB.
 const CODE_BYTES: u64 = 1 << 20;

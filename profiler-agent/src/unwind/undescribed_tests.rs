@@ -2,12 +2,10 @@
 //! whose code is followed as if it had none.
 
 use profiler_common::unwind::rule::{cfa, fp};
+use profiler_image::maps::{Backing, read_mappings};
 
 use super::{super::machine::Machine, *};
-use crate::{
-    symbolize::maps::{Backing, read_mappings},
-    unwind::cfi::Function,
-};
+use crate::unwind::cfi::Function;
 
 fn libc() -> File {
     let maps = File::open("/proc/self/maps").unwrap();

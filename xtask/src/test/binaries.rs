@@ -24,11 +24,13 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-const UNIT_PACKAGES: [&str; 6] = [
+const UNIT_PACKAGES: [&str; 8] = [
     "profiler-common",
+    "profiler-image",
     "profiler-model",
     "profiler-protocols",
     "profiler-sandbox",
+    "profiler-test-programs",
     "profiler-agent",
     "xtask",
 ];

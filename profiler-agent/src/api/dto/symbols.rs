@@ -1,10 +1,11 @@
 //! Symbol files.
 
+use profiler_image::build_id::hexadecimal as build_id_text;
 use profiler_model::NameSource;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::symbolize::{PackInfo, build_id_text};
+use crate::symbolize::PackInfo;
 
 /// Where a symbol file came from.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]

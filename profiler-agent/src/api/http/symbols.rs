@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderName, StatusCode, header},
 };
 use futures_util::StreamExt;
+use profiler_image::build_id::{hexadecimal as build_id_text, parse as parse_build_id};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    symbolize::{Unfinished, build_id_text, parse_build_id},
+    symbolize::Unfinished,
 };
 
 /// Lists the symbol files: uploaded, fetched, and in the user's folder.

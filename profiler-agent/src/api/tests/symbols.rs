@@ -1,9 +1,9 @@
 //! Symbol files, and what they are needed for.
 
+use profiler_test_programs::{compile, compile_stripped};
 use serde_json::json;
 
 use super::{Api, SYMBOL_ROOM, bytes, check_problem, json};
-use crate::symbolize::test_programs::{compile, compile_stripped};
 
 const BUILD_ID: &str = "-Wl,--build-id=0xabcdef";
 

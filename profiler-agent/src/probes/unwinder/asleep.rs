@@ -6,6 +6,7 @@
 use std::time::Instant;
 
 use profiler_common::unwind::{state::State, step};
+use profiler_image::proc_dir::read_path;
 
 use super::{
     live_memory::{LiveMemory, LiveStack},
@@ -13,7 +14,6 @@ use super::{
 };
 use crate::{
     bpf::Capture,
-    process::proc_dir::read_path,
     unwind::{self, CapturedStack, NativeStack, TableCache},
 };
 

@@ -13,19 +13,15 @@ use gimli::{
     UnwindSection as _, Value,
 };
 use profiler_common::unwind::{frame, state::REGISTERS, state::State};
+use profiler_image::{
+    elf_layout::Layout,
+    maps::{self, Backing, Mapping},
+    proc_dir::ProcDir,
+    remote_mounts::{ProcessMounts, Served},
+};
 use profiler_sandbox::opener::{self, Place};
 
-use crate::{
-    process::{
-        proc_dir::ProcDir,
-        remote_mounts::{ProcessMounts, Served},
-    },
-    symbolize::{
-        elf_layout::Layout,
-        maps::{self, Backing, Mapping},
-    },
-    unwind::{CapturedStack, StackMemory as _},
-};
+use crate::unwind::{CapturedStack, StackMemory as _};
 
 type Slice<'bytes> = EndianSlice<'bytes, LittleEndian>;
 

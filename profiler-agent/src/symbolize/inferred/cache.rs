@@ -3,11 +3,12 @@
 
 use std::{fs::File, hash::RandomState, rc::Rc};
 
+use profiler_image::module_file::FileKey;
+
 use super::{
     Inferred, InferredNames, NotInferred, infer_from,
     input::{Content, Input},
 };
-use crate::symbolize::module_file::FileKey;
 
 /// Files that are remembered as having the content of one table, or as having none.
 const FILES_LIMIT: usize = 1024;

@@ -26,7 +26,7 @@ const NOTES_LIMIT: u64 = 64 * 1024;
 
 /// Why an ELF file cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ElfError {
+pub enum ElfError {
     #[error("read: {0}")]
     Read(#[from] io::Error),
     #[error("not a little-endian ELF file")]
@@ -37,15 +37,15 @@ pub(crate) enum ElfError {
 
 /// An executable `PT_LOAD` segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Segment {
-    pub(crate) offset: u64,
-    pub(crate) address: u64,
-    pub(crate) bytes: u64,
+pub struct Segment {
+    pub offset: u64,
+    pub address: u64,
+    pub bytes: u64,
 }
 
 impl Segment {
     /// True when all of `[address, address + bytes)` lies inside.
-    pub(crate) fn contains(&self, address: u64, bytes: u64) -> bool {
+    pub fn contains(&self, address: u64, bytes: u64) -> bool {
         address
             .checked_sub(self.address)
             .and_then(|start| start.checked_add(bytes))
@@ -55,34 +55,34 @@ impl Segment {
 
 /// A section with a content in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Section {
-    pub(crate) name: String,
+pub struct Section {
+    pub name: String,
     /// Where it is linked; 0 when it is not loaded.
-    pub(crate) address: u64,
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    pub(crate) compressed: bool,
+    pub address: u64,
+    pub offset: u64,
+    pub bytes: u64,
+    pub compressed: bool,
     /// Index of the related section: the string table of a symbol table.
-    pub(crate) link: usize,
+    pub link: usize,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
+pub struct Layout {
     /// 64-bit file.
-    pub(crate) wide: bool,
-    pub(crate) machine: u16,
+    pub wide: bool,
+    pub machine: u16,
     /// Where the program begins.
-    pub(crate) entry: u64,
-    pub(crate) segments: Vec<Segment>,
+    pub entry: u64,
+    pub segments: Vec<Segment>,
     /// `.eh_frame_hdr`, by its program header.
-    pub(crate) eh_frame_header: Option<Segment>,
+    pub eh_frame_header: Option<Segment>,
     /// By section index; `None` for those without content.
-    pub(crate) sections: Vec<Option<Section>>,
-    pub(crate) build_id: Vec<u8>,
+    pub sections: Vec<Option<Section>>,
+    pub build_id: Vec<u8>,
 }
 
 impl Layout {
-    pub(crate) fn read(file: &File) -> Result<Self, ElfError> {
+    pub fn read(file: &File) -> Result<Self, ElfError> {
         let mut ident = [0; 64];
         let count = file.read_at(&mut ident, 0)?;
         let ident = &ident[..count];
@@ -96,7 +96,7 @@ impl Layout {
         }
     }
 
-    pub(crate) fn section(&self, name: &str) -> Option<&Section> {
+    pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections
             .iter()
             .flatten()
@@ -104,20 +104,20 @@ impl Layout {
     }
 
     /// True when the file has neither symbols of its own functions nor debug information.
-    pub(crate) fn is_stripped(&self) -> bool {
+    pub fn is_stripped(&self) -> bool {
         [".symtab", ".debug_info", ".zdebug_info"]
             .into_iter()
             .all(|name| self.section(name).is_none())
     }
 
     /// The executable segments if the file holds their content: in a debug file it does not.
-    pub(crate) fn code_segments(&self) -> Vec<Segment> {
+    pub fn code_segments(&self) -> Vec<Segment> {
         let holds = |segment: &&Segment| segment.bytes > 0;
         self.segments.iter().filter(holds).copied().collect()
     }
 
     /// The address at which the file's code at `offset` is linked.
-    pub(crate) fn segment_of_offset(segments: &[Segment], offset: u64) -> Option<&Segment> {
+    pub fn segment_of_offset(segments: &[Segment], offset: u64) -> Option<&Segment> {
         segments.iter().find(|segment| {
             offset
                 .checked_sub(segment.offset)
@@ -127,7 +127,7 @@ impl Layout {
 }
 
 /// Reads a range whose length must not exceed `limit`.
-pub(crate) fn read_range(
+pub fn read_range(
     file: &File,
     offset: u64,
     bytes: u64,
@@ -240,7 +240,7 @@ where
 }
 
 /// The build-id in notes of this machine's own kernel, as in `/sys/kernel/notes`.
-pub(crate) fn kernel_build_id(notes: &[u8]) -> Vec<u8> {
+pub fn kernel_build_id(notes: &[u8]) -> Vec<u8> {
     find_build_id::<FileHeader64<Endianness>>(Endianness::Little, 4, notes).unwrap_or_default()
 }
 
@@ -287,7 +287,7 @@ where
 }
 
 /// The zero-terminated UTF-8 text at `start`.
-pub(crate) fn text_at(table: &[u8], start: usize) -> Option<&str> {
+pub fn text_at(table: &[u8], start: usize) -> Option<&str> {
     let rest = table.get(start..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;
     std::str::from_utf8(&rest[..end]).ok()

@@ -15,93 +15,93 @@ const KERNEL_THREAD_FLAG: u32 = 0x0020_0000;
 
 /// The numbers of `/proc/PID/stat` that the agent uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ProcessStat {
-    pub(crate) comm: String,
-    pub(crate) parent_pid: u32,
+pub struct ProcessStat {
+    pub comm: String,
+    pub parent_pid: u32,
     /// User plus system time in clock ticks.
-    pub(crate) cpu_ticks: u64,
-    pub(crate) threads: u32,
+    pub cpu_ticks: u64,
+    pub threads: u32,
     /// Clock ticks since boot.
-    pub(crate) start_ticks: u64,
-    pub(crate) rss_pages: u64,
-    pub(crate) kernel_thread: bool,
+    pub start_ticks: u64,
+    pub rss_pages: u64,
+    pub kernel_thread: bool,
     /// True when the process has exited and waits for its parent.
-    pub(crate) zombie: bool,
-    pub(crate) image: ImageIdentity,
+    pub zombie: bool,
+    pub image: ImageIdentity,
 }
 
 /// Tells the program that a process runs from another that it runs after exec: where the code and
 /// the stack begin, which address-space randomisation makes different each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ImageIdentity {
+pub struct ImageIdentity {
     start_code: u64,
     start_stack: u64,
 }
 
 /// The numbers of `/proc/PID/status` that the agent uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProcessStatus {
+pub struct ProcessStatus {
     /// Effective user id.
-    pub(crate) uid: u32,
+    pub uid: u32,
     /// Pid in the innermost PID namespace of the process.
-    pub(crate) namespace_pid: u32,
+    pub namespace_pid: u32,
 }
 
 /// An open `/proc/PID`. Reads fail once the process is gone, even when its pid is used again.
 #[derive(Debug)]
-pub(crate) struct ProcDir {
+pub struct ProcDir {
     dir: Arc<OwnedFd>,
     pid: u32,
 }
 
 impl ProcDir {
-    pub(crate) fn open(pid: u32) -> io::Result<Self> {
+    pub fn open(pid: u32) -> io::Result<Self> {
         let dir = opener::open_path(Place::at(format!("/proc/{pid}")))?.into();
         Ok(Self { dir, pid })
     }
 
     /// Reads at most `limit` bytes of a file; what lies beyond is left away.
-    pub(crate) fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
+    pub fn read(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
         opener::read(Place::below(&self.dir, name), limit)
     }
 
     /// The same for a file that shows memory of the process, which may have to be read from its files first. Fails when
     /// these do not answer.
-    pub(crate) fn read_memory(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
+    pub fn read_memory(&self, name: &str, limit: usize) -> io::Result<Vec<u8>> {
         opener::read_of(self.pid, Place::below(&self.dir, name), limit)
     }
 
     /// The folder `/proc/PID` itself.
-    pub(crate) fn handle(&self) -> &Arc<OwnedFd> {
+    pub fn handle(&self) -> &Arc<OwnedFd> {
         &self.dir
     }
 
     /// Opens the root directory of the process's mount namespace, as a start for path look-ups.
-    pub(crate) fn open_root(&self) -> io::Result<OwnedFd> {
+    pub fn open_root(&self) -> io::Result<OwnedFd> {
         opener::open_path_of(self.pid, Place::below(&self.dir, "root"))
     }
 
     /// Target of a link as text; bytes that are not UTF-8 are replaced.
-    pub(crate) fn read_link(&self, name: &str) -> io::Result<String> {
+    pub fn read_link(&self, name: &str) -> io::Result<String> {
         let target = opener::read_link(Place::below(&self.dir, name))?;
         Ok(String::from_utf8_lossy(&target).into_owned())
     }
 
-    pub(crate) fn stat(&self) -> io::Result<ProcessStat> {
+    pub fn stat(&self) -> io::Result<ProcessStat> {
         parse_stat(&self.read("stat", STAT_LIMIT)?)
     }
 
-    pub(crate) fn status(&self) -> io::Result<ProcessStatus> {
+    pub fn status(&self) -> io::Result<ProcessStatus> {
         parse_status(&self.read("status", STATUS_LIMIT)?, self.pid)
     }
 
     /// Inode of the network namespace.
-    pub(crate) fn network_namespace(&self) -> Option<u64> {
+    pub fn network_namespace(&self) -> Option<u64> {
         parse_namespace_link(&self.read_link("ns/net").ok()?)
     }
 
     /// `stat` of every thread, at most `limit` of them.
-    pub(crate) fn thread_stats(&self, limit: usize) -> Vec<(u32, ProcessStat)> {
+    pub fn thread_stats(&self, limit: usize) -> Vec<(u32, ProcessStat)> {
         let entries = opener::list(Place::below(&self.dir, "task"), limit).unwrap_or_default();
         entries
             .into_iter()
@@ -115,41 +115,41 @@ impl ProcDir {
 }
 
 /// Reads `/proc/PID/stat` alone: the cheapest way to see that a process still runs.
-pub(crate) fn read_stat(pid: u32) -> io::Result<ProcessStat> {
+pub fn read_stat(pid: u32) -> io::Result<ProcessStat> {
     parse_stat(&read_path(&format!("/proc/{pid}/stat"), STAT_LIMIT)?)
 }
 
 /// Reads at most `limit` bytes of a file of the agent's own host.
-pub(crate) fn read_path(path: &str, limit: usize) -> io::Result<Vec<u8>> {
+pub fn read_path(path: &str, limit: usize) -> io::Result<Vec<u8>> {
     opener::read(Place::at(path), limit)
 }
 
 /// A process as it was at one moment, for those who look at what it maps.
 #[derive(Debug)]
-pub(crate) struct Glimpse {
+pub struct Glimpse {
     /// Before and after the others were read.
     stats: [Vec<u8>; 2],
     /// `/proc/PID/maps`.
-    pub(crate) maps: Vec<u8>,
+    pub maps: Vec<u8>,
     /// See [`ProcDir::handle`].
-    pub(crate) process: Arc<OwnedFd>,
+    pub process: Arc<OwnedFd>,
     /// See [`ProcDir::open_root`].
-    pub(crate) root: OwnedFd,
+    pub root: OwnedFd,
     /// What the link `root` says: a folder after chroot(2) without a mount namespace of its own.
-    pub(crate) chroot: Vec<u8>,
+    pub chroot: Vec<u8>,
     /// What the link `ns/mnt` says: its mount namespace.
-    pub(crate) namespace: Vec<u8>,
+    pub namespace: Vec<u8>,
 }
 
 impl Glimpse {
     /// Looks at whichever process has the pid, in one go: it may be there for a moment only. At most `limit` bytes of
     /// mappings are read.
-    pub(crate) fn take(pid: u32, limit: usize) -> io::Result<Self> {
+    pub fn take(pid: u32, limit: usize) -> io::Result<Self> {
         opener::perform(Look { pid, limit })?
     }
 
     /// `stat` before and after.
-    pub(crate) fn stats(&self) -> io::Result<[ProcessStat; 2]> {
+    pub fn stats(&self) -> io::Result<[ProcessStat; 2]> {
         let [before, after] = &self.stats;
         Ok([parse_stat(before)?, parse_stat(after)?])
     }
@@ -188,7 +188,7 @@ impl Operation for Look {
 }
 
 /// Pids of all processes, from the names in `/proc`.
-pub(crate) fn list_pids() -> Vec<u32> {
+pub fn list_pids() -> Vec<u32> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(proc) = rustix::fs::open("/proc", flags, Mode::empty()) else {
         return Vec::new();

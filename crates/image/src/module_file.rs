@@ -29,13 +29,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use super::remote_mounts::{ProcessMounts, Served};
 use profiler_sandbox::opener::{self, Device, Operation, Source};
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat},
     io::Errno,
 };
-
-use crate::process::remote_mounts::{ProcessMounts, Served};
 
 /// What the kernel adds to the path of a mapped file that was removed or replaced.
 const DELETED: &[u8] = b" (deleted)";
@@ -94,10 +93,10 @@ impl Refusal {
 
 /// Identity of a file's content, as far as the file system tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FileKey {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-    pub(crate) size: u64,
+pub struct FileKey {
+    pub device: u64,
+    pub inode: u64,
+    pub size: u64,
     modified: (i64, u64),
     /// Unlike the modification time this one cannot be set by the file's owner.
     changed: (i64, u64),
@@ -105,7 +104,7 @@ pub(crate) struct FileKey {
 
 impl FileKey {
     /// When the content was last changed, nanoseconds since the Unix epoch.
-    pub(crate) fn modified_ns(&self) -> u64 {
+    pub fn modified_ns(&self) -> u64 {
         let (seconds, nanoseconds) = self.modified;
         let seconds = u64::try_from(seconds).unwrap_or(0);
         seconds
@@ -133,28 +132,28 @@ impl FileKey {
 
 /// An open regular file of a target.
 #[derive(Debug)]
-pub(crate) struct ModuleFile {
-    pub(crate) file: File,
-    pub(crate) key: FileKey,
-    pub(crate) owner: u32,
+pub struct ModuleFile {
+    pub file: File,
+    pub key: FileKey,
+    pub owner: u32,
     /// `None` for files that belong to no program, as a perf-map.
-    pub(crate) origin: Option<Origin>,
+    pub origin: Option<Origin>,
 }
 
 /// Where the file of a program was found, from which its separate debug file is looked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// The root directory of its process.
-    pub(crate) root: Arc<OwnedFd>,
+    pub root: Arc<OwnedFd>,
     /// Below that root.
-    pub(crate) path: Arc<[u8]>,
+    pub path: Arc<[u8]>,
     /// What that process sees mounted; `None`: not known.
-    pub(crate) mounts: Option<ProcessMounts>,
+    pub mounts: Option<ProcessMounts>,
 }
 
 impl ModuleFile {
     /// The same with a descriptor of its own, if there is one.
-    pub(crate) fn try_clone(&self) -> Option<Self> {
+    pub fn try_clone(&self) -> Option<Self> {
         Some(Self {
             file: self.file.try_clone().ok()?,
             origin: self.origin.clone(),
@@ -163,7 +162,7 @@ impl ModuleFile {
     }
 
     /// A file that the agent made itself.
-    pub(crate) fn of_memory(file: File) -> Option<Self> {
+    pub fn of_memory(file: File) -> Option<Self> {
         let stat = rustix::fs::fstat(&file).ok()?;
         Some(Self {
             file,
@@ -176,7 +175,7 @@ impl ModuleFile {
 
 /// Whether the last part of a path may be a symbolic link (which then resolves inside the root).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Links {
+pub enum Links {
     Follow,
     RefuseLast,
     /// Followed as long as none leads to another mount.
@@ -187,7 +186,7 @@ pub(crate) enum Links {
 
 /// Opens `path` as the process whose root directory is `root` would find it. `mounts` is what that process sees mounted,
 /// where it is known: what others serve is then refused without a question.
-pub(crate) fn open_in_root(
+pub fn open_in_root(
     root: BorrowedFd<'_>,
     path: &[u8],
     max_bytes: u64,
@@ -223,14 +222,14 @@ pub(crate) fn open_in_root(
 
 /// A file of a target.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
-    pub(crate) path: Vec<u8>,
+pub struct Wanted {
+    pub path: Vec<u8>,
     /// The one that it has to have.
-    pub(crate) inode: Option<u64>,
+    pub inode: Option<u64>,
     /// The first and the end of the addresses of one mapping of it.
-    pub(crate) range: Option<[u64; 2]>,
+    pub range: Option<[u64; 2]>,
     /// Its file system.
-    pub(crate) device: Option<Device>,
+    pub device: Option<Device>,
 }
 
 impl Wanted {
@@ -393,7 +392,7 @@ fn open_found(
 
 /// Opens mapped files, each once: `inode` is the one in `/proc/PID/maps`. A file with another inode is not
 /// what the process runs, so its names would be wrong. `process` is its folder in `/proc`, `mounts` what it sees mounted.
-pub(crate) fn open_mapped(
+pub fn open_mapped(
     root: &Arc<OwnedFd>,
     process: &Arc<OwnedFd>,
     files: Vec<Wanted>,

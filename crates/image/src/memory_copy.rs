@@ -15,16 +15,16 @@ use super::elf_layout::{ElfError, read_range};
 const CHUNK_BYTES: u64 = 256 * 1024;
 
 #[derive(Debug)]
-pub(crate) struct MemoryCopy {
+pub struct MemoryCopy {
     file: File,
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Equal content has equal digests; keyed anew in each process of the agent.
-    pub(crate) digest: u64,
+    pub digest: u64,
 }
 
 impl MemoryCopy {
     /// Copies `bytes` at `offset`, of which there may not be more than `limit`.
-    pub(crate) fn of(
+    pub fn of(
         file: &File,
         offset: u64,
         bytes: u64,
@@ -59,26 +59,26 @@ impl MemoryCopy {
     }
 
     /// Fills the buffer; `None` beyond the end.
-    pub(crate) fn read(&self, at: u64, buffer: &mut [u8]) -> Option<()> {
+    pub fn read(&self, at: u64, buffer: &mut [u8]) -> Option<()> {
         self.file.read_exact_at(buffer, at).ok()
     }
 
     /// Reads up to the buffer's length; `None` when there is nothing.
-    pub(crate) fn read_some(&self, at: u64, buffer: &mut [u8]) -> Option<usize> {
+    pub fn read_some(&self, at: u64, buffer: &mut [u8]) -> Option<usize> {
         self.file
             .read_at(buffer, at)
             .ok()
             .filter(|count| *count > 0)
     }
 
-    pub(crate) fn u32(&self, at: u64) -> Option<u32> {
+    pub fn u32(&self, at: u64) -> Option<u32> {
         let mut bytes = [0; 4];
         self.read(at, &mut bytes)?;
         Some(u32::from_le_bytes(bytes))
     }
 
     /// A text up to its zero, or up to the limit; bytes that are not UTF-8 are replaced.
-    pub(crate) fn text(&self, at: u64, limit: usize) -> Option<String> {
+    pub fn text(&self, at: u64, limit: usize) -> Option<String> {
         const PIECE: usize = 128;
         let mut text = Vec::new();
         let mut piece = [0; PIECE];

@@ -19,7 +19,7 @@ use super::{
 const SIZE_LIMIT: u64 = 1 << 20;
 
 /// The image as a file in memory, and its size; `None` where there is none.
-pub(crate) fn own_image() -> Option<(ModuleFile, u64)> {
+pub fn own_image() -> Option<(ModuleFile, u64)> {
     let mappings = read_mappings(opener::open(Place::at("/proc/self/maps")).ok()?).ok()?;
     let own = mappings
         .into_iter()

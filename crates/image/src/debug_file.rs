@@ -12,6 +12,7 @@ use std::{
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
+use super::remote_mounts::ProcessMounts;
 use profiler_sandbox::opener;
 use rustix::fs::{CWD, Mode, OFlags};
 
@@ -19,7 +20,6 @@ use super::{
     elf_layout::{Layout, read_range},
     module_file::{Links, ModuleFile, Origin, open_in_root},
 };
-use crate::process::remote_mounts::ProcessMounts;
 
 const FOLDER: &str = "/usr/lib/debug";
 /// Largest `.gnu_debuglink`: a file name and a checksum.
@@ -31,25 +31,20 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A debug file with its headers.
 #[derive(Debug)]
-pub(crate) struct DebugFile {
-    pub(crate) file: File,
-    pub(crate) layout: Layout,
+pub struct DebugFile {
+    pub file: File,
+    pub layout: Layout,
 }
 
 /// What `.gnu_debuglink` asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub struct Link {
     name: Vec<u8>,
     checksum: u32,
 }
 
 /// Finds the debug file of a program.
-pub(crate) fn find(
-    origin: &Origin,
-    program: &File,
-    layout: &Layout,
-    max_bytes: u64,
-) -> Option<DebugFile> {
+pub fn find(origin: &Origin, program: &File, layout: &Layout, max_bytes: u64) -> Option<DebugFile> {
     let own = own_root();
     let own_mounts = ProcessMounts::of_agent();
     let roots = [
@@ -140,7 +135,7 @@ fn open((root, mounts): Root<'_>, path: &[u8], max_bytes: u64) -> Option<(Opened
     Some((opened, DebugFile { file, layout }))
 }
 
-pub(super) fn read_link(program: &File, layout: &Layout) -> Option<Link> {
+pub fn read_link(program: &File, layout: &Layout) -> Option<Link> {
     let section = layout.section(".gnu_debuglink")?;
     let data = read_range(
         program,

@@ -22,7 +22,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Decompresses the section into memory of our own; `None` when there is none, or none that is
 /// believed.
-pub(crate) fn open(file: &File, layout: &Layout) -> Option<File> {
+pub fn open(file: &File, layout: &Layout) -> Option<File> {
     let section = layout.section(".gnu_debugdata")?;
     let compressed = read_range(
         file,

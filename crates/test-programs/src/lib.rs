@@ -1,4 +1,10 @@
-//! Small programs that the tests compile, run and look into.
+//! Small programs that unit tests compile, run and look into. For tests alone: no crate depends on it otherwise.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test whose program does not come up has failed"
+)]
 
 use std::{
     collections::HashMap,
@@ -10,10 +16,8 @@ use std::{
 use profiler_model::ProcessKey;
 use tempfile::TempDir;
 
-use crate::process::proc_dir::read_stat;
-
 /// Prints addresses by name, says `ready`, and waits until its standard input is closed.
-pub(crate) const PROGRAM: &str = r#"
+pub const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -66,7 +70,7 @@ int main(void) {
 "#;
 
 /// Compiles [`PROGRAM`] with gcc.
-pub(crate) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
+pub fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let source = dir.join(format!("{name}.c"));
     std::fs::write(&source, PROGRAM).unwrap();
     let output = dir.join(name);
@@ -86,7 +90,7 @@ pub(crate) fn compile(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
 }
 
 /// Runs a tool of binutils; file names are below `dir`.
-pub(crate) fn tool(dir: &Path, name: &str, arguments: &[&str]) {
+pub fn tool(dir: &Path, name: &str, arguments: &[&str]) {
     let done = Command::new(name)
         .args(arguments)
         .current_dir(dir)
@@ -101,7 +105,7 @@ pub(crate) fn tool(dir: &Path, name: &str, arguments: &[&str]) {
 
 /// Compiles [`PROGRAM`] with debug information, and strips it into another file:
 /// `program.full`, `program.debug` and `program`.
-pub(crate) fn compile_stripped(dir: &Path, flags: &[&str]) -> PathBuf {
+pub fn compile_stripped(dir: &Path, flags: &[&str]) -> PathBuf {
     let program = compile(dir, "program", &[&["-g"], flags].concat());
     std::fs::rename(&program, dir.join("program.full")).unwrap();
     tool(
@@ -114,28 +118,29 @@ pub(crate) fn compile_stripped(dir: &Path, flags: &[&str]) -> PathBuf {
 }
 
 /// A running [`PROGRAM`]; killed when dropped.
-pub(crate) struct Running {
+#[derive(Debug)]
+pub struct Running {
     child: Child,
-    pub(crate) key: ProcessKey,
+    pub key: ProcessKey,
     addresses: HashMap<String, u64>,
-    pub(crate) path: PathBuf,
-    pub(crate) dir: TempDir,
+    pub path: PathBuf,
+    pub dir: TempDir,
 }
 
 impl Running {
-    pub(crate) fn start(flags: &[&str]) -> Self {
+    pub fn start(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = compile(dir.path(), "program", flags);
         Self::run(dir, path)
     }
 
     /// Runs a program in the folder that is kept with it.
-    pub(crate) fn of(dir: TempDir, path: PathBuf) -> Self {
+    pub fn of(dir: TempDir, path: PathBuf) -> Self {
         Self::run(dir, path)
     }
 
     /// Runs a program that is compiled already.
-    pub(crate) fn again(path: PathBuf) -> Self {
+    pub fn again(path: PathBuf) -> Self {
         Self::run(tempfile::tempdir().unwrap(), path)
     }
 
@@ -164,7 +169,10 @@ impl Running {
         let pid = child.id();
         let key = ProcessKey {
             pid,
-            start_ticks: read_stat(pid).unwrap().start_ticks,
+            start_ticks: procfs::process::Process::new(pid.cast_signed())
+                .and_then(|process| process.stat())
+                .unwrap()
+                .starttime,
         };
         Self {
             child,
@@ -175,11 +183,11 @@ impl Running {
         }
     }
 
-    pub(crate) fn address(&self, name: &str) -> u64 {
+    pub fn address(&self, name: &str) -> u64 {
         self.addresses[name]
     }
 
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -189,5 +197,17 @@ impl Drop for Running {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_program_says_where_its_functions_are() {
+        let program = Running::start(&[]);
+        assert!(program.key.pid > 0 && program.key.start_ticks > 0);
+        assert!(program.address("outer") > 0);
     }
 }

@@ -34,13 +34,13 @@ const SYMBOLS_AT_ONCE: usize = 4096;
 /// The unwind table of the program, read when the first symbol without size is met. A separate
 /// debug file has none, so it is always that of the program itself.
 #[derive(Debug)]
-pub(crate) struct Bounds<'program> {
+pub struct Bounds<'program> {
     program: Option<(&'program File, &'program Layout)>,
     table: Option<FdeTable>,
 }
 
 impl<'program> Bounds<'program> {
-    pub(crate) fn of(file: &'program File, layout: &'program Layout) -> Self {
+    pub fn of(file: &'program File, layout: &'program Layout) -> Self {
         Self {
             program: Some((file, layout)),
             table: None,
@@ -48,7 +48,7 @@ impl<'program> Bounds<'program> {
     }
 
     /// No unwind table: symbols without size name nothing.
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self {
             program: None,
             table: None,

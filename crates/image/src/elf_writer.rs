@@ -13,10 +13,10 @@ use super::elf_layout::{ElfError, Layout, Segment};
 
 /// Where in the copy a debug section lies.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CopiedSection {
-    pub(crate) name: &'static str,
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
+pub struct CopiedSection {
+    pub name: &'static str,
+    pub offset: u64,
+    pub bytes: u64,
 }
 
 /// The copied symbol and string table.

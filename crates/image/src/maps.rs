@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read};
 use profiler_sandbox::opener::Device;
 
 /// Largest maps file that is read: 65,530 mappings with long paths fit.
-pub(crate) const MAPS_LIMIT: usize = 32 << 20;
+pub const MAPS_LIMIT: usize = 32 << 20;
 /// Longest line that is understood; longer ones are skipped.
 const LINE_LIMIT: usize = 8 * 1024;
 /// Executable mappings that are kept.
@@ -13,7 +13,7 @@ const MAPPINGS_LIMIT: usize = 16 * 1024;
 
 /// What an executable mapping shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Backing {
+pub enum Backing {
     /// A file; the path is as the process's mount namespace (and the process) names it.
     File {
         path: Vec<u8>,
@@ -27,19 +27,19 @@ pub(crate) enum Backing {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mapping {
-    pub(crate) start: u64,
+pub struct Mapping {
+    pub start: u64,
     /// First address behind the mapping.
-    pub(crate) end: u64,
+    pub end: u64,
     /// Offset in the file of the first byte.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// File system of the file; 0:0 without one.
-    pub(crate) device: Device,
-    pub(crate) backing: Backing,
+    pub device: Device,
+    pub backing: Backing,
 }
 
 /// Reads mappings, ordered by address. Lines that cannot be understood are skipped.
-pub(crate) fn read_mappings(reader: impl Read) -> std::io::Result<Vec<Mapping>> {
+pub fn read_mappings(reader: impl Read) -> std::io::Result<Vec<Mapping>> {
     let mut reader = BufReader::with_capacity(64 * 1024, reader.take(MAPS_LIMIT as u64));
     let mut mappings: Vec<Mapping> = Vec::new();
     let mut line = Vec::new();
@@ -59,7 +59,7 @@ pub(crate) fn read_mappings(reader: impl Read) -> std::io::Result<Vec<Mapping>> 
 }
 
 /// The mapping of an address, if any.
-pub(crate) fn find(mappings: &[Mapping], address: u64) -> Option<usize> {
+pub fn find(mappings: &[Mapping], address: u64) -> Option<usize> {
     let after = mappings.partition_point(|mapping| mapping.start <= address);
     let index = after.checked_sub(1)?;
     (address < mappings[index].end).then_some(index)

@@ -39,30 +39,30 @@ const DEBUG_SECTIONS: [&str; 10] = [
 
 /// The finished copy.
 #[derive(Debug)]
-pub(crate) struct ElfCopy {
+pub struct ElfCopy {
     /// Sealed: its content and size cannot change any more.
-    pub(crate) file: File,
-    pub(crate) bytes: u64,
+    pub file: File,
+    pub bytes: u64,
     /// Equal content has equal digests; keyed anew in each process of the agent.
-    pub(crate) digest: u64,
-    pub(crate) symbols: u64,
+    pub digest: u64,
+    pub symbols: u64,
     /// The symbols are those of a `.symtab`, so that static functions have names as well.
-    pub(crate) complete_symbols: bool,
+    pub complete_symbols: bool,
     /// Empty when the file has no debug information, or more than the limit.
-    pub(crate) debug: Vec<CopiedSection>,
+    pub debug: Vec<CopiedSection>,
     /// True when debug information was left away because of its size or compression.
-    pub(crate) debug_too_large: bool,
+    pub debug_too_large: bool,
 }
 
 impl ElfCopy {
     /// True when it names nothing.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.symbols == 0 && self.debug.is_empty()
     }
 
     /// Memory that an image of this copy may come to use, about: tables that the ELF library
     /// makes of debug information when many of its units are asked for (measured: 2.1 times).
-    pub(crate) fn weight(&self) -> u64 {
+    pub fn weight(&self) -> u64 {
         let debug: u64 = self.debug.iter().map(|section| section.bytes).sum();
         self.bytes.saturating_add(debug.saturating_mul(2))
     }
@@ -71,7 +71,7 @@ impl ElfCopy {
 /// Copies what names the code of `file`. Debug information above `max_debug_bytes` (when
 /// uncompressed) is left away. The segments of `layout` are those of the program that runs: in a
 /// separate debug file they are no more than a memory of it.
-pub(crate) fn copy(
+pub fn copy(
     file: &File,
     layout: &Layout,
     bounds: &mut Bounds<'_>,

@@ -1,7 +1,7 @@
 //! Build-ids as text.
 
 /// Longest build-id that is taken, in bytes; linkers write 8 to 32.
-pub(crate) const LIMIT: usize = 64;
+pub const LIMIT: usize = 64;
 
 /// Lower-case hexadecimal digits.
 pub fn hexadecimal(build_id: &[u8]) -> String {

@@ -12,7 +12,7 @@ const FRAMES_LIMIT: u64 = 48 << 20;
 
 /// The two sections, copied.
 #[derive(Debug)]
-pub(crate) struct FdeTable {
+pub struct FdeTable {
     index: Vec<u8>,
     frames: Vec<u8>,
     frames_address: u64,
@@ -22,7 +22,7 @@ pub(crate) struct FdeTable {
 
 impl FdeTable {
     /// `None` when the file has no such sections or more than is read.
-    pub(crate) fn read(file: &File, layout: &Layout) -> Option<Self> {
+    pub fn read(file: &File, layout: &Layout) -> Option<Self> {
         let index = layout.section(".eh_frame_hdr")?;
         let frames = layout.section(".eh_frame")?;
         let text = layout.section(".text").map_or(0, |text| text.address);
@@ -41,7 +41,7 @@ impl FdeTable {
     }
 
     /// Start and end of the entry that contains an address. One binary search and one entry.
-    pub(crate) fn around(&self, address: u64) -> Option<(u64, u64)> {
+    pub fn around(&self, address: u64) -> Option<(u64, u64)> {
         let index = EhFrameHdr::new(&self.index, LittleEndian)
             .parse(&self.bases, self.address_bytes)
             .ok()?;
@@ -69,8 +69,9 @@ impl FdeTable {
 
 #[cfg(test)]
 mod tests {
+    use profiler_test_programs::compile;
+
     use super::*;
-    use crate::symbolize::test_programs::compile;
 
     fn table() -> (FdeTable, Vec<u64>) {
         let dir = tempfile::tempdir().unwrap();

@@ -3,40 +3,40 @@
 
 use super::elf_layout::{Layout, Section};
 
-pub(super) const MAGIC_1_18: u32 = 0xffff_fff0;
-pub(super) const MAGIC_1_20: u32 = 0xffff_fff1;
+pub const MAGIC_1_18: u32 = 0xffff_fff0;
+pub const MAGIC_1_20: u32 = 0xffff_fff1;
 
 /// Bytes of the header.
-pub(crate) const HEADER_BYTES: usize = 72;
+pub const HEADER_BYTES: usize = 72;
 /// The word of the runtime's `moduledata` that says where the code begins.
-pub(crate) const MODULE_TEXT_WORD: usize = 22;
+pub const MODULE_TEXT_WORD: usize = 22;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GoVersion {
+pub enum GoVersion {
     From1_18,
     From1_20,
 }
 
 /// What the header says. Places are from the beginning of the table; none of them is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GoHeader {
-    pub(crate) version: GoVersion,
+pub struct GoHeader {
+    pub version: GoVersion,
     /// Smallest step of code, in bytes.
-    pub(crate) quantum: u64,
-    pub(crate) pointer_bytes: u8,
-    pub(crate) functions: u64,
+    pub quantum: u64,
+    pub pointer_bytes: u8,
+    pub functions: u64,
     /// Address at which the code begins, before the program was moved; 0 since Go 1.22.
-    pub(crate) text: u64,
-    pub(crate) names_at: u64,
-    pub(crate) units_at: u64,
-    pub(crate) files_at: u64,
-    pub(crate) values_at: u64,
-    pub(crate) index_at: u64,
+    pub text: u64,
+    pub names_at: u64,
+    pub units_at: u64,
+    pub files_at: u64,
+    pub values_at: u64,
+    pub index_at: u64,
 }
 
 impl GoHeader {
     /// None when it is of no format that is known.
-    pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
+    pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let version = match u32::from_le_bytes(*bytes.first_chunk()?) {
             MAGIC_1_18 => GoVersion::From1_18,
             MAGIC_1_20 => GoVersion::From1_20,
@@ -62,7 +62,7 @@ impl GoHeader {
         })
     }
 
-    pub(crate) fn section(layout: &Layout) -> Option<&Section> {
+    pub fn section(layout: &Layout) -> Option<&Section> {
         layout
             .section(".gopclntab")
             .or_else(|| layout.section(".data.rel.ro.gopclntab"))
@@ -70,7 +70,7 @@ impl GoHeader {
 }
 
 /// A number of seven bits to a byte, the lowest first; none when it has more than 32 bits.
-pub(crate) fn varint(mut next: impl FnMut() -> Option<u8>) -> Option<u32> {
+pub fn varint(mut next: impl FnMut() -> Option<u8>) -> Option<u32> {
     let mut value = 0_u64;
     for shift in (0..35).step_by(7) {
         let byte = next()?;
@@ -83,7 +83,7 @@ pub(crate) fn varint(mut next: impl FnMut() -> Option<u8>) -> Option<u32> {
 }
 
 /// The difference that a number of a pc-value table stands for: the sign is in the lowest bit.
-pub(crate) fn difference(number: u32) -> i32 {
+pub fn difference(number: u32) -> i32 {
     // Shifted, it has 31 bits.
     let magnitude = (number >> 1).cast_signed();
     if number & 1 == 0 {

@@ -105,7 +105,7 @@ static READ: AtomicBool = AtomicBool::new(false);
 
 /// Who serves a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Served {
+pub enum Served {
     /// The kernel alone, as far as is known.
     Here,
     Elsewhere,
@@ -113,7 +113,7 @@ pub(crate) enum Served {
 
 /// What a process sees mounted.
 #[derive(Debug, Default)]
-pub(crate) struct Mounts {
+pub struct Mounts {
     all: Vec<Mount>,
     /// Whether some are served elsewhere, so that a symbolic link may lead there.
     any_elsewhere: bool,
@@ -131,21 +131,21 @@ struct Mount {
 
 /// The mounts of one process and, for what lies behind them, those of the host.
 #[derive(Clone, Debug)]
-pub(crate) struct ProcessMounts {
+pub struct ProcessMounts {
     own: Arc<Mounts>,
     host: Arc<Mounts>,
 }
 
 impl ProcessMounts {
     /// Of the process whose folder in `/proc` is given. Fails when it is gone.
-    pub(crate) fn read(process: &Arc<OwnedFd>) -> io::Result<Self> {
+    pub fn read(process: &Arc<OwnedFd>) -> io::Result<Self> {
         let part = |name: &str| opener::read_link(Place::below(process, name));
         Ok(Self::seen_by(process, &part("ns/mnt")?, &part("root")?))
     }
 
     /// The same for one whose links `ns/mnt` and `root` are known. Of one that has ended meanwhile nothing is known but
     /// what the host sees.
-    pub(crate) fn seen_by(process: &Arc<OwnedFd>, namespace: &[u8], root: &[u8]) -> Self {
+    pub fn seen_by(process: &Arc<OwnedFd>, namespace: &[u8], root: &[u8]) -> Self {
         let read = || -> io::Result<Mounts> {
             let text = opener::read(Place::below(process, "mountinfo"), TEXT_LIMIT)?;
             Ok(Mounts::parse(&text))
@@ -173,7 +173,7 @@ impl ProcessMounts {
     }
 
     /// Of the agent itself.
-    pub(crate) fn of_agent() -> Self {
+    pub fn of_agent() -> Self {
         let read = || {
             let text = opener::read(Place::at("/proc/self/mountinfo"), TEXT_LIMIT)?;
             Ok(Mounts::parse(&text))
@@ -185,7 +185,7 @@ impl ProcessMounts {
     }
 
     /// Who serves the file system of a mapped file, by its device and its path.
-    pub(crate) fn of_mapping(&self, device: Device, path: &[u8]) -> Served {
+    pub fn of_mapping(&self, device: Device, path: &[u8]) -> Served {
         if RemoteFiles::chosen() == RemoteFiles::Read {
             return Served::Here;
         }
@@ -253,18 +253,18 @@ impl ProcessMounts {
 
 /// What is known of a path before it is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Looked {
-    pub(crate) served: Served,
-    pub(crate) device: Option<Device>,
+pub struct Looked {
+    pub served: Served,
+    pub device: Option<Device>,
     /// Whether no symbolic link can lead to a file system that is served elsewhere.
-    pub(crate) may_follow: bool,
+    pub may_follow: bool,
     /// It lies in the mount of the root, as far as no link leads out of that.
-    pub(crate) is_in_root: bool,
+    pub is_in_root: bool,
 }
 
 impl Mounts {
     /// Lines that cannot be understood are skipped.
-    pub(crate) fn parse(text: &[u8]) -> Self {
+    pub fn parse(text: &[u8]) -> Self {
         let lines = text.split(|byte| *byte == b'\n');
         let all: Vec<Mount> = lines.filter_map(parse_line).collect();
         Self {
