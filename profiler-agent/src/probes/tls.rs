@@ -135,8 +135,8 @@ impl TlsTargets {
 pub(super) struct TlsProbes {
     duty: Duty,
     began: Instant,
-    /// The processes that ran at the beginning were looked at.
-    is_settled: bool,
+    /// When the processes that ran at the beginning had been looked at.
+    settled: Option<Instant>,
     cpu_percent: u32,
     was_limited: bool,
     processes: BTreeMap<u32, Watched>,
@@ -169,7 +169,7 @@ impl TlsProbes {
         Ok(Self {
             duty: Duty::new(duty_percent, cpu_percent),
             began: Instant::now(),
-            is_settled: false,
+            settled: None,
             cpu_percent,
             was_limited: false,
             processes: BTreeMap::new(),
@@ -264,11 +264,15 @@ impl TlsProbes {
                 object.set_tls_process(pid, words)?;
             }
             object.set_tls_state(STATE_PAUSED, 0)?;
-            self.is_settled |= self.processes.values().all(Watched::is_looked_at)
+            let now = Instant::now();
+            let is_settled = self.processes.values().all(Watched::is_looked_at)
                 || self.began.elapsed() >= SETTLE_LIMIT;
+            if is_settled {
+                self.settled.get_or_insert(now);
+            }
             // Of programs that are still being looked at nothing is read.
-            if self.is_settled {
-                self.duty.attached(Instant::now(), spent_ns);
+            if self.settled.is_some() {
+                self.duty.attached(now, spent_ns);
             }
         }
         Ok(())

@@ -22,14 +22,14 @@ impl Dice {
 fn estimate(
     connections: &[Seconds],
     mut is_captured: impl FnMut(usize, usize) -> bool,
-) -> (f64, Option<u64>) {
+) -> (u64, Option<u64>) {
     let (mut coverage, mut requests, mut bytes) =
         (Coverage::default(), Grouped::default(), Grouped::default());
     let mut seen = 0;
     for (number, seconds) in connections.iter().enumerate() {
         let port = 40_000 + u16::try_from(number).unwrap();
         let client = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let (mut traffic, mut times) = (Traffic::default(), Groups::default());
+        let (mut traffic, mut moved) = (Traffic::default(), Groups::default());
         for (second, (count, size)) in seconds.iter().enumerate() {
             traffic.moved += count * size;
             if !is_captured(number, second) {
@@ -38,34 +38,34 @@ fn estimate(
             for one in 0..*count {
                 let at_ns = second as u64 * 1_000_000_000 + one * 1_000_000_000 / count;
                 requests.add(at_ns, client);
-                times.add_at(at_ns, *size);
+                moved.add_at(at_ns, *size);
             }
             traffic.captured += count * size;
             seen += count;
         }
         coverage.add(traffic);
-        bytes.add_all(&times, Some(client));
+        bytes.add_all(&moved, Some(client));
     }
-    let all = coverage.factor().map_or(0.0, |factor| factor * float(seen));
+    let all = coverage.factor().map_or(0, |factor| times(seen, factor));
     (all, coverage.variance(&requests, &bytes))
 }
 
 #[test]
 fn what_was_captured_whole_is_exact() {
     let connections = [[(7, 100); 10], [(1, 5000); 10]];
-    assert_eq!(estimate(&connections, |_, _| true), (80.0, Some(0)));
+    assert_eq!(estimate(&connections, |_, _| true), (80, Some(0)));
 }
 
 #[test]
 fn one_connection_in_parts_stands_for_all_of_itself() {
     let connections = [[(1000, 300); 10]];
     let (all, variance) = estimate(&connections, |_, second| second % 2 == 0);
-    assert_eq!(all.round(), 10_000.0);
+    assert_eq!(all, 10_000);
     // Ends of sums in floating point.
     assert!(variance <= Some(1), "{variance:?}");
     // Of the first two seconds nobody knows how the others were.
     let (all, variance) = estimate(&connections, |_, second| second < 2);
-    assert_eq!((all.round(), variance), (10_000.0, None));
+    assert_eq!((all, variance), (10_000, None));
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn little_says_nothing_of_how_far_off_it_is() {
     // Three connections, two of which were never captured.
     let connections = [[(100, 300); 10]; 3];
     let (all, variance) = estimate(&connections, |number, _| number == 0);
-    assert_eq!((all.round(), variance), (3000.0, None));
-    assert_eq!(estimate(&connections, |_, _| false), (0.0, None));
+    assert_eq!((all, variance), (3000, None));
+    assert_eq!(estimate(&connections, |_, _| false), (0, None));
 }
 
 /// Draws what is captured many times, and looks how often the truth lies in the interval.
@@ -93,7 +93,7 @@ fn check(
         let captured = draw(&mut dice);
         let (estimate, variance) = estimate(&all, captured);
         let half = 1.96 * float(variance.unwrap()).sqrt();
-        held += u64::from((estimate - float(truth)).abs() <= half);
+        held += u64::from(float(estimate.abs_diff(truth)) <= half);
     }
     let percent = held * 100 / ROUNDS;
     assert!((88..=99).contains(&percent), "{percent} %");

@@ -179,9 +179,10 @@ impl Operations {
                 continue;
             };
             if let Some(of_edge) = self.traffic_of(&home.edge) {
-                let sum = match home.has_ended {
-                    true => &mut of_edge.ended,
-                    false => &mut of_edge.open,
+                let sum = if home.has_ended {
+                    &mut of_edge.ended
+                } else {
+                    &mut of_edge.open
                 };
                 sum.add(bytes);
             }
