@@ -10,12 +10,12 @@ use std::{
 };
 
 use profiler_common::unwind::{state::State, x86_64::X86_64};
+use profiler_unwind::{
+    CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture,
+};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::{
-    import, network, symbolize, tls_sites,
-    unwind::{CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture},
-};
+use crate::{import, network, symbolize, tls_sites};
 
 /// A reader and its name.
 #[derive(Clone, Copy, Debug)]

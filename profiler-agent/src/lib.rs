@@ -32,7 +32,6 @@ mod envoy_admin;
 mod foreign_answers;
 pub mod symbolize;
 pub mod tls_sites;
-pub mod unwind;
 pub mod edge_series;
 pub mod task;
 pub mod network_watch;

@@ -1,7 +1,7 @@
 //! What a program file is, and where a process has it: files, their layout, symbols, build-ids and debug links.
 //!
 //! ```text
-//! process -> proc_dir -> maps -> module_file (remote_mounts says which are left alone)
+//! process -> proc_dir -> maps -> module_file (remote_mounts says which are left alone) -> snapshot
 //!     module_file -> elf_layout -> elf_symbols, fde_table, go_header, mini_debug, debug_file -> elf_copy
 //! ```
 //!
@@ -12,6 +12,7 @@ pub mod proc_dir;
 pub mod remote_mounts;
 pub mod maps;
 pub mod module_file;
+pub mod snapshot;
 pub mod vdso_image;
 
 pub mod elf_layout;

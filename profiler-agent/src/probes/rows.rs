@@ -15,6 +15,7 @@ use profiler_model::{
     ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
     StackId, StackQuality, ThreadState, UNSAMPLED_FRAME, WokenBy, woken_by,
 };
+use profiler_unwind::ProcessCode;
 
 use super::{
     naming::NamingQueue,
@@ -26,7 +27,6 @@ use super::{
 use crate::{
     process::ProcessTable,
     symbolize::{AddressStack, ImageKey, Mappings, NamedStack, Naming, SymbolizerService},
-    unwind::ProcessCode,
 };
 
 /// A thread as last announced.

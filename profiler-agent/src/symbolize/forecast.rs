@@ -3,11 +3,12 @@
 
 use std::hash::RandomState;
 
-use profiler_image::proc_dir::read_stat;
 use profiler_image::{
     build_id,
     elf_layout::Layout,
     module_file::{ModuleFile, Refusal},
+    proc_dir::read_stat,
+    snapshot::Snapshot,
 };
 use profiler_model::{NameSource, ProcessKey};
 use profiler_sandbox::opener;
@@ -16,7 +17,6 @@ use super::{
     SymbolizeConfig,
     frame_pointers::{self, FramePointers},
     layers::Parts,
-    mapped_process::Snapshot,
     quality::Quality,
 };
 

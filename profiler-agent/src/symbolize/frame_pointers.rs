@@ -10,8 +10,7 @@ use gimli::{
     UnwindSection as _,
 };
 use profiler_image::elf_layout::{Layout, read_range};
-
-use crate::unwind::Machine;
+use profiler_unwind::Machine;
 
 /// Largest table that is read.
 const TABLE_LIMIT: u64 = 96 << 20;

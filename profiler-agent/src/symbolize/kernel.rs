@@ -11,8 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use profiler_image::elf_layout::kernel_build_id;
-use profiler_image::proc_dir;
+use profiler_image::{elf_layout::kernel_build_id, proc_dir};
 use profiler_model::{ModuleKind, NameSource};
 use profiler_sandbox::opener::{self, Place};
 

@@ -8,16 +8,14 @@ use std::{
 
 use profiler_image::{
     maps::{self, Backing, Mapping},
-    module_file::{FileKey, ModuleFile, Refusal, Wanted, open_mapped},
-};
-use profiler_image::{
-    proc_dir::{Glimpse, ImageIdentity, ProcDir},
+    module_file::{FileKey, Refusal, Wanted, open_mapped},
+    proc_dir::{ImageIdentity, ProcDir},
     remote_mounts::ProcessMounts,
+    snapshot::{Region, Snapshot, strip_root},
 };
 use profiler_model::ProcessKey;
 
 use super::{modules::Modules, perf_map::PerfMap, quality::Quality};
-use crate::unwind::{CodeMapping, Content, ProcessCode};
 
 /// Least time between two readings of the mappings that unknown addresses cause.
 const MISS_INTERVAL: Duration = Duration::from_millis(250);
@@ -26,23 +24,6 @@ const MISS_INTERVAL: Duration = Duration::from_millis(250);
 const AGE_LIMIT: Duration = Duration::from_secs(5);
 /// Least time between two looks at a perf-map.
 const PERF_MAP_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What an executable mapping turned out to be.
-#[derive(Clone, Debug)]
-pub(crate) enum Region {
-    Module {
-        path: Arc<str>,
-        key: FileKey,
-    },
-    /// A file that is not used for names.
-    Refused {
-        path: Arc<str>,
-    },
-    Vdso,
-    Anonymous {
-        label: Arc<str>,
-    },
-}
 
 /// A region with its place in memory.
 #[derive(Clone, Debug)]
@@ -251,208 +232,4 @@ fn open(key: ProcessKey) -> io::Result<ProcDir> {
         return Err(io::ErrorKind::NotFound.into());
     }
     Ok(dir)
-}
-
-/// The mappings of a process and its open files, read while it is alive. Any thread can read it,
-/// so that a busy symbolizer does not miss a short-lived process.
-#[derive(Debug)]
-pub(crate) struct Snapshot {
-    image: ImageIdentity,
-    mappings: Vec<Mapping>,
-    regions: Vec<Region>,
-    files: Vec<ModuleFile>,
-    refused: Vec<(Arc<str>, Refusal)>,
-}
-
-impl Snapshot {
-    /// Reads the mappings and opens the files behind them.
-    pub(crate) fn read(key: ProcessKey, max_file_bytes: u64) -> io::Result<Self> {
-        Self::of(key.pid, Some(key.start_ticks), max_file_bytes)
-    }
-
-    /// Of the process that has the pid, and none that started at another time than `started`.
-    fn of(pid: u32, started: Option<u64>, max_file_bytes: u64) -> io::Result<Self> {
-        let glimpse = Glimpse::take(pid, maps::MAPS_LIMIT)?;
-        let [stat, after] = glimpse.stats()?;
-        if started.is_some_and(|started| started != stat.start_ticks) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let mappings = maps::read_mappings(glimpse.maps.as_slice())?;
-        if after.image != stat.image {
-            // An exec came between; its own event has them read again.
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        if mappings.is_empty() && !stat.kernel_thread {
-            // The memory of a process that is exiting is gone before the process is.
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        // chroot(2) without a mount namespace of its own: maps shows paths from our own root.
-        let chroot = glimpse.chroot;
-        let is_same = |index: usize| {
-            let last = index.checked_sub(1);
-            last.filter(|last| {
-                let (last, this) = (&mappings[*last], &mappings[index]);
-                last.backing == this.backing && last.device == this.device
-            })
-        };
-        let wanted = mappings.iter().enumerate().filter_map(|(index, mapping)| {
-            match (is_same(index), &mapping.backing) {
-                (None, Backing::File { path, inode }) => Some(Wanted {
-                    path: strip_root(path, &chroot).to_vec(),
-                    inode: Some(*inode),
-                    range: Some([mapping.start, mapping.end]),
-                    device: Some(mapping.device),
-                }),
-                (Some(_), _) | (None, Backing::Vdso | Backing::Anonymous { .. }) => None,
-            }
-        });
-        let root = Arc::new(glimpse.root);
-        let mounts = ProcessMounts::seen_by(&glimpse.process, &glimpse.namespace, &chroot);
-        let (process, wanted) = (&glimpse.process, wanted.collect());
-        let mut opened =
-            open_mapped(&root, process, wanted, max_file_bytes, Some(&mounts)).into_iter();
-        let (mut files, mut refused) = (Vec::new(), Vec::new());
-        let mut regions: Vec<Region> = Vec::with_capacity(mappings.len());
-        for (index, mapping) in mappings.iter().enumerate() {
-            let region = match (is_same(index), &mapping.backing) {
-                (Some(last), _) => regions[last].clone(),
-                (None, Backing::Vdso) => Region::Vdso,
-                (None, Backing::Anonymous { label }) => Region::Anonymous {
-                    label: Arc::from(label.as_str()),
-                },
-                (None, Backing::File { path, inode: _ }) => {
-                    let path: Arc<str> = String::from_utf8_lossy(path).into();
-                    match opened.next().unwrap_or(Err(Refusal::NotFound)) {
-                        Ok(file) => {
-                            let key = file.key;
-                            files.push(file);
-                            Region::Module { path, key }
-                        }
-                        Err(refusal) => {
-                            refused.push((Arc::clone(&path), refusal));
-                            Region::Refused { path }
-                        }
-                    }
-                }
-            };
-            regions.push(region);
-        }
-        Ok(Self {
-            image: stat.image,
-            mappings,
-            regions,
-            files,
-            refused,
-        })
-    }
-}
-
-impl Snapshot {
-    /// Files of which nothing was read, each once.
-    pub(crate) fn refused(&self) -> &[(Arc<str>, Refusal)] {
-        &self.refused
-    }
-}
-
-/// What a process maps, for those who only look.
-pub(crate) struct MappedFiles {
-    pub(crate) files: Vec<(Arc<str>, ModuleFile)>,
-    pub(crate) refused: Vec<(Arc<str>, Refusal)>,
-    /// Executable memory without a file.
-    pub(crate) anonymous: usize,
-}
-
-impl Snapshot {
-    /// Each file once, in the order of their mappings.
-    pub(crate) fn into_files(self) -> MappedFiles {
-        let mut paths: Vec<(FileKey, Arc<str>)> = Vec::new();
-        let mut anonymous = 0;
-        for region in self.regions {
-            match region {
-                Region::Module { path, key } => paths.push((key, path)),
-                Region::Anonymous { label } if label.as_ref() != "[vsyscall]" => anonymous += 1,
-                Region::Anonymous { .. } | Region::Refused { .. } | Region::Vdso => {}
-            }
-        }
-        let mut files: Vec<(Arc<str>, ModuleFile)> = Vec::new();
-        for file in self.files {
-            let path = paths.iter().find(|(key, _)| *key == file.key);
-            let known = files.iter().any(|(_, other)| other.key == file.key);
-            if let Some((_, path)) = path.filter(|_| !known) {
-                files.push((Arc::clone(path), file));
-            }
-        }
-        MappedFiles {
-            files,
-            refused: self.refused,
-            anonymous,
-        }
-    }
-}
-
-impl ProcessCode {
-    /// Reads what the process with this pid executes, for its unwind tables.
-    pub fn read(pid: u32, max_file_bytes: u64) -> io::Result<Self> {
-        let mut snapshot = Snapshot::of(pid, None, max_file_bytes)?;
-        let files = std::mem::take(&mut snapshot.files);
-        Ok(Self::with_files(&snapshot, files))
-    }
-
-    /// What a snapshot shows, with descriptors of its own; `None` when there are not enough of these.
-    pub(crate) fn of_snapshot(snapshot: &Snapshot) -> Option<Self> {
-        let files = snapshot.files.iter().map(ModuleFile::try_clone);
-        Some(Self::with_files(snapshot, files.collect::<Option<_>>()?))
-    }
-
-    fn with_files(snapshot: &Snapshot, files: Vec<ModuleFile>) -> Self {
-        let regions = snapshot.mappings.iter().zip(&snapshot.regions);
-        let mappings = regions.map(|(mapping, region)| {
-            let content = match region {
-                Region::Module { path: _, key } => Content::File(*key),
-                Region::Refused { path: _ } => Content::Refused,
-                Region::Vdso => Content::Vdso,
-                Region::Anonymous { label: _ } => Content::Anonymous,
-            };
-            CodeMapping {
-                start: mapping.start,
-                end: mapping.end,
-                offset: mapping.offset,
-                content,
-            }
-        });
-        Self {
-            mappings: mappings.collect(),
-            files,
-        }
-    }
-}
-
-/// The path below `root`, which is the process's root directory as our own namespace names it.
-fn strip_root<'path>(path: &'path [u8], root: &[u8]) -> &'path [u8] {
-    match path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root)) {
-        Some(inside) if inside.starts_with(b"/") => inside,
-        Some(_) | None => path,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::strip_root;
-
-    #[test]
-    fn paths_are_taken_below_the_root_of_a_chroot() {
-        for (path, root, expected) in [
-            ("/usr/bin/x", "/", "/usr/bin/x"),
-            ("/jail/usr/bin/x", "/jail", "/usr/bin/x"),
-            ("/jail/usr/bin/x", "/jail/", "/usr/bin/x"),
-            ("/jailed/x", "/jail", "/jailed/x"),
-            ("/x", "/jail", "/x"),
-            ("/x", "", "/x"),
-        ] {
-            assert_eq!(
-                strip_root(path.as_bytes(), root.as_bytes()),
-                expected.as_bytes()
-            );
-        }
-    }
 }

@@ -9,8 +9,11 @@
 
 use std::{collections::BTreeMap, fs::File, os::unix::fs::FileExt as _, time::Instant};
 
-use profiler_image::module_file::{Links, ModuleFile, Refusal, open_in_root};
-use profiler_image::{proc_dir::ProcDir, remote_mounts::ProcessMounts};
+use profiler_image::{
+    module_file::{Links, ModuleFile, Refusal, open_in_root},
+    proc_dir::ProcDir,
+    remote_mounts::ProcessMounts,
+};
 use profiler_sandbox::opener;
 
 use super::demangle::NAME_LIMIT;

@@ -17,15 +17,12 @@ use std::{
     time::Duration,
 };
 
-use profiler_image::module_file::Refusal;
+use profiler_image::{module_file::Refusal, snapshot::Snapshot};
 use profiler_model::{FrameId, ProcessKey, Profile, ProfileBuilder};
 use profiler_sandbox::opener::{self, ThreadWatch};
+use profiler_unwind::ProcessCode;
 
-use super::{
-    ImageKey, Mappings, Quality, SymbolizeConfig, Symbolizer, mapped_process::Snapshot,
-    symbolizer::unnamed_stack,
-};
-use crate::unwind::ProcessCode;
+use super::{ImageKey, Mappings, Quality, SymbolizeConfig, Symbolizer, symbolizer::unnamed_stack};
 
 /// Requests that may wait (a minute of one collection's drains); a collection that finds the queue
 /// full waits with its own drain.
@@ -210,7 +207,7 @@ impl SymbolizerService {
         match Snapshot::read(image.process, self.shared.config.max_file_bytes) {
             Ok(snapshot) => {
                 let code = wants_code.then(|| ProcessCode::of_snapshot(&snapshot));
-                let unread = snapshot.refused().to_vec();
+                let unread = snapshot.refused.clone();
                 self.tell(Box::new(move |symbolizer| {
                     symbolizer.adopt(image, snapshot);
                 }));

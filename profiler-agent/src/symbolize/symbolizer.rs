@@ -8,6 +8,7 @@ use std::{
 };
 
 use profiler_common::unwind::frame as mark;
+use profiler_image::snapshot::{Region, Snapshot};
 use profiler_model::{
     Frame, FrameId, FrameSpace, Function, ModuleKind, NameSource, ProcessKey, ProfileBuilder,
     StackFault, elided_marker,
@@ -16,7 +17,7 @@ use profiler_model::{
 use super::{
     AddressStack,
     kernel::{Kernel, KernelSymbols},
-    mapped_process::{MappedProcess, Placed, Region, Snapshot},
+    mapped_process::{MappedProcess, Placed},
     modules::Modules,
     native::{NamedFunction, Names},
     packs::SymbolPacks,

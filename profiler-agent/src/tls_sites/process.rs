@@ -6,11 +6,12 @@ use profiler_image::{
     build_id::hexadecimal as build_id_text,
     elf_layout::{Layout, Segment},
     module_file::{FileKey, ModuleFile, Refusal},
+    snapshot::Snapshot,
 };
 use profiler_model::ProcessKey;
 
 use super::file::{Finding, find};
-use crate::symbolize::{SymbolPacks, mapped_process::Snapshot};
+use crate::symbolize::SymbolPacks;
 
 /// Files that are remembered; a node runs some hundred.
 const FILES_LIMIT: usize = 1024;

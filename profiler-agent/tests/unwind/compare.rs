@@ -8,13 +8,13 @@ use gimli::{
 };
 use iced_x86::{Code as Operation, Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use object::{Object as _, ObjectSection as _, ObjectSegment as _};
-use profiler_agent::unwind::Machine;
 use profiler_common::unwind::{
     aarch64::{self, Aarch64},
     state::State,
     step::{self, step},
     x86_64::{self, X86_64},
 };
+use profiler_unwind::Machine;
 
 use super::{
     dwarf::{Bytes, Frame, Numbers, Truth, caller},

@@ -12,10 +12,10 @@ use std::{
 };
 
 use object::{Object as _, ObjectSection as _};
-use profiler_agent::unwind::{
+use profiler_common::unwind::{state::State, x86_64::X86_64};
+use profiler_unwind::{
     CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture,
 };
-use profiler_common::unwind::{state::State, x86_64::X86_64};
 
 use super::oracle::given;
 

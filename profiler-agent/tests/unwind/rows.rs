@@ -2,7 +2,8 @@
 
 use std::{collections::HashMap, fs::File, path::Path};
 
-use profiler_agent::unwind::{RuleTable, UnwindFile};
+use profiler_unwind::{RuleTable, UnwindFile};
+
 use profiler_common::unwind::{
     mapping::{MAX_MAPPINGS, Mapping, Mappings, NO_START},
     rule::Rule,

@@ -24,13 +24,14 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-const UNIT_PACKAGES: [&str; 8] = [
+const UNIT_PACKAGES: [&str; 9] = [
     "profiler-common",
     "profiler-image",
     "profiler-model",
     "profiler-protocols",
     "profiler-sandbox",
     "profiler-test-programs",
+    "profiler-unwind",
     "profiler-agent",
     "xtask",
 ];

@@ -7,15 +7,13 @@ use std::time::Instant;
 
 use profiler_common::unwind::{state::State, step};
 use profiler_image::proc_dir::read_path;
+use profiler_unwind::{self as unwind, CapturedStack, NativeStack, TableCache};
 
 use super::{
     live_memory::{LiveMemory, LiveStack},
     worker::Machine,
 };
-use crate::{
-    bpf::Capture,
-    unwind::{self, CapturedStack, NativeStack, TableCache},
-};
+use crate::bpf::Capture;
 
 /// Largest `schedstat`: three numbers.
 const SCHEDSTAT_LIMIT: usize = 256;

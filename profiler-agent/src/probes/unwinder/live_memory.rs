@@ -3,8 +3,7 @@
 use std::{cell::RefCell, fs::File, sync::Arc};
 
 use profiler_sandbox::opener::{self, Place};
-
-use crate::unwind::{CapturedStack, StackMemory};
+use profiler_unwind::{CapturedStack, StackMemory};
 
 /// Bytes that are read at once.
 const PIECE: usize = 4096;

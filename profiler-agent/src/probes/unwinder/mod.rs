@@ -34,12 +34,10 @@ use profiler_sandbox::{
     opener::{self, ThreadWatch},
     privileges,
 };
+use profiler_unwind::ProcessCode;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{
-    bpf::{CaptureReader, LoadError, TakeBack, UnwindMaps},
-    unwind::ProcessCode,
-};
+use crate::bpf::{CaptureReader, LoadError, TakeBack, UnwindMaps};
 use worker::Worker;
 
 /// Commands that may wait; one that finds no room is not needed: samples of an unknown process are

@@ -20,8 +20,7 @@ use profiler_image::{
     remote_mounts::{ProcessMounts, Served},
 };
 use profiler_sandbox::opener::{self, Place};
-
-use crate::unwind::{CapturedStack, StackMemory as _};
+use profiler_unwind::{CapturedStack, StackMemory as _};
 
 type Slice<'bytes> = EndianSlice<'bytes, LittleEndian>;
 

@@ -6,8 +6,7 @@ use std::{
 };
 
 use profiler_common::unwind::process::NO_MAPPINGS_SLOT;
-
-use crate::unwind::ProcessCode;
+use profiler_unwind::ProcessCode;
 
 /// Time after which a slot that nothing refers to is written again: no program runs so long.
 const REST: Duration = Duration::from_secs(1);

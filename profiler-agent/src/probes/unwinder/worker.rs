@@ -23,6 +23,10 @@ use profiler_common::{
 };
 use profiler_model::TableCounts;
 use profiler_sandbox::opener;
+use profiler_unwind::{
+    self as unwind, CapturedStack, LEAF_FRAMES, NativeStack, Operation, ProcessCode, TableCache,
+    TableSizes,
+};
 
 use super::{
     Command, Purpose, Walked, asleep,
@@ -30,13 +34,7 @@ use super::{
     oracle::Oracle,
     processes::{Place, Processes},
 };
-use crate::{
-    bpf::{Capture, CaptureReader, LoadError, UnwindMaps},
-    unwind::{
-        self, CapturedStack, LEAF_FRAMES, NativeStack, Operation, ProcessCode, TableCache,
-        TableSizes,
-    },
-};
+use crate::bpf::{Capture, CaptureReader, LoadError, UnwindMaps};
 
 #[cfg(target_arch = "aarch64")]
 pub(super) type Machine = profiler_common::unwind::aarch64::Aarch64;

@@ -129,7 +129,7 @@ mod tests {
     use profiler_common::unwind::x86_64::X86_64;
 
     use super::*;
-    use crate::unwind::{CodeMapping, Content, ProcessCode, TableSizes};
+    use crate::{CodeMapping, Content, ProcessCode, TableSizes};
 
     /// Memory that the process made itself, and a chain of frame pointers through it.
     fn chain(frames: u64) -> (TableCache, Vec<u8>) {

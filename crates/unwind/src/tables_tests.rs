@@ -11,7 +11,7 @@ use profiler_common::unwind::{
 use profiler_image::module_file::ModuleFile;
 
 use super::*;
-use crate::unwind::native::{CapturedStack, unwind_capture};
+use crate::native::{CapturedStack, unwind_capture};
 
 const SIZES: TableSizes = TableSizes {
     blocks: 256,

@@ -39,7 +39,6 @@ pub use native::{
     CapturedStack, LEAF_FRAMES, MAX_STEPS, NativeStack, ROOT_FRAMES, StackMemory, unwind_capture,
 };
 pub use page::{MAX_PAGE_ROWS, PageCounts, PageRows};
-pub use processes::ProcessCode;
-pub(crate) use processes::{CodeMapping, Content};
+pub use processes::{CodeMapping, Content, ProcessCode};
 pub use rules::{MAX_RULES, RuleTable};
 pub use tables::{Loaded, Operation, TableCache, TableCounts, TableSizes};

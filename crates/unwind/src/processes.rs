@@ -1,15 +1,18 @@
 //! The executable mappings of a process, in the form that the kernel searches.
 
-use std::fs::File;
+use std::{fs::File, io};
 
 use profiler_common::unwind::mapping::{
     MAPPING_FRAME_POINTERS, MAX_MAPPINGS, Mapping, Mappings, NO_START, USER_ADDRESS_LIMIT,
 };
-use profiler_image::module_file::{FileKey, ModuleFile};
+use profiler_image::{
+    module_file::{FileKey, ModuleFile},
+    snapshot::{Region, Snapshot},
+};
 
 /// What an executable mapping shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub enum Content {
     File(FileKey),
     /// A file that cannot be opened, or is not the one that is mapped any more.
     Refused,
@@ -20,23 +23,58 @@ pub(crate) enum Content {
 
 /// An executable mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CodeMapping {
-    pub(crate) start: u64,
+pub struct CodeMapping {
+    pub start: u64,
     /// First address behind it.
-    pub(crate) end: u64,
+    pub end: u64,
     /// Offset in the file of its first byte.
-    pub(crate) offset: u64,
-    pub(crate) content: Content,
+    pub offset: u64,
+    pub content: Content,
 }
 
 /// The executable mappings of a process in ascending order, and the files behind them.
 #[derive(Debug, Default)]
 pub struct ProcessCode {
-    pub(crate) mappings: Vec<CodeMapping>,
-    pub(crate) files: Vec<ModuleFile>,
+    pub mappings: Vec<CodeMapping>,
+    pub files: Vec<ModuleFile>,
 }
 
 impl ProcessCode {
+    /// Reads what the process with this pid executes, for its unwind tables.
+    pub fn read(pid: u32, max_file_bytes: u64) -> io::Result<Self> {
+        let mut snapshot = Snapshot::of(pid, None, max_file_bytes)?;
+        let files = std::mem::take(&mut snapshot.files);
+        Ok(Self::with_files(&snapshot, files))
+    }
+
+    /// What a snapshot shows, with descriptors of its own; `None` when there are not enough of these.
+    pub fn of_snapshot(snapshot: &Snapshot) -> Option<Self> {
+        let files = snapshot.files.iter().map(ModuleFile::try_clone);
+        Some(Self::with_files(snapshot, files.collect::<Option<_>>()?))
+    }
+
+    fn with_files(snapshot: &Snapshot, files: Vec<ModuleFile>) -> Self {
+        let regions = snapshot.mappings.iter().zip(&snapshot.regions);
+        let mappings = regions.map(|(mapping, region)| {
+            let content = match region {
+                Region::Module { path: _, key } => Content::File(*key),
+                Region::Refused { path: _ } => Content::Refused,
+                Region::Vdso => Content::Vdso,
+                Region::Anonymous { label: _ } => Content::Anonymous,
+            };
+            CodeMapping {
+                start: mapping.start,
+                end: mapping.end,
+                offset: mapping.offset,
+                content,
+            }
+        });
+        Self {
+            mappings: mappings.collect(),
+            files,
+        }
+    }
+
     /// One file, mapped wholly at `start`; none when it cannot be asked for its size.
     pub fn of_file(file: File, start: u64) -> Option<Self> {
         let opened = ModuleFile::of_memory(file)?;

@@ -5,7 +5,7 @@ use profiler_common::unwind::rule::{cfa, fp};
 use profiler_image::maps::{Backing, read_mappings};
 
 use super::{super::machine::Machine, *};
-use crate::unwind::cfi::Function;
+use crate::cfi::Function;
 
 fn libc() -> File {
     let maps = File::open("/proc/self/maps").unwrap();

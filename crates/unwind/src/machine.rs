@@ -11,7 +11,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    pub(crate) fn of_elf(machine: u16) -> Option<Self> {
+    pub fn of_elf(machine: u16) -> Option<Self> {
         match machine {
             machine if machine == EM_X86_64.0 => Some(Self::X86_64),
             machine if machine == EM_AARCH64.0 => Some(Self::Aarch64),
@@ -35,7 +35,7 @@ impl Machine {
         }
     }
 
-    pub(crate) fn frame_pointer(self) -> u8 {
+    pub fn frame_pointer(self) -> u8 {
         match self {
             Self::X86_64 => x86_64::RBP,
             Self::Aarch64 => aarch64::X29,
