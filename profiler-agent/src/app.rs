@@ -9,6 +9,9 @@
 use std::{future::Future, os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use profiler_model::{Target, TaskId, TaskKind, TaskSpec, TaskState};
+use profiler_symbolize::{
+    Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod,
+};
 use tokio::{sync::broadcast::error::RecvError, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +35,6 @@ use crate::{
     process::ProcessTable,
     recent_log::RecentLog,
     statistics_lease::StatisticsLease,
-    symbolize::{Renamer, SymbolPacks, SymbolizeConfig, SymbolizerService, start_debuginfod},
     task::{Engine, EngineConfig, TaskChange, TaskError},
     telemetry::Totals,
 };
@@ -160,7 +162,7 @@ impl KernelSide {
         }
         let symbolizer = SymbolizerService::start(SymbolizeConfig {
             packs: symbols.clone(),
-            ..SymbolizeConfig::below(&Ceiling::own())
+            ..SymbolizeConfig::below(|bytes, parts| Ceiling::own().share(bytes, parts))
         })?;
         let collector = KindCollector {
             samples: OnCpuCollector::new(table.clone(), symbolizer, statuses.clone(), on_cpu),

@@ -3,19 +3,15 @@
 //!
 //! A reader fails its test by a panic, by memory or by time; what it answers is checked elsewhere.
 
-use std::{
-    fs::File,
-    io::Write as _,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use profiler_common::unwind::{state::State, x86_64::X86_64};
+use profiler_symbolize::{self as symbolize, fuzzing::memory_file};
 use profiler_unwind::{
     CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture,
 };
-use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::{import, network, symbolize, tls_sites};
+use crate::{import, network, tls_sites};
 
 /// A reader and its name.
 #[derive(Clone, Copy, Debug)]
@@ -200,10 +196,4 @@ pub fn imports(bytes: &[u8]) {
 /// An answer of an Envoy's admin interface.
 pub fn envoy_admin(bytes: &[u8]) {
     crate::envoy_admin::fuzz(bytes);
-}
-
-pub(crate) fn memory_file(bytes: &[u8]) -> Option<File> {
-    let mut file: File = memfd_create("fuzz", MemfdFlags::CLOEXEC).ok()?.into();
-    file.write_all(bytes).ok()?;
-    Some(file)
 }

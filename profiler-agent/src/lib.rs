@@ -6,7 +6,6 @@
 //! ```
 
 pub mod app;
-pub mod clock;
 pub mod demo_data;
 pub mod cli;
 pub mod config;
@@ -30,7 +29,6 @@ mod network;
 pub mod requests;
 mod envoy_admin;
 mod foreign_answers;
-pub mod symbolize;
 pub mod tls_sites;
 pub mod edge_series;
 pub mod task;

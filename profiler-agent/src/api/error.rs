@@ -6,13 +6,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use profiler_model::{TaskId, printable::printable};
+use profiler_symbolize::PackError;
 
 use super::dto::Problem;
 use crate::{
     checkup::{CheckupError, NotComparable},
     memory_ceiling::MemoryShort,
     render::RenderError,
-    symbolize::PackError,
     task::TaskError,
 };
 

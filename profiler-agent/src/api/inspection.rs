@@ -8,13 +8,13 @@ use std::{
 };
 
 use profiler_model::ProcessKey;
+use profiler_symbolize::{Depth, Forecast, ForecastError, SymbolPacks, SymbolizeConfig, forecast};
 use tokio::sync::Semaphore;
 
 use crate::{
     bpf::{self, LoadedMap, LoadedProgram},
     recent_log::RecentLog,
     statistics_lease::StatisticsLease,
-    symbolize::{Depth, Forecast, ForecastError, SymbolPacks, SymbolizeConfig, forecast},
 };
 
 /// Entries of maps are counted at most so often.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use profiler_model::{self as model, Losses, MAX_DURATION_S, MAX_FREQUENCY_HZ, TaskState};
+use profiler_symbolize::{Renamer, SymbolPacks};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +32,6 @@ use crate::{
     network_watch::NetworkWatch,
     probes::{ProbeStatus, ProbeStatusSource},
     process::ProcessTable,
-    symbolize::{Renamer, SymbolPacks},
     task::Engine,
     telemetry::{SelfMeter, Totals},
 };

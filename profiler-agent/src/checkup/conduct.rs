@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use profiler_clock::wall_ns;
 use profiler_model::{Task, TaskId, TaskKind, TaskState};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -14,7 +15,6 @@ use super::{
     status::{self, Checkup},
 };
 use crate::{
-    clock::wall_ns,
     config::EnvoyAdminMode,
     process::ProcessTable,
     task::{Engine, TaskChange, TaskError, validate},

@@ -13,6 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_clock::wall_ns;
 use profiler_model::{
     CheckupRecord, Observed, ObservedProcess, ObservedRequests, ObservedThread, ObservedThrottling,
     Process, ProcessKey, RequestSeries, Target, TwoReadings,
@@ -23,7 +24,6 @@ use super::{
     targets::Targets,
 };
 use crate::{
-    clock::wall_ns,
     config::EnvoyAdminMode,
     envoy_admin::is_envoy,
     process::{

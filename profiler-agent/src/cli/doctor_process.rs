@@ -2,13 +2,13 @@
 
 use anyhow::{Context as _, Result, bail};
 use profiler_model::NameSource;
+use profiler_symbolize::{Depth, FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast};
 use serde::Serialize;
 
 use super::doctor_tls::{self, TlsReport};
 use crate::{
     config::cli::DoctorArgs,
     render::runtimes::Runtime,
-    symbolize::{Depth, FileForecast, Forecast, SymbolPacks, SymbolizeConfig, forecast},
     terminal::{self, Text},
 };
 

@@ -3,10 +3,10 @@
 use profiler_image::proc_dir::read_stat;
 use profiler_model::ProcessKey;
 use profiler_sandbox::opener;
+use profiler_symbolize::SymbolizeConfig;
 use serde::Serialize;
 
 use crate::{
-    symbolize::SymbolizeConfig,
     terminal::Text,
     tls_sites::{Finding, Site, TlsFinder, TlsFunction, TlsMapping},
 };

@@ -16,6 +16,7 @@ use profiler_model::{
     Clock, CpuCoverage, EventLoopTable, LoopRules, MAX_STALL_MS, Profile, ProfileBuilder,
     StackQuality, TableCounts, TaskSpec, WaitCounts, WaitRules,
 };
+use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{CliError, flags, record_loops};
@@ -29,7 +30,6 @@ use crate::{
         TARGET_ENDED,
     },
     render::{Format, Value, View, quality, render_view},
-    symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService},
     terminal::{self, Text},
 };
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use profiler_clock as clock;
 use profiler_sandbox::{
     confine::{Confinement, confine_process},
     privileges::{self, Tier},
@@ -15,7 +16,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::CliError;
 use crate::{
     app::{App, KernelSide, LAST_WORK, STOP_DEADLINE},
-    clock,
     config::{
         AuthConfig, ContinuousProfile, NetworkMode, ServeConfig, cli::ServeArgs,
         mistyped_variables, resolve_serve,

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use profiler_image::remote_mounts::RemoteFiles;
 use profiler_model::{UnwindMethod, WaitMode};
 use profiler_sandbox::{confine::Confinement, privileges::Tier};
+use profiler_symbolize::DebuginfodServer;
 
 use super::{
     access::{AuthConfig, auth},
@@ -20,7 +21,6 @@ use super::{
 use crate::{
     container_names::SourceConfig,
     memory_ceiling::{Limit, LimitSource, cgroup_limit},
-    symbolize::DebuginfodServer,
 };
 
 const DEFAULT_PORT: u16 = 7117;

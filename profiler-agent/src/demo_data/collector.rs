@@ -2,15 +2,13 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+use profiler_clock::wall_ns;
 use profiler_model::{Clock, EdgeTable, Losses, ProfileBuilder, TaskKind, WaitCounts};
 use tokio::sync::mpsc;
 
-use crate::{
-    clock::wall_ns,
-    probes::{
-        Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
-        ProbeStatusSource, ProgramStats, StopHandle,
-    },
+use crate::probes::{
+    Chunk, CollectError, CollectRequest, Collection, Collector, ProbeState, ProbeStatus,
+    ProbeStatusSource, ProgramStats, StopHandle,
 };
 
 /// Why nothing is recorded here.

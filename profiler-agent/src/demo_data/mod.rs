@@ -11,6 +11,7 @@ mod folder;
 use std::{io::Read as _, path::Path, sync::Arc};
 
 use profiler_model::{EdgeTable, Process, TaskId, TaskKind, ThreadInfo};
+use profiler_symbolize::SymbolPacks;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -18,7 +19,6 @@ use crate::{
     app::KernelSide,
     process::ProcessTable,
     store::{SegmentKey, Store, StoreError, Stream, codec},
-    symbolize::SymbolPacks,
 };
 
 pub use collector::REASON;

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use profiler_model::TaskId;
+use profiler_symbolize::Renamer;
 use tokio_util::sync::CancellationToken;
 
 use super::{Ceiling, MemoryReading, Stage, megabytes};
-use crate::{memory, symbolize::Renamer, task::Engine};
+use crate::{memory, task::Engine};
 
 /// Time between two looks at the agent's own pages.
 const PERIOD: Duration = Duration::from_millis(250);

@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 
+use profiler_clock::steady_ns;
 use profiler_model::CpuCoverage;
 
 use super::{
     source::Counted,
     timeline::{Origin, monotonic_ns, start_ticks},
 };
-use crate::{clock::steady_ns, process::accounting::cpu_time};
+use crate::process::accounting::cpu_time;
 
 /// Processes whose accounts are read: each costs a file at both ends.
 const PROCESSES: usize = 256;

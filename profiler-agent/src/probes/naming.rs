@@ -6,11 +6,11 @@
 use std::collections::{HashSet, VecDeque};
 
 use profiler_model::{Clock, ProcessKey};
-
-use super::{rows::new_builder, timeline::Origin};
-use crate::symbolize::{
+use profiler_symbolize::{
     AddressStack, Naming, NamingInProgress, Prospect, SymbolizerService, unnamed,
 };
+
+use super::{rows::new_builder, timeline::Origin};
 
 /// How often the same rows are asked for.
 const MOST_TRIES: u8 = 2;
@@ -124,9 +124,9 @@ mod tests {
     use std::{sync::mpsc::channel, time::Instant};
 
     use profiler_image::proc_dir::read_stat;
+    use profiler_symbolize::{ImageKey, SymbolizeConfig};
 
     use super::*;
-    use crate::symbolize::{ImageKey, SymbolizeConfig};
 
     /// A stack of this test in its own process.
     fn own_stack() -> AddressStack {

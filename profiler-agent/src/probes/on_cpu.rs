@@ -13,6 +13,7 @@ use profiler_common::{
     limits::COUNT_TABLE_ENTRIES,
 };
 use profiler_model::{TaskKind, TaskSpec, UnwindMethod, WaitMode};
+use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
 
 use super::{
@@ -30,7 +31,6 @@ use super::{
 use crate::{
     bpf::{Counting, EventLoopLinks, LoadError, LoadedObject, ObjectRequest, Sampler, cpu_count},
     process::ProcessTable,
-    symbolize::SymbolizerService,
 };
 
 /// Chunks that may wait for the engine; more stay with the session and are merged.

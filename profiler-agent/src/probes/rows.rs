@@ -15,6 +15,7 @@ use profiler_model::{
     ProcessKey, Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, StackFault,
     StackId, StackQuality, ThreadState, UNSAMPLED_FRAME, WokenBy, woken_by,
 };
+use profiler_symbolize::{AddressStack, ImageKey, Mappings, NamedStack, Naming, SymbolizerService};
 use profiler_unwind::ProcessCode;
 
 use super::{
@@ -24,10 +25,7 @@ use super::{
     timeline::{BUCKET, Origin, start_ticks},
     unread::Unread,
 };
-use crate::{
-    process::ProcessTable,
-    symbolize::{AddressStack, ImageKey, Mappings, NamedStack, Naming, SymbolizerService},
-};
+use crate::process::ProcessTable;
 
 /// A thread as last announced.
 #[derive(Clone, Debug)]

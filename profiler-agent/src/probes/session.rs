@@ -7,6 +7,7 @@ use std::{
 
 use profiler_common::counter::{self, COUNTERS};
 use profiler_model::{Clock, EventLoopTable, LossKind, TableCounts, WaitCounts, WaitRules};
+use profiler_symbolize::SymbolizerService;
 use tokio::sync::mpsc;
 
 use super::{
@@ -30,7 +31,6 @@ use super::{
 use crate::{
     bpf::{KernelLog, LoadedObject, Record, RecordReader},
     process::ProcessTable,
-    symbolize::SymbolizerService,
 };
 
 /// How often stacks and threads are forgotten, which bounds both sides' memory.

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use profiler_clock::{PROC_TICK_NS, clock_ns, wall_ns};
 use rustix::time::ClockId;
-
-use crate::clock::{PROC_TICK_NS, clock_ns, wall_ns};
 
 /// Length of a time bucket: fine enough for a sub-second heat map.
 pub(super) const BUCKET: Duration = Duration::from_millis(20);

@@ -25,6 +25,7 @@ use profiler_common::{
 use profiler_image::{module_file::FileKey, proc_dir::read_stat};
 use profiler_model::{PodSelector, ProcessKey, TlsFileReport, TlsReport, cost_ns};
 use profiler_sandbox::opener;
+use profiler_symbolize::SymbolizeConfig;
 
 use super::{
     targets::ResolvedTarget,
@@ -37,7 +38,6 @@ use super::{
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
     process::{ProcessTable, is_below},
-    symbolize::SymbolizeConfig,
     tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
 };
 

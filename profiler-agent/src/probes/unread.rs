@@ -8,8 +8,7 @@ use std::{
 
 use profiler_image::module_file::Refusal;
 use profiler_model::ProcessKey;
-
-use crate::symbolize::ProcessRead;
+use profiler_symbolize::ProcessRead;
 
 /// Files that are counted for themselves.
 const LIMIT: usize = 10_000;

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use profiler_clock::Clocks;
 use profiler_model::{
     Clock, EdgeTable, EventLoopTable, LossKind, Losses, Profile, RequestTable, Selection,
     StackQuality, Task, TaskId, TaskSpec, TaskState, WaitCounts,
@@ -14,7 +15,6 @@ use profiler_model::{
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
-    clock::Clocks,
     edge_series::{EdgeSeries, SeriesCut},
     memory_ceiling::{Ceiling, Stage},
     probes::Collector,

@@ -13,9 +13,8 @@ use std::{
     time::Duration,
 };
 
+use profiler_clock::Clocks;
 use profiler_model::TaskId;
-
-use crate::clock::Clocks;
 
 /// A time server may slew the clock by 0.05 %; a result says more than this only.
 const WORTH_SAYING: Duration = Duration::from_secs(2);
@@ -111,8 +110,9 @@ mod tests {
         atomic::{AtomicU64, Ordering},
     };
 
+    use profiler_clock::ClockReader;
+
     use super::*;
-    use crate::clock::ClockReader;
 
     const S: u64 = 1_000_000_000;
     const DAYS: u64 = 10 * 86_400 * S;

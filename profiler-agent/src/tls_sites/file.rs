@@ -5,6 +5,7 @@ use std::{fs::File, hash::RandomState};
 use profiler_image::{
     debug_file, elf_layout::Layout, go_header::GoHeader, mini_debug, module_file::Origin,
 };
+use profiler_symbolize::{SymbolPacks, go_table::GoTable};
 
 use super::{
     arguments::entry_site,
@@ -16,7 +17,6 @@ use super::{
     site::{EntrySite, ReturnSite, Site},
     stripped, symbols,
 };
-use crate::symbolize::{SymbolPacks, go_table::GoTable};
 
 /// `EM_X86_64`.
 const X86_64: u16 = 62;

@@ -9,9 +9,9 @@ use profiler_image::{
     snapshot::Snapshot,
 };
 use profiler_model::ProcessKey;
+use profiler_symbolize::SymbolPacks;
 
 use super::file::{Finding, find};
-use crate::symbolize::SymbolPacks;
 
 /// Files that are remembered; a node runs some hundred.
 const FILES_LIMIT: usize = 1024;

@@ -16,13 +16,13 @@
 use std::{collections::BTreeMap, fs::File};
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use profiler_symbolize::inferred::{FoundReference, FoundText, NotInferred, SearchedFile};
 
 use super::{
     call::{Convention, Library, Operation, TlsCall},
     code::{Bounds, Code},
     errors::{ErrorSite, error_sites},
 };
-use crate::symbolize::inferred::{FoundReference, FoundText, NotInferred, SearchedFile};
 
 const BORINGSSL_PATH: &[u8] = b"/ssl/ssl_lib.cc";
 const OPENSSL_PATH: &[u8] = b"ssl/ssl_lib.c";

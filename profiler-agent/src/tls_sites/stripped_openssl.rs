@@ -5,12 +5,13 @@
 //! `SSL_read_ex` and `SSL_write_ex`, which record no error, are known only as "the other function
 //! that `ssl_..._internal` was compiled into".
 
+use profiler_symbolize::inferred::{FoundText, SearchedFile};
+
 use super::{
     call::{Convention, Library, Operation, TlsCall},
     code::{Bounds, Code},
     stripped::{Found, Recorder, Unclear, is_openssl_error, recorders},
 };
-use crate::symbolize::inferred::{FoundText, SearchedFile};
 
 /// What tells functions apart.
 #[derive(Clone, Copy, Debug)]

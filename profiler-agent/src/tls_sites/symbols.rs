@@ -9,9 +9,9 @@ use object::{
     read::elf::Sym as _,
 };
 use profiler_image::elf_layout::{Layout, Section, Segment, read_range, text_at};
+use profiler_symbolize::demangle::demangle;
 
 use super::call::{NAMED, RUSTLS, RUSTLS_GIVES, TlsCall};
-use crate::symbolize::demangle::demangle;
 
 /// Largest string table of symbols. Node's has 20 MB.
 const STRINGS_LIMIT: u64 = 256 << 20;

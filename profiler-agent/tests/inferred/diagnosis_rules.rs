@@ -4,10 +4,8 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use object::{Object as _, ObjectSymbol as _};
-use profiler_agent::{
-    diagnosis::{DiagnosisRules, KnownNames},
-    symbolize::inferred,
-};
+use profiler_agent::diagnosis::{DiagnosisRules, KnownNames};
+use profiler_symbolize::inferred;
 
 use super::envoy::envoy;
 

@@ -2,7 +2,7 @@
 
 use std::{fs::File, path::PathBuf, time::Instant};
 
-use profiler_agent::symbolize::inferred::{self, InferredNames};
+use profiler_symbolize::inferred::{self, InferredNames};
 
 /// `PROFILER_ENVOY` or what `cargo xtask setup` fetched.
 pub(crate) fn envoy() -> PathBuf {

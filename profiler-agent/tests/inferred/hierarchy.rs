@@ -1,6 +1,6 @@
 //! The program of `program`, compiled in the ways that lay a file out differently.
 
-use profiler_agent::symbolize::inferred::{self, FileEvidence, InferredNames};
+use profiler_symbolize::inferred::{self, FileEvidence, InferredNames};
 
 use super::{
     program::{Compiled, FILES, compiled},

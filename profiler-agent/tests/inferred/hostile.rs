@@ -1,6 +1,6 @@
 //! Damaged and malicious files: whatever the bytes, an answer comes in bounded time.
 
-use profiler_agent::symbolize::inferred;
+use profiler_symbolize::inferred;
 
 use super::program::compiled;
 

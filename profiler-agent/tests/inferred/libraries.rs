@@ -7,7 +7,7 @@ use std::{
     sync::Mutex,
 };
 
-use profiler_agent::symbolize::inferred;
+use profiler_symbolize::inferred;
 
 use super::truth::Truth;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
-use profiler_agent::symbolize::inferred::{self, Claim, InferredNames, class_name};
+use profiler_symbolize::inferred::{self, Claim, InferredNames, class_name};
 
 /// How a set of claims fared.
 #[derive(Debug, Default)]

@@ -24,12 +24,14 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-const UNIT_PACKAGES: [&str; 9] = [
+const UNIT_PACKAGES: [&str; 11] = [
     "profiler-common",
+    "profiler-clock",
     "profiler-image",
     "profiler-model",
     "profiler-protocols",
     "profiler-sandbox",
+    "profiler-symbolize",
     "profiler-test-programs",
     "profiler-unwind",
     "profiler-agent",

@@ -1,10 +1,9 @@
 //! What names profiles of a process will have.
 
 use profiler_model::NameSource;
+use profiler_symbolize::{FileForecast, Forecast};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::symbolize::{FileForecast, Forecast};
 
 /// The files that a process executes, and where the names of their functions can come from.
 #[derive(Debug, Serialize, ToSchema)]

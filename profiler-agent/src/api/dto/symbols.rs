@@ -2,10 +2,9 @@
 
 use profiler_image::build_id::hexadecimal as build_id_text;
 use profiler_model::NameSource;
+use profiler_symbolize::PackInfo;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::symbolize::PackInfo;
 
 /// Where a symbol file came from.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]

@@ -7,6 +7,7 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
 };
 use profiler_model::{Process, ProcessKey};
+use profiler_symbolize::ForecastError;
 
 use crate::{
     api::{
@@ -18,7 +19,6 @@ use crate::{
     },
     config::ArgumentPolicy,
     container_names::ContainerDirectory,
-    symbolize::ForecastError,
 };
 
 /// How old the answer may be: many readers do not make /proc be read more often.

@@ -4,6 +4,7 @@ use axum::{
     extract::State,
     http::{HeaderName, header},
 };
+use profiler_clock::wall_ns;
 use serde::Serialize;
 
 use super::{
@@ -18,7 +19,6 @@ use crate::{
         extract::Query,
         state::{ApiState, blocking},
     },
-    clock::wall_ns,
     support_bundle::{BundleFile, archive},
 };
 

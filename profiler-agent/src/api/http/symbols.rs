@@ -8,16 +8,14 @@ use axum::{
 };
 use futures_util::StreamExt;
 use profiler_image::build_id::{hexadecimal as build_id_text, parse as parse_build_id};
+use profiler_symbolize::Unfinished;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::{
-    api::{
-        dto::{Problem, SymbolFile, SymbolFileList},
-        error::ApiError,
-        extract::Query,
-        state::{ApiState, blocking},
-    },
-    symbolize::Unfinished,
+use crate::api::{
+    dto::{Problem, SymbolFile, SymbolFileList},
+    error::ApiError,
+    extract::Query,
+    state::{ApiState, blocking},
 };
 
 /// Lists the symbol files: uploaded, fetched, and in the user's folder.

@@ -34,6 +34,7 @@ use profiler_model::{
     Clock, Frame, FrameSpace, Function, LossKind, Losses, ModuleKind, NameSource, ProcessKey,
     Profile, ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, ThreadState,
 };
+use profiler_symbolize::{Renamer, SymbolPacks};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +52,6 @@ use crate::{
         ProbeStatusSource, ProgramStats, StopHandle,
     },
     process::ProcessTable,
-    symbolize::{Renamer, SymbolPacks},
     task::{Engine, EngineConfig},
     telemetry::Totals,
 };

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use profiler_model::{
     CheckupRecord, EdgeTable, EventLoopTable, LossKind, Losses, Profile, ProfileBuilder, TaskSpec,
 };
+use profiler_symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
@@ -21,7 +22,6 @@ use crate::{
         OnCpuCollector, OnCpuConfig, ProbeStatuses, StopHandle,
     },
     process::ProcessTable,
-    symbolize::{SymbolPacks, SymbolizeConfig, SymbolizerService},
     terminal,
 };
 

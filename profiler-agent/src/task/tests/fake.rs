@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use profiler_clock::{ClockReader, Clocks};
 use profiler_model::{
     Clock, Frame, FrameSpace, Function, LossKind, ModuleKind, NameSource, ProcessKey, Profile,
     ProfileBuilder, ProfileProcess, ProfileThread, SampleRow, Target, Task, TaskId, TaskKind,
@@ -17,7 +18,6 @@ use profiler_model::{
 use tokio::sync::mpsc;
 
 use crate::{
-    clock::{ClockReader, Clocks},
     probes::{Chunk, CollectError, CollectRequest, Collection, Collector, StopHandle},
     store::Store,
     task::{Engine, EngineConfig, TaskError},

@@ -17,35 +17,35 @@ const REFERENCES_LIMIT: usize = 100_000;
 
 /// A text of the file's data: where it ends, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FoundText {
+pub struct FoundText {
     /// Address behind its last byte.
-    pub(crate) end: u64,
-    pub(crate) text: Vec<u8>,
+    pub end: u64,
+    pub text: Vec<u8>,
 }
 
 impl FoundText {
     /// Where a text that this one ends in begins; linkers keep only the longer one.
-    pub(crate) fn start_of_last(&self, bytes: usize) -> u64 {
+    pub fn start_of_last(&self, bytes: usize) -> u64 {
         self.end.wrapping_sub(bytes as u64)
     }
 }
 
 /// Code that takes an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FoundReference {
-    pub(crate) from: u64,
-    pub(crate) target: u64,
+pub struct FoundReference {
+    pub from: u64,
+    pub target: u64,
 }
 
 #[derive(Debug)]
-pub(crate) struct SearchedFile<'file> {
+pub struct SearchedFile<'file> {
     input: Input<'file>,
     sections: Sections,
     memory: Memory,
 }
 
 impl<'file> SearchedFile<'file> {
-    pub(crate) fn read(file: &'file File) -> Result<Self, NotInferred> {
+    pub fn read(file: &'file File) -> Result<Self, NotInferred> {
         let mut input = Input::file(file)?;
         let sections = Sections::read(&mut input)?;
         let memory = Memory::load(&mut input, &sections)?;
@@ -56,12 +56,12 @@ impl<'file> SearchedFile<'file> {
         })
     }
 
-    pub(crate) fn is_x86_64(&self) -> bool {
+    pub fn is_x86_64(&self) -> bool {
         self.sections.machine == Machine::X86_64
     }
 
     /// The zero-terminated texts that are wanted.
-    pub(crate) fn texts(&self, wanted: &dyn Fn(&[u8]) -> bool) -> Vec<FoundText> {
+    pub fn texts(&self, wanted: &dyn Fn(&[u8]) -> bool) -> Vec<FoundText> {
         let mut found = Vec::new();
         for region in &self.memory.regions {
             let mut start = region.address;
@@ -80,10 +80,7 @@ impl<'file> SearchedFile<'file> {
     }
 
     /// The instructions that take one of some addresses, in order.
-    pub(crate) fn references(
-        &mut self,
-        targets: &[u64],
-    ) -> Result<Vec<FoundReference>, NotInferred> {
+    pub fn references(&mut self, targets: &[u64]) -> Result<Vec<FoundReference>, NotInferred> {
         let mut sorted = targets.to_vec();
         sorted.sort_unstable();
         let mut found = Vec::new();
@@ -113,7 +110,7 @@ impl<'file> SearchedFile<'file> {
 
     /// The functions in the tables of a class, by its mangled name; none when there is no such
     /// class.
-    pub(crate) fn methods(&mut self, class: &str) -> Result<Vec<u64>, NotInferred> {
+    pub fn methods(&mut self, class: &str) -> Result<Vec<u64>, NotInferred> {
         let links = relocations::apply(&mut self.input, &self.sections, &mut self.memory)?;
         let classes = Classes::find(&self.memory, &links);
         let is_wanted = |id: u32| mangled_name(&self.memory, &classes, id) == class;

@@ -255,8 +255,8 @@ impl SymbolizerService {
     }
 
     /// Keeps the thread where nothing comes back until the other end of `until` is dropped.
-    #[cfg(test)]
-    pub(crate) fn hold(&self, until: Receiver<()>) {
+    #[cfg(any(test, feature = "held"))]
+    pub fn hold(&self, until: Receiver<()>) {
         self.tell(Box::new(move |_| {
             until.recv().ok();
         }));

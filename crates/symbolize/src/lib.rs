@@ -15,17 +15,17 @@ mod service;
 mod symbolizer;
 
 mod kernel;
-pub(crate) mod mapped_process;
+mod mapped_process;
 mod perf_map;
 mod vdso;
 
 mod debuginfod;
 mod debuginfod_server;
-pub(crate) mod demangle;
+pub mod demangle;
 mod dwarf_check;
 mod forecast;
 mod frame_pointers;
-pub(crate) mod go_table;
+pub mod go_table;
 pub mod inferred;
 mod layers;
 mod modules;
@@ -37,7 +37,7 @@ mod renamer;
 mod segment_book;
 mod symbol_folder;
 
-pub(crate) mod fuzzing;
+pub mod fuzzing;
 
 #[cfg(test)]
 mod hostile_tests;
@@ -49,7 +49,7 @@ pub use debuginfod_server::DebuginfodServer;
 pub use forecast::{Depth, FileForecast, Forecast, ForecastError, forecast};
 pub use frame_pointers::FramePointers;
 pub use kernel::KernelSymbols;
-pub use packs::{PackError, PackInfo, SymbolPacks, Unfinished};
+pub use packs::{PackError, PackFile, PackInfo, SymbolPacks, Unfinished};
 pub use quality::Quality;
 pub use renamer::Renamer;
 pub use service::{

@@ -24,7 +24,6 @@ use super::{
     quality::Quality,
     vdso::Vdso,
 };
-use crate::memory_ceiling::Ceiling;
 
 #[derive(Clone, Debug)]
 pub struct SymbolizeConfig {
@@ -67,16 +66,15 @@ impl Default for SymbolizeConfig {
 }
 
 impl SymbolizeConfig {
-    /// The default, with caches that leave room below a low ceiling.
-    pub fn below(ceiling: &Ceiling) -> Self {
+    /// The default, with caches that leave room where memory is short: `share` gives the smaller of some bytes and one of that
+    /// many parts of all memory there is.
+    pub fn below(share: impl Fn(u64, u64) -> u64) -> Self {
         let usual = Self::default();
-        let bytes = |bytes: usize, parts| {
-            let share = ceiling.share(bytes as u64, parts);
-            usize::try_from(share).unwrap_or(bytes)
-        };
+        let bytes =
+            |bytes: usize, parts| usize::try_from(share(bytes as u64, parts)).unwrap_or(bytes);
         Self {
-            max_image_bytes: ceiling.share(usual.max_image_bytes, 4),
-            max_debug_bytes: ceiling.share(usual.max_debug_bytes, 8),
+            max_image_bytes: share(usual.max_image_bytes, 4),
+            max_debug_bytes: share(usual.max_debug_bytes, 8),
             max_inferred_bytes: bytes(usual.max_inferred_bytes, 8),
             max_name_bytes: bytes(usual.max_name_bytes, 16),
             ..usual

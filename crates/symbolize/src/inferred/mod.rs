@@ -53,7 +53,7 @@ use table::Evidence;
 
 pub(crate) use cache::{InferredCache, Stripped};
 pub use labels::class_name;
-pub(crate) use searched::{FoundReference, FoundText, SearchedFile};
+pub use searched::{FoundReference, FoundText, SearchedFile};
 pub use sources::FileEvidence;
 pub use table::{Claim, Inferred, InferredNames, Lineage};
 

@@ -9,6 +9,7 @@
 
 use std::{collections::BTreeMap, fs::File, os::unix::fs::FileExt as _, time::Instant};
 
+use profiler_clock::started_wall_ns;
 use profiler_image::{
     module_file::{Links, ModuleFile, Refusal, open_in_root},
     proc_dir::ProcDir,
@@ -17,7 +18,6 @@ use profiler_image::{
 use profiler_sandbox::opener;
 
 use super::demangle::NAME_LIMIT;
-use crate::clock::started_wall_ns;
 
 /// Bytes of a file that are read.
 const READ_LIMIT: u64 = 32 << 20;

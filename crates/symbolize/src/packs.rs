@@ -20,6 +20,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use profiler_clock::wall_ns;
 use profiler_image::{
     build_id,
     elf_layout::{Layout, Segment},
@@ -28,7 +29,6 @@ use profiler_model::NameSource;
 use profiler_sandbox::opener::{self, Place};
 
 use super::{segment_book::SegmentBook, symbol_folder::SymbolFolder};
-use crate::clock::wall_ns;
 
 const UPLOADED: &str = "uploaded";
 const FETCHED: &str = "fetched";
@@ -90,9 +90,9 @@ pub struct PackInfo {
 
 /// An open pack.
 #[derive(Debug)]
-pub(crate) struct PackFile {
-    pub(crate) file: File,
-    pub(crate) source: NameSource,
+pub struct PackFile {
+    pub file: File,
+    pub source: NameSource,
 }
 
 /// A file that is being uploaded; removed when it is dropped before it was taken.
@@ -233,7 +233,7 @@ impl SymbolPacks {
 
     /// Opens the pack for a build-id: an uploaded one before one of the user's folder before a
     /// fetched one.
-    pub(crate) fn find(&self, build_id: &[u8]) -> Option<PackFile> {
+    pub fn find(&self, build_id: &[u8]) -> Option<PackFile> {
         let inner = self.0.as_ref()?;
         let mut state = inner.lock();
         let kept = state.kept.get(build_id).map(|info| info.source);

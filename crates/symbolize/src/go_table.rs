@@ -76,7 +76,7 @@ const FORMAT_1_20: Format = Format {
 
 /// The table of one program.
 #[derive(Debug)]
-pub(crate) struct GoTable {
+pub struct GoTable {
     table: MemoryCopy,
     /// Trees of inlined calls, from `gofunc` on.
     trees: Option<MemoryCopy>,
@@ -108,11 +108,7 @@ struct Record {
 
 impl GoTable {
     /// Copies the table of a program; `None` when it has none that is understood.
-    pub(crate) fn read(
-        file: &File,
-        layout: &Layout,
-        keys: &std::hash::RandomState,
-    ) -> Option<Self> {
+    pub fn read(file: &File, layout: &Layout, keys: &std::hash::RandomState) -> Option<Self> {
         let section = GoHeader::section(layout)?;
         let mut header = [0; HEADER_BYTES];
         file.read_exact_at(&mut header, section.offset).ok()?;
@@ -193,7 +189,7 @@ impl GoTable {
     }
 
     /// Where the functions of some names begin and end, in the order of the names.
-    pub(crate) fn functions_named<const COUNT: usize>(
+    pub fn functions_named<const COUNT: usize>(
         &self,
         names: [&str; COUNT],
     ) -> [Option<(u64, u64)>; COUNT] {

@@ -1,14 +1,16 @@
-//! The parts of `crate::fuzzing` that need what is private to names.
+//! The fuzzed readers that need what is private to names; the agent's `fuzzing` lists them.
+
+use std::{fs::File, io::Write as _};
 
 use profiler_image::{
     elf_copy, elf_layout::Layout, elf_symbols::Bounds, maps::read_mappings, mini_debug,
     module_file::ModuleFile,
 };
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{
     SymbolizeConfig, modules::Modules, native::Image, perf_map::PerfMap, quality::Quality,
 };
-use crate::fuzzing::memory_file;
 
 /// Bytes of debug information that are copied of a fuzzer's file.
 const DEBUG_BYTES: u64 = 64 << 20;
@@ -17,7 +19,7 @@ const PLACES: u64 = 64;
 
 /// Symbols, DWARF, `.gnu_debugdata`, `.gnu_debuglink` and Go's table: of a program, and of the same
 /// bytes as a debug file that belongs to another one.
-pub(crate) fn names(bytes: &[u8]) {
+pub fn names(bytes: &[u8]) {
     let Some(file) = memory_file(bytes) else {
         return;
     };
@@ -70,7 +72,7 @@ fn as_debug_file(file: &std::fs::File, layout: &Layout, places: &[u64]) {
 }
 
 /// A perf-map, and names of the addresses in it.
-pub(crate) fn perf_map(bytes: &[u8]) {
+pub fn perf_map(bytes: &[u8]) {
     let Some(file) = memory_file(bytes) else {
         return;
     };
@@ -87,10 +89,17 @@ pub(crate) fn perf_map(bytes: &[u8]) {
 }
 
 /// `/proc/PID/maps`, in which paths are the process's own.
-pub(crate) fn maps(bytes: &[u8]) {
+pub fn maps(bytes: &[u8]) {
     if let Ok(mappings) = read_mappings(bytes) {
         for mapping in &mappings {
             profiler_image::maps::find(&mappings, mapping.start);
         }
     }
+}
+
+/// A file in memory with these bytes.
+pub fn memory_file(bytes: &[u8]) -> Option<File> {
+    let mut file: File = memfd_create("fuzz", MemfdFlags::CLOEXEC).ok()?.into();
+    file.write_all(bytes).ok()?;
+    Some(file)
 }

@@ -68,22 +68,22 @@ pub fn follow(path: &Path) -> io::Result<()> {
 }
 
 /// Nanoseconds since the machine's start, sleep included (`CLOCK_BOOTTIME`). Nobody can set it.
-pub(crate) fn steady_ns() -> u64 {
+pub fn steady_ns() -> u64 {
     clock_ns(ClockId::Boottime)
 }
 
 /// Clock tick of times in /proc, nanoseconds (`USER_HZ` is 100 on every Linux we support).
-pub(crate) const PROC_TICK_NS: u64 = 10_000_000;
+pub const PROC_TICK_NS: u64 = 10_000_000;
 
 /// When a process started, by the wall clock as it is set now; `start_ticks` is that of `/proc/PID/stat`. Off by what
 /// the clock has been set since.
-pub(crate) fn started_wall_ns(start_ticks: u64) -> u64 {
+pub fn started_wall_ns(start_ticks: u64) -> u64 {
     let age_ns = steady_ns().saturating_sub(start_ticks.saturating_mul(PROC_TICK_NS));
     wall_ns().saturating_sub(age_ns)
 }
 
 /// A clock of the kernel in nanoseconds.
-pub(crate) fn clock_ns(clock: ClockId) -> u64 {
+pub fn clock_ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);

@@ -15,7 +15,7 @@ const MANGLED_LIMIT: usize = 8 * 1024;
 const ELLIPSIS: &str = "\u{2026}";
 
 /// Demangles C++ (Itanium) and Rust (both schemes); other names are kept as they are.
-pub(crate) fn demangle(name: &str) -> String {
+pub fn demangle(name: &str) -> String {
     if name.len() > MANGLED_LIMIT {
         return cut(name);
     }
