@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use profiler_common::unwind::{state::State, x86_64::X86_64};
 use profiler_symbolize::{self as symbolize, fuzzing::memory_file};
+use profiler_tls_sites as tls_sites;
 use profiler_unwind::{
     CapturedStack, ProcessCode, TableCache, TableSizes, UnwindFile, unwind_capture,
 };
 
-use crate::{import, network, tls_sites};
+use crate::{import, network};
 
 /// A reader and its name.
 #[derive(Clone, Copy, Debug)]

@@ -29,7 +29,6 @@ mod network;
 pub mod requests;
 mod envoy_admin;
 mod foreign_answers;
-pub mod tls_sites;
 pub mod edge_series;
 pub mod task;
 pub mod network_watch;

@@ -11,12 +11,12 @@ use profiler_common::tls::{
     SITE_MOVED, SITE_PROCESSES, SITE_READS, SITE_RUSTLS, SITE_STEPPED, SiteCookie, TLS_COUNTERS,
     TlsConfig,
 };
-
-use super::{load_error::LoadError, loader::LoadedObject};
-use crate::tls_sites::{
+use profiler_tls_sites::{
     Convention, EntrySite, Library, Operation, Place, RegisterNumber, ReturnSite, SiteClass,
     TlsCall,
 };
+
+use super::{load_error::LoadError, loader::LoadedObject};
 
 /// The programs of arguments, of results, of ciphertext that is handed out, and of rustls.
 pub const TLS_PROGRAMS: [&str; 5] = [
@@ -282,8 +282,9 @@ impl LoadedObject {
 
 #[cfg(test)]
 mod tests {
+    use profiler_tls_sites::{Library, Site, SiteClass};
+
     use super::*;
-    use crate::tls_sites::{Library, Site, SiteClass};
 
     const CALL: TlsCall = TlsCall {
         name: "SSL_read_ex",

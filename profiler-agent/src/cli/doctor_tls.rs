@@ -4,12 +4,10 @@ use profiler_image::proc_dir::read_stat;
 use profiler_model::ProcessKey;
 use profiler_sandbox::opener;
 use profiler_symbolize::SymbolizeConfig;
+use profiler_tls_sites::{Finding, Site, TlsFinder, TlsFunction, TlsMapping};
 use serde::Serialize;
 
-use crate::{
-    terminal::Text,
-    tls_sites::{Finding, Site, TlsFinder, TlsFunction, TlsMapping},
-};
+use crate::terminal::Text;
 
 /// One file with a TLS library in it.
 #[derive(Debug, Serialize)]

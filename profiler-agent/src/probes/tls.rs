@@ -26,6 +26,9 @@ use profiler_image::{module_file::FileKey, proc_dir::read_stat};
 use profiler_model::{PodSelector, ProcessKey, TlsFileReport, TlsReport, cost_ns};
 use profiler_sandbox::opener;
 use profiler_symbolize::SymbolizeConfig;
+use profiler_tls_sites::{
+    Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping,
+};
 
 use super::{
     targets::ResolvedTarget,
@@ -38,7 +41,6 @@ use super::{
 use crate::{
     bpf::{LoadError, LoadedObject, TLS_PROGRAMS, TlsLink, TlsProbe},
     process::{ProcessTable, is_below},
-    tls_sites::{Finding, Library, ProcessTls, TlsContent, TlsFinder, TlsFunction, TlsMapping},
 };
 
 /// How long a task waits for the processes that run when it begins, and how often it looks. A stripped

@@ -8,11 +8,9 @@ use std::collections::HashMap;
 use profiler_common::tls::{PROCESS_MATCHED, PROCESS_NESTED, PROCESS_UNBOUND, PROCESS_WORDS};
 use profiler_image::module_file::FileKey;
 use profiler_model::ProcessKey;
+use profiler_tls_sites::{Finding, Library, TlsContent, TlsFunction, TlsMapping};
 
-use crate::{
-    bpf::{LoadError, LoadedObject, TlsLink, TlsProbe},
-    tls_sites::{Finding, Library, TlsContent, TlsFunction, TlsMapping},
-};
+use crate::bpf::{LoadError, LoadedObject, TlsLink, TlsProbe};
 
 /// Calls that were bound by a socket's event, and none by ciphertext, after which a process is spared.
 const ENOUGH_NESTED: u64 = 64;

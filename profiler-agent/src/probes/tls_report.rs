@@ -1,12 +1,10 @@
 //! What is told of a file with a TLS library.
 
 use profiler_model::{TlsFileReport, TlsProbeSite};
+use profiler_tls_sites::{Finding, Site, TlsFunction, TlsMapping};
 
 use super::tls_turns::MOST_PROBED;
-use crate::{
-    bpf::LoadError,
-    tls_sites::{Finding, Site, TlsFunction, TlsMapping},
-};
+use crate::bpf::LoadError;
 
 /// Tells of probes where a file hands out ciphertext.
 pub(super) fn add_ciphertext(

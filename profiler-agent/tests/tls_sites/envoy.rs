@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use profiler_agent::tls_sites::{Evidence, Library, SiteClass};
+use profiler_tls_sites::{Evidence, Library, SiteClass};
 
 use super::found::{entry, found, function, register, returns};
 

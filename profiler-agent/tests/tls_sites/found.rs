@@ -2,7 +2,7 @@
 
 use std::{fs::File, path::Path, time::Instant};
 
-use profiler_agent::tls_sites::{Finding, Place, SiteClass, TlsFile, TlsFunction, find_in_file};
+use profiler_tls_sites::{Finding, Place, SiteClass, TlsFile, TlsFunction, find_in_file};
 
 /// Looks at a file that must have a library, and prints what was found.
 pub(crate) fn found(path: &Path) -> TlsFile {

@@ -5,7 +5,7 @@ use std::{
     io::{Seek as _, Write as _},
 };
 
-use profiler_agent::tls_sites::{Finding, find_in_file};
+use profiler_tls_sites::{Finding, find_in_file};
 
 /// Damaged copies of each kind.
 const COPIES: u32 = 60;

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use profiler_agent::tls_sites::{Evidence, Library, Operation, SiteClass};
+use profiler_tls_sites::{Evidence, Library, Operation, SiteClass};
 
 use super::found::{entry, found, function, register, returns};
 

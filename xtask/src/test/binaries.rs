@@ -24,7 +24,7 @@ pub(crate) enum Build {
 }
 
 /// Packages whose own tests need nothing.
-const UNIT_PACKAGES: [&str; 11] = [
+const UNIT_PACKAGES: [&str; 12] = [
     "profiler-common",
     "profiler-clock",
     "profiler-image",
@@ -33,6 +33,7 @@ const UNIT_PACKAGES: [&str; 11] = [
     "profiler-sandbox",
     "profiler-symbolize",
     "profiler-test-programs",
+    "profiler-tls-sites",
     "profiler-unwind",
     "profiler-agent",
     "xtask",

@@ -28,7 +28,7 @@ pub struct TlsContent {
 
 impl TlsContent {
     /// Where the code at a linked address is in the file.
-    pub(crate) fn offset(&self, address: u64) -> Option<u64> {
+    pub fn offset(&self, address: u64) -> Option<u64> {
         let mut segments = self.segments.iter();
         let segment = segments.find(|segment| segment.contains(address, 1))?;
         segment.offset.checked_add(address - segment.address)
@@ -41,8 +41,8 @@ pub struct TlsMapping {
     /// As the process names it; untrusted text.
     pub path: Arc<str>,
     pub content: Arc<TlsContent>,
-    pub(crate) file: File,
-    pub(crate) key: FileKey,
+    pub file: File,
+    pub key: FileKey,
 }
 
 /// What a process has to do with TLS.
