@@ -266,15 +266,13 @@ impl TlsProbes {
                 object.set_tls_process(pid, words)?;
             }
             object.set_tls_state(STATE_PAUSED, 0)?;
-            let now = Instant::now();
-            let is_settled = self.processes.values().all(Watched::is_looked_at)
+            let is_settled = self.settled.is_some()
+                || self.processes.values().all(Watched::is_looked_at)
                 || self.began.elapsed() >= SETTLE_LIMIT;
-            if is_settled {
-                self.settled.get_or_insert(now);
-            }
             // Of programs that are still being looked at nothing is read.
-            if self.settled.is_some() {
-                self.duty.attached(now, spent_ns);
+            if is_settled {
+                self.settled.get_or_insert_with(Instant::now);
+                self.duty.attached(Instant::now(), spent_ns);
             }
         }
         Ok(())
