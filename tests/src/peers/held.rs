@@ -27,6 +27,8 @@ use crate::{
 const LIMIT: Duration = Duration::from_mins(1);
 /// Probes are put in one after the other: once none was added for so long they are all there.
 const REST: Duration = Duration::from_secs(1);
+/// The agent notes when the last one was in behind its breakpoint: a connection before that is one from before.
+const NOTED: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How many probes programs had when all of theirs were there, by the files that they run code of: another one
@@ -44,11 +46,10 @@ pub fn wait_until_probed(pid: u32) -> Result<()> {
             (count > 0).then_some((files, count))
         })?;
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.get(&files) == Some(&now) {
-            return Ok(());
-        }
         if now != before {
             (before, since) = (now, Instant::now());
+        } else if all.get(&files) == Some(&now) && since.elapsed() > NOTED {
+            return Ok(());
         } else if since.elapsed() > REST {
             all.insert(files, now);
             return Ok(());
