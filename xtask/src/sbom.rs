@@ -56,19 +56,18 @@ fn crates(workspace: &Workspace, target: &str) -> Result<Value> {
     let result = exec::to_log(&mut list, &workspace.logs().join("sbom.log"));
     // It writes one beside the manifest of each member; nothing of it may stay in the checkout.
     let mut found = None;
-    let entries = [&workspace.root, &workspace.root.join("crates")].map(fs::read_dir);
-    for entries in entries {
-        for entry in entries.context("list the checkout")? {
-            let folder = entry.context("list the checkout")?.path();
-            let file = folder.join(format!("{NAME}.json"));
-            if !file.is_file() {
-                continue;
-            }
-            let text = fs::read(&file).with_context(|| format!("read {}", file.display()))?;
-            fs::remove_file(&file).with_context(|| format!("remove {}", file.display()))?;
-            if folder.ends_with("profiler-agent") {
-                found = Some(text);
-            }
+    let list = |folder| fs::read_dir(folder).context("list the checkout");
+    let entries = list(workspace.root.clone())?.chain(list(workspace.root.join("crates"))?);
+    for entry in entries {
+        let folder = entry.context("list the checkout")?.path();
+        let file = folder.join(format!("{NAME}.json"));
+        if !file.is_file() {
+            continue;
+        }
+        let text = fs::read(&file).with_context(|| format!("read {}", file.display()))?;
+        fs::remove_file(&file).with_context(|| format!("remove {}", file.display()))?;
+        if folder.ends_with("profiler-agent") {
+            found = Some(text);
         }
     }
     result?;

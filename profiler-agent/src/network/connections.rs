@@ -31,7 +31,7 @@ impl<'a> Connections<'a> {
 
     fn keep_largest(&mut self) {
         self.met
-            .sort_by_key(|(_, _, flow)| (std::cmp::Reverse(bytes(flow)), flow.cookie));
+            .sort_by_key(|(_, _, flow)| (std::cmp::Reverse(flow.bytes()), flow.cookie));
         let mut of_edge: HashMap<(Pair, bool), usize> = HashMap::new();
         self.met.retain(|(pair, direction, _)| {
             let number = of_edge
@@ -67,9 +67,4 @@ impl<'a> Connections<'a> {
         });
         listed.collect()
     }
-}
-
-fn bytes(flow: &Flow) -> u64 {
-    let metrics = &flow.metrics;
-    metrics.write.bytes.saturating_add(metrics.read.bytes)
 }

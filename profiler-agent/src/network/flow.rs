@@ -70,6 +70,12 @@ impl Flow {
         }
     }
 
+    /// Bytes that were written and read.
+    pub(crate) fn bytes(&self) -> u64 {
+        let (write, read) = (self.metrics.write.bytes, self.metrics.read.bytes);
+        write.saturating_add(read)
+    }
+
     /// Adds what was measured of its system calls.
     pub(crate) fn add_times(&mut self, times: &CallTimes) {
         let CallTimes {

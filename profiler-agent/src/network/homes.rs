@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 
+use profiler_model::EdgeKey;
+
 use super::{
     book::{Book, Pair},
     flow::Flow,
 };
-use profiler_model::EdgeKey;
 
 /// Ended connections that may wait to be asked for; more are not told apart any more.
 const MOST: usize = 262_144;
@@ -40,7 +41,7 @@ pub(crate) struct Met {
 
 impl Met {
     pub(crate) fn new(pair: Pair, flow: &Flow) -> Self {
-        let moved = flow.metrics.write.bytes + flow.metrics.read.bytes;
+        let moved = flow.bytes();
         let traffic = flow.captured_bytes.map(|captured| Traffic {
             moved,
             captured: captured.min(moved),

@@ -52,6 +52,7 @@ use crate::{
     },
     process::ProcessTable,
 };
+
 /// Time between two results.
 const REPORT: Duration = Duration::from_secs(1);
 /// Results are made at most for one part of the time in so many.
@@ -452,19 +453,19 @@ impl Session {
                     connections.note(pair, direction, flow);
                 });
         let connections = connections.finish(now_ns);
-        let mut homes = self.book.take_homes(&met);
         let UnixReport {
             edges: unix_edges,
             unresolved: unix_unresolved,
             homes: unix_homes,
             gone: unix_gone,
         } = self.report_unix(unix_ends)?;
-        homes.extend(unix_homes);
-        if let Some(requests) = &mut self.requests {
-            requests.close_unix(&unix_gone);
-        }
         let requests = match &mut self.requests {
-            Some(requests) => requests.table(&self.object, homes, counted_ns, last)?,
+            Some(requests) => {
+                requests.close_unix(&unix_gone);
+                let mut homes = self.book.take_homes(&met);
+                homes.extend(unix_homes);
+                requests.table(&self.object, homes, counted_ns, last)?
+            }
             None => None,
         };
         unresolved.extend(self.uncounted_calls()?);

@@ -4,6 +4,9 @@
 use std::{collections::HashMap, time::Instant};
 
 use profiler_common::{network::Connection, payload::PIECES_LOST};
+use profiler_model::{
+    MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
+};
 
 use super::{
     super::{
@@ -22,9 +25,6 @@ use crate::{
     network::{Home, UnixEnd},
     process::ProcessTable,
     requests::{CaptureOrder, Facts, PayloadEvent, SourceCounts, Tracker, TrackerOptions, Whole},
-};
-use profiler_model::{
-    MAX_CAPTURE_BYTES, RequestOptions, RequestTable, TaskKind, TaskSpec, TlsReport,
 };
 
 /// The name of this in what a result says of its sources.

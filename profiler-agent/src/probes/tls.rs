@@ -136,9 +136,8 @@ impl TlsTargets {
 #[derive(Debug)]
 pub(super) struct TlsProbes {
     duty: Duty,
-    began: Instant,
-    /// When the processes that ran at the beginning had been looked at.
-    settled: Option<Instant>,
+    /// Since when the processes that ran at the beginning are being looked at; `None`: they were.
+    settling: Option<Instant>,
     cpu_percent: u32,
     was_limited: bool,
     processes: BTreeMap<u32, Watched>,
@@ -170,8 +169,7 @@ impl TlsProbes {
         opener::start("tls-finder", move || look(&asked, &answer))?;
         Ok(Self {
             duty: Duty::new(duty_percent, cpu_percent),
-            began: Instant::now(),
-            settled: None,
+            settling: Some(Instant::now()),
             cpu_percent,
             was_limited: false,
             processes: BTreeMap::new(),
@@ -266,12 +264,13 @@ impl TlsProbes {
                 object.set_tls_process(pid, words)?;
             }
             object.set_tls_state(STATE_PAUSED, 0)?;
-            let is_settled = self.settled.is_some()
-                || self.processes.values().all(Watched::is_looked_at)
-                || self.began.elapsed() >= SETTLE_LIMIT;
+            let is_settled = self.settling.is_none_or(|began| {
+                self.processes.values().all(Watched::is_looked_at)
+                    || began.elapsed() >= SETTLE_LIMIT
+            });
             // Of programs that are still being looked at nothing is read.
             if is_settled {
-                self.settled.get_or_insert_with(Instant::now);
+                self.settling = None;
                 self.duty.attached(Instant::now(), spent_ns);
             }
         }

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use crate::network::Traffic;
 
-pub(super) const GROUPS: usize = 32;
+const GROUPS: usize = 32;
 /// Time that goes into one group; then comes the next group. What a connection does is alike for less than that.
 const SLICE_NS: u64 = 1_000_000_000;
 /// With connections in fewer groups they say too little of how different the others are.
@@ -151,7 +151,7 @@ impl Coverage {
     clippy::cast_precision_loss,
     reason = "estimates need no more than 53 bits"
 )]
-pub(super) fn float(number: u64) -> f64 {
+fn float(number: u64) -> f64 {
     number as f64
 }
 

@@ -126,7 +126,7 @@ struct RequestOperation {
     count: u64,
     /// Those that were seen.
     seen: u64,
-    /// Between which `count` is, 95 times of 100; null where all were seen.
+    /// Between which `count` is, 95 times of 100; null where it is certain.
     #[schema(required)]
     count_interval: Option<CountInterval>,
     /// Of these, those that are known to have gone wrong.

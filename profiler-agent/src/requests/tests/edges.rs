@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 
-use super::{Play, edge, facts, home, operation};
 use profiler_model::EdgeKey;
+
+use super::{Play, edge, facts, home, operation};
 
 /// The edge before the server's process was found.
 fn early() -> EdgeKey {

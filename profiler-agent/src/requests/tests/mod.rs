@@ -13,9 +13,10 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
 };
 
+use profiler_model::{Address, EdgeKey, Endpoint, Operation, RequestTable};
+
 use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, Tracker, TrackerOptions, Whole};
 use crate::network::Home;
-use profiler_model::{Address, EdgeKey, Endpoint, Operation, RequestTable};
 
 pub(super) const CLIENT_PID: u32 = 100;
 pub(super) const SERVER_PID: u32 = 200;

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use profiler_model::{MatchClass, RequestTable};
+
 use super::{Facts, PayloadEvent, PayloadPiece, Plaintext, TrackerOptions, edge, home};
 use crate::{network::Home, requests::Tracker};
-use profiler_model::{MatchClass, RequestTable};
 
 const MS: u64 = 1_000_000;
 const PROXY: u32 = 300;

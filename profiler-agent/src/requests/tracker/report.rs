@@ -1,8 +1,9 @@
 //! The table of everything so far.
 
+use profiler_model::{RequestCounters, RequestTable, Window};
+
 use super::Tracker;
 use crate::requests::{line::Line, operations::Sampling, talk::Deafness};
-use profiler_model::{RequestCounters, RequestTable, Window};
 
 impl Tracker {
     pub(super) fn rows(&self, now_ns: u64) -> RequestTable {
