@@ -12,10 +12,10 @@ use std::{
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
-use super::remote_mounts::ProcessMounts;
 use profiler_sandbox::opener;
 use rustix::fs::{CWD, Mode, OFlags};
 
+use super::remote_mounts::ProcessMounts;
 use super::{
     elf_layout::{Layout, read_range},
     module_file::{Links, ModuleFile, Origin, open_in_root},

@@ -20,7 +20,7 @@
 //! `CAP_CHECKPOINT_RESTORE` (Linux 5.9, `proc_pid_map_files(5)`); without it the path is all there is.
 //!
 //! A file system that others serve may never answer, and not even a question for its kind comes back then. Its files are
-//! left alone unless `--remote-files read` asks for them: see `process::remote_mounts`. What hangs nevertheless (a disk, a link
+//! left alone unless `--remote-files read` asks for them: see `remote_mounts`. What hangs nevertheless (a disk, a link
 //! that leads elsewhere) has a deadline, and the file is refused as [`Refusal::NoAnswer`].
 
 use std::{
@@ -29,12 +29,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::remote_mounts::{ProcessMounts, Served};
 use profiler_sandbox::opener::{self, Device, Operation, Source};
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat},
     io::Errno,
 };
+
+use super::remote_mounts::{ProcessMounts, Served};
 
 /// What the kernel adds to the path of a mapped file that was removed or replaced.
 const DELETED: &[u8] = b" (deleted)";

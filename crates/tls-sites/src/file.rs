@@ -32,7 +32,7 @@ pub enum Evidence {
     DebugFile,
     SymbolPack,
     MiniDebug,
-    /// The constants with which errors are recorded, see `tls_sites::stripped`.
+    /// The constants with which errors are recorded, see `stripped`.
     ErrorConstants,
 }
 
