@@ -160,14 +160,21 @@ pub fn judge(report: &Report, edges: Edges, truth: &Truth) -> Result<Row> {
         Verdict::Silent
     };
     Ok(Row {
-        truth: truth
-            .iter()
-            .map(|(name, counted)| format!("{} {name}", counted.requests))
-            .collect::<Vec<_>>()
-            .join(", "),
+        truth: truth_text(truth, all),
         told: told.text(&said),
         verdict,
     })
+}
+
+/// What was asked, by name where there are few of them.
+fn truth_text(truth: &Truth, all: u64) -> String {
+    const MOST_NAMES: usize = 5;
+    if truth.len() > MOST_NAMES {
+        return format!("{all} of {} names", truth.len());
+    }
+    let each = truth.iter();
+    let each = each.map(|(name, counted)| format!("{} {name}", counted.requests));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// What [`judge_estimate`] finds.
