@@ -14,9 +14,9 @@ use crate::{
 };
 
 /// What a run of all steps writes below target/, with room for what lies beside it.
-const ALL_BYTES: u64 = 25_000_000_000;
+const ALL_BYTES: u64 = 10_000_000_000;
 /// The same for some steps.
-const SOME_BYTES: u64 = 8_000_000_000;
+const SOME_BYTES: u64 = 6_000_000_000;
 
 /// Rights, programs of this machine, space.
 pub(super) fn check(workspace: &Workspace, steps: &[&Step]) -> Result<()> {
